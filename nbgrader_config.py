@@ -1,4 +1,5 @@
-"""For instructors: nbgrader's own commands and formgrader, when they are started here (docs/GRADING.md).
+"""For instructors: nbgrader's own commands and formgrader, when they are started here
+(docs/GRADING.md).
 
 What may be set beside it stands in nbgrader's documentation, for example
 `c.AssignLatePenalties.plugin_class = ...` or `c.ExchangeCollect.before_duedate = True`.

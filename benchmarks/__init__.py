@@ -1,8 +1,9 @@
 """The figures of docs/BENCHMARKS.md: `python -m benchmarks` prints them all,
 `python -m benchmarks start` one of them.
 
-With MANYHANDS_SMOKE=1 in the environment a benchmark does as little as it can, to show that it still starts: it
-measures each thing once, on few people or small data. Its figures mean nothing then.
+With MANYHANDS_SMOKE=1 in the environment a benchmark does as little as it can, to show that it
+still starts: it measures each thing once, on few people or small data. Its figures mean nothing
+then.
 """
 
 import os
@@ -19,5 +20,7 @@ def few(number, smoke=1):
 
 
 def from_tests(*folders):
-    """Make modules of `tests/`, or of these folders in it, importable: benchmarks measure what tests set up."""
+    """Make modules of `tests/`, or of these folders in it, importable: benchmarks measure what
+    tests set up.
+    """
     sys.path[:0] = [str(TESTS.joinpath(folder)) for folder in folders or ("",)]

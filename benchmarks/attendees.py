@@ -1,11 +1,13 @@
 """A class on one hub: `python -m benchmarks attendees [--people 40]`, as root.
+
 Each person is a thread that does over HTTP what a browser does.
 
-They open the page at times drawn evenly from one minute (seed 0), and go on without a pause: log in with the printed
-password, wait for the server, load JupyterLab; then for lab 02 (TensorFlow) and lab 06 (a cluster of PyTorch ranks):
-fetch it in the Assignment List, save what they have done (every second person leaves the last answer out), `manyhands
-check` it in a terminal, submit it; log out. Hub, course and labs are real: units 00, 02 and 06. The people run on the
-same machine; their own time is small.
+They open the page at times drawn evenly from one minute (seed 0), and go on without a pause: log in
+with the printed password, wait for the server, load JupyterLab; then for lab 02 (TensorFlow) and
+lab 06 (a cluster of PyTorch ranks): fetch it in the Assignment List, save what they have done
+(every second person leaves the last answer out), `manyhands check` it in a terminal, submit it; log
+out. Hub, course and labs are real: units 00, 02 and 06. The people run on the same machine; their
+own time is small.
 
 Any failure is told with its cause, and makes the exit status 1.
 """
@@ -40,7 +42,6 @@ ROOT = Path(__file__).parents[1]
 from_tests()
 
 from hub.running_hub import Hub, Visitor, log_of, small_course, wait_for  # noqa: E402
-
 from manyhands.hub.accounts.table import FIRST_UID, LAST_UID  # noqa: E402
 
 LABS = few(("02_mirrored_strategy", "06_ddp"), ())
@@ -52,16 +53,24 @@ def course(clone):
     """A clone with unit 00 and the labs."""
     small_course(clone)
     for unit in LABS:
-        for folder, name in (("notebooks", f"{unit}.ipynb"), ("labs", unit), ("solutions", unit),
-                             ("sources/tutorial", f"{unit}.py"), ("sources/labs", f"{unit}.py")):
+        for folder, name in (
+            ("notebooks", f"{unit}.ipynb"),
+            ("labs", unit),
+            ("solutions", unit),
+            ("sources/tutorial", f"{unit}.py"),
+            ("sources/labs", f"{unit}.py"),
+        ):
             source, target = ROOT / folder / name, clone / folder / name
             (shutil.copytree if source.is_dir() else shutil.copy)(source, target)
     return clone
 
 
 class Person(Visitor):
-    """One attendee. What happened: `times`, {step: seconds}; `failure`, (step, cause) or None;
-    `places`, where a check stood in the queue."""
+    """One attendee.
+
+    What happened: `times`, {step: seconds}; `failure`, (step, cause) or None; `places`, where a
+    check stood in the queue.
+    """
 
     def __init__(self, hub, number, name, password, arrives_s):
         super().__init__(hub, address="")
@@ -101,7 +110,9 @@ class Person(Visitor):
                 self._ask("GET", self.own + path)
 
     def _wait_for_server(self, page):
-        """What the page does that JupyterHub shows meanwhile: it listens to the progress until the server is ready."""
+        """What the page does that JupyterHub shows meanwhile: it listens to the progress until the
+        server is ready.
+        """
         found = re.search(r'new EventSource\("([^"]+)"\)', page.text)
         if not found:
             return
@@ -133,22 +144,35 @@ class Person(Visitor):
     def _assignment(self, action, unit):
         """A button of the Assignment List."""
         self._ask("GET", self.own + "assignments", params={"course_id": "manyhands"})
-        answer = self._ask("POST", f"{self.own}assignments/{action}",
-                           data={"course_id": "manyhands", "assignment_id": unit}).json()
+        answer = self._ask(
+            "POST",
+            f"{self.own}assignments/{action}",
+            data={"course_id": "manyhands", "assignment_id": unit},
+        ).json()
         assert answer["success"], answer
         status = "submitted" if action == "submit" else "fetched"
-        assert any(one["assignment_id"] == unit and one["status"] == status for one in answer["value"]), answer
+        assert any(
+            one["assignment_id"] == unit and one["status"] == status for one in answer["value"]
+        ), answer
 
     def _in_terminal(self, command, number):
         """What a terminal shows of a command."""
         name = self._ask("POST", self.own + "api/terminals").json()["name"]
-        cookies = "; ".join(f"{one.name}={one.value}" for one in self.session.cookies
-                            if f"/{self.own}".startswith(one.path))
-        address = self.hub.servers.replace("http", "ws", 1) + f"{self.own}terminals/websocket/{name}"
+        cookies = "; ".join(
+            f"{one.name}={one.value}"
+            for one in self.session.cookies
+            if f"/{self.own}".startswith(one.path)
+        )
+        address = (
+            self.hub.servers.replace("http", "ws", 1) + f"{self.own}terminals/websocket/{name}"
+        )
         shown, waits_since = "", None
         waited_s = 0.0
-        with closing(websocket.create_connection(address, timeout=PATIENCE_S, cookie=cookies,
-                                                 origin=self.hub.servers.rstrip("/"))) as terminal:
+        with closing(
+            websocket.create_connection(
+                address, timeout=PATIENCE_S, cookie=cookies, origin=self.hub.servers.rstrip("/")
+            )
+        ) as terminal:
             terminal.send(json.dumps(["stdin", f"{command}; echo status=$?\r"]))
             while not re.search(r"status=\d", shown):
                 kind, *text = json.loads(terminal.recv())
@@ -165,18 +189,27 @@ class Person(Visitor):
 
     def _ask(self, method, path, **options):
         """A request that must succeed."""
-        mine = (one.value for one in self.session.cookies if one.name == "_xsrf" and one.path == f"/{self.own}")
+        mine = (
+            one.value
+            for one in self.session.cookies
+            if one.name == "_xsrf" and one.path == f"/{self.own}"
+        )
         headers = {"X-XSRFToken": next(mine, ""), **options.pop("headers", {})}
-        answer = self.session.request(method, self.hub.address + path, timeout=PATIENCE_S, headers=headers, **options)
+        answer = self.session.request(
+            method, self.hub.address + path, timeout=PATIENCE_S, headers=headers, **options
+        )
         assert answer.ok, (
-            f"{method} {path}: {answer.status_code} {'' if options.get('stream') else in_words(answer.text)}"
+            f"{method} {path}: {answer.status_code} "
+            f"{'' if options.get('stream') else in_words(answer.text)}"
         )
         return answer
 
 
 def in_words(page):
     """The end of a page without its scripts and marks."""
-    return " ".join(re.sub(r"<(script|style).*?</\1>|<[^>]*>", " ", page, flags=re.DOTALL).split())[-500:]
+    return " ".join(re.sub(r"<(script|style).*?</\1>|<[^>]*>", " ", page, flags=re.DOTALL).split())[
+        -500:
+    ]
 
 
 def solve(notebook, unit, complete):
@@ -194,7 +227,9 @@ def solve(notebook, unit, complete):
 
 
 class Memory(threading.Thread):
-    """Memory by user number, in MiB: the most of each, of all together, and what the machine had least to spare."""
+    """Memory by user number, in MiB: the most of each, of all together, and what the machine had
+    least to spare.
+    """
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -223,20 +258,35 @@ def middle_and_95th(values):
 
 
 def table(people, memory, seconds):
-    machine = f"{os.cpu_count()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB, {platform.machine()}"
+    machine = (
+        f"{os.cpu_count()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB, "
+        f"{platform.machine()}"
+    )
     yield f"{date.today()}, {machine}: {len(people)} people, {seconds:.0f} s in all"
     yield "\n| step | median | 95th percentile | failures |\n|---|---|---|---|"
-    steps = list(dict.fromkeys(step for person in people for step in [*person.times, *(person.failure or ())[:1]]))
+    steps = list(
+        dict.fromkeys(
+            step for person in people for step in [*person.times, *(person.failure or ())[:1]]
+        )
+    )
     for step in steps:
         times = [person.times[step] for person in people if step in person.times]
         failed = sum(bool(person.failure) and person.failure[0] == step for person in people)
         values = "{:.1f} s | {:.1f} s".format(*middle_and_95th(times)) if times else " | "
         yield f"| {step} | {values} | {failed} |"
     most = list(memory.most.values())
-    yield "| memory of a person's processes at its peak | {:.0f} MiB | {:.0f} MiB | |".format(*middle_and_95th(most))
+    yield "| memory of a person's processes at its peak | {:.0f} MiB | {:.0f} MiB | |".format(
+        *middle_and_95th(most)
+    )
     yield f"\nAll people's processes together: {memory.together:.0f} MiB at the peak."
-    yield f"The machine had {memory.before:.0f} MiB to spare before, and {memory.spare:.0f} MiB when it had least."
-    yield f"Last place seen in the queue: {max([0, *(place for person in people for place in person.places)])}."
+    yield (
+        f"The machine had {memory.before:.0f} MiB to spare before, and {memory.spare:.0f} MiB when "
+        "it had least."
+    )
+    yield (
+        "Last place seen in the queue: "
+        f"{max([0, *(place for person in people for place in person.places)])}."
+    )
     for person in people:
         if person.failure:
             yield f"FAILED: {person.name}, {': '.join(person.failure)}"
@@ -244,8 +294,11 @@ def table(people, memory, seconds):
 
 def main(arguments):
     """Print the table; the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks attendees", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks attendees",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--people", type=int, default=40)
     count, draw = parser.parse_args(arguments).people, random.Random(0)
     if os.geteuid() != 0:
@@ -257,12 +310,22 @@ def main(arguments):
     try:
         hub.wait_until_open()
         if LABS:
-            subprocess.run([sys.executable, "-m", "manyhands", "release", *(unit[:2] for unit in LABS)], check=True,
-                           env=hub.environment, cwd=folder / "clone")
+            subprocess.run(
+                [sys.executable, "-m", "manyhands", "release", *(unit[:2] for unit in LABS)],
+                check=True,
+                env=hub.environment,
+                cwd=folder / "clone",
+            )
         references = [folder / "hub" / "course" / "references" / f"{unit}.json" for unit in LABS]
-        wait_for(lambda: all(path.is_file() for path in references), "the references are not made", PATIENCE_S)
-        people = [Person(hub, number, *account, draw.uniform(0, ARRIVE_WITHIN_S))
-                  for number, account in enumerate(hub.create(count))]
+        wait_for(
+            lambda: all(path.is_file() for path in references),
+            "the references are not made",
+            PATIENCE_S,
+        )
+        people = [
+            Person(hub, number, *account, draw.uniform(0, ARRIVE_WITHIN_S))
+            for number, account in enumerate(hub.create(count))
+        ]
         memory, begin = Memory(), time.monotonic()
         threads = [threading.Thread(target=person.live, daemon=True) for person in people]
         for thread in threads:

@@ -1,8 +1,9 @@
-"""The class board under load: 200 attendees who send a result a second each, and readers of its pages.
+"""The class board under load: 200 attendees who send a result a second each, and readers of its
+pages.
 
-The service is the hub's own process; a stand-in answers for the hub who a reader is. Each result goes through the
-socket that rooms see, from a connection with its attendee's user number, so this needs root. There is no peer; the
-columns are the median and the 95th percentile.
+The service is the hub's own process; a stand-in answers for the hub who a reader is. Each result
+goes through the socket that rooms see, from a connection with its attendee's user number, so this
+needs root. There is no peer; the columns are the median and the 95th percentile.
 """
 
 import asyncio
@@ -23,7 +24,14 @@ from tornado.httpserver import HTTPServer
 from tornado.testing import bind_unused_port
 from tornado.web import Application, RequestHandler
 
-from manyhands.hub.accounts.table import ATTENDEE, FIRST_UID, INSTRUCTOR, LAST_UID, Account, Accounts
+from manyhands.hub.accounts.table import (
+    ATTENDEE,
+    FIRST_UID,
+    INSTRUCTOR,
+    LAST_UID,
+    Account,
+    Accounts,
+)
 from manyhands.hub.folder import BOARD, prepare, sockets
 
 from . import few
@@ -32,7 +40,10 @@ ATTENDEES, CRITERIA, INSTRUCTORS = few(200, 5), 12, few(3)
 PAGES = "/services/board/"
 SECONDS, FIRST_S = few(20, 4), few(3)  # the first are not counted
 TARGETS = {"answered": 0.2, "seen": 2.5, "cpu": 0.6}
-NEEDS_ROOT = "| 200 attendees on the board | run this as root: each sends under a user number of their own | | | | |"
+NEEDS_ROOT = (
+    "| 200 attendees on the board | run this as root: each sends under a user number of their own |"
+    " | | | |"
+)
 
 
 class WhoAmI(RequestHandler):
@@ -40,7 +51,14 @@ class WhoAmI(RequestHandler):
 
     def get(self):
         name = self.request.headers["Authorization"].split()[1]
-        self.write({"name": name, "kind": "user", "groups": [], "scopes": ["access:services!service=board"]})
+        self.write(
+            {
+                "name": name,
+                "kind": "user",
+                "groups": [],
+                "scopes": ["access:services!service=board"],
+            }
+        )
 
 
 class Load:
@@ -61,9 +79,15 @@ class Load:
         return connection
 
     async def _send(self, uid, number, counts):
-        criteria = [{"check": "c-check", "name": f"c{place}", "status": "pass" if place < number % CRITERIA else "fail",
-                     "message": f"{number}-{uid} " + "expected: [0.25, -1.5] got: [1.0, -6.0] " * 3}
-                    for place in range(CRITERIA)]
+        criteria = [
+            {
+                "check": "c-check",
+                "name": f"c{place}",
+                "status": "pass" if place < number % CRITERIA else "fail",
+                "message": f"{number}-{uid} " + "expected: [0.25, -1.5] got: [1.0, -6.0] " * 3,
+            }
+            for place in range(CRITERIA)
+        ]
         line = json.dumps({"unit": "90_load", "criteria": criteria, "hints": 1}).encode() + b"\n"
         began = time.perf_counter()
         if counts:
@@ -110,14 +134,24 @@ def make_folder(folder):
     names = [(f"hand{number:03d}", ATTENDEE) for number in range(ATTENDEES)] + [
         (f"teacher{number}", INSTRUCTOR) for number in range(INSTRUCTORS)
     ]
-    people = [Account(name, role, FIRST_UID + number, "", "", 0.0, time.time() + 3600)
-              for number, (name, role) in enumerate(names)]
-    Accounts(folder).path.write_text(json.dumps({"next_uid": LAST_UID,
-                                                 "accounts": [asdict(person) for person in people]}))
-    criteria = [{"name": f"c{number}", "text": f"criterion {number}", "points": 1, "status": "pass"}
-                for number in range(CRITERIA)]
-    shown = {"c-check": [{"data": {"application/vnd.manyhands.record+json": {"criteria": criteria}}}]}
-    for path, content in (("references/90_load.json", {"shown": shown}), ("labs/90_load/90_load.ipynb", {"cells": []})):
+    people = [
+        Account(name, role, FIRST_UID + number, "", "", 0.0, time.time() + 3600)
+        for number, (name, role) in enumerate(names)
+    ]
+    Accounts(folder).path.write_text(
+        json.dumps({"next_uid": LAST_UID, "accounts": [asdict(person) for person in people]})
+    )
+    criteria = [
+        {"name": f"c{number}", "text": f"criterion {number}", "points": 1, "status": "pass"}
+        for number in range(CRITERIA)
+    ]
+    shown = {
+        "c-check": [{"data": {"application/vnd.manyhands.record+json": {"criteria": criteria}}}]
+    }
+    for path, content in (
+        ("references/90_load.json", {"shown": shown}),
+        ("labs/90_load/90_load.ipynb", {"cells": []}),
+    ):
         (folder / "course" / path).parent.mkdir(parents=True)
         (folder / "course" / path).write_text(json.dumps(content))
     return people[:ATTENDEES]
@@ -130,26 +164,41 @@ async def measure(folder):
     HTTPServer(Application([("/hub/api/user", WhoAmI)])).add_socket(hub_door)
     closed, port = bind_unused_port()
     closed.close()
-    environment = {**os.environ, "JUPYTERHUB_API_URL": f"http://127.0.0.1:{hub_port}/hub/api",
-                   "JUPYTERHUB_API_TOKEN": "x", "JUPYTERHUB_CLIENT_ID": "board",
-                   "JUPYTERHUB_SERVICE_NAME": "board", "JUPYTERHUB_SERVICE_PREFIX": PAGES,
-                   "JUPYTERHUB_SERVICE_URL": f"http://127.0.0.1:{port}"}
+    environment = {
+        **os.environ,
+        "JUPYTERHUB_API_URL": f"http://127.0.0.1:{hub_port}/hub/api",
+        "JUPYTERHUB_API_TOKEN": "x",
+        "JUPYTERHUB_CLIENT_ID": "board",
+        "JUPYTERHUB_SERVICE_NAME": "board",
+        "JUPYTERHUB_SERVICE_PREFIX": PAGES,
+        "JUPYTERHUB_SERVICE_URL": f"http://127.0.0.1:{port}",
+    }
     with open(folder / "log", "wb") as log:
-        service = subprocess.Popen([sys.executable, "-m", "manyhands.hub.board.service", str(folder)], env=environment,
-                                   stdout=log, stderr=log)
+        service = subprocess.Popen(
+            [sys.executable, "-m", "manyhands.hub.board.service", str(folder)],
+            env=environment,
+            stdout=log,
+            stderr=log,
+        )
     try:
         while not Path(load.path).exists():
             if service.poll() is not None:
                 raise RuntimeError((folder / "log").read_text()[-3000:])
             await asyncio.sleep(0.1)
-        names = [f"teacher{number}" for number in range(INSTRUCTORS)] + [person.name for person in load.people]
+        names = [f"teacher{number}" for number in range(INSTRUCTORS)] + [
+            person.name for person in load.people
+        ]
         readers = [asyncio.ensure_future(load.reader(port, name)) for name in names]
         while not all(load.events[name] for name in names):
             await asyncio.sleep(0.1)
         used = _used(service)
         began = time.perf_counter()
-        await asyncio.gather(*(load.attendee(person.uid, number / ATTENDEES)
-                               for number, person in enumerate(load.people)))
+        await asyncio.gather(
+            *(
+                load.attendee(person.uid, number / ATTENDEES)
+                for number, person in enumerate(load.people)
+            )
+        )
         share = (_used(service) - used) / (time.perf_counter() - began)
         await asyncio.sleep(2)
     finally:
@@ -167,8 +216,8 @@ def _used(service):
 def line(name, times, target):
     middle, late = statistics.median(times), statistics.quantiles(times, n=20)[-1]
     return (
-        f"| {name} | {middle * 1000:.0f} ms | {late * 1000:.0f} ms (95th percentile) | | {target} s | "
-        f"{'reached' if late <= target else 'MISSED'} |"
+        f"| {name} | {middle * 1000:.0f} ms | {late * 1000:.0f} ms (95th percentile) | | {target} s"
+        f" | {'reached' if late <= target else 'MISSED'} |"
     )
 
 
@@ -183,9 +232,16 @@ def main():
         f"the board, {ATTENDEES} attendees with a result a second each, all with their page open, "
         f"{INSTRUCTORS} instructors"
     )
-    yield line(f"{what}: answered ({len(load.answered)} results)", load.answered, TARGETS["answered"])
-    yield line(f"seen on an instructor's page ({len(load.seen)} of them)", load.seen, TARGETS["seen"])
-    yield f"| results that were not taken | {load.refused} | | | 0 | {'reached' if not load.refused else 'MISSED'} |"
+    yield line(
+        f"{what}: answered ({len(load.answered)} results)", load.answered, TARGETS["answered"]
+    )
+    yield line(
+        f"seen on an instructor's page ({len(load.seen)} of them)", load.seen, TARGETS["seen"]
+    )
+    yield (
+        f"| results that were not taken | {load.refused} | | | 0 | "
+        f"{'reached' if not load.refused else 'MISSED'} |"
+    )
     reached = "reached" if share <= TARGETS["cpu"] else "MISSED"
     yield f"| share of one core | {share:.2f} | | | {TARGETS['cpu']} | {reached} |"
 

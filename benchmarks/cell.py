@@ -1,4 +1,6 @@
-"""An empty `%%px` cell on four ranks: through the watchdog, against plain ipyparallel's own magic, in one process."""
+"""An empty `%%px` cell on four ranks: through the watchdog, against plain ipyparallel's own magic,
+in one process.
+"""
 
 import contextlib
 import io
@@ -22,6 +24,7 @@ def main(times=few(200, 3)):
     view.block = True
     view.activate("_plain")
     with Cluster(nodes=1, ranks_per_node=4, framework=None):
+
         def timed(magic):
             start = time.perf_counter()
             with contextlib.redirect_stdout(io.StringIO()):

@@ -1,4 +1,6 @@
-"""The real ChainerMN 7.8.1 in an environment of its own: it needs a numpy that torch no longer takes."""
+"""The real ChainerMN 7.8.1 in an environment of its own: it needs a numpy that torch no longer
+takes.
+"""
 
 import os
 import shutil
@@ -6,22 +8,35 @@ import subprocess
 import sys
 from pathlib import Path
 
-STEPS = (("setuptools<70", "wheel"),  # Chainer is built from its source archive, which asks for this setuptools
-         ("--no-build-isolation", "numpy==1.23.5", "chainer==7.8.1", "mpi4py==4.1.2", "mpich==5.0.2"))
+# Chainer is built from its source archive, which asks for this setuptools
+STEPS = (
+    ("setuptools<70", "wheel"),
+    ("--no-build-isolation", "numpy==1.23.5", "chainer==7.8.1", "mpi4py==4.1.2", "mpich==5.0.2"),
+)
 
 
 def python():
-    """The path of a Python that can import chainermn. Made with pip at the first call: half a minute, 200 MB."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "manyhands" / "chainermn"
+    """The path of a Python that can import chainermn.
+
+    Made with pip at the first call: half a minute, 200 MB.
+    """
+    cache = (
+        Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "manyhands" / "chainermn"
+    )
     found = cache / "bin" / "python"
     if (cache / "complete").exists():
         return found
-    print(f"making {cache} (ChainerMN 7.8.1 with numpy 1.23.5; delete the folder when you like)", file=sys.stderr,
-          flush=True)
+    print(
+        f"making {cache} (ChainerMN 7.8.1 with numpy 1.23.5; delete the folder when you like)",
+        file=sys.stderr,
+        flush=True,
+    )
     shutil.rmtree(cache, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "venv", str(cache)], check=True)
     for words in STEPS:
-        subprocess.run([str(found), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *words],
-                       check=True)
+        subprocess.run(
+            [str(found), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *words],
+            check=True,
+        )
     (cache / "complete").touch()
     return found

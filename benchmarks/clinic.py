@@ -1,6 +1,7 @@
-"""`python -m benchmarks clinic [--ranks 2] [NAME ...] [--mistake M] [--show]`: each pattern of a training script, of
-`tests/clinic/patterns/` and in the manner of public repositories (`public.py`), right and with each mistake that can be
-planted in it, and what the clinic has found. Exit code 1 where something was missed, or found in a right one.
+"""`python -m benchmarks clinic [--ranks 2] [NAME ...] [--mistake M] [--show]`: each pattern of a
+training script, of `tests/clinic/patterns/` and in the manner of public repositories (`public.py`),
+right and with each mistake that can be planted in it, and what the clinic has found. Exit code 1
+where something was missed, or found in a right one.
 """
 
 import argparse
@@ -13,8 +14,12 @@ def main(argv):
     parser = argparse.ArgumentParser(prog="python -m benchmarks clinic")
     parser.add_argument("patterns", nargs="*", metavar="NAME")
     parser.add_argument("--ranks", type=int, default=2)
-    parser.add_argument("--mistake", help="only this planted mistake ('' is the right script), of a public script")
-    parser.add_argument("--show", action="store_true", help="print what the command printed, of a public script")
+    parser.add_argument(
+        "--mistake", help="only this planted mistake ('' is the right script), of a public script"
+    )
+    parser.add_argument(
+        "--show", action="store_true", help="print what the command printed, of a public script"
+    )
     arguments = parser.parse_args(argv)
     from_tests("clinic")
     from planted import PATTERNS, look
@@ -29,12 +34,18 @@ def main(argv):
             continue
         for mistake, wanted in {"": "", **({} if SMOKE else pattern.mistakes)}.items():
             start = time.monotonic()
-            done = look(pattern, mistake, arguments.ranks, gpus=not mistake)  # a right script is right on GPUs, too
-            keys = [one.key for one in [*done.mistakes, *done.gpu_findings]] + (["fails"] if done.traceback else [])
+            # a right script is right on GPUs, too
+            done = look(pattern, mistake, arguments.ranks, gpus=not mistake)
+            keys = [one.key for one in [*done.mistakes, *done.gpu_findings]] + (
+                ["fails"] if done.traceback else []
+            )
             well = wanted in keys if mistake else not keys
             missed += not well
-            print(f"| {pattern.name} | {mistake or '(right)'} | {'yes' if well else '**NO**'} | {', '.join(keys)} "
-                  f"| {time.monotonic() - start:.0f} |", flush=True)
+            print(
+                f"| {pattern.name} | {mistake or '(right)'} | {'yes' if well else '**NO**'} | "
+                f"{', '.join(keys)} | {time.monotonic() - start:.0f} |",
+                flush=True,
+            )
     for name in public.names():
         if not arguments.patterns or name in arguments.patterns:
             missed += public.missed(name, arguments.mistake, arguments.show)

@@ -1,5 +1,5 @@
-"""Forward and backward of our functions between two ranks, against the same messages by hand, torch's own functions,
-and the real ChainerMN.
+"""Forward and backward of our functions between two ranks, against the same messages by hand,
+torch's own functions, and the real ChainerMN.
 
 All are measured in one run, in blocks that alternate: one block runs, everybody else sleeps. Sizes are those of one
 message. Peers:
@@ -34,8 +34,12 @@ def main():
         return
     python = chainermn_venv.python()
     with tempfile.TemporaryDirectory() as folder:
-        ours = Job(mpiexec(), sys.executable, HERE / "communication_rank.py",
-                   {"TURNS_STORE": str(Path(folder) / "store")})
+        ours = Job(
+            mpiexec(),
+            sys.executable,
+            HERE / "communication_rank.py",
+            {"TURNS_STORE": str(Path(folder) / "store")},
+        )
         chainermn = Job(mpiexec(python), str(python), HERE / "communication_chainermn.py", {})
         try:
             for backend in ("mpi", "gloo"):
@@ -51,8 +55,12 @@ def main():
 
 def smoke():
     with tempfile.TemporaryDirectory() as folder:
-        ours = Job(mpiexec(), sys.executable, HERE / "communication_rank.py",
-                   {"TURNS_STORE": str(Path(folder) / "store")})
+        ours = Job(
+            mpiexec(),
+            sys.executable,
+            HERE / "communication_rank.py",
+            {"TURNS_STORE": str(Path(folder) / "store")},
+        )
         try:
             yield from lines(ours, None, "gloo", "bcast", "1 KB")
         finally:
@@ -61,11 +69,14 @@ def smoke():
 
 def measured(contestants, case, blocks=BLOCKS, steps=None):
     """{name: [microseconds of a step, one for each block]}; contestants: {name: job}.
-    The first of each round changes."""
+
+    The first of each round changes.
+    """
     names, found = list(contestants), {name: [] for name in contestants}
     least, most = STEPS
     counts = steps or {
-        name: min(max(int(BLOCK_S / contestants[name].block(name, case, least)), least), most) for name in names
+        name: min(max(int(BLOCK_S / contestants[name].block(name, case, least)), least), most)
+        for name in names
     }
     for turn in range(blocks):
         first = turn % len(names)
@@ -76,8 +87,10 @@ def measured(contestants, case, blocks=BLOCKS, steps=None):
 
 def lines(ours, chainermn, backend, call, size):
     """The rows of one call and size: (peer, its words, target)."""
-    peers = [(f"autograd over {backend}", "by hand", 1.5 if size == "1 KB" else 1.15),
-             (f"loop over {backend}", "loop by hand", None)]
+    peers = [
+        (f"autograd over {backend}", "by hand", 1.5 if size == "1 KB" else 1.15),
+        (f"loop over {backend}", "loop by hand", None),
+    ]
     if call != "send, recv":
         peers.append((f"collective over {backend}", f"{backend}'s collective", None))
         if backend == "gloo":
@@ -85,28 +98,42 @@ def lines(ours, chainermn, backend, call, size):
     if backend == "mpi":
         peers.append(("chainermn", "ChainerMN", 1.0))
     me = f"ours over {backend}"
-    found = measured({me: ours} | {name: chainermn if name == "chainermn" else ours for name, _, _ in peers},
-                     (call, (1, SIZES[size] // 4)))
+    found = measured(
+        {me: ours} | {name: chainermn if name == "chainermn" else ours for name, _, _ in peers},
+        (call, (1, SIZES[size] // 4)),
+    )
     for name, words, target in peers:
-        yield ratio_line(f"{call}, {backend}, {size}: {words}", found[me], found[name], "us", target)
+        yield ratio_line(
+            f"{call}, {backend}, {size}: {words}", found[me], found[name], "us", target
+        )
 
 
 def many_rows(ours, chainermn):
     """A 1-D tensor: ChainerMN builds a graph node for each of its elements."""
     # one takes it seconds
-    jobs, steps = {"ours over mpi": ours, "chainermn": chainermn}, {"ours over mpi": 50, "chainermn": 1}
+    jobs, steps = (
+        {"ours over mpi": ours, "chainermn": chainermn},
+        {"ours over mpi": 50, "chainermn": 1},
+    )
     found = measured(jobs, ("send, recv", (2**18,)), blocks=3, steps=steps)
-    return ratio_line("send, recv, mpi, 1-D of 262,144 elements: ChainerMN", found["ours over mpi"], found["chainermn"],
-                      "us", 0.2)
+    return ratio_line(
+        "send, recv, mpi, 1-D of 262,144 elements: ChainerMN",
+        found["ours over mpi"],
+        found["chainermn"],
+        "us",
+        0.2,
+    )
 
 
 def ledger_line(ours):
     """Our functions inside a ledger against the same ones outside, in turn;
     many long blocks, as the difference is small.
 
-    To open a ledger takes a millisecond, and leaves the processor's caches cold for the first steps: in a long block
-    this does not count.
+    To open a ledger takes a millisecond, and leaves the processor's caches cold for the first
+    steps: in a long block this does not count.
     """
     jobs = {"ours, ledger on over mpi": ours, "ours over mpi": ours}
-    found = measured(jobs, ("send, recv", (1, 2**18)), blocks=3 * BLOCKS, steps=dict.fromkeys(jobs, 300))
+    found = measured(
+        jobs, ("send, recv", (1, 2**18)), blocks=3 * BLOCKS, steps=dict.fromkeys(jobs, 300)
+    )
     return ratio_line("send, recv, mpi, 1 MB, ledger on: ledger off", *found.values(), "us", 1.03)

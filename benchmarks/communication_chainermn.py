@@ -1,5 +1,7 @@
 """The ranks of the real ChainerMN: the steps that benchmarks/communication.py hands out.
-Runs in ChainerMN's own environment."""
+
+Runs in ChainerMN's own environment.
+"""
 
 import chainer
 import chainermn
@@ -28,7 +30,9 @@ def backward(outputs, gradient):
 
 
 def make(contestant, call, shape):
-    return *{"send, recv": send_recv, "bcast": bcast, "allgather": allgather, "alltoall": alltoall}[call](shape), None
+    return *{"send, recv": send_recv, "bcast": bcast, "allgather": allgather, "alltoall": alltoall}[
+        call
+    ](shape), None
 
 
 def send_recv(shape):

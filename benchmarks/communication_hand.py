@@ -1,9 +1,9 @@
 """The same messages written by hand, for two ranks: what our functions are measured against.
 
-Each payload goes after a header with its shape, forward and backward, as in ChainerMN; what arrives goes into a new
-tensor of that shape. `Mpi` and `Gloo` carry messages. "hand" is the sum of the two messages that a call consists of;
-"collective" asks the backend's own collective instead. Both are measured inside an autograd function that does nothing
-else, and in a loop without autograd.
+Each payload goes after a header with its shape, forward and backward, as in ChainerMN; what arrives
+goes into a new tensor of that shape. `Mpi` and `Gloo` carry messages. "hand" is the sum of the two
+messages that a call consists of; "collective" asks the backend's own collective instead. Both are
+measured inside an autograd function that does nothing else, and in a loop without autograd.
 """
 
 import numpy as np
@@ -19,17 +19,19 @@ class Mpi:
     def __init__(self, comm):
         self.comm, self.rank, self.peer = comm, comm.rank, 1 - comm.rank
         self.mine, self.theirs, self.all = (
-            np.zeros(WORDS, np.int64), np.zeros(WORDS, np.int64), np.zeros((2, WORDS), np.int64)
+            np.zeros(WORDS, np.int64),
+            np.zeros(WORDS, np.int64),
+            np.zeros((2, WORDS), np.int64),
         )
 
     def header(self, tensor):
         self.mine[0], self.mine[1] = FLOAT32, tensor.dim()
-        self.mine[2:2 + tensor.dim()] = tensor.shape
+        self.mine[2 : 2 + tensor.dim()] = tensor.shape
         return self.mine
 
     @staticmethod
     def new(header):
-        return torch.empty(header[2:2 + header[1]].tolist())
+        return torch.empty(header[2 : 2 + header[1]].tolist())
 
     def send(self, tensor):
         self.comm.Send(self.header(tensor), self.peer)
@@ -86,13 +88,16 @@ class Gloo:
 
     def __init__(self, group, rank):
         self.group, self.rank, self.peer = group, rank, 1 - rank
-        self.mine, self.theirs = torch.zeros(WORDS, dtype=torch.int64), torch.zeros(WORDS, dtype=torch.int64)
+        self.mine, self.theirs = (
+            torch.zeros(WORDS, dtype=torch.int64),
+            torch.zeros(WORDS, dtype=torch.int64),
+        )
         self.all = [torch.zeros(WORDS, dtype=torch.int64) for _ in range(2)]
 
     def header(self, tensor):
         words = self.mine.numpy()
         words[0], words[1] = FLOAT32, tensor.dim()
-        words[2:2 + tensor.dim()] = tensor.shape
+        words[2 : 2 + tensor.dim()] = tensor.shape
         return self.mine
 
     new = staticmethod(lambda header: Mpi.new(header.numpy()))
@@ -154,7 +159,8 @@ class Gloo:
 
 class Hand:
     """The calls as messages from one rank to the other. forward(inputs) gives outputs;
-    backward(gradients) the gradients of the inputs."""
+    backward(gradients) the gradients of the inputs.
+    """
 
     def __init__(self, messages, call):
         self.messages, self.rank, self.peer = messages, messages.rank, messages.peer

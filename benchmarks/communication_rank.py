@@ -1,8 +1,8 @@
 """The ranks of our functions, of the messages by hand, and of torch's own functions:
 the steps that benchmarks/communication.py hands out.
 
-A step is one forward and one backward on this rank. The gradient that enters backward is rank + 1 everywhere, so that
-each result is known.
+A step is one forward and one backward on this rank. The gradient that enters backward is rank + 1
+everywhere, so that each result is known.
 """
 
 import os
@@ -18,23 +18,38 @@ from manyhands import comm, functions, ledger
 
 torch.set_num_threads(1)
 rank, size = MPI.COMM_WORLD.rank, MPI.COMM_WORLD.size
-dist.init_process_group("gloo", init_method=f"file://{os.environ['TURNS_STORE']}", rank=rank, world_size=size)
-by_hand = {"mpi": Mpi(MPI.COMM_WORLD.Dup()), "gloo": Gloo(dist.group.WORLD._get_backend(torch.device("cpu")), rank)}
+dist.init_process_group(
+    "gloo", init_method=f"file://{os.environ['TURNS_STORE']}", rank=rank, world_size=size
+)
+by_hand = {
+    "mpi": Mpi(MPI.COMM_WORLD.Dup()),
+    "gloo": Gloo(dist.group.WORLD._get_backend(torch.device("cpu")), rank),
+}
 ours = {backend: comm.create_communicator(backend) for backend in by_hand}
 
 
 def expected(call):
     """The gradients of this rank's leaves."""
-    return {"send, recv": [2.0] if rank == 0 else [], "bcast": [3.0] if rank == 0 else [], "allgather": [3.0],
-            "alltoall": [peer + 1.0 for peer in range(size)]}[call]
+    return {
+        "send, recv": [2.0] if rank == 0 else [],
+        "bcast": [3.0] if rank == 0 else [],
+        "allgather": [3.0],
+        "alltoall": [peer + 1.0 for peer in range(size)],
+    }[call]
 
 
 def make(contestant, call, shape):
-    """(step, check, around) for "ours", "ours, ledger on", "autograd", "loop", "collective" over "mpi" or "gloo",
-    or "torch"."""
+    """(step, check, around) for "ours", "ours, ledger on", "autograd", "loop", "collective" over
+    "mpi" or "gloo", or "torch".
+    """
     who, _, backend = contestant.partition(" over ")
-    leaves = [torch.ones(shape, requires_grad=True) for _ in range(size if call == "alltoall" else 1)]
-    gradients = [torch.full(shape, rank + 1.0) for _ in range(size if call in ("allgather", "alltoall") else 1)]
+    leaves = [
+        torch.ones(shape, requires_grad=True) for _ in range(size if call == "alltoall" else 1)
+    ]
+    gradients = [
+        torch.full(shape, rank + 1.0)
+        for _ in range(size if call in ("allgather", "alltoall") else 1)
+    ]
     if call == "send, recv" and rank == 0:
         gradients = [torch.zeros(())]
     if who == "loop":
@@ -53,8 +68,10 @@ def make(contestant, call, shape):
         torch.autograd.backward(forward(leaves), gradients)
 
     def check():
-        for leaf, value in zip(leaves, expected(call)):
-            assert leaf.grad.eq(value).all(), f"{contestant}: gradient {leaf.grad.flatten()[0]} where {value} is right"
+        for leaf, value in zip(leaves, expected(call), strict=False):
+            assert leaf.grad.eq(value).all(), (
+                f"{contestant}: gradient {leaf.grad.flatten()[0]} where {value} is right"
+            )
 
     return step, check, ledger.Ledger if who == "ours, ledger on" else None
 
@@ -68,7 +85,7 @@ def loop(calls, leaves, gradients, values):
         last[:] = calls.backward(gradients)
 
     def check():
-        for gradient, value in zip(last, values):
+        for gradient, value in zip(last, values, strict=False):
             assert gradient.eq(value).all()
 
     return step, check, None
@@ -86,7 +103,9 @@ def our_forward(c, call):
     """A program of our functions, as a user writes it."""
     if call == "send, recv":
         return (
-            (lambda leaves: (functions.send(leaves[0], c, 1),)) if rank == 0 else lambda leaves: (functions.recv(c, 0),)
+            (lambda leaves: (functions.send(leaves[0], c, 1),))
+            if rank == 0
+            else lambda leaves: (functions.recv(c, 0),)
         )
     return {
         "bcast": lambda leaves: (functions.bcast(c, leaves[0] if rank == 0 else None),),
@@ -96,11 +115,15 @@ def our_forward(c, call):
 
 
 def torch_forward(call):
-    """torch.distributed.nn.functional: it has no send and recv, and every rank gives a tensor of the right shape."""
+    """torch.distributed.nn.functional: it has no send and recv, and every rank gives a tensor of
+    the right shape.
+    """
     return {
         "bcast": lambda leaves: (torch_functions.broadcast(leaves[0], 0),),
         "allgather": lambda leaves: torch_functions.all_gather(leaves[0]),
-        "alltoall": lambda leaves: torch_functions.all_to_all([torch.empty_like(leaf) for leaf in leaves], leaves),
+        "alltoall": lambda leaves: torch_functions.all_to_all(
+            [torch.empty_like(leaf) for leaf in leaves], leaves
+        ),
     }[call]
 
 

@@ -1,9 +1,11 @@
-"""The small GPT (`manyhands.gpt`) under DistributedDataParallel, one row a rank, as a script of its own.
+"""The small GPT (`manyhands.gpt`) under DistributedDataParallel, one row a rank, as a script of its
+own.
 
     torchrun --nproc-per-node 2 benchmarks/gpt_ddp.py --steps 12 --computes-ms 300
 
-With --computes-ms a step's forward and backward take so much longer, in which the processor waits, as it does while a
-GPU computes: a third in forward, two thirds in backward, spread evenly over the blocks.
+With --computes-ms a step's forward and backward take so much longer, in which the processor waits,
+as it does while a GPU computes: a third in forward, two thirds in backward, spread evenly over the
+blocks.
 """
 
 import argparse

@@ -1,8 +1,10 @@
-"""A class's submissions graded by `manyhands grade`, against `nbgrader autograde` on the same ones in the same run.
+"""A class's submissions graded by `manyhands grade`, against `nbgrader autograde` on the same ones
+in the same run.
 
-40 of a lab of two small questions, 10 of a lab with a cluster of four ranks: some solved, some in part. Both are
-commands, timed from start to end; ours also runs the solution once for its reference. Before them, and not timed, the
-gradebooks learn of the labs, by `manyhands release` and `nbgrader generate_assignment`.
+40 of a lab of two small questions, 10 of a lab with a cluster of four ranks: some solved, some in
+part. Both are commands, timed from start to end; ours also runs the solution once for its
+reference. Before them, and not timed, the gradebooks learn of the labs, by `manyhands release` and
+`nbgrader generate_assignment`.
 """
 
 import copy
@@ -53,11 +55,16 @@ def course(folder, settings):
 
 
 def hand_in(folder, submitted):
-    """What is handed in: of each three one solved, one with its first answer missing, one with its last."""
+    """What is handed in: of each three one solved, one with its first answer missing, one with its
+    last.
+    """
     for unit, count in COUNTS.items():
         solved = nbformat.read(folder / "solutions" / unit / f"{unit}.ipynb", 4)
-        answers = [number for number, cell in enumerate(solved.cells)
-                   if (cell.metadata.get("nbgrader") or {}).get("solution")]
+        answers = [
+            number
+            for number, cell in enumerate(solved.cells)
+            if (cell.metadata.get("nbgrader") or {}).get("solution")
+        ]
         for number in range(count):
             notebook = copy.deepcopy(solved)
             for cell in notebook.cells:
@@ -91,12 +98,18 @@ class Memory(threading.Thread):
 
 def timed(folder, *words):
     """(seconds, MiB) of a command that must succeed."""
-    environment = {**os.environ, "MANYHANDS_ROOT": str(folder), "XDG_CACHE_HOME": str(folder / "cache"),
-                   "OMP_NUM_THREADS": "1",
-                   "PATH": os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]}
+    environment = {
+        **os.environ,
+        "MANYHANDS_ROOT": str(folder),
+        "XDG_CACHE_HOME": str(folder / "cache"),
+        "OMP_NUM_THREADS": "1",
+        "PATH": os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"],
+    }
     with open(folder / "log", "w+") as log:
         start = time.perf_counter()
-        process = subprocess.Popen([sys.executable, "-m", *words], cwd=folder, env=environment, stdout=log, stderr=log)
+        process = subprocess.Popen(
+            [sys.executable, "-m", *words], cwd=folder, env=environment, stdout=log, stderr=log
+        )
         memory = Memory(process.pid)
         code = process.wait()
         seconds = time.perf_counter() - start
@@ -122,10 +135,15 @@ def main():
                 timed(peer, "nbgrader", "autograde", unit),
             )
             name = (
-                f"{count} submissions {'with a cluster' if unit == CLUSTER else 'without a cluster'} graded (peer: "
+                f"{count} submissions "
+                f"{'with a cluster' if unit == CLUSTER else 'without a cluster'} graded (peer: "
                 "`nbgrader autograde`)"
             )
             yield ratio_line(name, [our_s], [peer_s], "s", TARGETS[unit])
-            yield (f"| submissions in a minute | {60 * count / our_s:.1f} | {60 * count / peer_s:.1f} "
-                   f"| {peer_s / our_s:.2f} times | | |")
-            yield ratio_line("memory of all their processes, at most", [our_mb], [peer_mb], "MiB", MEMORY_TARGET)
+            yield (
+                f"| submissions in a minute | {60 * count / our_s:.1f} | {60 * count / peer_s:.1f} "
+                f"| {peer_s / our_s:.2f} times | | |"
+            )
+            yield ratio_line(
+                "memory of all their processes, at most", [our_mb], [peer_mb], "MiB", MEMORY_TARGET
+            )

@@ -1,5 +1,6 @@
 """Healed after a gloo deadlock: seconds, against `restart_engines` and waiting for the engines,
-of plain ipyparallel."""
+of plain ipyparallel.
+"""
 
 import statistics
 
@@ -38,8 +39,16 @@ cluster.stop_cluster_sync()
 
 def main(times=few(3)):
     ours, plain = alternate(lambda: in_fresh_process(OURS), lambda: in_fresh_process(PLAIN), times)
-    yield ratio_line("healed after a gloo deadlock, torch loaded (peer: restart_engines + wait, without torch)", ours,
-                     plain, "s", 0.25)
+    yield ratio_line(
+        "healed after a gloo deadlock, torch loaded (peer: restart_engines + wait, without torch)",
+        ours,
+        plain,
+        "s",
+        0.25,
+    )
     middle = statistics.median(ours)
     reached = "reached" if middle <= 2 else "MISSED"
-    yield f"| the same, in seconds | {middle:.2f} s ({min(ours):.2f}-{max(ours):.2f}) | | | 2 s | {reached} |"
+    yield (
+        f"| the same, in seconds | {middle:.2f} s ({min(ours):.2f}-{max(ours):.2f}) | | | 2 s | "
+        f"{reached} |"
+    )

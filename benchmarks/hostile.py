@@ -1,7 +1,9 @@
-"""A class of thirty, five of whom hand in what was made to stop the class, against the same class without those five.
+"""A class of thirty, five of whom hand in what was made to stop the class, against the same class
+without those five.
 
-Both are collected, graded and given feedback by our commands, timed from start to end. The 25 must have the grades that
-they have without the five, and each of the five must be told by name: a run in which that is not so ends with an error.
+Both are collected, graded and given feedback by our commands, timed from start to end. The 25 must
+have the grades that they have without the five, and each of the five must be told by name: a run in
+which that is not so ends with an error.
 """
 
 import copy
@@ -26,27 +28,35 @@ from .pairs import ratio_line
 HONEST = few(25, 2)
 ANSWERS = [{}, {"square": "return 1"}, {"total": "return 0"}]
 COMMANDS = ("collect", "grade", "feedback")
-FLOOD = '''import os
+FLOOD = """import os
 from IPython import get_ipython
 from IPython.display import display
-'''
-MANY_OF_ONE_NAME = FLOOD + '''
+"""
+MANY_OF_ONE_NAME = (
+    FLOOD
+    + """
 for _ in range(1500):
     display({"text/plain": "x"}, raw=True, display_id="one")
 display({"text/plain": "x" * 2_000_000}, raw=True, display_id="one", update=True)
-'''
-LARGE_HEADERS = FLOOD + '''
+"""
+)
+LARGE_HEADERS = (
+    FLOOD
+    + """
 session, socket = get_ipython().kernel.session, get_ipython().kernel.iopub_socket
 parent = {"msg_id": "x", "numbers": [[number] for number in range(5_000_000)]}
 session.send(socket, "stream", {"name": "stdout", "text": "x"}, parent=parent)
-'''
+"""
+)
 
 
 def with_cell(what, source):
     """A hand-in whose first cell does that, too."""
+
     def write(folder, notebook):
         notebook.cells[1].source += "\n" + source
         nbformat.write(notebook, folder / f"{SIMPLE}.ipynb")
+
     write.__doc__ = what
     return write
 
@@ -74,10 +84,16 @@ def half_a_letter(folder, notebook):
     (folder / f"{SIMPLE}.ipynb").write_text(text)
 
 
-HOSTILE = {"oscar": deep, "eve": named_as_ours, "ivan": half_a_letter} | ({} if SMOKE else {
-    "mallory": with_cell("1,500 displays of one name, then one update of 2 MB.", MANY_OF_ONE_NAME),
-    "trudy": with_cell("A message whose parent holds five million lists.", LARGE_HEADERS),
-})
+HOSTILE = {"oscar": deep, "eve": named_as_ours, "ivan": half_a_letter} | (
+    {}
+    if SMOKE
+    else {
+        "mallory": with_cell(
+            "1,500 displays of one name, then one update of 2 MB.", MANY_OF_ONE_NAME
+        ),
+        "trudy": with_cell("A message whose parent holds five million lists.", LARGE_HEADERS),
+    }
+)
 
 
 def course(folder):
@@ -98,7 +114,9 @@ def course(folder):
 def hand_in(folder, student, write, notebook):
     """As nbgrader's button leaves it in the exchange."""
     time = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S.%f UTC")
-    place = folder / "classroom" / "exchange" / "manyhands" / "inbound" / f"{student}+{SIMPLE}+{time}+x"
+    place = (
+        folder / "classroom" / "exchange" / "manyhands" / "inbound" / f"{student}+{SIMPLE}+{time}+x"
+    )
     place.mkdir()
     (place / "timestamp.txt").write_text(time)
     (place / "submission_secret.txt").write_text(secrets.token_hex(32))
@@ -110,12 +128,23 @@ def plain(folder, notebook):
 
 
 def run(folder, command):
-    """(seconds, what it said) of one of our commands; that something was refused is no error here."""
-    environment = {**os.environ, "MANYHANDS_ROOT": str(folder), "XDG_CACHE_HOME": str(folder / "cache"),
-                   "OMP_NUM_THREADS": "1"}
+    """(seconds, what it said) of one of our commands; that something was refused is no error
+    here.
+    """
+    environment = {
+        **os.environ,
+        "MANYHANDS_ROOT": str(folder),
+        "XDG_CACHE_HOME": str(folder / "cache"),
+        "OMP_NUM_THREADS": "1",
+    }
     start = time.perf_counter()
-    done = subprocess.run([sys.executable, "-m", "manyhands", command, SIMPLE], cwd=folder, env=environment,
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "manyhands", command, SIMPLE],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
     said = done.stdout + done.stderr
     if done.returncode > 1:
         raise RuntimeError(f"{command}: {said}")
@@ -129,7 +158,9 @@ def points(folder, student):
 
 
 def played(folder, hostile):
-    """({command: seconds}, {student: points}, all that was said) of a class of honest people and these."""
+    """({command: seconds}, {student: points}, all that was said) of a class of honest people and
+    these.
+    """
     lab = course(folder)
     honest = [f"student{number:02d}" for number in range(HONEST)]
     for number, name in enumerate(honest):
@@ -140,8 +171,9 @@ def played(folder, hostile):
     # shutil.rmtree cannot remove what is so deep
     subprocess.run(["rm", "-rf", folder / "classroom" / "exchange"], check=True)
     return (
-        {name: seconds for name, (seconds, _) in ran.items()}, {name: points(folder, name) for name in honest},
-        "".join(said for _, said in ran.values())
+        {name: seconds for name, (seconds, _) in ran.items()},
+        {name: points(folder, name) for name in honest},
+        "".join(said for _, said in ran.values()),
     )
 
 
@@ -149,14 +181,25 @@ def main():
     with tempfile.TemporaryDirectory() as ours, tempfile.TemporaryDirectory() as peer:
         our_s, ours_got, said = played(Path(ours), HOSTILE)
         peer_s, peer_got, _ = played(Path(peer), {})
-        told = {name: [line.strip() for line in said.splitlines() if name in line] for name in HOSTILE}
-    wrong = [name for number, name in enumerate(peer_got)
-             if not ours_got[name] == peer_got[name] == [4, 2, 2][number % 3]]
+        told = {
+            name: [line.strip() for line in said.splitlines() if name in line] for name in HOSTILE
+        }
+    wrong = [
+        name
+        for number, name in enumerate(peer_got)
+        if not ours_got[name] == peer_got[name] == [4, 2, 2][number % 3]
+    ]
     silent = [name for name, lines in told.items() if not lines]
     if wrong or silent:
         raise RuntimeError(f"not graded right: {wrong}; not told: {silent}\n{said}")
     for command in COMMANDS:
-        yield ratio_line(f"`manyhands {command}`, {HONEST} honest and {len(HOSTILE)} hostile (peer: the {HONEST} "
-                         "alone)", [our_s[command]], [peer_s[command]], "s", None)
+        yield ratio_line(
+            f"`manyhands {command}`, {HONEST} honest and {len(HOSTILE)} hostile (peer: the {HONEST}"
+            " alone)",
+            [our_s[command]],
+            [peer_s[command]],
+            "s",
+            None,
+        )
     for name, lines in told.items():
         yield f"| {name}: {HOSTILE[name].__doc__} | {'; '.join(lines)} | | | | |"

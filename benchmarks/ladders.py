@@ -1,5 +1,7 @@
-"""`python -m benchmarks.ladders [CHALLENGE ...]`: each entry that comes with a challenge of the hackathon, on the five
-public seeds: a row of docs/HACKATHON.md, and the picture of the trade-off, `trade_off.svg` beside the entries."""
+"""`python -m benchmarks.ladders [CHALLENGE ...]`: each entry that comes with a challenge of the
+hackathon, on the five public seeds: a row of docs/HACKATHON.md, and the picture of the trade-off,
+`trade_off.svg` beside the entries.
+"""
 
 import statistics
 import sys
@@ -26,10 +28,16 @@ def main(names):
     for name in names or CHALLENGES:
         challenge, points = CHALLENGES[name], []
         with Rooms(challenge.ranks) as rooms:
-            entries = challenge.folder / "baseline.py", *sorted(challenge.folder.glob("ladder/*.py"))
-            for path in entries[-few(len(entries)):]:
+            entries = (
+                challenge.folder / "baseline.py",
+                *sorted(challenge.folder.glob("ladder/*.py")),
+            )
+            for path in entries[-few(len(entries)) :]:
                 began = time.monotonic()
-                runs = [one_run(challenge, rooms, path.read_text(), seed)[0] for seed in public_seeds()[:few(5)]]
+                runs = [
+                    one_run(challenge, rooms, path.read_text(), seed)[0]
+                    for seed in public_seeds()[: few(5)]
+                ]
                 problems = [run.problem for run in runs if run.problem]
                 if problems:
                     sys.exit(f"{path}: {problems[0]}")
@@ -37,9 +45,13 @@ def main(names):
                 paid = statistics.median(map(ACROSS[name][1], runs))
                 points.append((path.stem, paid, score))
                 least = min(run.accuracy for run in runs)
-                print(f"{name} {path.stem}: {score:.4g} {challenge.unit}, {paid:.4g} {ACROSS[name][0]}, accuracy from "
-                      f"{least:.3f}, processor {max(max(run.processor_s) for run in runs):.1f} s; judged in "
-                      f"{time.monotonic() - began:.0f} s", flush=True)
+                print(
+                    f"{name} {path.stem}: {score:.4g} {challenge.unit}, {paid:.4g} "
+                    f"{ACROSS[name][0]}, accuracy from {least:.3f}, processor "
+                    f"{max(max(run.processor_s) for run in runs):.1f} s; judged in "
+                    f"{time.monotonic() - began:.0f} s",
+                    flush=True,
+                )
         if not SMOKE:
             draw(challenge, ACROSS[name][0], points)
 
@@ -52,12 +64,23 @@ def draw(challenge, label, points):
     figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
     for name, paid, score in points:
         axes.plot(paid, score, "o", color="#12304f")
-        left = paid > statistics.mean(one for _, one, _ in points)  # of its point, where there is room
-        axes.annotate(name.replace("_", " "), (paid, score), xytext=(-7 if left else 7, 4), textcoords="offset points",
-                      ha="right" if left else "left")
+        # of its point, where there is room
+        left = paid > statistics.mean(one for _, one, _ in points)
+        axes.annotate(
+            name.replace("_", " "),
+            (paid, score),
+            xytext=(-7 if left else 7, 4),
+            textcoords="offset points",
+            ha="right" if left else "left",
+        )
     if challenge.memory_bytes:
         axes.axvline(challenge.memory_bytes / 1024, color="#b42318", linestyle="--")
-    axes.set(xlabel=label, ylabel=f"score ({challenge.unit}), less is better", title=challenge.title, yscale="log")
+    axes.set(
+        xlabel=label,
+        ylabel=f"score ({challenge.unit}), less is better",
+        title=challenge.title,
+        yscale="log",
+    )
     for which in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
         which(ticker.StrMethodFormatter("{x:g}"))
     axes.margins(0.2)

@@ -1,9 +1,10 @@
 """The memory that a unit takes at its peak: `python -m benchmarks memory [06 07 ...]`.
 
-Runs the tutorials, then the solved labs, each in a kernel of its own, and adds up, five times a second, what the
-kernel, its cluster and all their processes hold; a page that several share is counted once among them (PSS). The
-tutorial's, rounded up to a tenth of a GiB, is `memory_gib` in `src/manyhands/units.toml`, and the README's table shows
-it. The browser and JupyterLab itself are not in it.
+Runs the tutorials, then the solved labs, each in a kernel of its own, and adds up, five times a
+second, what the kernel, its cluster and all their processes hold; a page that several share is
+counted once among them (PSS). The tutorial's, rounded up to a tenth of a GiB, is `memory_gib` in
+`src/manyhands/units.toml`, and the README's table shows it. The browser and JupyterLab itself are
+not in it.
 """
 
 import sys
@@ -20,7 +21,9 @@ EVERY_S = 0.2
 
 
 def main(numbers):
-    chosen = [unit for unit in units() if not unit.planned and (not numbers or unit.number in numbers)]
+    chosen = [
+        unit for unit in units() if not unit.planned and (not numbers or unit.number in numbers)
+    ]
     unknown = set(numbers) - {unit.number for unit in chosen}
     if unknown:
         sys.exit(f"There is no unit {', '.join(sorted(unknown))} to measure.")

@@ -1,7 +1,9 @@
-"""`python -m benchmarks.one_network`: the table of docs/SYSTEMS.md on the small GPT, measured on this machine.
+"""`python -m benchmarks.one_network`: the table of docs/SYSTEMS.md on the small GPT, measured on
+this machine.
 
-Each way of `manyhands.gpt.ways` on four ranks, and the one with three axes on eight. Of the steps the quickest counts,
-on the slowest rank; the peak is that of the rank with the highest, of a second run, since the first one loads code.
+Each way of `manyhands.gpt.ways` on four ranks, and the one with three axes on eight. Of the steps
+the quickest counts, on the slowest rank; the peak is that of the rank with the highest, of a second
+run, since the first one loads code.
 """
 
 from manyhands import Cluster
@@ -28,9 +30,11 @@ told = far, quick.sent_bytes, full.peak_bytes, min(quick.seconds)
 
 
 def main():
-    print("| way | ranks | largest difference of a weight | bytes sent in a step, by rank | peak of memory, MiB "
-          "| tokens a second |\n|---|---|---|---|---|---|")
-    rows(4, [way for way in WAYS if way != "data x pipeline x tensor"][:few(len(WAYS), 2)])
+    print(
+        "| way | ranks | largest difference of a weight | bytes sent in a step, by rank | peak of "
+        "memory, MiB | tokens a second |\n|---|---|---|---|---|---|"
+    )
+    rows(4, [way for way in WAYS if way != "data x pipeline x tensor"][: few(len(WAYS), 2)])
     if not SMOKE:
         rows(8, ["data x pipeline x tensor"])
 
@@ -39,12 +43,19 @@ def rows(ranks, ways):
     with Cluster(nodes=1, ranks_per_node=ranks, framework="torch", name="one_network") as cluster:
         cluster.px(SETUP.format(steps=STEPS))
         for way in ways:
-            cluster.px(ON_RANKS.format(way=way, steps=STEPS), ranks=[0] if way == "one process" else None)
+            cluster.px(
+                ON_RANKS.format(way=way, steps=STEPS), ranks=[0] if way == "one process" else None
+            )
             found = [told for told in cluster.pull("told") if told]
-            far, sent, peaks, seconds = zip(*found)
-            by_rank = " to ".join(f"{sent_bytes:,}" for sent_bytes in sorted({min(sent), max(sent)}))
-            print(f"| {way} | {len(found)} | {max(far):.0e} | {by_rank} | {max(peaks) / 2**20:.0f} "
-                  f"| {ROWS * CONTEXT / max(seconds):,.0f} |", flush=True)
+            far, sent, peaks, seconds = zip(*found, strict=False)
+            by_rank = " to ".join(
+                f"{sent_bytes:,}" for sent_bytes in sorted({min(sent), max(sent)})
+            )
+            print(
+                f"| {way} | {len(found)} | {max(far):.0e} | {by_rank} | {max(peaks) / 2**20:.0f} "
+                f"| {ROWS * CONTEXT / max(seconds):,.0f} |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

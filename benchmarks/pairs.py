@@ -1,4 +1,6 @@
-"""Paired measurements: A, B, A, B, ... in one run, the ratio pair by pair, its median and its range."""
+"""Paired measurements: A, B, A, B, ... in one run, the ratio pair by pair, its median and its
+range.
+"""
 
 import json
 import statistics
@@ -7,21 +9,30 @@ import sys
 
 
 def ratio_line(name, ours, peers, unit, target):
-    """One line of the table: medians, the median of the paired ratios with its range, and the target (None:
-    there is none)."""
-    ratios = [a / b for a, b in zip(ours, peers)]
+    """One line of the table: medians, the median of the paired ratios with its range, and the
+    target (None: there is none).
+    """
+    ratios = [a / b for a, b in zip(ours, peers, strict=False)]
     middle = statistics.median(ratios)
     verdict = "" if target is None else "reached" if middle <= target else "MISSED"
-    return (f"| {name} | {statistics.median(ours):.4g} {unit} | {statistics.median(peers):.4g} {unit} | "
-            f"{middle:.2f} ({min(ratios):.2f}-{max(ratios):.2f}) | {'' if target is None else target} | {verdict} |")
+    return (
+        f"| {name} | {statistics.median(ours):.4g} {unit} | {statistics.median(peers):.4g} {unit} |"
+        f" {middle:.2f} ({min(ratios):.2f}-{max(ratios):.2f}) | {'' if target is None else target} "
+        f"| {verdict} |"
+    )
 
 
-HEAD = "| figure | ours, median | peer, median | ratio, median (range) | target | |\n|---|---|---|---|---|---|"
+HEAD = (
+    "| figure | ours, median | peer, median | ratio, median (range) | target | "
+    "|\n|---|---|---|---|---|---|"
+)
 
 
 def in_fresh_process(program, timeout_s=300):
     """Run a program in a Python of its own; the JSON object on its last line."""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=timeout_s)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=timeout_s
+    )
     if done.returncode:
         raise RuntimeError(done.stdout + done.stderr)
     return json.loads(done.stdout.strip().splitlines()[-1])

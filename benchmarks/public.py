@@ -1,7 +1,9 @@
-"""Training scripts in the manner of public repositories, for `python -m benchmarks clinic`: written for GPUs, started
-unchanged with `manyhands clinic`, right and with each mistake that is planted in them.
+"""Training scripts in the manner of public repositories, for `python -m benchmarks clinic`: written
+for GPUs, started unchanged with `manyhands clinic`, right and with each mistake that is planted in
+them.
 
-Each folder of `repositories/` is such a repository; its `planted.toml` says how it is started and what is planted:
+Each folder of `repositories/` is such a repository; its `planted.toml` says how it is started and
+what is planted:
 
     in_the_manner_of = "karpathy/nanoGPT"
     start = "torchrun --standalone --nproc-per-node 2 train.py --max-iters 20"
@@ -40,12 +42,16 @@ HANGS = re.compile(r"^2\. Does it hang\?\n   Yes", re.M)
 
 def names():
     """Those of the folders."""
-    return sorted(folder.name for folder in FOLDER.iterdir() if Path(folder, "planted.toml").exists())
+    return sorted(
+        folder.name for folder in FOLDER.iterdir() if Path(folder, "planted.toml").exists()
+    )
 
 
 def missed(name, mistake=None, show=False):
-    """How many runs of this script were not judged as wanted; a line is printed for each. With one `mistake`: that run
-    only; `show` prints what the command printed."""
+    """How many runs of this script were not judged as wanted; a line is printed for each.
+
+    With one `mistake`: that run only; `show` prints what the command printed.
+    """
     about = tomllib.loads(Path(FOLDER, name, "planted.toml").read_text())
     if importlib.util.find_spec(about.get("needs", "torch")) is None:
         print(f"| {name} | {about['needs']} is not installed | | | |", flush=True)
@@ -65,8 +71,11 @@ def missed(name, mistake=None, show=False):
         else:
             well = code == about["code"] and not titles
         number += not well
-        print(f"| {name} | {called or '(right)'} | {'yes' if well else '**NO**'} | {'; '.join(titles)} (code {code}) "
-              f"| {time.monotonic() - start:.0f} |", flush=True)
+        print(
+            f"| {name} | {called or '(right)'} | {'yes' if well else '**NO**'} | "
+            f"{'; '.join(titles)} (code {code}) | {time.monotonic() - start:.0f} |",
+            flush=True,
+        )
         if show:
             print(text, flush=True)
     return number
@@ -75,16 +84,27 @@ def missed(name, mistake=None, show=False):
 def run(folder, start, planted=None):
     """Exit code and text of the clinic of a copy of this folder, with this mistake planted."""
     with tempfile.TemporaryDirectory() as place:
-        copy = shutil.copytree(folder, Path(place, folder.name),
-                               ignore=shutil.ignore_patterns("planted.toml", "__pycache__"))
+        copy = shutil.copytree(
+            folder,
+            Path(place, folder.name),
+            ignore=shutil.ignore_patterns("planted.toml", "__pycache__"),
+        )
         if planted:
             file = copy / planted["file"]
             text = file.read_text()
             if text.count(planted["was"]) != 1:
-                sys.exit(f"{folder.name}/planted.toml, {planted['mistake']!r}: `was` occurs "
-                         f"{text.count(planted['was'])} times in {planted['file']}; it must occur once.")
+                sys.exit(
+                    f"{folder.name}/planted.toml, {planted['mistake']!r}: `was` occurs "
+                    f"{text.count(planted['was'])} times in {planted['file']}; it must occur once."
+                )
             file.write_text(text.replace(planted["was"], planted["now"]))
         words = shlex.split(start)
-        done = subprocess.run([sys.executable, "-m", "manyhands", "clinic", *words], cwd=copy, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, "COLUMNS": "400"})
+        done = subprocess.run(
+            [sys.executable, "-m", "manyhands", "clinic", *words],
+            cwd=copy,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "COLUMNS": "400"},
+        )
         return done.returncode, done.stdout

@@ -1,4 +1,6 @@
-"""`python -m benchmarks.published`: published tables, each predicted from two of its rows, as in docs/SIMULATE.md."""
+"""`python -m benchmarks.published`: published tables, each predicted from two of its rows, as in
+docs/SIMULATE.md.
+"""
 
 import math
 
@@ -8,7 +10,10 @@ from manyhands.simulate import published
 def main():
     for table in published.tables():
         constants, rows = published.predicted(table)
-        print(f"{table.name} ({table.unit}): " + ", ".join(f"{name} {value:.3g}" for name, value in constants.items()))
+        print(
+            f"{table.name} ({table.unit}): "
+            + ", ".join(f"{name} {value:.3g}" for name, value in constants.items())
+        )
         for row in rows:
             x = f"{row.x['gpus']} GPUs" if isinstance(row.x, dict) else row.x
             told = "fitted" if row.fitted else f"{row.predicted / row.published - 1:+.1%}"
@@ -19,12 +24,20 @@ def main():
     errors = []
     for name, gpus, number, said in published.unfitted():
         errors.append(abs(said / number - 1))
-        print(f"  {name}, {gpus} GPUs: {number:.5g} published, {said:.5g} predicted, {said / number - 1:+.1%}")
-    print(f"  {sum(error <= 0.1 for error in errors)} of {len(errors)} rows within 10 %, worst {max(errors):.0%}\n")
+        print(
+            f"  {name}, {gpus} GPUs: {number:.5g} published, {said:.5g} predicted, "
+            f"{said / number - 1:+.1%}"
+        )
+    print(
+        f"  {sum(error <= 0.1 for error in errors)} of {len(errors)} rows within 10 %, worst "
+        f"{max(errors):.0%}\n"
+    )
     for spread in (0.0, 0.01, 0.02):
         base, many = published.goyal(1, spread), published.goyal(44, spread)
-        print(f"Goyal, ranks {spread:.0%} apart: 8 GPUs {base:.4f} s, 352 GPUs {many:.4f} s: {many / base - 1:+.1%} "
-              "(published +12%)")
+        print(
+            f"Goyal, ranks {spread:.0%} apart: 8 GPUs {base:.4f} s, 352 GPUs {many:.4f} s: "
+            f"{many / base - 1:+.1%} (published +12%)"
+        )
     part = published.horovod(512) / 512 / published.horovod(1)
     print(f"Horovod, ResNet-101: 512 GPUs against one: {part:.1%} (published 90%)")
 

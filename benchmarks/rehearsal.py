@@ -1,8 +1,9 @@
-"""`python -m benchmarks rehearsal`: how long it takes to judge a trace, and what a step costs beside a rehearsal.
+"""`python -m benchmarks rehearsal`: how long it takes to judge a trace, and what a step costs
+beside a rehearsal.
 
-All seconds are processor time, which other work on the machine changes little. The step is that of unit 06: its network
-under DistributedDataParallel (one rank, gloo): before this process has heard of a rehearsal, while one is under way,
-and when it has ended.
+All seconds are processor time, which other work on the machine changes little. The step is that of
+unit 06: its network under DistributedDataParallel (one rank, gloo): before this process has heard
+of a rehearsal, while one is under way, and when it has ended.
 """
 
 import statistics
@@ -18,22 +19,44 @@ EVENTS, RANKS, STEPS, BLOCKS = few(10_000, 400), 4, few(500, 20), few(9)
 
 
 def traces(rounds, size=RANKS):
-    """Of each rank: a batch of messages around a ring, an all-reduce, and both waits, so many times."""
+    """Of each rank: a batch of messages around a ring, an all-reduce, and both waits, so many
+    times.
+    """
     from manyhands.rehearsal import Event, Layout, Part
 
     ranks, layout = tuple(range(size)), Layout(shape=(4,))
     told = {}
     for rank in ranks:
         events = told[rank] = []
-        parts = Part("send", (rank + 1) % size, 0, layout), Part("recv", (rank - 1) % size, 0, layout)
+        parts = (
+            Part("send", (rank + 1) % size, 0, layout),
+            Part("recv", (rank - 1) % size, 0, layout),
+        )
         for _ in range(rounds):
             at = len(events)
-            events += [Event("message", call="batch_isend_irecv", group="0", ranks=ranks, parts=parts, is_async=True,
-                             line=1),
-                       Event("wait", of=at, line=2),
-                       Event("collective", call="all_reduce", group="0", ranks=ranks, tensors=(layout,), op="SUM",
-                             is_async=True, line=3),
-                       Event("wait", of=at + 2, line=4)]
+            events += [
+                Event(
+                    "message",
+                    call="batch_isend_irecv",
+                    group="0",
+                    ranks=ranks,
+                    parts=parts,
+                    is_async=True,
+                    line=1,
+                ),
+                Event("wait", of=at, line=2),
+                Event(
+                    "collective",
+                    call="all_reduce",
+                    group="0",
+                    ranks=ranks,
+                    tensors=(layout,),
+                    op="SUM",
+                    is_async=True,
+                    line=3,
+                ),
+                Event("wait", of=at + 2, line=4),
+            ]
     return told
 
 
@@ -47,7 +70,9 @@ def judge_s(events):
 
 
 def steps_s(store):
-    """{way: the processor time of a step}, in this process: the quickest tenth's slowest, of steps in a row."""
+    """{way: the processor time of a step}, in this process: the quickest tenth's slowest, of steps
+    in a row.
+    """
     import torch
     import torch.distributed as dist
     from torch import nn
@@ -84,7 +109,10 @@ def main(names=()):
     import torch  # noqa: F401 (the forks have it then)
 
     for events in (EVENTS // 10, EVENTS):
-        print(f"{events:,} events of each of {RANKS} ranks judged: {judge_s(events):.2f} s", flush=True)
+        print(
+            f"{events:,} events of each of {RANKS} ranks judged: {judge_s(events):.2f} s",
+            flush=True,
+        )
     found = []
     with tempfile.TemporaryDirectory() as folder:
         for block in range(BLOCKS):
@@ -93,8 +121,13 @@ def main(names=()):
             found.append(outcome.value)
     for way in found[0]:
         ratios = [one[way] / one["before"] for one in found]
-        print(f"rehearsal {way}: a step takes {statistics.median(one[way] for one in found) * 1e3:.3f} ms, "
-              f"{statistics.median(ratios):.2f} of one before ({min(ratios):.2f} to {max(ratios):.2f})", flush=True)
+        print(
+            f"rehearsal {way}: a step takes "
+            f"{statistics.median(one[way] for one in found) * 1e3:.3f} ms, "
+            f"{statistics.median(ratios):.2f} of one before ({min(ratios):.2f} to "
+            f"{max(ratios):.2f})",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

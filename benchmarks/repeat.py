@@ -1,8 +1,10 @@
-"""`python -m benchmarks.repeat [CHALLENGE/ENTRY ...] [--judgings 10] [--runs 5]`: entries judged again and again, each
-time on other seeds, with and without a busy loop on a core beside the judge: rows of docs/HACKATHON.md.
+"""`python -m benchmarks.repeat [CHALLENGE/ENTRY ...] [--judgings 10] [--runs 5]`: entries judged
+again and again, each time on other seeds, with and without a busy loop on a core beside the judge:
+rows of docs/HACKATHON.md.
 
-A seed is the same with the loop and without it, so both must give the same score to the last digit. Between judgings
-only the seeds differ: the spread is theirs."""
+A seed is the same with the loop and without it, so both must give the same score to the last digit.
+Between judgings only the seeds differ: the spread is theirs.
+"""
 
 import argparse
 import os
@@ -17,13 +19,23 @@ from manyhands.hackathon.one_run import one_run
 from manyhands.hackathon.rooms import Rooms
 from manyhands.learner.jupyter_server import end_with_parent
 
-ENTRIES = ("slow_links/diloco", "lame_rank/asynchronous", "lame_rank/backup", "lame_rank/local_time", "big_batch/adam")
-HEAD = ("| entry | judgings | score, least to most | spread | with load as without | place in its challenge "
-        "| seconds a judging, without and with load |\n|---|---|---|---|---|---|---|")
+ENTRIES = (
+    "slow_links/diloco",
+    "lame_rank/asynchronous",
+    "lame_rank/backup",
+    "lame_rank/local_time",
+    "big_batch/adam",
+)
+HEAD = (
+    "| entry | judgings | score, least to most | spread | with load as without | place in its "
+    "challenge | seconds a judging, without and with load |\n|---|---|---|---|---|---|---|"
+)
 
 
 def main(arguments):
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.repeat", description=__doc__.split("\n\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.repeat", description=__doc__.split("\n\n")[0]
+    )
     parser.add_argument("entries", nargs="*", default=ENTRIES)
     parser.add_argument("--judgings", type=int, default=10)
     parser.add_argument("--runs", type=int, default=5)
@@ -34,14 +46,18 @@ def main(arguments):
         for number in range(options.judgings):
             seeds = [b"repeat %d %d" % (number, run) for run in range(options.runs)]
             for entry in options.entries:
-                for loaded in ((False, True) if number % 2 else (True, False)):
+                for loaded in (False, True) if number % 2 else (True, False):
                     began = time.monotonic()
                     with busy_core() if loaded else nothing():
                         score = judged(entry, rooms, seeds)
                     scores[entry][loaded].append(score)
                     lasted[entry][loaded].append(time.monotonic() - began)
-                    print(f"judging {number + 1}, {'with' if loaded else 'without'} load, {entry}: {score} in "
-                          f"{lasted[entry][loaded][-1]:.0f} s, load average {os.getloadavg()[0]:.1f}", flush=True)
+                    print(
+                        f"judging {number + 1}, {'with' if loaded else 'without'} load, {entry}: "
+                        f"{score} in {lasted[entry][loaded][-1]:.0f} s, load average "
+                        f"{os.getloadavg()[0]:.1f}",
+                        flush=True,
+                    )
     print(HEAD, *(row(entry, scores, lasted) for entry in options.entries), sep="\n")
 
 
@@ -61,8 +77,10 @@ def judged(entry, rooms, seeds):
 def busy_core():
     """A loop that takes one core for itself, as far as it gets it."""
     core = max(os.sched_getaffinity(0))
-    loop = subprocess.Popen([sys.executable, "-c", f"import os; os.sched_setaffinity(0, [{core}])\nwhile True: pass"],
-                            preexec_fn=end_with_parent)  # however this process ends
+    loop = subprocess.Popen(
+        [sys.executable, "-c", f"import os; os.sched_setaffinity(0, [{core}])\nwhile True: pass"],
+        preexec_fn=end_with_parent,
+    )  # however this process ends
     try:
         yield
     finally:
@@ -83,8 +101,10 @@ def row(entry, scores, lasted):
     span = f"{min(good):.4g} to {max(good):.4g}" if good else "no score"
     span += f", {len(without) - len(good)} without" if len(good) < len(without) else ""
     times = ", ".join(f"{statistics.median(one):.0f}" for one in lasted[entry])
-    return (f"| `{entry}` | {len(without)} | {span} | {spread} | {same} of {len(without)} to the last digit | "
-            f"{places(entry, scores)} | {times} |")
+    return (
+        f"| `{entry}` | {len(without)} | {span} | {spread} | {same} of {len(without)} to the last "
+        f"digit | {places(entry, scores)} | {times} |"
+    )
 
 
 def places(entry, scores):
@@ -93,8 +113,12 @@ def places(entry, scores):
     found = []
     for round_ in zip(*(scores[other][0] for other in rivals), strict=True):
         mine = round_[rivals.index(entry)]
-        found.append(1 + sum(other is not None and (mine is None or other < mine) for other in round_))
-    return ", ".join(f"{place} of {len(rivals)}: {found.count(place)} times" for place in sorted(set(found)))
+        found.append(
+            1 + sum(other is not None and (mine is None or other < mine) for other in round_)
+        )
+    return ", ".join(
+        f"{place} of {len(rivals)}: {found.count(place)} times" for place in sorted(set(found))
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Jobs of several ranks that take turns: a driver hands out blocks of steps,
 and who has no block sleeps in a socket's read.
 
-Only the standard library is imported here: the ranks of ChainerMN run in an environment of their own.
+Only the standard library is imported here: the ranks of ChainerMN run in an environment of their
+own.
 """
 
 import contextlib
@@ -27,11 +28,22 @@ class Job:
         self.output = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by close
         with Listener(("127.0.0.1", 0), authkey=key) as listener:
             address = f"{listener.address[0]}:{listener.address[1]}"
-            env = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "TURNS": address,
-                   "TURNS_KEY": key.hex(), **env}
-            self.process = subprocess.Popen([mpiexec, "-n", str(RANKS), python, str(program)], env=env,
-                                            stdout=self.output, stderr=self.output)
-            listener._listener._socket.settimeout(1)  # so that ranks that end before they call are noticed
+            env = {
+                **os.environ,
+                "OMP_NUM_THREADS": "1",
+                "GLOO_SOCKET_IFNAME": "lo",
+                "TURNS": address,
+                "TURNS_KEY": key.hex(),
+                **env,
+            }
+            self.process = subprocess.Popen(
+                [mpiexec, "-n", str(RANKS), python, str(program)],
+                env=env,
+                stdout=self.output,
+                stderr=self.output,
+            )
+            # so that ranks that end before they call are noticed
+            listener._listener._socket.settimeout(1)
             self.ranks = {}
             while len(self.ranks) < RANKS:
                 self._accept(listener)
@@ -53,7 +65,10 @@ class Job:
         return self.output.read()[-TAIL:]
 
     def ask(self, *order):
-        """Give all ranks the same order; their answers, by rank. An exception of a rank is raised here."""
+        """Give all ranks the same order; their answers, by rank.
+
+        An exception of a rank is raised here.
+        """
         for connection in self.ranks.values():
             connection.send(order)
         answers = []
@@ -71,7 +86,9 @@ class Job:
 
     def block(self, contestant, case, steps):
         """Seconds of one step: the median of a block of them, on the rank where it is longer."""
-        return max(statistics.median(seconds) for seconds in self.ask("block", contestant, case, steps))
+        return max(
+            statistics.median(seconds) for seconds in self.ask("block", contestant, case, steps)
+        )
 
     def close(self):
         for connection in self.ranks.values():
@@ -83,8 +100,9 @@ class Job:
 def serve(rank, make, barrier):
     """A rank's side: until the driver says end, run the blocks that it orders.
 
-    make(contestant, call, shape) gives (step, check, around): step is one forward and backward, check raises if its
-    gradients are wrong, around() is a context manager in which a block runs, or None.
+    make(contestant, call, shape) gives (step, check, around): step is one forward and backward,
+    check raises if its gradients are wrong, around() is a context manager in which a block runs, or
+    None.
     """
     host, port = os.environ["TURNS"].split(":")
     driver = Client((host, int(port)), authkey=bytes.fromhex(os.environ["TURNS_KEY"]))

@@ -1,5 +1,6 @@
 """nbval of all notebooks and solutions, as `make test` runs it,
-against the sum of plain `pytest --nbval` file by file."""
+against the sum of plain `pytest --nbval` file by file.
+"""
 
 import subprocess
 import sys
@@ -20,10 +21,28 @@ def timed(command):
 
 def main():
     which = "00_preflight" if SMOKE else "*"
-    files = sorted([*ROOT.glob(f"notebooks/{which}.ipynb"), *ROOT.glob(f"solutions/{which}/*.ipynb")])
+    files = sorted(
+        [*ROOT.glob(f"notebooks/{which}.ipynb"), *ROOT.glob(f"solutions/{which}/*.ipynb")]
+    )
     ours, done = timed([sys.executable, "-m", "manyhands", "validate", *(["00"] if SMOKE else [])])
     if done.returncode:
         raise RuntimeError(done.stdout + done.stderr)
-    alone = sum(timed([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--nbval", "--rootdir",
-                       str(file.parent), str(file)])[0] for file in files)
-    yield ratio_line(f"nbval of all {len(files)} notebooks and solutions", [ours], [alone], "s", 0.7)
+    alone = sum(
+        timed(
+            [
+                sys.executable,
+                "-m",
+                "pytest",
+                "-p",
+                "no:cacheprovider",
+                "--nbval",
+                "--rootdir",
+                str(file.parent),
+                str(file),
+            ]
+        )[0]
+        for file in files
+    )
+    yield ratio_line(
+        f"nbval of all {len(files)} notebooks and solutions", [ours], [alone], "s", 0.7
+    )

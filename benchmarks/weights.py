@@ -1,8 +1,8 @@
 """`python -m benchmarks.weights`: how far each system's weights end from those of one process,
 as the tutorials of the track find it.
 
-The notebooks themselves say "yes" where the difference is rounding, because its digits differ from machine to machine.
-Here they are.
+The notebooks themselves say "yes" where the difference is rounding, because its digits differ from
+machine to machine. Here they are.
 """
 
 import json
@@ -38,14 +38,22 @@ def measured(piece):
         path = Path(folder, "found.jsonl")
         notebook.cells.insert(0, nbformat.v4.new_code_cell(NOTE.format(path=str(path))))
         execute(notebook, piece.notebook.parent, piece.notebook.name)
-        return {system: far for line in path.read_text().splitlines() for system, far in json.loads(line).items()}
+        return {
+            system: far
+            for line in path.read_text().splitlines()
+            for system, far in json.loads(line).items()
+        }
 
 
 def main():
     print("| unit | system | largest difference of a weight |\n|---|---|---|")
     numbers = list(dict.fromkeys(unit for unit, *_ in track.SYSTEMS))
-    for number in numbers[:few(len(numbers))]:
-        tutorial = next(piece for piece in layout.pieces(ROOT, [number]) if piece.notebook.parent.name == "notebooks")
+    for number in numbers[: few(len(numbers))]:
+        tutorial = next(
+            piece
+            for piece in layout.pieces(ROOT, [number])
+            if piece.notebook.parent.name == "notebooks"
+        )
         for system, far in measured(tutorial).items():
             print(f"| {number} | {system} | {far:.0e} |", flush=True)
 

@@ -1,4 +1,6 @@
-"""The board's service without a hub: a folder with accounts and one unit, and a stand-in for the hub that takes a name for its owner's token."""
+"""The board's service without a hub: a folder with accounts and one unit, and a stand-in for the
+hub that takes a name for its owner's token.
+"""
 
 import asyncio
 import json
@@ -28,23 +30,43 @@ class KnownPeople(AsyncHubOAuth):
 
 
 def write_accounts(folder, roles, **changes):
-    """Open accounts {name: role}; the first has the number of the user that runs this. changes: {name: fields}."""
-    accounts = [Account(name, role, 70_000 + number if number else os.geteuid(), "", "", 0.0, time.time() + 3600)
-                for number, (name, role) in enumerate(roles.items())]
+    """Open accounts {name: role}; the first has the number of the user that runs this. changes:
+    {name: fields}.
+    """
+    accounts = [
+        Account(
+            name, role, 70_000 + number if number else os.geteuid(), "", "", 0.0, time.time() + 3600
+        )
+        for number, (name, role) in enumerate(roles.items())
+    ]
     for account in accounts:
         vars(account).update(changes.get(account.name, {}))
-    (folder / "new").write_text(json.dumps({"next_uid": 80_000, "accounts": [asdict(account) for account in accounts]}))
+    (folder / "new").write_text(
+        json.dumps({"next_uid": 80_000, "accounts": [asdict(account) for account in accounts]})
+    )
     os.replace(folder / "new", folder / "accounts.json")
 
 
 def write_unit(folder, checks):
-    """The unit's reference and released lab: {check: [(name, text, points)]}, without criteria for a check that shows no record."""
+    """The unit's reference and released lab: {check: [(name, text, points)]}, without criteria for
+    a check that shows no record.
+    """
     shown, cells = {}, [{"metadata": {}}]
     for check, criteria in checks.items():
-        listed = [{"name": name, "text": text, "points": points, "status": "pass"} for name, text, points in criteria]
-        shown[check] = [{"output_type": "display_data", "data": {MIME: {"criteria": listed}}}] if listed else [{"output_type": "stream", "text": "1"}]
+        listed = [
+            {"name": name, "text": text, "points": points, "status": "pass"}
+            for name, text, points in criteria
+        ]
+        shown[check] = (
+            [{"output_type": "display_data", "data": {MIME: {"criteria": listed}}}]
+            if listed
+            else [{"output_type": "stream", "text": "1"}]
+        )
         cells.append({"metadata": {"nbgrader": {"grade_id": check, "points": 2}}})
-    for path, content in ((f"references/{UNIT}.json", {"key": "", "shown": shown}), (f"labs/{UNIT}/{UNIT}.ipynb", {"cells": cells})):
+    for path, content in (
+        (f"references/{UNIT}.json", {"key": "", "shown": shown}),
+        (f"labs/{UNIT}/{UNIT}.ipynb", {"cells": cells}),
+    ):
         (folder / "course" / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / "course" / path).write_text(json.dumps(content))
 
@@ -53,7 +75,14 @@ def write_unit(folder, checks):
 async def pages(service):
     """The address of the service's pages while they are open."""
     connection, port = bind_unused_port()
-    server = HTTPServer(application(service, KnownPeople(base_url=PAGES, oauth_client_id="board", api_token="x", access_scopes={SCOPE})))
+    server = HTTPServer(
+        application(
+            service,
+            KnownPeople(
+                base_url=PAGES, oauth_client_id="board", api_token="x", access_scopes={SCOPE}
+            ),
+        )
+    )
     server.add_socket(connection)
     try:
         yield f"http://127.0.0.1:{port}{PAGES}"

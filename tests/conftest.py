@@ -1,4 +1,6 @@
-"""The order of all tests, cheap ones first; which of them stay together where processes share them; and the tests that need a GPU."""
+"""The order of all tests, cheap ones first; which of them stay together where processes share them;
+and the tests that need a GPU.
+"""
 
 import importlib.util
 import os
@@ -8,16 +10,21 @@ import pytest
 
 from manyhands.cli.setup_plan import gpu_here
 
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch: threads that wait actively take three times the processor where others want it too
-if importlib.util.find_spec("triton"):  # of PyTorch's CUDA build: imported after TensorFlow it ends the process (SIGSEGV)
+# before torch: threads that wait actively take three times the processor where others want it too
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# of PyTorch's CUDA build: imported after TensorFlow it ends the process (SIGSEGV)
+if importlib.util.find_spec("triton"):
     import triton  # noqa: F401
 
 pytest_plugins = ["in_browser"]
 HERE = Path(__file__).resolve().parent
-# Folders and files of tests/: first what is cheap, then what is long and in one piece (the hub), then many short ones that fill up what is left.
-# What is not named here comes after the unit tests. A browser's driver leaves an event loop running in its process: no test that comes later may run another.
+# Folders and files of tests/: first what is cheap, then what is long and in one piece (the hub),
+# then many short ones that fill up what is left. What is not named here comes after the unit tests.
+# A browser's driver leaves an event loop running in its process: no test that comes later may run
+# another.
 ORDER = ("unit", "test_drift.py", "", "labs", "notebooks", "hub", "dist", "site", "browser")
-# First in their folders: what leaves the solutions' references, which test_labs.py compares with; and the longest file of dist, which would end alone.
+# First in their folders: what leaves the solutions' references, which test_labs.py compares with;
+# and the longest file of dist, which would end alone.
 FIRST = ("test_mutants.py", "test_slurm.py")
 
 
@@ -28,15 +35,22 @@ def cost(item):
 
 
 def together(nodeid):
-    """The name of the tests that run in one process, one after the other: those of a file; all of hubs, whose attendees have the same user numbers;
-    of the wrong solutions, those of a unit, which share a kernel."""
+    """The name of the tests that run in one process, one after the other: those of a file; all of
+    hubs, whose attendees have the same user numbers; of the wrong solutions, those of a unit, which
+    share a kernel.
+    """
     path, _, name = nodeid.partition("::")
     if path.startswith("tests/hub/"):
         return "hub"
-    return path + name.partition("[")[2].rstrip("]").split("/")[0] if path.endswith("test_mutants.py") else path
+    return (
+        path + name.partition("[")[2].rstrip("]").split("/")[0]
+        if path.endswith("test_mutants.py")
+        else path
+    )
 
 
-@pytest.hookimpl(optionalhook=True)  # of pytest-xdist; its own way to say this, --dist loadgroup, does nothing under pytest 9.2
+# of pytest-xdist; its own way to say this, --dist loadgroup, does nothing under pytest 9.2
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     from xdist.scheduler import LoadScopeScheduling
 
@@ -48,14 +62,22 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Sort (the order inside a folder stays), leave what has a target to that (`make test-containers`, `make test-oldest`, `make test-wheel`), and skip what needs a GPU
-    where there is none, in CI too."""
+    """Sort (the order inside a folder stays), leave what has a target to that (`make
+    test-containers`, `make test-oldest`, `make test-wheel`), and skip what needs a GPU where there
+    is none, in CI too.
+    """
     items.sort(key=cost)
     for mark in ("containers", "oldest", "wheel"):
         if mark not in config.option.markexpr:
-            config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker(mark)])
+            config.hook.pytest_deselected(
+                items=[item for item in items if item.get_closest_marker(mark)]
+            )
             items[:] = [item for item in items if not item.get_closest_marker(mark)]
     if any(item.get_closest_marker("gpu") for item in items) and not gpu_here():
         for item in items:
             if item.get_closest_marker("gpu"):
-                item.add_marker(pytest.mark.skip(reason="there is no GPU here: run `make test-gpu` where there is one"))
+                item.add_marker(
+                    pytest.mark.skip(
+                        reason="there is no GPU here: run `make test-gpu` where there is one"
+                    )
+                )

@@ -1,8 +1,10 @@
-"""Run at the start of each measured process (see coverage_run.py): what ranks and kernels have counted survives SIGKILL.
+"""Run at the start of each measured process (see coverage_run.py): what ranks and kernels have
+counted survives SIGKILL.
 
-A measured process saves its data and ends when it gets a signal that nothing else uses. `os.kill` and `os.killpg` send that
-signal first, wait for a moment, and then do what they were asked for. To whoever waits for the process, it has ended by
-SIGKILL in both cases. A process that hangs in a library does not answer, so its lines are not counted.
+A measured process saves its data and ends when it gets a signal that nothing else uses. `os.kill`
+and `os.killpg` send that signal first, wait for a moment, and then do what they were asked for. To
+whoever waits for the process, it has ended by SIGKILL in both cases. A process that hangs in a
+library does not answer, so its lines are not counted.
 """
 
 import os
@@ -17,14 +19,18 @@ PATIENCE_S = 1
 def save_and_end(number, frame):
     from coverage import Coverage
 
-    try:  # what `save` does, but without a row for each file of which no line was run: that takes half a second
+    # what `save` does, but without a row for each file of which no line was run: that takes half a
+    # second
+    try:
         Coverage.current()._collector.flush_data()
     finally:
         KILL(os.getpid(), signal.SIGKILL)
 
 
 def listens(pid):
-    """Whether the process has a handler for the signal, which else would end it in a different way."""
+    """Whether the process has a handler for the signal, which else would end it in a different
+    way.
+    """
     with open(f"/proc/{pid}/status") as file:
         caught = next(line for line in file if line.startswith("SigCgt:"))
     return int(caught.split()[1], 16) >> (SAVE - 1) & 1

@@ -1,5 +1,6 @@
-"""The sdist and the wheel of this clone, built as a release builds them, but without a network: with the setuptools
-that is installed here."""
+"""The sdist and the wheel of this clone, built as a release builds them, but without a network:
+with the setuptools that is installed here.
+"""
 
 import shutil
 import subprocess
@@ -17,7 +18,9 @@ def build(folder):
     Built from a copy of the sources, because a build leaves files next to them.
     """
     sources, made = folder / "sources", folder / "made"
-    shutil.copytree(ROOT / "src", sources / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    shutil.copytree(
+        ROOT / "src", sources / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
+    )
     for path in ROOT.iterdir():
         if path.is_file():
             shutil.copy(path, sources)
@@ -33,5 +36,10 @@ def build(folder):
 
 
 def _build(kind, sources, made):
-    done = subprocess.run([sys.executable, "-c", ASK.format(kind, str(made))], cwd=sources, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", ASK.format(kind, str(made))],
+        cwd=sources,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,17 +1,27 @@
-"""A real Chromium for the tests of pages: one for all tests of a process, since Playwright runs only once in it.
+"""A real Chromium for the tests of pages: one for all tests of a process, since Playwright runs
+only once in it.
 
-Pictures of what was seen are kept in the test's temporary folder, or in MANYHANDS_SCREENSHOTS where that is set.
+Pictures of what was seen are kept in the test's temporary folder, or in MANYHANDS_SCREENSHOTS where
+that is set.
 """
 
 import os
 from importlib.resources import files
 from pathlib import Path
 
-import needs
 import pytest
 
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-         "--disable-component-update", "--disable-sync"]
+import needs
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 AXE = "rules => axe.run(document, {preload: false, resultTypes: ['violations'], runOnly: rules})"
 ALL_RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
@@ -24,7 +34,11 @@ def shuts_out(page, rules=ALL_RULES, impacts=("serious", "critical")):
     page.evaluate("document.getAnimations().forEach(one => one.cancel())")
     page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text() + ";0")
     found = page.evaluate(AXE, rules)
-    return [f"{one['id']}: {one['nodes'][0]['html'][:150]}" for one in found["violations"] if one["impact"] in impacts]
+    return [
+        f"{one['id']}: {one['nodes'][0]['html'][:150]}"
+        for one in found["violations"]
+        if one["impact"] in impacts
+    ]
 
 
 @pytest.fixture(scope="session")
@@ -34,7 +48,10 @@ def chromium(tmp_path_factory):
     playwright = pytest.importorskip("playwright.sync_api").sync_playwright().start()
     try:
         context = playwright.chromium.launch_persistent_context(
-            str(tmp_path_factory.mktemp("profile")), executable_path=path, headless=True, args=FLAGS,
+            str(tmp_path_factory.mktemp("profile")),
+            executable_path=path,
+            headless=True,
+            args=FLAGS,
             viewport={"width": 1280, "height": 900},
         )
         yield context

@@ -1,4 +1,6 @@
-"""Tests that need a system package: skipped with the command that mends it, or failed where skips are forbidden."""
+"""Tests that need a system package: skipped with the command that mends it, or failed where skips
+are forbidden.
+"""
 
 import importlib.util
 import os
@@ -16,8 +18,12 @@ def lacking(what, remedy):
 
 
 def search(name, *folders):
-    """The path of a program, in PATH, in the administrator's folders, or in `folders`; None where it is not."""
-    return shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin", *folders]))
+    """The path of a program, in PATH, in the administrator's folders, or in `folders`; None where
+    it is not.
+    """
+    return shutil.which(
+        name, path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin", *folders])
+    )
 
 
 def program(name, package):

@@ -2,9 +2,9 @@
 
 import os
 
-import needs
 import pytest
 
+import needs
 from manyhands.grading.isolation import bubblewrap, choose, container
 
 CAN = """
@@ -25,9 +25,14 @@ def forget():
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path_factory, monkeypatch):
-    """References are kept in a folder of the test run, not in the user's; all its processes share it."""
+    """References are kept in a folder of the test run, not in the user's; all its processes share
+    it.
+    """
     mine = tmp_path_factory.getbasetemp()
-    monkeypatch.setenv("XDG_CACHE_HOME", str((mine.parent if "PYTEST_XDIST_WORKER" in os.environ else mine) / "cache"))
+    monkeypatch.setenv(
+        "XDG_CACHE_HOME",
+        str((mine.parent if "PYTEST_XDIST_WORKER" in os.environ else mine) / "cache"),
+    )
 
 
 @pytest.fixture

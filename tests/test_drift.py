@@ -1,4 +1,7 @@
-"""Every generated file follows from its source. No notebook is run here: `tests/notebooks` compares the outputs."""
+"""Every generated file follows from its source.
+
+No notebook is run here: `tests/notebooks` compares the outputs.
+"""
 
 from pathlib import Path
 
@@ -43,7 +46,9 @@ def test_a_lab_shows_no_solution(piece):
     assert any("BEGIN SOLUTION" in source for source in solution)
     for path in sorted(piece.lab.parent.rglob("*")):
         if path.is_file():
-            shown = labs.lab_text(canonical.load(path)) if path.suffix == ".ipynb" else path.read_text()
+            shown = (
+                labs.lab_text(canonical.load(path)) if path.suffix == ".ipynb" else path.read_text()
+            )
             assert labs.leaks(solution, shown) == [], path
 
 

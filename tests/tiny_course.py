@@ -2,7 +2,7 @@
 
 from manyhands.build import layout
 
-TUTORIAL = '''\
+TUTORIAL = """\
 # %% [markdown] unit={"minutes": 10, "ranks": 1, "framework": "none", "title": "A tiny unit"}
 # # A tiny unit
 #
@@ -25,7 +25,7 @@ print(f"{time.perf_counter_ns()} ns")
 
 # %% tags=["raises-exception"]
 numbers[2]
-'''
+"""
 
 LAB = '''\
 # %% [markdown] unit={"minutes": 20, "ranks": 1, "framework": "none", "title": "A tiny lab"}

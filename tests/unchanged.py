@@ -1,6 +1,8 @@
-"""Which tests need no second run: what they depend on is as it was when they passed last, on this machine.
+"""Which tests need no second run: what they depend on is as it was when they passed last, on this
+machine.
 
-For the tests of mutants, the dearest, in `make test` of a developer's clone (MANYHANDS_UNCHANGED=skip). CI runs everything.
+For the tests of mutants, the dearest, in `make test` of a developer's clone
+(MANYHANDS_UNCHANGED=skip). CI runs everything.
 """
 
 import hashlib
@@ -12,18 +14,26 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PASSED = ROOT / ".manyhands" / "passed"
-REASON = "passed before, and nothing that it depends on has changed (make test MANYHANDS_UNCHANGED=run runs it again)"
+REASON = (
+    "passed before, and nothing that it depends on has changed (make test MANYHANDS_UNCHANGED=run "
+    "runs it again)"
+)
 NOT_BELOW = ("hub", "cli")  # rooms that neither a lab nor its checks can reach
 NAMED = re.compile(r"manyhands\.checks(?:\.| import )(\w+)")
 
 
 def wanted():
     """Whether unchanged tests are left out in this run."""
-    return os.environ.get("MANYHANDS_UNCHANGED") == "skip" and os.environ.get("MANYHANDS_NO_SKIPS") != "1"
+    return (
+        os.environ.get("MANYHANDS_UNCHANGED") == "skip"
+        and os.environ.get("MANYHANDS_NO_SKIPS") != "1"
+    )
 
 
 def checks_named(text, folder):
-    """The names in `folder` (manyhands.checks) that a text imports, and those that these import in their turn."""
+    """The names in `folder` (manyhands.checks) that a text imports, and those that these import in
+    their turn.
+    """
     found, todo = set(), set(NAMED.findall(text))
     while todo:
         name = todo.pop()
@@ -35,17 +45,31 @@ def checks_named(text, folder):
 
 
 def depends_on(unit, root=ROOT):
-    """The files that decide how a unit's mutants end: its solution, its checks, the package below them, the tests, the pins."""
+    """The files that decide how a unit's mutants end: its solution, its checks, the package below
+    them, the tests, the pins.
+    """
     package, solution = root / "src" / "manyhands", root / "solutions" / unit
     checks = checks_named((solution / f"{unit}.ipynb").read_text(), package / "checks")
 
     def counts(path):
         parts = path.relative_to(package).parts
-        return parts[0] not in NOT_BELOW and (parts[0] != "checks" or len(parts) == 2 or parts[1] in checks)
+        return parts[0] not in NOT_BELOW and (
+            parts[0] != "checks" or len(parts) == 2 or parts[1] in checks
+        )
 
-    below = [path for path in package.rglob("*") if path.suffix in (".py", ".json", ".toml") and counts(path)]
-    beside = [path for path in solution.rglob("*") if path.is_file() and not any(part.startswith((".", "__")) for part in path.parts)]
-    return sorted([*below, *beside, *(root / "tests" / "labs").glob("*.py"), root / "constraints.txt"])
+    below = [
+        path
+        for path in package.rglob("*")
+        if path.suffix in (".py", ".json", ".toml") and counts(path)
+    ]
+    beside = [
+        path
+        for path in solution.rglob("*")
+        if path.is_file() and not any(part.startswith((".", "__")) for part in path.parts)
+    ]
+    return sorted(
+        [*below, *beside, *(root / "tests" / "labs").glob("*.py"), root / "constraints.txt"]
+    )
 
 
 @cache
@@ -58,7 +82,9 @@ def digest_of_unit(unit, root=ROOT):
 
 def digest(unit, file=None, root=ROOT):
     """Changes with all that the test of one mutant (its `file`), or of a whole unit, depends on."""
-    return digest_of_unit(unit, root) + (hashlib.sha256(file.read_bytes()).hexdigest() if file else "")
+    return digest_of_unit(unit, root) + (
+        hashlib.sha256(file.read_bytes()).hexdigest() if file else ""
+    )
 
 
 def known(name, state):

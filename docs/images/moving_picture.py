@@ -1,9 +1,10 @@
-"""Make `docs/images/course.gif`, the moving picture of the README: a hang, its report, the healed cluster.
+"""Make `docs/images/course.gif`, the moving picture of the README: a hang, its report, the healed
+cluster.
 
     .venv/bin/python docs/images/moving_picture.py
 
-Opens unit 00's tutorial in a real JupyterLab (Debian's chromium), in a copy of the course, runs its cells and takes a
-picture of each moment.
+Opens unit 00's tutorial in a real JupyterLab (Debian's chromium), in a copy of the course, runs its
+cells and takes a picture of each moment.
 """
 
 import io
@@ -17,10 +18,10 @@ from playwright.sync_api import sync_playwright
 HERE = Path(__file__).resolve().parent
 sys.path += [str(HERE.parents[1] / "tests"), str(HERE.parents[1] / "tests" / "browser")]
 
-from in_browser import FLAGS  # noqa: E402
 from lab_page import follow, open_start  # noqa: E402
 from running_course import Course, copy_course  # noqa: E402
 
+from in_browser import FLAGS  # noqa: E402
 from manyhands.build.slides import find_browser  # noqa: E402
 
 SIZE = {"width": 960, "height": 640}
@@ -68,7 +69,11 @@ def film(page, address):
     below.scroll_into_view_if_needed()
     page.wait_for_timeout(700)
     show(3500)
-    after = notebook.panel.locator(".jp-CodeCell").filter(has=page.locator(".jp-InputArea", has_text=AFTER)).last
+    after = (
+        notebook.panel.locator(".jp-CodeCell")
+        .filter(has=page.locator(".jp-InputArea", has_text=AFTER))
+        .last
+    )
     after.scroll_into_view_if_needed()
     page.wait_for_timeout(700)
     show(1200)
@@ -85,9 +90,17 @@ def top(notebook, cell):
 
 
 def write(frames, path):
-    pictures = [picture.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE) for picture, _ in frames]
-    pictures[0].save(path, save_all=True, append_images=pictures[1:], duration=[ms for _, ms in frames], loop=0,
-                     optimize=True)
+    pictures = [
+        picture.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE) for picture, _ in frames
+    ]
+    pictures[0].save(
+        path,
+        save_all=True,
+        append_images=pictures[1:],
+        duration=[ms for _, ms in frames],
+        loop=0,
+        optimize=True,
+    )
     print(f"{path.name}: {len(pictures)} pictures, {path.stat().st_size / 1e6:.2f} MB")
 
 

@@ -1,5 +1,5 @@
-"""Draw the pictures of the decks: `python slides/figures/draw.py` writes all, `... 04 06` those of two units; with
-`--check` it only says which would change.
+"""Draw the pictures of the decks: `python slides/figures/draw.py` writes all, `... 04 06` those of
+two units; with `--check` it only says which would change.
 
 Each function of a module `unit_NN.py` is one picture: `ring_0` of unit_04.py is 04_ring_0.svg.
 """
@@ -24,7 +24,9 @@ def pictures(wanted=()):
 
 
 def main(arguments):
-    """Write what has changed, or with `--check` name it; the number of pictures that had changed."""
+    """Write what has changed, or with `--check` name it; the number of pictures that had
+    changed.
+    """
     check = "--check" in arguments
     changed = 0
     for name, text in pictures([word for word in arguments if word != "--check"]):
@@ -33,7 +35,10 @@ def main(arguments):
             continue
         changed += 1
         if check:
-            print(f"slides/figures/{name} is not what is drawn now: python slides/figures/draw.py {name[:2]}")
+            print(
+                f"slides/figures/{name} is not what is drawn now: python slides/figures/draw.py "
+                f"{name[:2]}"
+            )
         else:
             path.write_text(text, encoding="utf-8")
     return changed if check else 0

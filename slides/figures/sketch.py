@@ -1,14 +1,14 @@
 """Drawings for slides: SVG as text, in pixels of a slide, in the colours of the course.
 
-A figure for a whole slide is about 1168 x 470, one beside text 540 x 500: at that size a letter of 24 is 24 px for the room.
-`with sketch.step(1):` draws what appears with the next key.
+A figure for a whole slide is about 1168 x 470, one beside text 540 x 500: at that size a letter of
+24 is 24 px for the room. `with sketch.step(1):` draws what appears with the next key.
 """
 
 import html
 import math
 from contextlib import contextmanager
 
-from manyhands.plots import INK, ink_on, rank_colour  # noqa: F401  (for the units)
+from manyhands.plots import INK, ink_on, rank_colour
 
 NAVY, RED, TEAL, GOLD = (rank_colour(rank) for rank in range(4))
 QUIET, LINE, PALE, SAND = "#55606e", "#c3ccd7", "#f3f6fa", "#fff6df"
@@ -23,8 +23,13 @@ class Sketch:
 
     def __str__(self):
         heads = "".join(self.heads)
-        return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height}" font-family="{FONT}" font-size="26">\n'
-                + (f"<defs>{heads}</defs>\n" if heads else "") + "\n".join(self.parts) + "\n</svg>\n")
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height}" '
+            f'font-family="{FONT}" font-size="26">\n'
+            + (f"<defs>{heads}</defs>\n" if heads else "")
+            + "\n".join(self.parts)
+            + "\n</svg>\n"
+        )
 
     @contextmanager
     def step(self, number):
@@ -33,44 +38,129 @@ class Sketch:
         self.parts.append("</g>")
 
     def add(self, tag, content=None, **attributes):
-        named = "".join(f' {name.rstrip("_").replace("_", "-")}="{_short(value)}"' for name, value in attributes.items() if value is not None)
-        self.parts.append(f"<{tag}{named}/>" if content is None else f"<{tag}{named}>{content}</{tag}>")
+        named = "".join(
+            f' {name.rstrip("_").replace("_", "-")}="{_short(value)}"'
+            for name, value in attributes.items()
+            if value is not None
+        )
+        self.parts.append(
+            f"<{tag}{named}/>" if content is None else f"<{tag}{named}>{content}</{tag}>"
+        )
 
-    def text(self, x, y, words, size=26, fill=INK, anchor="middle", bold=False, mono=False, turn=None, italic=False):
+    def text(
+        self,
+        x,
+        y,
+        words,
+        size=26,
+        fill=INK,
+        anchor="middle",
+        bold=False,
+        mono=False,
+        turn=None,
+        italic=False,
+    ):
         """Words whose middle line is at y; a list is set in lines."""
         lines = [words] if isinstance(words, str) else words
         for i, line in enumerate(lines):
             at = y + (i - (len(lines) - 1) / 2) * size * 1.2 + size * 0.35
-            self.add("text", html.escape(line, quote=False), x=x, y=at, font_size=size, fill=fill, text_anchor=anchor,
-                     font_weight="600" if bold else None, font_style="italic" if italic else None,
-                     font_family="'Plex Mono', 'DejaVu Sans Mono', monospace" if mono else None,
-                     transform=f"rotate({turn} {_short(x)} {_short(y)})" if turn else None)
+            self.add(
+                "text",
+                html.escape(line, quote=False),
+                x=x,
+                y=at,
+                font_size=size,
+                fill=fill,
+                text_anchor=anchor,
+                font_weight="600" if bold else None,
+                font_style="italic" if italic else None,
+                font_family="'Plex Mono', 'DejaVu Sans Mono', monospace" if mono else None,
+                transform=f"rotate({turn} {_short(x)} {_short(y)})" if turn else None,
+            )
 
-    def box(self, x, y, width, height, fill="#ffffff", line=None, words=None, ink=INK, size=26, round_=8, thick=2.5, bold=False, mono=False, dash=None):
-        self.add("rect", x=x, y=y, width=width, height=height, rx=round_, fill=fill, stroke=line, stroke_width=thick if line else None, stroke_dasharray=dash)
+    def box(
+        self,
+        x,
+        y,
+        width,
+        height,
+        fill="#ffffff",
+        line=None,
+        words=None,
+        ink=INK,
+        size=26,
+        round_=8,
+        thick=2.5,
+        bold=False,
+        mono=False,
+        dash=None,
+    ):
+        self.add(
+            "rect",
+            x=x,
+            y=y,
+            width=width,
+            height=height,
+            rx=round_,
+            fill=fill,
+            stroke=line,
+            stroke_width=thick if line else None,
+            stroke_dasharray=dash,
+        )
         if words:
-            self.text(x + width / 2, y + height / 2, words, size=size, fill=ink, bold=bold, mono=mono)
+            self.text(
+                x + width / 2, y + height / 2, words, size=size, fill=ink, bold=bold, mono=mono
+            )
 
     def rank(self, x, y, number, radius=34, size=30, words=None, fill=None, ink=None):
         """A rank: a disc in its colour, with its number."""
         self.add("circle", cx=x, cy=y, r=radius, fill=fill or rank_colour(number))
-        self.text(x, y, words or str(number), size=size, fill=ink or (ink_on(number) if fill is None else INK), bold=True)
+        self.text(
+            x,
+            y,
+            words or str(number),
+            size=size,
+            fill=ink or (ink_on(number) if fill is None else INK),
+            bold=True,
+        )
 
     def line(self, points, colour=INK, thick=4, dash=None, fill="none", opacity=None):
-        self.add("path", d="M" + " L".join(f"{_short(x)} {_short(y)}" for x, y in points), fill=fill, stroke=colour, stroke_width=thick,
-                 stroke_dasharray=dash, stroke_linejoin="round", stroke_linecap="round", opacity=opacity)
+        self.add(
+            "path",
+            d="M" + " L".join(f"{_short(x)} {_short(y)}" for x, y in points),
+            fill=fill,
+            stroke=colour,
+            stroke_width=thick,
+            stroke_dasharray=dash,
+            stroke_linejoin="round",
+            stroke_linecap="round",
+            opacity=opacity,
+        )
 
     def arrow(self, x1, y1, x2, y2, colour=INK, thick=4, short=0, dash=None, bend=0, late=None):
-        """An arrow that begins `short` (`late` at its end) px away from its two places; `bend` px to its left."""
+        """An arrow that begins `short` (`late` at its end) px away from its two places; `bend` px
+        to its left.
+        """
         late = short if late is None else late
         length = math.hypot(x2 - x1, y2 - y1)
         dx, dy = (x2 - x1) / length, (y2 - y1) / length
         cx, cy = (x1 + x2) / 2 + bend * dy, (y1 + y2) / 2 - bend * dx
         start, end = _towards(x1, y1, cx, cy, short), _towards(x2, y2, cx, cy, late)
         base = _towards(*end, cx, cy, thick * 3)
-        self.add("path", d=f"M{_at(start)} Q{_short(cx)} {_short(cy)} {_at(base)}", fill="none", stroke=colour, stroke_width=thick, stroke_dasharray=dash)
+        self.add(
+            "path",
+            d=f"M{_at(start)} Q{_short(cx)} {_short(cy)} {_at(base)}",
+            fill="none",
+            stroke=colour,
+            stroke_width=thick,
+            stroke_dasharray=dash,
+        )
         ux, uy = (end[0] - base[0]) / (thick * 3), (end[1] - base[1]) / (thick * 3)
-        tip = (end, (base[0] - uy * thick * 1.6, base[1] + ux * thick * 1.6), (base[0] + uy * thick * 1.6, base[1] - ux * thick * 1.6))
+        tip = (
+            end,
+            (base[0] - uy * thick * 1.6, base[1] + ux * thick * 1.6),
+            (base[0] + uy * thick * 1.6, base[1] - ux * thick * 1.6),
+        )
         self.add("polygon", points=" ".join(_at(p).replace(" ", ",") for p in tip), fill=colour)
 
     def brace(self, x1, x2, y, words, size=24, colour=QUIET, down=True):
@@ -93,14 +183,25 @@ def _short(value):
 
 
 class Chart:
-    """Axes in a sketch: `place(x, y)` is where a point lies. Ticks are pairs of a value and its words."""
+    """Axes in a sketch: `place(x, y)` is where a point lies.
+
+    Ticks are pairs of a value and its words.
+    """
 
     def __init__(self, sketch, left, top, width, height, x, y, log_x=False, log_y=False):
-        self.sketch, self.box, self.x, self.y, self.logs = sketch, (left, top, width, height), x, y, (log_x, log_y)
+        self.sketch, self.box, self.x, self.y, self.logs = (
+            sketch,
+            (left, top, width, height),
+            x,
+            y,
+            (log_x, log_y),
+        )
 
     def place(self, x, y):
         left, top, width, height = self.box
-        return left + width * _part(x, *self.x, self.logs[0]), top + height * (1 - _part(y, *self.y, self.logs[1]))
+        return left + width * _part(x, *self.x, self.logs[0]), top + height * (
+            1 - _part(y, *self.y, self.logs[1])
+        )
 
     def axes(self, x_ticks=(), y_ticks=(), x_words="", y_words="", size=24):
         left, top, width, height = self.box
@@ -124,7 +225,15 @@ class Chart:
 
     def dot(self, x, y, colour, radius=8, hollow=False):
         cx, cy = self.place(x, y)
-        self.sketch.add("circle", cx=cx, cy=cy, r=radius, fill="#ffffff" if hollow else colour, stroke=colour if hollow else None, stroke_width=4 if hollow else None)
+        self.sketch.add(
+            "circle",
+            cx=cx,
+            cy=cy,
+            r=radius,
+            fill="#ffffff" if hollow else colour,
+            stroke=colour if hollow else None,
+            stroke_width=4 if hollow else None,
+        )
 
     def label(self, x, y, words, colour=INK, anchor="start", size=26, dx=12, dy=0, bold=True):
         at_x, at_y = self.place(x, y)

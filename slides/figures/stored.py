@@ -1,4 +1,6 @@
-"""The curves of a picture that a notebook keeps, in the units of its axes: a slide draws them anew, large."""
+"""The curves of a picture that a notebook keeps, in the units of its axes: a slide draws them anew,
+large.
+"""
 
 import json
 import re
@@ -9,8 +11,10 @@ _POINT = re.compile(r"[ML] (-?[\d.]+) (-?[\d.]+)")
 
 
 def curves(notebook, title):
-    """For each axes of the picture with this title: its lines, each as (colour, [(x, y), ...]). Its axes are
-    linear; where x has no numbers, points are counted."""
+    """For each axes of the picture with this title: its lines, each as (colour, [(x, y), ...]).
+
+    Its axes are linear; where x has no numbers, points are counted.
+    """
     return _each(notebook, title, _lines)
 
 
@@ -20,8 +24,9 @@ def dots(notebook, title):
 
 
 def bars(notebook, title):
-    """For each axes of the picture that has bars: each as (its fill, start, stop, its row from the top), in x's units.
-    The axes lie below one another, and the last one has the numbers."""
+    """For each axes of the picture that has bars: each as (its fill, start, stop, its row from the
+    top), in x's units. The axes lie below one another, and the last one has the numbers.
+    """
     panels = re.split(r'<g id="axes_\d+">', _svg(notebook, title))[1:]
     return [found for found in (_bars(axes, _scale(panels[-1], "x")) for axes in panels) if found]
 
@@ -29,7 +34,9 @@ def bars(notebook, title):
 def printed(notebook, words):
     """The lines of the output that has these words."""
     cells = json.loads((NOTEBOOKS / f"{notebook}.ipynb").read_text(encoding="utf-8"))["cells"]
-    texts = ["".join(output.get("text", "")) for cell in cells for output in cell.get("outputs", ())]
+    texts = [
+        "".join(output.get("text", "")) for cell in cells for output in cell.get("outputs", ())
+    ]
     (found,) = [text for text in texts if words in text]
     return found.splitlines()
 
@@ -58,13 +65,24 @@ def _lines(axes, to_x, to_y):
         path = re.search(r'<path d="([^"]*)" clip-path="[^"]*" style="[^"]*?stroke: (#\w+)', group)
         points = [(float(x), float(y)) for x, y in _POINT.findall(path.group(1))] if path else []
         if len(points) > 2:  # two make a line of the grid
-            found.append((path.group(2), [(to_x(x) if to_x else i, to_y(y)) for i, (x, y) in enumerate(points)]))
+            found.append(
+                (
+                    path.group(2),
+                    [(to_x(x) if to_x else i, to_y(y)) for i, (x, y) in enumerate(points)],
+                )
+            )
     return found
 
 
 def _bars(axes, to_x):
-    corners = r'<path d="M ([\d.]+) ([\d.]+) \nL ([\d.]+) [^"]*" clip-path="[^"]*" style="fill: (#\w+|url[^;]+); stroke: #'
-    found = [(fill, to_x(float(start)), to_x(float(stop)), float(y)) for start, y, stop, fill in re.findall(corners, axes)]
+    corners = (
+        r'<path d="M ([\d.]+) ([\d.]+) \nL ([\d.]+) [^"]*" clip-path="[^"]*" style="fill:'
+        r" (#\w+|url[^;]+); stroke: #"
+    )
+    found = [
+        (fill, to_x(float(start)), to_x(float(stop)), float(y))
+        for start, y, stop, fill in re.findall(corners, axes)
+    ]
     rows = sorted({y for *_, y in found})
     return [(fill, start, stop, rows.index(y)) for fill, start, stop, y in found]
 
@@ -79,10 +97,14 @@ def _dots(axes, to_x, to_y):
 
 
 def _scale(axes, which):
-    """The function from a place in the picture to a value, by the first and last tick with a number; None where no tick has one."""
+    """The function from a place in the picture to a value, by the first and last tick with a
+    number; None where no tick has one.
+    """
     ticks = []
     for group in re.split(rf'<g id="{which}tick_\d+">', axes)[1:]:
-        own = re.split(r'<g id="(?:matplotlib\.axis|patch|LineCollection|PathCollection)_\d+">', group)[0]
+        own = re.split(
+            r'<g id="(?:matplotlib\.axis|patch|LineCollection|PathCollection)_\d+">', group
+        )[0]
         mark = re.search(rf'<use [^>]*\b{which}="([\d.]+)"', own)
         words = re.search(r"<text[^>]*>([^<]*\d)</text>", own)
         if mark and words:

@@ -6,7 +6,9 @@ ROUND = {0: (270, 80), 1: (440, 250), 2: (270, 420), 3: (100, 250)}  # the place
 
 
 def _graph(arrows, words, steps=False, absent=()):
-    """Who waits for whom: `arrows` are pairs of ranks, `words` what each does; with `steps`, arrow after arrow."""
+    """Who waits for whom: `arrows` are pairs of ranks, `words` what each does; with `steps`, arrow
+    after arrow.
+    """
     sketch = Sketch(540, 500)
     for number, (one, other) in enumerate(arrows, 1):
         both = (other, one) in arrows
@@ -17,13 +19,30 @@ def _graph(arrows, words, steps=False, absent=()):
             sketch.arrow(*ROUND[one], *ROUND[other], short=48, thick=5, bend=28 if both else 0)
     for rank, (x, y) in ROUND.items():
         sketch.rank(x, y, rank, 42, 36, fill="#e3e8ee" if rank in absent else None)
-        side = {0: (x + 58, y - 10, "start"), 1: (x, y + 66, "middle"), 2: (x + 58, y + 14, "start"), 3: (x, y + 66, "middle")}[rank]
-        sketch.text(side[0], side[1], words[rank], 25, QUIET if rank not in absent else RED, side[2], rank in absent)
+        side = {
+            0: (x + 58, y - 10, "start"),
+            1: (x, y + 66, "middle"),
+            2: (x + 58, y + 14, "start"),
+            3: (x, y + 66, "middle"),
+        }[rank]
+        sketch.text(
+            side[0],
+            side[1],
+            words[rank],
+            25,
+            QUIET if rank not in absent else RED,
+            side[2],
+            rank in absent,
+        )
     return sketch
 
 
 def absent():
-    return _graph([(0, 2), (1, 2), (3, 2)], {0: "barrier", 1: "barrier", 2: "did not arrive", 3: "barrier"}, absent=(2,))
+    return _graph(
+        [(0, 2), (1, 2), (3, 2)],
+        {0: "barrier", 1: "barrier", 2: "did not arrive", 3: "barrier"},
+        absent=(2,),
+    )
 
 
 def circle():
@@ -61,7 +80,7 @@ def who_runs():
         y = 60 + rank * 116
         sketch.arrow(210, 235, 400, y, QUIET, 4, short=8, late=52)
         sketch.rank(420, y, rank, 38, 32)
-        sketch.text(474, y, f"x = {rank ** 2}", 26, INK, "start", mono=True)
+        sketch.text(474, y, f"x = {rank**2}", 26, INK, "start", mono=True)
     sketch.text(262, 110, "%%px", 28, RED, mono=True, bold=True)
     return sketch
 
@@ -70,7 +89,16 @@ def healing():
     sketch = Sketch(1168, 440)
     for rank in range(4):
         x = 70 + rank * 110
-        sketch.add("circle", cx=x, cy=110, r=40, fill="#e3e8ee", stroke=QUIET, stroke_width=3, stroke_dasharray="8 6")
+        sketch.add(
+            "circle",
+            cx=x,
+            cy=110,
+            r=40,
+            fill="#e3e8ee",
+            stroke=QUIET,
+            stroke_width=3,
+            stroke_dasharray="8 6",
+        )
         sketch.text(x, 110, str(rank), 32, QUIET, bold=True)
         sketch.text(x, 176, "keepsake", 22, RED)
     sketch.text(235, 36, "before the hang", 27, INK, bold=True)
@@ -84,18 +112,47 @@ def healing():
             sketch.rank(755 + rank * 110, 110, rank, 40, 32)
     with sketch.step(2):
         sketch.arrow(920, 300, 920, 172, TEAL, 6)
-        sketch.text(906, 222, ["cells marked %%px --setup", "run again, in their order"], 25, INK, "end")
-    sketch.box(20, 306, 1128, 110, "#ffffff", NAVY, ["this kernel: never restarted", "its variables, and what was pulled from the ranks, are still there"], size=27, thick=4)
+        sketch.text(
+            906, 222, ["cells marked %%px --setup", "run again, in their order"], 25, INK, "end"
+        )
+    sketch.box(
+        20,
+        306,
+        1128,
+        110,
+        "#ffffff",
+        NAVY,
+        [
+            "this kernel: never restarted",
+            "its variables, and what was pulled from the ranks, are still there",
+        ],
+        size=27,
+        thick=4,
+    )
     return sketch
 
 
 def kinds():
     sketch = Sketch(1168, 400)
-    rows = [("waits", "hang: reported after the patience", NAVY, True), ("fails", "reported at once, the exception first", RED, False),
-            ("dies", "reported immediately", GOLD, False), ("loops forever", "works, so no hang: press \u25a0", TEAL, False)]
+    rows = [
+        ("waits", "hang: reported after the patience", NAVY, True),
+        ("fails", "reported at once, the exception first", RED, False),
+        ("dies", "reported immediately", GOLD, False),
+        ("loops forever", "works, so no hang: press \u25a0", TEAL, False),
+    ]
     for i, (what, words, colour, _) in enumerate(rows):
         y = 50 + i * 100
-        sketch.box(0, y - 36, 300, 72, colour, words="a rank " + what, ink=INK if colour == GOLD else "#ffffff", size=27, bold=True)
+        sketch.box(
+            0,
+            y - 36,
+            300,
+            72,
+            colour,
+            words="a rank " + what,
+            ink=INK if colour == GOLD else "#ffffff",
+            size=27,
+            bold=True,
+        )
         sketch.arrow(310, y, 400, y, QUIET, 5)
         sketch.text(420, y, words, 30, INK, "start")
     return sketch

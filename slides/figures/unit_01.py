@@ -1,4 +1,6 @@
-"""The pictures of deck 01: rows are dealt out, gradients are added up, and what a mean of means does."""
+"""The pictures of deck 01: rows are dealt out, gradients are added up, and what a mean of means
+does.
+"""
 
 from sketch import INK, LINE, NAVY, QUIET, RED, TEAL, Chart, Sketch, ink_on, rank_colour
 from stored import curves
@@ -59,26 +61,50 @@ def weights():
         width = rows * 3.9
         sketch.box(left, 60, width, 96, rank_colour(rank), round_=4)
         if rows > 20:
-            sketch.text(left + width / 2, 108, f"{rows} rows" if rows > 100 else str(rows), 30, ink_on(rank), bold=True)
+            sketch.text(
+                left + width / 2,
+                108,
+                f"{rows} rows" if rows > 100 else str(rows),
+                30,
+                ink_on(rank),
+                bold=True,
+            )
         sketch.text(left + width / 2, 34, f"rank {rank}" if rows > 20 else str(rank), 26, INK)
         left += width + 8
     left = 40
     sketch.text(40, 204, "what one row counts in the mean of the means", 26, INK, "start")
     for rank, weight in enumerate((1, 6.67, 20, 20)):
         sketch.rank(80 + rank * 290, 288, rank, 32, 28)
-        sketch.text(124 + rank * 290, 288, f"{weight:.3g} times" if rank else "once", 34, RED if rank > 1 else INK, "start", True)
+        sketch.text(
+            124 + rank * 290,
+            288,
+            f"{weight:.3g} times" if rank else "once",
+            34,
+            RED if rank > 1 else INK,
+            "start",
+            True,
+        )
     return sketch
 
 
 def objective():
-    one, *ways = curves("01_data_parallel", "objective of one process and of three ways to share its rows")[0]
+    one, *ways = curves(
+        "01_data_parallel", "objective of one process and of three ways to share its rows"
+    )[0]
     sketch = Sketch(1168, 450)
     chart = Chart(sketch, 80, 50, 760, 320, (0, 60), (0, 2.5))
-    chart.axes([(s, str(s)) for s in range(0, 61, 20)], [(v, f"{v:g}") for v in (0, 1, 2)], "step", "objective")
+    chart.axes(
+        [(s, str(s)) for s in range(0, 61, 20)],
+        [(v, f"{v:g}") for v in (0, 1, 2)],
+        "step",
+        "objective",
+    )
     shown = [(one, LINE, 16), (ways[0], NAVY, 7), (ways[1], TEAL, 3), (ways[2], RED, 6)]
     for (_, points), colour, thick in shown:
         chart.curve([(x + 1, y) for x, y in points], colour, thick)
     end, wrong = one[1][-1][1], ways[2][1][-1][1]
     chart.label(60, wrong, ["uneven shards,", "mean of means"], RED, dy=-40, size=25)
-    chart.label(60, end, ["one process, even shards,", "uneven shards with sums"], NAVY, dy=38, size=25)
+    chart.label(
+        60, end, ["one process, even shards,", "uneven shards with sums"], NAVY, dy=38, size=25
+    )
     return sketch

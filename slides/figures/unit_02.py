@@ -1,4 +1,6 @@
-"""The pictures of deck 02: a step on four replicas, gradients that are too large, an uneven last batch."""
+"""The pictures of deck 02: a step on four replicas, gradients that are too large, an uneven last
+batch.
+"""
 
 from sketch import INK, NAVY, QUIET, RED, TEAL, Chart, Sketch, ink_on, rank_colour
 from stored import dots
@@ -11,14 +13,44 @@ def _step(shards, letters=28, width=1168):
     total = sum(shards)
     for replica, count in enumerate(shards):
         wide = (width - 40) * count / total
-        sketch.box(left, 44, wide - 8, 56, rank_colour(replica), words=f"{count} rows" if count > 1 else "1", ink=ink_on(replica), size=letters, bold=True)
+        sketch.box(
+            left,
+            44,
+            wide - 8,
+            56,
+            rank_colour(replica),
+            words=f"{count} rows" if count > 1 else "1",
+            ink=ink_on(replica),
+            size=letters,
+            bold=True,
+        )
         left += wide
     for replica in range(4):
         x = 20 + (width - 40) * (replica + 0.5) / 4
         sketch.arrow(x, 106, x, 152, QUIET, 5)
-        sketch.box(x - 120, 158, 240, 96, "#ffffff", rank_colour(replica), [f"replica {replica}", "same weights"], size=26, thick=5)
+        sketch.box(
+            x - 120,
+            158,
+            240,
+            96,
+            "#ffffff",
+            rank_colour(replica),
+            [f"replica {replica}", "same weights"],
+            size=26,
+            thick=5,
+        )
         sketch.arrow(x, 260, x, 306, rank_colour(replica), 6)
-    sketch.box(20, 312, width - 40, 56, NAVY, words="sum of the gradients: all-reduce", ink="#ffffff", size=28, bold=True)
+    sketch.box(
+        20,
+        312,
+        width - 40,
+        56,
+        NAVY,
+        words="sum of the gradients: all-reduce",
+        ink="#ffffff",
+        size=28,
+        bold=True,
+    )
     for replica in range(4):
         x = 20 + (width - 40) * (replica + 0.5) / 4
         sketch.arrow(x, 374, x, 410, NAVY, 6)
@@ -47,7 +79,17 @@ def cut():
     sketch = Sketch(1168, 170)
     for layer in range(4):
         x = 150 + layer * 290
-        sketch.box(x - 100, 40, 200, 90, rank_colour(layer), words=f"layer {layer}", ink=ink_on(layer), size=30, bold=True)
+        sketch.box(
+            x - 100,
+            40,
+            200,
+            90,
+            rank_colour(layer),
+            words=f"layer {layer}",
+            ink=ink_on(layer),
+            size=30,
+            bold=True,
+        )
         if layer < 3:
             sketch.arrow(x + 106, 66, x + 184, 66, INK, 5)
             sketch.arrow(x + 184, 108, x + 106, 108, RED, 5)
@@ -58,15 +100,35 @@ def cut():
 
 def scaling():
     sketch = Sketch(1168, 430)
-    for panel, (title, series) in enumerate(zip(("divided by the replica's own rows", "divided by the global batch"), dots("02_mirrored_strategy", "gradients against one device's"))):
+    for panel, (title, series) in enumerate(
+        zip(
+            ("divided by the replica's own rows", "divided by the global batch"),
+            dots("02_mirrored_strategy", "gradients against one device's"),
+            strict=True,
+        )
+    ):
         chart = Chart(sketch, 90 + panel * 600, 60, 380, 290, (-0.13, 0.13), (-0.48, 0.56))
-        chart.axes([(v, f"{v:g}") for v in (-0.1, 0, 0.1)], [(v, f"{v:g}") for v in (-0.4, -0.2, 0, 0.2, 0.4)], "gradient on one device", "")
-        sketch.text(90 + panel * 600, 24, title, 28, RED if panel == 0 else "#1c6e62", "start", True)
-        for points, colour, slope in zip(series, (NAVY, RED, TEAL), (1, 2, 4)):
+        chart.axes(
+            [(v, f"{v:g}") for v in (-0.1, 0, 0.1)],
+            [(v, f"{v:g}") for v in (-0.4, -0.2, 0, 0.2, 0.4)],
+            "gradient on one device",
+            "",
+        )
+        sketch.text(
+            90 + panel * 600, 24, title, 28, RED if panel == 0 else "#1c6e62", "start", True
+        )
+        for points, colour, slope in zip(series, (NAVY, RED, TEAL), (1, 2, 4), strict=True):
             for x, y in points:
                 chart.dot(x, y, colour, 7)
             if panel == 0:
-                chart.label(0.13, 0.125 * slope, {1: "1 replica", 2: "2", 4: "4"}[slope], colour if slope != 4 else "#1c6e62", size=25, dx=4)
+                chart.label(
+                    0.13,
+                    0.125 * slope,
+                    {1: "1 replica", 2: "2", 4: "4"}[slope],
+                    colour if slope != 4 else "#1c6e62",
+                    size=25,
+                    dx=4,
+                )
     return sketch
 
 
@@ -75,7 +137,17 @@ def uneven():
     left, number = 20, 0
     for replica, count in enumerate((3, 3, 3, 1)):
         for _ in range(count):
-            sketch.box(left, 20, 92, 80, rank_colour(replica), words=str(number), ink=ink_on(replica), size=38, bold=True)
+            sketch.box(
+                left,
+                20,
+                92,
+                80,
+                rank_colour(replica),
+                words=str(number),
+                ink=ink_on(replica),
+                size=38,
+                bold=True,
+            )
             left, number = left + 100, number + 1
         middle = left - count * 50
         sketch.arrow(middle, 108, middle, 158, rank_colour(replica), 6)

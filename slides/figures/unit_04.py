@@ -1,4 +1,6 @@
-"""The pictures of deck 04: a tree that grows, a ring that turns, and what the busiest rank sends."""
+"""The pictures of deck 04: a tree that grows, a ring that turns, and what the busiest rank
+sends.
+"""
 
 import math
 
@@ -6,7 +8,13 @@ from sketch import GOLD, INK, LINE, NAVY, QUIET, RED, TEAL, Chart, Sketch, rank_
 
 
 def _around(count, x, y, radius):
-    return [(x + radius * math.sin(2 * math.pi * k / count), y - radius * math.cos(2 * math.pi * k / count)) for k in range(count)]
+    return [
+        (
+            x + radius * math.sin(2 * math.pi * k / count),
+            y - radius * math.cos(2 * math.pi * k / count),
+        )
+        for k in range(count)
+    ]
 
 
 def cover():
@@ -68,13 +76,15 @@ def all_send():
 
 
 def _sums(rounds, size=3):
-    """held[rank][chunk]: the ranks in the sum after so many rounds of a ring all-reduce; and what was sent in the last: (from, chunk)."""
+    """held[rank][chunk]: the ranks in the sum after so many rounds of a ring all-reduce; and what
+    was sent in the last: (from, chunk).
+    """
     held, sent = [[{rank} for _ in range(size)] for rank in range(size)], []
     for number in range(rounds):
         gather, step = divmod(number, size - 1)
         sent = [(rank, (rank - step + gather) % size) for rank in range(size)]
         came = [set(held[rank][chunk]) for rank, chunk in sent]
-        for (rank, chunk), ranks in zip(sent, came):
+        for (rank, chunk), ranks in zip(sent, came, strict=True):
             to = (rank + 1) % size
             held[to][chunk] = ranks if gather else held[to][chunk] | ranks
     return held, sent
@@ -90,7 +100,15 @@ def _ring(rounds):
         for chunk in range(3):
             top = 96 + chunk * 92
             done = len(held[rank][chunk]) == 3
-            sketch.box(left, top, 248, 78, "#e8f4f1" if done else "#ffffff", RED if (rank, chunk) in came else TEAL if done else LINE, thick=7 if (rank, chunk) in came else 3)
+            sketch.box(
+                left,
+                top,
+                248,
+                78,
+                "#e8f4f1" if done else "#ffffff",
+                RED if (rank, chunk) in came else TEAL if done else LINE,
+                thick=7 if (rank, chunk) in came else 3,
+            )
             for member in sorted(held[rank][chunk]):
                 sketch.box(left + 14 + member * 76, top + 12, 68, 54, rank_colour(member), round_=5)
         if rank < 2 and rounds:
@@ -125,13 +143,36 @@ def ring_4():
 
 def halving():
     sketch = Sketch(1168, 300)
-    for half, (title, pairs) in enumerate((("round 1: half of x, two ranks away", ((0, 2), (1, 3))), ("round 2: a quarter, one rank away", ((0, 1), (2, 3))))):
+    for half, (title, pairs) in enumerate(
+        (
+            ("round 1: half of x, two ranks away", ((0, 2), (1, 3))),
+            ("round 2: a quarter, one rank away", ((0, 1), (2, 3))),
+        )
+    ):
         left = 40 + half * 590
         sketch.text(left + 260, 26, title, 28, INK, bold=True)
         for one, other in pairs:
             bend = 0 if half else -120 if one else 120  # above the ranks between, or below
-            sketch.arrow(left + 60 + one * 140, 160, left + 60 + other * 140, 160, RED, 6, short=46, bend=bend)
-            sketch.arrow(left + 60 + other * 140, 160, left + 60 + one * 140, 160, RED, 6, short=46, bend=-bend)
+            sketch.arrow(
+                left + 60 + one * 140,
+                160,
+                left + 60 + other * 140,
+                160,
+                RED,
+                6,
+                short=46,
+                bend=bend,
+            )
+            sketch.arrow(
+                left + 60 + other * 140,
+                160,
+                left + 60 + one * 140,
+                160,
+                RED,
+                6,
+                short=46,
+                bend=-bend,
+            )
         for rank in range(4):
             sketch.rank(left + 60 + rank * 140, 160, rank, 38, 34)
     return sketch
@@ -140,14 +181,27 @@ def halving():
 def busiest():
     sketch = Sketch(1168, 470)
     chart = Chart(sketch, 70, 60, 820, 320, (2, 16), (0, 8))
-    chart.axes([(p, str(p)) for p in (2, 4, 8, 12, 16)], [(v, str(v)) for v in (0, 2, 4, 6, 8)], "ranks", "tensors that the busiest rank sends")
+    chart.axes(
+        [(p, str(p)) for p in (2, 4, 8, 12, 16)],
+        [(v, str(v)) for v in (0, 2, 4, 6, 8)],
+        "ranks",
+        "tensors that the busiest rank sends",
+    )
     ranks = range(2, 17)
     whole = {p: 2 ** int(math.log2(p)) for p in ranks}
     chart.curve([(p, p - 1) for p in range(2, 10)], NAVY, 6)
     chart.curve([(p, math.ceil(math.log2(p))) for p in ranks], RED, 6)
-    chart.curve([(p, 2 * (whole[p] - 1) / whole[p] + (p > whole[p])) for p in ranks], GOLD, 5, "12 8")
+    chart.curve(
+        [(p, 2 * (whole[p] - 1) / whole[p] + (p > whole[p])) for p in ranks], GOLD, 5, "12 8"
+    )
     chart.curve([(p, 2 * (p - 1) / p) for p in ranks], TEAL, 8)
-    for p, star_, tree_, ring_, halving_ in ((2, 1, 1, 1, 1), (3, 2, 2, 1.333, 2), (4, 3, 2, 1.5, 1.5), (5, 4, 3, 1.6, 2.5)):  # measured
+    # measured
+    for p, star_, tree_, ring_, halving_ in (
+        (2, 1, 1, 1, 1),
+        (3, 2, 2, 1.333, 2),
+        (4, 3, 2, 1.5, 1.5),
+        (5, 4, 3, 1.6, 2.5),
+    ):
         for value, colour in ((star_, NAVY), (tree_, RED), (halving_, GOLD), (ring_, TEAL)):
             chart.dot(p, value, colour, 9)
     chart.label(9, 8, "star, gather", NAVY, dy=4)

@@ -1,16 +1,28 @@
-"""The pictures of deck 05: latency and bandwidth, where ring and tree cross, two levels, buckets."""
+"""The pictures of deck 05: latency and bandwidth, where ring and tree cross, two levels,
+buckets.
+"""
 
 from sketch import INK, LINE, NAVY, PALE, QUIET, RED, TEAL, Chart, Sketch
 
 from manyhands.simulate import ring_s, tree_s
 
 ALPHA_S, BYTES_PER_S = 30e-6, 2e9
-CHECKED = (  # recorded: bytes; ring, tree and ready ahead: measured and predicted, in ms; as notebooks/05_communication_costs.ipynb printed it
+# recorded: bytes; ring, tree and ready ahead: measured and predicted, in ms; as
+# notebooks/05_communication_costs.ipynb printed it
+CHECKED = (
     (256, (127, 63.4), (46.7, 42.9), (63, 63.4)),
     (4096, (131, 68.1), (59.1, 55.4), (63.7, 68.1)),
     (65536, (204, 143), (301, 255), (141, 143)),
 )
-FUSED = ((0, 476, 258), (1, 382, 183), (4, 277, 174), (10, 221, 170), (25, 197, 174), (50, 198, 193), (100, 287, 282))
+FUSED = (
+    (0, 476, 258),
+    (1, 382, 183),
+    (4, 277, 174),
+    (10, 221, 170),
+    (25, 197, 174),
+    (50, 198, 193),
+    (100, 287, 282),
+)
 
 
 def _line(width, height, letters):
@@ -49,12 +61,19 @@ def _tree_s(n, p=4):
 def cross():
     sketch = Sketch(1168, 400)
     chart = Chart(sketch, 110, 50, 740, 270, (100, 1e7), (5e-5, 3e-2), True, True)
-    chart.axes([(100, "100 B"), (1e4, "10 kB"), (1e6, "1 MB")], [(1e-4, "0.1 ms"), (1e-3, "1 ms"), (1e-2, "10 ms")], "bytes in the tensor", "")
+    chart.axes(
+        [(100, "100 B"), (1e4, "10 kB"), (1e6, "1 MB")],
+        [(1e-4, "0.1 ms"), (1e-3, "1 ms"), (1e-2, "10 ms")],
+        "bytes in the tensor",
+        "",
+    )
     sizes = [10 ** (2 + k / 8) for k in range(41)]
     chart.curve([(n, _tree_s(n)) for n in sizes], RED, 7)
     chart.curve([(n, _ring_s(n)) for n in sizes], TEAL, 7)
     chart.dot(48000, _ring_s(48000), INK, 13, hollow=True)
-    chart.label(48000, _ring_s(48000), ["they cross at", "48,000 bytes"], INK, "end", dx=-14, dy=-58)
+    chart.label(
+        48000, _ring_s(48000), ["they cross at", "48,000 bytes"], INK, "end", dx=-14, dy=-58
+    )
     chart.label(1e7, _tree_s(1e7), "tree", RED)
     chart.label(1e7, _ring_s(1e7), "ring", "#1c6e62")
     sketch.text(900, 260, ["4 ranks,", "30 us and 2 GB/s"], 25, QUIET, "start")
@@ -64,12 +83,28 @@ def cross():
 def check():
     sketch = Sketch(1168, 440)
     chart = Chart(sketch, 120, 50, 700, 300, (200, 90000), (30, 400), True, True)
-    chart.axes([(256, "256 B"), (4096, "4 kB"), (65536, "64 kB")], [(50, "50 ms"), (100, "100 ms"), (200, "200 ms"), (400, "400 ms")], "bytes in the tensor", "")
-    for column, colour, words, dy in ((1, RED, "ring, as in unit 04", 6), (2, NAVY, "tree", -8), (3, TEAL, "ring, ready ahead", 14)):
+    chart.axes(
+        [(256, "256 B"), (4096, "4 kB"), (65536, "64 kB")],
+        [(50, "50 ms"), (100, "100 ms"), (200, "200 ms"), (400, "400 ms")],
+        "bytes in the tensor",
+        "",
+    )
+    for column, colour, words, dy in (
+        (1, RED, "ring, as in unit 04", 6),
+        (2, NAVY, "tree", -8),
+        (3, TEAL, "ring, ready ahead", 14),
+    ):
         chart.curve([(row[0], row[column][1]) for row in CHECKED], colour, 4, "14 9")
         for row in CHECKED:
             chart.dot(row[0], row[column][0], colour, 12)
-        chart.label(65536, CHECKED[-1][column][0], words, colour if colour != TEAL else "#1c6e62", dx=24, dy=dy)
+        chart.label(
+            65536,
+            CHECKED[-1][column][0],
+            words,
+            colour if colour != TEAL else "#1c6e62",
+            dx=24,
+            dy=dy,
+        )
     with sketch.step(1):
         x, low = chart.place(256, 63.4)
         high = chart.place(256, 127)[1]
@@ -81,7 +116,12 @@ def check():
 
 def rendezvous():
     sketch = Sketch(1168, 430)
-    for column, (title, ready) in enumerate((("ping-pong, tree: the receiver waits already", True), ("ring: all arrive at the same moment", False))):
+    for column, (title, ready) in enumerate(
+        (
+            ("ping-pong, tree: the receiver waits already", True),
+            ("ring: all arrive at the same moment", False),
+        )
+    ):
         left = 20 + column * 600
         sketch.text(left + 260, 22, title, 27, INK, bold=True)
         for x, words in ((left + 80, "sender"), (left + 440, "receiver")):
@@ -123,7 +163,12 @@ def levels():
 def fusion():
     sketch = Sketch(1168, 440)
     chart = Chart(sketch, 110, 50, 760, 300, (0, 6), (100, 500))
-    chart.axes([(k, f"{row[0]}") for k, row in enumerate(FUSED)], [(v, f"{v} ms") for v in (100, 200, 300, 400, 500)], "MiB in a bucket (0: each gradient by itself)", "all gradients summed after")
+    chart.axes(
+        [(k, f"{row[0]}") for k, row in enumerate(FUSED)],
+        [(v, f"{v} ms") for v in (100, 200, 300, 400, 500)],
+        "MiB in a bucket (0: each gradient by itself)",
+        "all gradients summed after",
+    )
     chart.curve([(k, row[1]) for k, row in enumerate(FUSED)], NAVY, 6, dots=9)
     chart.curve([(k, row[2]) for k, row in enumerate(FUSED)], RED, 6, dots=9)
     chart.label(0, 476, "161 messages", INK, dx=24, dy=0)

@@ -37,7 +37,16 @@ def _rows(ways):
         for worker, samples in enumerate(SEEN[way]):
             for sample in range(12):
                 got = samples.count(sample)
-                sketch.box(331 + sample * 68, y + worker * 48, 62, 42, rank_colour(worker) if got else "#ffffff", None if got else LINE, round_=4, thick=2)
+                sketch.box(
+                    331 + sample * 68,
+                    y + worker * 48,
+                    62,
+                    42,
+                    rank_colour(worker) if got else "#ffffff",
+                    None if got else LINE,
+                    round_=4,
+                    thick=2,
+                )
         for sample in range(12):
             total = sum(samples.count(sample) for samples in SEEN[way])
             if total == 0:
@@ -47,19 +56,33 @@ def _rows(ways):
 
 
 def shards():
-    return _rows([("data", "DATA: each batch is cut", "each sample once", True), ("file", "FILE: files are dealt", "each sample once", True),
-                  ("off", "OFF: nothing is cut", "everything twice", False)])
+    return _rows(
+        [
+            ("data", "DATA: each batch is cut", "each sample once", True),
+            ("file", "FILE: files are dealt", "each sample once", True),
+            ("off", "OFF: nothing is cut", "everything twice", False),
+        ]
+    )
 
 
 def orders():
-    return _rows([("own_order", "each mixes by itself", "4, 5 never; 0, 8 twice", False), ("one_order", "all mix alike", "each sample once", True)])
+    return _rows(
+        [
+            ("own_order", "each mixes by itself", "4, 5 never; 0, 8 twice", False),
+            ("one_order", "all mix alike", "each sample once", True),
+        ]
+    )
 
 
 def config():
     sketch = Sketch(1168, 190)
-    for i, (words, address) in enumerate((("chief", "node0:2222"), ("worker 0", "node1:2222"), ("worker 1", "node2:2222"))):
+    for i, (words, address) in enumerate(
+        (("chief", "node0:2222"), ("worker 0", "node1:2222"), ("worker 1", "node2:2222"))
+    ):
         x = 40 + i * 380
-        sketch.box(x, 20, 330, 140, "#ffffff" if i < 2 else "#e8f4f1", rank_colour(i), thick=6, round_=14)
+        sketch.box(
+            x, 20, 330, 140, "#ffffff" if i < 2 else "#e8f4f1", rank_colour(i), thick=6, round_=14
+        )
         sketch.text(x + 165, 66, words, 32, INK, bold=True)
         sketch.text(x + 165, 116, address, 26, QUIET, mono=True)
     sketch.text(965, 180, "I am this one", 26, "#1c6e62", bold=True)

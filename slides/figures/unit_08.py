@@ -1,11 +1,15 @@
-"""The pictures of deck 08: pull and push, the busiest link, variables dealt to servers, staleness."""
+"""The pictures of deck 08: pull and push, the busiest link, variables dealt to servers,
+staleness.
+"""
 
 from sketch import GOLD, INK, NAVY, QUIET, RED, TEAL, Chart, Sketch, rank_colour
 
 
 def cover():
     sketch = Sketch(520, 540)
-    sketch.box(150, 30, 220, 110, NAVY, words=["server", "the weights"], ink="#ffffff", size=30, bold=True)
+    sketch.box(
+        150, 30, 220, 110, NAVY, words=["server", "the weights"], ink="#ffffff", size=30, bold=True
+    )
     for worker in range(4):
         x = 70 + worker * 127
         sketch.arrow(x - 10, 380, 230 + worker * 20 - 10, 146, RED, 5, short=6)
@@ -20,9 +24,19 @@ def cover():
 def links():
     sketch = Sketch(1168, 450)
     chart = Chart(sketch, 90, 60, 800, 300, (2, 16), (0, 16))
-    chart.axes([(w, str(w)) for w in (2, 4, 8, 12, 16)], [(v, str(v)) for v in (0, 4, 8, 12, 16)], "workers", "busiest link; unit: all weights")
+    chart.axes(
+        [(w, str(w)) for w in (2, 4, 8, 12, 16)],
+        [(v, str(v)) for v in (0, 4, 8, 12, 16)],
+        "workers",
+        "busiest link; unit: all weights",
+    )
     workers = range(2, 17)
-    for colour, words, value in ((NAVY, "1 server", lambda w: w), (RED, "2 servers", lambda w: w / 2), (GOLD, "", lambda w: 1), (TEAL, "", lambda w: 2 * (w - 1) / w)):
+    for colour, words, value in (
+        (NAVY, "1 server", lambda w: w),
+        (RED, "2 servers", lambda w: w / 2),
+        (GOLD, "", lambda w: 1),
+        (TEAL, "", lambda w: 2 * (w - 1) / w),
+    ):
         chart.curve([(w, value(w)) for w in workers], colour, 7)
         for w in (2, 3, 4) if colour in (NAVY, RED) else (2, 3):  # measured
             chart.dot(w, value(w), colour, 10)
@@ -35,7 +49,12 @@ def links():
 
 def dealt():
     sketch = Sketch(1168, 330)
-    rows = (("one server", 4.00), ("two, variables dealt in turn", 3.93), ("two, a layer for each", 3.45), ("two, the large one cut by rows", 2.00))
+    rows = (
+        ("one server", 4.00),
+        ("two, variables dealt in turn", 3.93),
+        ("two, a layer for each", 3.45),
+        ("two, the large one cut by rows", 2.00),
+    )
     for i, (words, value) in enumerate(rows):
         y = 14 + i * 80
         sketch.text(450, y + 28, words, 29, INK, "end")

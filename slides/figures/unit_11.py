@@ -1,4 +1,6 @@
-"""The pictures of deck 11: a call and its transpose, the graph with and without its delegate, tokens on their way to experts."""
+"""The pictures of deck 11: a call and its transpose, the graph with and without its delegate,
+tokens on their way to experts.
+"""
 
 from sketch import GOLD, INK, NAVY, QUIET, RED, Sketch, rank_colour
 
@@ -36,13 +38,35 @@ def cover():
 
 def _graph(delegate):
     sketch = Sketch(1168, 430)
-    boxes = {"w0": (20, 60), "mul": (210, 60), "send": (400, 60), "recv": (640, 60), "mul ": (830, 60), "y": (1020, 60),
-             "recv ": (400, 300), " mul ": (580, 300), "send ": (760, 300)}
+    boxes = {
+        "w0": (20, 60),
+        "mul": (210, 60),
+        "send": (400, 60),
+        "recv": (640, 60),
+        "mul ": (830, 60),
+        "y": (1020, 60),
+        "recv ": (400, 300),
+        " mul ": (580, 300),
+        "send ": (760, 300),
+    }
     reached = {"y", "mul ", "recv"} | ({"send", "mul", "w0"} if delegate else set())
     for name, (x, y) in boxes.items():
         rank1 = y == 300
         got = name in reached or rank1
-        sketch.box(x, y, 130, 74, (rank_colour(1) if rank1 else NAVY) if got else "#ffffff", None if got else RED, name.strip(), "#ffffff" if got else RED, 28, thick=4, dash=None if got else "9 7", bold=True)
+        sketch.box(
+            x,
+            y,
+            130,
+            74,
+            (rank_colour(1) if rank1 else NAVY) if got else "#ffffff",
+            None if got else RED,
+            name.strip(),
+            "#ffffff" if got else RED,
+            28,
+            thick=4,
+            dash=None if got else "9 7",
+            bold=True,
+        )
     for one, other in (("w0", "mul"), ("mul", "send"), ("recv", "mul "), ("mul ", "y")):
         sketch.arrow(boxes[one][0] + 130, 97, boxes[other][0], 97, INK, 5, short=4)
     for one, other in (("recv ", " mul "), (" mul ", "send ")):
@@ -72,12 +96,20 @@ def joined():
 def experts():
     sketch = Sketch(1168, 270)
     columns = (60, 360, 700, 1100)
-    for x, words in zip(((60 + 360) / 2, (360 + 700) / 2, (700 + 1100) / 2), ("alltoall: tokens out", "each expert works", "alltoall: and home again")):
+    for x, words in zip(
+        ((60 + 360) / 2, (360 + 700) / 2, (700 + 1100) / 2),
+        ("alltoall: tokens out", "each expert works", "alltoall: and home again"),
+        strict=True,
+    ):
         sketch.text(x, 16, words, 26, QUIET)
     for one in range(4):
         for other in range(4):
-            sketch.line([(columns[0], 62 + one * 58), (columns[1], 62 + other * 58)], rank_colour(one), 3)
-            sketch.line([(columns[2], 62 + one * 58), (columns[3], 62 + other * 58)], rank_colour(other), 3)
+            sketch.line(
+                [(columns[0], 62 + one * 58), (columns[1], 62 + other * 58)], rank_colour(one), 3
+            )
+            sketch.line(
+                [(columns[2], 62 + one * 58), (columns[3], 62 + other * 58)], rank_colour(other), 3
+            )
         sketch.arrow(columns[1], 62 + one * 58, columns[2], 62 + one * 58, INK, 5, short=34)
     for x in columns:
         for rank in range(4):

@@ -3,13 +3,29 @@
 from sketch import GOLD, INK, LINE, NAVY, PALE, QUIET, RED, TEAL, Chart, Sketch, rank_colour
 from stored import curves
 
-WORKS = {0: ((0.1, 5.0, "forward"), (31.6, 38.1, "backward")), 1: ((6.8, 21.6, "forward and backward"),)}  # ms, as
-WAITS = {0: ((5.0, 31.6, "waits for the gradient"),), 1: ((0.0, 6.8, ""),)}  # notebooks/12_encoder_decoder.ipynb printed them
+# ms, as
+WORKS = {
+    0: ((0.1, 5.0, "forward"), (31.6, 38.1, "backward")),
+    1: ((6.8, 21.6, "forward and backward"),),
+}
+# notebooks/12_encoder_decoder.ipynb printed them
+WAITS = {0: ((5.0, 31.6, "waits for the gradient"),), 1: ((0.0, 6.8, ""),)}
 
 
 def _split(sketch, left, top, wide, high, letters):
     for rank, (words, x) in enumerate((("encoder", left), ("decoder", left + wide * 1.9))):
-        sketch.box(x, top, wide, high, rank_colour(rank), words=words, ink="#ffffff", size=letters, bold=True, round_=14)
+        sketch.box(
+            x,
+            top,
+            wide,
+            high,
+            rank_colour(rank),
+            words=words,
+            ink="#ffffff",
+            size=letters,
+            bold=True,
+            round_=14,
+        )
         sketch.text(x + wide / 2, top + high + 32, f"rank {rank}", letters - 6, QUIET)
     one, other = left + wide, left + wide * 1.9
     sketch.arrow(one, top + high * 0.3, other, top + high * 0.3, INK, 8, short=8)
@@ -37,7 +53,14 @@ def split():
 
 def attention():
     sketch = Sketch(1168, 330)
-    for i, (words, size, colour) in enumerate((("state only, any length", 65536, NAVY), ("attention, 5 digits", 229376, RED), ("attention, 50 digits", 1703936, RED), ("attention, 500 digits", 16449536, RED))):
+    for i, (words, size, colour) in enumerate(
+        (
+            ("state only, any length", 65536, NAVY),
+            ("attention, 5 digits", 229376, RED),
+            ("attention, 50 digits", 1703936, RED),
+            ("attention, 500 digits", 16449536, RED),
+        )
+    ):
         y = 16 + i * 80
         sketch.text(370, y + 28, words, 29, INK, "end")
         sketch.box(390, y, max(size / 16449536 * 500, 4), 56, colour, round_=3)
@@ -49,11 +72,20 @@ def losses():
     one, *ways = curves("12_encoder_decoder", "loss of one process and of three splits")[0]
     sketch = Sketch(1168, 440)
     chart = Chart(sketch, 80, 40, 780, 310, (0, 100), (0, 2.5))
-    chart.axes([(s, str(s)) for s in range(0, 101, 20)], [(v, f"{v:g}") for v in (0, 1, 2)], "step", "")
+    chart.axes(
+        [(s, str(s)) for s in range(0, 101, 20)], [(v, f"{v:g}") for v in (0, 1, 2)], "step", ""
+    )
     chart.curve(one[1], LINE, 18)
-    for (_, points), colour, thick in zip(ways, (NAVY, RED, GOLD), (11, 7, 3)):
+    for (_, points), colour, thick in zip(ways, (NAVY, RED, GOLD), (11, 7, 3), strict=True):
         chart.curve(points, colour, thick)
-    for i, (words, colour) in enumerate((("one process", "#55606e"), ("by hand", NAVY), ("n-step RNN", RED), ("chain list", "#7a5200"))):
+    for i, (words, colour) in enumerate(
+        (
+            ("one process", "#55606e"),
+            ("by hand", NAVY),
+            ("n-step RNN", RED),
+            ("chain list", "#7a5200"),
+        )
+    ):
         sketch.text(890, 120 + i * 52, words, 30, colour, "start", True)
     sketch.text(80, 20, "loss", 26, INK)
     return sketch
@@ -66,9 +98,32 @@ def waits():
         y = 20 + rank * 140
         sketch.rank(70, y + 50, rank, 42, 36)
         for start, stop, words in WAITS[rank]:
-            sketch.box(left + start * unit, y + 12, (stop - start) * unit, 76, "#ffffff", QUIET, words or "waits", QUIET, 28, 4, dash="10 8")
+            sketch.box(
+                left + start * unit,
+                y + 12,
+                (stop - start) * unit,
+                76,
+                "#ffffff",
+                QUIET,
+                words or "waits",
+                QUIET,
+                28,
+                4,
+                dash="10 8",
+            )
         for start, stop, words in WORKS[rank]:
-            sketch.box(left + start * unit, y + 12, (stop - start) * unit, 76, rank_colour(rank), words=words, ink="#ffffff", size=28, round_=4, bold=True)
+            sketch.box(
+                left + start * unit,
+                y + 12,
+                (stop - start) * unit,
+                76,
+                rank_colour(rank),
+                words=words,
+                ink="#ffffff",
+                size=28,
+                round_=4,
+                bold=True,
+            )
     sketch.line([(left, 292), (left + 40 * unit, 292)], QUIET, 2.5)
     for ms in (0, 10, 20, 30, 40):
         sketch.text(left + ms * unit, 320, str(ms) if ms else "0 ms", 25, QUIET)

@@ -1,4 +1,6 @@
-"""The pictures of deck 15: layers cut by columns and rows, f and g, a block's messages, layouts of a mesh, rings, boxes."""
+"""The pictures of deck 15: layers cut by columns and rows, f and g, a block's messages, layouts of
+a mesh, rings, boxes.
+"""
 
 import re
 
@@ -6,7 +8,12 @@ from sketch import INK, LINE, NAVY, PALE, QUIET, RED, Chart, Sketch, ink_on, ran
 from stored import printed
 
 GREEN = "#1c6e62"
-LAYOUTS = {"data parallel": {"batch": 0}, "model parallel": {"hidden": 1}, "both": {"batch": 0, "hidden": 1}, "inputs cut": {"in": 1}}
+LAYOUTS = {
+    "data parallel": {"batch": 0},
+    "model parallel": {"hidden": 1},
+    "both": {"batch": 0, "hidden": 1},
+    "inputs cut": {"in": 1},
+}
 
 
 def _matrix(sketch, x, y, width, height, by=None, numbers=False, parts=4):
@@ -17,7 +24,18 @@ def _matrix(sketch, x, y, width, height, by=None, numbers=False, parts=4):
     for rank in range(parts):
         across, down = (width / parts, height) if by == "columns" else (width, height / parts)
         left, top = (x + rank * across, y) if by == "columns" else (x, y + rank * down)
-        sketch.box(left, top, across - 3, down - 3, rank_colour(rank), words=str(rank) if numbers else None, ink=ink_on(rank), size=26, bold=True, round_=4)
+        sketch.box(
+            left,
+            top,
+            across - 3,
+            down - 3,
+            rank_colour(rank),
+            words=str(rank) if numbers else None,
+            ink=ink_on(rank),
+            size=26,
+            bold=True,
+            round_=4,
+        )
 
 
 def cover():
@@ -34,7 +52,13 @@ def cover():
 def two_layers():
     sketch = Sketch(1168, 330)
     middle = 150
-    for x, width, height, by, name in ((20, 110, 130, None, "x"), (190, 220, 110, "columns", "A, columns"), (500, 220, 130, "columns", "h = gelu(xA)"), (790, 110, 210, "rows", "B, rows"), (1040, 110, 130, None, "y")):
+    for x, width, height, by, name in (
+        (20, 110, 130, None, "x"),
+        (190, 220, 110, "columns", "A, columns"),
+        (500, 220, 130, "columns", "h = gelu(xA)"),
+        (790, 110, 210, "rows", "B, rows"),
+        (1040, 110, 130, None, "y"),
+    ):
         _matrix(sketch, x, middle - height / 2, width, height, by, by is not None)
         sketch.text(x + width / 2, 290, name, 28, INK, bold=True)
     sketch.text(158, middle, "·", 50, INK)
@@ -48,14 +72,28 @@ def two_layers():
 
 def f_and_g():
     sketch = Sketch(1168, 330)
-    for top, words, first, second, colour in ((90, "forward", ("f", "copy"), ("g", "all-reduce"), INK), (240, "backward", ("f", "all-reduce"), ("g", "copy"), INK)):
+    for top, words, first, second, colour in (
+        (90, "forward", ("f", "copy"), ("g", "all-reduce"), INK),
+        (240, "backward", ("f", "all-reduce"), ("g", "copy"), INK),
+    ):
         forward = words == "forward"
         sketch.text(10, top, words, 28, INK, "start", True)
         sketch.text(220, top, "x" if forward else "dx", 32, INK, bold=True)
         sketch.text(1130, top, "y" if forward else "dy", 32, INK, bold=True)
         for x, (name, does) in ((310, first), (890, second)):
             busy = does == "all-reduce"
-            sketch.box(x, top - 36, 170, 72, RED if busy else "#ffffff", RED if busy else QUIET, f"{name}: {does}" if not busy else does, "#ffffff" if busy else INK, 27, bold=busy)
+            sketch.box(
+                x,
+                top - 36,
+                170,
+                72,
+                RED if busy else "#ffffff",
+                RED if busy else QUIET,
+                f"{name}: {does}" if not busy else does,
+                "#ffffff" if busy else INK,
+                27,
+                bold=busy,
+            )
         for rank in range(4):
             sketch.box(550, top - 54 + rank * 28, 270, 24, rank_colour(rank), round_=4)
         ends = [(240, 304), (486, 544), (826, 884), (1066, 1104)]
@@ -72,7 +110,16 @@ def heads():
         sketch.text(10, 62 + i * 84, name, 30, INK, bold=True)
     sketch.text(20, 300, "columns: whole heads", 26, QUIET, "start")
     for rank in range(4):
-        sketch.box(370, 22 + rank * 66, 330, 56, rank_colour(rank), words=f"attention of head {rank}", ink=ink_on(rank), size=26)
+        sketch.box(
+            370,
+            22 + rank * 66,
+            330,
+            56,
+            rank_colour(rank),
+            words=f"attention of head {rank}",
+            ink=ink_on(rank),
+            size=26,
+        )
     sketch.text(535, 300, "each for itself", 26, GREEN, bold=True)
     sketch.arrow(270, 150, 358, 150, INK, 4)
     sketch.arrow(712, 150, 800, 150, INK, 4)
@@ -105,10 +152,20 @@ def _strand(sketch, top, enter, leave, whole):
 
 def block():
     sketch = Sketch(1168, 420)
-    for top, words, enter, leave, whole in ((56, "tensor parallel: norms and residuals whole on every rank", "f", "g", True), (276, "sequence parallel: there, a rank has its own places", "AG", "RS", False)):
+    for top, words, enter, leave, whole in (
+        (56, "tensor parallel: norms and residuals whole on every rank", "f", "g", True),
+        (276, "sequence parallel: there, a rank has its own places", "AG", "RS", False),
+    ):
         sketch.text(10, top - 32, words, 28, INK, "start", True)
         _strand(sketch, top, enter, leave, whole)
-    sketch.text(10, 402, "AG: all-gather, backward reduce-scatter. RS: reduce-scatter, backward all-gather.", 26, QUIET, "start")
+    sketch.text(
+        10,
+        402,
+        "AG: all-gather, backward reduce-scatter. RS: reduce-scatter, backward all-gather.",
+        26,
+        QUIET,
+        "start",
+    )
     return sketch
 
 
@@ -116,7 +173,9 @@ def _sizes():
     """The bill of each layout at the two batches, as the notebook printed it."""
     found = {}
     for line in printed("15_tensor_parallel", "batch 64:"):
-        name, small, large = re.search(r"\] (.+?) +as one process: True; batch 8: +(\d+) .*batch 64: (\d+)", line).groups()
+        name, small, large = re.search(
+            r"\] (.+?) +as one process: True; batch 8: +(\d+) .*batch 64: (\d+)", line
+        ).groups()
         found[name] = {8: int(small), 64: int(large)}
     return found
 
@@ -124,8 +183,17 @@ def _sizes():
 def bills():
     sketch = Sketch(1168, 430)
     chart = Chart(sketch, 90, 44, 700, 300, (0, 64), (0, 300))
-    chart.axes([(b, str(b)) for b in (8, 16, 32, 48, 64)], [(n, str(n)) for n in (0, 100, 200, 300)], "batch", "numbers that a rank hands to all-reduces")
-    lines = {"data parallel": (lambda b: 1 + 128 + 64, NAVY, 12), "model parallel": (lambda b: 4 * b, RED, -12), "both": (lambda b: 2 * b + 1 + 64 + 32, GREEN, 0)}
+    chart.axes(
+        [(b, str(b)) for b in (8, 16, 32, 48, 64)],
+        [(n, str(n)) for n in (0, 100, 200, 300)],
+        "batch",
+        "numbers that a rank hands to all-reduces",
+    )
+    lines = {
+        "data parallel": (lambda b: 1 + 128 + 64, NAVY, 12),
+        "model parallel": (lambda b: 4 * b, RED, -12),
+        "both": (lambda b: 2 * b + 1 + 64 + 32, GREEN, 0),
+    }
     for name, (numbers, colour, dy) in lines.items():
         chart.curve([(b, numbers(b)) for b in range(0, 65, 8)], colour, 6)
         chart.label(64, numbers(64), name, colour, dx=24, dy=dy)
@@ -152,10 +220,24 @@ def layouts():
                 sketch.box(a, b, width, 64, "#e9e9e9", round_=2)
                 down, across = layout.get(rows), layout.get(columns)
                 high, wide = 64 / (1 + (down is not None)), width / (1 + (across is not None))
-                sketch.box(a + (wide * at[across] if across is not None else 0), b + (high * at[down] if down is not None else 0), wide, high, rank_colour(rank), round_=2)
+                sketch.box(
+                    a + (wide * at[across] if across is not None else 0),
+                    b + (high * at[down] if down is not None else 0),
+                    wide,
+                    high,
+                    rank_colour(rank),
+                    round_=2,
+                )
                 if sums.get(name) == tensor and at[1]:
                     sketch.line([(a - 25, b + 32), (a - 1, b + 32)], RED, 7)
-            sketch.text(x + width + 13, top + 222, tensor, 26, RED if sums.get(name) == tensor else QUIET, bold=sums.get(name) == tensor)
+            sketch.text(
+                x + width + 13,
+                top + 222,
+                tensor,
+                26,
+                RED if sums.get(name) == tensor else QUIET,
+                bold=sums.get(name) == tensor,
+            )
             x += 2 * width + 26 + 44
     return sketch
 
@@ -166,8 +248,28 @@ def two_axes():
     for tp in range(2):
         for dp in range(2):
             rank = 2 * dp + tp
-            sketch.box(190, 60 + tp * 196 + dp * 96, 250, 90, rank_colour(rank), words=f"rank {rank}", ink=ink_on(rank), size=28, bold=True, round_=4)
-        sketch.line([(170, 62 + tp * 196), (158, 62 + tp * 196), (158, 244 + tp * 196), (170, 244 + tp * 196)], QUIET, 3)
+            sketch.box(
+                190,
+                60 + tp * 196 + dp * 96,
+                250,
+                90,
+                rank_colour(rank),
+                words=f"rank {rank}",
+                ink=ink_on(rank),
+                size=28,
+                bold=True,
+                round_=4,
+            )
+        sketch.line(
+            [
+                (170, 62 + tp * 196),
+                (158, 62 + tp * 196),
+                (158, 244 + tp * 196),
+                (170, 244 + tp * 196),
+            ],
+            QUIET,
+            3,
+        )
         sketch.text(140, 153 + tp * 196, f"tp {tp}", 28, INK, "end", True)
     return sketch
 
@@ -179,11 +281,35 @@ def ring():
         sketch.text(left + 118, 20, f"step {step}", 28, INK, bold=True)
         for rank in range(4):
             y, whose = 50 + rank * 58, (rank - step) % 4
-            sketch.box(left, y, 96, 48, rank_colour(rank), words=f"q{rank}", ink=ink_on(rank), size=26, round_=4)
-            sketch.box(left + 110, y, 126, 48, "#ffffff", rank_colour(whose), f"k{whose} v{whose}", INK, 26, 4, 4)
+            sketch.box(
+                left,
+                y,
+                96,
+                48,
+                rank_colour(rank),
+                words=f"q{rank}",
+                ink=ink_on(rank),
+                size=26,
+                round_=4,
+            )
+            sketch.box(
+                left + 110,
+                y,
+                126,
+                48,
+                "#ffffff",
+                rank_colour(whose),
+                f"k{whose} v{whose}",
+                INK,
+                26,
+                4,
+                4,
+            )
         if step < 3:
             sketch.arrow(left + 246, 166, left + 286, 166, RED, 5)
-    sketch.text(584, 308, "a message from each rank to the next, while it computes: three in all", 26, QUIET)
+    sketch.text(
+        584, 308, "a message from each rank to the next, while it computes: three in all", 26, QUIET
+    )
     return sketch
 
 
@@ -191,11 +317,19 @@ def boxes():
     sketch = Sketch(1168, 330)
     sketch.text(130, 22, "tokens of rank 0", 27, INK, bold=True)
     wanted = (0, 2, 0, 1, 0, 3, 2, 0)
-    filled = {rank: 0 for rank in range(4)}
+    filled = dict.fromkeys(range(4), 0)
     for i, expert in enumerate(wanted):
         fits = filled[expert] < 3
         y = 46 + i * 33
-        sketch.box(60, y, 120, 27, rank_colour(expert) if fits else "#ffffff", None if fits else RED, round_=3)
+        sketch.box(
+            60,
+            y,
+            120,
+            27,
+            rank_colour(expert) if fits else "#ffffff",
+            None if fits else RED,
+            round_=3,
+        )
         if fits:
             row = 46 + expert * 68 + filled[expert] * 20
             sketch.line([(186, y + 13), (470, row + 8)], LINE, 2.5)
@@ -205,8 +339,26 @@ def boxes():
     sketch.text(560, 22, "boxes of 3 rows", 27, INK, bold=True)
     for expert in range(4):
         for row in range(3):
-            sketch.box(480, 46 + expert * 68 + row * 20, 160, 17, rank_colour(expert) if row < filled[expert] else "#ffffff", rank_colour(expert), round_=2, thick=2)
+            sketch.box(
+                480,
+                46 + expert * 68 + row * 20,
+                160,
+                17,
+                rank_colour(expert) if row < filled[expert] else "#ffffff",
+                rank_colour(expert),
+                round_=2,
+                thick=2,
+            )
         sketch.arrow(655, 75 + expert * 68, 800, 75 + expert * 68, INK, 4)
-        sketch.box(820, 50 + expert * 68, 240, 52, rank_colour(expert), words=f"expert {expert}", ink=ink_on(expert), size=27)
+        sketch.box(
+            820,
+            50 + expert * 68,
+            240,
+            52,
+            rank_colour(expert),
+            words=f"expert {expert}",
+            ink=ink_on(expert),
+            size=27,
+        )
     sketch.text(728, 310, "all-to-all", 27, RED, bold=True)
     return sketch

@@ -1,8 +1,11 @@
-"""The pictures of deck 16: what a rank holds by stage, a vector that is cut, when a layer is whole, what travels against the batch."""
+"""The pictures of deck 16: what a rank holds by stage, a vector that is cut, when a layer is whole,
+what travels against the batch.
+"""
 
-from manyhands.simulate.sharding import states_bytes, step_bytes
 from sketch import GOLD, INK, LINE, NAVY, QUIET, RED, TEAL, Chart, Sketch, ink_on, rank_colour
 from stored import printed
+
+from manyhands.simulate.sharding import states_bytes, step_bytes
 
 PARTS = (("weights", NAVY), ("gradients", TEAL), ("states of the optimiser", GOLD))
 
@@ -23,7 +26,13 @@ def cover():
 def sixteen_bytes():
     sketch = Sketch(1168, 300)
     x, unit = 0, 73
-    for size, words, colour, ink in ((2, "weight", NAVY, "#ffffff"), (2, "gradient", TEAL, INK), (4, "master weight", GOLD, INK), (4, "first moment", GOLD, INK), (4, "second moment", GOLD, INK)):
+    for size, words, colour, ink in (
+        (2, "weight", NAVY, "#ffffff"),
+        (2, "gradient", TEAL, INK),
+        (4, "master weight", GOLD, INK),
+        (4, "first moment", GOLD, INK),
+        (4, "second moment", GOLD, INK),
+    ):
         sketch.box(x, 90, size * unit - 4, 100, colour, None, f"{size}", ink, 36, 6, bold=True)
         sketch.text(x + size * unit / 2, 60, words, 26, INK)
         x += size * unit
@@ -38,7 +47,7 @@ def paper():
     for stage, name in enumerate(names):
         held, y, x = states_bytes(7_500_000_000, 64, stage), 20 + stage * 96, 250
         sketch.text(230, y + 32, name, 28, INK, "end", stage == 3)
-        for (_, colour), part in zip(PARTS, held[:3]):
+        for (_, colour), part in zip(PARTS, held[:3], strict=True):
             width = part / 1e9 * 4.7
             sketch.box(x, y, width, 64, colour, round_=0)
             x += width
@@ -57,33 +66,60 @@ def cut():
     for number in range(12):
         x, rank, real = 120 + number * 82, number // 3, number < 10
         with sketch.step(1 if real else 2):
-            sketch.box(x, 40, 76, 76, rank_colour(rank) if real else "#ffffff", rank_colour(rank), str(number + 1 if real else 0), ink_on(rank) if real else QUIET, 32, 6, bold=real)
+            sketch.box(
+                x,
+                40,
+                76,
+                76,
+                rank_colour(rank) if real else "#ffffff",
+                rank_colour(rank),
+                str(number + 1 if real else 0),
+                ink_on(rank) if real else QUIET,
+                32,
+                6,
+                bold=real,
+            )
     with sketch.step(2):
         sketch.text(120 + 11 * 82 - 3, 20, "padding", 24, QUIET)
     with sketch.step(3):
         for rank in range(4):
             sketch.rank(120 + rank * 246 + 120, 180, rank, 34, 30)
-        sketch.text(584, 250, "reduce-scatter: whole vectors in, this rank's shard of the sum out", 28)
+        sketch.text(
+            584, 250, "reduce-scatter: whole vectors in, this rank's shard of the sum out", 28
+        )
         sketch.text(584, 296, "all-gather: shards in, the whole vector out", 28)
     return sketch
 
 
 def moments():
-    """Which layers' weights and gradients are whole while a step of stages 1, 2 and 3 goes through three layers."""
+    """Which layers' weights and gradients are whole while a step of stages 1, 2 and 3 goes through
+    three layers.
+    """
     sketch = Sketch(1168, 400)
     order = ("F0", "F1", "F2", "B2", "B1", "B0", "step")
     for place, words in enumerate(order):
         sketch.text(330 + place * 124, 20, words, 28, INK, bold=True)
-    for row, (name, gradient_until_step, whole_weights) in enumerate((("stage 1", True, True), ("stage 2", False, True), ("stage 3", False, False))):
+    for row, (name, gradient_until_step, whole_weights) in enumerate(
+        (("stage 1", True, True), ("stage 2", False, True), ("stage 3", False, False))
+    ):
         top = 50 + row * 118
         sketch.text(0, top + 48, name, 30, INK, "start", True)
         for layer in range(3):
             y, forward, backward = top + layer * 32, layer, 5 - layer
             sketch.text(250, y + 13, f"layer {layer}", 24, QUIET, "end")
-            spans = [(0, 7)] if whole_weights else [(forward, forward + 1), (backward, backward + 1)]
+            spans = (
+                [(0, 7)] if whole_weights else [(forward, forward + 1), (backward, backward + 1)]
+            )
             for start, stop in spans:
                 sketch.box(270 + start * 124, y, (stop - start) * 124 - 4, 12, NAVY, round_=2)
-            sketch.box(270 + backward * 124, y + 13, ((6 if gradient_until_step else backward) + 1 - backward) * 124 - 4, 12, TEAL, round_=2)
+            sketch.box(
+                270 + backward * 124,
+                y + 13,
+                ((6 if gradient_until_step else backward) + 1 - backward) * 124 - 4,
+                12,
+                TEAL,
+                round_=2,
+            )
     return sketch
 
 
@@ -91,12 +127,17 @@ def held():
     sketch = Sketch(1168, 420)
     chart = Chart(sketch, 60, 40, 700, 330, (0, 4), (0, 4.7))
     chart.axes([], [(value, str(value)) for value in range(5)], "", "held by a rank, in ψ")
-    for stage, line in enumerate(printed("16_sharded_states", "gradients     states        all     theory")[1:5]):
+    for stage, line in enumerate(
+        printed("16_sharded_states", "gradients     states        all     theory")[1:5]
+    ):
         name, values = line[:7], [float(word) for word in line[7:].split()]
         low, theory = 0, states_bytes(100, 4, stage, weight=1, gradient=1, optimizer=2)
         base = 0
-        for value, part, (_, colour) in zip(values, theory, PARTS):
-            (x, top), (_, bottom) = chart.place(stage + 0.5, low + value), chart.place(stage + 0.5, low)
+        for value, part, (_, colour) in zip(values, theory, PARTS, strict=False):
+            (x, top), (_, bottom) = (
+                chart.place(stage + 0.5, low + value),
+                chart.place(stage + 0.5, low),
+            )
             sketch.box(x - 48, top, 96, bottom - top, colour, round_=0)
             (_, top), (_, bottom) = chart.place(0, base + part / 100), chart.place(0, base)
             sketch.box(x - 64, top, 128, bottom - top, "none", INK, round_=0, thick=2, dash="7 5")
@@ -116,12 +157,23 @@ def travels():
     sketch = Sketch(1168, 380)
     chart = Chart(sketch, 90, 44, 640, 240, (4096, 65536), (0.05, 200), log_x=True, log_y=True)
     tokens = (4096, 8192, 16384, 32768, 65536)
-    chart.axes([(n, f"{n // 1024}k") for n in tokens], [(0.1, "0.1"), (1, "1"), (10, "10"), (100, "100")], "tokens in a step", "GB sent by a rank in a step")
+    chart.axes(
+        [(n, f"{n // 1024}k") for n in tokens],
+        [(0.1, "0.1"), (1, "1"), (10, "10"), (100, "100")],
+        "tokens in a step",
+        "GB sent by a rank in a step",
+    )
     width, count, p = 4096, 36, 8
-    for words, colour, gb in (("FSDP", NAVY, [step_bytes(12 * width**2 * count, p, 3) / 1e9] * 5),
-                              ("tensor parallel", RED, [4 * count * 2 * (p - 1) / p * n * width * 2 / 1e9 for n in tokens]),
-                              ("a pipeline", TEAL, [2 * n * width * 2 / 1e9 for n in tokens])):
-        chart.curve(list(zip(tokens, gb)), colour, 6)
+    for words, colour, gb in (
+        ("FSDP", NAVY, [step_bytes(12 * width**2 * count, p, 3) / 1e9] * 5),
+        (
+            "tensor parallel",
+            RED,
+            [4 * count * 2 * (p - 1) / p * n * width * 2 / 1e9 for n in tokens],
+        ),
+        ("a pipeline", TEAL, [2 * n * width * 2 / 1e9 for n in tokens]),
+    ):
+        chart.curve(list(zip(tokens, gb, strict=True)), colour, 6)
         chart.label(65536, gb[-1], f"{words}: {gb[1]:.3g} → {gb[-1]:.3g}", colour)
     sketch.text(800, 330, ["from 8k to 64k tokens"], 24, QUIET, "start")
     return sketch

@@ -1,16 +1,25 @@
-"""The pictures of deck 19: one late rank, efficiency against ranks, where a step goes, the slowest of p, a published table."""
+"""The pictures of deck 19: one late rank, efficiency against ranks, where a step goes, the slowest
+of p, a published table.
+"""
+
+from sketch import GOLD, INK, LINE, NAVY, QUIET, RED, TEAL, Chart, Sketch
 
 from manyhands.simulate import networks, published, survival
 from manyhands.simulate.machines import named
 from manyhands.simulate.training_step import Way, step
-from sketch import GOLD, INK, LINE, NAVY, QUIET, RED, TEAL, Chart, Sketch
 
 RANKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
-REACHED = {"p2-8xlarge": 1.3e12, "big-basin-p100": 5.4e12, "dgx-a100": 0.2 * 312e12, "dgx-h100": 0.2 * 989e12,
-           "gb200-nvl72": 0.2 * 2500e12}
+REACHED = {
+    "p2-8xlarge": 1.3e12,
+    "big-basin-p100": 5.4e12,
+    "dgx-a100": 0.2 * 312e12,
+    "dgx-h100": 0.2 * 989e12,
+    "gb200-nvl72": 0.2 * 2500e12,
+}
 
 
-APART = {"dgx-h100": -9, "gb200-nvl72": 9, "p2-8xlarge": -4, "big-basin-p100": 4}  # labels that would touch each other
+# labels that would touch each other
+APART = {"dgx-h100": -9, "gb200-nvl72": 9, "p2-8xlarge": -4, "big-basin-p100": 4}
 
 
 SHORT = {"p2-8xlarge": "K80", "gb200-nvl72": "GB200"}
@@ -26,15 +35,22 @@ def _curves(sketch, chart, names):
     for name, colour in names:
         points = [(p, _on(name, 1).seconds / _on(name, p).seconds) for p in RANKS]
         chart.curve(points, colour, 7)
-        chart.label(1024, points[-1][1], f"{SHORT.get(name) or name.split('-')[-1].upper()}: {points[-1][1]:.2f}",
-                    INK if colour == GOLD else colour, dy=APART.get(name, 0))
+        chart.label(
+            1024,
+            points[-1][1],
+            f"{SHORT.get(name) or name.split('-')[-1].upper()}: {points[-1][1]:.2f}",
+            INK if colour == GOLD else colour,
+            dy=APART.get(name, 0),
+        )
 
 
 def cover():
     sketch = Sketch(520, 520)
     chart = Chart(sketch, 70, 60, 300, 340, (1, 1024), (0, 1.05), log_x=True)
     chart.axes([(1, "1"), (1024, "1024")], [(0, "0"), (1, "1")], "ranks", "efficiency")
-    points = [(p, _on("big-basin-p100", 1).seconds / _on("big-basin-p100", p).seconds) for p in RANKS]
+    points = [
+        (p, _on("big-basin-p100", 1).seconds / _on("big-basin-p100", p).seconds) for p in RANKS
+    ]
     chart.curve(points, NAVY, 8)
     for p, e in points[:4]:
         chart.dot(p, e, RED, 11)
@@ -52,7 +68,11 @@ def late():
         if rank != 2:
             sketch.box(300, y, 170, 44, LINE, round_=2)
         sketch.box(470, y, 330, 44, TEAL, round_=2)
-    for y, words, colour in ((70, "computes", NAVY), (136, "waits", QUIET), (202, "all-reduce", "#1c6e62")):
+    for y, words, colour in (
+        (70, "computes", NAVY),
+        (136, "waits", QUIET),
+        (202, "all-reduce", "#1c6e62"),
+    ):
         sketch.text(850, y, words, 30, colour, "start", True)
     sketch.text(850, 290, ["clocks.max()", "+ 2 (p - 1) hops"], 27, INK, "start", mono=True)
     return sketch
@@ -61,25 +81,47 @@ def late():
 def machines():
     sketch = Sketch(1168, 430)
     chart = Chart(sketch, 110, 40, 760, 300, (1, 1024), (0, 1.05), log_x=True)
-    chart.axes([(1, "1"), (8, "8"), (64, "64"), (1024, "1024")], [(0, "0"), (0.5, "0.5"), (0.8, "0.8"), (1, "1")], "GPUs", "efficiency")
+    chart.axes(
+        [(1, "1"), (8, "8"), (64, "64"), (1024, "1024")],
+        [(0, "0"), (0.5, "0.5"), (0.8, "0.8"), (1, "1")],
+        "GPUs",
+        "efficiency",
+    )
     chart.curve([(1, 0.8), (1024, 0.8)], QUIET, 3, dash="6 8")
-    _curves(sketch, chart, (("p2-8xlarge", NAVY), ("big-basin-p100", RED), ("dgx-a100", TEAL), ("dgx-h100", GOLD),
-                            ("gb200-nvl72", QUIET)))
+    _curves(
+        sketch,
+        chart,
+        (
+            ("p2-8xlarge", NAVY),
+            ("big-basin-p100", RED),
+            ("dgx-a100", TEAL),
+            ("dgx-h100", GOLD),
+            ("gb200-nvl72", QUIET),
+        ),
+    )
     return sketch
 
 
 def mended():
     sketch = Sketch(1168, 420)
-    ways = (("ring", {}), ("ring, 16 bit", {"itemsize": 2}), ("ring, one bucket", {"bucket_bytes": 1e15}),
-            ("two levels", {"all_reduce": "hierarchical"}), ("double tree", {"all_reduce": "double tree"}),
-            ("... 256 images", {"all_reduce": "double tree", "batch": 256}))
+    ways = (
+        ("ring", {}),
+        ("ring, 16 bit", {"itemsize": 2}),
+        ("ring, one bucket", {"bucket_bytes": 1e15}),
+        ("two levels", {"all_reduce": "hierarchical"}),
+        ("double tree", {"all_reduce": "double tree"}),
+        ("... 256 images", {"all_reduce": "double tree", "batch": 256}),
+    )
     for place, (name, way) in enumerate(ways):
         one, y = _on("dgx-h100", 1024, **way), 20 + place * 56
         sketch.text(360, y + 20, name, 27, INK, "end")
         sketch.box(380, y, 560 * one.computing, 40, NAVY, round_=0)
         sketch.box(380 + 560 * one.computing, y, 560 * one.exposed, 40, RED, round_=0)
         sketch.text(960, y + 20, f"{one.seconds * 1e3:.1f} ms", 27, INK, "start", True)
-    for x, words, colour in ((380, "computing", NAVY), (580, "waiting for messages or slower ranks", RED)):
+    for x, words, colour in (
+        (380, "computing", NAVY),
+        (580, "waiting for messages or slower ranks", RED),
+    ):
         sketch.box(x, 374, 28, 28, colour, round_=2)
         sketch.text(x + 40, 388, words, 26, INK, "start")
     return sketch
@@ -88,8 +130,16 @@ def mended():
 def slowest():
     sketch = Sketch(1168, 400)
     chart = Chart(sketch, 120, 40, 640, 270, (1, 1024), (1, 1.36), log_x=True)
-    chart.axes([(1, "1"), (32, "32"), (1024, "1024")], [(1, "1"), (1.1, "1.1"), (1.2, "1.2"), (1.3, "1.3")], "ranks", "step / mean of a rank")
-    for words, law, colour in (("normal", "normal", NAVY), ("exponential tail", "exponential", RED)):
+    chart.axes(
+        [(1, "1"), (32, "32"), (1024, "1024")],
+        [(1, "1"), (1.1, "1.1"), (1.2, "1.2"), (1.3, "1.3")],
+        "ranks",
+        "step / mean of a rank",
+    )
+    for words, law, colour in (
+        ("normal", "normal", NAVY),
+        ("exponential tail", "exponential", RED),
+    ):
         points = [(p, survival.slowest(p, 0.05, law)) for p in RANKS]
         chart.curve(points, colour, 7)
         chart.label(1024, points[-1][1], f"{words}: {points[-1][1]:.2f}", colour)

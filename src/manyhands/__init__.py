@@ -6,8 +6,12 @@
 from importlib import import_module
 from typing import Any
 
-_HOME = {"Cluster": "manyhands.cluster", "hint": "manyhands.checks", "predict": "manyhands.learner.predictions",
-         "settle": "manyhands.learner.predictions"}
+_HOME = {
+    "Cluster": "manyhands.cluster",
+    "hint": "manyhands.checks",
+    "predict": "manyhands.learner.predictions",
+    "settle": "manyhands.learner.predictions",
+}
 __all__ = list(_HOME)
 
 

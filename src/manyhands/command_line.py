@@ -1,4 +1,6 @@
-"""Command lines of `manyhands`: parsers of one look, with examples, and completion by the shell (argcomplete)."""
+"""Command lines of `manyhands`: parsers of one look, with examples, and completion by the shell
+(argcomplete).
+"""
 
 import argparse
 import os
@@ -16,13 +18,21 @@ LONGEST_SHOWN = 200  # characters of a path in a message
 YEAR_S = 365 * 24 * 3600
 
 
-def parser(command: str, description: str, examples: Sequence[str] = (), **options: Any) -> argparse.ArgumentParser:
+def parser(
+    command: str, description: str, examples: Sequence[str] = (), **options: Any
+) -> argparse.ArgumentParser:
     """The parser of `manyhands COMMAND`; `examples` are what can be typed behind the command,
-    shown at the end of its help."""
+    shown at the end of its help.
+    """
     lines = "\n".join(f"  manyhands {command} {example}".rstrip() for example in examples)
     epilog = "\n\n".join(filter(None, [options.pop("epilog", ""), lines and f"examples:\n{lines}"]))
-    return _Parser(prog=f"manyhands {command}", description=description, epilog=epilog,
-                   formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+    return _Parser(
+        prog=f"manyhands {command}",
+        description=description,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        **options,
+    )
 
 
 P = TypeVar("P", bound=argparse.ArgumentParser)
@@ -34,25 +44,33 @@ class _Parser(argparse.ArgumentParser):
 
 
 def seconds(text: str) -> float:
-    """The type of an option that is a time, for argparse: a number of seconds, more than 0 and no more than a year."""
+    """The type of an option that is a time, for argparse: a number of seconds, more than 0 and no
+    more than a year.
+    """
     try:
         number = float(text)
     except ValueError:
         number = 0
     if not 0 < number <= YEAR_S:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds: give a number above 0, such as 300")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a number of seconds: give a number above 0, such as 300"
+        )
     return number
 
 
 def whole(text: str) -> int:
-    """The type of an option that is a count, for argparse: a whole number, 0 or more and below a million."""
+    """The type of an option that is a count, for argparse: a whole number, 0 or more and below a
+    million.
+    """
     if not (text.isascii() and text.isdigit() and len(text) <= 6):
         raise argparse.ArgumentTypeError(f"{text!r} is not a count: give a whole number, such as 4")
     return int(text)
 
 
 def completed(made: P) -> P:
-    """The same parser; where the shell asks what could be typed next, it is answered, and this process ends."""
+    """The same parser; where the shell asks what could be typed next, it is answered, and this
+    process ends.
+    """
     if COMPLETING in os.environ:
         import argcomplete
 
@@ -63,7 +81,7 @@ def completed(made: P) -> P:
 def scripts_own(argv: list[str]) -> tuple[list[str], list[str]]:
     """(the command's own arguments, those that stand behind `--` and are a script's)."""
     at = argv.index("--") if "--" in argv else len(argv)
-    return argv[:at], argv[at + 1:]
+    return argv[:at], argv[at + 1 :]
 
 
 def no_script(path: str | Path) -> str | None:
@@ -76,9 +94,17 @@ def no_script(path: str | Path) -> str | None:
 
 
 def printable(text: object) -> str:
-    r"""`text` with each character that a terminal would obey, and each half of a letter, as its escape (`\x1b`)."""
-    return "".join(letter if letter.isprintable() or letter in "\n\t" else letter.encode("unicode_escape").decode()
-                   for letter in str(text))
+    r"""`text` with each character that a terminal would obey, and each half of a letter, as its
+    escape (`\x1b`).
+    """
+    return "".join(
+        (
+            letter
+            if letter.isprintable() or letter in "\n\t"
+            else letter.encode("unicode_escape").decode()
+        )
+        for letter in str(text)
+    )
 
 
 def refuse(command: str, problem: object) -> int:
@@ -89,36 +115,48 @@ def refuse(command: str, problem: object) -> int:
 
 def in_words(problem: OSError) -> str:
     """An error of the operating system as a sentence that names the file."""
-    names = [os.fsdecode(name) for name in (problem.filename, problem.filename2) if isinstance(name, (str, bytes))]
-    where = " and ".join(name if len(name) <= LONGEST_SHOWN else f"{name[:LONGEST_SHOWN]}..." for name in names)
+    names = [
+        os.fsdecode(name)
+        for name in (problem.filename, problem.filename2)
+        if isinstance(name, (str, bytes))
+    ]
+    where = " and ".join(
+        name if len(name) <= LONGEST_SHOWN else f"{name[:LONGEST_SHOWN]}..." for name in names
+    )
     return f"{problem.strerror or problem}{f': {where}' if where else ''}."
 
 
 def no_output_file(path: str | Path, made_by: str | None) -> str | None:
-    """Why `path` cannot be written as an output that bears the mark `made_by`, and what to do, or None if it can.
-    Only a file that bears the mark is ever overwritten; with the mark None, no file is."""
+    """Why `path` cannot be written as an output that bears the mark `made_by`, and what to do, or
+    None if it can. Only a file that bears the mark is ever overwritten; with the mark None, no file
+    is.
+    """
     path = Path(path)
     if path.is_dir() or not path.parent.is_dir():
         return f"--output {path}: name a file in an existing folder."
     if made_by is None and os.path.lexists(path):
         return f"{path} exists already, and nothing is overwritten. Name another file."
     if not os.access(path if path.exists() else path.parent, os.W_OK):
-        return f"--output {path}: you are not allowed to write there. Name a file in one of your folders."
+        return (
+            f"--output {path}: you are not allowed to write there. Name a file in one of your "
+            "folders."
+        )
     if not path.exists() and not path.is_symlink():
         return None
     if not path.is_file():
         return f"--output {path} is not a regular file. Name a new file."
     with open(path, "rb") as file:
         head = file.read(2000)
-    if not head or made_by is not None and made_by.encode() in head:
+    if not head or (made_by is not None and made_by.encode() in head):
         return None
     return f"{path} exists and was not written by this command. Name another file with --output."
 
 
 @contextmanager
 def sigterm_exits() -> Iterator[None]:
-    """Inside, SIGTERM ends the process as `sys.exit(143)` does, so that what a command has started is ended, too.
-    Around a block, or above the function of a command: `@sigterm_exits()`."""
+    """Inside, SIGTERM ends the process as `sys.exit(143)` does, so that what a command has started
+    is ended, too. Around a block, or above the function of a command: `@sigterm_exits()`.
+    """
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         yield
@@ -127,7 +165,9 @@ def sigterm_exits() -> Iterator[None]:
 
 
 class Line:
-    """One line on a terminal, each text in the place of the one before; on another stream `show` shows nothing."""
+    """One line on a terminal, each text in the place of the one before; on another stream `show`
+    shows nothing.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         self.stream, self.width = stream, 0
@@ -149,7 +189,9 @@ class Line:
 
 @contextmanager
 def working(text: str, stream: TextIO | None = None) -> Iterator[Line]:
-    """Say on a terminal (stderr) what the block does, as long as it does it; gives the `Line`, which can say more."""
+    """Say on a terminal (stderr) what the block does, as long as it does it; gives the `Line`,
+    which can say more.
+    """
     line = Line(stream or sys.stderr)
     line.show(f"{text} ...")
     try:
@@ -160,7 +202,9 @@ def working(text: str, stream: TextIO | None = None) -> Iterator[Line]:
 
 @contextmanager
 def part(text: str, stream: TextIO | None = None) -> Iterator[None]:
-    """Say on stderr that a part of a command's work is under way, and afterwards how long it took."""
+    """Say on stderr that a part of a command's work is under way, and afterwards how long it
+    took.
+    """
     stream, start = stream or sys.stderr, time.monotonic()
     if stream.isatty():
         print(f"{text} ...", file=stream, flush=True)

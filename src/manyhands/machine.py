@@ -12,17 +12,21 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 CELL_S = 180  # the limit of one cell that is built, compared or graded
-CLUSTER_START_S = CELL_S - 30  # of a cluster's start: a cell has time to say that it came to nothing
+# of a cluster's start: a cell has time to say that it came to nothing
+CLUSTER_START_S = CELL_S - 30
 
 
 def processors() -> int:
     """How many processors this process may use: fewer than the machine has where `taskset`,
-    Slurm or the cpuset of a container leaves it only some."""
+    Slurm or the cpuset of a container leaves it only some.
+    """
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def crowding() -> float:
-    """By what factor work takes longer here now because processes share the processors: at least 1, at most 50."""
+    """By what factor work takes longer here now because processes share the processors: at least 1,
+    at most 50.
+    """
     try:
         return min(max(os.getloadavg()[0] / processors(), 1.0), 50.0)
     except OSError:
@@ -39,7 +43,8 @@ def memory_gb() -> int:
 
 
 def local_time(when: float | datetime, seconds: bool = False) -> str:
-    """`2026-12-01 18:00 JST`: in this machine's time zone; the variable TZ names another (`TZ=Asia/Tokyo`).
+    """`2026-12-01 18:00 JST`: in this machine's time zone; the variable TZ names another
+    (`TZ=Asia/Tokyo`).
 
     when: seconds since 1970, or a datetime, which is in UTC where it has no zone.
     """
@@ -50,7 +55,9 @@ def local_time(when: float | datetime, seconds: bool = False) -> str:
 
 
 def program(name: str) -> str | None:
-    """The path of a program on PATH or beside this Python or in the folders of administration, or None."""
+    """The path of a program on PATH or beside this Python or in the folders of administration, or
+    None.
+    """
     places = [os.environ.get("PATH", ""), str(Path(sys.executable).parent), "/usr/sbin", "/sbin"]
     return shutil.which(name, path=os.pathsep.join(places))
 
@@ -61,15 +68,23 @@ def says(*command: str, timeout_s: float = 10) -> str | None:
     if path is None:
         return None
     try:
-        done = subprocess.run([path, *command[1:]], capture_output=True, text=True, errors="replace", timeout=timeout_s,
-                              stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            [path, *command[1:]],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=timeout_s,
+            stdin=subprocess.DEVNULL,
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None
 
 
 def progress_file(root: str | Path) -> Path:
-    """The learner's progress in a clone (`manyhands.checks.progress`): it changes whenever a cell of a unit has run."""
+    """The learner's progress in a clone (`manyhands.checks.progress`): it changes whenever a cell
+    of a unit has run.
+    """
     return Path(root) / "work" / ".manyhands" / "progress.json"
 
 
@@ -79,7 +94,10 @@ def horovod_progress(root: str | Path) -> Path:
 
 
 def tell(path: Path, detail: str) -> None:
-    """Write how far a build is, in one rename; an empty text removes the file. What cannot be written ends no build."""
+    """Write how far a build is, in one rename; an empty text removes the file.
+
+    What cannot be written ends no build.
+    """
     with suppress(OSError):
         if not detail:
             path.unlink(missing_ok=True)
@@ -99,7 +117,9 @@ def told(path: Path) -> str:
 
 @contextmanager
 def horovod_lock(root: str | Path, patience_s: float = 0.0) -> Iterator[bool]:
-    """Held by the process that builds Horovod in the background: True in it, False where another one holds it."""
+    """Held by the process that builds Horovod in the background: True in it, False where another
+    one holds it.
+    """
     path, until = Path(root) / ".manyhands" / "horovod.lock", time.monotonic() + patience_s
     path.parent.mkdir(exist_ok=True)
     with open(path, "w") as handle:
@@ -118,7 +138,10 @@ def horovod_lock(root: str | Path, patience_s: float = 0.0) -> Iterator[bool]:
 
 
 def horovod_build(root: str | Path) -> str:
-    """How far the build of Horovod in the background is, in words; "" if none runs. It needs to write nothing."""
+    """How far the build of Horovod in the background is, in words; "" if none runs.
+
+    It needs to write nothing.
+    """
     try:
         with open(Path(root) / ".manyhands" / "horovod.lock") as handle:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)

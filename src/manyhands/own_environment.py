@@ -1,4 +1,6 @@
-"""A user's own environment, in which clinic, rehearse and predict run: what it lacks, and what its versions lack."""
+"""A user's own environment, in which clinic, rehearse and predict run: what it lacks, and what its
+versions lack.
+"""
 
 import importlib.util
 import os
@@ -12,30 +14,45 @@ from pathlib import Path
 
 COMMANDS = ("clinic", "rehearse", "predict")
 OLDEST_TORCH = (2, 6)
-PACKAGES = ("matplotlib", "numpy", "psutil", *(["tomli"] if sys.version_info < (3, 11) else []))  # of the extra
-NO_COLUMNS = ("Python 3.10 does not record the column of a call, so if a line contains several calls, a report may "
-              "not know which one it is.")
-NO_FSDP2 = "PyTorch 2.6 cannot run FSDP2 (fully_shard) on a CPU, so such a script needs 2.7 or later here."
+# of the extra
+PACKAGES = ("matplotlib", "numpy", "psutil", *(["tomli"] if sys.version_info < (3, 11) else []))
+NO_COLUMNS = (
+    "Python 3.10 does not record the column of a call, so if a line contains several calls, a "
+    "report may not know which one it is."
+)
+NO_FSDP2 = (
+    "PyTorch 2.6 cannot run FSDP2 (fully_shard) on a CPU, so such a script needs 2.7 or later here."
+)
 NOTE = "failed-import"
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def lacking() -> str | None:
-    """Why none of `COMMANDS` can run in this environment, and what to do, as a sentence; None where they can."""
+    """Why none of `COMMANDS` can run in this environment, and what to do, as a sentence; None where
+    they can.
+    """
     if not _installed("torch"):
-        return (f"PyTorch is not installed for {sys.executable}. Install this package with the Python that runs your "
-                "script.")
+        return (
+            f"PyTorch is not installed for {sys.executable}. Install this package with the Python "
+            "that runs your script."
+        )
     if (found := torch_version()) and found < OLDEST_TORCH:
-        return (f"This environment has PyTorch {metadata.version('torch')}, and {'.'.join(map(str, OLDEST_TORCH))} or "
-                "later is needed.")
+        return (
+            f"This environment has PyTorch {metadata.version('torch')}, and "
+            f"{'.'.join(map(str, OLDEST_TORCH))} or later is needed."
+        )
     if missing := [name for name in PACKAGES if not _installed(name)]:
-        return (f"{_listed(missing)} {'are' if len(missing) > 1 else 'is'} not installed for {sys.executable}: "
-                'pip install "manyhands[clinic]" installs what is needed.')
+        return (
+            f"{_listed(missing)} {'are' if len(missing) > 1 else 'is'} not installed for "
+            f'{sys.executable}: pip install "manyhands[clinic]" installs what is needed.'
+        )
     return None
 
 
 def torch_version() -> tuple[int, ...] | None:
-    """(2, 6) of PyTorch 2.6.0; None where the version is not known, as in some builds from source."""
+    """(2, 6) of PyTorch 2.6.0; None where the version is not known, as in some builds from
+    source.
+    """
     try:
         found = re.match(r"(\d+)\.(\d+)", metadata.version("torch"))
     except metadata.PackageNotFoundError:
@@ -51,13 +68,24 @@ def notes() -> list[str]:
 
 
 def note_failed_import(folder: str | Path, error: BaseException) -> None:
-    """On a rank: where an import in this package has failed, write that into the launch's folder. Any other error, such
-    as one of the script, leaves nothing there."""
-    ours = [one for one in traceback.extract_tb(error.__traceback__) if one.filename.startswith(HERE)]
-    if not isinstance(error, ImportError) or not ours or not (ours[-1].line or "").startswith(("import ", "from ")):
+    """On a rank: where an import in this package has failed, write that into the launch's folder.
+
+    Any other error, such as one of the script, leaves nothing there.
+    """
+    ours = [
+        one for one in traceback.extract_tb(error.__traceback__) if one.filename.startswith(HERE)
+    ]
+    if (
+        not isinstance(error, ImportError)
+        or not ours
+        or not (ours[-1].line or "").startswith(("import ", "from "))
+    ):
         return
-    said = (f"{type(error).__name__}: {error}. This import of manyhands failed with Python {platform.python_version()} "
-            f"and PyTorch {'.'.join(map(str, torch_version() or ['unknown']))}. The script is not the cause.")
+    said = (
+        f"{type(error).__name__}: {error}. This import of manyhands failed with Python "
+        f"{platform.python_version()} and PyTorch "
+        f"{'.'.join(map(str, torch_version() or ['unknown']))}. The script is not the cause."
+    )
     Path(folder, NOTE).write_text(said)
 
 

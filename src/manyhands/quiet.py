@@ -1,4 +1,6 @@
-"""Import a framework without the log lines that its C++ side writes before any log level is in force."""
+"""Import a framework without the log lines that its C++ side writes before any log level is in
+force.
+"""
 
 import os
 import sys
@@ -9,10 +11,11 @@ from contextlib import contextmanager
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Swallow what is written to file descriptor 2 inside the block; where the block raises, show it after all.
+    """Swallow what is written to file descriptor 2 inside the block; where the block raises, show
+    it after all.
 
-        with quietly():
-            import tensorflow as tf
+    with quietly():
+        import tensorflow as tf
     """
     sys.stderr.flush()
     kept = os.dup(2)

@@ -1,5 +1,7 @@
-"""Where the course's repository is on the web. `Repository` under `[project.urls]` in pyproject.toml says it, and
-nothing else does: badges, links and the messages of an installed wheel are made from it.
+"""Where the course's repository is on the web.
+
+`Repository` under `[project.urls]` in pyproject.toml says it, and nothing else does: badges, links
+and the messages of an installed wheel are made from it.
 
 Until the course has a public address, that is the placeholder https://github.com/OWNER/manyhands.
 """
@@ -16,14 +18,16 @@ BRANCH, PLACEHOLDER = "main", "OWNER"
 
 
 def address(root: str | Path | None = None) -> str:
-    """The address, without a slash or `.git` at its end: of the clone at `root`, or of the installed package; "" if
-    neither has one."""
+    """The address, without a slash or `.git` at its end: of the clone at `root`, or of the
+    installed package; "" if neither has one.
+    """
     if root is None:
         return _plain(_installed())
     try:
         project = toml.loads((Path(root) / "pyproject.toml").read_text(encoding="utf-8"))["project"]
         return _plain(project["urls"]["Repository"])
-    except (OSError, ValueError, KeyError, TypeError):  # TOMLDecodeError and UnicodeDecodeError are ValueErrors
+    except (OSError, ValueError, KeyError, TypeError):
+        # TOMLDecodeError and UnicodeDecodeError are ValueErrors
         return ""
 
 
@@ -36,7 +40,9 @@ def _installed() -> str:
         urls = metadata.metadata("manyhands").get_all("Project-URL") or []
     except metadata.PackageNotFoundError:
         return ""
-    return next((url.partition(",")[2] for url in urls if url.partition(",")[0] == "Repository"), "")
+    return next(
+        (url.partition(",")[2] for url in urls if url.partition(",")[0] == "Repository"), ""
+    )
 
 
 def is_known(repository: str) -> bool:
@@ -50,7 +56,9 @@ def file_page(repository: str, path: str, anchor: str = "") -> str:
 
 
 def opens_in_colab(repository: str, path: str) -> str | None:
-    """The address that opens a notebook of the repository in Colab, or None if it is not on GitHub."""
+    """The address that opens a notebook of the repository in Colab, or None if it is not on
+    GitHub.
+    """
     found = GITHUB.fullmatch(repository)
     if not found:
         return None
@@ -58,6 +66,10 @@ def opens_in_colab(repository: str, path: str) -> str | None:
 
 
 def opens_in_kaggle(repository: str, path: str) -> str | None:
-    """The address that opens a notebook of the repository in Kaggle, or None if it is not on GitHub."""
+    """The address that opens a notebook of the repository in Kaggle, or None if it is not on
+    GitHub.
+    """
     found = GITHUB.fullmatch(repository)
-    return f"https://kaggle.com/kernels/welcome?src={file_page(repository, path)}" if found else None
+    return (
+        f"https://kaggle.com/kernels/welcome?src={file_page(repository, path)}" if found else None
+    )

@@ -1,9 +1,11 @@
-"""The cells of links that the build puts into each tutorial and lab: the badges that open it in Colab and Kaggle, and
-where its lab, its tutorial, the next unit and the slides are, as `units.toml`, the sources and the repository's
-address say. Nobody writes them by hand, and `manyhands adopt` leaves them out.
+"""The cells of links that the build puts into each tutorial and lab: the badges that open it in
+Colab and Kaggle, and where its lab, its tutorial, the next unit and the slides are, as
+`units.toml`, the sources and the repository's address say. Nobody writes them by hand, and
+`manyhands adopt` leaves them out.
 
-The same cells have other links in the learner's `work/`, where the neighbours are the learner's own copies, and in
-`hosted/`, whose notebooks are opened without the rest of the clone, so that their links lead to the repository.
+The same cells have other links in the learner's `work/`, where the neighbours are the learner's own
+copies, and in `hosted/`, whose notebooks are opened without the rest of the clone, so that their
+links lead to the repository.
 """
 
 from __future__ import annotations
@@ -22,13 +24,17 @@ if TYPE_CHECKING:
 HEAD, FOOT = "unit-links-head", "unit-links-foot"  # the ids of these cells
 LAB, TUTORIAL = "labs", "tutorial"  # the kinds of notebooks
 OPENS = "Start_Here (`make lab` opens it)"
-BADGES = "docs/images/open-in-{place}.svg"  # pictures of our own, so that no page asks another host for one
+# pictures of our own, so that no page asks another host for one
+BADGES = "docs/images/open-in-{place}.svg"
 
 
-def cells(root: Path, name: str, kind: str, own: bool = False, hosted: bool = False) -> dict[str, str]:
-    """{cell id: Markdown} for the notebook of the unit `name` (NN_topic), of kind `TUTORIAL` or `LAB`; `own`: as it
-    is in `work/`; `hosted`: as it is in `hosted/`. A lab begins with the link to its tutorial. A cell without text is
-    left out."""
+def cells(
+    root: Path, name: str, kind: str, own: bool = False, hosted: bool = False
+) -> dict[str, str]:
+    """{cell id: Markdown} for the notebook of the unit `name` (NN_topic), of kind `TUTORIAL` or
+    `LAB`; `own`: as it is in `work/`; `hosted`: as it is in `hosted/`. A lab begins with the link
+    to its tutorial. A cell without text is left out.
+    """
     course, address = units(root), repository.address(root)
     place = _Place(name, kind, own, address if hosted else "")
     foot = [*_partner(place), *_next(place, course), *_deck(place, root), _start(place)]
@@ -52,7 +58,9 @@ class _Place:
 
     def link(self, path: str) -> str:
         """A path inside the clone as seen from here."""
-        return repository.file_page(self.address, path) if self.address else relpath(path, self.folder)
+        return (
+            repository.file_page(self.address, path) if self.address else relpath(path, self.folder)
+        )
 
     def tutorial(self, name: str) -> str:
         return self.link(f"work/{name}_tutorial.ipynb" if self.own else f"notebooks/{name}.ipynb")
@@ -62,32 +70,46 @@ class _Place:
 
 
 def without_badges(text: str) -> str:
-    """The text of a cell at the head of a notebook, without its badges: a lab of a class is handed in where it is."""
+    """The text of a cell at the head of a notebook, without its badges: a lab of a class is handed
+    in where it is.
+    """
     return "\n\n".join(part for part in text.split("\n\n") if not part.startswith("[![Open in "))
 
 
 def _badges(place: _Place, address: str) -> str:
-    """Two pictures that open the hosted copy, if the repository is where Colab and Kaggle can read it."""
+    """Two pictures that open the hosted copy, if the repository is where Colab and Kaggle can read
+    it.
+    """
     path = hosted_path(place.name, place.kind)
-    opens = {"Colab": repository.opens_in_colab(address, path), "Kaggle": repository.opens_in_kaggle(address, path)}
-    return " ".join(f"[![Open in {name}]({place.link(BADGES.format(place=name.lower()))})]({link})"
-                    for name, link in opens.items() if link)
+    opens = {
+        "Colab": repository.opens_in_colab(address, path),
+        "Kaggle": repository.opens_in_kaggle(address, path),
+    }
+    return " ".join(
+        f"[![Open in {name}]({place.link(BADGES.format(place=name.lower()))})]({link})"
+        for name, link in opens.items()
+        if link
+    )
 
 
 def _partner(place: _Place) -> list[str]:
     """A tutorial's lab; a lab's points."""
     if place.kind == TUTORIAL:
         return [f"[the lab of this unit]({place.lab(place.name)})"]
-    return [] if place.address else [f"your points: `manyhands check {place.name[:2]}` in a terminal"]
+    return (
+        [] if place.address else [f"your points: `manyhands check {place.name[:2]}` in a terminal"]
+    )
 
 
 def _next(place: _Place, course: Sequence[Unit]) -> list[str]:
     """The next unit that is there, behind those that are coming."""
     names = [unit.name for unit in course]
     found = []
-    for unit in course[names.index(place.name) + 1:] if place.name in names else ():
+    for unit in course[names.index(place.name) + 1 :] if place.name in names else ():
         label = f"{unit.number} {unit.title}"
-        found.append(f"{label} (coming)" if unit.coming else f"[{label}]({place.tutorial(unit.name)})")
+        found.append(
+            f"{label} (coming)" if unit.coming else f"[{label}]({place.tutorial(unit.name)})"
+        )
         if not unit.coming:
             break
     return [f"next unit: {', '.join(found)}"] if found else []

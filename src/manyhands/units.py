@@ -16,8 +16,10 @@ from typing import Any
 from manyhands import repository, toml
 
 MARKS = ("<!-- units: written by `python -m manyhands.units README.md` -->", "<!-- /units -->")
-NO_CLONE = ("This is not a clone of manyhands. The notebooks are in a clone and not in the installed package, so "
-            "change into its folder, or name it in MANYHANDS_ROOT.")
+NO_CLONE = (
+    "This is not a clone of manyhands. The notebooks are in a clone and not in the installed "
+    "package, so change into its folder, or name it in MANYHANDS_ROOT."
+)
 
 
 class NotAClone(RuntimeError):
@@ -30,7 +32,9 @@ class NotAClone(RuntimeError):
 
 
 def find_root(start: str | Path | None = None) -> Path:
-    """The folder of the clone: `MANYHANDS_ROOT`, or the nearest above `start`, or that of the installed package."""
+    """The folder of the clone: `MANYHANDS_ROOT`, or the nearest above `start`, or that of the
+    installed package.
+    """
     if named := os.environ.get("MANYHANDS_ROOT"):
         return Path(named).resolve()
     here = Path(start or Path.cwd()).resolve()
@@ -56,7 +60,8 @@ class Unit:
     title: str
     framework: str
     sentence: str = ""  # what the unit does, on the web site
-    memory_gib: float | None = None  # of the tutorial's processes at their peak: `python -m benchmarks memory`
+    # of the tutorial's processes at their peak: `python -m benchmarks memory`
+    memory_gib: float | None = None
     torch: str = ""  # the oldest PyTorch on which each cell runs, where older ones lack something
 
     @property
@@ -77,7 +82,9 @@ class Unit:
 
     @property
     def slides(self) -> str | None:
-        return self._there(f"slides/built/{self.name}.pdf") or self._there(f"slides/built/{self.name}.html")
+        return self._there(f"slides/built/{self.name}.pdf") or self._there(
+            f"slides/built/{self.name}.html"
+        )
 
     @property
     def planned(self) -> bool:
@@ -87,17 +94,24 @@ class Unit:
     def coming(self) -> bool:
         """Whether neither its sources nor, in a clone without sources, its notebooks are there."""
         if (self.root / "sources").is_dir():
-            return not all(self._there(f"sources/{kind}/{self.name}.py") for kind in ("tutorial", "labs"))
+            return not all(
+                self._there(f"sources/{kind}/{self.name}.py") for kind in ("tutorial", "labs")
+            )
         return self.planned
 
     @cached_property
     def facts(self) -> dict[str, dict[str, Any]]:
-        """What the sources say of themselves: `{"tutorial": {"minutes": ..., "ranks": ...}, "lab": {...}}`."""
+        """What the sources say of themselves: `{"tutorial": {"minutes": ..., "ranks": ...}, "lab":
+        {...}}`.
+        """
         told = self.root / ".course" / "facts.json"  # on an attendee's server, which has no sources
         if told.is_file():
             return json.loads(told.read_text(encoding="utf-8"))[self.name]
         sources = {"tutorial": "tutorial", "lab": "labs"}
-        return {part: _facts(self.root / "sources" / folder / f"{self.name}.py") for part, folder in sources.items()}
+        return {
+            part: _facts(self.root / "sources" / folder / f"{self.name}.py")
+            for part, folder in sources.items()
+        }
 
     @property
     def minutes(self) -> tuple[int | None, int | None]:
@@ -141,7 +155,9 @@ def paths() -> dict[str, list[str]]:
 
 
 def minutes_in_class() -> dict[str, int]:
-    """`{"one_day": minutes, "two_days": minutes, "three_days": minutes}` of the schedules, without their breaks."""
+    """`{"one_day": minutes, "two_days": minutes, "three_days": minutes}` of the schedules, without
+    their breaks.
+    """
     return _catalogue()["minutes_in_class"]
 
 
@@ -152,14 +168,24 @@ def minutes_text(unit: Unit) -> str:
 
 def readme_table(root: str | Path | None = None) -> str:
     """The table of units that stands in the README, between its marks."""
-    lines = ["| # | unit | framework | minutes | ranks | memory | state |", "|---|---|---|---|---|---|---|"]
+    lines = [
+        "| # | unit | framework | minutes | ranks | memory | state |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for unit in units(root):
         if unit.planned:
             row = (unit.number, unit.title, unit.framework, "", "", "", "coming")
         else:
             memory = f"{unit.memory_gib} GiB" if unit.memory_gib else ""
-            row = (unit.number, f"[{unit.title}]({unit.tutorial})", unit.framework, minutes_text(unit),
-                   str(unit.ranks or ""), memory, f"[lab](labs/{unit.name}), ready")
+            row = (
+                unit.number,
+                f"[{unit.title}]({unit.tutorial})",
+                unit.framework,
+                minutes_text(unit),
+                str(unit.ranks or ""),
+                memory,
+                f"[lab](labs/{unit.name}), ready",
+            )
         lines.append("| " + " | ".join(row) + " |")
     return "\n".join(lines)
 
@@ -176,7 +202,9 @@ def with_table(text: str, table: str) -> str:
 def main(argv: Sequence[str]) -> None:
     for name in argv:
         path = Path(name)
-        path.write_text(with_table(path.read_text(encoding="utf-8"), readme_table()), encoding="utf-8")
+        path.write_text(
+            with_table(path.read_text(encoding="utf-8"), readme_table()), encoding="utf-8"
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""What the hostile submissions share: a sandbox, things outside of it that must stay as they are, and how each is graded."""
+"""What the hostile submissions share: a sandbox, things outside of it that must stay as they are,
+and how each is graded.
+"""
 
 import sys
 from pathlib import Path
@@ -7,9 +9,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import target  # noqa: E402
-from sandboxed import own_cache, works_in_sandbox  # noqa: E402, F401 (fixtures)
-from target import lab, outside  # noqa: E402, F401 (fixtures)
+import target
+from target import lab, outside  # noqa: F401 (fixtures)
+
+from sandboxed import own_cache, works_in_sandbox  # noqa: F401 (fixtures)
 
 
 @pytest.fixture(autouse=True)
@@ -19,7 +22,9 @@ def in_sandbox(works_in_sandbox):
 
 @pytest.fixture
 def attack(lab, outside, monkeypatch):
-    """Grade a hostile notebook in the sandbox: a `target.Graded`; afterwards none of its processes is left."""
+    """Grade a hostile notebook in the sandbox: a `target.Graded`; afterwards none of its processes
+    is left.
+    """
     seen = target.watch(monkeypatch)
     yield lambda notebook, **options: target.graded(lab, notebook, seen, **options)
     assert target.left(seen) == []

@@ -1,4 +1,7 @@
-"""What is attacked: the grader, and what lies and runs beside it. And what an attack seems to be worth to who believes it."""
+"""What is attacked: the grader, and what lies and runs beside it.
+
+And what an attack seems to be worth to who believes it.
+"""
 
 import hashlib
 import os
@@ -13,8 +16,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-import tiny
 
+import tiny
 from manyhands.checks.record import PASS
 from manyhands.grading import engine
 from manyhands.grading.compare import records
@@ -27,11 +30,16 @@ SECRET = "the-secret-of-the-grader"
 
 
 class Outside:
-    """Files of the instructor, a process and two listening sockets of theirs, beside a lab; a context manager."""
+    """Files of the instructor, a process and two listening sockets of theirs, beside a lab; a
+    context manager.
+    """
 
     def __init__(self, folder):
         self.folder = Path(folder)
-        self.gradebook, self.journal = self.folder / "gradebook.db", self.folder / "journal" / "0001.json"
+        self.gradebook, self.journal = (
+            self.folder / "gradebook.db",
+            self.folder / "journal" / "0001.json",
+        )
         self.other = self.folder / "submitted" / "ada" / "90_tiny.ipynb"
         self.abstract = f"manyhands-{uuid.uuid4().hex}"  # the name of a socket that is no file
 
@@ -58,14 +66,26 @@ class Outside:
         return self.server.getsockname()[1]
 
     def _files(self):
-        """{path: what is known of it} of all that must stay; what was handed in may be written by a test."""
-        return {path: (path.lstat().st_mode, path.lstat().st_mtime_ns, hashlib.sha256(path.read_bytes()).hexdigest())
-                for path in sorted(self.folder.rglob("*")) if path.is_file() and "work" not in path.relative_to(self.folder).parts}
+        """{path: what is known of it} of all that must stay; what was handed in may be written by a
+        test.
+        """
+        return {
+            path: (
+                path.lstat().st_mode,
+                path.lstat().st_mtime_ns,
+                hashlib.sha256(path.read_bytes()).hexdigest(),
+            )
+            for path in sorted(self.folder.rglob("*"))
+            if path.is_file() and "work" not in path.relative_to(self.folder).parts
+        }
 
     def harm(self):
         """What is not as it was."""
         found = [str(path) for path, fact in self.before.items() if self._files().get(path) != fact]
-        if self.process.poll() is not None or psutil.Process(self.process.pid).status() == psutil.STATUS_STOPPED:
+        if (
+            self.process.poll() is not None
+            or psutil.Process(self.process.pid).status() == psutil.STATUS_STOPPED
+        ):
             found.append("the process")
         for listener in (self.server, self.local):
             listener.setblocking(False)
@@ -74,7 +94,8 @@ class Outside:
                     connection, _ = listener.accept()
                     connection.settimeout(1)
                     with connection, suppress(OSError):
-                        if connection.recv(len(SECRET)) == SECRET.encode():  # else somebody looked for a port that another program had here before
+                        # else somebody looked for a port that another program had here before
+                        if connection.recv(len(SECRET)) == SECRET.encode():
                             found.append("a connection")
         return found
 
@@ -95,7 +116,9 @@ def outside(lab):
 
 @dataclass
 class Seen:
-    """What was seen of the runs of notebooks: the last one's outputs of check cells, and all their namespaces of processes."""
+    """What was seen of the runs of notebooks: the last one's outputs of check cells, and all their
+    namespaces of processes.
+    """
 
     shown: dict = field(default_factory=dict)
     spaces: set = field(default_factory=set)
@@ -111,7 +134,9 @@ def watch(monkeypatch):
 
     def noting_close(kernel):
         if kernel.sandboxed and hasattr(kernel, "process"):
-            seen.spaces |= {_space(process.pid) for process in process_limits.family(kernel.process.pid)}
+            seen.spaces |= {
+                _space(process.pid) for process in process_limits.family(kernel.process.pid)
+            }
         close(kernel)
 
     monkeypatch.setattr(engine, "run", noting_run)
@@ -127,7 +152,9 @@ def _space(pid):
 
 
 def left(seen, patience_s=10):
-    """The processes that live on in a sandbox that was closed: they end a moment after it, and a number of a sandbox may be given to another one."""
+    """The processes that live on in a sandbox that was closed: they end a moment after it, and a
+    number of a sandbox may be given to another one.
+    """
     gone, deadline = seen.spaces - {None, _space("self")}, time.monotonic() + patience_s
     while living := [pid for pid in os.listdir("/proc") if pid.isdigit() and _space(pid) in gone]:
         if time.monotonic() > deadline:
@@ -138,7 +165,9 @@ def left(seen, patience_s=10):
 
 @dataclass
 class Graded:
-    """`grade` is the grader's; `believed` are the points for one who believes what the kernel says of itself."""
+    """`grade` is the grader's; `believed` are the points for one who believes what the kernel says
+    of itself.
+    """
 
     grade: engine.Grade
     believed: float
@@ -162,7 +191,11 @@ def _claims(outputs):
     """The points that a check cell's outputs claim: each record's, and those of printed lines."""
     for record in records(outputs):
         criteria = record.get("criteria") if isinstance(record, dict) else None
-        yield sum(one["points"] for one in criteria or [] if isinstance(one, dict) and one.get("status") == PASS)
+        yield sum(
+            one["points"]
+            for one in criteria or []
+            if isinstance(one, dict) and one.get("status") == PASS
+        )
     text = "".join(output["text"] for output in outputs if output.get("output_type") == "stream")
     yield sum(int(points) for points in re.findall(r"^PASS (\d+)/", text, re.MULTILINE))
     yield 0

@@ -1,4 +1,6 @@
-"""What a submission's folder may hold beside the notebook, and in its place: links, pipes, floods, and files that change."""
+"""What a submission's folder may hold beside the notebook, and in its place: links, pipes, floods,
+and files that change.
+"""
 
 import os
 import socket
@@ -18,11 +20,17 @@ def folder(lab):
 @pytest.fixture
 def taken(folder, tmp_path):
     """What the grader takes along of the folder: {name: content}."""
+
     def taken():
         place = tmp_path / "taken"
         place.mkdir()
         notes = engine.copy_beside(folder / "90_tiny.ipynb", place)
-        return notes, {path.relative_to(place).as_posix(): path.read_bytes() for path in place.rglob("*") if path.is_file()}
+        return notes, {
+            path.relative_to(place).as_posix(): path.read_bytes()
+            for path in place.rglob("*")
+            if path.is_file()
+        }
+
     return taken
 
 
@@ -30,7 +38,10 @@ def test_a_link_to_the_solution_is_no_submission(lab, attack, tmp_path):
     path = lab.folder / "work" / "90_tiny.ipynb"
     path.parent.mkdir()
     path.symlink_to(lab.solution)
-    assert notebooks.nbformat.read(path, as_version=4).cells[2].source == lab.notebook.cells[2].source  # it is real
+    # it is real
+    assert (
+        notebooks.nbformat.read(path, as_version=4).cells[2].source == lab.notebook.cells[2].source
+    )
     got = attack(path)
     assert got.points == (0, 4) and "link" in got.grade.verdict
 
@@ -70,8 +81,13 @@ def test_links_pipes_and_sockets_beside_the_notebook_are_left(lab, outside, fold
     assert files == {"data.txt": b"mine"} and not notes
 
 
-@pytest.mark.parametrize("how", ["a file becomes a link", "its folder becomes a link", "a file becomes a pipe", "a file grows"])
-def test_a_file_that_changes_between_being_looked_at_and_being_opened(lab, outside, folder, taken, monkeypatch, how):
+@pytest.mark.parametrize(
+    "how",
+    ["a file becomes a link", "its folder becomes a link", "a file becomes a pipe", "a file grows"],
+)
+def test_a_file_that_changes_between_being_looked_at_and_being_opened(
+    lab, outside, folder, taken, monkeypatch, how
+):
     """The worst moment, made sure: the change comes with the call that opens the file."""
     inner, mine = folder / "inner", folder / "inner" / "gradebook.db"
     inner.mkdir()
@@ -101,7 +117,8 @@ def test_a_file_that_changes_between_being_looked_at_and_being_opened(lab, outsi
     assert target.SECRET.encode() not in files.values()
     assert ("not all" in str(notes)) == (how == "a file grows")
     if how.endswith("link"):
-        assert mine.read_text() == target.SECRET  # who looks first and opens then, by name, would have read this
+        # who looks first and opens then, by name, would have read this
+        assert mine.read_text() == target.SECRET
 
 
 def test_a_flood_of_files_is_not_taken_along(folder, taken):
@@ -125,21 +142,25 @@ def test_a_notebook_of_a_terabyte_is_not_read(folder):
 
 
 def test_links_made_while_it_runs_lead_nowhere(lab, attack, outside):
-    """In each place that can be written, with rights that make a careless clean-up change what they lead to."""
-    code = f'''
+    """In each place that can be written, with rights that make a careless clean-up change what they
+    lead to.
+    """
+    code = f"""
 import os
 for place in (".", "/tmp", "/dev/shm", os.path.expanduser("~")):
     os.makedirs(f"{{place}}/closed", exist_ok=True)
     for number, there in enumerate(({str(outside.gradebook)!r}, {str(outside.folder)!r}, "/")):
         os.symlink(there, f"{{place}}/closed/{{number}}")
     os.chmod(f"{{place}}/closed", 0)
-'''
+"""
     notebook = lab.handed_in()
     notebook.cells[1].source += code
     assert attack(notebook).points == (4, 4)
 
 
 def test_a_course_where_the_sandbox_would_show_its_solutions_is_refused(lab, attack, monkeypatch):
-    monkeypatch.setattr("manyhands.grading.isolation.bubblewrap.read_only_places", lambda: [str(lab.folder)])
+    monkeypatch.setattr(
+        "manyhands.grading.isolation.bubblewrap.read_only_places", lambda: [str(lab.folder)]
+    )
     with pytest.raises(RuntimeError, match="could read the solution"):
         attack(lab.handed_in())

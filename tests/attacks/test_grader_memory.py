@@ -1,4 +1,6 @@
-"""What a kernel shows, and what is handed in, that costs the grader far more memory or time than it is long."""
+"""What a kernel shows, and what is handed in, that costs the grader far more memory or time than it
+is long.
+"""
 
 from pathlib import Path
 
@@ -11,24 +13,24 @@ from manyhands.grading.isolation.kernel_limits import Limits
 
 MOST_BYTES = 250 * 2**20  # more than it has before
 FLOODS = {
-    "one update of many displays": '''
+    "one update of many displays": """
 for number in range(400):
     tell("display_data", dict(data={"text/plain": ""}, metadata={}, transient=dict(display_id="x")))
-tell("update_display_data", dict(data={"application/json": [[]] * 100_000}, metadata={}, transient=dict(display_id="x")))''',
-    "headers and parents that are large": '''
+tell("update_display_data", dict(data={"application/json": [[]] * 100_000}, metadata={}, transient=dict(display_id="x")))""",
+    "headers and parents that are large": """
 large = b"{" + b",".join(b'"%d":{}' % number for number in range(500_000)) + b"}"
 raw({**HEADER, "more": [[]] * 2_000_000}, parent["header"], {}, {})
 raw(HEADER, [[]] * 2_000_000, {}, {})
 raw(HEADER, parent["header"], [[]] * 2_000_000, {})
-raw(large, large, large, {})''',
-    "content of very many values": '''
+raw(large, large, large, {})""",
+    "content of very many values": """
 for number in range(3):
-    raw(HEADER, parent["header"], {}, dict(data={"application/json": [{}] * 1_200_000}, metadata={}, transient={}))''',
-    "a message of very many long parts": '''
+    raw(HEADER, parent["header"], {}, dict(data={"application/json": [{}] * 1_200_000}, metadata={}, transient={}))""",
+    "a message of very many long parts": """
 part = bytes(50 * 2**20)
 for number in range(11):
     kernel.iopub_socket.send(part, flags=2, copy=False)
-kernel.iopub_socket.send(b"")''',
+kernel.iopub_socket.send(b"")""",
 }
 
 
@@ -41,7 +43,9 @@ class Peak:
         return self
 
     def __exit__(self, *_):
-        status = dict(line.split(":") for line in Path("/proc/self/status").read_text().splitlines())
+        status = dict(
+            line.split(":") for line in Path("/proc/self/status").read_text().splitlines()
+        )
         self.bytes = int(status["VmHWM"].split()[0]) * 1024 - self.before
 
 

@@ -1,4 +1,6 @@
-"""What a submission can put before the eyes of the instructor and of other programs: text, and nothing else."""
+"""What a submission can put before the eyes of the instructor and of other programs: text, and
+nothing else.
+"""
 
 import html.parser
 import json
@@ -12,9 +14,14 @@ from manyhands.grading import grade_report
 
 PAYLOADS = {
     "terminal": "\x1b[2J\x1b]0;title\x07\x08\r\x9b31mred",
-    "html": "<script>alert(1)</script><img src=x onerror=alert(1)>&lt;\"'</td></table><style>*{display:none}</style>",
+    "html": (
+        "<script>alert(1)</script><img src=x "
+        "onerror=alert(1)>&lt;\"'</td></table><style>*{display:none}</style>"
+    ),
     "order": "\u202e\u2066right\u2069 to left\u200b\ufeff",
-    "lines": "wrong\n  PASS     2/2  total gives the right value\n\n90_tiny: 4 of 4 points\nFull marks.",
+    "lines": (
+        "wrong\n  PASS     2/2  total gives the right value\n\n90_tiny: 4 of 4 points\nFull marks."
+    ),
     "half letters": "\ud800 \udfff",
     "long": "x" * 100_000,
 }
@@ -33,10 +40,16 @@ class Tags(html.parser.HTMLParser):
 
 @pytest.fixture
 def hostile(lab):
-    """A notebook that says something wherever a submission can: errors, cells' names, reports, messages."""
+    """A notebook that says something wherever a submission can: errors, cells' names, reports,
+    messages.
+    """
+
     def hostile(payload):
         notebook = lab.handed_in(square=f"raise ValueError({payload!r})", total="return 0")
-        notebook.cells.insert(1, new_code_cell(f'''
+        notebook.cells.insert(
+            1,
+            new_code_cell(
+                f"""
 from IPython.display import HTML, display
 print({payload!r})
 display(HTML({payload!r}))
@@ -45,10 +58,25 @@ honest = Report.criterion
 def louder(self, name, *, mistake=None, **rest):
     return honest(self, {payload!r} if name == "other" else name, mistake={payload!r}, rank={payload!r}, **rest)
 Report.criterion = louder
-raise type("E", (Exception,), dict(__str__=lambda self: {payload!r}))()''', metadata={"nbgrader": {
-            "grade_id": payload, "solution": True, "grade": False, "locked": False, "schema_version": 3}}))
-        notebook.metadata["kernelspec"] = {"name": payload, "language": payload, "display_name": payload}
+raise type("E", (Exception,), dict(__str__=lambda self: {payload!r}))()""",
+                metadata={
+                    "nbgrader": {
+                        "grade_id": payload,
+                        "solution": True,
+                        "grade": False,
+                        "locked": False,
+                        "schema_version": 3,
+                    }
+                },
+            ),
+        )
+        notebook.metadata["kernelspec"] = {
+            "name": payload,
+            "language": payload,
+            "display_name": payload,
+        }
         return notebook
+
     return hostile
 
 
@@ -70,18 +98,29 @@ def test_what_is_shown_is_text_only(lab, attack, hostile, name):
 def test_a_broken_notebooks_verdict_is_text_only(lab, attack):
     path = lab.folder / "work" / "\x1b[2J<script>.ipynb"
     path.parent.mkdir()
-    path.write_text('{"cells": [{"cell_type": "\\u001b[2J<script>", "x": 1}], "nbformat": 4, "nbformat_minor": 5, "metadata": 3}')
+    path.write_text(
+        '{"cells": [{"cell_type": "\\u001b[2J<script>", "x": 1}], "nbformat": 4, "nbformat_minor": '
+        '5, "metadata": 3}'
+    )
     got = attack(path)
     assert got.grade.verdict and got.points == (0, 4)
-    assert "\x1b" not in grade_report.as_text(got.grade) and not Tags(grade_report.as_html(got.grade)).tags & {"script"}
+    assert "\x1b" not in grade_report.as_text(got.grade) and not Tags(
+        grade_report.as_html(got.grade)
+    ).tags & {"script"}
 
 
 BROKEN = {
     "a tag that is no list": lambda notebook: notebook.cells[2].metadata.update(tags=5),
-    "a mark that cannot be a key": lambda notebook: notebook.cells[1].metadata.update(nbgrader={"grade_id": ["square"]}),
-    "a mark that is a mapping": lambda notebook: notebook.cells[1].metadata.update(nbgrader={"grade_id": {"square": 1}}),
+    "a mark that cannot be a key": lambda notebook: notebook.cells[1].metadata.update(
+        nbgrader={"grade_id": ["square"]}
+    ),
+    "a mark that is a mapping": lambda notebook: notebook.cells[1].metadata.update(
+        nbgrader={"grade_id": {"square": 1}}
+    ),
     "a mark that is no mapping": lambda notebook: notebook.cells[1].metadata.update(nbgrader=[1]),
-    "a kernel's name that is no text": lambda notebook: notebook.metadata.update(kernelspec={"name": [], "language": {}}),
+    "a kernel's name that is no text": lambda notebook: notebook.metadata.update(
+        kernelspec={"name": [], "language": {}}
+    ),
     "metadata nested deeply": lambda notebook: notebook.cells[1].metadata.update(deep=nested(200)),
 }
 

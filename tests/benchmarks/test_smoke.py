@@ -1,4 +1,7 @@
-"""Each benchmark starts as its documentation says, and prints a figure. How large that is, no test says."""
+"""Each benchmark starts as its documentation says, and prints a figure.
+
+How large that is, no test says.
+"""
 
 import os
 import subprocess
@@ -26,14 +29,36 @@ COMMANDS = {
     "predicted": (["benchmarks", "predicted", "06"], "| 06_train.py | 6 |"),
     "rehearsal": (["benchmarks", "rehearsal"], "rehearsal ended"),
     "ladders": (["benchmarks.ladders", "big_batch"], "big_batch "),
-    "repeat": (["benchmarks.repeat", "big_batch/adam", "--judgings", "1", "--runs", "1"], "| `big_batch/adam` | 1 |"),
+    "repeat": (
+        ["benchmarks.repeat", "big_batch/adam", "--judgings", "1", "--runs", "1"],
+        "| `big_batch/adam` | 1 |",
+    ),
     "one_network": (["benchmarks.one_network"], "| one process | 1 |"),
     "published": (["benchmarks.published"], "Horovod, ResNet-101"),
     "weights": (["benchmarks.weights"], "| largest difference of a weight |"),
-    "gpt_ddp": (["torch.distributed.run", "--standalone", "--nproc-per-node", "2", "benchmarks/gpt_ddp.py", "--steps", "2"], ""),
+    "gpt_ddp": (
+        [
+            "torch.distributed.run",
+            "--standalone",
+            "--nproc-per-node",
+            "2",
+            "benchmarks/gpt_ddp.py",
+            "--steps",
+            "2",
+        ],
+        "",
+    ),
 }
-HELPERS = {"__init__", "__main__", "pairs", "turns", "chainermn_venv", "communication_chainermn",
-           "communication_hand", "communication_rank"}
+HELPERS = {
+    "__init__",
+    "__main__",
+    "pairs",
+    "turns",
+    "chainermn_venv",
+    "communication_chainermn",
+    "communication_hand",
+    "communication_rank",
+}
 
 
 def test_each_benchmark_is_here():
@@ -46,7 +71,15 @@ def test_it_starts_and_prints_a_figure(name, tmp_path):
         pytest.skip("it opens a room for each attendee, so it wants root")
     words, row = COMMANDS[name]
     environment = {**os.environ, "MANYHANDS_SMOKE": "1", "XDG_CACHE_HOME": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-m", *words], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600)
-    missed = done.returncode == 1 and "MISSED" in done.stdout  # of a target, which a figure of a smoke test may
+    done = subprocess.run(
+        [sys.executable, "-m", *words],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    # of a target, which a figure of a smoke test may
+    missed = done.returncode == 1 and "MISSED" in done.stdout
     assert done.returncode == 0 or missed, done.stdout[-1500:] + done.stderr[-3000:]
     assert row in done.stdout and "Traceback" not in done.stderr

@@ -17,8 +17,9 @@ NOTHING_RUNS = """([quiet_ms, to_the_end]) => {
     const quiet = panel.quietSince === undefined ? -1 : performance.now() - panel.quietSince;
     return quiet >= (to_the_end && /[0-9]/.test(prompts.at(-1)) ? 500 : quiet_ms);
 }"""
-# After a taught error JupyterLab takes the [*] from cells that the kernel still runs: a run of all cells has ended when the
-# last one has its number, or, where an error stopped it, after a long silence.
+# After a taught error JupyterLab takes the [*] from cells that the kernel still runs: a run of all
+# cells has ended when the last one has its number, or, where an error stopped it, after a long
+# silence.
 SILENCE_MS = 15_000
 
 
@@ -31,7 +32,9 @@ def open_start(page, address):
 
 def follow(page, unit_number, label):
     """Click a link in the unit's row of the start page; returns the notebook that it opens."""
-    row = page.locator(".jp-MarkdownViewer tr").filter(has=page.locator(f"td:first-child:text-is('{unit_number}')"))
+    row = page.locator(".jp-MarkdownViewer tr").filter(
+        has=page.locator(f"td:first-child:text-is('{unit_number}')")
+    )
     row.get_by_role("link", name=label, exact=True).click()
     return Notebook(page)
 
@@ -43,11 +46,17 @@ class Notebook:
         self.page = page
         self.panel = page.locator(".jp-NotebookPanel:visible")
         self.panel.locator(".jp-Cell").first.wait_for(timeout=LOAD_MS)
-        page.locator("#jp-main-statusbar").get_by_text("Python 3 (ipykernel) | Idle").wait_for(timeout=LOAD_MS)
+        page.locator("#jp-main-statusbar").get_by_text("Python 3 (ipykernel) | Idle").wait_for(
+            timeout=LOAD_MS
+        )
 
     def cell(self, text):
         """The code cell whose source has this text."""
-        return self.panel.locator(".jp-CodeCell").filter(has=self.page.locator(".jp-InputArea", has_text=text)).first
+        return (
+            self.panel.locator(".jp-CodeCell")
+            .filter(has=self.page.locator(".jp-InputArea", has_text=text))
+            .first
+        )
 
     def run_all(self):
         with self._starting(self.panel.locator(".jp-CodeCell").first):
@@ -71,11 +80,19 @@ class Notebook:
         before = prompt.text_content()
         yield
         self.panel.evaluate("panel => { panel.quietSince = undefined; }")
-        self.page.wait_for_function("([prompt, before]) => prompt.textContent !== before", arg=[prompt, before], timeout=LOAD_MS)
+        self.page.wait_for_function(
+            "([prompt, before]) => prompt.textContent !== before",
+            arg=[prompt, before],
+            timeout=LOAD_MS,
+        )
 
     def wait(self, quiet_ms=0, to_the_end=False):
-        """Until no cell is waiting or running, and the kernel has been idle for `quiet_ms`; `to_the_end`: or the last cell has run."""
-        self.page.wait_for_function(NOTHING_RUNS, arg=[quiet_ms, to_the_end], timeout=RUN_MS, polling=50)
+        """Until no cell is waiting or running, and the kernel has been idle for `quiet_ms`;
+        `to_the_end`: or the last cell has run.
+        """
+        self.page.wait_for_function(
+            NOTHING_RUNS, arg=[quiet_ms, to_the_end], timeout=RUN_MS, polling=50
+        )
 
     def text(self, cell):
         """What stands in a cell."""
@@ -99,15 +116,22 @@ class Notebook:
     def stop(self):
         """Press the stop button; returns how long it takes until nothing runs, in seconds."""
         start = time.monotonic()
-        self.panel.locator('[data-jp-item-name="interrupt"] jp-button, [data-jp-item-name="interrupt"] button').first.click()
+        self.panel.locator(
+            '[data-jp-item-name="interrupt"] jp-button, [data-jp-item-name="interrupt"] button'
+        ).first.click()
         self.wait()
         return time.monotonic() - start
 
     def saved(self, path):
-        """Save it; returns what is then in its file. Our extension keeps the tab marked as unsaved for as long as the file is behind."""
+        """Save it; returns what is then in its file.
+
+        Our extension keeps the tab marked as unsaved for as long as the file is behind.
+        """
         self.page.keyboard.press("Escape")
         self.page.keyboard.press("Control+s")
-        self.page.locator(".lm-TabBar-tab.lm-mod-current.jp-mod-dirty").wait_for(state="detached", timeout=LOAD_MS)
+        self.page.locator(".lm-TabBar-tab.lm-mod-current.jp-mod-dirty").wait_for(
+            state="detached", timeout=LOAD_MS
+        )
         return nbformat.read(path, as_version=4)
 
     def show(self, locator, picture):

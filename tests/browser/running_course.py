@@ -24,8 +24,14 @@ class Course:
     def __init__(self, root, *arguments):
         self.root = root
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "manyhands", "lab", "--no-browser", *arguments], cwd=root, stdin=subprocess.DEVNULL,
-            env=os.environ | {"MANYHANDS_ROOT": str(root)}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+            [sys.executable, "-m", "manyhands", "lab", "--no-browser", *arguments],
+            cwd=root,
+            stdin=subprocess.DEVNULL,
+            env=os.environ | {"MANYHANDS_ROOT": str(root)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
             preexec_fn=end_with_parent,
         )
         self.printed, self._lines, self._address = [], queue.Queue(), None
@@ -63,7 +69,11 @@ def copy_course(target):
     shutil.copy(ROOT / "pyproject.toml", target)
     for name in COPIED:
         if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, target / name, ignore=shutil.ignore_patterns(".ipynb_checkpoints", "__pycache__"))
+            shutil.copytree(
+                ROOT / name,
+                target / name,
+                ignore=shutil.ignore_patterns(".ipynb_checkpoints", "__pycache__"),
+            )
     return target
 
 
@@ -72,7 +82,10 @@ def left_over(root):
     found = []
     for process in psutil.process_iter():
         try:
-            if str(root) in process.environ().get("IPYTHONDIR", "") and process.status() != psutil.STATUS_ZOMBIE:
+            if (
+                str(root) in process.environ().get("IPYTHONDIR", "")
+                and process.status() != psutil.STATUS_ZOMBIE
+            ):
                 found.append(" ".join(process.cmdline()))
         except psutil.Error:
             pass

@@ -10,9 +10,14 @@ from lab_page import GRAPH, RUN_MS, Notebook, follow, open_start
 from running_course import ROOT, Course, copy_course, left_over
 
 LAB = "work/06_ddp/06_ddp.ipynb"
-BUSY = "%%px\nimport torch.distributed as dist\ndist.init_process_group()\nif dist.get_rank() == 1:\n    dist.barrier()\nwhile True:\n    pass"
+BUSY = (
+    "%%px\nimport torch.distributed as dist\ndist.init_process_group()\nif dist.get_rank() == 1:\n "
+    "   dist.barrier()\nwhile True:\n    pass"
+)
 LIVE_LINE = re.compile(r"\b(has|have) been in \w+ for ")
-CLUSTER = "from manyhands import Cluster\n\ncluster = Cluster(nodes=1, ranks_per_node=2, framework=None)"
+CLUSTER = (
+    "from manyhands import Cluster\n\ncluster = Cluster(nodes=1, ranks_per_node=2, framework=None)"
+)
 
 
 @pytest.fixture(scope="module")
@@ -28,13 +33,19 @@ def outputs(cell):
     """All text that a saved cell shows."""
     shown = []
     for output in cell.get("outputs", []):
-        shown += [output.get("text", ""), output.get("data", {}).get("text/plain", ""), output.get("evalue", "")]
+        shown += [
+            output.get("text", ""),
+            output.get("data", {}).get("text/plain", ""),
+            output.get("evalue", ""),
+        ]
     return "\n".join(shown)
 
 
 def checks(notebook):
     """What the check cells of a saved lab show."""
-    return "\n".join(outputs(cell) for cell in notebook.cells if "check" in cell.metadata.get("tags", []))
+    return "\n".join(
+        outputs(cell) for cell in notebook.cells if "check" in cell.metadata.get("tags", [])
+    )
 
 
 def busy_machine():
@@ -50,11 +61,17 @@ def test_start_page_is_a_page(course, page, screenshots):
     assert page.locator(".jp-FileEditor, .jp-Dialog, .Toastify__toast").count() == 0
     assert "Nbgrader" not in page.locator(".lm-MenuBar").first.inner_text()
     assert start.locator("tr", has_text="coming").count() == 0
-    assert page.locator(".jp-DirListing-itemName").all_inner_texts()[:4] == ["Start_Here.md", "00_preflight_tutorial.ipynb", "00_preflight",
-                                                                             "01_data_parallel_tutorial.ipynb"]
+    assert page.locator(".jp-DirListing-itemName").all_inner_texts()[:4] == [
+        "Start_Here.md",
+        "00_preflight_tutorial.ipynb",
+        "00_preflight",
+        "01_data_parallel_tutorial.ipynb",
+    ]
     page.set_viewport_size({"width": 1024, "height": 768})
     page.screenshot(path=screenshots / "start_here_1024.png")
-    widths = start.locator(".jp-RenderedHTMLCommon").evaluate("page => [page.scrollWidth, page.clientWidth]")
+    widths = start.locator(".jp-RenderedHTMLCommon").evaluate(
+        "page => [page.scrollWidth, page.clientWidth]"
+    )
     assert widths[0] <= widths[1], "the table of units fits beside the file browser"
     page.set_viewport_size({"width": 390, "height": 844})
     page.reload()
@@ -72,46 +89,77 @@ def test_from_start_here_to_the_wait_for_graph_and_the_healed_cluster(course, pa
     graph = unit.panel.locator(GRAPH).first
     unit.show(graph, screenshots / "00_graph.png")
     assert graph.is_visible()
-    page.wait_for_function("document.querySelectorAll('.jp-RenderedSVG img:not([alt])').length === 0", timeout=20_000)
+    page.wait_for_function(
+        "document.querySelectorAll('.jp-RenderedSVG img:not([alt])').length === 0", timeout=20_000
+    )
     assert graph.get_attribute("alt") == "wait-for graph"
     page.set_viewport_size({"width": 700, "height": 900})
     unit.show(graph, screenshots / "00_graph_narrow.png")
-    wide = graph.evaluate("img => [img.getBoundingClientRect().width, img.closest('.jp-OutputArea-output').clientWidth]")
+    wide = graph.evaluate(
+        "img => [img.getBoundingClientRect().width, "
+        "img.closest('.jp-OutputArea-output').clientWidth]"
+    )
     assert wide[0] <= wide[1], "a figure is no wider than its column"
     page.set_viewport_size({"width": 1280, "height": 900})
     saved = unit.saved(course.root / "work/00_preflight_tutorial.ipynb")
-    assert not any(LIVE_LINE.search(outputs(cell)) for cell in saved.cells), "the report has replaced the line"
+    assert not any(LIVE_LINE.search(outputs(cell)) for cell in saved.cells), (
+        "the report has replaced the line"
+    )
     faults = [i for i, cell in enumerate(saved.cells) if "The cluster is healed" in outputs(cell)]
     assert faults, "no cell tells that the cluster was healed"
-    after = [cell for cell in saved.cells[faults[-1] + 1:] if cell.cell_type == "code"]
-    assert any("[rank 3]" in outputs(cell) for cell in after), f"no rank answered after the healing: {[(cell.execution_count, outputs(cell)) for cell in after]}"
-    unexpected = [cell.source for cell in saved.cells if "raises-exception" not in cell.metadata.get("tags", [])
-                  and any(output.output_type == "error" for output in cell.get("outputs", []))]
+    after = [cell for cell in saved.cells[faults[-1] + 1 :] if cell.cell_type == "code"]
+    assert any("[rank 3]" in outputs(cell) for cell in after), (
+        "no rank answered after the healing: "
+        f"{[(cell.execution_count, outputs(cell)) for cell in after]}"
+    )
+    unexpected = [
+        cell.source
+        for cell in saved.cells
+        if "raises-exception" not in cell.metadata.get("tags", [])
+        and any(output.output_type == "error" for output in cell.get("outputs", []))
+    ]
     assert unexpected == []
     unit.show(unit.panel.locator(".jp-Cell").last, screenshots / "00_end.png")
     page.locator(".lm-TabBar-tab", has_text="Start_Here.md").click()
     start = page.locator(".jp-MarkdownViewer")
-    start.locator("tr", has_text="Preflight").get_by_text(re.compile(r"✓\s(\d+)\sof\s\1\scells")).wait_for(timeout=20_000)
+    start.locator("tr", has_text="Preflight").get_by_text(
+        re.compile(r"✓\s(\d+)\sof\s\1\scells")
+    ).wait_for(timeout=20_000)
     page.screenshot(path=screenshots / "start_here_left_off.png")
-    start.locator("p", has_text="Continue where you left off").get_by_role("link", name="00 Preflight").click()
+    start.locator("p", has_text="Continue where you left off").get_by_role(
+        "link", name="00 Preflight"
+    ).click()
     page.locator(".lm-TabBar-tab.lm-mod-current", has_text="00_preflight_tutorial.ipynb").wait_for()
 
 
 def test_the_form_of_an_earlier_kernel_says_how_to_see_it_again(course, page, screenshots):
-    gone = "display({'application/vnd.jupyter.widget-view+json': {'model_id': 'gone', 'version_major': 2, 'version_minor': 0}, 'text/plain': ''}, raw=True)"
-    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(gone)]), course.root / "work" / "Form.ipynb")
+    gone = (
+        "display({'application/vnd.jupyter.widget-view+json': {'model_id': 'gone', 'version_major':"
+        " 2, 'version_minor': 0}, 'text/plain': ''}, raw=True)"
+    )
+    nbformat.write(
+        nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(gone)]),
+        course.root / "work" / "Form.ipynb",
+    )
     address = course.address()
     open_start(page, address)
     page.goto(address.split("?")[0] + "lab/tree/work/Form.ipynb")
     form = Notebook(page)
     form.run(form.cell("display("))
-    form.panel.get_by_text("To see this question and your prediction again, run this cell.").wait_for()
+    form.panel.get_by_text(
+        "To see this question and your prediction again, run this cell."
+    ).wait_for()
     page.screenshot(path=screenshots / "form_gone.png")
 
 
 def test_stop_button_stops_all_ranks(course, page, screenshots):
     address = course.address()
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in (CLUSTER, "%%px\n1 + 1", BUSY, "%%px\nnever_set")])
+    notebook = nbformat.v4.new_notebook(
+        cells=[
+            nbformat.v4.new_code_cell(source)
+            for source in (CLUSTER, "%%px\n1 + 1", BUSY, "%%px\nnever_set")
+        ]
+    )
     nbformat.write(notebook, course.root / "work" / "Scratch.ipynb")
     open_start(page, address)
     page.goto(address.split("?")[0] + "lab/tree/work/Scratch.ipynb")
@@ -119,14 +167,20 @@ def test_stop_button_stops_all_ranks(course, page, screenshots):
     scratch.run(scratch.cell("from manyhands"))
     scratch.run(scratch.cell("never_set"))
     shown = scratch.shown(scratch.cell("never_set"))
-    assert "'never_set' is not defined" in shown and "have not run in this kernel" not in shown, "a rank is not a new notebook"
+    assert "'never_set' is not defined" in shown and "have not run in this kernel" not in shown, (
+        "a rank is not a new notebook"
+    )
     scratch.run(scratch.cell("1 + 1"))
     scratch.start(scratch.cell("while True"))
-    line = scratch.panel.get_by_text(re.compile(r"^Rank 1 has been in barrier for \d+ s; rank 0 computes\.$"))
+    line = scratch.panel.get_by_text(
+        re.compile(r"^Rank 1 has been in barrier for \d+ s; rank 0 computes\.$")
+    )
     line.wait_for(timeout=RUN_MS)
     page.screenshot(path=screenshots / "waiting.png")
     assert scratch.stop() < (9 if busy_machine() else 3)  # 2 s, and what the browser adds
-    assert line.count() == 0 and "STOPPED" in scratch.shown(scratch.cell("while True")), "the report has replaced the line"
+    assert line.count() == 0 and "STOPPED" in scratch.shown(scratch.cell("while True")), (
+        "the report has replaced the line"
+    )
     scratch.run(scratch.cell("1 + 1"))
     page.screenshot(path=screenshots / "stopped.png")
     assert "[rank 1] Out: 2" in scratch.shown(scratch.cell("1 + 1"))
@@ -183,22 +237,38 @@ def test_wrong_answer_shows_the_line_that_helps(lab, screenshots):
     lab.run(check)
     lab.show(check, screenshots / "06_wrong.png")
     shown = lab.shown(check)
-    assert "FAIL 0/1" in shown and "mistake:" in shown and "expected:" in shown and "not written yet" not in shown
+    assert (
+        "FAIL 0/1" in shown
+        and "mistake:" in shown
+        and "expected:" in shown
+        and "not written yet" not in shown
+    )
 
 
 def test_a_check_that_hangs_shows_its_card_and_below_it_the_folded_report(lab, screenshots):
     stub, check = lab.cell("def broadcast_state("), lab.cell("check.broadcast(")
-    lab.replace(stub, lab.text(stub).replace("return None", "dist.barrier(group=group) if dist.get_rank() else None"))
+    lab.replace(
+        stub,
+        lab.text(stub).replace(
+            "return None", "dist.barrier(group=group) if dist.get_rank() else None"
+        ),
+    )
     lab.run(stub)
     lab.run(check)
     lab.show(check, screenshots / "06_hang.png")
-    outputs, fold = check.locator(".jp-OutputArea-output"), check.locator("details", has_text="Report from the ranks: HANG").first
+    outputs, fold = (
+        check.locator(".jp-OutputArea-output"),
+        check.locator("details", has_text="Report from the ranks: HANG").first,
+    )
     above = [text for text in outputs.all_inner_texts() if text.strip()]
     assert above[0].startswith("broadcast: 0 of ") and len(above) == 1, above
     assert not fold.locator("pre").first.is_visible()
     fold.locator("summary").first.click()
     lab.show(fold, screenshots / "06_hang_open.png")
-    assert "wait in barrier" in fold.locator("pre").first.inner_text() and fold.locator("img").first.is_visible()
+    assert (
+        "wait in barrier" in fold.locator("pre").first.inner_text()
+        and fold.locator("img").first.is_visible()
+    )
 
 
 def test_lab_after_solving(course, lab, screenshots):
@@ -210,7 +280,8 @@ def test_lab_after_solving(course, lab, screenshots):
     assert "PASS" in solved and "FAIL" not in solved
     lab.page.locator(".lm-TabBar-tab", has_text="Start_Here.md").click()
     renewed = lab.page.locator(".jp-MarkdownViewer tr", has_text="DistributedDataParallel")
-    renewed.get_by_text(re.compile(r"(\d+)\sof\s\1\s*seen\sgreen")).wait_for(timeout=20_000)  # without a reload
+    # without a reload
+    renewed.get_by_text(re.compile(r"(\d+)\sof\s\1\s*seen\sgreen")).wait_for(timeout=20_000)
     lab.page.screenshot(path=screenshots / "start_here_seen.png")
 
 

@@ -1,4 +1,6 @@
-"""A learner predicts in JupyterLab: picks, locks, runs, reads what came, and cannot change it afterwards. The source of these cells is hidden."""
+"""A learner predicts in JupyterLab: picks, locks, runs, reads what came, and cannot change it
+afterwards. The source of these cells is hidden.
+"""
 
 import json
 
@@ -9,13 +11,27 @@ from running_course import copy_course, left_over
 
 from manyhands.build import hidden
 
-CELLS = ["from manyhands import predict, settle",
-         'predict("06-apart", "Each model starts with a seed of its own. Do the four models come closer in 20 steps with averaged gradients?",\n'
-         '        ["closer to each other", "further apart", "neither"])',
-         "apart = [3, 3]", 'settle("06-apart", lambda: "neither" if apart[0] == apart[-1] else "closer to each other")',
-         'predict("06-messages", "How many messages does DDP send in a step?", unit="messages")', "sent = 4", 'settle("06-messages", lambda: sent)',
-         'predict("06-skipped", "Is it skipped?", ["yes", "no"])', 'settle("06-skipped", True)', "the_end = True"]
-FORM, CARD, REMARK = ".manyhands-prediction", "[aria-label='result of the prediction']", "[aria-label='prediction']"
+CELLS = [
+    "from manyhands import predict, settle",
+    (
+        'predict("06-apart", "Each model starts with a seed of its own. Do the four models come '
+        'closer in 20 steps with averaged gradients?",\n        ["closer to each other", "further '
+        'apart", "neither"])'
+    ),
+    "apart = [3, 3]",
+    'settle("06-apart", lambda: "neither" if apart[0] == apart[-1] else "closer to each other")',
+    'predict("06-messages", "How many messages does DDP send in a step?", unit="messages")',
+    "sent = 4",
+    'settle("06-messages", lambda: sent)',
+    'predict("06-skipped", "Is it skipped?", ["yes", "no"])',
+    'settle("06-skipped", True)',
+    "the_end = True",
+]
+FORM, CARD, REMARK = (
+    ".manyhands-prediction",
+    "[aria-label='result of the prediction']",
+    "[aria-label='prediction']",
+)
 
 
 @pytest.fixture
@@ -24,12 +40,20 @@ def course(tmp_path, start_course):
 
 
 def kept(course):
-    return json.loads((course.root / "work/.manyhands/progress.json").read_text())["06_ddp"]["predictions"]
+    return json.loads((course.root / "work/.manyhands/progress.json").read_text())["06_ddp"][
+        "predictions"
+    ]
 
 
 def notebook():
     """As the build writes them: labelled and hidden."""
-    made = [nbformat.v4.new_code_cell(hidden.labelled(cell), metadata={"jupyter": hidden.METADATA} if hidden.call_of(cell) else {}) for cell in CELLS]
+    made = [
+        nbformat.v4.new_code_cell(
+            hidden.labelled(cell),
+            metadata={"jupyter": hidden.METADATA} if hidden.call_of(cell) else {},
+        )
+        for cell in CELLS
+    ]
     return nbformat.v4.new_notebook(cells=made)
 
 
@@ -49,7 +73,11 @@ def test_a_learner_picks_locks_runs_and_cannot_change_it(course, page, screensho
 
     def no_answer_in_sight():
         text = unit.panel.inner_text()
-        assert "settle(" not in text and "lambda" not in text and text.count(hidden.LABELS["settle"]) == 3
+        assert (
+            "settle(" not in text
+            and "lambda" not in text
+            and text.count(hidden.LABELS["settle"]) == 3
+        )
 
     no_answer_in_sight()
     cells.nth(0).locator(".jp-InputPrompt").click()
@@ -60,8 +88,13 @@ def test_a_learner_picks_locks_runs_and_cannot_change_it(course, page, screensho
     asked.get_by_role("radio", name="closer to each other").check()
     asked.get_by_role("radio", name="further apart").check()  # until it is locked it may be changed
     asked.get_by_role("button", name="Lock").click()
-    asked.locator(FORM, has_text="You predicted: further apart. It is locked").wait_for(timeout=60_000)
-    assert asked.get_by_role("radio", name="neither").is_disabled() and not asked.get_by_role("button", name="Lock").is_visible()
+    asked.locator(FORM, has_text="You predicted: further apart. It is locked").wait_for(
+        timeout=60_000
+    )
+    assert (
+        asked.get_by_role("radio", name="neither").is_disabled()
+        and not asked.get_by_role("button", name="Lock").is_visible()
+    )
     assert kept(course)["06-apart"]["guess"] == "further apart"
     no_answer_in_sight()
 
@@ -71,30 +104,50 @@ def test_a_learner_picks_locks_runs_and_cannot_change_it(course, page, screensho
     card = settled.locator(CARD)
     card.wait_for(timeout=60_000)
     shown = card.inner_text().split("\n")
-    assert shown[1:] == ["✗ The outcome differs from your prediction.", "Your prediction: further apart", "The run: neither"] and "Each model" in shown[0]
-    asked.locator(FORM, has_text="You predicted: further apart. The result is shown below the run.").wait_for(timeout=60_000)
+    assert (
+        shown[1:]
+        == [
+            "✗ The outcome differs from your prediction.",
+            "Your prediction: further apart",
+            "The run: neither",
+        ]
+        and "Each model" in shown[0]
+    )
+    asked.locator(
+        FORM, has_text="You predicted: further apart. The result is shown below the run."
+    ).wait_for(timeout=60_000)
     assert "differs" not in asked.inner_text(), "the result is shown once"
-    assert kept(course)["06-apart"]["guess"] == "further apart" and kept(course)["06-apart"]["right"] is False
+    assert (
+        kept(course)["06-apart"]["guess"] == "further apart"
+        and kept(course)["06-apart"]["right"] is False
+    )
     page.screenshot(path=screenshots / "predict_settled.png")
 
     go_on()  # the question of a number
     number.get_by_role("textbox").fill("4")
     cells.nth(5).locator(".jp-InputPrompt").click()
     go_on()  # without the button: the run locks it
-    number.locator(FORM, has_text="You predicted: 4 messages. It is locked").wait_for(timeout=60_000)
+    number.locator(FORM, has_text="You predicted: 4 messages. It is locked").wait_for(
+        timeout=60_000
+    )
     for _ in range(3):
         go_on()
     cells.nth(8).locator(CARD, has_text="○ You made no prediction.").wait_for(timeout=60_000)
     assert "✓ Right." in cells.nth(6).inner_text() and cells.nth(6).locator(CARD).count() == 1
-    assert skipped.get_by_role("radio", name="no", exact=True).is_disabled() and set(kept(course)) == {"06-apart", "06-messages"}
+    assert skipped.get_by_role("radio", name="no", exact=True).is_disabled() and set(
+        kept(course)
+    ) == {"06-apart", "06-messages"}
 
     unit.run_all()  # nothing is asked any more
-    asked.locator(REMARK, has_text="You predicted: further apart. The result is shown below the run.").wait_for(timeout=60_000)
+    asked.locator(
+        REMARK, has_text="You predicted: further apart. The result is shown below the run."
+    ).wait_for(timeout=60_000)
     settled.locator(CARD).wait_for(timeout=60_000)
     no_answer_in_sight()
     unit.show(skipped, screenshots / "predict_again.png")
 
-    settled.locator(".jp-Placeholder-content").click()  # the source can be opened with the mouse, and from the menu without it
+    # the source can be opened with the mouse, and from the menu without it
+    settled.locator(".jp-Placeholder-content").click()
     assert 'lambda: "neither"' in unit.text(settled)
     cells.nth(5).locator(".jp-InputPrompt").click()
     go_on()  # the arrow keys skip hidden cells
@@ -113,6 +166,12 @@ def test_a_learner_picks_locks_runs_and_cannot_change_it(course, page, screensho
     start = open_start(page, address)
     told = start.locator("tr", has_text="DistributedDataParallel").last
     unit.show(told, screenshots / "predict_start_here.png")
-    assert told.locator("td").all_inner_texts() == ["06", "DistributedDataParallel", "2", "1", "0.5"]
+    assert told.locator("td").all_inner_texts() == [
+        "06",
+        "DistributedDataParallel",
+        "2",
+        "1",
+        "0.5",
+    ]
     course.stop()
     assert left_over(course.root) == []

@@ -5,11 +5,23 @@ import pytest
 from lab_page import Notebook, open_start
 from running_course import copy_course
 
-CELLS = ['from manyhands import Cluster\n\ncluster = Cluster(nodes=1, ranks_per_node=4, framework="torch")',
-         '%%px\nimport torch\nimport torch.distributed as dist\n\ndist.init_process_group("gloo")\nrank, size = dist.get_rank(), dist.get_world_size()',
-         "%%px --rehearse\nmine, other = torch.full((4,), float(rank)), torch.empty(4)\n"
-         "sent = dist.isend(mine, (rank + 1) % size)\ndist.recv(other, (rank - 1) % size)\nsent.wait()\nprint(other)",
-         "cluster.stop()"]
+CELLS = [
+    (
+        "from manyhands import Cluster\n\ncluster = Cluster(nodes=1, ranks_per_node=4, "
+        'framework="torch")'
+    ),
+    (
+        "%%px\nimport torch\nimport torch.distributed as "
+        'dist\n\ndist.init_process_group("gloo")\nrank, size = dist.get_rank(), '
+        "dist.get_world_size()"
+    ),
+    (
+        "%%px --rehearse\nmine, other = torch.full((4,), float(rank)), torch.empty(4)\nsent = "
+        "dist.isend(mine, (rank + 1) % size)\ndist.recv(other, (rank - 1) % "
+        "size)\nsent.wait()\nprint(other)"
+    ),
+    "cluster.stop()",
+]
 PICTURE = '.jp-RenderedSVG img[src*="with%20NCCL"]'
 
 
@@ -20,7 +32,10 @@ def course(tmp_path, start_course):
 
 def test_a_finding_is_read_beside_its_picture(course, page, screenshots):
     address = course.address()
-    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS]), course.root / "work" / "Rehearse.ipynb")
+    nbformat.write(
+        nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS]),
+        course.root / "work" / "Rehearse.ipynb",
+    )
     page.set_viewport_size({"width": 1024, "height": 900})
     open_start(page, address)
     page.goto(address.split("?")[0] + "lab/tree/work/Rehearse.ipynb")
@@ -29,7 +44,13 @@ def test_a_finding_is_read_beside_its_picture(course, page, screenshots):
     for cell in (unit.cell("import Cluster"), unit.cell("init_process_group"), rehearsed):
         unit.run(cell)
     told = unit.shown(rehearsed)
-    assert told.count("HANGS: ") == 1 and "ranks 0, 1, 2, 3" in told and "What to do: " in told and "It cannot see branches" in told and "tensor([3., 3., 3., 3.])" in told
+    assert (
+        told.count("HANGS: ") == 1
+        and "ranks 0, 1, 2, 3" in told
+        and "What to do: " in told
+        and "It cannot see branches" in told
+        and "tensor([3., 3., 3., 3.])" in told
+    )
     picture = rehearsed.locator(PICTURE)
     picture.wait_for(timeout=60_000)
     assert picture.bounding_box()["width"] > 300

@@ -21,7 +21,12 @@ def path(course):
 @pytest.fixture
 def scratch(course, path, page):
     address = course.address()
-    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(f"print({text!r})") for text in ("one", "two")]), path)
+    nbformat.write(
+        nbformat.v4.new_notebook(
+            cells=[nbformat.v4.new_code_cell(f"print({text!r})") for text in ("one", "two")]
+        ),
+        path,
+    )
     open_start(page, address)
     page.goto(address.split("?")[0] + "lab/tree/work/Scratch.ipynb")
     opened = Notebook(page)
@@ -54,7 +59,9 @@ class SlowSave:
 
 def shown(path):
     """The outputs in the file of a notebook."""
-    return [output.text for cell in nbformat.read(path, as_version=4).cells for output in cell.outputs]
+    return [
+        output.text for cell in nbformat.read(path, as_version=4).cells for output in cell.outputs
+    ]
 
 
 def test_what_has_come_during_a_save_is_marked_as_unsaved(scratch, path, page):

@@ -1,6 +1,7 @@
 """All that has to be changed in a ChainerMN program.
 
-`python tests/carried_over/changes.py` writes the programs of this folder from those in `originals/`, and both side by side into docs/CHAINERMN.md.
+`python tests/carried_over/changes.py` writes the programs of this folder from those in
+`originals/`, and both side by side into docs/CHAINERMN.md.
 """
 
 import difflib
@@ -14,7 +15,9 @@ IMPORTS = {
     "import chainer\n": "import torch\n",
     "import chainer.functions as F\n": "import torch.nn.functional as F\n",
     "import chainer.links as L\n": "from torch import nn\n",
-    "import chainermn\n": "from manyhands import functions, links\nfrom manyhands.comm import create_communicator\n",
+    "import chainermn\n": (
+        "from manyhands import functions, links\nfrom manyhands.comm import create_communicator\n"
+    ),
     "from numpy import": "from torch import",
     'chainermn.create_communicator("naive")': "create_communicator()",
     "chainermn.functions.": "functions.",
@@ -47,12 +50,16 @@ def carry_over(text):
     for old, new in (IMPORTS | LAYERS | NAMES).items():
         text = text.replace(old, new)
     lines = text.splitlines(keepends=True)
-    return "".join(line for line in lines if not _is_unused(line, lines)).replace("from manyhands import functions, links\n", _used(text))
+    return "".join(line for line in lines if not _is_unused(line, lines)).replace(
+        "from manyhands import functions, links\n", _used(text)
+    )
 
 
 def _is_unused(line, lines):
     named = re.fullmatch(r"import (torch|torch\.nn\.functional as (F))\n", line)
-    return bool(named) and not any(re.search(rf"\b{named[2] or named[1]}\.", other) for other in lines if "import" not in other)
+    return bool(named) and not any(
+        re.search(rf"\b{named[2] or named[1]}\.", other) for other in lines if "import" not in other
+    )
 
 
 def _used(text):
@@ -62,16 +69,30 @@ def _used(text):
 
 def side_by_side(original, ours):
     """The whole program, `-` before what it was and `+` before what it is now."""
-    lines = [line for line in difflib.ndiff(original.splitlines(), ours.splitlines()) if not line.startswith("?")]
+    lines = [
+        line
+        for line in difflib.ndiff(original.splitlines(), ours.splitlines())
+        if not line.startswith("?")
+    ]
     return "\n".join((line[0] + line[2:]).rstrip() for line in lines)
 
 
 def documented(doc):
-    """The document with each block `<!-- program: NAME -->` ... `<!-- /program -->` written anew."""
+    """The document with each block `<!-- program: NAME -->` ...
+
+    `<!-- /program -->` written anew.
+    """
 
     def block(match):
-        original, ours = HERE / "originals" / f"{match[1]}.py", (HERE / f"{match[1]}.py").read_text()
-        kind, shown = ("diff", side_by_side(original.read_text(), ours)) if original.exists() else ("python", ours.rstrip())
+        original, ours = (
+            HERE / "originals" / f"{match[1]}.py",
+            (HERE / f"{match[1]}.py").read_text(),
+        )
+        kind, shown = (
+            ("diff", side_by_side(original.read_text(), ours))
+            if original.exists()
+            else ("python", ours.rstrip())
+        )
         return f"<!-- program: {match[1]} -->\n```{kind}\n{shown}\n```\n<!-- /program -->"
 
     return re.sub(r"<!-- program: (\w+) -->\n.*?<!-- /program -->", block, doc, flags=re.DOTALL)
@@ -79,5 +100,7 @@ def documented(doc):
 
 if __name__ == "__main__":
     for name in PROGRAMS:
-        (HERE / f"{name}.py").write_text(carry_over((HERE / "originals" / f"{name}.py").read_text()))
+        (HERE / f"{name}.py").write_text(
+            carry_over((HERE / "originals" / f"{name}.py").read_text())
+        )
     DOC.write_text(documented(DOC.read_text()))

@@ -8,8 +8,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import room  # noqa: E402
-from sandboxed import own_cache, works_in_sandbox  # noqa: E402, F401 (fixtures)
+import room
+
+from sandboxed import own_cache, works_in_sandbox  # noqa: F401 (fixtures)
 
 
 @pytest.fixture(autouse=True)
@@ -20,6 +21,7 @@ def in_sandbox(works_in_sandbox):
 @pytest.fixture
 def time_zone(monkeypatch):
     """Puts this process into a time zone, until the test ends."""
+
     def put(name):
         monkeypatch.setenv("TZ", name)
         time.tzset()
@@ -34,7 +36,8 @@ def classroom(tmp_path, monkeypatch):
     """A class whose only lab asks two questions (see `room.Room`)."""
     made = room.Room(tmp_path / "course")
     monkeypatch.setenv("MANYHANDS_ROOT", str(made.root))
-    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "data"))  # where nbgrader keeps a copy of what was handed in
+    # where nbgrader keeps a copy of what was handed in
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.delenv("MANYHANDS_CLASSROOM", raising=False)
     monkeypatch.delenv("MANYHANDS_EXCHANGE", raising=False)
     return made

@@ -1,13 +1,15 @@
-"""A class in a folder: the tiny lab of tests/labs, released as the build does it, and people who hand something in."""
+"""A class in a folder: the tiny lab of tests/labs, released as the build does it, and people who
+hand something in.
+"""
 
 import io
 import shutil
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
-import tiny
 from nbgrader.api import Gradebook
 
+import tiny
 from manyhands.build import labs
 from manyhands.grading.classroom import class_commands, steps
 from manyhands.grading.nbgrader.class_settings import SETTINGS, Classroom
@@ -69,6 +71,11 @@ class Room(Classroom):
     def marks(self):
         """{student: {check: (automatic, by hand, most)}} of nbgrader's gradebook."""
         with self.book() as book:
-            return {submission.student.id: {row.name: (row.auto_score, row.manual_score, row.max_score)
-                                            for notebook in submission.notebooks for row in notebook.grades}
-                    for submission in book.assignment_submissions(UNIT)}
+            return {
+                submission.student.id: {
+                    row.name: (row.auto_score, row.manual_score, row.max_score)
+                    for notebook in submission.notebooks
+                    for row in notebook.grades
+                }
+                for submission in book.assignment_submissions(UNIT)
+            }

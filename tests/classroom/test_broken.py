@@ -1,4 +1,6 @@
-"""What people hand in when it is no proper notebook: each gets a verdict that says what to do, and the others get their grades."""
+"""What people hand in when it is no proper notebook: each gets a verdict that says what to do, and
+the others get their grades.
+"""
 
 import json
 import os
@@ -51,7 +53,9 @@ def huge(room, folder):
 def many_values(room, folder):
     """Four megabytes that are four hundred when they are read."""
     data = text(room.lab.handed_in())
-    (folder / FILE).write_bytes(data[:data.rindex(b"}")] + b', "more": [' + b",".join([b"{}"] * 1_500_000) + b"]}")
+    (folder / FILE).write_bytes(
+        data[: data.rindex(b"}")] + b', "more": [' + b",".join([b"{}"] * 1_500_000) + b"]}"
+    )
 
 
 def another_lab(room, folder):
@@ -62,7 +66,9 @@ def another_lab(room, folder):
 
 
 def future_format(room, folder):
-    (folder / FILE).write_text(json.dumps({**json.loads(text(room.lab.handed_in())), "nbformat": 9}))
+    (folder / FILE).write_text(
+        json.dumps({**json.loads(text(room.lab.handed_in())), "nbformat": 9})
+    )
 
 
 def nothing(room, folder):
@@ -95,16 +101,28 @@ def two_copies(room, folder):
 
 
 def renamed_other_work(room, folder):
-    (folder / "party.ipynb").write_bytes(text(nbformat.v4.new_notebook(cells=[new_code_cell("1 + 1")])))
+    (folder / "party.ipynb").write_bytes(
+        text(nbformat.v4.new_notebook(cells=[new_code_cell("1 + 1")]))
+    )
 
 
 VERDICTS = {
-    no_json: "not a notebook that can be read", cut_off: "not a notebook that can be read", json_but_no_notebook: "not a notebook",
-    other_encoding: "not a notebook that can be read", empty_file: "not a notebook", huge: "larger than 20 MB. Clear its outputs",
-    many_values: "holds too many values to be read. Clear its outputs", another_lab: "not a copy of the lab",
-    future_format: "not a notebook that can be read", nothing: "does not contain a notebook",
-    only_a_script: "does not contain a notebook", link: "is a symbolic link", link_to_nothing: "is a symbolic link",
-    folder_in_its_place: "is not a file", pipe: "is not a file", two_copies: "more than one copy of the lab: first.ipynb, last.ipynb",
+    no_json: "not a notebook that can be read",
+    cut_off: "not a notebook that can be read",
+    json_but_no_notebook: "not a notebook",
+    other_encoding: "not a notebook that can be read",
+    empty_file: "not a notebook",
+    huge: "larger than 20 MB. Clear its outputs",
+    many_values: "holds too many values to be read. Clear its outputs",
+    another_lab: "not a copy of the lab",
+    future_format: "not a notebook that can be read",
+    nothing: "does not contain a notebook",
+    only_a_script: "does not contain a notebook",
+    link: "is a symbolic link",
+    link_to_nothing: "is a symbolic link",
+    folder_in_its_place: "is not a file",
+    pipe: "is not a file",
+    two_copies: "more than one copy of the lab: first.ipynb, last.ipynb",
     renamed_other_work: "no other notebook here is a copy of this lab: party.ipynb",
 }
 
@@ -117,7 +135,9 @@ def missing_answer(room, folder):
 
 def missing_checks(room, folder):
     notebook = room.lab.handed_in()
-    notebook.cells = [cell for cell in notebook.cells if "check" not in cell.metadata.get("tags", [])]
+    notebook.cells = [
+        cell for cell in notebook.cells if "check" not in cell.metadata.get("tags", [])
+    ]
     (folder / FILE).write_bytes(text(notebook))
 
 
@@ -160,9 +180,14 @@ def links_beside(room, folder):
 
 
 POINTS = {  # what can be graded all the same: (points, words of a note)
-    missing_answer: (2, "`square` is not in this notebook"), missing_checks: (4, ""), doubled_answer: (4, "the answer cell `square` 2 times"),
-    wrong_kernel: (4, "a different language ('R')"), old_format: (4, ""), windows_lines: (4, ""),
-    renamed: (4, "was called my lab (final).ipynb"), links_beside: (4, "not a plain file: helper.py"),
+    missing_answer: (2, "`square` is not in this notebook"),
+    missing_checks: (4, ""),
+    doubled_answer: (4, "the answer cell `square` 2 times"),
+    wrong_kernel: (4, "a different language ('R')"),
+    old_format: (4, ""),
+    windows_lines: (4, ""),
+    renamed: (4, "was called my lab (final).ipynb"),
+    links_beside: (4, "not a plain file: helper.py"),
 }
 
 
@@ -187,7 +212,9 @@ def test_every_broken_submission_gets_its_verdict_and_the_batch_goes_on(classroo
     assert set(marks) == {make.__name__ for make in [*VERDICTS, *POINTS]}
 
 
-def test_one_whose_grading_does_not_end_is_told_by_name_and_the_others_get_their_grades(classroom, monkeypatch):
+def test_one_whose_grading_does_not_end_is_told_by_name_and_the_others_get_their_grades(
+    classroom, monkeypatch
+):
     monkeypatch.setattr(kernel_limits, "OWN_S", 10)
     plan = notebooks.plan
 
@@ -197,10 +224,16 @@ def test_one_whose_grading_does_not_end_is_told_by_name_and_the_others_get_their
         return plan(submission, solution)
 
     monkeypatch.setattr(notebooks, "plan", plan_for_ever)
-    for student, answers in {"alice": {}, "bob": {"square": "return 'for ever'"}, "carol": {"square": "return 0"}}.items():
+    for student, answers in {
+        "alice": {},
+        "bob": {"square": "return 'for ever'"},
+        "carol": {"square": "return 0"},
+    }.items():
         classroom.collected(student, classroom.lab.handed_in(**answers))
     code, shown = classroom.command("grade", "90", "--timeout", "10")
-    assert code == 1 and "2 graded" in shown and "bob: NOT GRADED, it was stopped after 20 s" in shown, shown
+    assert (
+        code == 1 and "2 graded" in shown and "bob: NOT GRADED, it was stopped after 20 s" in shown
+    ), shown
     assert [classroom.grade_of(student)["points"] for student in ("alice", "carol")] == [4, 2]
 
 
@@ -245,7 +278,9 @@ def _foreign(path):
 
 @pytest.mark.parametrize("spoil", [_locked, _cut_off, _text, _foreign])
 def test_a_gradebook_that_cannot_be_used_is_named_in_a_sentence(classroom, spoil):
-    """Each command says which file, why, and what to do; the file and the grades beside it stay as they are."""
+    """Each command says which file, why, and what to do; the file and the grades beside it stay as
+    they are.
+    """
     classroom.collected("ada", classroom.lab.notebook)
     assert classroom.command("grade", "90")[0] == 0
     path = classroom.folder / "gradebook.db"

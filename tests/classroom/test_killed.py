@@ -1,4 +1,6 @@
-"""A batch that is killed at any moment goes on where it stopped, and ends with the gradebook of one that was not."""
+"""A batch that is killed at any moment goes on where it stopped, and ends with the gradebook of one
+that was not.
+"""
 
 import json
 import multiprocessing
@@ -22,13 +24,30 @@ STUDENTS = 6
 
 
 def tables(room):
-    """What the gradebook holds, without the identifiers that nbgrader draws and the times of grading."""
+    """What the gradebook holds, without the identifiers that nbgrader draws and the times of
+    grading.
+    """
     with room.book() as book:
-        return sorted((submission.student.id, submission.score, submission.timestamp, row.name, row.auto_score, row.manual_score,
-                       row.needs_manual_grade, row.max_score) for submission in book.assignment_submissions(UNIT)
-                      for notebook in submission.notebooks for row in notebook.grades) + sorted(
-            (submission.student.id, row.name, row.auto_comment) for submission in book.assignment_submissions(UNIT)
-            for notebook in submission.notebooks for row in notebook.comments)
+        return sorted(
+            (
+                submission.student.id,
+                submission.score,
+                submission.timestamp,
+                row.name,
+                row.auto_score,
+                row.manual_score,
+                row.needs_manual_grade,
+                row.max_score,
+            )
+            for submission in book.assignment_submissions(UNIT)
+            for notebook in submission.notebooks
+            for row in notebook.grades
+        ) + sorted(
+            (submission.student.id, row.name, row.auto_comment)
+            for submission in book.assignment_submissions(UNIT)
+            for notebook in submission.notebooks
+            for row in notebook.comments
+        )
 
 
 def fill(room):
@@ -41,13 +60,16 @@ def fill(room):
 def batch(room, log):
     def work():
         os.setsid()
-        tqdm.set_lock(threading.RLock())  # its own, as a command has: whoever is killed with the one that forked processes share keeps it for ever
+        # its own, as a command has: whoever is killed with the one that forked processes share
+        # keeps it for ever
+        tqdm.set_lock(threading.RLock())
         with open(log, "a") as file:
             os.dup2(file.fileno(), 1)
             os.dup2(file.fileno(), 2)
         code, shown = room.command("grade", "90")
         os.write(1, shown.encode())
         os._exit(code)
+
     process = multiprocessing.get_context("fork").Process(target=work)
     process.start()
     return process
@@ -66,7 +88,9 @@ def put_aside(room, target):
     for name in ("gradebook.db", "grades", "autograded"):
         os.rename(room.folder / name, target / name)
     (room.folder / "grades" / UNIT).mkdir(parents=True)
-    (room.folder / "grades" / UNIT / "seed").write_text((target / "grades" / UNIT / "seed").read_text())
+    (room.folder / "grades" / UNIT / "seed").write_text(
+        (target / "grades" / UNIT / "seed").read_text()
+    )
 
 
 def ours(folder):
@@ -79,7 +103,9 @@ def ours(folder):
             pass
 
 
-def test_killed_twenty_times_it_ends_with_the_same_gradebook(classroom, tmp_path, tmp_path_factory, monkeypatch):
+def test_killed_twenty_times_it_ends_with_the_same_gradebook(
+    classroom, tmp_path, tmp_path_factory, monkeypatch
+):
     temporary = tmp_path_factory.mktemp("k")  # short: the names of sockets are
     monkeypatch.setenv("TMPDIR", str(temporary))
     monkeypatch.setattr(tempfile, "tempdir", None)
@@ -88,7 +114,9 @@ def test_killed_twenty_times_it_ends_with_the_same_gradebook(classroom, tmp_path
     process = batch(classroom, tmp_path / "log")
     code, whole_s, wanted = ended(process), time.monotonic() - began, tables(classroom)
     assert code == 0 and len(wanted) == 4 * STUDENTS
-    grades = {student: classroom.grade_of(student)["points"] for student in classroom.students(UNIT)}
+    grades = {
+        student: classroom.grade_of(student)["points"] for student in classroom.students(UNIT)
+    }
     put_aside(classroom, tmp_path / "undisturbed")
 
     chance, kept, killed = random.Random(5), {}, 0
@@ -97,23 +125,28 @@ def test_killed_twenty_times_it_ends_with_the_same_gradebook(classroom, tmp_path
         process.join(chance.uniform(0, 0.35 * whole_s))
         if process.is_alive():
             killed += 1
-            if killed % 2 == 0:  # all that are in its session, if it has one already; else the one process that leads
+            # all that are in its session, if it has one already; else the one process that leads
+            if killed % 2 == 0:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
             process.kill()
         assert ended(process) in (0, -signal.SIGKILL), (tmp_path / "log").read_text()
-        for path in sorted((classroom.folder / "grades").rglob("0*.json")):  # nothing that was there is lost or changed
+        # nothing that was there is lost or changed
+        for path in sorted((classroom.folder / "grades").rglob("0*.json")):
             kept.setdefault(path, path.read_text())
         assert all(path.read_text() == text for path, text in kept.items())
         assert all(json.loads(text)["reason"] == "first grade" for text in kept.values())
-        if process.exitcode == 0:  # it came to its end: as the undisturbed one, and from the beginning
+        # it came to its end: as the undisturbed one, and from the beginning
+        if process.exitcode == 0:
             assert tables(classroom) == wanted
             put_aside(classroom, tmp_path / f"after {killed} kills, {time.monotonic()}")
             kept.clear()
     process = batch(classroom, tmp_path / "log")
     assert ended(process) == 0, (tmp_path / "log").read_text()
     assert tables(classroom) == wanted
-    assert {student: classroom.grade_of(student)["points"] for student in classroom.students(UNIT)} == grades
+    assert {
+        student: classroom.grade_of(student)["points"] for student in classroom.students(UNIT)
+    } == grades
     assert all(len(steps.journal_of(classroom, UNIT).history(student)) == 1 for student in grades)
     until = time.monotonic() + 30
     while [*ours(temporary)] and time.monotonic() < until:

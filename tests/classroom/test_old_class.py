@@ -1,7 +1,9 @@
-"""A class that was graded by an earlier version, whose files had other places in the package, goes on.
+"""A class that was graded by an earlier version, whose files had other places in the package, goes
+on.
 
-class.tar.gz was made on 2026-11-24 with the version of commit 038cfe6, the last one before the package's files moved into folders: three people
-handed in `90_tiny`; collect, grade, feedback and export ran; the instructor gave bob one point by hand.
+class.tar.gz was made on 2026-11-24 with the version of commit 038cfe6, the last one before the
+package's files moved into folders: three people handed in `90_tiny`; collect, grade, feedback and
+export ran; the instructor gave bob one point by hand.
 """
 
 import tarfile
@@ -9,16 +11,18 @@ from pathlib import Path
 
 import nbformat
 import pytest
-import tiny
 from room import UNIT, Room
 
+import tiny
 from manyhands.grading.classroom import steps
 from manyhands.grading.nbgrader.class_settings import Classroom
 
 OLD = Path(__file__).parent / "before_the_folders" / "class.tar.gz"
-MARKS = {"alice": {"square-check": (2.0, None, 2.0), "total-check": (2.0, None, 2.0)},
-         "bob": {"square-check": (0.0, 1.0, 2.0), "total-check": (2.0, None, 2.0)},
-         "carol": {"square-check": (2.0, None, 2.0), "total-check": (0.0, None, 2.0)}}
+MARKS = {
+    "alice": {"square-check": (2.0, None, 2.0), "total-check": (2.0, None, 2.0)},
+    "bob": {"square-check": (0.0, 1.0, 2.0), "total-check": (2.0, None, 2.0)},
+    "carol": {"square-check": (2.0, None, 2.0), "total-check": (0.0, None, 2.0)},
+}
 
 
 class OldRoom(Room):
@@ -47,7 +51,9 @@ def test_grades_and_marks_stay_and_the_class_goes_on(old):
     assert old.marks() == MARKS
     assert old.command("grade", "90")[0] == 0
     assert old.marks() == MARKS and journal.seed() == seed
-    assert {student: [one["grade"]["points"] for one in journal.history(student)] for student in MARKS} == {"alice": [4.0], "bob": [2.0], "carol": [2.0]}
+    assert {
+        student: [one["grade"]["points"] for one in journal.history(student)] for student in MARKS
+    } == {"alice": [4.0], "bob": [2.0], "carol": [2.0]}
     assert {student: journal.history(student) for student in MARKS} == before
     old.hand_in("dave", old.lab.handed_in(total="return 0"))
     code, said = old.command("collect", "90")
@@ -58,4 +64,6 @@ def test_grades_and_marks_stay_and_the_class_goes_on(old):
     assert code == 0 and "4 pages" in said
     code, table = old.command("export")
     assert code == 0 and table.count(",first grade,") == 4
-    assert [line.split(",")[6] for line in table.splitlines() if line.startswith("90_tiny,bob,,bob,")] == ["3.0"]
+    assert [
+        line.split(",")[6] for line in table.splitlines() if line.startswith("90_tiny,bob,,bob,")
+    ] == ["3.0"]

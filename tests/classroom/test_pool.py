@@ -1,4 +1,6 @@
-"""Jobs side by side: what each does to its process is its own affair, and none outlives the one that started them."""
+"""Jobs side by side: what each does to its process is its own affair, and none outlives the one
+that started them.
+"""
 
 import multiprocessing
 import os
@@ -28,10 +30,16 @@ def test_a_job_that_fails_is_told_and_the_others_are_done(tmp_path):
     jobs = [1, "dies", 2, "exits", "raises", 3]
     done = dict(pool.run(jobs, work, places=2, cost=lambda job: 1, scratch=tmp_path))
     assert {job: done[job] for job in (1, 2, 3)} == {1: 2, 2: 4, 3: 6}
-    assert done["dies"].why.endswith("code -9") and done["exits"].why.endswith("code 3") and done["raises"].why == "ValueError: no"
+    assert (
+        done["dies"].why.endswith("code -9")
+        and done["exits"].why.endswith("code 3")
+        and done["raises"].why == "ValueError: no"
+    )
 
 
-def test_a_job_that_takes_too_long_is_stopped_and_told_and_the_others_are_done(tmp_path, monkeypatch):
+def test_a_job_that_takes_too_long_is_stopped_and_told_and_the_others_are_done(
+    tmp_path, monkeypatch
+):
     """One that does not hear that it is to stop, as in a loop of C, is killed."""
     monkeypatch.setattr(pool, "PATIENCE_S", 2)
 
@@ -40,7 +48,16 @@ def test_a_job_that_takes_too_long_is_stopped_and_told_and_the_others_are_done(t
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
         return job if isinstance(job, int) else wait_forever(tmp_path)(job)
 
-    done = dict(pool.run(["deaf", "hangs", 1, 2], work_or_hang, places=3, cost=lambda job: 1, scratch=tmp_path, wall_s=3))
+    done = dict(
+        pool.run(
+            ["deaf", "hangs", 1, 2],
+            work_or_hang,
+            places=3,
+            cost=lambda job: 1,
+            scratch=tmp_path,
+            wall_s=3,
+        )
+    )
     assert (done[1], done[2]) == (1, 2)
     for job in ("deaf", "hangs"):
         assert "stopped after 3 s" in done[job].why
@@ -49,16 +66,34 @@ def test_a_job_that_takes_too_long_is_stopped_and_told_and_the_others_are_done(t
 
 
 def test_a_job_that_takes_too_much_memory_is_told_and_the_others_are_done(tmp_path):
-    done = dict(pool.run([2**20, 2**29], lambda job: len(bytearray(job)), places=1, cost=lambda job: 1, scratch=tmp_path, memory_bytes=2**28))
-    assert done[2**20] == 2**20 and "took more than 256 MB of the grader's own memory" in done[2**29].why
+    done = dict(
+        pool.run(
+            [2**20, 2**29],
+            lambda job: len(bytearray(job)),
+            places=1,
+            cost=lambda job: 1,
+            scratch=tmp_path,
+            memory_bytes=2**28,
+        )
+    )
+    assert (
+        done[2**20] == 2**20
+        and "took more than 256 MB of the grader's own memory" in done[2**29].why
+    )
 
 
 def test_what_a_job_starts_has_not_its_limit_of_memory(tmp_path):
     def start(_):
         with process_limits.no_own_limit():
-            return subprocess.run([sys.executable, "-c", "print(len(bytearray(2**29)))"], capture_output=True, text=True).stdout
+            return subprocess.run(
+                [sys.executable, "-c", "print(len(bytearray(2**29)))"],
+                capture_output=True,
+                text=True,
+            ).stdout
 
-    assert dict(pool.run([1], start, places=1, cost=lambda job: 1, scratch=tmp_path, memory_bytes=2**28)) == {1: f"{2**29}\n"}
+    assert dict(
+        pool.run([1], start, places=1, cost=lambda job: 1, scratch=tmp_path, memory_bytes=2**28)
+    ) == {1: f"{2**29}\n"}
 
 
 def test_places_are_kept_to(tmp_path):
@@ -74,7 +109,12 @@ def test_places_are_kept_to(tmp_path):
         return most
 
     for places, jobs in ((4, [1, 1, 1, 1, 1, 3, 3]), (1, [3, 1, 2])):
-        most = [result for _, result in pool.run(jobs, count, places=places, cost=lambda job: job, scratch=tmp_path)]
+        most = [
+            result
+            for _, result in pool.run(
+                jobs, count, places=places, cost=lambda job: job, scratch=tmp_path
+            )
+        ]
         assert max(most) <= max(places, *jobs) and len(most) == len(jobs)
 
 
@@ -85,6 +125,7 @@ def wait_forever(marks):
             time.sleep(600)
         finally:
             (marks / f"cleaned-{job}").touch()
+
     return wait
 
 
@@ -113,8 +154,11 @@ def test_a_signal_that_comes_while_a_job_starts_leaves_no_job_behind(tmp_path, m
 def test_jobs_end_and_clean_up_when_their_parent_is_killed(tmp_path, how):
     def parent():
         signal.signal(signal.SIGTERM, lambda *_: exit(143))
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's job in the background ignores it
-        list(pool.run([1, 2], wait_forever(tmp_path), places=2, cost=lambda job: 1, scratch=tmp_path))
+        # a shell's job in the background ignores it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        list(
+            pool.run([1, 2], wait_forever(tmp_path), places=2, cost=lambda job: 1, scratch=tmp_path)
+        )
 
     process = multiprocessing.get_context("fork").Process(target=parent)
     process.start()

@@ -33,6 +33,15 @@ def test_a_lab_with_a_cluster_is_released_and_graded(tmp_path, monkeypatch):
         nbformat.write(notebook, folder / f"{UNIT}.ipynb")
     outcome = grading.grade(room, UNIT)
     assert (sorted(outcome.graded), outcome.failed) == (["alice", "bob"], {})
-    points = {name: notebooks.points_of(cell) for name, cell in notebooks.checks_of(solution.notebook).items()}
-    with_step = {student: grading.journal_of(room, UNIT).current(student)["grade"]["points"] for student in ("alice", "bob")}
-    assert with_step == {"alice": sum(points.values()), "bob": sum(points.values()) - points["step-check"]}
+    points = {
+        name: notebooks.points_of(cell)
+        for name, cell in notebooks.checks_of(solution.notebook).items()
+    }
+    with_step = {
+        student: grading.journal_of(room, UNIT).current(student)["grade"]["points"]
+        for student in ("alice", "bob")
+    }
+    assert with_step == {
+        "alice": sum(points.values()),
+        "bob": sum(points.values()) - points["step-check"],
+    }

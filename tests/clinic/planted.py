@@ -1,4 +1,6 @@
-"""The scripts of `patterns/`, the mistakes that can be planted in each, and what the clinic is to find of them."""
+"""The scripts of `patterns/`, the mistakes that can be planted in each, and what the clinic is to
+find of them.
+"""
 
 import importlib.util
 import os
@@ -26,39 +28,114 @@ class Pattern:
 
 
 PATTERNS = (
-    Pattern("by_hand", {"no broadcast": "start", "uneven": "mean of means", "same rows": "same rows", "sum": "sum",
-                        "no zero_grad": "no zero_grad", "clip first": "clip first", "last layer": "part own",
-                        "early": "hang"}),
-    Pattern("ddp_resnet", {"no sampler": "same rows", "no set_epoch": "set_epoch", "not through ddp": "alone",
-                           "buffers": "buffers", "rate": "rate", "rank 0 reduces": "hang"}),
-    Pattern("min_gpt", {"no sampler": "whole data", "no set_epoch": "set_epoch", "never in step": "alone",
-                        "padding": "mean of means", "divided twice": "divided twice", "no zero_grad": "no zero_grad",
-                        "rank 0 saves": "hang"}),
-    Pattern("lightning_fit", {"no sampler": "same rows", "other start": "start", "sum": "sum",
-                              "divided twice": "divided twice", "no zero_grad": "no zero_grad", "rate": "rate",
-                              "rank 0 logs": "crossed"}, needs="lightning"),
-    Pattern("accelerate_train", {"no sampler": "same rows", "not prepared": "alone", "not through model": "alone",
-                                 "divided twice": "divided twice", "no zero_grad": "no zero_grad", "rate": "rate",
-                                 "rank 0 gathers": "hang"}, needs="accelerate"),
-    Pattern("horovod_train", {"no sampler": "whole data", "no set_epoch": "set_epoch", "no broadcast": "start",
-                              "not wrapped": "own", "sum": "sum", "rate": "rate", "rank 0 reduces": "hang"},
-            launcher="horovodrun", needs="horovod"),
-    Pattern("fsdp2", {"no sampler": "same rows", "no set_epoch": "set_epoch", "sum": "sum",
-                      "divided twice": "divided twice", "no zero_grad": "no zero_grad", "rate": "rate",
-                      "rank 0 looks": "crossed"}),
+    Pattern(
+        "by_hand",
+        {
+            "no broadcast": "start",
+            "uneven": "mean of means",
+            "same rows": "same rows",
+            "sum": "sum",
+            "no zero_grad": "no zero_grad",
+            "clip first": "clip first",
+            "last layer": "part own",
+            "early": "hang",
+        },
+    ),
+    Pattern(
+        "ddp_resnet",
+        {
+            "no sampler": "same rows",
+            "no set_epoch": "set_epoch",
+            "not through ddp": "alone",
+            "buffers": "buffers",
+            "rate": "rate",
+            "rank 0 reduces": "hang",
+        },
+    ),
+    Pattern(
+        "min_gpt",
+        {
+            "no sampler": "whole data",
+            "no set_epoch": "set_epoch",
+            "never in step": "alone",
+            "padding": "mean of means",
+            "divided twice": "divided twice",
+            "no zero_grad": "no zero_grad",
+            "rank 0 saves": "hang",
+        },
+    ),
+    Pattern(
+        "lightning_fit",
+        {
+            "no sampler": "same rows",
+            "other start": "start",
+            "sum": "sum",
+            "divided twice": "divided twice",
+            "no zero_grad": "no zero_grad",
+            "rate": "rate",
+            "rank 0 logs": "crossed",
+        },
+        needs="lightning",
+    ),
+    Pattern(
+        "accelerate_train",
+        {
+            "no sampler": "same rows",
+            "not prepared": "alone",
+            "not through model": "alone",
+            "divided twice": "divided twice",
+            "no zero_grad": "no zero_grad",
+            "rate": "rate",
+            "rank 0 gathers": "hang",
+        },
+        needs="accelerate",
+    ),
+    Pattern(
+        "horovod_train",
+        {
+            "no sampler": "whole data",
+            "no set_epoch": "set_epoch",
+            "no broadcast": "start",
+            "not wrapped": "own",
+            "sum": "sum",
+            "rate": "rate",
+            "rank 0 reduces": "hang",
+        },
+        launcher="horovodrun",
+        needs="horovod",
+    ),
+    Pattern(
+        "fsdp2",
+        {
+            "no sampler": "same rows",
+            "no set_epoch": "set_epoch",
+            "sum": "sum",
+            "divided twice": "divided twice",
+            "no zero_grad": "no zero_grad",
+            "rate": "rate",
+            "rank 0 looks": "crossed",
+        },
+    ),
     Pattern("data_parallel", {"no zero_grad": "no zero_grad", "divided": "factor"}, ranks=1),
 )
 
 
 def look(pattern, mistake="", ranks=2, patience_s=6, gpus=False):
-    """The conclusion of the clinic on a pattern with this mistake; with the third question, where `gpus`."""
+    """The conclusion of the clinic on a pattern with this mistake; with the third question, where
+    `gpus`.
+    """
     from manyhands.clinic.conclude import conclude
     from manyhands.clinic.visit import rehearsed, visit
 
     before = os.environ.get("MISTAKE")
     os.environ["MISTAKE"] = mistake
     try:
-        found = visit(pattern.script, ranks=pattern.ranks or ranks, launcher=pattern.launcher, patience_s=patience_s)
+        found = visit(
+            pattern.script,
+            ranks=pattern.ranks or ranks,
+            launcher=pattern.launcher,
+            patience_s=patience_s,
+        )
         if gpus:
             rehearsed(found, pattern.script)
         return conclude(found)

@@ -1,4 +1,7 @@
-"""The clinic on scripts that run, with two ranks. All patterns with all mistakes: `python -m benchmarks clinic`."""
+"""The clinic on scripts that run, with two ranks.
+
+All patterns with all mistakes: `python -m benchmarks clinic`.
+"""
 
 import os
 import signal
@@ -12,11 +15,11 @@ import psutil
 import pytest
 from planted import PATTERNS, look
 
+from manyhands.cli import main
 from manyhands.clinic.conclude import conclude
 from manyhands.clinic.page import as_html
 from manyhands.clinic.plain_page import as_text
 from manyhands.clinic.visit import rehearsed, visit
-from manyhands.cli import main
 
 BY_NAME = {pattern.name: pattern for pattern in PATTERNS}
 HAND, RESNET = BY_NAME["by_hand"], BY_NAME["ddp_resnet"]
@@ -41,15 +44,22 @@ def script(tmp_path, monkeypatch):
     return write
 
 
-def test_what_stands_behind_the_dashes_is_the_scripts_and_no_file_is_written_over(script, capsys, monkeypatch):
+def test_what_stands_behind_the_dashes_is_the_scripts_and_no_file_is_written_over(
+    script, capsys, monkeypatch
+):
     import manyhands.clinic.clinic_command as command
 
     path, asked = script("print(1)"), []
     monkeypatch.setattr(command, "_look", lambda arguments: asked.append(arguments) or 0)
     assert main(["clinic", "train.py", "--ranks", "2", "--", "--epochs", "1"]) == 0
     assert asked[0].arguments == ["--epochs", "1"] and asked[0].ranks == 2
-    assert main(["clinic", "train.py", "--output", "train.py"]) == 2 and path.read_text() == "print(1)"
-    assert "train.py exists and was not written by this command" in capsys.readouterr().err and len(asked) == 1
+    assert (
+        main(["clinic", "train.py", "--output", "train.py"]) == 2 and path.read_text() == "print(1)"
+    )
+    assert (
+        "train.py exists and was not written by this command" in capsys.readouterr().err
+        and len(asked) == 1
+    )
     path.with_name("clinic.html").write_text(f"<html>{command.MADE_BY}")
     assert main(["clinic", "train.py"]) == 0
 
@@ -59,9 +69,15 @@ def test_nothing_is_found_in_a_right_script():
     assert (keys(done), done.code, done.traceback) == ([], 0, "")
     assert done.right.startswith("Yes. In each of 4 steps all ranks had the same weights")
     assert done.hangs == "No. Every rank completed 9 steps."
-    tried = dict(done.measured)["first gradient, compared with a copy of the model that got the rows of all ranks at once"]
+    tried = dict(done.measured)[
+        "first gradient, compared with a copy of the model that got the rows of all ranks at once"
+    ]
     assert float(tried.split()[0]) < 1e-5
-    assert done.costs.steps == 4 and done.costs.calls == 4 and all(sent > 0 for sent in done.costs.sent_bytes)
+    assert (
+        done.costs.steps == 4
+        and done.costs.calls == 4
+        and all(sent > 0 for sent in done.costs.sent_bytes)
+    )
 
 
 def test_a_mistake_is_named():
@@ -79,7 +95,10 @@ def test_batch_norm_is_a_remark_and_the_next_epoch_is_reached():
 def test_a_hang_comes_with_who_waits_for_whom():
     done = look(HAND, "early")
     assert keys(done) == ["hang"] and done.code == 1
-    assert "waits in all_reduce(float32 [32, 20]) at line " in done.hangs and "of by_hand.py" in done.hangs
+    assert (
+        "waits in all_reduce(float32 [32, 20]) at line " in done.hangs
+        and "of by_hand.py" in done.hangs
+    )
     assert "0 -> 1" in done.hangs and done.visit.fault.svg.startswith("<svg")
 
 
@@ -101,8 +120,14 @@ def test_a_script_that_fails_and_nothing_in_its_folder_is_changed(script, capsys
     path, page = script(FAILS), tmp_path / "page.html"
     assert main(["clinic", str(path), "--ranks", "2", "--output", str(page)]) == 2
     text = capsys.readouterr().out
-    assert "RuntimeError: no such column" in text and 'line 7, in deep' in text and "runpy" not in text
-    assert 'line 11, in <module>' in text and "calls of libraries left out" in text and "decoder.py" not in text
+    assert (
+        "RuntimeError: no such column" in text and "line 7, in deep" in text and "runpy" not in text
+    )
+    assert (
+        "line 11, in <module>" in text
+        and "calls of libraries left out" in text
+        and "decoder.py" not in text
+    )
     assert "in_rank" not in text and str(tmp_path) not in page.read_text()
     assert os.listdir(path.parent) == ["train.py"]
 
@@ -133,14 +158,23 @@ ENDED_SILENTLY = """
 """
 
 
-@pytest.mark.parametrize("code, line", [(CROSSED, 9), (ENDED_SILENTLY, 11)], ids=["raised", "silent"])
+@pytest.mark.parametrize(
+    "code, line", [(CROSSED, 9), (ENDED_SILENTLY, 11)], ids=["raised", "silent"]
+)
 def test_a_rank_that_gloo_has_ended_is_told_with_the_calls_that_do_not_fit(script, code, line):
-    """Its process is aborted by the library: the other rank's exception is only that the connection is lost, and the
-    launcher may end that rank before it has written the exception down."""
+    """Its process is aborted by the library: the other rank's exception is only that the connection
+    is lost, and the launcher may end that rank before it has written the exception down.
+    """
     done = conclude(visit(script(code), ranks=2))
     assert (keys(done), done.code) == (["crossed"], 2)
-    assert "all_reduce(float32 [4]) on rank 0" in done.mistakes[0].text and "float32 [1000]) on rank 1" in done.mistakes[0].text
-    assert f"line {line} of train.py" in done.traceback and "doesn't match expected size" in done.traceback
+    assert (
+        "all_reduce(float32 [4]) on rank 0" in done.mistakes[0].text
+        and "float32 [1000]) on rank 1" in done.mistakes[0].text
+    )
+    assert (
+        f"line {line} of train.py" in done.traceback
+        and "doesn't match expected size" in done.traceback
+    )
     assert "killed by signal 6 (SIGABRT)" in done.traceback
 
 
@@ -159,7 +193,10 @@ KILLED = """
 def test_a_rank_that_the_system_has_killed_is_told_before_those_that_lost_it(script):
     done = conclude(visit(script(KILLED), ranks=2))
     assert (keys(done), done.code) == ([], 2)
-    assert done.traceback.startswith("Rank 1 died.") and "killed by signal 9 (SIGKILL)" in done.traceback
+    assert (
+        done.traceback.startswith("Rank 1 died.")
+        and "killed by signal 9 (SIGKILL)" in done.traceback
+    )
 
 
 LAST_LAYER = """
@@ -185,20 +222,34 @@ LAST_LAYER = """
 """
 
 
-def test_a_script_that_ends_early_and_calls_two_models_whose_numbers_become_nan(script, monkeypatch):
+def test_a_script_that_ends_early_and_calls_two_models_whose_numbers_become_nan(
+    script, monkeypatch
+):
     found = visit(script(LAST_LAYER), ["4"], ranks=2)
     done = conclude(found)
     assert keys(done) == ["nan", "part own"] and "1:weight, 1:bias" in done.mistakes[1].text
-    assert "In step 4 the gradient that backward computed on rank 1 holds NaN" in done.mistakes[0].text
+    assert (
+        "In step 4 the gradient that backward computed on rank 1 holds NaN" in done.mistakes[0].text
+    )
     assert ("steps compared", "3") in done.measured and "nan apart" not in as_text(done)
-    assert done.mistakes[1].remedy.startswith("These parameters are not in the module that DistributedDataParallel wraps")
+    assert done.mistakes[1].remedy.startswith(
+        "These parameters are not in the module that DistributedDataParallel wraps"
+    )
     assert "not tried: several models" in [one.key for one in done.remarks]
     assert done.hangs == "No. Every rank completed 4 steps."
-    for name, code in (("remark_rules.remarks", 1), ("judge.fit", 1), ("judge.mistakes", 3), ("layouts.Evidence", 3), ("costs.add_up", 1)):
+    for name, code in (
+        ("remark_rules.remarks", 1),
+        ("judge.fit", 1),
+        ("judge.mistakes", 3),
+        ("layouts.Evidence", 3),
+        ("costs.add_up", 1),
+    ):
         with monkeypatch.context() as patch:
             patch.setattr(f"manyhands.clinic.{name}", lambda *_: {}["unforeseen"])
             done = conclude(found)
-        assert "unforeseen" in as_text(done) and "unforeseen" in as_html(done) and done.code == code, name
+        assert (
+            "unforeseen" in as_text(done) and "unforeseen" in as_html(done) and done.code == code
+        ), name
 
 
 UNEVEN = """
@@ -227,32 +278,69 @@ UNEVEN = """
 
 
 def test_uneven_batches_and_remedies_that_fit(script, capsys, tmp_path):
-    assert main(["clinic", str(script(UNEVEN)), "--ranks", "2", "--patience", "3", "--output", str(tmp_path / "page.html")]) == 1
+    assert (
+        main(
+            [
+                "clinic",
+                str(script(UNEVEN)),
+                "--ranks",
+                "2",
+                "--patience",
+                "3",
+                "--output",
+                str(tmp_path / "page.html"),
+            ]
+        )
+        == 1
+    )
     text = " ".join(capsys.readouterr().out.split())
-    assert "rank 1 called backward less often than the ranks that wait. The number of calls is 6 instead of 7." in text
-    assert "What to do: Give all ranks the same number of batches" in text and "not averaged, The script hangs 14 Pipeline" in text
-    assert "-> An IterableDataset does not accept a DistributedSampler, so shard by rank and by worker" in text
-    assert "own: 0.weight, 0.bias. -> DistributedDataParallel notes in its constructor" in text and "Wrap the model again" in text
+    assert (
+        "rank 1 called backward less often than the ranks that wait. The number of calls is 6 "
+        "instead of 7." in text
+    )
+    assert (
+        "What to do: Give all ranks the same number of batches" in text
+        and "not averaged, The script hangs 14 Pipeline" in text
+    )
+    assert (
+        "-> An IterableDataset does not accept a DistributedSampler, so shard by rank and by worker"
+        in text
+    )
+    assert (
+        "own: 0.weight, 0.bias. -> DistributedDataParallel notes in its constructor" in text
+        and "Wrap the model again" in text
+    )
 
 
 def test_one_rank_that_hangs_is_ended_by_ctrl_c(script):
     path = script("import time, torch\nprint('here', flush=True)\ntime.sleep(600)\n")
     env = {**os.environ, "CLINIC_MARK": str(path)}
-    process = subprocess.Popen([sys.executable, "-m", "manyhands", "clinic", str(path), "--ranks", "2"], env=env,
-                               start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "manyhands", "clinic", str(path), "--ranks", "2"],
+        env=env,
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
     def living():
         found = []
         for one in psutil.process_iter():
             try:
-                if one.status() != psutil.STATUS_ZOMBIE and one.environ().get("CLINIC_MARK") == str(path):
+                if one.status() != psutil.STATUS_ZOMBIE and one.environ().get("CLINIC_MARK") == str(
+                    path
+                ):
                     found.append(one)
             except psutil.Error:
                 pass
         return found
 
     deadline = time.monotonic() + 60
-    while len([one for one in living() if "in_rank.py" in " ".join(one.cmdline())]) < 2 and time.monotonic() < deadline:
+    while (
+        len([one for one in living() if "in_rank.py" in " ".join(one.cmdline())]) < 2
+        and time.monotonic() < deadline
+    ):
         time.sleep(0.2)
     time.sleep(1)
     process.send_signal(signal.SIGINT)
@@ -324,5 +412,8 @@ def test_pipes_and_sockets_beside_a_script_are_left_out_and_named(script, capsys
     assert code == 0 and "Traceback" not in said.err  # what is worth a remark gives no 1
     assert "a socket, pipe." in text
     assert "no loss is divided by 2, which acts like a learning rate 2 times as high." in text
-    assert "gradient was 2 times the mean over all 16 rows" in text and "a single process computes" not in text
+    assert (
+        "gradient was 2 times the mean over all 16 rows" in text
+        and "a single process computes" not in text
+    )
     assert "Remark: train.py:17, ranks 0, 1: time reads a clock" in text

@@ -1,4 +1,6 @@
-"""Scripts that were written for GPUs, in the repositories that they live in, through the three commands."""
+"""Scripts that were written for GPUs, in the repositories that they live in, through the three
+commands.
+"""
 
 import os
 import tempfile
@@ -85,10 +87,17 @@ TRAIN = """
 
 @pytest.fixture
 def repository(tmp_path, monkeypatch):
-    """A repository with a script in a folder, a package beside that, and data; it is the current folder."""
+    """A repository with a script in a folder, a package beside that, and data; it is the current
+    folder.
+    """
     top = tmp_path / "repository"
-    for name, text in {".git/HEAD": "ref: refs/heads/main", "scripts/train.py": textwrap.dedent(TRAIN), "lib/__init__.py": "",
-                       "lib/width.py": "WIDTH = 4\n", "data/rows.txt": "64"}.items():
+    for name, text in {
+        ".git/HEAD": "ref: refs/heads/main",
+        "scripts/train.py": textwrap.dedent(TRAIN),
+        "lib/__init__.py": "",
+        "lib/width.py": "WIDTH = 4\n",
+        "data/rows.txt": "64",
+    }.items():
         (top / name).parent.mkdir(parents=True, exist_ok=True)
         (top / name).write_text(text)
     monkeypatch.chdir(top)
@@ -99,14 +108,20 @@ def files(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def test_a_script_for_gpus_in_a_subfolder_is_looked_at_as_it_is_started(repository, capsys, tmp_path):
+def test_a_script_for_gpus_in_a_subfolder_is_looked_at_as_it_is_started(
+    repository, capsys, tmp_path
+):
     before = files(repository)
     words = "torchrun --standalone --nproc_per_node=2 scripts/train.py --lr 0.1".split()
     code = main(["clinic", "--output", str(tmp_path / "page.html"), *words])
     said = capsys.readouterr()
     text = " ".join(said.out.split())
     assert code in (0, 3) and "Every rank completed 9 steps" in text, said.out
-    assert "A stand-in took the place of GPUs" in text and "backend nccl is gloo" in text and "SyncBatchNorm" in text
+    assert (
+        "A stand-in took the place of GPUs" in text
+        and "backend nccl is gloo" in text
+        and "SyncBatchNorm" in text
+    )
     assert "The model draws random numbers" in text  # those that are drawn on the GPU, too
     assert "--as-it-is switches it off" in " ".join((tmp_path / "page.html").read_text().split())
     assert said.err.startswith("1 of 2: 9 steps, ") and "2 of 2: rehearsal, " in said.err
@@ -140,12 +155,21 @@ SPAWNS = """
 
 
 def test_processes_that_a_script_spawns_are_ranks_and_a_failure_says_why(repository, capsys):
-    (repository / "spawn.py").write_text(textwrap.dedent(SPAWNS).replace("import flash_attn", "pass"))
+    (repository / "spawn.py").write_text(
+        textwrap.dedent(SPAWNS).replace("import flash_attn", "pass")
+    )
     assert main(["rehearse", "spawn.py", "--ranks", "2"]) == 1
     said = capsys.readouterr().out
     assert "FAILS: spawn.py:12, ranks 0, 1" in said and "on the same GPU on several ranks" in said
-    assert "FAILS: spawn.py:16, ranks 0, 1" in said and "all_reduce is given a tensor that was made on the CPU" in said
-    assert "2 findings in" in said and "2 ranks in 2 groups" in said and "A stand-in took the place" in said
+    assert (
+        "FAILS: spawn.py:16, ranks 0, 1" in said
+        and "all_reduce is given a tensor that was made on the CPU" in said
+    )
+    assert (
+        "2 findings in" in said
+        and "2 ranks in 2 groups" in said
+        and "A stand-in took the place" in said
+    )
     assert not (repository / "left.pt").exists()
     (repository / "spawn.py").write_text(textwrap.dedent(SPAWNS))
     assert main(["rehearse", "spawn.py", "--ranks", "1"]) == 2
@@ -153,7 +177,10 @@ def test_processes_that_a_script_spawns_are_ranks_and_a_failure_says_why(reposit
     assert "flash_attn is a package of kernels for GPUs, which have no CPU implementation" in said
     assert "It ran in a copy of the folder repository." in said
     assert main(["rehearse", "spawn.py", "--ranks", "1", "--as-it-is", "--", "2"]) == 2
-    assert "starts 2 processes by itself, and 1 rank was asked for. Ask for as many: --ranks 2." in capsys.readouterr().out
+    assert (
+        "starts 2 processes by itself, and 1 rank was asked for. Ask for as many: --ranks 2."
+        in capsys.readouterr().out
+    )
 
 
 NEEDS_TWO = """
@@ -175,41 +202,118 @@ NEEDS_TWO = """
 
 def test_predict_takes_a_script_that_needs_two_ranks(repository, capsys, tmp_path):
     (repository / "two.py").write_text(textwrap.dedent(NEEDS_TWO))
-    assert main(["predict", "two.py", "--to", "8,32", "--global-batch", "fixed", "--output", str(tmp_path / "p.svg")]) == 0
+    assert (
+        main(
+            [
+                "predict",
+                "two.py",
+                "--to",
+                "8,32",
+                "--global-batch",
+                "fixed",
+                "--output",
+                str(tmp_path / "p.svg"),
+            ]
+        )
+        == 0
+    )
     said = capsys.readouterr()
     assert "two GPUs are needed" in said.out and "was measured on 2 ranks" in said.out
-    assert "the global batch of 16 rows stays the same" in said.out and "less than one row: 32 ranks." in said.out
+    assert (
+        "the global batch of 16 rows stays the same" in said.out
+        and "less than one row: 32 ranks." in said.out
+    )
     assert "1 of 2: one rank, " in said.err and "2 of 2: 2 ranks, " in said.err
 
 
-def test_a_script_that_takes_no_step_is_not_determined_and_its_last_words_are_shown(repository, capsys, tmp_path):
-    (repository / "two.py").write_text("import sys, torch\nif torch.cuda.device_count() < 2:\n    print('two GPUs are needed')\n    sys.exit()\n")
-    assert main(["clinic", "two.py", "--ranks", "2", "--as-it-is", "--output", str(tmp_path / "page.html")]) == 3
+def test_a_script_that_takes_no_step_is_not_determined_and_its_last_words_are_shown(
+    repository, capsys, tmp_path
+):
+    (repository / "two.py").write_text(
+        "import sys, torch\nif torch.cuda.device_count() < 2:\n    print('two GPUs are needed')\n  "
+        "  sys.exit()\n"
+    )
+    assert (
+        main(
+            [
+                "clinic",
+                "two.py",
+                "--ranks",
+                "2",
+                "--as-it-is",
+                "--output",
+                str(tmp_path / "page.html"),
+            ]
+        )
+        == 3
+    )
     said = capsys.readouterr().out
-    assert "Not determined, because no step of a torch optimiser was seen" in said and "The last lines that ranks 0, 1 printed:" in said
+    assert (
+        "Not determined, because no step of a torch optimiser was seen" in said
+        and "The last lines that ranks 0, 1 printed:" in said
+    )
     assert "two GPUs are needed" in said and "Nothing was found" not in said
 
 
-@pytest.mark.parametrize(("words", "script", "arguments", "ranks", "env"), [
-    ("torchrun --nnodes=1 --nproc-per-node 2 --rdzv-backend c10d t.py --lr 1", "t.py", "--lr 1", 2, {}),
-    ("python -m torch.distributed.launch --nproc_per_node=4 t.py", "t.py", "", 4, {"MANYHANDS_RANK_OPTION": "--local-rank"}),
-    ("accelerate launch --multi_gpu --mixed_precision bf16 --num_processes 2 t.py --a", "t.py", "--a", 2,
-     {"ACCELERATE_MIXED_PRECISION": "bf16"}),
-    ("fabric run --accelerator cuda --devices=2 t.py x", "t.py", "x", 2,
-     {"LT_CLI_USED": "1", "LT_ACCELERATOR": "cuda", "LT_DEVICES": "2"}),
-    ("deepspeed --num_gpus 2 t.py --deepspeed", "t.py", "--deepspeed", 2, {"MANYHANDS_RANK_OPTION": "--local_rank"}),
-    ("python -u t.py --n 3", "t.py", "--n 3", None, {}),
-    ("mpirun -np 2 python t.py", "t.py", "", 2, {})])
+@pytest.mark.parametrize(
+    ("words", "script", "arguments", "ranks", "env"),
+    [
+        (
+            "torchrun --nnodes=1 --nproc-per-node 2 --rdzv-backend c10d t.py --lr 1",
+            "t.py",
+            "--lr 1",
+            2,
+            {},
+        ),
+        (
+            "python -m torch.distributed.launch --nproc_per_node=4 t.py",
+            "t.py",
+            "",
+            4,
+            {"MANYHANDS_RANK_OPTION": "--local-rank"},
+        ),
+        (
+            "accelerate launch --multi_gpu --mixed_precision bf16 --num_processes 2 t.py --a",
+            "t.py",
+            "--a",
+            2,
+            {"ACCELERATE_MIXED_PRECISION": "bf16"},
+        ),
+        (
+            "fabric run --accelerator cuda --devices=2 t.py x",
+            "t.py",
+            "x",
+            2,
+            {"LT_CLI_USED": "1", "LT_ACCELERATOR": "cuda", "LT_DEVICES": "2"},
+        ),
+        (
+            "deepspeed --num_gpus 2 t.py --deepspeed",
+            "t.py",
+            "--deepspeed",
+            2,
+            {"MANYHANDS_RANK_OPTION": "--local_rank"},
+        ),
+        ("python -u t.py --n 3", "t.py", "--n 3", None, {}),
+        ("mpirun -np 2 python t.py", "t.py", "", 2, {}),
+    ],
+)
 def test_how_scripts_are_started(words, script, arguments, ranks, env):
     line = launch_line.read(words.split())
-    assert (line.script, line.arguments, line.ranks, line.env) == (script, arguments.split(), ranks, env)
+    assert (line.script, line.arguments, line.ranks, line.env) == (
+        script,
+        arguments.split(),
+        ranks,
+        env,
+    )
 
 
 def test_modules_and_launchers_that_are_not_read(repository, capsys):
     assert launch_line.read("python -m lib.width --x".split()).module == "lib.width"
     assert launch_line.file_of("lib.width") == os.path.join("lib", "width.py")
     assert main(["clinic", "srun", "-n", "4", "python", "scripts/train.py"]) == 2
-    assert "manyhands clinic torchrun --nproc-per-node 4 scripts/train.py" in capsys.readouterr().err
+    assert (
+        "manyhands clinic torchrun --nproc-per-node 4 scripts/train.py" in capsys.readouterr().err
+    )
 
 
 WRITES = """
@@ -234,8 +338,12 @@ WRITES = """
 """
 
 
-def test_nothing_that_a_user_made_is_overwritten_in_whatever_way_it_is_opened(repository, monkeypatch, capsys, tmp_path):
-    """The folder for temporary files is reached by a link, and is below the folder that is copied."""
+def test_nothing_that_a_user_made_is_overwritten_in_whatever_way_it_is_opened(
+    repository, monkeypatch, capsys, tmp_path
+):
+    """The folder for temporary files is reached by a link, and is below the folder that is
+    copied.
+    """
     from manyhands.cluster.launch import script_copy
 
     (repository / "tmp").mkdir()
@@ -247,34 +355,72 @@ def test_nothing_that_a_user_made_is_overwritten_in_whatever_way_it_is_opened(re
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (repository / "data" / "elsewhere").symlink_to(elsewhere)
-    originals = [repository / "data" / "small.bin", elsewhere / "checkpoint.bin", repository / "data" / "huge.bin",
-                 *(repository / "data" / "many" / str(number) for number in range(3))]
+    originals = [
+        repository / "data" / "small.bin",
+        elsewhere / "checkpoint.bin",
+        repository / "data" / "huge.bin",
+        *(repository / "data" / "many" / str(number) for number in range(3)),
+    ]
     for number, path in enumerate(originals):
         path.write_text("x" * (11 if number == 2 else 9))
     for name, bound in (("LARGE_BYTES", 10), ("FOLDER_FILES", 2)):
         monkeypatch.setattr(script_copy, name, bound)
     monkeypatch.chdir(repository / "data")
     with copied("write.py") as place:
-        assert not any((place.root / "tmp").iterdir()) and os.path.islink(place.root / "ring") and place.start == "data"
+        assert (
+            not any((place.root / "tmp").iterdir())
+            and os.path.islink(place.root / "ring")
+            and place.start == "data"
+        )
         led = place.environment({"PYTHONPATH": f"src:{repository / 'lib'}:/usr"})["PYTHONPATH"]
         assert led == f"src:{place.root / 'lib'}:/usr"
     assert main(["rehearse", "mpirun", "-np", "1", "python", "write.py"]) == 3
     said = capsys.readouterr()
-    assert "All was written." in said.out and "starts the ranks as torchrun does, not with mpirun" in said.err
-    assert [len(path.read_text()) for path in originals] == [9, 9, 11, 9, 9, 9] and not place.root.exists()
+    assert (
+        "All was written." in said.out
+        and "starts the ranks as torchrun does, not with mpirun" in said.err
+    )
+    assert [len(path.read_text()) for path in originals] == [
+        9,
+        9,
+        11,
+        9,
+        9,
+        9,
+    ] and not place.root.exists()
     assert {"data/huge.bin", "data/many"} <= set(place.linked)
-    monkeypatch.setattr(script_copy, "GUARD", os.devnull + "/")  # a system on which there is no read-only mount
+    # a system on which there is no read-only mount
+    monkeypatch.setattr(script_copy, "GUARD", os.devnull + "/")
     with copied("write.py") as place:
         assert {"data/huge.bin", "data/many"} <= set(place.left_out) and not place.linked
 
 
-@pytest.mark.parametrize(("error", "what"), [
-    ("ModuleNotFoundError: No module named 'triton'", "triton is a package"),
-    ("OSError: CUDA_HOME environment variable is not set. Please set it to your CUDA install root.", "compiles a CUDA extension"),
-    ("RuntimeError: 0 active drivers ([]). There should only be one.", "a Triton kernel"),
-    ("NotImplementedError: Could not run 'mine::scan' with arguments from the 'CPU' backend.", "a kernel for GPUs"),
-    ("AssertionError: Torch not compiled with CUDA enabled", "uses a feature of GPUs that the stand-in"),
-    ("ModuleNotFoundError: No module named 'pandas'", None)])
+@pytest.mark.parametrize(
+    ("error", "what"),
+    [
+        ("ModuleNotFoundError: No module named 'triton'", "triton is a package"),
+        (
+            (
+                "OSError: CUDA_HOME environment variable is not set. Please set it to your CUDA "
+                "install root."
+            ),
+            "compiles a CUDA extension",
+        ),
+        ("RuntimeError: 0 active drivers ([]). There should only be one.", "a Triton kernel"),
+        (
+            (
+                "NotImplementedError: Could not run 'mine::scan' with arguments from the 'CPU' "
+                "backend."
+            ),
+            "a kernel for GPUs",
+        ),
+        (
+            "AssertionError: Torch not compiled with CUDA enabled",
+            "uses a feature of GPUs that the stand-in",
+        ),
+        ("ModuleNotFoundError: No module named 'pandas'", None),
+    ],
+)
 def test_what_no_stand_in_can_take_the_place_of(error, what):
     said = sentence(f"Traceback:\n{error}\n")
     assert said is None if what is None else what in said

@@ -1,10 +1,12 @@
-"""The clinic on scripts that are not plain data parallel, and on evidence that was recorded and not used before."""
+"""The clinic on scripts that are not plain data parallel, and on evidence that was recorded and not
+used before.
+"""
 
 import textwrap
 
+from manyhands.cli import main
 from manyhands.clinic.conclude import conclude
 from manyhands.clinic.visit import visit
-from manyhands.cli import main
 
 
 def write(folder, text):
@@ -48,7 +50,10 @@ def test_local_sgd_is_recognised(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["clinic", "train.py", "--ranks", "2"]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert "The script looks like local SGD" in told and "were the same on all ranks again when step 13 began" in told
+    assert (
+        "The script looks like local SGD" in told
+        and "were the same on all ranks again when step 13 began" in told
+    )
     assert "No. Every rank completed 9 steps" in told and "Nothing was found" in told
 
 
@@ -87,10 +92,15 @@ PIPELINE = """
 
 
 def test_a_pipeline_is_no_mistake_and_a_sum_in_one_of_its_groups_is(tmp_path):
-    """In a pipeline the ranks begin with different weights and keep their own gradients: neither is named."""
+    """In a pipeline the ranks begin with different weights and keep their own gradients: neither is
+    named.
+    """
     done = looked_at(tmp_path, PIPELINE, ranks=4)
     assert keys(done.mistakes) == ["sum"] and done.code == 1
-    assert "2 times the gradient that a single process computes from the rows of all 2 ranks" in done.mistakes[0].text
+    assert (
+        "2 times the gradient that a single process computes from the rows of all 2 ranks"
+        in done.mistakes[0].text
+    )
 
 
 TENSORS = """
@@ -128,12 +138,21 @@ TENSORS = """
 """
 
 
-def test_cut_layers_are_held_to_the_whole_ones_with_autocast_checkpointing_and_two_outputs(tmp_path):
-    """The run in one process puts the parts together, is in autocast too, and counts neither loss nor block twice."""
+def test_cut_layers_are_held_to_the_whole_ones_with_autocast_checkpointing_and_two_outputs(
+    tmp_path,
+):
+    """The run in one process puts the parts together, is in autocast too, and counts neither loss
+    nor block twice.
+    """
     done = looked_at(tmp_path, TENSORS)
     assert (keys(done.mistakes), done.code) == ([], 0)
-    assert done.right.startswith("The script looks like tensor parallelism (ranks {0, 1} hold parts")
-    assert "the gradient was what a single process computes with the whole layers and the same 10 rows" in done.right
+    assert done.right.startswith(
+        "The script looks like tensor parallelism (ranks {0, 1} hold parts"
+    )
+    assert (
+        "the gradient was what a single process computes with the whole layers and the same 10 rows"
+        in done.right
+    )
 
 
 DATA = """
@@ -172,7 +191,9 @@ DATA = """
 """
 
 
-def test_splits_that_differ_by_rank_are_found_and_a_look_at_the_loader_and_clipping_are_no_mistakes(tmp_path):
+def test_splits_that_differ_by_rank_are_found_and_a_look_at_the_loader_and_clipping_are_no_mistakes(
+    tmp_path,
+):
     done = looked_at(tmp_path, DATA)
     assert keys(done.mistakes) == ["split"] and done.code == 1, done.traceback
     assert "into parts of 256, 64 rows" in done.mistakes[0].text
@@ -210,4 +231,7 @@ CONTRASTIVE = """
 
 def test_a_loss_over_gathered_rows(tmp_path):
     done = looked_at(tmp_path, CONTRASTIVE)
-    assert keys(done.mistakes) == ["gathered"] and "0.5 times the gradient that a single process computes" in done.mistakes[0].text
+    assert (
+        keys(done.mistakes) == ["gathered"]
+        and "0.5 times the gradient that a single process computes" in done.mistakes[0].text
+    )

@@ -8,8 +8,13 @@ from engines import PODMAN, Engine, compose_command, docker_answers, missing, wa
 
 
 def pytest_collection_finish(session):
-    """They run only for who asks for them by name; where that cannot be, it is a failure, and says so once."""
-    asked = any(item.get_closest_marker("containers") for item in session.items) and not session.config.option.collectonly
+    """They run only for who asks for them by name; where that cannot be, it is a failure, and says
+    so once.
+    """
+    asked = (
+        any(item.get_closest_marker("containers") for item in session.items)
+        and not session.config.option.collectonly
+    )
     if asked and (why := missing()):
         raise pytest.UsageError(why)
 
@@ -29,8 +34,14 @@ def engine(tmp_path_factory):
         patch.setenv("COMPOSE_HTTP_TIMEOUT", "600")  # on a busy machine
         patch.setenv("DOCKER_CONFIG", str(folder))  # nobody's own contexts and passwords
         with open(folder / "service.log", "w") as log:
-            service = subprocess.Popen(["podman", "system", "service", "--time=0", os.environ["DOCKER_HOST"]], stdout=log, stderr=log,
-                                       cwd=folder)  # where it writes a file "oom" when a container ran out of memory
+            service = subprocess.Popen(
+                ["podman", "system", "service", "--time=0", os.environ["DOCKER_HOST"]],
+                stdout=log,
+                stderr=log,
+                # where it writes a file "oom" when a container ran out of
+                # memory
+                cwd=folder,
+            )
         try:
             wait_for(lambda: service.poll() is None and docker_answers("version"), 600)
             yield Engine("podman", compose)
@@ -51,9 +62,13 @@ def hub(engine):
 
 @pytest.fixture
 def project(engine, monkeypatch):
-    """The name of a compose project of the test's own; its containers, networks and volumes go with the test."""
+    """The name of a compose project of the test's own; its containers, networks and volumes go with
+    the test.
+    """
     name = f"manyhands-test-{os.getpid()}"
     monkeypatch.setenv("MANYHANDS_PORT", "")
     yield name
     for profile in ("lab", "ring", "hub"):
-        engine.compose(name, "--profile", profile, "down", "--volumes", "--timeout", "5", "--remove-orphans")
+        engine.compose(
+            name, "--profile", profile, "down", "--volumes", "--timeout", "5", "--remove-orphans"
+        )

@@ -1,4 +1,6 @@
-"""An engine of containers for the tests: Docker, or podman with the docker client over its socket; compose on top. Not in conftest: `import conftest` may mean another folder's."""
+"""An engine of containers for the tests: Docker, or podman with the docker client over its socket;
+compose on top. Not in conftest: `import conftest` may mean another folder's.
+"""
 
 import json
 import os
@@ -27,8 +29,18 @@ network_backend = "cni"
 
 def call(*command, limit_s=600, **options):
     """Run a command; its output. An AssertionError with all that it wrote where it fails."""
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=limit_s, cwd=ROOT, stdin=subprocess.DEVNULL, **options)
-    assert done.returncode == 0, f"{shlex.join(map(str, command))}\n{done.stdout[-6000:]}\n{done.stderr[-6000:]}"
+    done = subprocess.run(
+        [str(word) for word in command],
+        capture_output=True,
+        text=True,
+        timeout=limit_s,
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        **options,
+    )
+    assert done.returncode == 0, (
+        f"{shlex.join(map(str, command))}\n{done.stdout[-6000:]}\n{done.stderr[-6000:]}"
+    )
     return done.stdout
 
 
@@ -42,12 +54,21 @@ def wait_for(what, patience_s=300):
 
 
 def docker_answers(*words):
-    """Whether there is a docker client, and what it asks for too: its engine (`version`), or its compose."""
-    return bool(needs.search("docker")) and subprocess.run(["docker", *words], capture_output=True, timeout=300).returncode == 0
+    """Whether there is a docker client, and what it asks for too: its engine (`version`), or its
+    compose.
+    """
+    return (
+        bool(needs.search("docker"))
+        and subprocess.run(["docker", *words], capture_output=True, timeout=300).returncode == 0
+    )
 
 
 def compose_command():
-    return ["docker", "compose"] if docker_answers("compose", "version") else [needs.search("docker-compose")]
+    return (
+        ["docker", "compose"]
+        if docker_answers("compose", "version")
+        else [needs.search("docker-compose")]
+    )
 
 
 def missing():
@@ -57,12 +78,24 @@ def missing():
         parts["docker-compose"] = "docker-compose"
     with_podman = not docker_answers("version")
     if with_podman:
-        parts |= {"podman": "podman", "runc": "runc", "host-local": "containernetworking-plugins", "iptables": "iptables", "debootstrap": "debootstrap"}
-    packages = [package for name, package in parts.items() if not needs.search(name, "/usr/lib/cni")]
+        parts |= {
+            "podman": "podman",
+            "runc": "runc",
+            "host-local": "containernetworking-plugins",
+            "iptables": "iptables",
+            "debootstrap": "debootstrap",
+        }
+    packages = [
+        package for name, package in parts.items() if not needs.search(name, "/usr/lib/cni")
+    ]
     lacks = [f"Debian packages (apt-get install {' '.join(packages)})"] if packages else []
     if with_podman and os.geteuid():
         lacks.append("root, with which podman's socket is tested; or a Docker that answers")
-    return f"The tests of containers cannot run here. What is missing: {'; and '.join(lacks)}." if lacks else None
+    return (
+        f"The tests of containers cannot run here. What is missing: {'; and '.join(lacks)}."
+        if lacks
+        else None
+    )
 
 
 class Engine:
@@ -70,30 +103,61 @@ class Engine:
 
     def __init__(self, builder, compose):
         self.builder, self._compose, self.seconds = builder, compose, {}
-        self.options = shlex.split(os.environ.get("MANYHANDS_BUILD_OPTIONS", ""))  # of the build, as docker/README.md says
+        # of the build, as docker/README.md says
+        self.options = shlex.split(os.environ.get("MANYHANDS_BUILD_OPTIONS", ""))
 
     def docker(self, *arguments, **options):
         return call("docker", *arguments, **options)
 
     def command(self, project, *arguments):
-        return [*self._compose, "--file", str(ROOT / "docker" / "compose.yaml"), "--project-name", project, *arguments]
+        return [
+            *self._compose,
+            "--file",
+            str(ROOT / "docker" / "compose.yaml"),
+            "--project-name",
+            project,
+            *arguments,
+        ]
 
     def compose(self, project, *arguments, **options):
         return call(*self.command(project, *arguments), **options)
 
     def build(self, target):
-        """The image of a target; its build takes little where all layers are there. With MANYHANDS_BUILT=1 the image that is there is taken as it is."""
+        """The image of a target; its build takes little where all layers are there.
+
+        With MANYHANDS_BUILT=1 the image that is there is taken as it is.
+        """
         image, begun = f"manyhands:{target}", time.monotonic()
         if os.environ.get("MANYHANDS_BUILT") == "1":
             return image
-        call(self.builder, "build", *self._base(), *self.options, "--file", "docker/Dockerfile", "--target", target, "--tag", image, ".", limit_s=LIMIT_S)
+        call(
+            self.builder,
+            "build",
+            *self._base(),
+            *self.options,
+            "--file",
+            "docker/Dockerfile",
+            "--target",
+            target,
+            "--tag",
+            image,
+            ".",
+            limit_s=LIMIT_S,
+        )
         self.seconds[target] = time.monotonic() - begun
         return image
 
     def _base(self):
         """Debian's image where it can be had or a base was named, else one that we make."""
-        if any(option.startswith("BASE=") for option in self.options) or subprocess.run(
-                [self.builder, "pull", "--quiet", "docker.io/library/debian:bookworm-slim"], capture_output=True, timeout=600).returncode == 0:
+        if (
+            any(option.startswith("BASE=") for option in self.options)
+            or subprocess.run(
+                [self.builder, "pull", "--quiet", "docker.io/library/debian:bookworm-slim"],
+                capture_output=True,
+                timeout=600,
+            ).returncode
+            == 0
+        ):
             return []
         if subprocess.run([self.builder, "image", "inspect", BASE], capture_output=True).returncode:
             needs.program("debootstrap", "debootstrap")

@@ -1,4 +1,6 @@
-"""Runs in the ring's notebook container, beside tests/dist: `python in_ring.py notebook`, or `python in_ring.py node`."""
+"""Runs in the ring's notebook container, beside tests/dist: `python in_ring.py notebook`, or
+`python in_ring.py node`.
+"""
 
 import json
 import sys
@@ -21,7 +23,11 @@ def tell(**facts):
 def notebook():
     """Unit 06's notebook, unchanged, against its stored outputs."""
     world_checks.ROOT = Path.home()
-    tell(compared=world_checks.run_notebook("06_ddp.ipynb", "containers", pytest.MonkeyPatch(), timeout_s=600))
+    tell(
+        compared=world_checks.run_notebook(
+            "06_ddp.ipynb", "containers", pytest.MonkeyPatch(), timeout_s=600
+        )
+    )
 
 
 def node():
@@ -29,12 +35,20 @@ def node():
     with Cluster(nodes=3, ranks_per_node=1) as cluster:
         cluster.px("import os\n" + SETUP, setup=True)
         assert world_checks.table(cluster) == world_checks.expected(3, 1)
-        cluster.px("from manyhands.cluster.engines.profiles import address\nhere = address(), os.uname().nodename, os.environ['MASTER_ADDR']")
+        cluster.px(
+            "from manyhands.cluster.engines.profiles import address\nhere = address(), "
+            "os.uname().nodename, os.environ['MASTER_ADDR']"
+        )
         tell(places=cluster.pull("here"), limits=cluster.run(limits))
         try:
             cluster.px(WORK)
         except RankDied as death:
-            tell(culprits=death.culprits, text=death.text, reported_s=death.reported_s, healed_s=death.healed_s)
+            tell(
+                culprits=death.culprits,
+                text=death.text,
+                reported_s=death.reported_s,
+                healed_s=death.healed_s,
+            )
         assert world_checks.table(cluster) == world_checks.expected(3, 1)
         cluster.px("from manyhands.cluster.engines.profiles import address\nhere = address()")
         tell(places=cluster.pull("here"))

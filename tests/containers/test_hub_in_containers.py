@@ -1,4 +1,6 @@
-"""The service `hub`: a class whose hub runs in a container, and each attendee's server in another."""
+"""The service `hub`: a class whose hub runs in a container, and each attendee's server in
+another.
+"""
 
 import os
 import re
@@ -11,14 +13,16 @@ from urllib.parse import urlsplit
 
 import pytest
 from engines import ROOT, wait_for
-from hub.running_hub import Visitor
 
+from hub.running_hub import Visitor
 from manyhands.grading.store.grade_journal import Journal
 from manyhands.hub.accounts.table import Accounts
 
 pytestmark = pytest.mark.containers
 
-HUB = "manyhands.hub"  # the label of servers' containers (dockerspawner, and so `manyhands.hub.servers.docker`, is in the hub's image only)
+# the label of servers' containers (dockerspawner, and so `manyhands.hub.servers.docker`, is in the
+# hub's image only)
+HUB = "manyhands.hub"
 
 LOOK = """
 import os, pathlib, socket
@@ -38,7 +42,12 @@ class InCompose:
     """The service, seen as tests of the hub see one."""
 
     def __init__(self, engine, project, folder):
-        self.engine, self.project, self.folder, self.accounts = engine, project, folder, Accounts(folder)
+        self.engine, self.project, self.folder, self.accounts = (
+            engine,
+            project,
+            folder,
+            Accounts(folder),
+        )
 
     def up(self):
         """Start it; wait until it is open."""
@@ -57,12 +66,23 @@ class InCompose:
 
     def create(self, count, *words):
         """New accounts: [(name, password)]."""
-        table = Path(re.search(r"\S+accounts\.csv", self.command("create", count, "--expires", "1h", *words))[0])
-        return [(row[0], row[3]) for row in (line.split(",") for line in table.read_text(encoding="utf-8-sig").splitlines()[1:])]
+        table = Path(
+            re.search(
+                r"\S+accounts\.csv", self.command("create", count, "--expires", "1h", *words)
+            )[0]
+        )
+        return [
+            (row[0], row[3])
+            for row in (
+                line.split(",") for line in table.read_text(encoding="utf-8-sig").splitlines()[1:]
+            )
+        ]
 
     def servers(self):
         """Whose servers have a container."""
-        found = self.engine.docker("ps", "--all", "--filter", f"label={HUB}={self.folder}", "--format", "{{.Names}}").split()
+        found = self.engine.docker(
+            "ps", "--all", "--filter", f"label={HUB}={self.folder}", "--format", "{{.Names}}"
+        ).split()
         return sorted(name.removeprefix("jupyter-") for name in found)
 
     def container(self, name):
@@ -105,17 +125,35 @@ def test_a_class(hub):
 
     uids = {name: hub.accounts.get(name).uid for name in (first, second)}
     looked = hub.inside(first, "python", "-c", LOOK).splitlines()
-    assert looked == [f"{uids[first]} {uids[first]} True ['lo']", str(["0" * 16, "0" * 16, "1"]),
-                      str([*(f"/course/{name}" for name in ("facts.json", "labs", "notebooks", "references", "slides")), f"/home/{first}", "/home/learner"])]
+    assert looked == [
+        f"{uids[first]} {uids[first]} True ['lo']",
+        str(["0" * 16, "0" * 16, "1"]),
+        str(
+            [
+                *(
+                    f"/course/{name}"
+                    for name in ("facts.json", "labs", "notebooks", "references", "slides")
+                ),
+                f"/home/{first}",
+                "/home/learner",
+            ]
+        ),
+    ]
     facts = hub.container(first)["HostConfig"]
-    assert facts["Memory"] == facts["MemorySwap"] == 4 * 2**30 and facts["PidsLimit"] == 1000 and facts["ReadonlyRootfs"], facts
+    assert (
+        facts["Memory"] == facts["MemorySwap"] == 4 * 2**30
+        and facts["PidsLimit"] == 1000
+        and facts["ReadonlyRootfs"]
+    ), facts
     assert facts["NetworkMode"] == "none" and facts["CpuQuota"] == 2 * facts["CpuPeriod"], facts
     assert os.stat(hub.folder / "homes" / first).st_uid == uids[first]
 
     hub.command("revoke", first)
     wait_for(lambda: hub.servers() == [second])
     wait_for(lambda: list((hub.folder / "archive").glob(f"{first}-*.tar.gz")))
-    assert "/user/" not in visitor.get(f"user/{first}/lab").url.replace("next=", ""), "still admitted"
+    assert "/user/" not in visitor.get(f"user/{first}/lab").url.replace("next=", ""), (
+        "still admitted"
+    )
     assert "server stopped" in (hub.folder / "log.jsonl").read_text()
 
 
@@ -132,22 +170,41 @@ def test_a_hub_that_was_killed_leaves_no_server_of_its_own_to_the_next(engine, h
 
 
 def test_the_hub_grades_in_containers(hub):
-    """Its own has no frameworks and no bubblewrap; the gradebook is where the hub's formgrader looks."""
+    """Its own has no frameworks and no bubblewrap; the gradebook is where the hub's formgrader
+    looks.
+    """
     for student, part in (("alice", "labs"), ("bob", "solutions")):
         folder = hub.folder / "classroom" / "submitted" / student / "00_preflight"
         shutil.copytree(ROOT / part / "00_preflight", folder)
         (folder / "timestamp.txt").write_text("2026-11-22 12:00:00 UTC")
     said = hub.inside_hub("manyhands", "grade", "00")
-    assert hub.inside_hub("python", "-c", "from manyhands.grading.isolation import choose; print(choose.contained())").strip() == "True"
+    assert (
+        hub.inside_hub(
+            "python",
+            "-c",
+            "from manyhands.grading.isolation import choose; print(choose.contained())",
+        ).strip()
+        == "True"
+    )
     journal = Journal(hub.folder / "classroom" / "grades" / "00_preflight")
-    assert {student: journal.current(student)["grade"]["points"] for student in ("alice", "bob")} == {"alice": 0, "bob": 10}, said
+    assert {
+        student: journal.current(student)["grade"]["points"] for student in ("alice", "bob")
+    } == {"alice": 0, "bob": 10}, said
 
     [(name, password)] = hub.create(1, "--role", "instructor")
     teacher, formgrader = Visitor(hub), "services/formgrader/formgrader/"
     teacher.log_in(name, password)
     assert teacher.get(formgrader + "manage_assignments").status_code == 200
-    xsrf = next(cookie.value for cookie in teacher.session.cookies if cookie.name == "_xsrf" and "formgrader" in cookie.path)
-    pressed = teacher.session.post(hub.address + formgrader + "api/submission/00_preflight/bob/autograde", headers={"X-XSRFToken": xsrf}, timeout=600)
+    xsrf = next(
+        cookie.value
+        for cookie in teacher.session.cookies
+        if cookie.name == "_xsrf" and "formgrader" in cookie.path
+    )
+    pressed = teacher.session.post(
+        hub.address + formgrader + "api/submission/00_preflight/bob/autograde",
+        headers={"X-XSRFToken": xsrf},
+        timeout=600,
+    )
     assert pressed.status_code == 200 and pressed.json()["success"], pressed.text
     assert len(journal.history("bob")) == 1, "the same grade again"
 
@@ -158,5 +215,12 @@ def test_a_check_is_compared_with_the_reference_that_the_service_makes(engine, h
     engine.compose(hub.project, "--profile", "hub", "up", "--detach", "references")
     wait_for((hub.folder / "course" / "references" / "00_preflight.json").is_file, 600)
     engine.compose(hub.project, "rm", "--force", "--stop", "references")
-    checked = subprocess.run(["docker", "exec", hub.container(name)["Id"], "manyhands", "check", "00"], capture_output=True, text=True, timeout=600)
-    assert "00_preflight: 0 of 10 points" in checked.stdout and "on your own server" in checked.stdout, checked.stdout + checked.stderr
+    checked = subprocess.run(
+        ["docker", "exec", hub.container(name)["Id"], "manyhands", "check", "00"],
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert (
+        "00_preflight: 0 of 10 points" in checked.stdout and "on your own server" in checked.stdout
+    ), checked.stdout + checked.stderr

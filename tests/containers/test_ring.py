@@ -1,4 +1,6 @@
-"""The services of `ring`: a notebook whose ranks live on three hosts of their own, one of which is killed."""
+"""The services of `ring`: a notebook whose ranks live on three hosts of their own, one of which is
+killed.
+"""
 
 import json
 import os
@@ -15,7 +17,9 @@ NODES, MEMORY_BYTES = 3, 1500 * 2**20
 
 @pytest.fixture
 def ring(engine, cpu, project):
-    """The project with its notebook and nodes up, and the tests' own files in the notebook's container."""
+    """The project with its notebook and nodes up, and the tests' own files in the notebook's
+    container.
+    """
     engine.compose(project, "--profile", "ring", "up", "--detach")
     notebook = engine.compose(project, "ps", "--quiet", "ring").strip()
     engine.docker("cp", ROOT / "tests" / "dist", f"{notebook}:/tmp/tests")
@@ -25,8 +29,26 @@ def ring(engine, cpu, project):
 
 def in_ring(engine, ring, what):
     """What `in_ring.py` tells, line by line, while it runs there."""
-    command = engine.command(ring, "exec", "-T", "-e", "PYTHONPATH=/tmp/tests", "ring", "timeout", "1500", "python", "/tmp/tests/in_ring.py", what)
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True)
+    command = engine.command(
+        ring,
+        "exec",
+        "-T",
+        "-e",
+        "PYTHONPATH=/tmp/tests",
+        "ring",
+        "timeout",
+        "1500",
+        "python",
+        "/tmp/tests/in_ring.py",
+        what,
+    )
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        text=True,
+    )
     said = []
     for line in process.stdout:
         said.append(line)
@@ -39,7 +61,9 @@ def node_at(engine, ring, address):
     """The container with this address."""
     for name in engine.compose(ring, "ps", "--quiet", "node").split():
         facts = engine.facts("container", name)
-        if address in [network["IPAddress"] for network in facts["NetworkSettings"]["Networks"].values()]:
+        if address in [
+            network["IPAddress"] for network in facts["NetworkSettings"]["Networks"].values()
+        ]:
             return facts
     raise AssertionError(f"no node has the address {address}")
 
@@ -57,10 +81,13 @@ def test_ranks_are_on_hosts_of_their_own_and_a_killed_node_is_named_and_healed(e
 
     killed = node_at(engine, ring, addresses[1])
     assert killed["State"]["Pid"] > 1
-    os.kill(killed["State"]["Pid"], signal.SIGKILL)  # as the kernel does it; the engine sees that the container has died, and starts it anew
+    # as the kernel does it; the engine sees that the container has died, and starts it anew
+    os.kill(killed["State"]["Pid"], signal.SIGKILL)
     fault = next(telling)
     assert fault["culprits"] == [1] and f"node 1 ({addresses[1]}) has gone" in fault["text"], fault
-    assert fault["reported_s"] < 30 and "The cluster is healed: 3 new ranks." in fault["text"], fault
+    assert fault["reported_s"] < 30 and "The cluster is healed: 3 new ranks." in fault["text"], (
+        fault
+    )
     assert len(set(next(telling)["places"])) == NODES
     assert list(telling) == []
     assert engine.facts("container", killed["Id"])["RestartCount"] >= 1

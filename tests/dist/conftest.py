@@ -1,4 +1,6 @@
-"""What the tests share: a cluster that is kept for a module, and ranks that are kept for the session."""
+"""What the tests share: a cluster that is kept for a module, and ranks that are kept for the
+session.
+"""
 
 import multiprocessing.forkserver
 import textwrap
@@ -47,15 +49,26 @@ def no_rank_left():
 @pytest.fixture(scope="session")
 def warm():
     """The path of a Python that starts warm (see warm.py)."""
-    kept = Warm("torch", "torch._dynamo", "torch.distributed.run", "manyhands.functions", "manyhands.ledger", "manyhands.links")
+    kept = Warm(
+        "torch",
+        "torch._dynamo",
+        "torch.distributed.run",
+        "manyhands.functions",
+        "manyhands.ledger",
+        "manyhands.links",
+    )
     yield str(kept.python)
     kept.close()
 
 
 @pytest.fixture(scope="module")
 def forkserver():
-    """multiprocessing's, for processes that are to be fresh: each is forked from one that has imported torch and done nothing else."""
-    multiprocessing.get_context("forkserver").set_forkserver_preload(["torch", "torch._dynamo", "torch.distributed"])
+    """multiprocessing's, for processes that are to be fresh: each is forked from one that has
+    imported torch and done nothing else.
+    """
+    multiprocessing.get_context("forkserver").set_forkserver_preload(
+        ["torch", "torch._dynamo", "torch.distributed"]
+    )
     yield
     multiprocessing.forkserver._forkserver._stop()  # else it ends with the last test of all
 
@@ -70,14 +83,18 @@ def kept(backend, python):
 
 
 def close(backend):
-    """Close a pool, whose ranks must end by themselves; the next call of its `run` starts new ones."""
+    """Close a pool, whose ranks must end by themselves; the next call of its `run` starts new
+    ones.
+    """
     statuses, log = POOLS[backend].close()
     assert not any(statuses), (statuses, log)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(nextitem):
-    """Where this process leaves the folder, kept ranks would only take processor time from what comes: gloo looks for messages a hundred times a second."""
+    """Where this process leaves the folder, kept ranks would only take processor time from what
+    comes: gloo looks for messages a hundred times a second.
+    """
     if nextitem is None or HERE not in nextitem.path.parents:
         for backend in POOLS:
             close(backend)

@@ -1,4 +1,5 @@
-"""Twenty-four programs of torch.distributed, each made once and then run twice: to get warm, and to be counted.
+"""Twenty-four programs of torch.distributed, each made once and then run twice: to get warm, and to
+be counted.
 
 Runs on the ranks. `PROGRAMS` is `{name: make}`; `make()` returns a function that does one step.
 """
@@ -143,11 +144,16 @@ def pipeline(schedule):
     def make():
         rank, p = world()
         stage = PipelineStage(copy.deepcopy(net()), rank, p, torch.device("cpu"))
-        run = schedule(stage, n_microbatches=p, loss_fn=lambda y, target: (y - target).square().sum())
+        run = schedule(
+            stage, n_microbatches=p, loss_fn=lambda y, target: (y - target).square().sum()
+        )
 
         def step():
             x, target = torch.ones(8 * p, WIDTH), torch.zeros(8 * p, WIDTH)
-            run.step(*[x] if rank == 0 else [], **({"target": target, "losses": []} if rank == p - 1 else {}))
+            run.step(
+                *[x] if rank == 0 else [],
+                **({"target": target, "losses": []} if rank == p - 1 else {}),
+            )
 
         return step
 
@@ -191,7 +197,9 @@ def make(name):
 
 
 def counted(name):
-    """What the ledger says: ({call: bytes that this rank sent}, how many calls it noted, messages received left out)."""
+    """What the ledger says: ({call: bytes that this rank sent}, how many calls it noted, messages
+    received left out).
+    """
     with Ledger() as ledger:
         MADE[name]()
     calls = [entry for entry in ledger.entries if entry.call != "recv"]

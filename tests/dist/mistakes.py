@@ -1,4 +1,5 @@
-"""What the tests of mistakes share: run a wrong program on all ranks, then look whether its communicator still works.
+"""What the tests of mistakes share: run a wrong program on all ranks, then look whether its
+communicator still works.
 
 A test module lists its programs with `mistake`, and each says which rank gets which error:
 
@@ -7,7 +8,8 @@ A test module lists its programs with `mistake`, and each says which rank gets w
         if c.rank == 0:
             functions.send(torch.ones(3), c, 0)
 
-An expected error is "Type: words", where "..." stands for anything in between. A rank that is not named must get no error.
+An expected error is "Type: words", where "..." stands for anything in between. A rank that is not
+named must get no error.
 """
 
 import gc
@@ -28,7 +30,9 @@ AT_ONCE_S = 20.0  # the time-out in programs whose mistake is seen without waiti
 
 
 def mistake(expected, ranks=2, waits=False):
-    """Mark a program as a mistake that raises `expected`, {rank: "Type: words"}; `waits`: seen by a time-out only."""
+    """Mark a program as a mistake that raises `expected`, {rank: "Type: words"}; `waits`: seen by a
+    time-out only.
+    """
 
     def marked(program):
         program.expected, program.ranks, program.waits = expected, ranks, waits
@@ -39,16 +43,25 @@ def mistake(expected, ranks=2, waits=False):
 
 def all_of(module):
     """The programs of a test module, in the order in which they are written."""
-    return [value for value in vars(importlib.import_module(module)).values() if hasattr(value, "expected")]
+    return [
+        value
+        for value in vars(importlib.import_module(module)).values()
+        if hasattr(value, "expected")
+    ]
 
 
 def attempt(c, module, name, folder):
-    """Run a program on this rank: (its error or None, seconds). Then all ranks must be able to use the communicator."""
-    meet(c, folder, "begin")  # a rank that still was in the call that made `c` would take in what the program sends
+    """Run a program on this rank: (its error or None, seconds).
+
+    Then all ranks must be able to use the communicator.
+    """
+    # a rank that still was in the call that made `c` would take in what the program sends
+    meet(c, folder, "begin")
     begun, error = time.monotonic(), None
     warnings.simplefilter("ignore")  # some of these programs are warned too
     try:
-        kept = getattr(importlib.import_module(module), name)(c)  # what a program returns lives until the ranks have met
+        # what a program returns lives until the ranks have met
+        kept = getattr(importlib.import_module(module), name)(c)
     except (ValueError, RuntimeError) as caught:
         error = f"{type(caught).__name__}: {caught}"
         traceback.clear_frames(caught.__traceback__)  # graphs that its frames keep
@@ -87,13 +100,28 @@ def use(c):
 
 
 def check(pool, program, folder):
-    """Run a program on a pool of ranks, and compare each rank's error with what is expected there."""
+    """Run a program on a pool of ranks, and compare each rank's error with what is expected
+    there.
+    """
     timeout_s = WAITS_S if program.waits else AT_ONCE_S
     limit_s = (2 * WAITS_S + 2 * SLOWER) if program.waits else AT_ONCE_S / 2
     wrong = []
-    for rank, (error, seconds) in enumerate(pool.values(attempt, program.ranks, program.__module__, program.__name__, str(folder), timeout_s=timeout_s)):
+    for rank, (error, seconds) in enumerate(
+        pool.values(
+            attempt,
+            program.ranks,
+            program.__module__,
+            program.__name__,
+            str(folder),
+            timeout_s=timeout_s,
+        )
+    ):
         words = program.expected.get(rank)
-        if not (error is None if words is None else error is not None and re.match(pattern(words), error, re.DOTALL)):
+        if not (
+            error is None
+            if words is None
+            else error is not None and re.match(pattern(words), error, re.DOTALL)
+        ):
             wrong.append(f"rank {rank}: expected {words}\n  got {error}")
         if seconds > limit_s:
             wrong.append(f"rank {rank}: {seconds:.1f} s")

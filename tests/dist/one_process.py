@@ -1,4 +1,6 @@
-"""Every function against one process: what a rank gives and gets, and the same mathematics on all ranks' tensors at once."""
+"""Every function against one process: what a rank gives and gets, and the same mathematics on all
+ranks' tensors at once.
+"""
 
 import torch
 
@@ -8,7 +10,9 @@ CALLS = ["bcast", "gather", "scatter", "allgather", "alltoall", "allreduce", "ri
 
 
 def shape(call, n, rank, item, uneven):
-    """Of a rank's input number `item`; uneven ones differ from rank to rank, and one of them is empty."""
+    """Of a rank's input number `item`; uneven ones differ from rank to rank, and one of them is
+    empty.
+    """
     if not uneven or call == "allreduce":
         return (2, 3)
     return ((rank + 2 * item + n) % 4, 1 + rank)
@@ -16,11 +20,22 @@ def shape(call, n, rank, item, uneven):
 
 def inputs(call, n, rank, root=0, uneven=False):
     """This rank's leaves."""
-    count = n if call == "alltoall" or call == "scatter" and rank == root else 2 if call == "tuples" else 1
+    count = (
+        n
+        if call == "alltoall" or (call == "scatter" and rank == root)
+        else 2
+        if call == "tuples"
+        else 1
+    )
     if call in ("bcast", "scatter") and rank != root:
         return []
     generator = torch.Generator().manual_seed(100 * n + rank)
-    return [torch.randn(shape(call, n, rank, item, uneven), dtype=torch.float64, generator=generator).requires_grad_() for item in range(count)]
+    return [
+        torch.randn(
+            shape(call, n, rank, item, uneven), dtype=torch.float64, generator=generator
+        ).requires_grad_()
+        for item in range(count)
+    ]
 
 
 def outputs(c, call, xs, root=0):
@@ -63,8 +78,17 @@ def expected_outputs(call, everyones, root=0):
 
 
 def objective(ys, rank):
-    """Another one on each rank, so that no gradient can stand for another's; each output has weights of its own."""
-    return sum(((1 + rank + 0.25 * i) * torch.sin(y * (1 + 0.5 * i + rank))).sum() for i, y in enumerate(ys)) if ys else torch.zeros((), dtype=torch.float64)
+    """Another one on each rank, so that no gradient can stand for another's; each output has
+    weights of its own.
+    """
+    return (
+        sum(
+            ((1 + rank + 0.25 * i) * torch.sin(y * (1 + 0.5 * i + rank))).sum()
+            for i, y in enumerate(ys)
+        )
+        if ys
+        else torch.zeros((), dtype=torch.float64)
+    )
 
 
 def on_a_rank(c, call, root, uneven):
@@ -83,4 +107,7 @@ def in_one_process(call, n, root, uneven):
     everyones = [inputs(call, n, rank, root, uneven) for rank in range(n)]
     everyones_ys = expected_outputs(call, everyones, root)
     sum(objective(ys, rank) for rank, ys in enumerate(everyones_ys)).backward()
-    return [([y.detach() for y in ys], [x.grad for x in xs]) for ys, xs in zip(everyones_ys, everyones, strict=True)]
+    return [
+        ([y.detach() for y in ys], [x.grad for x in xs])
+        for ys, xs in zip(everyones_ys, everyones, strict=True)
+    ]

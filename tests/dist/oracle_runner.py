@@ -1,4 +1,6 @@
-"""Runs a recorded case of the real ChainerMN (tests/oracle) on our functions and links: the side of the ranks."""
+"""Runs a recorded case of the real ChainerMN (tests/oracle) on our functions and links: the side of
+the ranks.
+"""
 
 import json
 
@@ -63,21 +65,35 @@ class Ours:
     def chain_list(self, components, *xs):
         model = links.MultiNodeChainList(self.c)
         for one in components:
-            model.add_link(Component(self.v[one["link"] + ".W"], self.v[one["link"] + ".b"], one["act"]), one["rank_in"], one["rank_out"])
+            model.add_link(
+                Component(self.v[one["link"] + ".W"], self.v[one["link"] + ".b"], one["act"]),
+                one["rank_in"],
+                one["rank_out"],
+            )
         return model(*xs)
 
     def n_step_rnn(self, xs, rank_in, rank_out):
-        """Chainer's weights in torch's order: w0 .. w(k-1) belong to the input, the other k to the state."""
+        """Chainer's weights in torch's order: w0 .. w(k-1) belong to the input, the other k to the
+        state.
+        """
         meta, found = self.meta, {}
         kind = next(kind for kind in RNNS if kind in meta["link"])
-        more = {"nonlinearity": "relu" if "ReLU" in meta["link"] else "tanh"} if kind == "RNN" else {}
+        more = (
+            {"nonlinearity": "relu" if "ReLU" in meta["link"] else "tanh"} if kind == "RNN" else {}
+        )
         twice = "Bi" in meta["link"]
-        rnn = RNNS[kind](meta["in_size"], meta["out_size"], meta["n_layers"], bidirectional=twice, **more).double()
-        for name in sorted((name for name in self.v if not name.startswith("x")), key=programs.natural):
+        rnn = RNNS[kind](
+            meta["in_size"], meta["out_size"], meta["n_layers"], bidirectional=twice, **more
+        ).double()
+        for name in sorted(
+            (name for name in self.v if not name.startswith("x")), key=programs.natural
+        ):
             _, layer, which = name.split(".")
             found.setdefault((int(layer), which[0]), []).append(self.v[name])
         for (layer, letter), parts in found.items():
-            suffix = f"_l{layer // 2}" + ("_reverse" if layer % 2 else "") if twice else f"_l{layer}"
+            suffix = (
+                f"_l{layer // 2}" + ("_reverse" if layer % 2 else "") if twice else f"_l{layer}"
+            )
             for place, half in (("ih", parts[: len(parts) // 2]), ("hh", parts[len(parts) // 2 :])):
                 parameter = getattr(rnn, {"w": "weight_", "b": "bias_"}[letter] + place + suffix)
                 with torch.no_grad():
@@ -86,25 +102,37 @@ class Ours:
         return links.create_multi_node_n_step_rnn(rnn, self.c, rank_in, rank_out)(xs)
 
     def after_backward(self):
-        """Leaves whose values were copied into a module's parameter get their parts of its gradient."""
+        """Leaves whose values were copied into a module's parameter get their parts of its
+        gradient.
+        """
         for parts, parameter in self.copies:
-            for part, grad in zip(parts, parameter.grad.split([len(part) for part in parts]), strict=True):
+            for part, grad in zip(
+                parts, parameter.grad.split([len(part) for part in parts]), strict=True
+            ):
                 part.grad = grad
 
     def batch_norm(self, x, gamma, beta):
-        layer = links.MultiNodeBatchNorm(x.shape[1], self.c, eps=2e-5, momentum=0.1, dtype=torch.float64)
+        layer = links.MultiNodeBatchNorm(
+            x.shape[1], self.c, eps=2e-5, momentum=0.1, dtype=torch.float64
+        )
         layer.running_var.zero_()  # as Chainer's begins; torch's begins with ones
         del layer.weight, layer.bias
         layer.weight, layer.bias = gamma, beta
         y = layer(x)
-        # ours takes the bias out with the number of values of all ranks, as one process would; ChainerMN with this rank's number
+        # ours takes the bias out with the number of values of all ranks, as one process would;
+        # ChainerMN with this rank's number
         own, all_ = x.numel() // x.shape[1], self.size * x.numel() // x.shape[1]
-        self.extra = {"avg_mean": layer.running_mean, "avg_var": layer.running_var * ((all_ - 1) / all_) * (own / (own - 1))}
+        self.extra = {
+            "avg_mean": layer.running_mean,
+            "avg_var": layer.running_var * ((all_ - 1) / all_) * (own / (own - 1)),
+        }
         return y
 
 
 def leaf(value, grad):
-    tensor = torch.tensor(value["data"], dtype=getattr(torch, value["dtype"])).reshape(value["shape"])
+    tensor = torch.tensor(value["data"], dtype=getattr(torch, value["dtype"])).reshape(
+        value["shape"]
+    )
     return tensor.requires_grad_() if grad else tensor
 
 
@@ -113,8 +141,16 @@ def run_case(c, path):
     with open(path) as file:
         case = json.load(file)
     mine = case["ranks"][c.rank]
-    leaves = {name: leaf(value, True) for kind in ("inputs", "params") for name, value in mine[kind].items()}
-    m = Ours(c, case["meta"], {**leaves, **{name: leaf(value, False) for name, value in mine["constants"].items()}})
+    leaves = {
+        name: leaf(value, True)
+        for kind in ("inputs", "params")
+        for name, value in mine[kind].items()
+    }
+    m = Ours(
+        c,
+        case["meta"],
+        {**leaves, **{name: leaf(value, False) for name, value in mine["constants"].items()}},
+    )
     outputs, phi = programs.program_of(case["case"])(m)
     J = sum((y * leaf(mine["grad_outputs"][name], False)).sum() for name, y in outputs.items())
     if phi is not None:
@@ -122,15 +158,23 @@ def run_case(c, path):
     elif outputs:
         J.backward()
     m.after_backward()
-    wrong = [f"{sorted(outputs)} instead of {sorted(mine['outputs'])}"] * (sorted(outputs) != sorted(mine["outputs"]))
+    wrong = [f"{sorted(outputs)} instead of {sorted(mine['outputs'])}"] * (
+        sorted(outputs) != sorted(mine["outputs"])
+    )
     wrong += [f"delegate: {phi}"] * ((phi is not None) != mine["has_delegate"])
     truth = mine.get("extra", {}).get("grad_mathematical", {})
     expected = {**mine["grad_inputs"], **mine["grad_params"], **truth}
     found = {name: tensor.grad for name, tensor in leaves.items()}
     pairs = [(name, outputs.get(name), value) for name, value in mine["outputs"].items()]
     pairs += [(f"gradient of {name}", found[name], value) for name, value in expected.items()]
-    pairs += [(name, tensor, mine.get("extra", {}).get(name)) for name, tensor in m.extra.items() if name in mine.get("extra", {})]
-    return wrong + [text for text in (difference(*pair, case["tolerance"]) for pair in pairs) if text]
+    pairs += [
+        (name, tensor, mine.get("extra", {}).get(name))
+        for name, tensor in m.extra.items()
+        if name in mine.get("extra", {})
+    ]
+    return wrong + [
+        text for text in (difference(*pair, case["tolerance"]) for pair in pairs) if text
+    ]
 
 
 def difference(name, got, expected, tolerance):
@@ -143,4 +187,8 @@ def difference(name, got, expected, tolerance):
         return f"{name}: shape {tuple(got.shape)} instead of {tuple(expected.shape)}"
     if got.dtype != expected.dtype:
         return f"{name}: {got.dtype} instead of {expected.dtype}"
-    return None if torch.allclose(got, expected, **tolerance) else f"{name}: off by {(got - expected).abs().max():.3g}"
+    return (
+        None
+        if torch.allclose(got, expected, **tolerance)
+        else f"{name}: off by {(got - expected).abs().max():.3g}"
+    )

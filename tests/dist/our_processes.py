@@ -1,4 +1,7 @@
-"""What the tests of clusters share: names, and a look for what is left behind. Not in conftest: `import conftest` may mean another folder's."""
+"""What the tests of clusters share: names, and a look for what is left behind.
+
+Not in conftest: `import conftest` may mean another folder's.
+"""
 
 import os
 import time
@@ -6,15 +9,23 @@ import uuid
 
 import psutil
 
-SETUP = "import torch, torch.distributed as dist\nif not dist.is_initialized():\n    dist.init_process_group('gloo')\nrank = dist.get_rank()"
-SLOWER = float(os.environ.get("MANYHANDS_SLOWER", 3))  # how much longer than on a quiet machine a report may take
+SETUP = (
+    "import torch, torch.distributed as dist\nif not dist.is_initialized():\n   "
+    " dist.init_process_group('gloo')\nrank = dist.get_rank()"
+)
+# how much longer than on a quiet machine a report may take
+SLOWER = float(os.environ.get("MANYHANDS_SLOWER", 3))
 
 
-os.environ["MANYHANDS_TEST_RUN"] = MARK = uuid.uuid4().hex  # every process that these tests start inherits it
+# every process that these tests start inherits it
+os.environ["MANYHANDS_TEST_RUN"] = MARK = uuid.uuid4().hex
 
 
 def our_processes():
-    """Processes that this test run has started, directly or not: {pid: command line}. Python's resource tracker is left out: it ends with the process that needed it."""
+    """Processes that this test run has started, directly or not: {pid: command line}.
+
+    Python's resource tracker is left out: it ends with the process that needed it.
+    """
     found = {}
     for process in psutil.process_iter():
         try:
@@ -28,7 +39,9 @@ def our_processes():
 
 
 def wait_for_none(before, seconds):
-    """Processes that are there now and were not in `before`, once they are gone or `seconds` have passed."""
+    """Processes that are there now and were not in `before`, once they are gone or `seconds` have
+    passed.
+    """
     deadline = time.monotonic() + seconds
     while True:
         left = {pid: line for pid, line in our_processes().items() if pid not in before}

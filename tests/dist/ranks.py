@@ -1,6 +1,8 @@
-"""Ranks for tests: four processes that stay and run many functions, so that torch is imported once per session and not once per test.
+"""Ranks for tests: four processes that stay and run many functions, so that torch is imported once
+per session and not once per test.
 
-A test asks for the fixture `pool` (it runs once on gloo and once on mpi), or `gloo_pool`, or `mpi_pool`, all in conftest.py:
+A test asks for the fixture `pool` (it runs once on gloo and once on mpi), or `gloo_pool`, or
+`mpi_pool`, all in conftest.py:
 
     def double(c, x):                       # a function of a test module, not a lambda, not a nested function
         return c.rank, c.allreduce_obj(x)
@@ -10,12 +12,16 @@ A test asks for the fixture `pool` (it runs once on gloo and once on mpi), or `g
         outcomes = pool.run(fails, 3, limit_s=20, timeout_s=1)              # ranks may fail: look at each
         assert outcomes[1].error.type == "CommunicationError" and "tag 3" in outcomes[1].error.text and outcomes[1].seconds < 5
 
-* `function(c, *args)` runs on ranks 0 .. n-1 with a fresh communicator `c` of these n ranks, split from one over all four;
-  `timeout_s` is that of `c`. Before each call torch's seed is set to 1000 + rank, so that ranks differ.
-* Arguments and values are pickled; tensors may be among them. The function is imported on the ranks by its module's name.
-* After `limit_s` seconds all ranks are killed, those that had not answered get an error of type "TimeLimit" whose text is their stacks, and the
-  next call starts new ranks. A rank that dies gets "Died". No port is fixed, and no process outlives the pool or this process.
-* `script(argv, ...)` runs a program to its end in a process group of its own and kills what is left of it.
+* `function(c, *args)` runs on ranks 0 .. n-1 with a fresh communicator `c` of these n ranks, split
+  from one over all four; `timeout_s` is that of `c`. Before each call torch's seed is set to 1000 +
+  rank, so that ranks differ.
+* Arguments and values are pickled; tensors may be among them. The function is imported on the ranks
+  by its module's name.
+* After `limit_s` seconds all ranks are killed, those that had not answered get an error of type
+  "TimeLimit" whose text is their stacks, and the next call starts new ranks. A rank that dies gets
+  "Died". No port is fixed, and no process outlives the pool or this process.
+* `script(argv, ...)` runs a program to its end in a process group of its own and kills what is left
+  of it.
 """
 
 import atexit
@@ -42,7 +48,9 @@ START_S = 120  # for torch's import in four processes on a busy machine
 
 @dataclasses.dataclass
 class Error:
-    """What a rank raised: the name of the type, the names of its bases, the message, and the traceback."""
+    """What a rank raised: the name of the type, the names of its bases, the message, and the
+    traceback.
+    """
 
     type: str
     bases: tuple
@@ -60,7 +68,9 @@ class Outcome:
 
 
 class Pool:
-    """SIZE ranks on `backend` ("gloo" or "mpi"), started by the first call of `run`; by a `python` that starts warm they are there at once."""
+    """SIZE ranks on `backend` ("gloo" or "mpi"), started by the first call of `run`; by a `python`
+    that starts warm they are there at once.
+    """
 
     def __init__(self, backend, python=sys.executable):
         self.backend, self.python = backend, python
@@ -68,11 +78,20 @@ class Pool:
         self.connections, self.pids = [], []
 
     def values(self, function, n, *args, limit_s=60, timeout_s=20.0):
-        """Like `run`, for functions that must succeed: the list of values. An error of a rank fails the test, with its traceback."""
+        """Like `run`, for functions that must succeed: the list of values.
+
+        An error of a rank fails the test, with its traceback.
+        """
         outcomes = self.run(function, n, *args, limit_s=limit_s, timeout_s=timeout_s)
-        errors = [f"rank {rank}, after {o.seconds:.1f} s: {o.error.trace or o.error.text}" for rank, o in enumerate(outcomes) if o.error]
+        errors = [
+            f"rank {rank}, after {o.seconds:.1f} s: {o.error.trace or o.error.text}"
+            for rank, o in enumerate(outcomes)
+            if o.error
+        ]
         if errors:
-            raise AssertionError(f"{function.__name__} on {n} ranks of {self.backend}:\n" + "\n".join(errors))
+            raise AssertionError(
+                f"{function.__name__} on {n} ranks of {self.backend}:\n" + "\n".join(errors)
+            )
         return [outcome.value for outcome in outcomes]
 
     def run(self, function, n, *args, limit_s=60, timeout_s=20.0):
@@ -87,16 +106,24 @@ class Pool:
             for connection in self.connections:
                 connection.send_bytes(job)
         answers = self._collect(begun, limit_s)
-        if any(answer is None or answer.error and answer.error.type == "Died" for answer in answers):
+        if any(
+            answer is None or (answer.error and answer.error.type == "Died") for answer in answers
+        ):
             answers = self._stacks(answers, limit_s)
             self.close(kill=True)
         return answers[:n]
 
     def _collect(self, begun, limit_s):
-        """Each rank's answer, in order; None for who has not answered in time. A rank that dies ends the wait soon after."""
+        """Each rank's answer, in order; None for who has not answered in time.
+
+        A rank that dies ends the wait soon after.
+        """
         answers, deadline = [None] * SIZE, begun + limit_s
         while None in answers:
-            ready = wait([c for c, a in zip(self.connections, answers, strict=True) if a is None], max(0.0, deadline - time.monotonic()))
+            ready = wait(
+                [c for c, a in zip(self.connections, answers, strict=True) if a is None],
+                max(0.0, deadline - time.monotonic()),
+            )
             for connection in ready:
                 rank = self.connections.index(connection)
                 try:
@@ -104,7 +131,10 @@ class Pool:
                     answers[rank] = Outcome(value, Error(*error) if error else None, seconds)
                 except (EOFError, OSError):
                     text = (self.folder / f"{rank}.txt").read_text()[-3000:]
-                    answers[rank] = Outcome(error=Error("Died", (), f"the process of rank {rank} has ended. {text}"), seconds=time.monotonic() - begun)
+                    answers[rank] = Outcome(
+                        error=Error("Died", (), f"the process of rank {rank} has ended. {text}"),
+                        seconds=time.monotonic() - begun,
+                    )
                     deadline = min(deadline, time.monotonic() + 20)
             if not ready:
                 break
@@ -117,8 +147,19 @@ class Pool:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(self.pids[rank], signal.SIGUSR1)
         time.sleep(0.5)
-        return [answer or Outcome(error=Error("TimeLimit", (), f"rank {rank} has not answered in {limit_s} s. {(self.folder / f'{rank}.txt').read_text()[-3000:]}"),
-                                  seconds=limit_s) for rank, answer in enumerate(answers)]
+        return [
+            answer
+            or Outcome(
+                error=Error(
+                    "TimeLimit",
+                    (),
+                    f"rank {rank} has not answered in {limit_s} s. "
+                    f"{(self.folder / f'{rank}.txt').read_text()[-3000:]}",
+                ),
+                seconds=limit_s,
+            )
+            for rank, answer in enumerate(answers)
+        ]
 
     def _start(self):
         self.folder = Path(tempfile.mkdtemp(prefix="ranks-"))
@@ -133,9 +174,14 @@ class Pool:
             except TimeoutError:
                 text = (self.folder / "log.txt").read_text()
                 self.close(kill=True)
-                raise RuntimeError(f"the ranks on {self.backend} have not started in {START_S} s:\n{text}") from None
+                raise RuntimeError(
+                    f"the ranks on {self.backend} have not started in {START_S} s:\n{text}"
+                ) from None
         order = sorted((*pickle.loads(connection.recv_bytes()), connection) for connection in met)
-        self.pids, self.connections = [pid for _, pid, _ in order], [connection for _, _, connection in order]
+        self.pids, self.connections = (
+            [pid for _, pid, _ in order],
+            [connection for _, _, connection in order],
+        )
 
     def _launch(self, log):
         """All processes are in one process group, which is killed at the end."""
@@ -153,7 +199,11 @@ class Pool:
 
     def _popen(self, argv, env, log):
         group = self.processes[0].pid if self.processes else 0
-        self.processes.append(subprocess.Popen(argv, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=group))
+        self.processes.append(
+            subprocess.Popen(
+                argv, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=group
+            )
+        )
 
     def close(self, kill=False):
         """End the ranks, politely unless `kill`; what does not end within 60 s is killed."""
@@ -185,15 +235,34 @@ class Pool:
 def torchrun_env(rank, n, port, nodes=1):
     """The environment that torchrun gives to a rank, n // nodes of them on each node."""
     local = n // nodes
-    numbers = {"RANK": rank, "WORLD_SIZE": n, "LOCAL_RANK": rank % local, "LOCAL_WORLD_SIZE": local, "GROUP_RANK": rank // local, "MASTER_PORT": port}
+    numbers = {
+        "RANK": rank,
+        "WORLD_SIZE": n,
+        "LOCAL_RANK": rank % local,
+        "LOCAL_WORLD_SIZE": local,
+        "GROUP_RANK": rank // local,
+        "MASTER_PORT": port,
+    }
     return {name: str(number) for name, number in numbers.items()} | {"MASTER_ADDR": "127.0.0.1"}
 
 
 def script(argv, limit_s=60, env=None, cwd=None):
-    """Run a program to its end: (exit status, standard output, standard error). It and its children are killed after `limit_s`: status None."""
+    """Run a program to its end: (exit status, standard output, standard error).
+
+    It and its children are killed after `limit_s`: status None.
+    """
     from manyhands.cluster.launch.command_lines import base_env
 
-    process = subprocess.Popen(argv, env=base_env(env), cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0)
+    process = subprocess.Popen(
+        argv,
+        env=base_env(env),
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        process_group=0,
+    )
     try:
         out, err = process.communicate(timeout=limit_s)
         return process.returncode, out, err
@@ -215,7 +284,7 @@ def _serve(backend, folder):
     import gc
 
     import torch
-    import torch._dynamo  # noqa: F401 (the first optimizer imports it)
+    import torch._dynamo
     import torch.distributed
 
     from manyhands import comm, functions, ledger, links  # noqa: F401
@@ -230,7 +299,9 @@ def _serve(backend, folder):
     connection = Connection(line.detach())
     jobs, world = queue.SimpleQueue(), comm.create_communicator(backend)
     gc.collect()
-    gc.freeze()  # all modules are here and stay: a collection takes 1 ms in place of 70 and more, after each job on each rank
+    # all modules are here and stay: a collection takes 1 ms in place of 70 and more, after each job
+    # on each rank
+    gc.freeze()
     atexit.register(gc.unfreeze)  # else Triton lists its objects at the end
     connection.send_bytes(pickle.dumps((rank, os.getpid())))
     threading.Thread(target=_listen, args=(connection, jobs), daemon=True).start()
@@ -242,7 +313,9 @@ def _serve(backend, folder):
 
 
 def _listen(connection, jobs):
-    """Hand on jobs; the process ends when the test session has gone, even if a job never returns."""
+    """Hand on jobs; the process ends when the test session has gone, even if a job never
+    returns.
+    """
     job = True
     while job:
         try:
@@ -275,7 +348,12 @@ def _answer(world, n, timeout_s, call):
         answer = pickle.dumps((value, None, time.monotonic() - begun if c is None else seconds))
     except BaseException as caught:  # noqa: BLE001 - handed to the test, which judges it
         bases = tuple(kind.__name__ for kind in type(caught).__mro__)
-        error = (type(caught).__name__, bases, str(caught), "".join(traceback.format_exception(caught)))
+        error = (
+            type(caught).__name__,
+            bases,
+            str(caught),
+            "".join(traceback.format_exception(caught)),
+        )
         answer = pickle.dumps((None, error, time.monotonic() - begun))
         traceback.clear_frames(caught.__traceback__)  # graphs that its frames keep
     comm.observers.clear()

@@ -1,10 +1,12 @@
-"""A real Slurm of several nodes on this one host: Debian's daemons as ordinary processes, everything in one folder.
+"""A real Slurm of several nodes on this one host: Debian's daemons as ordinary processes,
+everything in one folder.
 
     with SlurmOnOneHost(folder) as slurm:
         subprocess.run(["srun", "-N3", "hostname"], env=slurm.env)
 
-Each node is a slurmd with a name and a port of its own. Nothing in /etc is read or written, no port is fixed. All daemons,
-and all that they start, are children of one guard process, which kills them when it is told to or when we die.
+Each node is a slurmd with a name and a port of its own. Nothing in /etc is read or written, no port
+is fixed. All daemons, and all that they start, are children of one guard process, which kills them
+when it is told to or when we die.
 """
 
 import getpass
@@ -60,7 +62,11 @@ class SlurmOnOneHost:
         self.folder = Path(folder)
         self.nodes = [f"node{i}" for i in range(1, nodes + 1)]
         self.cpus_per_node = cpus_per_node
-        self.env = {**os.environ, "SLURM_CONF": str(self.folder / "slurm.conf"), "PATH": SYSTEM_PATH}
+        self.env = {
+            **os.environ,
+            "SLURM_CONF": str(self.folder / "slurm.conf"),
+            "PATH": SYSTEM_PATH,
+        }
         self._guard = self._ports = None
 
     def __enter__(self):
@@ -68,8 +74,13 @@ class SlurmOnOneHost:
         self._write_files()
         with open(self.folder / "guard.log", "w") as log:
             guard = [sys.executable, "-I", GUARD, "guard"]
-            self._guard = subprocess.Popen(guard, stdin=subprocess.PIPE, stderr=log, start_new_session=True)
-        self._guard.stdin.write(json.dumps([{"argv": argv, "env": self.env} for argv in self._daemons()]).encode() + b"\n")
+            self._guard = subprocess.Popen(
+                guard, stdin=subprocess.PIPE, stderr=log, start_new_session=True
+            )
+        self._guard.stdin.write(
+            json.dumps([{"argv": argv, "env": self.env} for argv in self._daemons()]).encode()
+            + b"\n"
+        )
         self._guard.stdin.flush()
         try:
             self._wait_until_idle()
@@ -91,7 +102,8 @@ class SlurmOnOneHost:
         key.chmod(0o600)
         (self.folder / "plugstack.conf").write_text("")
         lines = [
-            f"NodeName={name} NodeHostname={socket.gethostname()} NodeAddr=127.0.0.1 Port={port} CPUs={self.cpus_per_node} RealMemory=1000"
+            f"NodeName={name} NodeHostname={socket.gethostname()} NodeAddr=127.0.0.1 Port={port} "
+            f"CPUs={self.cpus_per_node} RealMemory=1000"
             for name, port in zip(self.nodes, self._ports.ports[1:], strict=True)
         ]
         text = SLURM_CONF.format(
@@ -104,11 +116,26 @@ class SlurmOnOneHost:
         (self.folder / "slurm.conf").write_text(text)
 
     def _daemons(self):
-        """munged must answer before the others ask: a shell starts each of them in turn, and then becomes it."""
+        """munged must answer before the others ask: a shell starts each of them in turn, and then
+        becomes it.
+        """
         munge, socket_ = str(self.folder / "munge"), str(self.folder / "munge.socket")
-        munged = [self._program("munged"), "--foreground", "--force", f"--key-file={munge}.key", f"--socket={socket_}"]
-        munged += [f"--pid-file={munge}.pid", f"--log-file={munge}.log", f"--seed-file={munge}.seed"]
-        wait = f'while [ ! -S "{socket_}" ]; do sleep 0.05; done; exec "$@" >"{self.folder}/daemons.log" 2>&1'
+        munged = [
+            self._program("munged"),
+            "--foreground",
+            "--force",
+            f"--key-file={munge}.key",
+            f"--socket={socket_}",
+        ]
+        munged += [
+            f"--pid-file={munge}.pid",
+            f"--log-file={munge}.log",
+            f"--seed-file={munge}.seed",
+        ]
+        wait = (
+            f'while [ ! -S "{socket_}" ]; do sleep 0.05; done; exec "$@" '
+            f'>"{self.folder}/daemons.log" 2>&1'
+        )
         after = ["sh", "-c", wait, "sh"]
         slurmds = [[*after, self._program("slurmd"), "-D", "-N", name] for name in self.nodes]
         return [munged, [*after, self._program("slurmctld"), "-D"], *slurmds]
@@ -118,7 +145,9 @@ class SlurmOnOneHost:
 
     def run(self, *command, timeout=30):
         """The output of a Slurm command."""
-        return subprocess.run(command, env=self.env, capture_output=True, text=True, timeout=timeout, check=True).stdout
+        return subprocess.run(
+            command, env=self.env, capture_output=True, text=True, timeout=timeout, check=True
+        ).stdout
 
     def wait_for_no_job(self, timeout_s=20):
         """Return when no job is left; a job that was ended is "completing" for a moment."""
@@ -131,10 +160,23 @@ class SlurmOnOneHost:
     def _wait_until_idle(self):
         deadline, states = time.monotonic() + READY_TIMEOUT_S, ""
         while time.monotonic() < deadline:
-            found = subprocess.run(["sinfo", "-h", "-N", "-o", "%N %T"], env=self.env, capture_output=True, text=True, timeout=30)
+            found = subprocess.run(
+                ["sinfo", "-h", "-N", "-o", "%N %T"],
+                env=self.env,
+                capture_output=True,
+                text=True,
+                timeout=30,
+            )
             states = found.stdout + found.stderr
-            if sorted(found.stdout.split()) == sorted(word for name in self.nodes for word in (name, "idle")):
+            if sorted(found.stdout.split()) == sorted(
+                word for name in self.nodes for word in (name, "idle")
+            ):
                 return
             time.sleep(0.1)
-        logs = "\n".join(f"{path.name}: {path.read_text(errors='replace')[-800:]}" for path in self.folder.glob("*.log"))
-        raise RuntimeError(f"Slurm's nodes are not idle after {READY_TIMEOUT_S} s: {states}\n{logs}")
+        logs = "\n".join(
+            f"{path.name}: {path.read_text(errors='replace')[-800:]}"
+            for path in self.folder.glob("*.log")
+        )
+        raise RuntimeError(
+            f"Slurm's nodes are not idle after {READY_TIMEOUT_S} s: {states}\n{logs}"
+        )

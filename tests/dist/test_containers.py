@@ -1,4 +1,6 @@
-"""The containers profile with nodes that are processes of this machine; tests/containers/ has them in real containers."""
+"""The containers profile with nodes that are processes of this machine; tests/containers/ has them
+in real containers.
+"""
 
 import os
 import signal
@@ -17,7 +19,12 @@ from manyhands.cluster.engines import containers
 
 
 def start_node():
-    return subprocess.Popen([sys.executable, "-m", "manyhands.cluster.engines.container_node"], start_new_session=True, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-m", "manyhands.cluster.engines.container_node"],
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
 
 
 def end_node(node):
@@ -60,7 +67,9 @@ class TestCluster:
     def test_ranks_meet_at_the_first_nodes_address(self, cluster):
         assert world_checks.table(cluster) == world_checks.expected(2, 2)
         cluster.px("import os; told = os.environ['MASTER_ADDR'], os.environ['MANYHANDS_DEVICE']")
-        assert {where for where, _ in cluster.pull("told")} == {containers.address()} != {"127.0.0.1"}
+        assert (
+            {where for where, _ in cluster.pull("told")} == {containers.address()} != {"127.0.0.1"}
+        )
 
     def test_faults_are_told_and_healed(self, cluster):
         world_checks.check_faults_and_healing(cluster)
@@ -71,11 +80,15 @@ class TestCluster:
         end_node(nodes[0])
         with pytest.raises(RankDied) as death:
             cluster.px("dist.barrier()")
-        assert death.value.culprits == [0, 1] and f"{before[0]} was lost with all its ranks" in death.value.text
+        assert (
+            death.value.culprits == [0, 1]
+            and f"{before[0]} was lost with all its ranks" in death.value.text
+        )
         assert world_checks.table(cluster) == world_checks.expected(2, 2)
         assert [node.number for node in cluster._runtime._engines._nodes] == [1, 2]
         nodes[0] = start_node()
-        assert nodes[0].stdout.readline().startswith("node 0 waits at ")  # the lowest number that is free
+        # the lowest number that is free
+        assert nodes[0].stdout.readline().startswith("node 0 waits at ")
 
 
 def test_nothing_outlives_the_kernel(nodes):
@@ -84,13 +97,19 @@ def test_nothing_outlives_the_kernel(nodes):
 
 def test_the_socket_is_for_its_owner_only(nodes):
     folder = containers.nodes_folder()
-    assert {os.stat(os.path.join(folder, name)).st_mode & 0o777 for name in os.listdir(folder) if name.endswith(".sock")} == {0o600}
+    assert {
+        os.stat(os.path.join(folder, name)).st_mode & 0o777
+        for name in os.listdir(folder)
+        if name.endswith(".sock")
+    } == {0o600}
 
 
 def test_too_few_nodes_are_told(nodes, monkeypatch):
     monkeypatch.setattr(containers, "START_TIMEOUT_S", 0.5)
     begun = time.monotonic()
-    with pytest.raises(RuntimeError, match="4 nodes were requested, but only 3 arrived within 0 s .*--scale node=4"):
+    with pytest.raises(
+        RuntimeError, match="4 nodes were requested, but only 3 arrived within 0 s .*--scale node=4"
+    ):
         Cluster(nodes=4, ranks_per_node=1, framework=None, profile="containers", name="containers")
     assert time.monotonic() - begun < 60
 

@@ -1,4 +1,6 @@
-"""EfficientNet-B2 at full size on a handful of made images: stopped in the middle of an epoch, started again."""
+"""EfficientNet-B2 at full size on a handful of made images: stopped in the middle of an epoch,
+started again.
+"""
 
 import os
 import re
@@ -31,7 +33,15 @@ def dogs(tmp_path_factory):
 @pytest.fixture
 def with_keras():
     """The path of a Python that starts warm, with what 06_dogs.py imports."""
-    kept = Warm("torch", "torch._dynamo", "torch.distributed.run", "keras", "PIL.Image", "manyhands.data", env={"KERAS_BACKEND": "torch"})
+    kept = Warm(
+        "torch",
+        "torch._dynamo",
+        "torch.distributed.run",
+        "keras",
+        "PIL.Image",
+        "manyhands.data",
+        env={"KERAS_BACKEND": "torch"},
+    )
     yield str(kept.python)
     kept.close()
 
@@ -40,7 +50,18 @@ def with_keras():
 def test_ddp_goes_on_as_if_it_had_not_stopped(dogs, tmp_path, with_keras):
     def run(name, *more):
         fixed = ("--epochs", "1", "--batch", "4", "--workers", "0")
-        result = launch(SCRIPTS / "06_dogs.py", str(dogs), str(tmp_path / name), *fixed, *more, nodes=1, ranks_per_node=2, python=with_keras, echo=False, timeout_s=280)
+        result = launch(
+            SCRIPTS / "06_dogs.py",
+            str(dogs),
+            str(tmp_path / name),
+            *fixed,
+            *more,
+            nodes=1,
+            ranks_per_node=2,
+            python=with_keras,
+            echo=False,
+            timeout_s=280,
+        )
         assert result.returncode == 0, (result.report(), result.output)
         return re.findall(r"^(?:epoch|stopped|done).*", result.output[0], re.M)
 
@@ -75,8 +96,21 @@ for name, more in (("stopped", ["--steps", "2"]), ("stopped", []), ("straight", 
 
 @pytest.mark.timeout(300)
 def test_mirrored_goes_on_where_it_stopped(dogs, tmp_path):
-    command = [sys.executable, "-c", MIRRORED, str(SCRIPTS / "02_dogs.py"), str(dogs), str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=280, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    command = [
+        sys.executable,
+        "-c",
+        MIRRORED,
+        str(SCRIPTS / "02_dogs.py"),
+        str(dogs),
+        str(tmp_path),
+    ]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "scores (1, 3) weights 7705221" in done.stdout
     begun = re.findall(r"^epoch 1, (\d) of 3 steps made", done.stdout, re.M)

@@ -1,4 +1,6 @@
-"""What unit 18 says of `torchrun --nnodes 1:2`: one training, three agents on this machine, of which two are killed."""
+"""What unit 18 says of `torchrun --nnodes 1:2`: one training, three agents on this machine, of
+which two are killed.
+"""
 
 import os
 import signal
@@ -50,12 +52,41 @@ class Job:
         (folder / "worker.py").write_text(WORKER)
 
     def start(self, name):
-        argv = ["-m", "torch.distributed.run", "--nnodes", "1:2", "--nproc-per-node", "1", "--max-restarts", "1", "--monitor-interval", "0.1",
-                "--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{self.port}", "--rdzv-id", "job", "--rdzv-conf", QUICK,
-                str(self.folder / "worker.py"), str(self.folder), name]
+        argv = [
+            "-m",
+            "torch.distributed.run",
+            "--nnodes",
+            "1:2",
+            "--nproc-per-node",
+            "1",
+            "--max-restarts",
+            "1",
+            "--monitor-interval",
+            "0.1",
+            "--rdzv-backend",
+            "c10d",
+            "--rdzv-endpoint",
+            f"127.0.0.1:{self.port}",
+            "--rdzv-id",
+            "job",
+            "--rdzv-conf",
+            QUICK,
+            str(self.folder / "worker.py"),
+            str(self.folder),
+            name,
+        ]
         with open(self.folder / f"{name}.log", "w") as log:
-            self.agents[name] = subprocess.Popen([sys.executable, *argv], stdout=log, stderr=log, start_new_session=True,
-                                                 env={**os.environ, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1", "OMP_NUM_THREADS": "1"})
+            self.agents[name] = subprocess.Popen(
+                [sys.executable, *argv],
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env={
+                    **os.environ,
+                    "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
+                    "OMP_NUM_THREADS": "1",
+                },
+            )
 
     def wait_for_store(self):
         until = time.monotonic() + 30 * SLOWER
@@ -77,13 +108,19 @@ class Job:
         """[(world, step, weight)] so far."""
         path = self.folder / "steps"
         lines = path.read_text().split("\n")[:-1] if path.exists() else []
-        return [(int(world), int(step), float.fromhex(weight)) for world, step, weight in map(str.split, lines)]
+        return [
+            (int(world), int(step), float.fromhex(weight))
+            for world, step, weight in map(str.split, lines)
+        ]
 
     def wait_for(self, world, more=5):
         """Return the lines, when `more` steps have been made on so many ranks since this call."""
         before, until = len(self.steps()), time.monotonic() + 60 * SLOWER
         while len(new := [line for line in self.steps()[before:] if line[0] == world]) < more:
-            assert time.monotonic() < until, [self.steps()[-3:], *(path.read_text()[-2000:] for path in self.folder.glob("*.log"))]
+            assert time.monotonic() < until, [
+                self.steps()[-3:],
+                *(path.read_text()[-2000:] for path in self.folder.glob("*.log")),
+            ]
             time.sleep(0.05)
         return new
 
@@ -117,7 +154,8 @@ def test_a_node_is_lost_another_comes_and_the_end_of_the_store_ends_the_job(job)
     job.wait_for(world=2)
     assert job.restarts("a") == 0
 
-    job.agents["b"].kill()  # the agent only: its worker lives in a session of its own, and trains on
+    # the agent only: its worker lives in a session of its own, and trains on
+    job.agents["b"].kill()
     job.agents["b"].wait()
     time.sleep(11)  # longer than the keep-alives of the rendezvous are waited for
     orphan = job.worker("b")
@@ -135,7 +173,9 @@ def test_a_node_is_lost_another_comes_and_the_end_of_the_store_ends_the_job(job)
     weight = torch.zeros((), dtype=torch.float64)
     lines = job.steps()
     right = {step: (weight := weight + 1 / step).item() for step in range(1, lines[-1][1] + 1)}
-    assert all(abs(weight - right[step]) < 1e-9 for _, step, weight in lines), "as if nothing had happened"
+    assert all(abs(weight - right[step]) < 1e-9 for _, step, weight in lines), (
+        "as if nothing had happened"
+    )
 
     job.agents["a"].kill()  # it has the store
     job.worker("a").kill()

@@ -1,4 +1,6 @@
-"""What unit 18 tells of Horovod's, Keras' and PyTorch's ways to go on, and does not run: here it runs, in one process each."""
+"""What unit 18 tells of Horovod's, Keras' and PyTorch's ways to go on, and does not run: here it
+runs, in one process each.
+"""
 
 import os
 import subprocess
@@ -10,18 +12,30 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def said(tmp_path, program, **variables):
-    """What a program prints, run in a process of its own: each has a framework that the others should not see."""
+    """What a program prints, run in a process of its own: each has a framework that the others
+    should not see.
+    """
     path = tmp_path / "program.py"
     path.write_text(program)
-    done = subprocess.run([sys.executable, str(path), str(tmp_path)], env={**os.environ, "OMP_NUM_THREADS": "1", **variables},
-                          capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, str(path), str(tmp_path)],
+        env={**os.environ, "OMP_NUM_THREADS": "1", **variables},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout.splitlines()
 
 
 # One rank, whose loop is that of many. Gloo, since MPI cannot begin anew in a process.
-ONE_RANK = {"HOROVOD_CONTROLLER": "gloo", "HOROVOD_CPU_OPERATIONS": "gloo", "HOROVOD_HOSTNAME": "localhost",
-            **{f"HOROVOD_{kind}RANK": "0" for kind in ("", "LOCAL_", "CROSS_")}, **{f"HOROVOD_{kind}SIZE": "1" for kind in ("", "LOCAL_", "CROSS_")}}
+ONE_RANK = {
+    "HOROVOD_CONTROLLER": "gloo",
+    "HOROVOD_CPU_OPERATIONS": "gloo",
+    "HOROVOD_HOSTNAME": "localhost",
+    **{f"HOROVOD_{kind}RANK": "0" for kind in ("", "LOCAL_", "CROSS_")},
+    **{f"HOROVOD_{kind}SIZE": "1" for kind in ("", "LOCAL_", "CROSS_")},
+}
 HOROVOD = """
 import torch
 import horovod.torch as hvd
@@ -64,8 +78,11 @@ def test_horovods_loop_rolls_back_for_a_lost_rank_and_not_for_hosts_that_commit_
     assert [told for told, _ in lines] == [
         "enters at step 0 with the weights of 0",
         "enters at step 10 with the weights of 10",  # a rank was lost at 12
-        "enters at step 20 with the weights of 20",  # hosts came at 17: commit looks for them when it has saved
-        "enters at step 20 with the weights of 25"]  # looked for between two commits: numbers go back, weights do not
+        # hosts came at 17: commit looks for them when it has saved
+        "enters at step 20 with the weights of 20",
+        # looked for between two commits: numbers go back, weights do not
+        "enters at step 20 with the weights of 25",
+    ]
     assert len({noise for _, noise in lines}) == 4, "torch's generator is not rolled back"
 
 
@@ -77,7 +94,10 @@ def test_horovod_does_not_use_a_host_again_on_which_a_worker_died():
     assert manager.current_hosts.count_available_slots() == 4
     manager.blacklist("localhost")  # what its driver does when a worker's exit code is not 0
     manager.update_available_hosts()
-    assert manager.current_hosts.available_hosts == {"node1"} and manager.current_hosts.count_available_slots() == 2
+    assert (
+        manager.current_hosts.available_hosts == {"node1"}
+        and manager.current_hosts.count_available_slots() == 2
+    )
 
 
 KERAS = """
@@ -120,9 +140,11 @@ for name, shuffle, dropout in (("neither", False, 0.0), ("shuffle", True, 0.0), 
 
 def test_keras_goes_on_after_the_last_whole_epoch_but_not_with_the_same_noise(tmp_path):
     told = said(tmp_path, KERAS, KERAS_BACKEND="torch", CUDA_VISIBLE_DEVICES="")
-    assert told == ["neither SIGKILL ([3, 4], 40) 40 same",
-                    "shuffle SIGKILL ([3, 4], 40) 40 not the same",
-                    "dropout SIGKILL ([3, 4], 40) 40 not the same"]
+    assert told == [
+        "neither SIGKILL ([3, 4], 40) 40 same",
+        "shuffle SIGKILL ([3, 4], 40) 40 not the same",
+        "dropout SIGKILL ([3, 4], 40) 40 not the same",
+    ]
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -133,7 +155,12 @@ def test_a_sampler_that_is_given_the_endless_order_and_a_start_goes_on_where_the
     from manyhands.elastic.job import IMAGES, endless
 
     def batches(start, count):
-        loader = DataLoader(torch.arange(IMAGES), batch_size=16, sampler=endless(start, count * 16), num_workers=workers)
+        loader = DataLoader(
+            torch.arange(IMAGES),
+            batch_size=16,
+            sampler=endless(start, count * 16),
+            num_workers=workers,
+        )
         return [batch.tolist() for batch in loader]
 
     assert batches(4 * 16, 16) == batches(0, 20)[4:]  # over the border of an epoch

@@ -7,12 +7,12 @@ import subprocess
 import sys
 from contextlib import suppress
 
-import needs
 import psutil
 import pytest
 import world_checks
 from our_processes import SETUP, SLOWER, our_processes, wait_for_none
 
+import needs
 from manyhands import Cluster
 from manyhands.cluster import Hang
 from manyhands.cluster.engines import emulated
@@ -42,7 +42,15 @@ def namespaces():
 @pytest.fixture(scope="module")
 def emulated_cluster(namespaces):
     before, devices = our_processes(), socket.if_nameindex()
-    with Cluster(nodes=2, ranks_per_node=2, framework="torch", profile="emulated", rate_mbit=RATE_MBIT, delay_ms=DELAY_MS, name="emulated") as cluster:
+    with Cluster(
+        nodes=2,
+        ranks_per_node=2,
+        framework="torch",
+        profile="emulated",
+        rate_mbit=RATE_MBIT,
+        delay_ms=DELAY_MS,
+        name="emulated",
+    ) as cluster:
         cluster.px(SETUP, setup=True)
         used = set(cluster.run(network_of_this_rank))
         assert len(used) == 2 and os.readlink("/proc/self/ns/net") not in used
@@ -66,11 +74,16 @@ def networks_in_use():
 
 
 def measured(cluster, call, ranks):
-    """(bytes that each node has sent, seconds from the first begin to the last end) of a call on the ranks, and of a barrier before it."""
+    """(bytes that each node has sent, seconds from the first begin to the last end) of a call on
+    the ranks, and of a barrier before it.
+    """
     cluster.px(f"{MEASURE}\ngroup = dist.new_group({ranks})\ndist.barrier()")
     before = emulated.sent(cluster)
     cluster.px(f"result = measure({call}, {ranks})")
-    sent = [after.payload_bytes - earlier.payload_bytes for after, earlier in zip(emulated.sent(cluster), before, strict=True)]
+    sent = [
+        after.payload_bytes - earlier.payload_bytes
+        for after, earlier in zip(emulated.sent(cluster), before, strict=True)
+    ]
     results = [result for result in cluster.pull("result") if result]
     return sent, max(ended for _, ended in results) - min(begun for begun, _ in results)
 
@@ -79,8 +92,12 @@ def test_ranks_know_their_places(emulated_cluster):
     assert world_checks.table(emulated_cluster) == world_checks.expected(2, 2)
 
 
-def test_an_all_reduce_sends_its_bytes_over_the_links_and_takes_as_long_as_they_allow(emulated_cluster):
-    sent, seconds = measured(emulated_cluster, f"lambda: dist.all_reduce(torch.ones({SIZE_BYTES // 4}))", [0, 1, 2, 3])
+def test_an_all_reduce_sends_its_bytes_over_the_links_and_takes_as_long_as_they_allow(
+    emulated_cluster,
+):
+    sent, seconds = measured(
+        emulated_cluster, f"lambda: dist.all_reduce(torch.ones({SIZE_BYTES // 4}))", [0, 1, 2, 3]
+    )
     ring_bytes = 2 * 3 / 4 * SIZE_BYTES  # gloo's ring leaves each node once
     assert all(ring_bytes < bytes_ < 1.002 * ring_bytes for bytes_ in sent)
     assert seconds > ring_bytes * 8 / (RATE_MBIT * 1e6)
@@ -105,8 +122,13 @@ finally:
 
 def test_what_tcp_sends_again_because_the_machine_is_busy_is_no_payload(emulated_cluster):
     size, switch = 20_000, emulated_cluster._runtime._engines.network.group
-    emulated_cluster.px("import socket\nserver = socket.create_server(('', 0))\nport = server.getsockname()[1]")
-    emulated_cluster.px(f"there = socket.create_connection(('10.77.0.2', {emulated_cluster.pull('port')[2]}))", ranks=0)
+    emulated_cluster.px(
+        "import socket\nserver = socket.create_server(('', 0))\nport = server.getsockname()[1]"
+    )
+    emulated_cluster.px(
+        f"there = socket.create_connection(('10.77.0.2', {emulated_cluster.pull('port')[2]}))",
+        ranks=0,
+    )
     emulated_cluster.px("here = server.accept()[0].makefile('rb')", ranks=2)
     before = emulated.sent(emulated_cluster)
     emulated_cluster.px(SEND_WHILE_THE_SWITCH_SLEEPS.format(switch=switch, size=size), ranks=0)
@@ -118,12 +140,17 @@ def test_what_tcp_sends_again_because_the_machine_is_busy_is_no_payload(emulated
 
 def test_ranks_of_one_node_do_not_use_its_link(emulated_cluster):
     emulated_cluster.px(f"many = torch.ones({SIZE_BYTES // 4})")
-    sent, _ = measured(emulated_cluster, "lambda: dist.send(many, 1) if rank == 0 else dist.recv(many, 0)", [0, 1])
+    sent, _ = measured(
+        emulated_cluster, "lambda: dist.send(many, 1) if rank == 0 else dist.recv(many, 0)", [0, 1]
+    )
     assert max(sent) < SIZE_BYTES / 10
 
 
 def test_there_and_back_takes_twice_the_delay(emulated_cluster):
-    there_and_back = "lambda: (dist.send(one, 2), dist.recv(one, 2)) if rank == 0 else (dist.recv(one, 0), dist.send(one, 0))"
+    there_and_back = (
+        "lambda: (dist.send(one, 2), dist.recv(one, 2)) if rank == 0 else (dist.recv(one, 0), "
+        "dist.send(one, 0))"
+    )
     emulated_cluster.px("one = torch.ones(1, dtype=torch.uint8)")
     for _ in range(3):
         _, seconds = measured(emulated_cluster, there_and_back, [0, 2])
@@ -141,23 +168,33 @@ def reach(address, port):
 
 
 def test_a_node_reaches_the_other_nodes_and_nothing_else(emulated_cluster):
-    emulated_cluster.px("import socket\nserver = socket.create_server(('', 0))\nhome = socket.create_server(('127.0.0.1', 0))\n"
-                        "ports = [one.getsockname()[1] for one in (server, home)]")
+    emulated_cluster.px(
+        "import socket\nserver = socket.create_server(('', 0))\nhome = "
+        "socket.create_server(('127.0.0.1', 0))\nports = [one.getsockname()[1] for one in (server, "
+        "home)]"
+    )
     server, home = emulated_cluster.pull("ports")[2]
 
     def from_rank(rank, *where):
         return emulated_cluster.run(reach, *where, ranks=rank)[0]
 
     assert [from_rank(rank, "10.77.0.2", server) for rank in (0, 3)] == ["reached"] * 2
-    assert [from_rank(rank, "127.0.0.1", home) for rank in (0, 3)] == ["ConnectionRefusedError", "reached"]
+    assert [from_rank(rank, "127.0.0.1", home) for rank in (0, 3)] == [
+        "ConnectionRefusedError",
+        "reached",
+    ]
     with socket.create_server(("127.0.0.1", 0)) as ours:
         assert from_rank(0, "127.0.0.1", ours.getsockname()[1]) == "ConnectionRefusedError"
     assert from_rank(0, "192.0.2.1", 9) == "OSError"  # network is unreachable
 
 
 def test_two_clusters_do_not_see_each_other(emulated_cluster):
-    with Cluster(nodes=2, ranks_per_node=1, framework=None, profile="emulated", name="second") as second:
-        second.px("import socket\nserver = socket.create_server(('', 0))\nport = server.getsockname()[1]")
+    with Cluster(
+        nodes=2, ranks_per_node=1, framework=None, profile="emulated", name="second"
+    ) as second:
+        second.px(
+            "import socket\nserver = socket.create_server(('', 0))\nport = server.getsockname()[1]"
+        )
         port = second.pull("port")[1]
         assert second.run(reach, "10.77.0.2", port, ranks=0) == ["reached"]
         assert emulated_cluster.run(reach, "10.77.0.2", port, ranks=0) == ["ConnectionRefusedError"]
@@ -182,7 +219,8 @@ def test_nothing_outlives_the_kernel():
 
 # ---------------------------------------------------------------- who may do it
 
-NO_RIGHTS = ["setpriv", "--bounding-set=-all,+setfcap", "--inh-caps=-all"]  # what a container's root is left with, and less
+# what a container's root is left with, and less
+NO_RIGHTS = ["setpriv", "--bounding-set=-all,+setfcap", "--inh-caps=-all"]
 
 PROGRAM = """
 import sys, os
@@ -204,7 +242,9 @@ def run_program(before):
     needs.program("setpriv", "util-linux")
     others = our_processes()
     command = [*before, sys.executable, "-c", PROGRAM.format(path=sys.path)]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120 * SLOWER)
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120 * SLOWER
+    )
     assert done.returncode == 0, done.stderr
     assert not wait_for_none(others, 10)
     return done.stdout.splitlines()
@@ -217,12 +257,29 @@ def test_without_the_rights_of_root():
 
 def test_where_namespaces_are_forbidden_it_is_told_what_to_do():
     shell = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
-    said, = run_program(["unshare", "-Ur", "sh", "-c", shell, "sh", "setpriv", "--bounding-set=-all", "--inh-caps=-all"])
-    assert said.startswith("This machine does not allow this user to make network namespaces") and "user.max_user_namespaces" in said
+    (said,) = run_program(
+        [
+            "unshare",
+            "-Ur",
+            "sh",
+            "-c",
+            shell,
+            "sh",
+            "setpriv",
+            "--bounding-set=-all",
+            "--inh-caps=-all",
+        ]
+    )
+    assert (
+        said.startswith("This machine does not allow this user to make network namespaces")
+        and "user.max_user_namespaces" in said
+    )
 
 
 def test_without_tap_devices_it_is_told_what_to_do():
-    said, = run_program(["unshare", "-Urm", "sh", "-c", 'mount -t tmpfs tmpfs /dev/net && exec "$@"', "sh"])
+    (said,) = run_program(
+        ["unshare", "-Urm", "sh", "-c", 'mount -t tmpfs tmpfs /dev/net && exec "$@"', "sh"]
+    )
     assert said.startswith("This machine has no TAP devices") and "modprobe tun" in said
 
 

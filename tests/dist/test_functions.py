@@ -1,8 +1,18 @@
-"""Values and gradients of every function against one process, and against numerical gradients of the sum of all ranks' objectives."""
+"""Values and gradients of every function against one process, and against numerical gradients of
+the sum of all ranks' objectives.
+"""
 
 import pytest
 import torch
-from one_process import CALLS, expected_outputs, in_one_process, inputs, objective, on_a_rank, outputs
+from one_process import (
+    CALLS,
+    expected_outputs,
+    in_one_process,
+    inputs,
+    objective,
+    on_a_rank,
+    outputs,
+)
 
 from manyhands import functions
 
@@ -23,7 +33,10 @@ def test_against_one_process(pool, call, uneven, n):
     for root in rooted(call, n):
         for rank, (ys, gradients) in enumerate(in_one_process(call, n, root, uneven)):
             got_ys, got_gradients = found[rank][root]
-            assert len(got_ys) == len(ys) and all(torch.equal(a, b) if call != "allreduce" else torch.allclose(a, b) for a, b in zip(got_ys, ys, strict=True))
+            assert len(got_ys) == len(ys) and all(
+                torch.equal(a, b) if call != "allreduce" else torch.allclose(a, b)
+                for a, b in zip(got_ys, ys, strict=True)
+            )
             for got, gradient in zip(got_gradients, gradients, strict=True):
                 torch.testing.assert_close(got, gradient, rtol=1e-13, atol=1e-13)
 
@@ -31,16 +44,33 @@ def test_against_one_process(pool, call, uneven, n):
 def test_the_reference_is_right():
     """By hand, for three ranks with the numbers 1, 2, 3: what each gets."""
     numbers = [[torch.tensor(float(r + 1))] for r in range(3)]
-    told = {call: [[y.item() for y in ys] for ys in expected_outputs(call, numbers, 1)] for call in ("bcast", "gather", "allgather", "allreduce", "ring")}
-    assert told["bcast"] == [[2], [2], [2]] and told["gather"] == [[], [1, 2, 3], []] and told["allgather"] == [[1, 2, 3]] * 3
+    told = {
+        call: [[y.item() for y in ys] for ys in expected_outputs(call, numbers, 1)]
+        for call in ("bcast", "gather", "allgather", "allreduce", "ring")
+    }
+    assert (
+        told["bcast"] == [[2], [2], [2]]
+        and told["gather"] == [[], [1, 2, 3], []]
+        and told["allgather"] == [[1, 2, 3]] * 3
+    )
     assert told["allreduce"] == [[6]] * 3 and told["ring"] == [[3], [1], [2]]
     squares = [[torch.tensor(10 * i + j) for j in range(3)] for i in range(3)]
-    assert [[y.item() for y in ys] for ys in expected_outputs("alltoall", squares)] == [[0, 10, 20], [1, 11, 21], [2, 12, 22]]
-    assert [[y.item() for y in ys] for ys in expected_outputs("scatter", squares, 2)] == [[20], [21], [22]]
+    assert [[y.item() for y in ys] for ys in expected_outputs("alltoall", squares)] == [
+        [0, 10, 20],
+        [1, 11, 21],
+        [2, 12, 22],
+    ]
+    assert [[y.item() for y in ys] for ys in expected_outputs("scatter", squares, 2)] == [
+        [20],
+        [21],
+        [22],
+    ]
 
 
 class Whole(torch.autograd.Function):
-    """All ranks' program as one function on rank 0, from everybody's tensors to the sum of the objectives."""
+    """All ranks' program as one function on rank 0, from everybody's tensors to the sum of the
+    objectives.
+    """
 
     @staticmethod
     def forward(ctx, c, call, root, counts, *leaves):
@@ -60,7 +90,9 @@ def split(leaves, counts):
 
 
 def evaluate(c, call, root, everyones):
-    """Rank 0 hands out the tensors; everybody runs the program; rank 0 gets the sum and all gradients. None for `everyones` ends the others."""
+    """Rank 0 hands out the tensors; everybody runs the program; rank 0 gets the sum and all
+    gradients. None for `everyones` ends the others.
+    """
     mine = c.bcast_obj(everyones and [[x.detach() for x in xs] for xs in everyones])
     if mine is None:
         return None
@@ -70,7 +102,14 @@ def evaluate(c, call, root, everyones):
         J = objective(ys, c.rank)
         (functions.pseudo_connect(delegate, J)[0] if delegate is not None else J).backward()
     gathered = c.gather_obj((J.item(), [x.grad for x in xs]))
-    return (torch.tensor(sum(J for J, _ in gathered), dtype=torch.float64), [gradients for _, gradients in gathered]) if c.rank == 0 else True
+    return (
+        (
+            torch.tensor(sum(J for J, _ in gathered), dtype=torch.float64),
+            [gradients for _, gradients in gathered],
+        )
+        if c.rank == 0
+        else True
+    )
 
 
 def gradcheck(c, call, root, dtype):
@@ -78,10 +117,16 @@ def gradcheck(c, call, root, dtype):
         while evaluate(c, call, root, None):
             pass
         return None
-    everyones = [[x.detach()[:1, :2].to(dtype).requires_grad_() for x in inputs(call, c.size, rank, root)] for rank in range(c.size)]
+    everyones = [
+        [x.detach()[:1, :2].to(dtype).requires_grad_() for x in inputs(call, c.size, rank, root)]
+        for rank in range(c.size)
+    ]
     leaves = [x for xs in everyones for x in xs]
     try:
-        return torch.autograd.gradcheck(lambda *leaves: Whole.apply(c, call, root, [len(xs) for xs in everyones], *leaves), leaves)
+        return torch.autograd.gradcheck(
+            lambda *leaves: Whole.apply(c, call, root, [len(xs) for xs in everyones], *leaves),
+            leaves,
+        )
     finally:
         evaluate(c, call, root, None)
 
@@ -99,7 +144,17 @@ def deaf(c):
 
     def wrong(c, call, root, everyones):
         found = right(c, call, root, everyones)
-        return found if not isinstance(found, tuple) else (found[0], [[g * (1 + (rank == 1)) for g in gradients] for rank, gradients in enumerate(found[1])])
+        return (
+            found
+            if not isinstance(found, tuple)
+            else (
+                found[0],
+                [
+                    [g * (1 + (rank == 1)) for g in gradients]
+                    for rank, gradients in enumerate(found[1])
+                ],
+            )
+        )
 
     evaluate = wrong
     try:
@@ -115,7 +170,15 @@ def test_gradcheck_sees_a_wrong_gradient(gloo_pool):
 
 def names(c):
     halves = c.split(c.rank % 2, key=-c.rank)
-    found = [halves.rank, halves.size, halves.allreduce_obj([c.rank]), c.intra_rank, c.intra_size, c.inter_rank, c.inter_size]
+    found = [
+        halves.rank,
+        halves.size,
+        halves.allreduce_obj([c.rank]),
+        c.intra_rank,
+        c.intra_size,
+        c.inter_rank,
+        c.inter_size,
+    ]
     alone = c.split(c.rank)
     found += [alone.size, functions.allgather(alone, torch.tensor(c.rank))[0].item()]
     return found, c.split(None if c.rank else 7) is None, c.backend
@@ -123,21 +186,38 @@ def names(c):
 
 def test_split_orders_by_key(pool):
     found = pool.values(names, 4)
-    assert [parts[0][:3] for parts in found] == [[1, 2, [2, 0]], [1, 2, [3, 1]], [0, 2, [2, 0]], [0, 2, [3, 1]]]
+    assert [parts[0][:3] for parts in found] == [
+        [1, 2, [2, 0]],
+        [1, 2, [3, 1]],
+        [0, 2, [2, 0]],
+        [0, 2, [3, 1]],
+    ]
     assert [parts[0][3:] for parts in found] == [[r, 4, 0, 1, 1, r] for r in range(4)]
-    assert [parts[1] for parts in found] == [False, True, True, True] and {parts[2] for parts in found} == {pool.backend}
+    assert [parts[1] for parts in found] == [False, True, True, True] and {
+        parts[2] for parts in found
+    } == {pool.backend}
 
 
 def two_at_once(c):
-    """The same ranks in three communicators; messages of each meet only their own, whatever the order, and gradients too."""
+    """The same ranks in three communicators; messages of each meet only their own, whatever the
+    order, and gradients too.
+    """
     again, other = c.split(0), c.split(0, key=-c.rank)
     x = torch.tensor(float(c.rank + 1), requires_grad=True)
     peer = 1 - c.rank
     if c.rank == 0:
-        sent = [functions.send(x * 1, c, peer), functions.send(x * 10, again, peer), functions.send(x * 100, other, 1 - other.rank)]
+        sent = [
+            functions.send(x * 1, c, peer),
+            functions.send(x * 10, again, peer),
+            functions.send(x * 100, other, 1 - other.rank),
+        ]
         sum(sent).backward()
         return x.grad.item()
-    third, second, first = functions.recv(other, 1 - other.rank), functions.recv(again, peer), functions.recv(c, peer)
+    third, second, first = (
+        functions.recv(other, 1 - other.rank),
+        functions.recv(again, peer),
+        functions.recv(c, peer),
+    )
     (first * 2 + second * 3 + third * 5).backward()
     return [first.item(), second.item(), third.item()]
 

@@ -1,4 +1,6 @@
-"""What autograd may do with the functions: any order of backward, graphs that are dropped or kept, no_grad, checkpoint, autocast, DDP."""
+"""What autograd may do with the functions: any order of backward, graphs that are dropped or kept,
+no_grad, checkpoint, autocast, DDP.
+"""
 
 import gc
 import time
@@ -18,7 +20,9 @@ SIZES = {"small": 3, "large": 300_000}  # inside the head of a message, and afte
 
 
 def any_order(c, size, here, there):
-    """Three messages with one tag; rank 0 waits for their gradients in the order `here`, rank 1 sends them in the order `there`."""
+    """Three messages with one tag; rank 0 waits for their gradients in the order `here`, rank 1
+    sends them in the order `there`.
+    """
     xs = [torch.full((size,), float(i), requires_grad=True) for i in range(3)]
     if c.rank == 0:
         delegates = [functions.send(x, c, 1) for x in xs]
@@ -32,7 +36,9 @@ def any_order(c, size, here, there):
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("here, there", [((0, 1, 2), (2, 1, 0)), ((2, 0, 1), (0, 1, 2)), ((1, 2, 0), (0, 2, 1))])
+@pytest.mark.parametrize(
+    "here, there", [((0, 1, 2), (2, 1, 0)), ((2, 0, 1), (0, 1, 2)), ((1, 2, 0), (0, 2, 1))]
+)
 def test_gradients_are_never_swapped(pool, size, here, there):
     assert pool.values(any_order, 2, SIZES[size], here, there) == [[10, 11, 12], [0, 1, 2]]
 
@@ -64,7 +70,9 @@ def all_send_first(c, size):
 
 @pytest.mark.parametrize("size", SIZES)
 def test_all_ranks_send_first(pool, size):
-    assert pool.values(all_send_first, 4, SIZES[size]) == [((r - 1) % 4, (r + 1) % 4 + 1) for r in range(4)]
+    assert pool.values(all_send_first, 4, SIZES[size]) == [
+        ((r - 1) % 4, (r + 1) % 4 + 1) for r in range(4)
+    ]
 
 
 def collectives_in_order(c, orders):
@@ -88,13 +96,17 @@ def test_collectives_backward_in_either_order(pool, order):
 
 
 def test_collectives_backward_in_two_orders_is_told(pool):
-    """Each rank waits for the other's gradient: no order of messages can cure that, so it must be said, and then work again."""
+    """Each rank waits for the other's gradient: no order of messages can cure that, so it must be
+    said, and then work again.
+    """
     for told, size in pool.values(collectives_in_order, 2, [(0, 1), (1, 0)], timeout_s=2):
         assert "allgather.backward" in told and "waits in allgather.backward" in told and size == 2
 
 
 def one_backward(c):
-    """Two allgathers, used at different depths on each rank, and one backward: autograd goes through them in one order on all ranks."""
+    """Two allgathers, used at different depths on each rank, and one backward: autograd goes
+    through them in one order on all ranks.
+    """
     x = torch.tensor(0.1 * (c.rank + 1), requires_grad=True)
     first, second = sum(functions.allgather(c, x)), sum(functions.allgather(c, 10 * x))
     for _ in range(3):
@@ -111,7 +123,10 @@ def test_collectives_in_one_backward(pool):
 
 
 def dropped(c, what):
-    """Rank 1 throws away what it got, or a part of it. What rank 0's tensors then have as gradients."""
+    """Rank 1 throws away what it got, or a part of it.
+
+    What rank 0's tensors then have as gradients.
+    """
     x, z = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
     if what == "recv":
         if c.rank == 0:
@@ -124,27 +139,48 @@ def dropped(c, what):
         else:
             functions.recv(c, 0)[1].sum().backward()
     else:
-        y = functions.allgather(c, x * 2) if what == "allgather" else functions.bcast(c, x * 2, 0) if what == "bcast" else functions.alltoall(c, [x * 2, z * 2])
+        y = (
+            functions.allgather(c, x * 2)
+            if what == "allgather"
+            else (
+                functions.bcast(c, x * 2, 0)
+                if what == "bcast"
+                else functions.alltoall(c, [x * 2, z * 2])
+            )
+        )
         y = y if what == "bcast" else y[0] + y[1]
         if c.rank == 0:
             y.sum().backward()
         del y
-    return x.grad if x.grad is None else x.grad.tolist(), z.grad if z.grad is None else z.grad.tolist()
+    return (
+        x.grad if x.grad is None else x.grad.tolist(),
+        z.grad if z.grad is None else z.grad.tolist(),
+    )
 
 
-@pytest.mark.parametrize("what, first, second", [
-    ("recv", None, None), ("half of a tuple", None, [2, 2]), ("allgather", [2, 2], None), ("bcast", [2, 2], None), ("alltoall", [2, 2], None)])
+@pytest.mark.parametrize(
+    "what, first, second",
+    [
+        ("recv", None, None),
+        ("half of a tuple", None, [2, 2]),
+        ("allgather", [2, 2], None),
+        ("bcast", [2, 2], None),
+        ("alltoall", [2, 2], None),
+    ],
+)
 def test_dropped_outputs_hang_nobody(pool, what, first, second):
     begun = time.monotonic()
     found = pool.values(dropped, 2, what, timeout_s=20)
     zeros = (None, [0, 0])
-    assert found[0][0] == first or first is None and found[0][0] in zeros
-    assert found[0][1] == second or second is None and found[0][1] in zeros
+    assert found[0][0] == first or (first is None and found[0][0] in zeros)
+    assert found[0][1] == second or (second is None and found[0][1] in zeros)
     assert time.monotonic() - begun < 15
 
 
 def kept(c):
-    """Rank 1 keeps what it got and never uses it: rank 0's backward ends after the time-out; then both go on."""
+    """Rank 1 keeps what it got and never uses it: rank 0's backward ends after the time-out; then
+    both go on.
+    """
     x = torch.ones(2, requires_grad=True)
     text = None
     if c.rank == 0:
@@ -171,7 +207,9 @@ def no_gradient_wanted(c):
     """Frozen inputs: backward still passes, and no gradient travels for them."""
     x = torch.ones(3)
     seen = []
-    comm.observers.append(lambda kind, peer, nbytes, call, seconds, identity: seen.append((kind, call)))
+    comm.observers.append(
+        lambda kind, peer, nbytes, call, seconds, identity: seen.append((kind, call))
+    )
     if c.rank == 0:
         functions.send(x, c, 1).backward()
     else:
@@ -230,7 +268,11 @@ def without_grad(c, who):
     return 0 if x.grad is None else x.grad[0].item()
 
 
-@pytest.mark.parametrize("who, gradients", [((0, 1), [0, 0]), ((0,), [0, 35]), ((1,), [6, 0]), ((), [6 + 10 + 2, 70])], ids=["both", "rank 0", "rank 1", "none"])
+@pytest.mark.parametrize(
+    "who, gradients",
+    [((0, 1), [0, 0]), ((0,), [0, 35]), ((1,), [6, 0]), ((), [6 + 10 + 2, 70])],
+    ids=["both", "rank 0", "rank 1", "none"],
+)
 def test_no_grad(pool, who, gradients):
     if who == (1,):
         gradients = [5 + 1, 0]  # its own uses only
@@ -238,7 +280,9 @@ def test_no_grad(pool, who, gradients):
 
 
 def recomputed(c, reentrant):
-    """A collective, and a send and its recv, inside checkpoints: forward runs twice, on both sides alike."""
+    """A collective, and a send and its recv, inside checkpoints: forward runs twice, on both sides
+    alike.
+    """
     torch.manual_seed(0)
     first, second = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
     runs = []
@@ -257,7 +301,11 @@ def recomputed(c, reentrant):
     y = checkpoint(gathered, x, use_reentrant=reentrant)
     end = checkpoint(sent if c.rank == 0 else received, y, use_reentrant=reentrant)
     end.sum().backward()
-    return len(runs), [p.grad for p in (x, *first.parameters())], [p.grad for p in second.parameters()]
+    return (
+        len(runs),
+        [p.grad for p in (x, *first.parameters())],
+        [p.grad for p in second.parameters()],
+    )
 
 
 def recomputed_alone():
@@ -270,7 +318,9 @@ def recomputed_alone():
     parts = [torch.tanh(pair[rank][0](xs[rank])) for rank in range(2)]
     y = parts[0] + 2 * parts[1]
     (torch.sin(torch.tanh(pair[0][1](y))) * y).sum().backward()
-    return [[p.grad for p in (xs[rank], *pair[rank][0].parameters())] for rank in range(2)], [p.grad for p in pair[0][1].parameters()]
+    return [[p.grad for p in (xs[rank], *pair[rank][0].parameters())] for rank in range(2)], [
+        p.grad for p in pair[0][1].parameters()
+    ]
 
 
 @pytest.mark.parametrize("reentrant", [False, True], ids=["saved tensors", "reentrant"])
@@ -285,7 +335,9 @@ def test_checkpoint(pool, reentrant):
 
 
 def mixed_precision(c):
-    """A pipeline of two layers under autocast: what travels is bfloat16, both ways, and the weights' gradients are float32."""
+    """A pipeline of two layers under autocast: what travels is bfloat16, both ways, and the
+    weights' gradients are float32.
+    """
     torch.manual_seed(0)
     layers = [torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)]
     x, seen = torch.arange(8.0).reshape(2, 4) / 8, []
@@ -312,7 +364,9 @@ def test_autocast(pool):
 
 
 def hybrid(c, steps):
-    """Four ranks: two pipelines of two stages; DDP averages each stage's gradients over the pipelines."""
+    """Four ranks: two pipelines of two stages; DDP averages each stage's gradients over the
+    pipelines.
+    """
     pipeline, stages = c.split(c.rank // 2), c.split(c.rank % 2)
     torch.manual_seed(5 + c.rank % 2)
     stage = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh()).double()
@@ -352,14 +406,18 @@ def hybrid_alone(steps):
 def test_pipelines_inside_ddp(pool):
     """Data x model parallelism equals one process on the whole batch, step by step."""
     found, (losses, parameters) = pool.values(hybrid, 4, 4), hybrid_alone(4)
-    assert [(a + b) / 2 for a, b in zip(found[1][0], found[3][0], strict=True)] == pytest.approx(losses, rel=1e-12)
+    assert [(a + b) / 2 for a, b in zip(found[1][0], found[3][0], strict=True)] == pytest.approx(
+        losses, rel=1e-12
+    )
     for rank in range(4):
         for got, expected in zip(found[rank][1], parameters[rank % 2], strict=True):
             torch.testing.assert_close(got, expected, rtol=1e-12, atol=1e-12)
 
 
 def used_many_times(c):
-    """One received tensor used in several places, and retain_graph: each backward passes on what it has."""
+    """One received tensor used in several places, and retain_graph: each backward passes on what it
+    has.
+    """
     x = torch.ones(2, requires_grad=True)
     if c.rank == 0:
         delegate = functions.send(x, c, 1)
@@ -375,7 +433,9 @@ def test_one_message_used_in_several_places(pool):
 
 
 def delegates(c):
-    """What a delegate is: a zero that can be added to a loss, or start backward, and that joins anything."""
+    """What a delegate is: a zero that can be added to a loss, or start backward, and that joins
+    anything.
+    """
     x = torch.ones(2, requires_grad=True)
     if c.rank == 0:
         delegate = functions.send(x, c, 1)
@@ -393,7 +453,9 @@ def test_delegates(pool):
 
 
 def a_sum_that_nobody_uses(c):
-    """The gradient of an allreduce is None where its only user got none: zeros, and no rank waits."""
+    """The gradient of an allreduce is None where its only user got none: zeros, and no rank
+    waits.
+    """
     x = torch.ones(2, requires_grad=True)
     delegate = functions.send(functions.allreduce(c, x), c, 1 - c.rank)
     got = functions.recv(c, 1 - c.rank, delegate)
@@ -404,14 +466,17 @@ def a_sum_that_nobody_uses(c):
 
 
 def test_a_sum_that_nobody_uses(pool):
-    # rank 1's sum, which rank 0 uses, has ones as its gradient; rank 0's, which rank 1 does not use, has none: together ones, on both ranks
+    # rank 1's sum, which rank 0 uses, has ones as its gradient; rank 0's, which rank 1 does not
+    # use, has none: together ones, on both ranks
     assert all(torch.equal(grad, torch.ones(2)) for grad in pool.values(a_sum_that_nobody_uses, 2))
 
 
 def rows_of_a_sum(c):
     """A gradient that is sparse."""
     table = torch.ones(5, 2, requires_grad=True)
-    torch.nn.functional.embedding(torch.tensor([c.rank]), functions.allreduce(c, table), sparse=True).sum().backward()
+    torch.nn.functional.embedding(
+        torch.tensor([c.rank]), functions.allreduce(c, table), sparse=True
+    ).sum().backward()
     layer = torch.nn.Embedding(5, 2, sparse=True)
     layer(torch.tensor([c.rank])).sum().backward()
     c.multi_node_mean_grad(layer)

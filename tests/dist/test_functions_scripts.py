@@ -1,4 +1,6 @@
-"""Plain programs, without a notebook: torchrun and mpirun, ten times in a row, and ends right after the last send."""
+"""Plain programs, without a notebook: torchrun and mpirun, ten times in a row, and ends right after
+the last send.
+"""
 
 import sys
 
@@ -89,7 +91,15 @@ def launched(launcher, n, path, python=sys.executable):
     if launcher.startswith("mpirun"):
         return ranks.script([mpiexec(), "-launcher", "fork", "-n", str(n), python, str(path)])
     with reserve(1) as port:
-        argv = [python, "-m", "torch.distributed.run", "--nnodes=1", f"--nproc-per-node={n}", "--master-addr=127.0.0.1", f"--master-port={port.ports[0]}"]
+        argv = [
+            python,
+            "-m",
+            "torch.distributed.run",
+            "--nnodes=1",
+            f"--nproc-per-node={n}",
+            "--master-addr=127.0.0.1",
+            f"--master-port={port.ports[0]}",
+        ]
         return ranks.script([*argv, str(path)])
 
 
@@ -100,7 +110,9 @@ def expected(launcher, n):
 
 @pytest.mark.parametrize("launcher", ["torchrun", "mpirun", "mpirun, gloo"])
 def test_a_plain_program(script, launcher):
-    path = script(PROGRAM.replace("timeout_s", "'gloo', timeout_s") if "gloo" in launcher else PROGRAM)
+    path = script(
+        PROGRAM.replace("timeout_s", "'gloo', timeout_s") if "gloo" in launcher else PROGRAM
+    )
     status, out, err = launched(launcher, 3, path)
     assert (status, out.splitlines(), err) == (0, expected(launcher, 3), "")
 
@@ -110,7 +122,9 @@ def test_a_plain_program(script, launcher):
 def test_ten_times_in_a_row(script, launcher, warm):
     path = script(PROGRAM)
     found = [launched(launcher, 2, path, warm) for _ in range(10)]
-    assert [(status, out.splitlines(), err) for status, out, err in found] == [(0, expected(launcher, 2), "")] * 10
+    assert [(status, out.splitlines(), err) for status, out, err in found] == [
+        (0, expected(launcher, 2), "")
+    ] * 10
 
 
 @pytest.mark.parametrize("launcher", ["torchrun", "mpirun"])
@@ -131,5 +145,7 @@ def test_a_program_on_its_own(script):
 @pytest.mark.parametrize("how", ["0", "3", "raise", "kill"])
 def test_a_python_that_starts_warm_runs_and_ends_a_program_as_any(script, tmp_path, warm, how):
     path = str(script(ENDS))
-    as_ever, found = (ranks.script([python, path, how], cwd=tmp_path) for python in (sys.executable, warm))
+    as_ever, found = (
+        ranks.script([python, path, how], cwd=tmp_path) for python in (sys.executable, warm)
+    )
     assert found == as_ever and as_ever[1].startswith("__main__")

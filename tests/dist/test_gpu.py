@@ -47,8 +47,12 @@ def test_a_hang_on_gpus_is_seen_and_healed():
     with Cluster(nodes=1, ranks_per_node=2, name="gpu") as cluster:
         cluster.run(sum_of_ranks)
         with pytest.raises(Exception) as caught:
-            cluster.px("import torch.distributed as dist, torch, os\nx = torch.ones(4, device=os.environ['MANYHANDS_DEVICE'])\n"
-                       "if dist.get_rank() == 0:\n    dist.all_reduce(x)\n    print(x.sum().item())", patience_s=3)
+            cluster.px(
+                "import torch.distributed as dist, torch, os\nx = torch.ones(4, "
+                "device=os.environ['MANYHANDS_DEVICE'])\nif dist.get_rank() == 0:\n   "
+                " dist.all_reduce(x)\n    print(x.sum().item())",
+                patience_s=3,
+            )
         assert caught.value.kind in ("hang", "mismatch")
         assert [total for _, _, total in cluster.run(sum_of_ranks)] == [3.0] * 2
 

@@ -1,4 +1,7 @@
-"""manyhands.functions with CUDA tensors: the same values and gradients as on the CPU. `make test-gpu`."""
+"""manyhands.functions with CUDA tensors: the same values and gradients as on the CPU.
+
+`make test-gpu`.
+"""
 
 import pytest
 
@@ -9,7 +12,9 @@ pytestmark = pytest.mark.gpu
 
 
 def all_functions(backend):
-    """Values and gradients of every function, small and large messages, on the CPU and on the rank's GPU: the largest difference between the two."""
+    """Values and gradients of every function, small and large messages, on the CPU and on the
+    rank's GPU: the largest difference between the two.
+    """
     import os
 
     import torch
@@ -23,15 +28,29 @@ def all_functions(backend):
         phi = functions.send(x, c, (c.rank + 1) % c.size)
         received = functions.recv(c, (c.rank - 1) % c.size, delegate_variable=phi)
         gathered = functions.gather(c, x, root=1)
-        results = [received, functions.bcast(c, x, root=1), functions.scatter(c, xs, root=0), *functions.allgather(c, x), *functions.alltoall(c, xs),
-                   functions.allreduce(c, x), *(gathered if c.rank == 1 else [gathered])]
+        results = [
+            received,
+            functions.bcast(c, x, root=1),
+            functions.scatter(c, xs, root=0),
+            *functions.allgather(c, x),
+            *functions.alltoall(c, xs),
+            functions.allreduce(c, x),
+            *(gathered if c.rank == 1 else [gathered]),
+        ]
         assert {result.device.type for result in results} == {device.type}
         sum(((i + 1) * result.sin()).sum() for i, result in enumerate(results)).backward()
-        return [t.detach().cpu() for t in [*results, x.grad, *(item.grad for item in xs if item.grad is not None)]]
+        return [
+            t.detach().cpu()
+            for t in [*results, x.grad, *(item.grad for item in xs if item.grad is not None)]
+        ]
 
     device = torch.device(os.environ["MANYHANDS_DEVICE"])
     with comm.create_communicator(backend) as c:
-        return max((a - b).abs().max().item() for n in (5, 100_000) for a, b in zip(run(c, torch.device("cpu"), n), run(c, device, n), strict=True))
+        return max(
+            (a - b).abs().max().item()
+            for n in (5, 100_000)
+            for a, b in zip(run(c, torch.device("cpu"), n), run(c, device, n), strict=True)
+        )
 
 
 def test_four_ranks_on_the_gpus_there_are_with_gloo():

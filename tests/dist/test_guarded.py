@@ -8,11 +8,19 @@ import psutil
 
 from manyhands.cluster.launch.guarded import guarded
 
-ORPHAN = "import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], start_new_session=True).pid)"
+ORPHAN = (
+    "import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', 'import time; "
+    "time.sleep(600)'], start_new_session=True).pid)"
+)
 
 
 def test_what_it_prints_comes_back_with_its_errors():
-    text = guarded("python", "-c", "import os, sys; print(os.environ['WORD']); print('bad', file=sys.stderr)", env={"WORD": "heard"})
+    text = guarded(
+        "python",
+        "-c",
+        "import os, sys; print(os.environ['WORD']); print('bad', file=sys.stderr)",
+        env={"WORD": "heard"},
+    )
     assert sorted(text.split()) == ["bad", "heard"]
 
 
@@ -41,13 +49,22 @@ def test_a_copy_is_removed_although_the_command_was_killed_and_its_originals_sta
         (tmp_path / "script" / name).parent.mkdir(exist_ok=True)
         (tmp_path / "script" / name).write_text(text)
     (tmp_path / "copies").mkdir()
-    process = subprocess.Popen([sys.executable, "-c", "import tempfile; tempfile.tempdir = '../copies'" + COPIES], cwd=tmp_path / "script")
+    process = subprocess.Popen(
+        [sys.executable, "-c", "import tempfile; tempfile.tempdir = '../copies'" + COPIES],
+        cwd=tmp_path / "script",
+    )
     deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and len(psutil.Process(process.pid).children(recursive=True)) < 2:
+    while (
+        time.monotonic() < deadline
+        and len(psutil.Process(process.pid).children(recursive=True)) < 2
+    ):
         time.sleep(0.1)
     assert len(list((tmp_path / "copies").glob("*/script/script.py"))) == 1
     process.kill()
     process.wait()
     while time.monotonic() < deadline and any((tmp_path / "copies").iterdir()):
         time.sleep(0.1)
-    assert not any((tmp_path / "copies").iterdir()) and (tmp_path / "script" / "data.txt").read_text() == "rows"
+    assert (
+        not any((tmp_path / "copies").iterdir())
+        and (tmp_path / "script" / "data.txt").read_text() == "rows"
+    )

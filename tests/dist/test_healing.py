@@ -1,4 +1,6 @@
-"""Healing: from ranks and a controller that die between or in cells, and after the stop button at each step of a healing."""
+"""Healing: from ranks and a controller that die between or in cells, and after the stop button at
+each step of a healing.
+"""
 
 import os
 import signal
@@ -81,7 +83,9 @@ def test_a_rank_killed_as_a_cell_is_sent_is_told_as_that(cluster, monkeypatch):
     cluster.px("dist.barrier()")
 
 
-@pytest.mark.parametrize("words", ["quit()", "exit", "import sys; sys.exit()", "get_ipython().ask_exit()"])
+@pytest.mark.parametrize(
+    "words", ["quit()", "exit", "import sys; sys.exit()", "get_ipython().ask_exit()"]
+)
 def test_quit_on_a_rank_is_told_where_it_stands(plain, words):
     pids = plain.run(os.getpid)
     fault = failing(plain, words)
@@ -107,7 +111,10 @@ def test_the_controller_killed_in_a_cell_is_told_and_healed_in_that_cell(plain):
     threading.Timer(0.5, os.killpg, (controller_of(plain), signal.SIGKILL)).start()
     fault = failing(plain, "import time\ntime.sleep(60)")
     assert type(fault) is ControllerDied and fault.reported_s - 0.5 < 2 * SLOWER
-    assert "The cluster's controller was lost.\n  ranks 0, 1  compute at line 2 of this cell: time.sleep(60)" in fault.text
+    assert (
+        "The cluster's controller was lost.\n  ranks 0, 1  compute at line 2 of this cell: "
+        "time.sleep(60)" in fault.text
+    )
     assert "Lost on all ranks: kept." in fault.text and "brought back: rank." in fault.text
     assert plain.pull("rank") == [0, 1]
 
@@ -119,17 +126,31 @@ def engines_of(cluster):
 def test_after_the_stop_button_in_a_healing_the_next_cell_heals_first(plain, monkeypatch, capsys):
     plain.px("kept = 1")
     once(monkeypatch, LocalEngines, "kill", press_stop)
-    with pytest.raises(Interrupted, match="STOPPED while the cluster was being healed. The next cell heals it first."):
+    with pytest.raises(
+        Interrupted,
+        match="STOPPED while the cluster was being healed. The next cell heals it first.",
+    ):
         plain.heal()
     capsys.readouterr()
     plain.px("print(rank)")
     told = capsys.readouterr().out
-    assert "The cluster is healed: 2 new ranks.\n" in told and "Lost on all ranks: kept. " in told and "brought back: rank." in told
+    assert (
+        "The cluster is healed: 2 new ranks.\n" in told
+        and "Lost on all ranks: kept. " in told
+        and "brought back: rank." in told
+    )
     assert told.endswith("[rank 0] 0\n[rank 1] 1\n")
 
 
-STEPS = [(LocalEngines, "_wait_registered"), (LocalEngines, "stop"), (Runtime, "_stop_controller"), (Runtime, "start"), (LocalEngines, "_make_ready"),
-         (Runtime, "submit"), (Watch, "_collect")]
+STEPS = [
+    (LocalEngines, "_wait_registered"),
+    (LocalEngines, "stop"),
+    (Runtime, "_stop_controller"),
+    (Runtime, "start"),
+    (LocalEngines, "_make_ready"),
+    (Runtime, "submit"),
+    (Watch, "_collect"),
+]
 
 
 def test_stopped_at_every_step_of_a_healing_the_next_cell_heals_first(plain, monkeypatch, capsys):
@@ -144,14 +165,21 @@ def test_stopped_at_every_step_of_a_healing_the_next_cell_heals_first(plain, mon
     assert plain.pull("rank") == [0, 1]
     assert "Lost on all ranks: kept. " in capsys.readouterr().out
     now = our_processes()
-    assert len(now) == len(before) + 1, (before, now)  # the killed one is there again, and nothing of the healings between
+    # the killed one is there again, and nothing of the healings between
+    assert len(now) == len(before) + 1, (before, now)
 
 
-def test_a_cell_stopped_before_its_ranks_were_ended_is_healed_by_the_next(plain, monkeypatch, capsys):
+def test_a_cell_stopped_before_its_ranks_were_ended_is_healed_by_the_next(
+    plain, monkeypatch, capsys
+):
     """Pressed quickly, the stop button also stops what makes the report."""
     monkeypatch.setattr("manyhands.cluster.faults.explain.make", lambda *args: press_stop())
     with pytest.raises(KeyboardInterrupt):
-        plain.px("import time\nwhile True:\n    try:\n        time.sleep(60)\n    except KeyboardInterrupt:\n        pass", limit_s=0.5)
+        plain.px(
+            "import time\nwhile True:\n    try:\n        time.sleep(60)\n    except "
+            "KeyboardInterrupt:\n        pass",
+            limit_s=0.5,
+        )
     monkeypatch.undo()
     assert plain.pull("rank") == [0, 1]
     assert "The cluster is healed: 2 new ranks." in capsys.readouterr().out
@@ -165,12 +193,20 @@ def test_what_cannot_be_sent_loses_nothing(plain):
 
 
 UNKIND = {
-    "class Silent(Exception):\n    def __str__(self):\n        raise ValueError('no')\nraise Silent()": "raised Silent: (its message cannot be shown, because __str__ raised ValueError) at line 4",
+    "class Silent(Exception):\n    def __str__(self):\n        raise ValueError('no')\nraise Silent()": (
+        "raised Silent: (its message cannot be shown, because __str__ raised ValueError) at line 4"
+    ),
     "raise ValueError('a\\ud800b')": "raised ValueError: a\\ud800b at line 1",
     "raise ValueError('x' * 5_000_000)": "x ... (5000000 characters) at line 1",
-    "class Shy:\n    def __repr__(self):\n        raise ValueError('no repr')\nShy()": "raised ValueError: no repr at line 3",
-    "class Mute:\n    def __getattribute__(self, name):\n        raise RuntimeError(name)\nmute = Mute()\n1 / 0": "raised ZeroDivisionError: division by zero at line 5",
-    "import signal\nos.kill(os.getpid(), signal.SIGRTMIN + 6)\nimport time; time.sleep(5)": "killed by signal 40 (SIGRTMIN+6)",
+    "class Shy:\n    def __repr__(self):\n        raise ValueError('no repr')\nShy()": (
+        "raised ValueError: no repr at line 3"
+    ),
+    "class Mute:\n    def __getattribute__(self, name):\n        raise RuntimeError(name)\nmute = Mute()\n1 / 0": (
+        "raised ZeroDivisionError: division by zero at line 5"
+    ),
+    "import signal\nos.kill(os.getpid(), signal.SIGRTMIN + 6)\nimport time; time.sleep(5)": (
+        "killed by signal 40 (SIGRTMIN+6)"
+    ),
 }
 
 
@@ -197,7 +233,10 @@ def test_a_second_thread_is_told_that_the_cluster_is_at_work(plain, monkeypatch)
 
     once(monkeypatch, Watch, "run", in_a_thread)
     assert plain.pull("rank") == [0, 1]
-    assert refused == ["The cluster 'plain' is busy with another thread of this notebook. Wait until that has finished."]
+    assert refused == [
+        "The cluster 'plain' is busy with another thread of this notebook. Wait until that has "
+        "finished."
+    ]
 
 
 def test_a_process_of_the_controller_killed_alone_is_the_controller_killed(plain):
@@ -207,24 +246,49 @@ def test_a_process_of_the_controller_killed_alone_is_the_controller_killed(plain
     assert plain.pull("rank") == [0, 1]
 
 
-def test_a_setup_cell_that_breaks_the_ranks_when_it_runs_again_is_left_out_and_told(plain, tmp_path):
-    plain.px(f"import os\nif os.path.exists({str(tmp_path / 'again')!r}):\n    os._exit(3)\nmade = 1", setup=True)
+def test_a_setup_cell_that_breaks_the_ranks_when_it_runs_again_is_left_out_and_told(
+    plain, tmp_path
+):
+    plain.px(
+        f"import os\nif os.path.exists({str(tmp_path / 'again')!r}):\n    os._exit(3)\nmade = 1",
+        setup=True,
+    )
     (tmp_path / "again").touch()
     fault = failing(plain, "os._exit(1)")
-    assert "A cell marked --setup failed when it was run again: Ranks 0, 1 died\nHealing does not run it again" in fault.text
-    assert "The cluster is healed: 2 new ranks." in fault.text and "brought back: rank." in fault.text and len(plain._setups) == 1
+    assert (
+        "A cell marked --setup failed when it was run again: Ranks 0, 1 died\nHealing does not run "
+        "it again" in fault.text
+    )
+    assert (
+        "The cluster is healed: 2 new ranks." in fault.text
+        and "brought back: rank." in fault.text
+        and len(plain._setups) == 1
+    )
     assert plain.pull("rank") == [0, 1]
-    assert "made is not defined on the ranks: the cell marked --setup that makes it, which begins with `import os`" in failing(plain, "made").text
+    assert (
+        "made is not defined on the ranks: the cell marked --setup that makes it, which begins with"
+        " `import os`" in failing(plain, "made").text
+    )
     plain.px("made = 2")
     assert plain.pull("made") == [2, 2]
 
 
-def test_a_setup_cell_that_is_held_up_when_it_runs_again_has_a_second_try(plain, tmp_path, monkeypatch):
+def test_a_setup_cell_that_is_held_up_when_it_runs_again_has_a_second_try(
+    plain, tmp_path, monkeypatch
+):
     busy = str(tmp_path / "busy")
-    plain.px(f"import os, time\nif rank == 0 and os.path.exists({busy!r}):\n    os.remove({busy!r})\n    time.sleep(60)\nslow = 1", setup=True)
+    plain.px(
+        f"import os, time\nif rank == 0 and os.path.exists({busy!r}):\n    os.remove({busy!r})\n   "
+        " time.sleep(60)\nslow = 1",
+        setup=True,
+    )
     (tmp_path / "busy").touch()
     monkeypatch.setattr(plain, "limit_s", 3)
     fault = failing(plain, "os._exit(1)")
-    assert "brought back: rank, slow." in fault.text and "failed" not in fault.text and len(plain._setups) == 2
+    assert (
+        "brought back: rank, slow." in fault.text
+        and "failed" not in fault.text
+        and len(plain._setups) == 2
+    )
     assert plain.pull("slow") == [1, 1]
     plain._setups.pop()

@@ -1,4 +1,7 @@
-"""`launch` itself: output by rank, exit codes, time-outs, and no process that outlives it. Scripts here need no framework."""
+"""`launch` itself: output by rank, exit codes, time-outs, and no process that outlives it.
+
+Scripts here need no framework.
+"""
 
 import os
 import pty
@@ -27,7 +30,10 @@ def left_over(mark):
     found = []
     for process in psutil.process_iter():
         try:
-            if process.status() != psutil.STATUS_ZOMBIE and process.environ().get("LAUNCH_MARK") == mark:
+            if (
+                process.status() != psutil.STATUS_ZOMBIE
+                and process.environ().get("LAUNCH_MARK") == mark
+            ):
                 found.append(process)
         except psutil.Error:
             pass
@@ -59,7 +65,11 @@ def test_output_is_shown_by_rank_when_all_have_ended(script, capsys):
     assert text == "".join(
         f"[worker {r}] {line}\n"
         for r in (0, 1)
-        for line in (f"line 0 of {r} ['--epochs', '3']", f"line 1 of {r} ['--epochs', '3']", "a warning")
+        for line in (
+            f"line 0 of {r} ['--epochs', '3']",
+            f"line 1 of {r} ['--epochs', '3']",
+            "a warning",
+        )
     )
     assert result.returncode == 0 and result.returncodes == {0: 0, 1: 0}
     assert result.output[1].splitlines()[0] == "line 0 of 1 ['--epochs', '3']"
@@ -84,27 +94,42 @@ FAIL = """
 
 def test_a_failing_rank_is_named_with_its_traceback_and_exit_code(script, capsys):
     result = two_tasks(script(FAIL), "raise ValueError('learning rate')", 0)
-    assert result.returncode == 1 and result.returncodes == {0: 0, 1: 1} and result.first_failed == 1
+    assert (
+        result.returncode == 1 and result.returncodes == {0: 0, 1: 1} and result.first_failed == 1
+    )
     assert 'File "train.py", line 6, in train' in result.output[1]
     assert "ValueError: learning rate" in result.output[1]
     assert result.report() == "worker 1 failed first: exit code 1."
     assert "worker 1 failed first" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("how", "code"), [("sys.exit(7)", 7), ("os._exit(3)", 3), ("os.kill(os.getpid(), signal.SIGKILL)", -9)])
+@pytest.mark.parametrize(
+    ("how", "code"),
+    [("sys.exit(7)", 7), ("os._exit(3)", 3), ("os.kill(os.getpid(), signal.SIGKILL)", -9)],
+)
 def test_exit_codes(script, how, code):
     result = two_tasks(script(FAIL), how, 0, echo=False)
     assert result.returncodes == {0: 0, 1: code} and result.returncode == code
 
 
 def test_a_late_thread_that_aborts_the_process_hides_no_error(script):
-    """torch.distributed's threads do so, about once in a hundred failures just after a collective: an abort, not exit code 1."""
-    result = two_tasks(script(FAIL), "print('ValueError: bad sample'); os.write(2, b'terminate called without an active exception\\n'); os.abort()",
-                       0, echo=False)
+    """torch.distributed's threads do so, about once in a hundred failures just after a collective:
+    an abort, not exit code 1.
+    """
+    result = two_tasks(
+        script(FAIL),
+        "print('ValueError: bad sample'); os.write(2, b'terminate called without an active "
+        "exception\\n'); os.abort()",
+        0,
+        echo=False,
+    )
     assert result.returncodes == {0: 0, 1: -6} and result.report().splitlines() == [
         "worker 1 failed first: killed by signal 6.",
-        '"terminate called without an active exception" is not the cause: after the error above it, Python was ending while a thread of a library was'
-        " still running (of torch.distributed, say, just after a collective).",
+        (
+            '"terminate called without an active exception" is not the cause: after the error above'
+            " it, Python was ending while a thread of a library was still running (of "
+            "torch.distributed, say, just after a collective)."
+        ),
     ]
     assert len(two_tasks(script(FAIL), "os.abort()", 0, echo=False).report().splitlines()) == 1
 
@@ -142,7 +167,10 @@ def test_a_server_that_fails_is_a_failure_and_one_that_serves_on_is_not(script, 
     assert failed.where == {0: "was at train.py line 6, in <module>: time.sleep(1000)"}
     good = launch(path, "chief", 0, with_="tf_config", tasks=tasks, echo=False)
     assert good.returncode == 0 and good.report() == "" and good.returncodes == {0: 0, 1: -9, 2: -9}
-    assert repr(good) == "<train.py under tf_config: 1 of 1 ranks ended with exit code 0, 2 servers were stopped>"
+    assert (
+        repr(good)
+        == "<train.py under tf_config: 1 of 1 ranks ended with exit code 0, 2 servers were stopped>"
+    )
 
 
 def test_a_long_temporary_folder_is_no_obstacle(script, tmp_path, monkeypatch):
@@ -189,15 +217,25 @@ KERNEL = """
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_nothing_outlives_the_kernel(script, number, with_):
     mark = f"kernel-{os.getpid()}-{number}-{with_}"
-    hang = script("import subprocess, time\nsubprocess.Popen(['sleep', '1000'], start_new_session=True)\ntime.sleep(1000)", "hang.py")
+    hang = script(
+        "import subprocess, time\nsubprocess.Popen(['sleep', '1000'], "
+        "start_new_session=True)\ntime.sleep(1000)",
+        "hang.py",
+    )
     temporary = tempfile.mkdtemp(prefix="mh", dir="/tmp")  # tmp_path is too long for a socket
     env = {**os.environ, "TMPDIR": temporary}
-    kernel = subprocess.Popen([sys.executable, script(KERNEL, "kernel.py"), hang, with_, mark], stderr=subprocess.PIPE, env=env)
+    kernel = subprocess.Popen(
+        [sys.executable, script(KERNEL, "kernel.py"), hang, with_, mark],
+        stderr=subprocess.PIPE,
+        env=env,
+    )
     try:
         assert wait_for(lambda: sum(p.name() == "sleep" for p in left_over(mark)) == 2, 20)
         assert os.listdir(temporary) != []
         kernel.send_signal(number)
-        assert wait_for(lambda: left_over(mark) == [], 5), [(p.pid, p.ppid(), p.cmdline()) for p in left_over(mark)]
+        assert wait_for(lambda: left_over(mark) == [], 5), [
+            (p.pid, p.ppid(), p.cmdline()) for p in left_over(mark)
+        ]
         kernel.wait(5)
         assert wait_for(lambda: os.listdir(temporary) == [], 5)
     finally:
@@ -215,7 +253,10 @@ def test_in_a_terminal_lines_come_live_and_coloured(script):
         print("hello")
         time.sleep(30 * index)
     """)
-    program = f"from manyhands.cluster.launch.run_script import launch; launch({str(slow)!r}, with_='tf_config', nodes=1, timeout_s=60)"
+    program = (
+        f"from manyhands.cluster.launch.run_script import launch; launch({str(slow)!r}, "
+        "with_='tf_config', nodes=1, timeout_s=60)"
+    )
     ours, theirs = pty.openpty()
     quiet_off = {name: value for name, value in os.environ.items() if name != "MANYHANDS_QUIET"}
     process = subprocess.Popen([sys.executable, "-c", program], stdout=theirs, env=quiet_off)
@@ -301,6 +342,10 @@ def test_several_launches_at_once_do_not_meet(script):
             print(port)
     """)
     with ThreadPoolExecutor(5) as pool:
-        results = list(pool.map(lambda _: launch(path, with_="tf_config", tasks={"worker": 4}, echo=False), range(5)))
+        results = list(
+            pool.map(
+                lambda _: launch(path, with_="tf_config", tasks={"worker": 4}, echo=False), range(5)
+            )
+        )
     ports = [int(text) for result in results for text in result.output.values()]
     assert [result.returncode for result in results] == [0] * 5 and len(set(ports)) == 20

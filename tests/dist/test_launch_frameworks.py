@@ -1,18 +1,22 @@
-"""Every launcher really runs a script of its framework: the rank table, a sum over all ranks, a failing rank, a hang."""
+"""Every launcher really runs a script of its framework: the rank table, a sum over all ranks, a
+failing rank, a hang.
+"""
 
 import sys
 import time
 
-import needs
 import pytest
 from warm import Warm
 
+import needs
 from manyhands.cluster.launch import collect
 from manyhands.cluster.launch.run_script import launch
 
 launch_module = sys.modules["manyhands.cluster.launch.run_script"]
 
-TABLE = [f"rank {rank} of 4, local {rank % 2} of 2, node {rank // 2} of 2, sum 6\n" for rank in range(4)]
+TABLE = [
+    f"rank {rank} of 4, local {rank % 2} of 2, node {rank // 2} of 2, sum 6\n" for rank in range(4)
+]
 
 
 def need_horovod():
@@ -48,8 +52,18 @@ def test_torchrun_on_two_nodes(script):
 
 
 def test_torchrun_reports_the_rank_that_failed(script, warm):
-    result = launch(script(TORCHRUN), "fail", with_="torchrun", nodes=2, ranks_per_node=2, python=warm, echo=False)
-    assert result.first_failed == 2 and result.returncodes[2] == 1 and result.returncode == 1, result.output[2]
+    result = launch(
+        script(TORCHRUN),
+        "fail",
+        with_="torchrun",
+        nodes=2,
+        ranks_per_node=2,
+        python=warm,
+        echo=False,
+    )
+    assert result.first_failed == 2 and result.returncodes[2] == 1 and result.returncode == 1, (
+        result.output[2]
+    )
     assert 'File "train.py", line 8, in <module>' in result.output[2]
     assert "ValueError: rank 2 read a bad sample" in result.output[2]
     assert "ChildFailedError" in result.launcher_output
@@ -81,7 +95,12 @@ def test_torchrun_that_hangs_says_where_each_rank_stood(script, soon, warm):
     result = launch(path, with_="torchrun", nodes=2, ranks_per_node=2, python=warm, echo=False)
     assert result.timed_out and set(result.returncodes.values()) == {124}
     barrier = "was at train.py line 6, in <module>: dist.barrier()"
-    assert result.where == {0: barrier, 1: "was at train.py line 8, in <module>: dist.recv(torch.zeros(1), src=0)", 2: barrier, 3: barrier}
+    assert result.where == {
+        0: barrier,
+        1: "was at train.py line 8, in <module>: dist.recv(torch.zeros(1), src=0)",
+        2: barrier,
+        3: barrier,
+    }
 
 
 MPI = """
@@ -108,8 +127,11 @@ def test_mpirun_on_two_nodes(script):
 
 
 def test_mpirun_ends_all_ranks_when_one_aborts(script):
-    result = launch(script(MPI), "abort", with_="mpirun", nodes=2, ranks_per_node=2, echo=False, timeout_s=30)
-    assert result.returncode == 9 and not result.timed_out  # the launcher tells 9; each process was killed by it
+    result = launch(
+        script(MPI), "abort", with_="mpirun", nodes=2, ranks_per_node=2, echo=False, timeout_s=30
+    )
+    # the launcher tells 9; each process was killed by it
+    assert result.returncode == 9 and not result.timed_out
     assert 0 not in result.returncodes.values()
     assert "MPI_Abort(MPI_COMM_WORLD, 9) - process 3" in result.output[3]
 
@@ -130,21 +152,34 @@ HOROVOD = """
 @pytest.mark.parametrize("with_", ["horovodrun", "mpirun"])
 def test_horovod_on_two_nodes(script, with_):
     need_horovod()
-    result = launch(script(HOROVOD.replace("FAILING", "-1")), with_=with_, nodes=2, ranks_per_node=2, echo=False)
+    result = launch(
+        script(HOROVOD.replace("FAILING", "-1")), with_=with_, nodes=2, ranks_per_node=2, echo=False
+    )
     assert result.returncode == 0, result.launcher_output
     assert list(result.output.values()) == TABLE
 
 
 def test_horovodrun_reports_the_rank_that_failed(script):
     need_horovod()
-    result = launch(script(HOROVOD.replace("FAILING", "1")), with_="horovodrun", nodes=1, ranks_per_node=2, echo=False)
+    result = launch(
+        script(HOROVOD.replace("FAILING", "1")),
+        with_="horovodrun",
+        nodes=1,
+        ranks_per_node=2,
+        echo=False,
+    )
     assert result.returncode == 4 and result.first_failed == 1 and result.returncodes[1] == 4
 
 
 @pytest.fixture(scope="module")
 def warm_tf():
     """The path of a Python that starts with TensorFlow imported."""
-    kept = Warm("tensorflow", "tf_keras", "tensorflow.python.distribute.distribute_lib", env={"TF_USE_LEGACY_KERAS": 1})
+    kept = Warm(
+        "tensorflow",
+        "tf_keras",
+        "tensorflow.python.distribute.distribute_lib",
+        env={"TF_USE_LEGACY_KERAS": 1},
+    )
     yield str(kept.python)
     kept.close()
 
@@ -168,9 +203,17 @@ def test_tf_config_runs_multi_worker_mirrored_strategy(script, warm_tf):
     env = {"TF_USE_LEGACY_KERAS": 1}
     both = launch(script(TENSORFLOW), with_="tf_config", tasks={"worker": 2}, env=env, echo=False)
     assert both.returncode == 0, both.output[0]
-    alone = launch(script(TENSORFLOW), with_="tf_config", tasks={"worker": 1}, env=env, python=warm_tf, echo=False)
+    alone = launch(
+        script(TENSORFLOW),
+        with_="tf_config",
+        tasks={"worker": 1},
+        env=env,
+        python=warm_tf,
+        echo=False,
+    )
     assert both.output[0] == both.output[1]
-    assert both.output[0] == alone.output[0].replace("1 [", "2 [", 1)  # two half batches learn what one whole batch does
+    # two half batches learn what one whole batch does
+    assert both.output[0] == alone.output[0].replace("1 [", "2 [", 1)
 
 
 PARAMETER_SERVER = """
@@ -199,7 +242,13 @@ PARAMETER_SERVER = """
 
 
 def test_tf_config_ends_the_servers_when_the_chief_has_ended(script, warm_tf):
-    result = launch(script(PARAMETER_SERVER), with_="tf_config", tasks={"worker": 1, "ps": 1, "chief": 1}, python=warm_tf, echo=False)
+    result = launch(
+        script(PARAMETER_SERVER),
+        with_="tf_config",
+        tasks={"worker": 1, "ps": 1, "chief": 1},
+        python=warm_tf,
+        echo=False,
+    )
     assert result.names == ["chief 0", "worker 0", "ps 0"] and result.servers == [1, 2]
     assert result.returncode == 0 and result.returncodes[0] == 0
     assert result.output == {0: "steps 4.0\n", 1: "serves\n", 2: "serves\n"}

@@ -50,7 +50,9 @@ def test_two_reservations_share_no_port(few_ports):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="abstract sockets are Linux's")
 def test_a_killed_process_lets_go(monkeypatch):
-    child = subprocess.Popen([sys.executable, "-c", HOLD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    child = subprocess.Popen(
+        [sys.executable, "-c", HOLD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     try:
         theirs = [int(word) for word in child.stdout.readline().split()]
         monkeypatch.setattr(ports, "_candidates", lambda: list(theirs))

@@ -1,4 +1,6 @@
-"""The ledger, on two processes: it sees calls by whatever name, with sizes and ends, and leaves torch as it found it."""
+"""The ledger, on two processes: it sees calls by whatever name, with sizes and ends, and leaves
+torch as it found it.
+"""
 
 import gc
 import json
@@ -16,7 +18,9 @@ from manyhands.ledger import Ledger, median_steps  # noqa: E402
 def _work(rank, folder):
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
-    told = {experiment.__name__: experiment(rank) for experiment in (_calls, _ddp, _steps, _functional)}
+    told = {
+        experiment.__name__: experiment(rank) for experiment in (_calls, _ddp, _steps, _functional)
+    }
     (folder / f"rank-{rank}").write_text(json.dumps(told))
     dist.barrier()
     gc.collect()  # DDP sits in a reference cycle: free it before its process group
@@ -25,7 +29,9 @@ def _work(rank, folder):
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory, forkserver):
-    """What the experiments below have told on each rank: they share one start of the two processes."""
+    """What the experiments below have told on each rank: they share one start of the two
+    processes.
+    """
     folder = tmp_path_factory.mktemp("ledger")
     mp.start_processes(_work, args=(folder,), nprocs=2, start_method="forkserver")
     return [json.loads((folder / f"rank-{rank}").read_text()) for rank in (0, 1)]
@@ -47,42 +53,69 @@ def _calls(rank):
         else:
             dist.recv(torch.ones(4), 0)
     dist.all_reduce(torch.ones(1))
-    return {"outer": [[e.call, e.numel, e.bytes] for e in outer.entries], "inner": [[e.call, e.numel] for e in inner.entries],
-            "count": outer.count("allreduce"), "bytes": outer.bytes("allreduce"),
-            "ended": [e.stop_s is not None and e.stop_s >= e.start_s for e in outer.entries if e.call == "allreduce"],
-            "as before": all(vars(dist.ProcessGroup)[name] is value for name, value in before.items())}
+    return {
+        "outer": [[e.call, e.numel, e.bytes] for e in outer.entries],
+        "inner": [[e.call, e.numel] for e in inner.entries],
+        "count": outer.count("allreduce"),
+        "bytes": outer.bytes("allreduce"),
+        "ended": [
+            e.stop_s is not None and e.stop_s >= e.start_s
+            for e in outer.entries
+            if e.call == "allreduce"
+        ],
+        "as before": all(vars(dist.ProcessGroup)[name] is value for name, value in before.items()),
+    }
 
 
 def test_calls_sizes_and_ends(told):
     for rank, mine in enumerate(one["_calls"] for one in told):
         last = ["send", 4, 16] if rank == 0 else ["recv", 4, 16]
-        assert mine["outer"] == [["allreduce", 3, 12], ["broadcast", 2, 16], ["allgather", 5, 20], ["allreduce", 7, 28], last]
+        assert mine["outer"] == [
+            ["allreduce", 3, 12],
+            ["broadcast", 2, 16],
+            ["allgather", 5, 20],
+            ["allreduce", 7, 28],
+            last,
+        ]
         assert mine["inner"] == [["broadcast", 2], ["allgather", 5], ["allreduce", 7]]
-        assert (mine["count"], mine["bytes"]) == (2, 40) and mine["ended"] == [True, True] and mine["as before"]
+        assert (
+            (mine["count"], mine["bytes"]) == (2, 40)
+            and mine["ended"] == [True, True]
+            and mine["as before"]
+        )
 
 
 def _ddp(rank):
-    """All-reduces of the second step, in numbers, for several sizes of bucket; and the rule of the lab for the same model."""
+    """All-reduces of the second step, in numbers, for several sizes of bucket; and the rule of the
+    lab for the same model.
+    """
     from torch import nn
     from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 
     told = []
     for bucket_bytes in (1, 200, 1000, 3000, 10**9):
-        model = nn.Sequential(nn.Linear(9, 17), nn.Tanh(), nn.Linear(17, 5), nn.Tanh(), nn.Linear(5, 30))
+        model = nn.Sequential(
+            nn.Linear(9, 17), nn.Tanh(), nn.Linear(17, 5), nn.Tanh(), nn.Linear(5, 30)
+        )
         ddp = nn.parallel.DistributedDataParallel(model, bucket_cap_mb=bucket_bytes / 2**20)
         ddp.register_comm_hook(None, allreduce_hook)
         for _ in range(2):
             with Ledger() as ledger:
                 ddp(torch.ones(4, 9)).sum().backward()
         sizes = {name: p.numel() * 4 for name, p in model.named_parameters()}
-        ours = [sum(sizes[name] // 4 for name in bucket) for bucket in cut(list(sizes), sizes, bucket_bytes)]
+        ours = [
+            sum(sizes[name] // 4 for name in bucket)
+            for bucket in cut(list(sizes), sizes, bucket_bytes)
+        ]
         told.append([[e.numel for e in ledger.entries if e.call == "allreduce"], ours])
     return told
 
 
 def test_the_labs_rule_for_buckets_is_that_of_ddp(told):
     for cuts in (one["_ddp"] for one in told):
-        assert len(cuts[0][0]) == 6 and len(cuts[-1][0]) == 1, "the sizes go from a bucket for each parameter to one for all"
+        assert len(cuts[0][0]) == 6 and len(cuts[-1][0]) == 1, (
+            "the sizes go from a bucket for each parameter to one for all"
+        )
         for theirs, ours in cuts:
             assert theirs == ours
 
@@ -94,18 +127,26 @@ def _steps(rank):
         for parameter in model.parameters():
             dist.all_reduce(parameter.grad)
 
-    return median_steps({"one": (lambda: model(torch.ones(8, 50)).sum(), average)}, warm_up=1, repeats=3)
+    return median_steps(
+        {"one": (lambda: model(torch.ones(8, 50)).sum(), average)}, warm_up=1, repeats=3
+    )
 
 
 def test_median_steps_gives_plain_numbers(told):
     for step in (one["_steps"]["one"] for one in told):
         (start, backward_ms, label), messages = step["compute"][0], step["network"]
-        assert start == 0 and label == "backward" and [message[2] for message in messages] == ["0", "1"]
+        assert (
+            start == 0
+            and label == "backward"
+            and [message[2] for message in messages] == ["0", "1"]
+        )
         assert 0 < backward_ms <= messages[0][0] <= messages[0][1] <= messages[1][1]
 
 
 def _functional(rank):
-    """Functional collectives, DTensor's among them, beside what torch's own counter says and beside the ordinary calls."""
+    """Functional collectives, DTensor's among them, beside what torch's own counter says and beside
+    the ordinary calls.
+    """
     import torch.distributed._functional_collectives as functional
     from torch.distributed.tensor import Replicate, Shard, distribute_tensor, init_device_mesh
     from torch.distributed.tensor.debug import CommDebugMode
@@ -117,28 +158,62 @@ def _functional(rank):
         "all_reduce": lambda: functional.all_reduce(x, "sum", group) + 0,
         "all_gather": lambda: functional.all_gather_single(x, 0, group) + 0,
         "reduce_scatter": lambda: functional.reduce_scatter_single(x, "sum", 0, group) + 0,
-        "all_to_all": lambda: functional.all_to_all_single(x, [1, 3] if rank else [3, 1], [3, 1] if rank == 0 else [1, 3], group) + 0,
-        "coalesced": lambda: [one + 0 for one in functional.all_reduce_coalesced([x, x], "sum", group)],
+        "all_to_all": lambda: (
+            functional.all_to_all_single(
+                x, [1, 3] if rank else [3, 1], [3, 1] if rank == 0 else [1, 3], group
+            )
+            + 0
+        ),
+        "coalesced": lambda: [
+            one + 0 for one in functional.all_reduce_coalesced([x, x], "sum", group)
+        ],
         "dtensor": lambda: cut.redistribute(mesh, [Replicate()]).to_local() + 0,
-        "backward": lambda: functional.wait_tensor(torch.ops._c10d_functional.all_reduce(leaf, "sum", group.group_name)).sum().backward()}
+        "backward": lambda: (
+            functional.wait_tensor(
+                torch.ops._c10d_functional.all_reduce(leaf, "sum", group.group_name)
+            )
+            .sum()
+            .backward()
+        ),
+    }
     for name, way in ways.items():
         with CommDebugMode() as theirs:
             way()
         with Ledger() as ledger:
             way()
-        told[name] = [theirs.get_total_counts(), len(ledger.entries), ledger.bytes_sent, ledger.rounds, all(e.stop_s for e in ledger.entries)]
+        told[name] = [
+            theirs.get_total_counts(),
+            len(ledger.entries),
+            ledger.bytes_sent,
+            ledger.rounds,
+            all(e.stop_s for e in ledger.entries),
+        ]
     with Ledger() as plain:
         dist.all_reduce(x.clone())
-    return {**told, "gradient": leaf.grad.unique().tolist(), "plain": [plain.bytes_sent, plain.rounds],
-            "as before": type(torch.ops._c10d_functional.all_reduce).__name__}
+    return {
+        **told,
+        "gradient": leaf.grad.unique().tolist(),
+        "plain": [plain.bytes_sent, plain.rounds],
+        "as before": type(torch.ops._c10d_functional.all_reduce).__name__,
+    }
 
 
 def test_functional_collectives_are_counted_as_torch_counts_them(told):
     size = 4 * 6 * 4
     for one in (one["_functional"] for one in told):
-        expected = {"all_reduce": (1, size, 2), "all_gather": (1, size, 1), "reduce_scatter": (1, size // 2, 1), "coalesced": (1, 2 * size, 2),
-                    "dtensor": (1, size // 2, 1), "backward": (2, 2 * size, 4)}
+        expected = {
+            "all_reduce": (1, size, 2),
+            "all_gather": (1, size, 1),
+            "reduce_scatter": (1, size // 2, 1),
+            "coalesced": (1, 2 * size, 2),
+            "dtensor": (1, size // 2, 1),
+            "backward": (2, 2 * size, 4),
+        }
         for name, (calls, sent, rounds) in expected.items():
             assert one[name] == [calls, calls, sent, rounds, True], name
         assert one["all_to_all"][:2] == [1, 1] and one["all_to_all"][2:] == [size // 4, 1, True]
-        assert one["plain"] == [size, 2] and one["gradient"] == [4.0] and one["as before"] == "OpOverloadPacket"
+        assert (
+            one["plain"] == [size, 2]
+            and one["gradient"] == [4.0]
+            and one["as before"] == "OpOverloadPacket"
+        )

@@ -1,4 +1,6 @@
-"""The peak of memory: known tensors, freed ones, those that gloo's threads free, and what is said where it cannot be counted."""
+"""The peak of memory: known tensors, freed ones, those that gloo's threads free, and what is said
+where it cannot be counted.
+"""
 
 import builtins
 import functools
@@ -31,10 +33,14 @@ def tensors(n, mib=1):
 
 
 def in_a_new_process(test):
-    """As a rank counts: a process that ran other tests has holes in its heap, and threads that take memory meanwhile."""
+    """As a rank counts: a process that ran other tests has holes in its heap, and threads that take
+    memory meanwhile.
+    """
+
     @functools.wraps(test)
     def run():
         mp.spawn(_alone, args=(test.__name__,))
+
     return run
 
 
@@ -56,7 +62,9 @@ def test_what_is_freed_goes_back_at_once():
             tensors(1, mib=8)
 
     assert 0.9 * 8 * MIB < peak(one_after_the_other) < 1.1 * 8 * MIB
-    assert peak(lambda: tensors(8, mib=8)[0]) == pytest.approx(64 * MIB, rel=0.02), "seven are freed before the block ends"
+    assert peak(lambda: tensors(8, mib=8)[0]) == pytest.approx(64 * MIB, rel=0.02), (
+        "seven are freed before the block ends"
+    )
 
 
 @in_a_new_process
@@ -69,7 +77,9 @@ def test_what_was_made_and_freed_between_two_counts_leaves_no_holes():
         tensors(8)
         return tensors(1, mib=32)
 
-    assert peak(eight_small_ones_then_a_large_one) == pytest.approx(32 * MIB, rel=0.06), "with holes it would be 40"
+    assert peak(eight_small_ones_then_a_large_one) == pytest.approx(32 * MIB, rel=0.06), (
+        "with holes it would be 40"
+    )
     assert len(made) == 8
 
 
@@ -89,8 +99,11 @@ def test_backward_is_seen():
     x, w = torch.ones(1024, 1024), torch.ones(1024, 1024, requires_grad=True)
     loss = (x @ w).exp().sum()
     square = 1024 * 1024 * 4
-    # inside: the gradient of x @ w, then that of w; what forward kept is older than the block, and stays
-    assert peak(lambda: torch.autograd.grad(loss, w, retain_graph=True)) == pytest.approx(2 * square, rel=0.15)
+    # inside: the gradient of x @ w, then that of w; what forward kept is older than the block, and
+    # stays
+    assert peak(lambda: torch.autograd.grad(loss, w, retain_graph=True)) == pytest.approx(
+        2 * square, rel=0.15
+    )
 
 
 def _gather():
@@ -111,17 +124,22 @@ def _work(rank, folder):
             call()
             time.sleep(0.02)  # by then gloo's thread has let go of the tensors
 
-    told = {call.__name__: peak(functools.partial(twenty, call)) / MIB for call in (_gather, _reduce)}
+    told = {
+        call.__name__: peak(functools.partial(twenty, call)) / MIB for call in (_gather, _reduce)
+    }
     (folder / f"rank-{rank}").write_text(json.dumps(told))
     dist.destroy_process_group()
 
 
 def test_what_gloos_threads_free_is_seen(tmp_path):
-    """20 times new tensors of 1 MiB and a collective with them: torch's profiler saw up to 21 of them at once, whenever gloo had let go of them."""
+    """20 times new tensors of 1 MiB and a collective with them: torch's profiler saw up to 21 of
+    them at once, whenever gloo had let go of them.
+    """
     mp.spawn(_work, args=(tmp_path,), nprocs=2)
     for rank in (0, 1):
         told = json.loads((tmp_path / f"rank-{rank}").read_text())
-        assert 2.9 < told["_gather"] < 12 and 0.9 < told["_reduce"] < 6, told  # what gloo itself needs for a moment is in it
+        # what gloo itself needs for a moment is in it
+        assert 2.9 < told["_gather"] < 12 and 0.9 < told["_reduce"] < 6, told
 
 
 def test_peaks_travel_with_the_account_and_are_none_unless_asked():
@@ -164,7 +182,10 @@ def test_where_the_kernel_cannot_be_asked_it_says_so(monkeypatch):
         return open(path, *args, **kwargs)
 
     monkeypatch.setattr(memory, "open", refuse, raising=False)
-    with pytest.raises(ValueError, match="Permission denied.*without memory=True"), Ledger(memory=True):
+    with (
+        pytest.raises(ValueError, match="Permission denied.*without memory=True"),
+        Ledger(memory=True),
+    ):
         raise AssertionError("not reached")
     monkeypatch.setattr(memory, "open", builtins.open, raising=False)
     monkeypatch.setattr(memory.sys, "platform", "darwin")

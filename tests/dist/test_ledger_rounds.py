@@ -1,4 +1,6 @@
-"""The account over all ranks: rounds by their definition, models of collectives, DDP without a hook, and nothing left behind. Four processes."""
+"""The account over all ranks: rounds by their definition, models of collectives, DDP without a
+hook, and nothing left behind. Four processes.
+"""
 
 import gc
 import pickle
@@ -18,7 +20,10 @@ N = 4
 def _work(rank, folder):
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=N)
-    told = {experiment.__name__: experiment(rank) for experiment in (_patterns, _collectives, _overlap, _ddp, _strange, _nothing_left)}
+    told = {
+        experiment.__name__: experiment(rank)
+        for experiment in (_patterns, _collectives, _overlap, _ddp, _strange, _nothing_left)
+    }
     (folder / f"rank-{rank}").write_bytes(pickle.dumps(told))
     dist.barrier()
     gc.collect()
@@ -41,7 +46,7 @@ def over_all(accounts, *key):
     return merge([one for one in accounts if one])
 
 
-# --- patterns of messages -------------------------------------------------------------------------------------------------
+# --- patterns of messages -------------------------------------------------------------------------
 
 
 def ring(x, group, rank, p):
@@ -52,7 +57,11 @@ def ring(x, group, rank, p):
             work = dist.isend(parts[(rank + gather - s) % p], group=group, group_dst=right)
             dist.recv(into, group=group, group_src=left)
             work.wait()
-            parts[(left + gather - s) % p].copy_(into) if gather else parts[(left - s) % p].add_(into)
+            (
+                parts[(left + gather - s) % p].copy_(into)
+                if gather
+                else parts[(left - s) % p].add_(into)
+            )
 
 
 def gather_and_send(x, group, rank, p):
@@ -122,8 +131,21 @@ def _patterns(rank):
             x = torch.full((12,), 1.0 + rank)
             with Ledger() as ledger:
                 pattern(x, group, members.index(rank), p)
-            alone = {name: getattr(ledger, name) for name in ("messages_sent", "messages_received", "bytes_sent", "bytes_received", "rounds")}
-            told[pattern.__name__, p] = {"account": ledger.account(), "alone": alone, "x": x.tolist()}
+            alone = {
+                name: getattr(ledger, name)
+                for name in (
+                    "messages_sent",
+                    "messages_received",
+                    "bytes_sent",
+                    "bytes_received",
+                    "rounds",
+                )
+            }
+            told[pattern.__name__, p] = {
+                "account": ledger.account(),
+                "alone": alone,
+                "x": x.tolist(),
+            }
     return told
 
 
@@ -135,7 +157,9 @@ def test_rounds_of_patterns(told, p, members):
     assert rounds(ring) == 2 * (p - 1)
     assert rounds(gather_and_send) == 2
     assert rounds(tree) == (p - 1).bit_length()
-    assert rounds(one_after_the_other) == p - 1, "a send that is waited for comes before the next one"
+    assert rounds(one_after_the_other) == p - 1, (
+        "a send that is waited for comes before the next one"
+    )
     assert rounds(all_to_all) == 1, "what is under way together is one round"
     assert rounds(pipeline) == 5 + p - 2
     if p != 3:
@@ -148,40 +172,61 @@ def test_a_rank_alone(told, p, members):
     for rank in members:
         mine = told["_patterns"][rank]["ring", p]
         assert mine["x"] == [total] * 12  # the ring is right, so this is what a right one costs
-        assert mine["alone"] == {"messages_sent": 2 * (p - 1), "messages_received": 2 * (p - 1), "bytes_sent": 2 * (p - 1) * 48 // p,
-                                 "bytes_received": 2 * (p - 1) * 48 // p, "rounds": 2 * (p - 1)}
+        assert mine["alone"] == {
+            "messages_sent": 2 * (p - 1),
+            "messages_received": 2 * (p - 1),
+            "bytes_sent": 2 * (p - 1) * 48 // p,
+            "bytes_received": 2 * (p - 1) * 48 // p,
+            "rounds": 2 * (p - 1),
+        }
         assert told["_patterns"][rank]["all_to_all", p]["alone"]["rounds"] == 1
 
 
 def test_each_message_has_two_ends(told):
     for pattern in PATTERNS:
         merged = over_all(told["_patterns"], (pattern.__name__, 4), "account")
-        ends = {kind: {(event.key, event.round, event.bytes): (rank, event.peer) for rank, events in enumerate(merged.events) for event in events if event.kind == kind}
-                for kind in ("sent", "received")}
+        ends = {
+            kind: {
+                (event.key, event.round, event.bytes): (rank, event.peer)
+                for rank, events in enumerate(merged.events)
+                for event in events
+                if event.kind == kind
+            }
+            for kind in ("sent", "received")
+        }
         assert {key: ends["received"][key][::-1] for key in ends["sent"]} == ends["sent"]
         assert len(ends["sent"]) == merged.messages
 
 
 def test_log_and_tables(told):
     merged = over_all(told["_patterns"], ("tree", 4), "account")
-    assert merged.log() == ("round  call       from  to  bytes\n"
-                            "    1  dist.send     0   1     48\n"
-                            "    2  dist.send     0   2     48\n"
-                            "    2  dist.send     1   3     48")
-    assert merged.table() == ("call       messages out  messages in  bytes out  bytes in  rounds\n"
-                              "dist.send             3            0        144         0       2  counted\n"
-                              "dist.recv             0            3          0       144       2  counted\n"
-                              "all                   3            3        144       144       2")
+    assert (
+        merged.log() == "round  call       from  to  bytes\n"
+        "    1  dist.send     0   1     48\n"
+        "    2  dist.send     0   2     48\n"
+        "    2  dist.send     1   3     48"
+    )
+    assert (
+        merged.table() == "call       messages out  messages in  bytes out  bytes in  rounds\n"
+        "dist.send             3            0        144         0       2  counted\n"
+        "dist.recv             0            3          0       144       2  counted\n"
+        "all                   3            3        144       144       2"
+    )
     assert merged.table(3).splitlines()[-1].split() == ["all", "0", "1", "0", "48", "2"]
-    assert (merged.messages, merged.bytes) == (3, 144) and [one["rank"] for one in merged.ranks] == [0, 1, 2, 3]
+    assert (merged.messages, merged.bytes) == (3, 144) and [
+        one["rank"] for one in merged.ranks
+    ] == [0, 1, 2, 3]
 
 
-# --- collectives ----------------------------------------------------------------------------------------------------------
+# --- collectives ----------------------------------------------------------------------------------
 
 
 def calls(group, rank, p):
     """Collectives of 12 float64 numbers a rank, root 1 of the group."""
-    x, out = torch.ones(12, dtype=torch.float64), [torch.empty(12, dtype=torch.float64) for _ in range(p)]
+    x, out = (
+        torch.ones(12, dtype=torch.float64),
+        [torch.empty(12, dtype=torch.float64) for _ in range(p)],
+    )
     at_root = out if rank == 1 else None
     big = torch.ones(12 * p, dtype=torch.float64)
     rows = [j + 1 for j in range(p)], [rank + 1] * p
@@ -193,8 +238,12 @@ def calls(group, rank, p):
         "gather": lambda: dist.gather(x, at_root, group=group, group_dst=1),
         "scatter": lambda: dist.scatter(x, at_root, group=group, group_src=1),
         "reduce_scatter": lambda: dist.reduce_scatter(x, out, group=group),
-        "alltoall": lambda: dist.all_to_all(out, [torch.ones(12, dtype=torch.float64) for _ in range(p)], group=group),
-        "all_to_all_single": lambda: dist.all_to_all_single(torch.empty(sum(rows[0])), torch.empty(sum(rows[1])), *rows, group=group),
+        "alltoall": lambda: dist.all_to_all(
+            out, [torch.ones(12, dtype=torch.float64) for _ in range(p)], group=group
+        ),
+        "all_to_all_single": lambda: dist.all_to_all_single(
+            torch.empty(sum(rows[0])), torch.empty(sum(rows[1])), *rows, group=group
+        ),
         "all_gather_single": lambda: dist.all_gather_single(big, x, group=group),
         "reduce_scatter_single": lambda: dist.reduce_scatter_single(x, big, group=group),
         "barrier": lambda: dist.barrier(group=group),
@@ -218,20 +267,36 @@ def _collectives(rank):
 def test_collectives_by_their_models(told, p):
     size, log = 96, (p - 1).bit_length()
     expected = {  # messages and bytes of all ranks together, rounds
-        "allreduce": (2 * p * (p - 1), 2 * (p - 1) * size, 2 * (p - 1)), "broadcast": (p - 1, (p - 1) * size, log), "reduce": (p - 1, (p - 1) * size, log),
-        "allgather": (p * (p - 1), p * (p - 1) * size, p - 1), "gather": (p - 1, (p - 1) * size, 1), "scatter": (p - 1, (p - 1) * size, 1),
-        "reduce_scatter": (p * (p - 1), p * (p - 1) * size, p - 1), "alltoall": (p * (p - 1), p * (p - 1) * size, 1),
-        "all_to_all_single": (p * (p - 1), sum(4 * (i + 1) for i in range(p)) * (p - 1), 1), "all_gather_single": (p * (p - 1), p * (p - 1) * size, p - 1),
-        "reduce_scatter_single": (p * (p - 1), p * (p - 1) * size, p - 1), "barrier": (p * log, 0, log), "monitored_barrier": (2 * (p - 1), 0, 2)}
+        "allreduce": (2 * p * (p - 1), 2 * (p - 1) * size, 2 * (p - 1)),
+        "broadcast": (p - 1, (p - 1) * size, log),
+        "reduce": (p - 1, (p - 1) * size, log),
+        "allgather": (p * (p - 1), p * (p - 1) * size, p - 1),
+        "gather": (p - 1, (p - 1) * size, 1),
+        "scatter": (p - 1, (p - 1) * size, 1),
+        "reduce_scatter": (p * (p - 1), p * (p - 1) * size, p - 1),
+        "alltoall": (p * (p - 1), p * (p - 1) * size, 1),
+        "all_to_all_single": (p * (p - 1), sum(4 * (i + 1) for i in range(p)) * (p - 1), 1),
+        "all_gather_single": (p * (p - 1), p * (p - 1) * size, p - 1),
+        "reduce_scatter_single": (p * (p - 1), p * (p - 1) * size, p - 1),
+        "barrier": (p * log, 0, log),
+        "monitored_barrier": (2 * (p - 1), 0, 2),
+    }
     for name, numbers in expected.items():
         merged = over_all(told["_collectives"], (name, p))
         assert (merged.messages, merged.bytes, merged.rounds) == numbers, name
         (row,) = merged.by_call().values()
-        assert (row.messages_received, row.bytes_received) == numbers[:2] and row.how != "counted", name
+        assert (row.messages_received, row.bytes_received) == numbers[
+            :2
+        ] and row.how != "counted", name
         for rank in merged.ranks:
             if name in ("allreduce", "allgather", "reduce_scatter", "alltoall"):
-                assert rank["messages_sent"] * p == numbers[0] and rank["bytes_sent"] * p == numbers[1]
-        keys = [sorted(event.key for events in merged.events for event in events if event.kind == kind) for kind in ("sent", "received")]
+                assert (
+                    rank["messages_sent"] * p == numbers[0] and rank["bytes_sent"] * p == numbers[1]
+                )
+        keys = [
+            sorted(event.key for events in merged.events for event in events if event.kind == kind)
+            for kind in ("sent", "received")
+        ]
         assert keys[0] == keys[1], name
 
 
@@ -256,16 +321,24 @@ def _overlap(rank):
 
 
 def test_collectives_that_overlap_share_rounds(told):
-    rounds = {name: over_all(told["_overlap"], name).rounds for name in ("in turn", "together", "late")}
+    rounds = {
+        name: over_all(told["_overlap"], name).rounds for name in ("in turn", "together", "late")
+    }
     assert rounds == {"in turn": 3 * 6, "together": 6, "late": 1 + 2}
 
 
-# --- DDP ----------------------------------------------------------------------------------------------------
+# --- DDP ------------------------------------------------------------------------------------------
 
 
 def _model(rank):
     torch.manual_seed(rank)
-    return torch.nn.Sequential(torch.nn.Linear(9, 17), torch.nn.Tanh(), torch.nn.Linear(17, 5), torch.nn.BatchNorm1d(5), torch.nn.Linear(5, 30))
+    return torch.nn.Sequential(
+        torch.nn.Linear(9, 17),
+        torch.nn.Tanh(),
+        torch.nn.Linear(17, 5),
+        torch.nn.BatchNorm1d(5),
+        torch.nn.Linear(5, 30),
+    )
 
 
 def _ddp(rank):
@@ -276,14 +349,19 @@ def _ddp(rank):
     if rank == 3:
         return told
     for way in ("without", "with", "hook"):
-        ddp = torch.nn.parallel.DistributedDataParallel(_model(rank), bucket_cap_mb=200 / 2**20, process_group=group)
+        ddp = torch.nn.parallel.DistributedDataParallel(
+            _model(rank), bucket_cap_mb=200 / 2**20, process_group=group
+        )
         if way == "with":
             with Ledger():
-                ddp(torch.ones(4, 9))  # seen once before a hook is put on, which must still be possible below
+                # seen once before a hook is put on, which must still be possible below
+                ddp(torch.ones(4, 9))
         if way == "hook":
             with Ledger() as ledger:
                 ddp(torch.ones(4, 9)).sum().backward()
-            ddp = torch.nn.parallel.DistributedDataParallel(_model(rank), bucket_cap_mb=200 / 2**20, process_group=group)
+            ddp = torch.nn.parallel.DistributedDataParallel(
+                _model(rank), bucket_cap_mb=200 / 2**20, process_group=group
+            )
             ddp.register_comm_hook(group, allreduce_hook)
         elif way == "without":
             ddp(torch.ones(4, 9))
@@ -299,8 +377,13 @@ def _ddp(rank):
                 accounts.append(ledger.account())
         with Ledger() as ledger, ddp.no_sync():
             ddp(x).sum().backward()
-        told[way] = {"gradients": [p.grad.tolist() for p in ddp.parameters()], "sizes": sizes, "accounts": accounts,
-                     "silent": ledger.count("allreduce"), "stops": all(entry.stop_s is not None for entry in ledger.entries)}
+        told[way] = {
+            "gradients": [p.grad.tolist() for p in ddp.parameters()],
+            "sizes": sizes,
+            "accounts": accounts,
+            "silent": ledger.count("allreduce"),
+            "stops": all(entry.stop_s is not None for entry in ledger.entries),
+        }
         del ddp
         gc.collect()
     return told
@@ -309,8 +392,12 @@ def _ddp(rank):
 def test_ddp_is_seen_and_not_changed(told):
     for ways in told["_ddp"][:3]:
         assert ways["with"]["gradients"] == ways["without"]["gradients"], "to the last bit"
-        assert ways["with"]["sizes"][1:] == ways["hook"]["sizes"][1:], "what the hook shows is what is seen without it"
-        assert len(ways["with"]["sizes"][1]) > 1 and sum(ways["with"]["sizes"][1]) == sum(p.numel() for p in _model(0).parameters())
+        assert ways["with"]["sizes"][1:] == ways["hook"]["sizes"][1:], (
+            "what the hook shows is what is seen without it"
+        )
+        assert len(ways["with"]["sizes"][1]) > 1 and sum(ways["with"]["sizes"][1]) == sum(
+            p.numel() for p in _model(0).parameters()
+        )
         assert ways["with"]["silent"] == ways["hook"]["silent"] == 0
 
 
@@ -318,11 +405,15 @@ def test_buckets_of_one_backward_share_rounds(told):
     for way in ("with", "hook"):
         merged = merge([ways[way]["accounts"][2] for ways in told["_ddp"][:3]])
         rows, buckets = merged.by_call(), len(told["_ddp"][0][way]["sizes"][2])
-        assert rows["dist.allreduce"].rounds == 2 * 2 and rows["dist.allreduce"].messages_sent == 3 * 4 * buckets
-        assert rows["dist.broadcast"].rounds == 2 and merged.rounds == 4 + 2  # BatchNorm's buffers, in the forward pass
+        assert (
+            rows["dist.allreduce"].rounds == 2 * 2
+            and rows["dist.allreduce"].messages_sent == 3 * 4 * buckets
+        )
+        # BatchNorm's buffers, in the forward pass
+        assert rows["dist.broadcast"].rounds == 2 and merged.rounds == 4 + 2
 
 
-# --- strange cases --------------------------------------------------------------------------------------------------------
+# --- strange cases --------------------------------------------------------------------------------
 
 
 def _strange(rank):
@@ -355,27 +446,41 @@ def _strange(rank):
 def test_a_receive_from_any_source(told):
     assert told["_strange"][0]["sources"] == [1, 2, 3]
     merged = over_all(told["_strange"], "any source")
-    assert merged.rounds == 2 and merged.ranks[0]["messages_received"] == 3 and merged.ranks[0]["bytes_received"] == 24
+    assert (
+        merged.rounds == 2
+        and merged.ranks[0]["messages_received"] == 3
+        and merged.ranks[0]["bytes_received"] == 24
+    )
 
 
 def test_accounts_that_do_not_fit_together(told):
     assert over_all(told["_strange"], "outer").rounds == 1 + 2
-    assert merge([told["_strange"][1]["any source"]]).rounds >= 1, "one rank's account alone will do"
+    assert merge([told["_strange"][1]["any source"]]).rounds >= 1, (
+        "one rank's account alone will do"
+    )
     assert merge([]).rounds == 0 and merge([]).table().splitlines()[-1].split()[0] == "all"
     assert over_all(told["_strange"], "not waited for").rounds == 1
 
 
 def _nothing_left(rank):
     """What is there before, inside and after a block that raises."""
+
     def taps():
-        return [name for name in ("allreduce_", "broadcast_", "send") if torch._C._dispatch_has_kernel_for_dispatch_key(f"c10d::{name}", "Autograd")]
+        return [
+            name
+            for name in ("allreduce_", "broadcast_", "send")
+            if torch._C._dispatch_has_kernel_for_dispatch_key(f"c10d::{name}", "Autograd")
+        ]
 
     before = dict(vars(dist.ProcessGroup)), dict(vars(dist.Work)), list(comm.observers), taps()
     with pytest.raises(KeyError), Ledger(), Ledger():
         inside = len(comm.observers), taps(), vars(dist.Work)["wait"] is not before[1]["wait"]
         raise KeyError
     after = dict(vars(dist.ProcessGroup)), dict(vars(dist.Work)), list(comm.observers), taps()
-    same = [list(old) == list(new) and all(new[name] is old[name] for name in old) for old, new in zip(before[:2], after[:2])]
+    same = [
+        list(old) == list(new) and all(new[name] is old[name] for name in old)
+        for old, new in zip(before[:2], after[:2], strict=False)
+    ]
     return inside, same, after[2:], before[3]
 
 

@@ -15,7 +15,10 @@ KIND = {2: nn.BatchNorm1d, 3: nn.BatchNorm1d, 4: nn.BatchNorm2d, 5: nn.BatchNorm
 
 def batches(n, dim, sizes, dtype=torch.float64):
     torch.manual_seed(2)
-    return [torch.randn(sizes[rank], CHANNELS, *REST[dim], dtype=dtype) * (rank + 1) + rank for rank in range(n)]
+    return [
+        torch.randn(sizes[rank], CHANNELS, *REST[dim], dtype=dtype) * (rank + 1) + rank
+        for rank in range(n)
+    ]
 
 
 def on_ranks(c, xs, state, settings):
@@ -43,13 +46,28 @@ def compare(pool, n, dim, sizes, **settings):
     for _ in range(2):
         alone.zero_grad()
         ys = alone(torch.cat(leaves)).split(sizes[:n])
-        of_xs = torch.autograd.grad(sum((y * weights(y.detach(), rank)).sum() for rank, y in enumerate(ys)), [*leaves, *alone.parameters()])
-    for rank, (y, of_x, of_parameters, buffers) in enumerate(pool.values(on_ranks, n, xs, state, settings)):
+        of_xs = torch.autograd.grad(
+            sum((y * weights(y.detach(), rank)).sum() for rank, y in enumerate(ys)),
+            [*leaves, *alone.parameters()],
+        )
+    for rank, (y, of_x, of_parameters, buffers) in enumerate(
+        pool.values(on_ranks, n, xs, state, settings)
+    ):
         torch.testing.assert_close(y, ys[rank].detach())
         torch.testing.assert_close(of_x, of_xs[rank])
-        torch.testing.assert_close(of_parameters, [g / n for g in of_xs[n:]])  # the mean over the ranks
+        # the mean over the ranks
+        torch.testing.assert_close(of_parameters, [g / n for g in of_xs[n:]])
         torch.testing.assert_close(buffers, list(alone.buffers()))
-        assert all(torch.equal(one, other) for one, other in zip(buffers, pool.values(same_buffers, n, xs, state, settings)[0], strict=True)) if rank == n - 1 else True
+        assert (
+            all(
+                torch.equal(one, other)
+                for one, other in zip(
+                    buffers, pool.values(same_buffers, n, xs, state, settings)[0], strict=True
+                )
+            )
+            if rank == n - 1
+            else True
+        )
 
 
 def same_buffers(c, xs, state, settings):
@@ -62,7 +80,16 @@ def test_values_and_gradients_are_those_of_the_whole_batch(pool, n, dim):
     compare(pool, n, dim, [4, 1, 3, 6])
 
 
-@pytest.mark.parametrize("settings", [{"affine": False}, {"momentum": None}, {"track_running_stats": False}, {"eps": 0.1, "momentum": 0.7}], ids=str)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"affine": False},
+        {"momentum": None},
+        {"track_running_stats": False},
+        {"eps": 0.1, "momentum": 0.7},
+    ],
+    ids=str,
+)
 def test_settings(pool, settings):
     compare(pool, 3, 4, [4, 1, 3], **settings)
 
@@ -78,8 +105,11 @@ def far_from_zero(c, x):
 
 
 def test_digits_are_kept_where_the_mean_is_large(pool):
-    x = 10000 + torch.randn(60, 1, generator=torch.Generator().manual_seed(0))  # float32: E[x^2] - E[x]^2 would have no digit left
-    exact = ((x.double() - x.double().mean()) / (x.double().var(correction=0) + 1e-5).sqrt()).float()
+    # float32: E[x^2] - E[x]^2 would have no digit left
+    x = 10000 + torch.randn(60, 1, generator=torch.Generator().manual_seed(0))
+    exact = (
+        (x.double() - x.double().mean()) / (x.double().var(correction=0) + 1e-5).sqrt()
+    ).float()
     for rank, y in enumerate(pool.values(far_from_zero, 3, x)):
         torch.testing.assert_close(y, exact[rank::3], atol=2e-3, rtol=0)
 
@@ -97,7 +127,10 @@ def test_evaluation_communicates_only_without_running_statistics(pool):
     x = batches(1, 4, [5], torch.float32)[0]
     (alone, y0), (_, y1) = pool.values(in_evaluation, 2, x)
     torch.testing.assert_close(alone, (x - 2) / (1 + 1e-5) ** 0.5)
-    torch.testing.assert_close(torch.cat([y0, y1]), nn.BatchNorm2d(CHANNELS, track_running_stats=False)(torch.cat([x, x + 1])).detach())
+    torch.testing.assert_close(
+        torch.cat([y0, y1]),
+        nn.BatchNorm2d(CHANNELS, track_running_stats=False)(torch.cat([x, x + 1])).detach(),
+    )
 
 
 def low_precision(c, x):
@@ -129,7 +162,9 @@ def frozen_on_one(c, x):
 def test_a_rank_that_needs_no_gradient_stops_nobody(pool):
     xs = batches(3, 4, [2, 3, 4])
     leaves = [x.clone().requires_grad_() for x in xs]
-    ys = nn.BatchNorm2d(CHANNELS, affine=False, dtype=torch.float64)(torch.cat(leaves)).split([2, 3, 4])
+    ys = nn.BatchNorm2d(CHANNELS, affine=False, dtype=torch.float64)(torch.cat(leaves)).split(
+        [2, 3, 4]
+    )
     sum((y * weights(y.detach(), rank)).sum() for rank, y in enumerate(ys) if rank).backward()
     found = pool.values(frozen_on_one, 3, xs, timeout_s=5)
     torch.testing.assert_close(found[1:], [x.grad for x in leaves[1:]])

@@ -1,4 +1,6 @@
-"""MultiNodeChainList against one process: values and gradients of parts on several ranks, in many arrangements."""
+"""MultiNodeChainList against one process: values and gradients of parts on several ranks, in many
+arrangements.
+"""
 
 import copy
 from collections import defaultdict, deque
@@ -35,7 +37,9 @@ ARRANGEMENTS = {
 
 
 class Part(nn.Module):
-    """Takes any number of inputs, puts them side by side, in their order, and makes `width` columns of them."""
+    """Takes any number of inputs, puts them side by side, in their order, and makes `width` columns
+    of them.
+    """
 
     def __init__(self, width):
         super().__init__()
@@ -46,9 +50,15 @@ class Part(nn.Module):
 
 
 def one_process(arrangement, x):
-    """Run all ranks' parts in one process. Returns (parts, inputs and outputs of each rank); the parts' weights and all gradients are then there."""
+    """Run all ranks' parts in one process.
+
+    Returns (parts, inputs and outputs of each rank); the parts' weights and all gradients are then
+    there.
+    """
     torch.manual_seed(0)
-    parts = [[Part(3 + rank + 2 * i) for i in range(len(rows))] for rank, rows in enumerate(arrangement)]
+    parts = [
+        [Part(3 + rank + 2 * i) for i in range(len(rows))] for rank, rows in enumerate(arrangement)
+    ]
     xs = [x.clone().requires_grad_() for _ in arrangement]
     outputs, queues, turn = [None] * len(parts), defaultdict(deque), [0] * len(parts)
     while any(turn[rank] < len(parts[rank]) for rank in range(len(parts))):
@@ -59,7 +69,13 @@ def one_process(arrangement, x):
             come = [come] if isinstance(come, int) else come
             if any(len(queues[source, rank]) < come.count(source) for source in come or ()):
                 continue
-            value = parts[rank][turn[rank]](*([xs[rank]] if come is None else [queues[source, rank].popleft() for source in come]))
+            value = parts[rank][turn[rank]](
+                *(
+                    [xs[rank]]
+                    if come is None
+                    else [queues[source, rank].popleft() for source in come]
+                )
+            )
             for target in [] if out is None else [out] if isinstance(out, int) else out:
                 queues[rank, target].append(value)
             outputs[rank] = value if out is None else outputs[rank]
@@ -100,7 +116,9 @@ def test_values_and_gradients_are_those_of_one_process(pool, name):
     for row in bare:
         for part in row:
             part.zero_grad()
-    for rank, (y, of_x, of_parts) in enumerate(pool.values(on_ranks, len(arrangement), arrangement, bare, x)):
+    for rank, (y, of_x, of_parts) in enumerate(
+        pool.values(on_ranks, len(arrangement), arrangement, bare, x)
+    ):
         torch.testing.assert_close(y, None if outputs[rank] is None else outputs[rank].detach())
         torch.testing.assert_close(of_x, xs[rank].grad)
         torch.testing.assert_close(of_parts, expected[rank])
@@ -132,7 +150,9 @@ def send_a_tuple(c):
 
 
 class Halves2(nn.Module):
-    """A tuple comes as one argument, and a tuple goes out; the whole numbers first, so that the first tensor has no gradient."""
+    """A tuple comes as one argument, and a tuple goes out; the whole numbers first, so that the
+    first tensor has no gradient.
+    """
 
     def forward(self, halves):
         left, right, numbers = halves
@@ -162,12 +182,16 @@ class Scale(nn.Module):
 
 
 def whole_numbers_between(c):
-    """Rank 0 sends a value, then whole numbers: the first value's gradient must come back all the same."""
+    """Rank 0 sends a value, then whole numbers: the first value's gradient must come back all the
+    same.
+    """
     model, x = links.MultiNodeChainList(c), torch.ones(3)
     if c.rank == 0:
         model.add_link(Scale(2.0), rank_out=1).add_link(Tokens(), rank_out=1)
     else:
-        model.add_link(Scale(3.0), rank_in=0, rank_out=1).add_link(Tokens(), rank_in=0, rank_out=1).add_link(Product(), rank_in=[1, 1])
+        model.add_link(Scale(3.0), rank_in=0, rank_out=1).add_link(
+            Tokens(), rank_in=0, rank_out=1
+        ).add_link(Product(), rank_in=[1, 1])
     y = model(x)
     y.sum().backward()
     return [p.grad for p in model.parameters()]
@@ -211,7 +235,11 @@ def test_an_unused_value_stops_nobody(pool):
 
 def without_gradients(c):
     model = links.MultiNodeChainList(c)
-    model.add_link(Scale(2.0 + c.rank), rank_in=None if c.rank == 0 else c.rank - 1, rank_out=None if c.rank == c.size - 1 else c.rank + 1)
+    model.add_link(
+        Scale(2.0 + c.rank),
+        rank_in=None if c.rank == 0 else c.rank - 1,
+        rank_out=None if c.rank == c.size - 1 else c.rank + 1,
+    )
     with torch.no_grad():
         y = model(torch.ones(2))
     again = copy.deepcopy(model)
@@ -221,7 +249,10 @@ def without_gradients(c):
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 def test_without_gradients(pool, n):
-    assert pool.values(without_gradients, n)[-1] == [[2.0] * 2, [6.0] * 2, [24.0] * 2, [120.0] * 2][n - 1]
+    assert (
+        pool.values(without_gradients, n)[-1]
+        == [[2.0] * 2, [6.0] * 2, [24.0] * 2, [120.0] * 2][n - 1]
+    )
 
 
 def mistakes(c):
@@ -251,8 +282,21 @@ def mistakes(c):
 
 def test_mistakes_are_told(pool):
     told = pool.values(mistakes, 2)[1]
-    for text, remedy in zip(told, ["Add one with add_link", "Wrap a plain function in a module", "ranks 0 to 1", "whole number from 0 to 1", "empty list",
-                                   "Add the part with rank_out=1 first", None, "Give this part a rank_out", "Add a part with rank_in=1"], strict=True):
+    for text, remedy in zip(
+        told,
+        [
+            "Add one with add_link",
+            "Wrap a plain function in a module",
+            "ranks 0 to 1",
+            "whole number from 0 to 1",
+            "empty list",
+            "Add the part with rank_out=1 first",
+            None,
+            "Give this part a rank_out",
+            "Add a part with rank_in=1",
+        ],
+        strict=True,
+    ):
         assert remedy in text if remedy else text is None, (text, remedy)
 
 
@@ -265,5 +309,9 @@ def nobody_sends(c):
 
 def test_a_value_that_never_comes_is_told_in_time(pool):
     outcomes = pool.run(nobody_sends, 2, timeout_s=1)
-    assert outcomes[0].error.type == "CommunicationError" and "rank 1" in outcomes[0].error.text.lower() and outcomes[0].seconds < 10
+    assert (
+        outcomes[0].error.type == "CommunicationError"
+        and "rank 1" in outcomes[0].error.text.lower()
+        and outcomes[0].seconds < 10
+    )
     assert outcomes[1].error is None

@@ -1,4 +1,6 @@
-"""ParallelConv2d against nn.Conv2d: both splits, both meanings of the loss, uneven channels, several layers, 1 to 4 ranks."""
+"""ParallelConv2d against nn.Conv2d: both splits, both meanings of the loss, uneven channels,
+several layers, 1 to 4 ranks.
+"""
 
 import copy
 
@@ -11,7 +13,13 @@ from manyhands import functions, links
 SETTINGS = {
     "plain": {"kernel_size": 3},
     "padded": {"kernel_size": (3, 2), "padding": (1, 0), "stride": 2},
-    "dilated, circular, no bias": {"kernel_size": 3, "padding": 2, "dilation": 2, "padding_mode": "circular", "bias": False},
+    "dilated, circular, no bias": {
+        "kernel_size": 3,
+        "padding": 2,
+        "dilation": 2,
+        "padding_mode": "circular",
+        "bias": False,
+    },
     "same": {"kernel_size": 3, "padding": "same"},
 }
 
@@ -30,7 +38,9 @@ def loss_of(y):
 
 
 def on_ranks(c, conv, x, split, loss):
-    made = links.ParallelConv2d.from_conv2d(conv if c.rank == 0 else None, c, split=split, loss=loss)
+    made = links.ParallelConv2d.from_conv2d(
+        conv if c.rank == 0 else None, c, split=split, loss=loss
+    )
     x.requires_grad_()
     y = made(functions.bcast(c, x) if loss == "summed" else x)
     loss_of(y).backward()
@@ -47,17 +57,36 @@ def compare(pool, conv, x, n, split, loss):
     expected = reference(leaf)
     loss_of(expected).backward()
     factor = n if loss == "summed" else 1
-    sizes = links.parallel_conv.share_sizes(conv.out_channels if split == "out" else conv.in_channels, n)
-    assert sum(sizes) == (conv.out_channels if split == "out" else conv.in_channels) and max(sizes) - min(sizes) <= 1
-    for rank, (y, of_x, of_parameters, whole) in enumerate(pool.values(on_ranks, n, conv, x, split, loss)):
+    sizes = links.parallel_conv.share_sizes(
+        conv.out_channels if split == "out" else conv.in_channels, n
+    )
+    assert (
+        sum(sizes) == (conv.out_channels if split == "out" else conv.in_channels)
+        and max(sizes) - min(sizes) <= 1
+    )
+    for rank, (y, of_x, of_parameters, whole) in enumerate(
+        pool.values(on_ranks, n, conv, x, split, loss)
+    ):
         torch.testing.assert_close(y, expected.detach())
         if loss == "replicated" or rank == 0:
             torch.testing.assert_close(of_x, factor * leaf.grad)
         wanted = [factor * reference.weight.grad.split(sizes, 0 if split == "out" else 1)[rank]]
         if conv.bias is not None and (split == "out" or rank == 0):
-            wanted.append(factor * (reference.bias.grad.split(sizes)[rank] if split == "out" else reference.bias.grad))
+            wanted.append(
+                factor
+                * (
+                    reference.bias.grad.split(sizes)[rank]
+                    if split == "out"
+                    else reference.bias.grad
+                )
+            )
         torch.testing.assert_close(of_parameters, wanted)
-        torch.testing.assert_close(whole, (conv.weight.detach(), None if conv.bias is None else conv.bias.detach()), atol=0, rtol=0)
+        torch.testing.assert_close(
+            whole,
+            (conv.weight.detach(), None if conv.bias is None else conv.bias.detach()),
+            atol=0,
+            rtol=0,
+        )
 
 
 @pytest.mark.parametrize("loss", ["replicated", "summed"])
@@ -81,11 +110,17 @@ def test_an_image_without_batch_and_a_batch_without_images(pool):
 
 def two_layers(c, state, x, splits):
     """A network of two layers, trained for three steps: every rank computes the same loss."""
-    first, second = nn.Conv2d(3, 6, 3, padding=1, dtype=torch.float64), nn.Conv2d(6, 4, 3, dtype=torch.float64)
+    first, second = (
+        nn.Conv2d(3, 6, 3, padding=1, dtype=torch.float64),
+        nn.Conv2d(6, 4, 3, dtype=torch.float64),
+    )
     model = nn.Sequential(first, nn.ReLU(), second)
     model.load_state_dict(state)
     if c.size > 1:
-        model[0], model[2] = (links.ParallelConv2d.from_conv2d(conv, c, split=split) for conv, split in zip((first, second), splits, strict=True))
+        model[0], model[2] = (
+            links.ParallelConv2d.from_conv2d(conv, c, split=split)
+            for conv, split in zip((first, second), splits, strict=True)
+        )
     optimizer, losses = torch.optim.SGD(model.parameters(), lr=0.02), []
     for _ in range(3):
         optimizer.zero_grad()
@@ -93,7 +128,10 @@ def two_layers(c, state, x, splits):
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
-    found = [model[i].full_weight() if c.size > 1 else (model[i].weight.detach(), model[i].bias.detach()) for i in (0, 2)]
+    found = [
+        model[i].full_weight() if c.size > 1 else (model[i].weight.detach(), model[i].bias.detach())
+        for i in (0, 2)
+    ]
     return losses, found
 
 
@@ -113,7 +151,12 @@ def same_seed(c, seed, split):
     made = links.ParallelConv2d(c, 4, 5, 3, split=split)
     drawn = torch.rand(1)
     whole = made.to_conv2d()
-    return whole.weight.detach(), whole.bias.detach(), drawn, sum(p.numel() for p in made.parameters())
+    return (
+        whole.weight.detach(),
+        whole.bias.detach(),
+        drawn,
+        sum(p.numel() for p in made.parameters()),
+    )
 
 
 @pytest.mark.parametrize("split", ["in", "out"])
@@ -124,7 +167,8 @@ def test_the_same_seed_gives_the_weights_of_conv2d(pool, split):
     found = pool.values(same_seed, 3, 11, split)
     for weight, bias, drawn, _ in found:
         torch.testing.assert_close((weight, bias, drawn), expected, atol=0, rtol=0)
-    assert sum(count for *_, count in found) == sum(p.numel() for p in conv.parameters())  # each number lies on one rank
+    # each number lies on one rank
+    assert sum(count for *_, count in found) == sum(p.numel() for p in conv.parameters())
 
 
 def different_seeds(c, x):
@@ -162,7 +206,14 @@ def mistakes(c):
 
 
 def test_mistakes_are_told(pool):
-    remedies = ['"in" for the input channels', '"summed" if the objective', "Take fewer ranks", "Take fewer ranks", "with all its input channels", "groups=1"]
+    remedies = [
+        '"in" for the input channels',
+        '"summed" if the objective',
+        "Take fewer ranks",
+        "Take fewer ranks",
+        "with all its input channels",
+        "groups=1",
+    ]
     for told, size in pool.values(mistakes, 2):
         assert size == 2
         for text, remedy in zip(told, remedies, strict=True):
@@ -185,7 +236,11 @@ def frozen(c, split):
     conv = nn.Conv2d(4, 4, 3).requires_grad_(False).eval()
     made = links.ParallelConv2d.from_conv2d(conv, c, split=split)
     whole = made.to_conv2d()
-    return made.shard.training, whole.training, [p.requires_grad for layer in (made, whole) for p in layer.parameters()]
+    return (
+        made.shard.training,
+        whole.training,
+        [p.requires_grad for layer in (made, whole) for p in layer.parameters()],
+    )
 
 
 @pytest.mark.parametrize("split", ["in", "out"])

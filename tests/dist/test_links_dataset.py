@@ -25,14 +25,21 @@ def test_equal_shares_cover_everything(pool, n, total, shuffle, root):
     length = (total + n - 1) // n
     for rank, (items, indices) in enumerate(found):
         assert len(items) == length and items == [100 + i for i in indices]
-        assert indices == order[total * rank // n : total * rank // n + length]  # where ChainerMN's shares begin and end
+        # where ChainerMN's shares begin and end
+        assert indices == order[total * rank // n : total * rank // n + length]
     assert {item for items, _ in found for item in items} == set(data)
 
 
 @pytest.mark.parametrize("shuffle", [False, True])
 @pytest.mark.parametrize("n, total", [(1, 5), (2, 11), (3, 10), (4, 2), (4, 13), (3, 0)])
 def test_without_equal_lengths_each_example_is_there_once(pool, n, total, shuffle):
-    found = pool.values(shares, n, list(range(total)), 0, {"shuffle": shuffle, "seed": 3, "force_equal_length": False})
+    found = pool.values(
+        shares,
+        n,
+        list(range(total)),
+        0,
+        {"shuffle": shuffle, "seed": 3, "force_equal_length": False},
+    )
     assert sorted(item for items, _ in found for item in items) == list(range(total))
     lengths = [len(items) for items, _ in found]
     assert lengths == [total // n + (rank < total % n) for rank in range(n)]
@@ -59,10 +66,19 @@ class Lazy(Dataset):
 def kinds(c, dataset):
     """This rank's examples, and the bytes that came from rank 0."""
     came = []
-    comm.observers.append(lambda kind, peer, nbytes, *_: came.append(nbytes) if kind == "received" else None)
-    share = links.scatter_dataset(dataset if c.rank == 0 else None, c, shuffle=True, seed=1, force_equal_length=False)
+    comm.observers.append(
+        lambda kind, peer, nbytes, *_: came.append(nbytes) if kind == "received" else None
+    )
+    share = links.scatter_dataset(
+        dataset if c.rank == 0 else None, c, shuffle=True, seed=1, force_equal_length=False
+    )
     comm.observers.clear()
-    return [share[i] for i in range(len(share))], list(share.order), sum(came), len(pickle.dumps(share.dataset))
+    return (
+        [share[i] for i in range(len(share))],
+        list(share.order),
+        sum(came),
+        len(pickle.dumps(share.dataset)),
+    )
 
 
 X, T = torch.randn(7, 1000), torch.arange(7)
@@ -72,7 +88,10 @@ KINDS = {
     "list": ([(X[i].clone(), i) for i in range(7)], lambda i: (X[i], i)),
     "tuple": (tuple(X[i].clone() for i in range(7)), lambda i: X[i]),
     "TensorDataset": (TensorDataset(X, T), lambda i: (X[i], T[i])),
-    "Subset": (Subset(TensorDataset(torch.cat([X, X]), torch.cat([T, T])), range(7, 14)), lambda i: (X[i], T[i])),
+    "Subset": (
+        Subset(TensorDataset(torch.cat([X, X]), torch.cat([T, T])), range(7, 14)),
+        lambda i: (X[i], T[i]),
+    ),
 }
 
 
@@ -98,11 +117,18 @@ def test_other_data_sets_are_read_by_each_rank_itself(pool):
 
 def in_a_loader(c):
     share = links.scatter_dataset(TensorDataset(torch.arange(10.0)) if c.rank == 0 else None, c)
-    return [batch.tolist() for (batch,) in DataLoader(share, batch_size=2)], [x.item() for (x,) in share[1:4]], share[-1][0].item()
+    return (
+        [batch.tolist() for (batch,) in DataLoader(share, batch_size=2)],
+        [x.item() for (x,) in share[1:4]],
+        share[-1][0].item(),
+    )
 
 
 def test_shares_work_in_a_loader_and_are_cut_by_slices(pool):
-    assert pool.values(in_a_loader, 2) == [([[0, 1], [2, 3], [4]], [1, 2, 3], 4), ([[5, 6], [7, 8], [9]], [6, 7, 8], 9)]
+    assert pool.values(in_a_loader, 2) == [
+        ([[0, 1], [2, 3], [4]], [1, 2, 3], 4),
+        ([[5, 6], [7, 8], [9]], [6, 7, 8], 9),
+    ]
 
 
 def nothing_at_root(c, dataset, root):
@@ -113,8 +139,15 @@ def nothing_at_root(c, dataset, root):
 def test_a_root_without_data_is_told_at_once_everywhere(pool, dataset):
     first, second = pool.run(nothing_at_root, 2, dataset, 0)
     assert first.error.type == "ValueError" and "at rank 0" in first.error.text
-    assert second.error.type == "CommunicationError" and "rank 0, the root" in second.error.text and second.seconds < 10
+    assert (
+        second.error.type == "CommunicationError"
+        and "rank 0, the root" in second.error.text
+        and second.seconds < 10
+    )
 
 
 def test_a_root_that_is_no_rank(pool):
-    assert all(outcome.error.type == "ValueError" and "ranks 0 to 1" in outcome.error.text for outcome in pool.run(nothing_at_root, 2, [1], 2))
+    assert all(
+        outcome.error.type == "ValueError" and "ranks 0 to 1" in outcome.error.text
+        for outcome in pool.run(nothing_at_root, 2, [1], 2)
+    )

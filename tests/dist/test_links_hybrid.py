@@ -1,4 +1,6 @@
-"""Links on parts of a split communicator: two copies of a model that lies on two ranks, kept alike by DDP, or by the multi-node optimizer."""
+"""Links on parts of a split communicator: two copies of a model that lies on two ranks, kept alike
+by DDP, or by the multi-node optimizer.
+"""
 
 import pytest
 import torch
@@ -22,7 +24,10 @@ def batches(copies):
 
 
 def train(c, how):
-    """Ranks 0, 1 are the first copy of the model, ranks 2, 3 the second one. The copies begin with other weights where rank 0's are to be copied."""
+    """Ranks 0, 1 are the first copy of the model, ranks 2, 3 the second one.
+
+    The copies begin with other weights where rank 0's are to be copied.
+    """
     copies = c.size // 2
     along, across = c.split(c.rank // 2), c.split(c.rank % 2)
     part = parts()[along.rank]
@@ -71,8 +76,17 @@ def with_checkpoint(c, autocast):
         conv.zero_grad()
         norm.reset_running_stats()
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
-            y = checkpoint(lambda x: norm(conv(x)), x, use_reentrant=False) if again else norm(conv(x))
-            loss = y.float().square().mul(functions.bcast(c, torch.arange(4.0).view(1, 4, 1, 1))).mean()
+            y = (
+                checkpoint(lambda x: norm(conv(x)), x, use_reentrant=False)
+                if again
+                else norm(conv(x))
+            )
+            loss = (
+                y.float()
+                .square()
+                .mul(functions.bcast(c, torch.arange(4.0).view(1, 4, 1, 1)))
+                .mean()
+            )
         loss.backward()
         grads.append((loss.item(), conv.weight.grad.clone()))
     return grads

@@ -1,4 +1,6 @@
-"""The multi-node optimizer against one process on all ranks' examples; the evaluator against a mean."""
+"""The multi-node optimizer against one process on all ranks' examples; the evaluator against a
+mean.
+"""
 
 import copy
 
@@ -20,7 +22,11 @@ class Model(nn.Module):
     def __init__(self):
         super().__init__()
         self.first, self.second = nn.Linear(3, 4), nn.Linear(4, 4)
-        self.tied, self.other, self.single = nn.Linear(4, 4), nn.Linear(4, 4), nn.Parameter(torch.randn(4))
+        self.tied, self.other, self.single = (
+            nn.Linear(4, 4),
+            nn.Linear(4, 4),
+            nn.Parameter(torch.randn(4)),
+        )
         self.double()
         self.single.data = self.single.data.float()
         self.tied.weight = self.second.weight
@@ -34,14 +40,22 @@ class Model(nn.Module):
 
 def batches(n, steps):
     draw = torch.Generator().manual_seed(1)
-    return [[torch.randn(4, 3, generator=draw, dtype=torch.float64) for _ in range(n)] for _ in range(steps)]
+    return [
+        [torch.randn(4, 3, generator=draw, dtype=torch.float64) for _ in range(n)]
+        for _ in range(steps)
+    ]
 
 
 def train(c, make, steps, double_buffering, branches):
-    """Each rank its own examples, from its own weights. Returns rank 0's first weights, and the weights after each step."""
+    """Each rank its own examples, from its own weights.
+
+    Returns rank 0's first weights, and the weights after each step.
+    """
     model = Model()
     begun = copy.deepcopy(model.state_dict())
-    optimizer = links.create_multi_node_optimizer(MAKE[make](model.parameters()), c, double_buffering=double_buffering)
+    optimizer = links.create_multi_node_optimizer(
+        MAKE[make](model.parameters()), c, double_buffering=double_buffering
+    )
     after = []
     for step in range(len(steps)):
         optimizer.zero_grad()
@@ -54,14 +68,20 @@ def train(c, make, steps, double_buffering, branches):
 
 
 def train_alone(make, begun, steps, stale, branches):
-    """One process; the first step changes nothing, and with `stale` the second neither, nor does the last one's gradient come to anything."""
+    """One process; the first step changes nothing, and with `stale` the second neither, nor does
+    the last one's gradient come to anything.
+    """
     model = Model()
     model.load_state_dict(begun)
     optimizer, after, waiting = MAKE[make](model.parameters()), [copy.deepcopy(begun)], None
     for xs in steps[1:]:
         optimizer.zero_grad()
-        sum(model(x, branch).mean() for x, branch in zip(xs, branches, strict=True)).div(len(xs)).backward()
-        gradients = [p.grad if p.grad is not None else torch.zeros_like(p) for p in model.parameters()]
+        sum(model(x, branch).mean() for x, branch in zip(xs, branches, strict=True)).div(
+            len(xs)
+        ).backward()
+        gradients = [
+            p.grad if p.grad is not None else torch.zeros_like(p) for p in model.parameters()
+        ]
         apply, waiting = (waiting, gradients) if stale else (gradients, None)
         if apply is not None:
             for p, g in zip(model.parameters(), apply, strict=True):
@@ -83,7 +103,8 @@ def test_steps_are_those_of_one_process(pool, n, make, double_buffering):
         for one, other in zip(after, expected, strict=True):
             torch.testing.assert_close(one, other)
         for name, weight in after[-1].items():
-            assert torch.equal(weight, found[0][1][-1][name]), name  # to the last bit the same on all ranks
+            # to the last bit the same on all ranks
+            assert torch.equal(weight, found[0][1][-1][name]), name
     assert not torch.equal(expected[-1]["first.weight"], expected[0]["first.weight"])
 
 
@@ -103,7 +124,9 @@ def as_in_chainermn(c):
     optimizer.step()
     told.append((extra.tolist(), torch.equal(before, model.weight)))
     told.append(optimizer.step(closure=lambda: model(x).sum() * 0 + 7).item())
-    again = links.create_multi_node_optimizer(torch.optim.SGD([*model.parameters(), extra], lr=3.0), c)
+    again = links.create_multi_node_optimizer(
+        torch.optim.SGD([*model.parameters(), extra], lr=3.0), c
+    )
     state = optimizer.state_dict()
     state["param_groups"] = [state["param_groups"][0] | {"params": [0, 1, 2]}]
     again.load_state_dict(state)
@@ -132,7 +155,10 @@ def sparse(c):
 
 
 def test_sparse_gradients(pool):
-    assert pool.values(sparse, 2) == [[[-1.0, -1.0], [-1.0, -1.0], [0.0, 0.0], [0.0, 0.0], [-2.0, -2.0]]] * 2
+    assert (
+        pool.values(sparse, 2)
+        == [[[-1.0, -1.0], [-1.0, -1.0], [0.0, 0.0], [0.0, 0.0], [-2.0, -2.0]]] * 2
+    )
 
 
 def other_models(c):
@@ -142,12 +168,16 @@ def other_models(c):
 
 
 def test_ranks_with_other_models_are_told(pool):
-    assert "CommunicationError" in [outcome.error.type for outcome in pool.run(other_models, 2, timeout_s=1) if outcome.error]
+    assert "CommunicationError" in [
+        outcome.error.type for outcome in pool.run(other_models, 2, timeout_s=1) if outcome.error
+    ]
 
 
 def one_step_fewer(c, double_buffering):
     model = nn.Linear(2, 1)
-    optimizer = links.create_multi_node_optimizer(torch.optim.SGD(model.parameters(), lr=1.0), c, double_buffering=double_buffering)
+    optimizer = links.create_multi_node_optimizer(
+        torch.optim.SGD(model.parameters(), lr=1.0), c, double_buffering=double_buffering
+    )
     for _ in range(3 - c.rank):
         optimizer.update(lambda: model(torch.ones(2)).sum())
     if double_buffering:
@@ -193,12 +223,18 @@ def evaluates(c):
 def test_figures_are_the_mean_over_ranks(pool, n):
     mean = (n - 1) / 2
     for figures, doubled, of_function in pool.values(evaluates, n):
-        assert list(figures) == ["a", "b"] and figures["b"] == mean and figures["a"].tolist() == [1.0, mean]
+        assert (
+            list(figures) == ["a", "b"]
+            and figures["b"] == mean
+            and figures["a"].tolist() == [1.0, mean]
+        )
         assert doubled == 2 * mean and of_function == {"sum": 15 + mean}
 
 
 def other_names(c):
-    links.create_multi_node_evaluator(lambda: {"loss": 1.0, **({"accuracy": 1.0} if c.rank else {})}, c)()
+    links.create_multi_node_evaluator(
+        lambda: {"loss": 1.0, **({"accuracy": 1.0} if c.rank else {})}, c
+    )()
 
 
 def no_dictionary(c):
@@ -207,7 +243,11 @@ def no_dictionary(c):
 
 def test_ranks_that_measure_other_things_are_told(pool):
     for outcome in pool.run(other_names, 2):
-        assert outcome.error.type == "CommunicationError" and "return the same names" in outcome.error.text and "accuracy" in outcome.error.text
+        assert (
+            outcome.error.type == "CommunicationError"
+            and "return the same names" in outcome.error.text
+            and "accuracy" in outcome.error.text
+        )
     first, second = (outcome.error for outcome in pool.run(no_dictionary, 2))
     assert first.type == "ValueError" and "Let it return a dictionary" in first.text
     assert second.type == "CommunicationError" and "rank 0 returned no dictionary" in second.text

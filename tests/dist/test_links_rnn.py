@@ -1,4 +1,6 @@
-"""create_multi_node_n_step_rnn against one process: ragged sequences, all kinds of RNN, chains of 1 to 4 ranks; dropout, and mistakes."""
+"""create_multi_node_n_step_rnn against one process: ragged sequences, all kinds of RNN, chains of 1
+to 4 ranks; dropout, and mistakes.
+"""
 
 import copy
 
@@ -12,13 +14,16 @@ FEATURES, UNITS = 3, 4
 KINDS = {
     "LSTM": lambda: nn.LSTM(FEATURES, UNITS),
     "LSTM, 2 layers, both directions": lambda: nn.LSTM(FEATURES, UNITS, 2, bidirectional=True),
-    "LSTM, projected, batch first": lambda: nn.LSTM(FEATURES, UNITS, 2, proj_size=2, batch_first=True),
+    "LSTM, projected, batch first": lambda: nn.LSTM(
+        FEATURES, UNITS, 2, proj_size=2, batch_first=True
+    ),
     "GRU, 3 layers": lambda: nn.GRU(FEATURES, UNITS, 3),
     "GRU, both directions": lambda: nn.GRU(FEATURES, UNITS, bidirectional=True),
     "RNN": lambda: nn.RNN(FEATURES, UNITS),
     "RNN, relu, 2 layers": lambda: nn.RNN(FEATURES, UNITS, 2, nonlinearity="relu"),
 }
-LENGTHS = [[3, 1, 4], [2, 5, 2], [1, 1, 6], [4, 2, 3]]  # of each rank: the same number of sequences, of other lengths
+# of each rank: the same number of sequences, of other lengths
+LENGTHS = [[3, 1, 4], [2, 5, 2], [1, 1, 6], [4, 2, 3]]
 WITH_EMPTY = [[3, 0, 4], [0, 2, 5], [0, 0, 0], [2, 0, 0]]
 
 
@@ -41,16 +46,23 @@ def run_alone(rnn, states, xs):
             state = state if isinstance(state, tuple) else (state,)
             outputs.append(y)
         else:
-            outputs.append(x.new_zeros(0, (rnn.proj_size or rnn.hidden_size) * (1 + rnn.bidirectional)))
+            outputs.append(
+                x.new_zeros(0, (rnn.proj_size or rnn.hidden_size) * (1 + rnn.bidirectional))
+            )
         last.append(state)
     return tuple(torch.stack(cells, 1) for cells in zip(*last, strict=True)), outputs
 
 
 def one_process(rnns, sequences):
-    """All ranks' RNNs one after the other. Returns what each rank must see, and leaves the gradients in `rnns` and `sequences`."""
+    """All ranks' RNNs one after the other.
+
+    Returns what each rank must see, and leaves the gradients in `rnns` and `sequences`.
+    """
     first = rnns[0]
     rows, n = first.num_layers * (1 + first.bidirectional), len(sequences[0])
-    shapes = [(rows, n, first.proj_size or first.hidden_size), (rows, n, first.hidden_size)][: 2 if isinstance(first, nn.LSTM) else 1]
+    shapes = [(rows, n, first.proj_size or first.hidden_size), (rows, n, first.hidden_size)][
+        : 2 if isinstance(first, nn.LSTM) else 1
+    ]
     states, seen, total = tuple(torch.zeros(shape, dtype=torch.float64) for shape in shapes), [], 0
     for rank, (rnn, xs) in enumerate(zip(rnns, sequences, strict=True)):
         states, ys = run_alone(rnn, states, xs)
@@ -62,7 +74,12 @@ def one_process(rnns, sequences):
 
 def on_ranks(c, rnn, xs):
     rnn, xs = rnn[c.rank], [x.requires_grad_() for x in xs[c.rank]]
-    model = links.create_multi_node_n_step_rnn(rnn, c, rank_in=c.rank - 1 if c.rank else None, rank_out=c.rank + 1 if c.rank < c.size - 1 else None)
+    model = links.create_multi_node_n_step_rnn(
+        rnn,
+        c,
+        rank_in=c.rank - 1 if c.rank else None,
+        rank_out=c.rank + 1 if c.rank < c.size - 1 else None,
+    )
     *cells, ys, delegate = model(xs)
     loss = objective(*ys)
     if c.rank == c.size - 1:
@@ -71,13 +88,21 @@ def on_ranks(c, rnn, xs):
     else:
         (loss,) = functions.pseudo_connect(delegate, loss)
     loss.backward()
-    return [s.detach() for s in cells], [y.detach() for y in ys], [x.grad for x in xs], [p.grad for p in model.parameters()]
+    return (
+        [s.detach() for s in cells],
+        [y.detach() for y in ys],
+        [x.grad for x in xs],
+        [p.grad for p in model.parameters()],
+    )
 
 
 def make(kind, n, lengths):
     torch.manual_seed(3)
     rnns = [KINDS[kind]().double() for _ in range(n)]
-    return rnns, [[torch.randn(length, FEATURES, dtype=torch.float64) for length in lengths[rank]] for rank in range(n)]
+    return rnns, [
+        [torch.randn(length, FEATURES, dtype=torch.float64) for length in lengths[rank]]
+        for rank in range(n)
+    ]
 
 
 def compare(pool, kind, n, lengths):
@@ -93,8 +118,13 @@ def compare(pool, kind, n, lengths):
         expected = [x.grad for x in sequences[rank]], [p.grad for p in rnns[rank].parameters()]
         for got, want in zip((of_xs, of_weights), expected, strict=True):
             for g, w in zip(got, want, strict=True):
-                zero = torch.zeros(()) if w is None else torch.zeros_like(w)  # a sequence of length 0, or an RNN that read none: no gradient, or zeros
-                torch.testing.assert_close(zero if g is None else g.reshape(zero.shape) if w is None else g, zero if w is None else w, check_dtype=False)
+                # a sequence of length 0, or an RNN that read none: no gradient, or zeros
+                zero = torch.zeros(()) if w is None else torch.zeros_like(w)
+                torch.testing.assert_close(
+                    zero if g is None else g.reshape(zero.shape) if w is None else g,
+                    zero if w is None else w,
+                    check_dtype=False,
+                )
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
@@ -104,7 +134,9 @@ def test_values_and_gradients_are_those_of_one_process(pool, kind, n):
 
 
 @pytest.mark.parametrize("n", [2, 4])
-@pytest.mark.parametrize("kind", ["LSTM, 2 layers, both directions", "LSTM, projected, batch first", "GRU, 3 layers"])
+@pytest.mark.parametrize(
+    "kind", ["LSTM, 2 layers, both directions", "LSTM, projected, batch first", "GRU, 3 layers"]
+)
 def test_sequences_of_length_0_keep_their_states(pool, kind, n):
     compare(pool, kind, n, WITH_EMPTY)
 
@@ -146,7 +178,9 @@ def with_dropout(c, xs):
     """The masks of one process, where both ranks draw from the same seed as that process did."""
     torch.manual_seed(5)
     rnns = [nn.LSTM(FEATURES, UNITS, 2, dropout=0.5) for _ in range(2)]
-    rnn = links.create_multi_node_n_step_rnn(rnns[c.rank], c, rank_in=0 if c.rank else None, rank_out=None if c.rank else 1)
+    rnn = links.create_multi_node_n_step_rnn(
+        rnns[c.rank], c, rank_in=0 if c.rank else None, rank_out=None if c.rank else 1
+    )
     torch.manual_seed(c.rank)
     *_, ys, _phi = rnn(xs)
     return [y.detach() for y in ys]
@@ -180,7 +214,9 @@ def with_states(c, xs):
 
 
 def test_states_may_be_arguments(pool):
-    assert pool.values(with_states, 1, [torch.randn(length, FEATURES) for length in (2, 4)]) == [True]
+    assert pool.values(with_states, 1, [torch.randn(length, FEATURES) for length in (2, 4)]) == [
+        True
+    ]
 
 
 def mistakes(c):
@@ -204,13 +240,25 @@ def mistakes(c):
     tell(lambda: make(lstm)(torch.zeros(2, 4, FEATURES)))
     tell(lambda: make(lstm)([torch.zeros(4, FEATURES + 1)]))
     tell(lambda: make(lstm)(None, [torch.zeros(4, FEATURES)]))
-    tell(lambda: make(lstm, rank_in=1 - c.rank)(torch.zeros(1, 1, UNITS), None, [torch.zeros(4, FEATURES)]))
+    tell(
+        lambda: make(lstm, rank_in=1 - c.rank)(
+            torch.zeros(1, 1, UNITS), None, [torch.zeros(4, FEATURES)]
+        )
+    )
     return told
 
 
 def test_mistakes_are_told(pool):
-    remedies = ["torch.nn.LSTM, GRU or RNN", "ranks 0 to 1", "is this rank itself", "torch.zeros(0, 3)", "at least one sequence", "shape (length, 3)",
-                "rnn(hx, cx, xs)", "rank_in=None"]
+    remedies = [
+        "torch.nn.LSTM, GRU or RNN",
+        "ranks 0 to 1",
+        "is this rank itself",
+        "torch.zeros(0, 3)",
+        "at least one sequence",
+        "shape (length, 3)",
+        "rnn(hx, cx, xs)",
+        "rank_in=None",
+    ]
     for told in pool.values(mistakes, 2):
         for text, remedy in zip(told, remedies, strict=True):
             assert remedy in text, (text, remedy)
@@ -219,8 +267,17 @@ def test_mistakes_are_told(pool):
 def mismatch(c, mistake):
     units, n, dtype = UNITS, 2, torch.float32
     if c.rank == 1:
-        units, n, dtype = {"units": (UNITS + 1, 2, dtype), "sequences": (UNITS, 3, dtype), "dtype": (UNITS, 2, torch.float64)}[mistake]
-    rnn = links.create_multi_node_n_step_rnn(nn.LSTM(FEATURES, units).to(dtype), c, rank_in=0 if c.rank else None, rank_out=None if c.rank else 1)
+        units, n, dtype = {
+            "units": (UNITS + 1, 2, dtype),
+            "sequences": (UNITS, 3, dtype),
+            "dtype": (UNITS, 2, torch.float64),
+        }[mistake]
+    rnn = links.create_multi_node_n_step_rnn(
+        nn.LSTM(FEATURES, units).to(dtype),
+        c,
+        rank_in=0 if c.rank else None,
+        rank_out=None if c.rank else 1,
+    )
     *_, ys, phi = rnn([torch.ones(2, FEATURES, dtype=dtype)] * n)
     (sum(y.sum() for y in ys) if c.rank else phi).backward()
 
@@ -229,8 +286,15 @@ def then(c):
     return c.allreduce_obj(c.rank)
 
 
-@pytest.mark.parametrize("mistake, words", [("units", "float32 (1, 2, 4)"), ("sequences", "(1, 3, 4)"), ("dtype", "float64 (1, 2, 4)")])
+@pytest.mark.parametrize(
+    "mistake, words",
+    [("units", "float32 (1, 2, 4)"), ("sequences", "(1, 3, 4)"), ("dtype", "float64 (1, 2, 4)")],
+)
 def test_states_that_do_not_fit_are_told(pool, mistake, words):
     _, outcome = pool.run(mismatch, 2, mistake, timeout_s=1)
-    assert outcome.error.type == "CommunicationError" and words in outcome.error.text and "from rank 0" in outcome.error.text
+    assert (
+        outcome.error.type == "CommunicationError"
+        and words in outcome.error.text
+        and "from rank 0" in outcome.error.text
+    )
     assert pool.values(then, 2) == [1, 1]

@@ -1,4 +1,6 @@
-"""Mistakes that show in backward: graphs that are not connected, gradients that do not come or that nobody wants."""
+"""Mistakes that show in backward: graphs that are not connected, gradients that do not come or that
+nobody wants.
+"""
 
 import pytest
 import torch
@@ -11,7 +13,15 @@ def leaf():
     return torch.arange(3.0, requires_grad=True)
 
 
-@mistake({0: "CommunicationError: Rank 0 waited 1.5 s in send.backward from rank 1 (test_mistakes_backward.py, line ...does it call backward()"}, waits=True)
+@mistake(
+    {
+        0: (
+            "CommunicationError: Rank 0 waited 1.5 s in send.backward from rank 1 "
+            "(test_mistakes_backward.py, line ...does it call backward()"
+        )
+    },
+    waits=True,
+)
 def backward_on_one_rank_only(c):
     if c.rank == 0:
         functions.send(leaf(), c, 1).backward()
@@ -27,7 +37,14 @@ def a_bcast_kept_and_not_used(c):
     return y
 
 
-@mistake({rank: f"CommunicationError: Rank {rank} waited 1.5 s in allgather.backward from rank 2" for rank in (0, 1)}, ranks=3, waits=True)
+@mistake(
+    {
+        rank: f"CommunicationError: Rank {rank} waited 1.5 s in allgather.backward from rank 2"
+        for rank in (0, 1)
+    },
+    ranks=3,
+    waits=True,
+)
 def an_allgather_kept_and_not_used_on_one_rank(c):
     ys = functions.allgather(c, leaf())
     if c.rank < 2:
@@ -35,7 +52,9 @@ def an_allgather_kept_and_not_used_on_one_rank(c):
     return ys
 
 
-@mistake({1: "CommunicationError: Rank 1 waited 1.5 s in alltoall.backward from rank 0"}, waits=True)
+@mistake(
+    {1: "CommunicationError: Rank 1 waited 1.5 s in alltoall.backward from rank 0"}, waits=True
+)
 def an_alltoall_kept_and_not_used_on_one_rank(c):
     ys = functions.alltoall(c, [leaf(), leaf()])
     if c.rank == 1:
@@ -67,19 +86,29 @@ def an_allreduce_kept_and_not_used_on_one_rank(c):
     return y
 
 
-@mistake({0: "CommunicationError: ...allreduce.backward: rank 1 reports: its result was dropped there"})
+@mistake(
+    {0: "CommunicationError: ...allreduce.backward: rank 1 reports: its result was dropped there"}
+)
 def an_allreduce_dropped_on_one_rank(c):
     y = functions.allreduce(c, leaf())
     if c.rank == 0:
         y.sum().backward()
 
 
-@mistake({0: "CommunicationError: A gradient came from global rank 1 for a send of this rank whose result is not part of any graph here: it is lost. "
-             "Give what send returned (the delegate) to recv as delegate_variable"})
+@mistake(
+    {
+        0: (
+            "CommunicationError: A gradient came from global rank 1 for a send of this rank whose "
+            "result is not part of any graph here: it is lost. Give what send returned (the "
+            "delegate) to recv as delegate_variable"
+        )
+    }
+)
 def a_graph_that_is_not_connected(c):
     if c.rank == 0:
         phi = functions.send(leaf(), c, 1)
-        functions.recv(c, 1).sum().backward()  # without the delegate: backward does not pass through the send
+        # without the delegate: backward does not pass through the send
+        functions.recv(c, 1).sum().backward()
         c.barrier()
         del phi
         c.send_obj("the next call", 1)
@@ -89,7 +118,14 @@ def a_graph_that_is_not_connected(c):
         c.barrier()
 
 
-@mistake({0: "CommunicationError: A gradient came from global rank 1 for a send of this rank whose result is not part of any graph here"})
+@mistake(
+    {
+        0: (
+            "CommunicationError: A gradient came from global rank 1 for a send of this rank whose "
+            "result is not part of any graph here"
+        )
+    }
+)
 def a_delegate_that_is_dropped_while_its_gradient_is_under_way(c):
     if c.rank == 0:
         functions.send(leaf(), c, 1)
@@ -98,7 +134,14 @@ def a_delegate_that_is_dropped_while_its_gradient_is_under_way(c):
     c.barrier()
 
 
-@mistake({1: "CommunicationError: Rank 0 does not wait for the gradient of its send any more: the result was dropped...give the delegate to recv as delegate_variable"})
+@mistake(
+    {
+        1: (
+            "CommunicationError: Rank 0 does not wait for the gradient of its send any more: the "
+            "result was dropped...give the delegate to recv as delegate_variable"
+        )
+    }
+)
 def a_delegate_that_is_dropped(c):
     if c.rank == 0:
         functions.send(leaf(), c, 1)
@@ -109,7 +152,14 @@ def a_delegate_that_is_dropped(c):
         y.sum().backward()
 
 
-@mistake({0: "CommunicationError: Rank 1 does not wait for the gradient of its gather any more: the result was dropped"})
+@mistake(
+    {
+        0: (
+            "CommunicationError: Rank 1 does not wait for the gradient of its gather any more: the "
+            "result was dropped"
+        )
+    }
+)
 def a_delegate_of_gather_that_is_dropped(c):
     y = functions.gather(c, leaf())
     if c.rank == 1:
@@ -139,14 +189,22 @@ def backward_twice_where_it_was_received(c):
         y.backward()
 
 
-@mistake({rank: "RuntimeError: Trying to backward through the graph a second time" for rank in range(2)})
+@mistake(
+    dict.fromkeys(range(2), "RuntimeError: Trying to backward through the graph a second time")
+)
 def backward_twice_through_a_collective(c):
     y = sum(functions.allgather(c, leaf())).sum()
     y.backward()
     y.backward()
 
 
-@mistake({rank: "RuntimeError: trying to differentiate twice a function that was marked with @once_differentiable" for rank in range(2)})
+@mistake(
+    dict.fromkeys(
+        range(2),
+        "RuntimeError: trying to differentiate twice a function that was marked with "
+        "@once_differentiable",
+    )
+)
 def a_second_derivative(c):
     x = leaf()
     y = sum((y**2).sum() for y in functions.allgather(c, x**2))
@@ -154,7 +212,13 @@ def a_second_derivative(c):
     gradient.sum().backward()
 
 
-@mistake({0: "CommunicationError: Rank 0 waited 1.5 s in send.backward from rank 1 ...", 1: "RuntimeError: a mistake of its own"}, waits=True)
+@mistake(
+    {
+        0: "CommunicationError: Rank 0 waited 1.5 s in send.backward from rank 1 ...",
+        1: "RuntimeError: a mistake of its own",
+    },
+    waits=True,
+)
 def an_exception_before_backward(c):
     if c.rank == 0:
         functions.send(leaf(), c, 1).backward()

@@ -25,8 +25,11 @@ else:
     (2 * functions.recv(c, 0, tag=7)).sum().backward()
     print("received")
 """
-CALLS = {"recv": "functions.recv(c, 1)", "allgather": "functions.allgather(c, torch.ones(3))",
-         "large send": "[functions.send(torch.zeros(100_000), c, 1) for _ in range(40)]"}
+CALLS = {
+    "recv": "functions.recv(c, 1)",
+    "allgather": "functions.allgather(c, torch.ones(3))",
+    "large send": "[functions.send(torch.zeros(100_000), c, 1) for _ in range(40)]",
+}
 
 
 GONE = 'str(error).split(":")[-1].strip()'
@@ -43,18 +46,34 @@ def text(end, call, told=GONE, timeout_s=60):
 @pytest.mark.parametrize("call", CALLS)
 def test_a_rank_that_exits(tmp_path, call, warm):
     runs = by_environment(program(tmp_path, text("sys.exit(0)", call)), 3, warm)
-    assert [runs[rank][1].splitlines() for rank in (0, 2)] == expected("rank 1 will not arrive, because it has ended. True"), runs
+    assert [runs[rank][1].splitlines() for rank in (0, 2)] == expected(
+        "rank 1 will not arrive, because it has ended. True"
+    ), runs
 
 
 def test_a_rank_that_is_killed(tmp_path, warm):
     """Its connections may tell, else the time-out does."""
-    runs = by_environment(program(tmp_path, text("os.kill(os.getpid(), signal.SIGKILL)", "recv", '"rank 1" in str(error).lower()', 5)), 3, warm)
+    runs = by_environment(
+        program(
+            tmp_path,
+            text(
+                "os.kill(os.getpid(), signal.SIGKILL)", "recv", '"rank 1" in str(error).lower()', 5
+            ),
+        ),
+        3,
+        warm,
+    )
     assert [runs[rank][1].splitlines() for rank in (0, 2)] == expected("True True"), runs
 
 
 def test_a_rank_that_exits_under_mpi(tmp_path, warm):
     status, out, err = by_mpi(program(tmp_path, text("sys.exit(0)", "allgather")), 3, warm)
-    assert out.count("rank 1 will not arrive, because it has ended. True") == 2 and "[2.0, 2.0, 2.0]" in out and "received" in out, (status, out, err)  # mpiexec mixes lines
+    # mpiexec mixes lines
+    assert (
+        out.count("rank 1 will not arrive, because it has ended. True") == 2
+        and "[2.0, 2.0, 2.0]" in out
+        and "received" in out
+    ), (status, out, err)
 
 
 IN_THE_MIDDLE = """

@@ -14,7 +14,9 @@ from manyhands.cluster.engines.profiles import profile_named
 @pytest.fixture(scope="module")
 def mpi_cluster():
     before = our_processes()
-    with Cluster(nodes=2, ranks_per_node=2, framework="torch", profile="mpi", name="mpi") as cluster:
+    with Cluster(
+        nodes=2, ranks_per_node=2, framework="torch", profile="mpi", name="mpi"
+    ) as cluster:
         yield cluster
     assert not wait_for_none(before, 10)
 
@@ -48,7 +50,12 @@ def test_nothing_outlives_the_kernel():
 
 @pytest.mark.slow
 def test_unit_06_runs_unchanged(monkeypatch):
-    assert world_checks.run_notebook("06_ddp.ipynb", "mpi", monkeypatch, leaves_out=world_checks.LAUNCHES_OF_UNIT_06) > 10
+    assert (
+        world_checks.run_notebook(
+            "06_ddp.ipynb", "mpi", monkeypatch, leaves_out=world_checks.LAUNCHES_OF_UNIT_06
+        )
+        > 10
+    )
 
 
 def test_an_mpiexec_that_fails_is_told_at_once(monkeypatch):
@@ -62,9 +69,14 @@ def test_an_mpiexec_that_fails_is_told_at_once(monkeypatch):
 def test_missing_programs_are_told(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setenv("MANYHANDS_HOSTS", "somewhere")
-    for profile, message in (("slurm", "sbatch is not on the path. Slurm's commands are available on its login nodes"), ("ssh", "ssh is not on the path")):
+    for profile, message in (
+        ("slurm", "sbatch is not on the path. Slurm's commands are available on its login nodes"),
+        ("ssh", "ssh is not on the path"),
+    ):
         with pytest.raises(RuntimeError, match=message):
-            Cluster(nodes=1, ranks_per_node=1, framework=None, profile=profile, name="no " + profile)
+            Cluster(
+                nodes=1, ranks_per_node=1, framework=None, profile=profile, name="no " + profile
+            )
 
 
 def test_a_wrong_profile_and_missing_hosts_are_told(monkeypatch):

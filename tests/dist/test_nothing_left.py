@@ -1,4 +1,6 @@
-"""What a cluster and its learners have started ends with it, whoever is killed first; and a machine on which it cannot run is told at the start."""
+"""What a cluster and its learners have started ends with it, whoever is killed first; and a machine
+on which it cannot run is told at the start.
+"""
 
 import os
 import signal
@@ -43,7 +45,9 @@ def none_stays():
         os.kill(pid, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("guard_first", [False, True], ids=["the kernel", "the guard, then the kernel"])
+@pytest.mark.parametrize(
+    "guard_first", [False, True], ids=["the kernel", "the guard, then the kernel"]
+)
 def test_killed(guard_first):
     before = our_processes()
     kernel = subprocess.Popen([sys.executable, "-c", KERNEL], stdout=subprocess.PIPE, text=True)
@@ -80,12 +84,34 @@ def test_a_guard_that_was_killed_is_replaced():
         assert cluster._runtime._guard.poll() is None and cluster._runtime._guard.pid != guard.pid
 
 
-@pytest.mark.parametrize("shell, why", [
-    ("ulimit -n 64; exec \"$@\"", "A process may have only 64 files open here, and a cluster of 4 ranks needs up to 144. Run `ulimit -n 144`"),
-    ("PYTHONOPTIMIZE=2 exec \"$@\"", "Python runs without docstrings here (PYTHONOPTIMIZE=2, or python -OO)")], ids=["64 open files", "PYTHONOPTIMIZE=2"])
+@pytest.mark.parametrize(
+    "shell, why",
+    [
+        (
+            'ulimit -n 64; exec "$@"',
+            (
+                "A process may have only 64 files open here, and a cluster of 4 ranks needs up to "
+                "144. Run `ulimit -n 144`"
+            ),
+        ),
+        (
+            'PYTHONOPTIMIZE=2 exec "$@"',
+            "Python runs without docstrings here (PYTHONOPTIMIZE=2, or python -OO)",
+        ),
+    ],
+    ids=["64 open files", "PYTHONOPTIMIZE=2"],
+)
 def test_a_machine_that_cannot_is_told_in_a_sentence(shell, why):
     before = our_processes()
-    run = ["sh", "-c", shell, "sh", sys.executable, "-c", "from manyhands import Cluster\nCluster(nodes=2, ranks_per_node=2)"]
+    run = [
+        "sh",
+        "-c",
+        shell,
+        "sh",
+        sys.executable,
+        "-c",
+        "from manyhands import Cluster\nCluster(nodes=2, ranks_per_node=2)",
+    ]
     told = subprocess.run(run, capture_output=True, text=True, timeout=60)
     assert told.returncode == 1 and why in told.stderr.splitlines()[-1]
     assert not wait_for_none(before, 1)

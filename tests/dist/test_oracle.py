@@ -1,4 +1,6 @@
-"""Ours against recorded runs of the real ChainerMN 7.8.1: tests/oracle/*.json were given, tests/oracle/recorded/*.json made by record.py there."""
+"""Ours against recorded runs of the real ChainerMN 7.8.1: tests/oracle/*.json were given,
+tests/oracle/recorded/*.json made by record.py there.
+"""
 
 import json
 from pathlib import Path
@@ -16,16 +18,28 @@ def read(path):
     return json.loads(path.read_text())
 
 
-@pytest.mark.parametrize("path", CASES, ids=lambda path: str(path.relative_to(ORACLE)).removesuffix(".json"))
+@pytest.mark.parametrize(
+    "path", CASES, ids=lambda path: str(path.relative_to(ORACLE)).removesuffix(".json")
+)
 def test_case(pool, path):
     wrong = pool.values(run_case, read(path)["nprocs"], str(path), timeout_s=30)
-    assert not any(wrong), "\n".join(f"rank {rank}: {text}" for rank, texts in enumerate(wrong) for text in texts)
+    assert not any(wrong), "\n".join(
+        f"rank {rank}: {text}" for rank, texts in enumerate(wrong) for text in texts
+    )
 
 
 def test_every_category_is_there():
     """The names of the categories are those of tests/oracle/README.md."""
     categories = {read(path)["category"] for path in CASES}
-    assert categories >= {"function", "chain", "multi_node_chain_list", "n_step_rnn", "parallel_conv", "mnbn", "hazard"}
+    assert categories >= {
+        "function",
+        "chain",
+        "multi_node_chain_list",
+        "n_step_rnn",
+        "parallel_conv",
+        "mnbn",
+        "hazard",
+    }
 
 
 def test_every_program_is_recorded():
@@ -40,4 +54,7 @@ def test_a_wrong_gradient_is_seen(gloo_pool, tmp_path):
     case["ranks"][0]["outputs"]["y1"]["data"][0] += 1e-6
     (tmp_path / "allgather_n2.json").write_text(json.dumps(case))
     wrong = gloo_pool.values(run_case, 2, str(tmp_path / "allgather_n2.json"))
-    assert [[text.split(":")[0] for text in texts] for texts in wrong] == [["y1"], ["gradient of x"]]
+    assert [[text.split(":")[0] for text in texts] for texts in wrong] == [
+        ["y1"],
+        ["gradient of x"],
+    ]

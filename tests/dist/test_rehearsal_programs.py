@@ -1,4 +1,6 @@
-"""Programs for torchrun, recorded and judged: the bad ones with what is said of which line, the good ones with nothing."""
+"""Programs for torchrun, recorded and judged: the bad ones with what is said of which line, the
+good ones with nothing.
+"""
 
 import multiprocessing.forkserver
 import re
@@ -27,15 +29,24 @@ def rank_process():
 def rehearse(program, ranks, rank_process, hangs):
     """({rank: its trace}, whether all came to their end, what their stacks were if not).
 
-    Of a program that hangs, all have said what they have to say when nothing new came for QUIET_S."""
+    Of a program that hangs, all have said what they have to say when nothing new came for QUIET_S.
+    """
     with tempfile.TemporaryDirectory(prefix="r") as folder:
         folder, began = Path(folder), time.monotonic()
-        processes = [rank_process(target=rehearsal_ranks.play, args=(program, folder, rank, ranks, LIMIT_S - 10))
-                     for rank in range(ranks)]
+        processes = [
+            rank_process(
+                target=rehearsal_ranks.play, args=(program, folder, rank, ranks, LIMIT_S - 10)
+            )
+            for rank in range(ranks)
+        ]
         for process in processes:
             process.start()
-        while any(process.is_alive() for process in processes) and time.monotonic() - began < LIMIT_S:
-            newest = [path.stat().st_mtime for path in folder.glob("*.trace") if path.stat().st_size]
+        while (
+            any(process.is_alive() for process in processes) and time.monotonic() - began < LIMIT_S
+        ):
+            newest = [
+                path.stat().st_mtime for path in folder.glob("*.trace") if path.stat().st_size
+            ]
             if hangs and len(newest) == ranks and time.time() - max(newest) > QUIET_S:
                 break
             time.sleep(0.02)
@@ -44,14 +55,26 @@ def rehearse(program, ranks, rank_process, hangs):
             process.join()
         ended = all((folder / f"{rank}.end").exists() for rank in range(ranks))
         stacks = "\n".join(path.read_text() for path in sorted(folder.glob("*.stacks")))
-        return {rank: load((folder / f"{rank}.trace").read_text()) for rank in range(ranks)}, ended, stacks
+        return (
+            {rank: load((folder / f"{rank}.trace").read_text()) for rank in range(ranks)},
+            ended,
+            stacks,
+        )
 
 
 def expected(program):
     """(ranks, {severity: lines}) of what the program's first line says."""
-    wanted, ranks = re.search(r"expect: (.*), ranks (\d+)\"\"\"", program.read_text().splitlines()[0]).groups()
-    parts = [part.split() for part in wanted.replace("may hang", "may-hang").split(";") if part.split()[-1] != "nothing"]
-    return int(ranks), {severity.replace("-", " "): {int(line) for line in lines} for severity, *lines in parts}
+    wanted, ranks = re.search(
+        r"expect: (.*), ranks (\d+)\"\"\"", program.read_text().splitlines()[0]
+    ).groups()
+    parts = [
+        part.split()
+        for part in wanted.replace("may hang", "may-hang").split(";")
+        if part.split()[-1] != "nothing"
+    ]
+    return int(ranks), {
+        severity.replace("-", " "): {int(line) for line in lines} for severity, *lines in parts
+    }
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=[path.stem for path in PROGRAMS])

@@ -1,4 +1,6 @@
-"""The slurm profile on a real Slurm of three nodes, which all live on this host (slurm_on_one_host.py)."""
+"""The slurm profile on a real Slurm of three nodes, which all live on this host
+(slurm_on_one_host.py).
+"""
 
 import os
 import re
@@ -9,12 +11,12 @@ import time
 from pathlib import Path
 
 import nbformat
-import needs
 import pytest
 import world_checks
 from our_processes import SLOWER, our_processes, wait_for_none
 from slurm_on_one_host import SlurmOnOneHost
 
+import needs
 from manyhands import Cluster
 from manyhands.cluster.host.ports import reserve
 
@@ -31,18 +33,22 @@ def slurm(tmp_path_factory, warm):  # warm: which is there before, and stays
     with SlurmOnOneHost(folder / "daemons") as slurm, pytest.MonkeyPatch.context() as patch:
         for name in ("SLURM_CONF", "PATH"):
             patch.setenv(name, slurm.env[name])
-        patch.setenv("MANYHANDS_START_S", "400")  # on a very busy machine two minutes were not enough
+        # on a very busy machine two minutes were not enough
+        patch.setenv("MANYHANDS_START_S", "400")
         patch.setattr("manyhands.cluster.engines.profiles.START_TIMEOUT_S", 400)
         world_checks.ipython_in(folder, patch)
         yield slurm
         slurm.wait_for_no_job()
-        assert set(os.listdir(folder / "ipython")) <= {"profile_default"}  # nor are the files of a cluster
+        # nor are the files of a cluster
+        assert set(os.listdir(folder / "ipython")) <= {"profile_default"}
     assert not wait_for_none(before, 10)
 
 
 @pytest.fixture(scope="class")
 def slurm_cluster(slurm):
-    with Cluster(nodes=2, ranks_per_node=2, framework="torch", profile="slurm", name="slurm") as cluster:
+    with Cluster(
+        nodes=2, ranks_per_node=2, framework="torch", profile="slurm", name="slurm"
+    ) as cluster:
         yield cluster
 
 
@@ -53,7 +59,10 @@ class TestCluster:
         assert world_checks.table(slurm_cluster) == world_checks.expected(2, 2)
 
     def test_nodes_are_slurms_nodes(self, slurm, slurm_cluster):
-        slurm_cluster.px("import os; told = [os.environ[name] for name in ('SLURMD_NODENAME', 'SLURM_PROCID', 'SLURM_LOCALID')]")
+        slurm_cluster.px(
+            "import os; told = [os.environ[name] for name in ('SLURMD_NODENAME', 'SLURM_PROCID', "
+            "'SLURM_LOCALID')]"
+        )
         places = slurm_cluster.pull("told")
         assert [place[1:] for place in places] == [["0", "0"], ["1", "1"], ["2", "0"], ["3", "1"]]
         nodes = [place[0] for place in places]
@@ -72,7 +81,9 @@ def test_nothing_outlives_the_kernel(slurm):
 
 
 def two_neighbouring_ports():
-    """A reservation, and a port of it whose neighbour is in it too: all nodes are this host, and the batch file counts on from the first port."""
+    """A reservation, and a port of it whose neighbour is in it too: all nodes are this host, and
+    the batch file counts on from the first port.
+    """
     while True:
         many = reserve(300)
         for port in many.ports:
@@ -81,10 +92,20 @@ def two_neighbouring_ports():
         many.close()
 
 
-def batch(slurm, tmp_path, name, *arguments, folder=world_checks.ROOT / "notebooks" / "scripts", programs=BESIDE_PYTHON, **variables):
-    """Submit a batch file of the notebooks' scripts, as a learner would, and wait; returns what the job said. `programs` comes first on its path.
+def batch(
+    slurm,
+    tmp_path,
+    name,
+    *arguments,
+    folder=world_checks.ROOT / "notebooks" / "scripts",
+    programs=BESIDE_PYTHON,
+    **variables,
+):
+    """Submit a batch file of the notebooks' scripts, as a learner would, and wait; returns what the
+    job said. `programs` comes first on its path.
 
-    Its processes write to one file, a text and its line's end one after the other: the texts are whole, the lines may be mixed.
+    Its processes write to one file, a text and its line's end one after the other: the texts are
+    whole, the lines may be mixed.
     """
     env = {**slurm.env, **variables, "PATH": f"{programs}:{slurm.env['PATH']}"}
     job = ["sbatch", "--wait", f"--output={tmp_path}/said.txt", name, *arguments]
@@ -97,16 +118,29 @@ def batch(slurm, tmp_path, name, *arguments, folder=world_checks.ROOT / "noteboo
 def test_the_batch_file_of_unit_06_starts_torchrun_on_two_nodes(slurm, tmp_path):
     with reserve(1) as port:
         said = batch(slurm, tmp_path, "06_train.sbatch", PORT=str(port.ports[0]))
-    places = [f"RANK {rank}  LOCAL_RANK {rank % 2}  GROUP_RANK {rank // 2}  WORLD_SIZE 4" for rank in range(4)]
-    assert sorted(re.findall(r"RANK \d+  LOCAL_RANK \d+  GROUP_RANK \d+  WORLD_SIZE \d", said)) == places, said
+    places = [
+        f"RANK {rank}  LOCAL_RANK {rank % 2}  GROUP_RANK {rank // 2}  WORLD_SIZE 4"
+        for rank in range(4)
+    ]
+    assert (
+        sorted(re.findall(r"RANK \d+  LOCAL_RANK \d+  GROUP_RANK \d+  WORLD_SIZE \d", said))
+        == places
+    ), said
     sums = re.findall(r"sum of \|weights\| (\d+\.\d\d)", said)
     assert len(sums) == 4 and len(set(sums)) == 1, said  # all end with the same weights
 
 
 def test_the_batch_file_of_lab_06_trains_and_resumes(slurm, tmp_path, warm):
-    """The solution of the exercise that the lab's check only runs with stand-ins. The torchrun on its path starts warm."""
-    cells = nbformat.read(world_checks.ROOT / "solutions" / "06_ddp" / "06_ddp.ipynb", as_version=4).cells
-    answer = next(cell.source for cell in cells if cell.metadata.get("nbgrader", {}).get("grade_id") == "job")
+    """The solution of the exercise that the lab's check only runs with stand-ins.
+
+    The torchrun on its path starts warm.
+    """
+    cells = nbformat.read(
+        world_checks.ROOT / "solutions" / "06_ddp" / "06_ddp.ipynb", as_version=4
+    ).cells
+    answer = next(
+        cell.source for cell in cells if cell.metadata.get("nbgrader", {}).get("grade_id") == "job"
+    )
     filled = {}
     exec(answer, filled)
     (tmp_path / "job.sbatch").write_text(filled["JOB"])
@@ -117,7 +151,14 @@ def test_the_batch_file_of_lab_06_trains_and_resumes(slurm, tmp_path, warm):
     torchrun.chmod(0o700)
     for epoch in (0, 5):
         with reserve(1) as port:
-            said = batch(slurm, tmp_path, "job.sbatch", folder=tmp_path, programs=torchrun.parent, PORT=str(port.ports[0]))
+            said = batch(
+                slurm,
+                tmp_path,
+                "job.sbatch",
+                folder=tmp_path,
+                programs=torchrun.parent,
+                PORT=str(port.ports[0]),
+            )
         assert said.count(f"from epoch {epoch}: sum of |weights| 224.72") == 4, said
 
 
@@ -125,19 +166,29 @@ def test_the_batch_file_of_unit_07_trains_on_two_nodes(slurm, tmp_path):
     many, port = two_neighbouring_ports()
     with many:
         said = batch(slurm, tmp_path, "07_train.sbatch", str(tmp_path), PORT=str(port))
-    assert [said.count(f"worker {which}: epochs 0 to 9, loss 0.7454;") for which in ("0 of 2, the chief", "1 of 2")] == [1, 1], said
+    assert [
+        said.count(f"worker {which}: epochs 0 to 9, loss 0.7454;")
+        for which in ("0 of 2, the chief", "1 of 2")
+    ] == [1, 1], said
     assert said.count("same weights as one process, to 1e-12: True") == 2, said
 
 
 def test_the_batch_file_of_unit_10_runs_horovod_under_mpirun(slurm, tmp_path):
     said = batch(slurm, tmp_path, "10_horovod.sbatch")
     same = "weights of one process, to 1e-12: True"
-    assert [said.count(f"rank {rank} of 4, local {rank % 2} of 2: {same}") for rank in range(4)] == [1] * 4, said
+    assert [
+        said.count(f"rank {rank} of 4, local {rank % 2} of 2: {same}") for rank in range(4)
+    ] == [1] * 4, said
 
 
 @pytest.mark.slow
 def test_unit_06_runs_unchanged(slurm, monkeypatch):
-    assert world_checks.run_notebook("06_ddp.ipynb", "slurm", monkeypatch, leaves_out=world_checks.LAUNCHES_OF_UNIT_06) > 10
+    assert (
+        world_checks.run_notebook(
+            "06_ddp.ipynb", "slurm", monkeypatch, leaves_out=world_checks.LAUNCHES_OF_UNIT_06
+        )
+        > 10
+    )
 
 
 STOPS = """
@@ -160,21 +211,41 @@ print("done", flush=True)
 
 
 def test_the_batch_file_of_unit_18_saves_at_a_signal_and_is_started_again(slurm, tmp_path):
-    """As the tutorial has it, with a short program in place of torchrun's. The signal comes from scancel: nobody waits for the end of the time."""
+    """As the tutorial has it, with a short program in place of torchrun's.
+
+    The signal comes from scancel: nobody waits for the end of the time.
+    """
     source = (world_checks.ROOT / "sources" / "tutorial" / "18_elastic_training.py").read_text()
-    told = re.search(r'^#     #SBATCH --time.*?^#     wait "\$job"$', source, re.DOTALL | re.MULTILINE)[0]
-    job = re.sub("^#     ", "", told, flags=re.MULTILINE).replace("torchrun ... train.py", f"-n1 {sys.executable} train.py")
+    told = re.search(
+        r'^#     #SBATCH --time.*?^#     wait "\$job"$', source, re.DOTALL | re.MULTILINE
+    )[0]
+    job = re.sub("^#     ", "", told, flags=re.MULTILINE).replace(
+        "torchrun ... train.py", f"-n1 {sys.executable} train.py"
+    )
     (tmp_path / "job.sbatch").write_text(f"#!/bin/bash\n{job}\n")
     (tmp_path / "train.py").write_text(STOPS)
     submitted = ["sbatch", "--parsable", "--output=said.txt", "job.sbatch"]
-    number = subprocess.run(submitted, cwd=tmp_path, env={**slurm.env, "CHECKPOINTS": str(tmp_path)}, capture_output=True, text=True, check=True).stdout.strip()
+    number = subprocess.run(
+        submitted,
+        cwd=tmp_path,
+        env={**slurm.env, "CHECKPOINTS": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
 
     def said():
         return (tmp_path / "said.txt").read_text() if (tmp_path / "said.txt").exists() else ""
 
     def said_after_a_push():
-        """The two minutes are cut short again and again: Slurm sets them anew when it has seen the end of the first life."""
-        subprocess.run(["scontrol", "update", f"JobId={number}", "StartTime=now"], env=slurm.env, capture_output=True)
+        """The two minutes are cut short again and again: Slurm sets them anew when it has seen the
+        end of the first life.
+        """
+        subprocess.run(
+            ["scontrol", "update", f"JobId={number}", "StartTime=now"],
+            env=slurm.env,
+            capture_output=True,
+        )
         return said()
 
     def wait_for(words, of=said):
@@ -187,9 +258,19 @@ def test_the_batch_file_of_unit_18_saves_at_a_signal_and_is_started_again(slurm,
     wait_for("life 0 from step 0")
     slurm.run("scancel", "--batch", "--signal=USR1", number)
     step = re.search(r"saved at (\d+)", wait_for("saved at .*\n"))[1]
-    wait_for("PENDING BeginTime", of=lambda: slurm.run("squeue", "-h", "-o", "%T %r"))  # for two minutes
-    wait_for("^$", of=lambda: subprocess.run(["pgrep", "-f", rf"slurmstepd: \[{number}\."], capture_output=True, text=True).stdout)
-    time.sleep(2)  # a node tells the lives of a job apart by whole seconds: one that begins in the second in which the first was ended is not launched
+    # for two minutes
+    wait_for("PENDING BeginTime", of=lambda: slurm.run("squeue", "-h", "-o", "%T %r"))
+    wait_for(
+        "^$",
+        of=lambda: (
+            subprocess.run(
+                ["pgrep", "-f", rf"slurmstepd: \[{number}\."], capture_output=True, text=True
+            ).stdout
+        ),
+    )
+    # a node tells the lives of a job apart by whole seconds: one that begins in the second in which
+    # the first was ended is not launched
+    time.sleep(2)
     both = wait_for(f"life 1 from step {step}\n", of=said_after_a_push)
     (tmp_path / "enough").touch()
     assert "life 0" in both and "done" in wait_for("done")  # one file has both lives

@@ -7,12 +7,12 @@ import subprocess
 import sys
 import time
 
-import needs
 import psutil
 import pytest
 import world_checks
 from our_processes import SETUP, our_processes, wait_for_none
 
+import needs
 from manyhands import Cluster
 from manyhands.cluster import Hang
 from manyhands.cluster.host.ports import reserve
@@ -45,9 +45,13 @@ WRAPPER = '#!/bin/sh\nexec {program} -F {folder}/ssh_config "$@"\n'
 
 
 def write_files(folder):
-    """Keys of our own, the server's and the client's settings, and `ssh` and `scp` that use them."""
+    """Keys of our own, the server's and the client's settings, and `ssh` and `scp` that use
+    them.
+    """
     for key in ("host_key", "user_key"):
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / key], check=True)
+        subprocess.run(
+            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / key], check=True
+        )
     (folder / "sshd_config").write_text(SSHD_CONFIG.format(folder=folder))
     (folder / "ssh_config").write_text(SSH_CONFIG.format(folder=folder))
     for name in ("ssh", "scp"):
@@ -58,22 +62,48 @@ def write_files(folder):
 
 
 def start_sshd(folder, port):
-    """sshd below a guard, which ends it and all its sessions. Root's sshd wants a folder /run/sshd: it gets a /run of its own."""
-    sshd = [needs.program("sshd", "openssh-server"), "-D", "-e", "-p", str(port), "-f", str(folder / "sshd_config")]
+    """sshd below a guard, which ends it and all its sessions.
+
+    Root's sshd wants a folder /run/sshd: it gets a /run of its own.
+    """
+    sshd = [
+        needs.program("sshd", "openssh-server"),
+        "-D",
+        "-e",
+        "-p",
+        str(port),
+        "-f",
+        str(folder / "sshd_config"),
+    ]
     if os.geteuid() == 0 and not os.path.isdir("/run/sshd"):
-        sshd = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs tmpfs /run && mkdir /run/sshd && exec "$@"', "sh", *sshd]
+        sshd = [
+            "unshare",
+            "-m",
+            "sh",
+            "-c",
+            'mount -t tmpfs tmpfs /run && mkdir /run/sshd && exec "$@"',
+            "sh",
+            *sshd,
+        ]
     with open(folder / "sshd.log", "w") as log:
-        guard = subprocess.Popen([sys.executable, "-I", GUARD, "guard"], stdin=subprocess.PIPE, stdout=log, stderr=log)
+        guard = subprocess.Popen(
+            [sys.executable, "-I", GUARD, "guard"], stdin=subprocess.PIPE, stdout=log, stderr=log
+        )
     guard.stdin.write(json.dumps([{"argv": sshd, "env": dict(os.environ)}]).encode() + b"\n")
     guard.stdin.flush()
     return guard
 
 
 def wait_until_answering(folder, port):
-    command, deadline = [folder / "bin" / "ssh", "-p", str(port), HOSTS[0], "true"], time.monotonic() + 20
+    command, deadline = (
+        [folder / "bin" / "ssh", "-p", str(port), HOSTS[0], "true"],
+        time.monotonic() + 20,
+    )
     while (done := subprocess.run(command, capture_output=True, text=True, timeout=20)).returncode:
         if time.monotonic() > deadline:
-            raise RuntimeError(f"sshd does not let us in: {done.stderr}\n{(folder / 'sshd.log').read_text()}")
+            raise RuntimeError(
+                f"sshd does not let us in: {done.stderr}\n{(folder / 'sshd.log').read_text()}"
+            )
         time.sleep(0.1)
 
 
@@ -82,7 +112,10 @@ def remote_engines(folder):
     found = []
     for process in psutil.process_iter():
         try:
-            if str(folder) in process.environ().get("IPP_PROFILE_DIR", "") and "ipyparallel.engine" in process.cmdline():
+            if (
+                str(folder) in process.environ().get("IPP_PROFILE_DIR", "")
+                and "ipyparallel.engine" in process.cmdline()
+            ):
                 found.append(process.pid)
         except psutil.Error:
             pass
@@ -102,7 +135,9 @@ def ssh_cluster(tmp_path_factory):
             patch.setenv("PATH", f"{folder}/bin:{os.environ['PATH']}")
             patch.setenv("MANYHANDS_HOSTS", ",".join(f"{host}:{port}" for host in HOSTS))
             patch.setenv("MANYHANDS_FOLDER", str(folder))
-            with Cluster(nodes=2, ranks_per_node=1, framework="torch", profile="ssh", name="ssh") as cluster:
+            with Cluster(
+                nodes=2, ranks_per_node=1, framework="torch", profile="ssh", name="ssh"
+            ) as cluster:
                 yield cluster
             assert remote_engines(folder) == []
         finally:

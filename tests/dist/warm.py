@@ -1,9 +1,12 @@
-"""A Python that has imported torch already, for tests that start many programs and look at what these do, not at how they are started.
+"""A Python that has imported torch already, for tests that start many programs and look at what
+these do, not at how they are started.
 
-`warm` (in conftest.py) is a path that stands where `sys.executable` stands: on a command line of torchrun or mpiexec, or in `launch(python=warm)`.
-What is there takes its arguments, environment, folder, files 0 to 2 and MPI's connection to a process that is kept, and that process forks a child
-which runs the program as Python would: as __main__, with its own exit, at which all is taken down. Exit statuses and signals go both ways. A fork
-costs some hundredths of a second of processor time; an import of torch 1.5 s, its first optimizer as much again.
+`warm` (in conftest.py) is a path that stands where `sys.executable` stands: on a command line of
+torchrun or mpiexec, or in `launch(python=warm)`. What is there takes its arguments, environment,
+folder, files 0 to 2 and MPI's connection to a process that is kept, and that process forks a child
+which runs the program as Python would: as __main__, with its own exit, at which all is taken down.
+Exit statuses and signals go both ways. A fork costs some hundredths of a second of processor time;
+an import of torch 1.5 s, its first optimizer as much again.
 """
 
 import atexit
@@ -56,8 +59,17 @@ class Warm:
         self.python, door = self.folder / "python", str(self.folder / "door")
         self.python.write_text(CLIENT.format(python=sys.executable, door=door))
         self.python.chmod(0o700)
-        start = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); from warm import serve; del sys.path[0]; serve({door!r}, {str(self.python)!r}, {modules!r})"
-        self._process = subprocess.Popen([sys.executable, "-c", start], env=base_env(env), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        start = (
+            f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); from warm import "
+            f"serve; del sys.path[0]; serve({door!r}, {str(self.python)!r}, {modules!r})"
+        )
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", start],
+            env=base_env(env),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         assert self._process.stdout.readline() == "ready\n"
 
     def close(self):
@@ -68,7 +80,10 @@ class Warm:
 
 
 def serve(door, python, modules):
-    """Fork a child for each program until our stdin ends. Returns in children, too, with SystemExit, up to the end of Python."""
+    """Fork a child for each program until our stdin ends.
+
+    Returns in children, too, with SystemExit, up to the end of Python.
+    """
     for name in modules:
         importlib.import_module(name)
     gc.collect()
@@ -173,10 +188,17 @@ def _become(python, go, files, argv, folder, environment, numbers):
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    options = [argv.pop(0) for _ in range(next(i for i, one in enumerate(argv) if one == "-m" or one[0] != "-"))]
+    options = [
+        argv.pop(0)
+        for _ in range(next(i for i, one in enumerate(argv) if one == "-m" or one[0] != "-"))
+    ]
     if "-u" in options or "PYTHONUNBUFFERED" in environment:
         sys.stdout.reconfigure(write_through=True)
-    sys.path[:0] = [place for place in environment.get("PYTHONPATH", "").split(os.pathsep) if place and place not in sys.path]
+    sys.path[:0] = [
+        place
+        for place in environment.get("PYTHONPATH", "").split(os.pathsep)
+        if place and place not in sys.path
+    ]
     if argv[0] == "-m":
         os.environ["PYTHON_EXEC"] = python  # of torchrun's ranks
         sys.argv[:] = argv[1:]
@@ -187,7 +209,9 @@ def _become(python, go, files, argv, folder, environment, numbers):
         sys.argv[:] = argv
         if "-P" not in options:
             sys.path.insert(0, os.path.dirname(os.path.abspath(argv[0])))
-        sys.excepthook = lambda kind, error, trace: sys.__excepthook__(kind, error.with_traceback(_of_program(trace, argv[0])), None)
+        sys.excepthook = lambda kind, error, trace: sys.__excepthook__(
+            kind, error.with_traceback(_of_program(trace, argv[0])), None
+        )
         vars(__main__).update(__file__=argv[0])
         exec(compile(Path(argv[0]).read_bytes(), argv[0], "exec"), vars(__main__))
     sys.exit()

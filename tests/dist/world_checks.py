@@ -1,4 +1,6 @@
-"""What must hold on every profile: who the ranks are, that they add up, that faults are told and healed, that a notebook runs."""
+"""What must hold on every profile: who the ranks are, that they add up, that faults are told and
+healed, that a notebook runs.
+"""
 
 import os
 import re
@@ -10,15 +12,16 @@ from pathlib import Path
 import nbclient
 import nbformat
 import pytest
-
 from our_processes import SETUP, our_processes, wait_for_none
+
 from manyhands.cluster import Hang, RankDied
 
 ROOT = Path(__file__).parents[2]
 PROFILE_OF_A_CLUSTER = re.compile(r"profile='\w+'")
 
 
-LAUNCHES_OF_UNIT_06 = ("subprocess.run(", "cluster.launch(", '"06-resume"')  # and the question about them
+# and the question about them
+LAUNCHES_OF_UNIT_06 = ("subprocess.run(", "cluster.launch(", '"06-resume"')
 
 TELL = """
 import os, torch, torch.distributed as dist
@@ -40,11 +43,16 @@ def table(cluster):
 def expected(nodes, ranks_per_node):
     """What `table` must give."""
     n = nodes * ranks_per_node
-    return [[rank, rank % ranks_per_node, rank // ranks_per_node, n, ranks_per_node, sum(range(n))] for rank in range(n)]
+    return [
+        [rank, rank % ranks_per_node, rank // ranks_per_node, n, ranks_per_node, sum(range(n))]
+        for rank in range(n)
+    ]
 
 
 def check_faults_and_healing(cluster):
-    """2 x 2 ranks: a barrier missed and a rank killed: both are told, and the same cluster then works."""
+    """2 x 2 ranks: a barrier missed and a rank killed: both are told, and the same cluster then
+    works.
+    """
     cluster.px("import os\n" + SETUP, setup=True)
     with pytest.raises(Hang) as hang:
         cluster.px("if rank != 1:\n    dist.barrier()", patience_s=2)
@@ -52,7 +60,8 @@ def check_faults_and_healing(cluster):
     assert table(cluster) == expected(2, 2)
     with pytest.raises(RankDied) as death:
         cluster.px("if rank == 2:\n    os.kill(os.getpid(), 9)\ndist.barrier()")
-    assert 2 in death.value.culprits  # mpiexec may take the others down with it, before they have said anything
+    # mpiexec may take the others down with it, before they have said anything
+    assert 2 in death.value.culprits
     assert table(cluster) == expected(2, 2)
 
 
@@ -65,22 +74,30 @@ print(world.rank, "of", world.size, world.Split_type(MPI.COMM_TYPE_SHARED).size,
 
 
 def check_a_launch(cluster, folder):
-    """2 x 2 ranks: a script is launched, beside the cluster, on as many nodes and ranks as this has."""
+    """2 x 2 ranks: a script is launched, beside the cluster, on as many nodes and ranks as this
+    has.
+    """
     (folder / "script.py").write_text(SCRIPT)
     result = cluster.launch(folder / "script.py", with_="mpirun", echo=False)
-    assert result.output == {rank: f"{rank} of 4 2 on a node, sum 6\n" for rank in range(4)}, result.launcher_output
+    assert result.output == {rank: f"{rank} of 4 2 on a node, sum 6\n" for rank in range(4)}, (
+        result.launcher_output
+    )
 
 
 def run_notebook(name, profile, monkeypatch, leaves_out=(), timeout_s=180):
-    """Run a built notebook, unchanged, with MANYHANDS_PROFILE; compare its outputs with those that are stored.
+    """Run a built notebook, unchanged, with MANYHANDS_PROFILE; compare its outputs with those that
+    are stored.
 
-    Cells with a text of `leaves_out` are not run: those that start processes of their own, in which no profile has a part (test_notebooks.py runs them).
+    Cells with a text of `leaves_out` are not run: those that start processes of their own, in which
+    no profile has a part (test_notebooks.py runs them).
     """
     path = ROOT / "notebooks" / name
     stored = nbformat.read(path, as_version=4)
     for text in leaves_out:
         before = len(stored.cells)
-        stored.cells = [cell for cell in stored.cells if cell.cell_type != "code" or text not in cell.source]
+        stored.cells = [
+            cell for cell in stored.cells if cell.cell_type != "code" or text not in cell.source
+        ]
         assert len(stored.cells) < before, f"no cell has {text}"
     monkeypatch.setenv("MANYHANDS_PROFILE", profile)
     monkeypatch.setenv("MANYHANDS_QUIET", "1")
@@ -88,10 +105,13 @@ def run_notebook(name, profile, monkeypatch, leaves_out=(), timeout_s=180):
     for cell in fresh.cells:
         if cell.cell_type == "code":
             cell.outputs = []
-    client = nbclient.NotebookClient(fresh, timeout=timeout_s, resources={"metadata": {"path": str(path.parent)}})
+    client = nbclient.NotebookClient(
+        fresh, timeout=timeout_s, resources={"metadata": {"path": str(path.parent)}}
+    )
     client.create_kernel_manager()
     with tempfile.TemporaryDirectory(prefix="mh-") as sockets:
-        client.km.transport, client.km.ip = "ipc", f"{sockets}/k"  # a TCP port may be taken by the time the kernel binds it
+        # a TCP port may be taken by the time the kernel binds it
+        client.km.transport, client.km.ip = "ipc", f"{sockets}/k"
         client.execute()
     compared = 0
     for number, (old, new) in enumerate(zip(stored.cells, fresh.cells, strict=True)):
@@ -102,7 +122,9 @@ def run_notebook(name, profile, monkeypatch, leaves_out=(), timeout_s=180):
 
 
 def texts(cell, profile):
-    """The texts that a cell shows, by kind, with this profile's name in place of the one that it was built with."""
+    """The texts that a cell shows, by kind, with this profile's name in place of the one that it
+    was built with.
+    """
     shown = {}
     for output in cell.outputs:
         if output.output_type == "stream":
@@ -112,7 +134,9 @@ def texts(cell, profile):
         else:
             kind, text = "result", output.data.get("text/plain", "")
         shown[kind] = shown.get(kind, "") + text
-    return {kind: PROFILE_OF_A_CLUSTER.sub(f"profile={profile!r}", text) for kind, text in shown.items()}
+    return {
+        kind: PROFILE_OF_A_CLUSTER.sub(f"profile={profile!r}", text) for kind, text in shown.items()
+    }
 
 
 def ipython_in(folder, monkeypatch):
@@ -134,7 +158,12 @@ sys.stdin.read()
 def check_that_nothing_outlives_the_kernel(profile, seconds):
     """Kill a process that has a cluster; all that belonged to it must go."""
     before = our_processes()
-    kernel = subprocess.Popen([sys.executable, "-c", KERNEL, profile], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    kernel = subprocess.Popen(
+        [sys.executable, "-c", KERNEL, profile],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     try:
         assert kernel.stdout.readline() == "ready\n"
     finally:

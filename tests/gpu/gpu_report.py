@@ -7,7 +7,12 @@ import subprocess
 import sys
 from datetime import datetime, timezone
 
-MARKS = {"passed": "passed", "failed": "FAILED", "lacking": "not possible here", "stopped": "STOPPED at its limit"}
+MARKS = {
+    "passed": "passed",
+    "failed": "FAILED",
+    "lacking": "not possible here",
+    "stopped": "STOPPED at its limit",
+}
 LAST_LINES = 200  # of a failed item's output in report.md; report.json and the item's log have all
 
 
@@ -16,53 +21,91 @@ def load(out):
     path = out / "report.json"
     if path.exists():
         return json.loads(path.read_text())
-    return {"date": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"), **machine(), "items": {}}
+    return {
+        "date": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+        **machine(),
+        "items": {},
+    }
 
 
 def machine():
-    """Device, driver and versions, asked of nvidia-smi and of PyTorch; a machine without a GPU is called a stand-in."""
-    asked = ("import json, torch; c = torch.cuda.is_available(); print(json.dumps({'torch': torch.__version__, "
-             "'cuda': torch.version.cuda if c else None, 'nccl': '.'.join(map(str, torch.cuda.nccl.version())) if c "
-             "else None, 'device': torch.cuda.get_device_name(0) if c else None, "
-             "'devices': torch.cuda.device_count() if c else 0}))")
+    """Device, driver and versions, asked of nvidia-smi and of PyTorch; a machine without a GPU is
+    called a stand-in.
+    """
+    asked = (
+        "import json, torch; c = torch.cuda.is_available(); print(json.dumps({'torch': "
+        "torch.__version__, 'cuda': torch.version.cuda if c else None, 'nccl': '.'.join(map(str, "
+        "torch.cuda.nccl.version())) if c else None, 'device': torch.cuda.get_device_name(0) if c "
+        "else None, 'devices': torch.cuda.device_count() if c else 0}))"
+    )
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True)
-    facts = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else {"torch": done.stderr[-500:]}
+    facts = (
+        json.loads(done.stdout.splitlines()[-1])
+        if done.returncode == 0
+        else {"torch": done.stderr[-500:]}
+    )
     try:
-        smi = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"],
-                             capture_output=True, text=True, timeout=30)
+        smi = subprocess.run(
+            ["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"],
+            capture_output=True,
+            text=True,
+            timeout=30,
+        )
         driver = smi.stdout.strip() if smi.returncode == 0 else None
     except (OSError, subprocess.SubprocessError):
         driver = None
     device = facts.get("device") or "none: a stand-in, all on the CPU"
-    return {**facts, "device": device, "driver": driver, "python": platform.python_version(), "cores": os.cpu_count()}
+    return {
+        **facts,
+        "device": device,
+        "driver": driver,
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+    }
 
 
 def waiting(report, names):
     """The items that no run has reached or that the end of a run has cut short."""
     items = report["items"]
-    return [name for name in names
-            if name not in items or items[name]["status"] == "stopped" and not items[name]["whole_limit"]]
+    return [
+        name
+        for name in names
+        if name not in items
+        or (items[name]["status"] == "stopped" and not items[name]["whole_limit"])
+    ]
 
 
 def write(report, out, names):
     """Write both files, each in one rename."""
-    for name, text in (("report.json", json.dumps(report, indent=1)), ("report.md", markdown(report, names))):
+    for name, text in (
+        ("report.json", json.dumps(report, indent=1)),
+        ("report.md", markdown(report, names)),
+    ):
         new = out / f"{name}.new"
         new.write_text(text + "\n")
         os.replace(new, out / name)
 
 
 def markdown(report, names):
-    lines = ["# What ran on the GPU", "", f"{report['date']}. Device: {report['device']}"
-             + (f" ({report['driver']})" if report["driver"] else "") + f". PyTorch {report['torch']}, CUDA "
-             f"{report.get('cuda')}, NCCL {report.get('nccl')}, Python {report['python']}, {report['cores']} cores.", "",
-             "| item | came out | seconds | what |", "|---|---|---|---|"]
+    lines = [
+        "# What ran on the GPU",
+        "",
+        f"{report['date']}. Device: {report['device']}"
+        + (f" ({report['driver']})" if report["driver"] else "")
+        + f". PyTorch {report['torch']}, CUDA {report.get('cuda')}, NCCL {report.get('nccl')}, "
+        f"Python {report['python']}, {report['cores']} cores.",
+        "",
+        "| item | came out | seconds | what |",
+        "|---|---|---|---|",
+    ]
     for name in names:
         item = report["items"].get(name)
         if item is None:
             lines.append(f"| {name} | not reached | | |")
         else:
-            lines.append(f"| {name} | {MARKS[item['status']]} | {item['seconds']} | {item['what']} |")
+            lines.append(
+                f"| {name} | {MARKS[item['status']]} | {item['seconds']} | {item['what']} |"
+            )
     cut = [name for name in waiting(report, names) if name in report["items"]]
     if cut:
         lines += ["", f"Cut short by the end of a run: {', '.join(cut)}."]
@@ -77,11 +120,20 @@ def _of_item(item):
     lines = ["", f"## {item['name']}", ""]
     if item["figures"]:
         lines += ["| figure | value |", "|---|---|"]
-        lines += [f"| {one['figure']} | {one['value']} {one.get('unit', '')} |" for one in item["figures"]]
+        lines += [
+            f"| {one['figure']} | {one['value']} {one.get('unit', '')} |" for one in item["figures"]
+        ]
     for one in item["failures"]:
         lines += ["", f"**{one['failure']}**", "", "```text", *one["text"].splitlines(), "```"]
     if item["status"] == "lacking":
         lines.append(item["output"].strip().splitlines()[-1])
     elif item["status"] != "passed":
-        lines += ["", "The end of what it printed:", "", "```text", *item["output"].splitlines()[-LAST_LINES:], "```"]
+        lines += [
+            "",
+            "The end of what it printed:",
+            "",
+            "```text",
+            *item["output"].splitlines()[-LAST_LINES:],
+            "```",
+        ]
     return lines

@@ -1,4 +1,6 @@
-"""How an item tells what it found: a line of JSON for each, at once, so that a stopped item has told what it had."""
+"""How an item tells what it found: a line of JSON for each, at once, so that a stopped item has
+told what it had.
+"""
 
 import ctypes
 import json
@@ -26,12 +28,16 @@ def failure(name, text):
     _write(failure=name, text=text)
 
 
-SHARED = 2, 30  # from this NCCL on, ranks may share a GPU, as an experiment: NCCL_MULTI_RANK_GPU_ENABLE=1
+# from this NCCL on, ranks may share a GPU, as an experiment: NCCL_MULTI_RANK_GPU_ENABLE=1
+SHARED = 2, 30
 
 
 def needs_shared_nccl():
-    """Without a GPU, or with an NCCL that refuses two ranks on one: say it, and end. The NCCL is the one that is loaded:
-    LD_PRELOAD brings a newer one under a PyTorch that has an older one."""
+    """Without a GPU, or with an NCCL that refuses two ranks on one: say it, and end.
+
+    The NCCL is the one that is loaded: LD_PRELOAD brings a newer one under a PyTorch that has an
+    older one.
+    """
     import torch
 
     if not torch.cuda.is_available():
@@ -41,7 +47,10 @@ def needs_shared_nccl():
     loaded = number.value // 10_000, number.value // 100 % 100
     figure("NCCL that is loaded", ".".join(map(str, loaded)))
     if loaded < SHARED:
-        lacking(f"NCCL {loaded} refuses two ranks on one GPU: it takes {'.'.join(map(str, SHARED))} or later.")
+        lacking(
+            f"NCCL {loaded} refuses two ranks on one GPU: it takes {'.'.join(map(str, SHARED))} or "
+            "later."
+        )
 
 
 def lacking(why):

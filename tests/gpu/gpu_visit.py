@@ -1,4 +1,6 @@
-"""`python -m gpu_visit OUT SECONDS [ITEM ...]`: run the items that have not been run, and write the report."""
+"""`python -m gpu_visit OUT SECONDS [ITEM ...]`: run the items that have not been run, and write the
+report.
+"""
 
 import json
 import os
@@ -19,17 +21,28 @@ STOP_S = 5  # for a stopped item to end what it has started
 def run(item, out, limit_s):
     """Run one item for `limit_s` seconds at most; returns its record for the report.
 
-    `status` is "passed", "failed", "lacking" (this machine lacks something) or "stopped" (its time was over).
-    `figures` and `failures` are what it told with `gpu_tell.py` before it ended, however it ended.
+    `status` is "passed", "failed", "lacking" (this machine lacks something) or "stopped" (its time
+    was over). `figures` and `failures` are what it told with `gpu_tell.py` before it ended, however
+    it ended.
     """
     log, told = out / f"{item.name}.log", out / f"{item.name}.told"
     told.unlink(missing_ok=True)
     begun = time.monotonic()
     with open(log, "wb") as output, tempfile.TemporaryDirectory(prefix="gpu-") as scratch:
         process = subprocess.Popen(
-            item.command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
-            env={**os.environ, "GPU_TOLD": str(told), "GPU_SECONDS": str(limit_s), "GPU_SCRATCH": scratch,
-                 "PYTHONUNBUFFERED": "1"})
+            item.command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env={
+                **os.environ,
+                "GPU_TOLD": str(told),
+                "GPU_SECONDS": str(limit_s),
+                "GPU_SCRATCH": scratch,
+                "PYTHONUNBUFFERED": "1",
+            },
+        )
         try:
             code = process.wait(limit_s)
         except subprocess.TimeoutExpired:
@@ -39,11 +52,27 @@ def run(item, out, limit_s):
     lines = told.read_text().splitlines() if told.exists() else []
     facts = [json.loads(line) for line in lines]
     failures = [fact for fact in facts if "failure" in fact]
-    status = "stopped" if code is None else "lacking" if code == NOTHING else "passed" if code == 0 else "failed"
+    status = (
+        "stopped"
+        if code is None
+        else "lacking"
+        if code == NOTHING
+        else "passed"
+        if code == 0
+        else "failed"
+    )
     text = log.read_text(errors="replace")
-    return {"name": item.name, "what": item.what, "status": status, "seconds": round(time.monotonic() - begun, 1),
-            "limit_s": round(limit_s, 1), "whole_limit": limit_s >= item.limit_s,
-            "figures": [fact for fact in facts if "figure" in fact], "failures": failures, "output": text[-100_000:]}
+    return {
+        "name": item.name,
+        "what": item.what,
+        "status": status,
+        "seconds": round(time.monotonic() - begun, 1),
+        "limit_s": round(limit_s, 1),
+        "whole_limit": limit_s >= item.limit_s,
+        "figures": [fact for fact in facts if "figure" in fact],
+        "failures": failures,
+        "output": text[-100_000:],
+    }
 
 
 def _end(process):
@@ -69,13 +98,19 @@ def visit(out, seconds, only=(), items=None):
     items = ITEMS if items is None else items
     unknown = set(only) - {item.name for item in items}
     if unknown:
-        raise SystemExit(f"there is no item {', '.join(sorted(unknown))}: there are "
-                         f"{', '.join(item.name for item in items)}")
+        raise SystemExit(
+            f"there is no item {', '.join(sorted(unknown))}: there are "
+            f"{', '.join(item.name for item in items)}"
+        )
     out.mkdir(parents=True, exist_ok=True)
     report = gpu_report.load(out)
     for item in items:
         before = report["items"].get(item.name)
-        if item.name not in only if only else before and (before["status"] != "stopped" or before["whole_limit"]):
+        if (
+            item.name not in only
+            if only
+            else before and (before["status"] != "stopped" or before["whole_limit"])
+        ):
             continue
         left = seconds - (time.monotonic() - begun) - 2 * STOP_S
         if left < min(LEAST_S, item.limit_s):

@@ -1,4 +1,6 @@
-"""DDP over one rank against plain training: the same weights, steps per second; what the watch and the ledger add."""
+"""DDP over one rank against plain training: the same weights, steps per second; what the watch and
+the ledger add.
+"""
 
 import sys
 
@@ -9,7 +11,9 @@ from manyhands import Cluster
 
 
 def trained(way, rounds=5, steps=40):
-    """({name: ms of the median step}, the weights' sum) of the ways "plain", "ddp", "ddp, ledger on" in turn."""
+    """({name: ms of the median step}, the weights' sum) of the ways "plain", "ddp", "ddp, ledger
+    on" in turn.
+    """
     import statistics
     import time
     from contextlib import nullcontext
@@ -24,12 +28,19 @@ def trained(way, rounds=5, steps=40):
     torch.set_num_threads(1)  # as a rank of a cluster has on CPUs
     wait = torch.cuda.synchronize if device.type == "cuda" else lambda: None
     if not dist.is_initialized():
-        dist.init_process_group("nccl" if device.type == "cuda" else "gloo", store=dist.HashStore(), rank=0, world_size=1)
+        dist.init_process_group(
+            "nccl" if device.type == "cuda" else "gloo",
+            store=dist.HashStore(),
+            rank=0,
+            world_size=1,
+        )
     width, rows = (2048, 512) if device.type == "cuda" else (256, 64)
     ways = {}
     for name in way:
         torch.manual_seed(0)
-        parts = [layer for _ in range(6) for layer in (torch.nn.Linear(width, width), torch.nn.ReLU())]
+        parts = [
+            layer for _ in range(6) for layer in (torch.nn.Linear(width, width), torch.nn.ReLU())
+        ]
         model = torch.nn.Sequential(*parts).to(device)
         model = model if name == "plain" else DistributedDataParallel(model)
         ways[name] = model, torch.optim.SGD(model.parameters(), lr=0.1), []
@@ -45,7 +56,10 @@ def trained(way, rounds=5, steps=40):
                     optimiser.step()
                     wait()
                     times.append((time.perf_counter() - begun) * 1e3)
-    sums = {name: sum(p.detach().double().abs().sum().item() for p in one[0].parameters()) for name, one in ways.items()}
+    sums = {
+        name: sum(p.detach().double().abs().sum().item() for p in one[0].parameters())
+        for name, one in ways.items()
+    }
     return {name: statistics.median(one[2]) for name, one in ways.items()}, sums
 
 
@@ -54,14 +68,25 @@ def main():
     alone, sums = trained(names)
     with Cluster(nodes=1, ranks_per_node=1, framework="torch", name="gpu") as cluster:
         figure("backend of the cluster", cluster.backend)
-        (watched, rank_sums), = cluster.run(trained, names)
+        ((watched, rank_sums),) = cluster.run(trained, names)
     for name in names:
         figure(f"{name}: steps a second", 1e3 / alone[name])
     figure("DDP adds to a step", 100 * (alone["ddp"] / alone["plain"] - 1), "%")
-    figure("the ledger adds to a step of DDP", 100 * (alone["ddp, ledger on"] / alone["ddp"] - 1), "% (goal: 2 or less)")
-    figure("the watch adds to a step of DDP", 100 * (watched["ddp"] / alone["ddp"] - 1), "% (goal: 2 or less)")
+    figure(
+        "the ledger adds to a step of DDP",
+        100 * (alone["ddp, ledger on"] / alone["ddp"] - 1),
+        "% (goal: 2 or less)",
+    )
+    figure(
+        "the watch adds to a step of DDP",
+        100 * (watched["ddp"] / alone["ddp"] - 1),
+        "% (goal: 2 or less)",
+    )
     if len({*sums.values(), *rank_sums.values()}) > 1:
-        failure("other weights", f"sums of |weights|: alone {sums}, on the rank of a cluster {rank_sums}")
+        failure(
+            "other weights",
+            f"sums of |weights|: alone {sums}, on the rank of a cluster {rank_sums}",
+        )
         return 1
     figure("the weights are the same", "yes")
     torch.distributed.destroy_process_group()

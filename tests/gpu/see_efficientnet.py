@@ -1,4 +1,6 @@
-"""The course's script 06_dogs.py on made images: images a second with 0, 4 and 12 workers, and the GPU's peak memory."""
+"""The course's script 06_dogs.py on made images: images a second with 0, 4 and 12 workers, and the
+GPU's peak memory.
+"""
 
 import os
 import re
@@ -9,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from PIL import Image
 from gpu_tell import failure, figure
+from PIL import Image
 
 SCRIPT = Path(__file__).resolve().parents[2] / "sources" / "scripts" / "06_dogs.py"
 ON_GPU = torch.cuda.is_available()
@@ -18,7 +20,9 @@ BATCH, STEPS, WORKERS = (64, 15, (12, 4, 0)) if ON_GPU else (4, 3, (0,))
 
 
 def make_images(root):
-    """Two breeds, as many training images as STEPS batches have; the files differ, their pixels are few."""
+    """Two breeds, as many training images as STEPS batches have; the files differ, their pixels are
+    few.
+    """
     draw = np.random.default_rng(0)
     for breed in ("n1-a", "n2-b"):
         folder = root / "Images" / breed
@@ -41,16 +45,32 @@ def main():
         peak, done = [0], threading.Event()
         if ON_GPU:
             threading.Thread(target=used_bytes, args=(peak, done), daemon=True).start()
-        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=1", str(SCRIPT),
-                   str(root / "dogs"), str(root / f"run-{workers}"), "--epochs", "2" if ON_GPU else "1",
-                   "--batch", str(BATCH), "--workers", str(workers)]
+        command = [
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            "--standalone",
+            "--nproc-per-node=1",
+            str(SCRIPT),
+            str(root / "dogs"),
+            str(root / f"run-{workers}"),
+            "--epochs",
+            "2" if ON_GPU else "1",
+            "--batch",
+            str(BATCH),
+            "--workers",
+            str(workers),
+        ]
         ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         done.set()
         speeds = re.findall(r"([\d.]+) images a second", ran.stdout)
         if ran.returncode or not speeds:
             failure(f"{workers} workers", ran.stdout)
             return 1
-        figure(f"{workers} workers: images a second in the last epoch, batch {BATCH}", float(speeds[-1]))
+        figure(
+            f"{workers} workers: images a second in the last epoch, batch {BATCH}",
+            float(speeds[-1]),
+        )
         if ON_GPU:
             figure(f"{workers} workers: most memory in use on GPU 0", peak[0] / 2**30, "GiB")
     return 0

@@ -1,4 +1,6 @@
-"""manyhands.functions over gloo between two ranks, tensors on the course's device: time against the same by hand."""
+"""manyhands.functions over gloo between two ranks, tensors on the course's device: time against the
+same by hand.
+"""
 
 import sys
 
@@ -8,7 +10,9 @@ from manyhands import Cluster
 
 
 def timed(sizes, times):
-    """{(call, bytes): (ms of ours, ms by hand)} on this rank: medians of one forward and backward."""
+    """{(call, bytes): (ms of ours, ms by hand)} on this rank: medians of one forward and
+    backward.
+    """
     import os
     import statistics
     import time
@@ -51,11 +55,14 @@ def timed(sizes, times):
             dist.all_reduce(total)
             dist.all_reduce(gradient)
 
-        for call, ways in {"send, recv": (ours_message, hand_message), "allreduce": (ours_sum, hand_sum)}.items():
+        for call, ways in {
+            "send, recv": (ours_message, hand_message),
+            "allreduce": (ours_sum, hand_sum),
+        }.items():
             for size in sizes:
                 x, taken = torch.ones(size // 4, device=device, requires_grad=True), ([], [])
                 for _ in range(times):
-                    for way, one in zip(ways, taken):
+                    for way, one in zip(ways, taken, strict=False):
                         x.grad = None
                         dist.barrier()
                         begun = time.perf_counter()

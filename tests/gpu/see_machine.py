@@ -9,7 +9,9 @@ from gpu_tell import figure
 
 for command in (["nvidia-smi"], [sys.executable, "-m", "manyhands", "doctor"]):
     try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=50)
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=50
+        )
         print(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}")
     except OSError as problem:
         print(f"{command[0]}: {problem}")

@@ -1,20 +1,29 @@
-"""`see_notebooks.py [--nccl] notebooks|solutions UNIT ...`: nbval on them, several side by side; those that differ are told whole.
+"""`see_notebooks.py [--nccl] notebooks|solutions UNIT ...`: nbval on them, several side by side;
+those that differ are told whole.
 
-The course chooses the device by itself; with --nccl all ranks get one GPU, and NCCL (`sitecustomize.py`). A notebook whose framework this machine lacks is not among the plan's.
+The course chooses the device by itself; with --nccl all ranks get one GPU, and NCCL
+(`sitecustomize.py`). A notebook whose framework this machine lacks is not among the plan's.
 """
 
 import os
 import sys
 from pathlib import Path
 
-from manyhands.build.validate import JOBS, Validation
 from gpu_tell import failure, figure, needs_shared_nccl
 
-LACKS = ("mpiexec.hydra is missing", "No module named 'mpi4py'", "No module named 'lightning'", "No module named 'tensorflow'")
+from manyhands.build.validate import JOBS, Validation
+
+LACKS = (
+    "mpiexec.hydra is missing",
+    "No module named 'mpi4py'",
+    "No module named 'lightning'",
+    "No module named 'tensorflow'",
+)
 jobs = JOBS
 if sys.argv[1] == "--nccl":
     needs_shared_nccl()
-    os.environ["GPU_BACKEND"], jobs = "nccl", min(JOBS, 4)  # kernels that wait for each other take turns on the GPU
+    # kernels that wait for each other take turns on the GPU
+    os.environ["GPU_BACKEND"], jobs = "nccl", min(JOBS, 4)
     del sys.argv[1]
 folder, *units = sys.argv[1:]
 pattern = "{}_*.ipynb" if folder == "notebooks" else "{0}_*/{0}_*.ipynb"
@@ -25,7 +34,10 @@ with Validation(paths, jobs) as validation:
     for verdict in validation:
         name = Path(verdict.notebook).stem
         come.add(name)
-        lack = next((lack for lack in LACKS if lack in verdict.text and "\n1 failed, " in verdict.text), None)
+        lack = next(
+            (lack for lack in LACKS if lack in verdict.text and "\n1 failed, " in verdict.text),
+            None,
+        )
         if verdict.passed:
             figure(f"{name}: as stored, in", verdict.seconds, "s")
         elif lack:
@@ -33,5 +45,9 @@ with Validation(paths, jobs) as validation:
         else:
             good = False
             failure(f"{name}: not as stored", verdict.text)
-        print(f"still to come: {', '.join(path.stem for path in paths if path.stem not in come) or 'none'}", flush=True)
+        print(
+            "still to come: "
+            f"{', '.join(path.stem for path in paths if path.stem not in come) or 'none'}",
+            flush=True,
+        )
 sys.exit(not good)

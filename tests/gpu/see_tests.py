@@ -9,8 +9,21 @@ import pytest
 from gpu_tell import failure, figure, lacking
 
 results = str(Path(os.environ["GPU_SCRATCH"], "tests.xml"))
-code = pytest.main(["-p", "no:cacheprovider", "-q", "-m", "gpu", "-k", "not notebook", f"--junitxml={results}",
-                    "tests/dist/test_gpu.py", "tests/dist/test_gpu_communication.py", "tests/dist/test_ledger_memory.py"])
+code = pytest.main(
+    [
+        "-p",
+        "no:cacheprovider",
+        "-q",
+        "-m",
+        "gpu",
+        "-k",
+        "not notebook",
+        f"--junitxml={results}",
+        "tests/dist/test_gpu.py",
+        "tests/dist/test_gpu_communication.py",
+        "tests/dist/test_ledger_memory.py",
+    ]
+)
 if not os.path.exists(results):
     failure("pytest did not begin", "see the output of this item")
     sys.exit(int(code) or 1)

@@ -1,7 +1,11 @@
-"""What each Python of a visit does first, for `tests/gpu` is on its path. Two things wait until their module is imported.
+"""What each Python of a visit does first, for `tests/gpu` is on its path.
 
-* A PyTorch older than 2.13 gets the names that 2.13 gave to some collectives, for the same functions.
-* With GPU_BACKEND=nccl all ranks of a cluster get the first GPU and NCCL, which 2.30 and later allow as an experiment.
+Two things wait until their module is imported.
+
+* A PyTorch older than 2.13 gets the names that 2.13 gave to some collectives, for the same
+  functions.
+* With GPU_BACKEND=nccl all ranks of a cluster get the first GPU and NCCL, which 2.30 and later
+  allow as an experiment.
 """
 
 import importlib.abc
@@ -10,10 +14,14 @@ import os
 import sys
 
 NEW_NAMES = {
-    "torch.distributed": {"all_gather_single": "all_gather_into_tensor", "reduce_scatter_single": "reduce_scatter_tensor"},
+    "torch.distributed": {
+        "all_gather_single": "all_gather_into_tensor",
+        "reduce_scatter_single": "reduce_scatter_tensor",
+    },
     "torch.distributed._functional_collectives": {
         "all_gather_single_autograd": "all_gather_tensor_autograd",
-        "reduce_scatter_single_autograd": "reduce_scatter_tensor_autograd"},
+        "reduce_scatter_single_autograd": "reduce_scatter_tensor_autograd",
+    },
 }
 
 
@@ -24,8 +32,15 @@ def older_torch(module):
 
 
 def one_gpu_for_all(module):
-    environment = {"CUDA_VISIBLE_DEVICES": "0", "MANYHANDS_DEVICE": "cuda:0", "NCCL_MULTI_RANK_GPU_ENABLE": "1"}
-    module.share = lambda nodes, ranks_per_node, gpus=None: ("nccl", [environment] * (nodes * ranks_per_node))
+    environment = {
+        "CUDA_VISIBLE_DEVICES": "0",
+        "MANYHANDS_DEVICE": "cuda:0",
+        "NCCL_MULTI_RANK_GPU_ENABLE": "1",
+    }
+    module.share = lambda nodes, ranks_per_node, gpus=None: (
+        "nccl",
+        [environment] * (nodes * ranks_per_node),
+    )
 
 
 AFTER = dict.fromkeys(NEW_NAMES, older_torch)

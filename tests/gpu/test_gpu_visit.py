@@ -1,4 +1,6 @@
-"""What the visit to a machine with a GPU is made of: the plan, its limits, the report; with items that stand in."""
+"""What the visit to a machine with a GPU is made of: the plan, its limits, the report; with items
+that stand in.
+"""
 
 import json
 import subprocess
@@ -21,12 +23,18 @@ def item(name, program, limit_s=30.0):
 @pytest.fixture(autouse=True)
 def told_in_this_folder(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(prepare.HERE))
-    monkeypatch.setattr(gpu_report, "machine", lambda: {"device": "H9", "driver": "1", "torch": "2", "python": "3", "cores": 4})
+    monkeypatch.setattr(
+        gpu_report,
+        "machine",
+        lambda: {"device": "H9", "driver": "1", "torch": "2", "python": "3", "cores": 4},
+    )
 
 
 def test_the_plan_names_what_there_is_and_keeps_the_limit():
     assert len({one.name for one in ITEMS}) == len(ITEMS) == 12
-    assert all(one.limit_s + 2 * gpu_visit.STOP_S < 8 * 60 - 30 for one in ITEMS), "an item needs a run of 8 minutes at most, unpacking included"
+    assert all(one.limit_s + 2 * gpu_visit.STOP_S < 8 * 60 - 30 for one in ITEMS), (
+        "an item needs a run of 8 minutes at most, unpacking included"
+    )
     for one in ITEMS:
         assert (prepare.HERE / one.command[1]).is_file()
     for unit in TUTORIALS + LATER + OVER_NCCL:
@@ -36,33 +44,67 @@ def test_the_plan_names_what_there_is_and_keeps_the_limit():
 
 
 def test_each_end_is_told_and_the_report_has_all(tmp_path):
-    items = [item("good", FAST), item("bad", FAST + "; failure('sum', 'the whole\\ntrace'); raise SystemExit(1)"),
-             item("poor", "from gpu_tell import lacking; lacking('There is no GPU.')"), item("dead", "import os; os.abort()")]
+    items = [
+        item("good", FAST),
+        item("bad", FAST + "; failure('sum', 'the whole\\ntrace'); raise SystemExit(1)"),
+        item("poor", "from gpu_tell import lacking; lacking('There is no GPU.')"),
+        item("dead", "import os; os.abort()"),
+    ]
     report = gpu_visit.visit(tmp_path, 60, items=items)
-    assert {name: one["status"] for name, one in report["items"].items()} == {"good": "passed", "bad": "failed", "poor": "lacking", "dead": "failed"}
+    assert {name: one["status"] for name, one in report["items"].items()} == {
+        "good": "passed",
+        "bad": "failed",
+        "poor": "lacking",
+        "dead": "failed",
+    }
     assert json.loads((tmp_path / "report.json").read_text()) == report
     text = (tmp_path / "report.md").read_text()
-    assert "Device: H9 (1)" in text and "| speed | 2.346 m/s |" in text and "**sum**" in text and "the whole\ntrace" in text
-    assert "| poor | not possible here |" in text and "There is no GPU." in text and NOTHING not in (0, 1, 2)
+    assert (
+        "Device: H9 (1)" in text
+        and "| speed | 2.346 m/s |" in text
+        and "**sum**" in text
+        and "the whole\ntrace" in text
+    )
+    assert (
+        "| poor | not possible here |" in text
+        and "There is no GPU." in text
+        and NOTHING not in (0, 1, 2)
+    )
 
 
 def test_an_item_is_ended_at_its_limit_with_what_it_has_told(tmp_path):
     begun = time.monotonic()
-    slow = item("slow", FAST + "; import time, subprocess; subprocess.Popen(['sleep', '600']); time.sleep(600)", limit_s=4)
+    slow = item(
+        "slow",
+        FAST + "; import time, subprocess; subprocess.Popen(['sleep', '600']); time.sleep(600)",
+        limit_s=4,
+    )
     record = gpu_visit.visit(tmp_path, 60, items=[slow])["items"]["slow"]
-    assert time.monotonic() - begun < 20 and record["status"] == "stopped" and record["figures"][0]["value"] == 2.346
-    assert gpu_visit.visit(tmp_path, 60, items=[slow])["items"]["slow"] == record, "its whole limit was not enough: not tried again"
+    assert (
+        time.monotonic() - begun < 20
+        and record["status"] == "stopped"
+        and record["figures"][0]["value"] == 2.346
+    )
+    assert gpu_visit.visit(tmp_path, 60, items=[slow])["items"]["slow"] == record, (
+        "its whole limit was not enough: not tried again"
+    )
 
 
 def test_what_is_not_reached_is_said_and_done_the_next_time(tmp_path):
     items = [item("first", FAST), item("second", FAST)]
     report = gpu_visit.visit(tmp_path, 2 * gpu_visit.STOP_S + 1, items=items)
-    assert report["items"] == {} and gpu_report.waiting(report, ["first", "second"]) == ["first", "second"]
+    assert report["items"] == {} and gpu_report.waiting(report, ["first", "second"]) == [
+        "first",
+        "second",
+    ]
     assert "| second | not reached | | |" in (tmp_path / "report.md").read_text()
     report = gpu_visit.visit(tmp_path, 60, items=items)
     assert [one["status"] for one in report["items"].values()] == ["passed", "passed"]
     before = report["items"]["first"]["seconds"]
-    assert gpu_visit.visit(tmp_path, 60, only=["second"], items=items)["items"]["first"]["seconds"] == before
+    assert (
+        gpu_visit.visit(tmp_path, 60, only=["second"], items=items)["items"]["first"]["seconds"]
+        == before
+    )
     with pytest.raises(SystemExit, match="there is no item third"):
         gpu_visit.visit(tmp_path, 60, only=["third"], items=items)
 
@@ -71,7 +113,9 @@ def test_an_item_that_the_end_of_a_run_has_cut_short_is_begun_anew(tmp_path, mon
     monkeypatch.setattr(gpu_visit, "LEAST_S", 1)
     slow = item("slow", FAST + "; import time; time.sleep(60)", limit_s=40)
     report = gpu_visit.visit(tmp_path, 2 * gpu_visit.STOP_S + gpu_visit.LEAST_S + 1, items=[slow])
-    assert report["items"]["slow"]["status"] == "stopped" and gpu_report.waiting(report, ["slow"]) == ["slow"]
+    assert report["items"]["slow"]["status"] == "stopped" and gpu_report.waiting(
+        report, ["slow"]
+    ) == ["slow"]
     assert "Cut short by the end of a run: slow" in (tmp_path / "report.md").read_text()
 
 
@@ -79,9 +123,16 @@ def test_the_packages_are_pinned_and_the_course_is_whole():
     names = [pin.partition("==")[0] for pin in prepare.pins()]
     assert "ipyparallel" in names and not {"torch", "tensorflow-cpu"} & set(names)
     packed = prepare.course_files()
-    assert {"tests/gpu/gpu_plan.py", "notebooks/06_ddp.ipynb", "src/manyhands/units.toml", "sources/scripts/06_dogs.py",
-            "tests/dist/test_gpu.py"} <= set(packed)
-    assert sum((prepare.ROOT / name).stat().st_size for name in packed) < 20e6 and not any(name.startswith(".venv") for name in packed)
+    assert {
+        "tests/gpu/gpu_plan.py",
+        "notebooks/06_ddp.ipynb",
+        "src/manyhands/units.toml",
+        "sources/scripts/06_dogs.py",
+        "tests/dist/test_gpu.py",
+    } <= set(packed)
+    assert sum((prepare.ROOT / name).stat().st_size for name in packed) < 20e6 and not any(
+        name.startswith(".venv") for name in packed
+    )
 
 
 def test_a_folder_that_somebody_else_made_stays(tmp_path):
@@ -96,6 +147,16 @@ def test_over_nccl_all_ranks_get_the_first_gpu(backend, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     monkeypatch.setenv("GPU_BACKEND", backend)
     asked = "from manyhands.cluster.engines.runtime import devices; print(*devices.share(2, 1))"
-    told = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout
-    own = {"CUDA_VISIBLE_DEVICES": "0", "MANYHANDS_DEVICE": "cuda:0", "NCCL_MULTI_RANK_GPU_ENABLE": "1"} if backend else {"MANYHANDS_DEVICE": "cpu"}
+    told = subprocess.run(
+        [sys.executable, "-c", asked], capture_output=True, text=True, check=True
+    ).stdout
+    own = (
+        {
+            "CUDA_VISIBLE_DEVICES": "0",
+            "MANYHANDS_DEVICE": "cuda:0",
+            "NCCL_MULTI_RANK_GPU_ENABLE": "1",
+        }
+        if backend
+        else {"MANYHANDS_DEVICE": "cpu"}
+    )
     assert told == f"{backend or 'gloo'} {[own] * 2}\n"

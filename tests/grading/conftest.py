@@ -1,6 +1,7 @@
 """What the tests of the grading engine share."""
 
 import pytest
+
 import tiny
 from sandboxed import own_cache, works_in_sandbox  # noqa: F401 (fixtures)
 

@@ -1,5 +1,7 @@
-"""Cells that were turned into text, deleted, copied, split, merged, moved or changed: each grades right, or a note says
-which cell it is and what to do; no alteration gives points without work, and the file that was handed in stays as it is."""
+"""Cells that were turned into text, deleted, copied, split, merged, moved or changed: each grades
+right, or a note says which cell it is and what to do; no alteration gives points without work, and
+the file that was handed in stays as it is.
+"""
 
 import contextlib
 import copy
@@ -25,6 +27,7 @@ def turned(kind):
         cell = notebook.cells[SQUARE]
         cell.cell_type = kind
         cell.pop("outputs", None), cell.pop("execution_count", None)
+
     return alter
 
 
@@ -50,7 +53,9 @@ def split_with_one_mark(notebook):
 
 
 def merged_into_the_check(notebook):
-    notebook.cells[SQUARE_CHECK].source = notebook.cells[SQUARE].source + "\n" + notebook.cells[SQUARE_CHECK].source
+    notebook.cells[SQUARE_CHECK].source = (
+        notebook.cells[SQUARE].source + "\n" + notebook.cells[SQUARE_CHECK].source
+    )
     del notebook.cells[SQUARE]
 
 
@@ -73,7 +78,7 @@ def renamed(notebook):
 
 
 def marks_of_one_exercise_lost(notebook):
-    for cell in notebook.cells[SQUARE:SQUARE_CHECK + 1]:
+    for cell in notebook.cells[SQUARE : SQUARE_CHECK + 1]:
         cell.metadata = nbformat.NotebookNode()
 
 
@@ -85,6 +90,7 @@ def marks_lost_and_moved_to_the_end(notebook):
 def tags(*names):
     def alter(notebook):
         notebook.cells[SQUARE].metadata["tags"] = ["solution", *names]
+
     return alter
 
 
@@ -96,6 +102,7 @@ def raises_with_its_tag(notebook):
 def begins_with(line):
     def alter(notebook):
         notebook.cells[SQUARE].source = line + "\n" + notebook.cells[SQUARE].source
+
     return alter
 
 
@@ -109,9 +116,17 @@ CASES = {  # what is done: (points of 4, what a note says)
     "raw": (turned("raw"), 2, "The answer cell `square` is a text cell now (raw)"),
     "deleted": (deleted, 2, "`square` is not in this notebook"),
     "emptied": (emptied, 2, "The answer cell `square` is empty"),
-    "split, both marked": (split_with_both_marks, 2, "contains the answer cell `square` 2 times, because it was copied or split"),
+    "split, both marked": (
+        split_with_both_marks,
+        2,
+        "contains the answer cell `square` 2 times, because it was copied or split",
+    ),
     "split, one marked": (split_with_one_mark, 2, "second half of the answer"),
-    "merged into the check": (merged_into_the_check, 2, "check cell `square-check` contains your own code"),
+    "merged into the check": (
+        merged_into_the_check,
+        2,
+        "check cell `square-check` contains your own code",
+    ),
     "merged with the check": (merged_with_the_check, 4, None),
     "copied": (copied, 4, "the last one counts"),
     "moved after its check": (moved_after_its_check, 4, None),
@@ -159,17 +174,25 @@ def test_no_alteration_gives_points_without_work(case, lab):
     CASES[case][0](notebook)
     if case == "copied":
         notebook.cells[SQUARE].source = notebook.cells[SQUARE + 1].source
-    assert run(notebooks.plan(notebooks.read(lab.submit(notebook)), notebooks.read(lab.solution)))[0] == 0
+    assert (
+        run(notebooks.plan(notebooks.read(lab.submit(notebook)), notebooks.read(lab.solution)))[0]
+        == 0
+    )
 
 
 @pytest.mark.parametrize("form", ["py:percent", "md"])
 def test_a_notebook_that_jupytext_has_converted_and_back_grades_right(form, lab):
     notebook = jupytext.reads(jupytext.writes(lab.handed_in(), fmt=form), fmt=form)
-    assert run(notebooks.plan(notebooks.read(lab.submit(notebook)), notebooks.read(lab.solution))) == (4, [])
+    assert run(
+        notebooks.plan(notebooks.read(lab.submit(notebook)), notebooks.read(lab.solution))
+    ) == (4, [])
 
 
 def test_a_notebook_as_it_was_handed_out_has_no_note(lab):
-    released, solution = lab.handed_in(square="raise NotImplementedError"), notebooks.read(lab.solution)
+    released, solution = (
+        lab.handed_in(square="raise NotImplementedError"),
+        notebooks.read(lab.solution),
+    )
     assert altered_cells.notes_of(notebooks.read(lab.submit(released)), solution) == []
 
 
@@ -182,7 +205,11 @@ def test_the_report_of_check_says_which_answer_is_text(kind, lab, monkeypatch, c
     lab.submit(notebook)
     assert check_command.main(["90", "--no-sandbox"]) == 1
     shown = capsys.readouterr().out
-    assert f"The answer cell `square` is a text cell now ({kind})" in shown and Y in shown and "2 of 4 points" in shown
+    assert (
+        f"The answer cell `square` is a text cell now ({kind})" in shown
+        and Y in shown
+        and "2 of 4 points" in shown
+    )
 
 
 def test_the_pages_of_the_grade_and_of_the_feedback_say_it(lab):
@@ -190,21 +217,45 @@ def test_the_pages_of_the_grade_and_of_the_feedback_say_it(lab):
     turned("markdown")(notebook)
     folder = lab.submit(notebook).parent
     grade = engine.Grade("90_tiny", notes=notebooks.plan(notebook, lab.notebook).notes)
-    marks = {"score": 2, "max": 4, "student": "ann", "submitted": "", "late_s": 0, "penalty": 0, "checks": {}, "comments": {}}
+    marks = {
+        "score": 2,
+        "max": 4,
+        "student": "ann",
+        "submitted": "",
+        "late_s": 0,
+        "penalty": 0,
+        "checks": {},
+        "comments": {},
+    }
     data = grade_report.as_data(grade)
-    assert "<p>The answer cell `square` is a text cell now" in feedback.page(Solution(lab.solution), folder, data, data, marks)
+    assert "<p>The answer cell `square` is a text cell now" in feedback.page(
+        Solution(lab.solution), folder, data, data, marks
+    )
     assert "<p>The answer cell `square` is a text cell now" in grade_report.as_html(grade)
     assert Y in grade_report.from_data(grade_report.as_data(grade)).notes[0]
 
 
-@pytest.mark.parametrize("source, cell_id, says", [
-    ("check.lars(lars_step)", "lars-check", "its answer cell, `lars` or an earlier one, has not been run"),
-    ("check.by_hand(lars_step)", None, "its answer cell, `by-hand` or an earlier one, has not been run"),
-    ("lars_step()", "lars", None),
-    ("check.lars(cluster)", "lars-check", "a set-up cell at the top")])
+@pytest.mark.parametrize(
+    "source, cell_id, says",
+    [
+        (
+            "check.lars(lars_step)",
+            "lars-check",
+            "its answer cell, `lars` or an earlier one, has not been run",
+        ),
+        (
+            "check.by_hand(lars_step)",
+            None,
+            "its answer cell, `by-hand` or an earlier one, has not been run",
+        ),
+        ("lars_step()", "lars", None),
+        ("check.lars(cluster)", "lars-check", "a set-up cell at the top"),
+    ],
+)
 def test_the_notebook_says_that_an_answer_was_not_run(source, cell_id, says, capsys):
     shell = InteractiveShell()
-    shell.user_ns["check"] = altered_cells  # it has no `lars`, which is asked for only after the arguments are known
+    # it has no `lars`, which is asked for only after the arguments are known
+    shell.user_ns["check"] = altered_cells
     altered_cells.lars = altered_cells.by_hand = print
     try:
         unrun_answers.register(shell)

@@ -33,7 +33,10 @@ def test_names_of_a_lab(clone, word):
 
 def test_paths_of_notebooks(clone):
     own = clone.submit(clone.handed_in())
-    other, elsewhere = own.with_name("90_tiny.new.ipynb"), clone.folder / "elsewhere" / "homework.ipynb"
+    other, elsewhere = (
+        own.with_name("90_tiny.new.ipynb"),
+        clone.folder / "elsewhere" / "homework.ipynb",
+    )
     elsewhere.parent.mkdir()
     for path in (other, elsewhere):
         path.write_bytes(own.read_bytes())
@@ -68,7 +71,9 @@ def test_exit_codes_and_what_is_remembered(clone, capsys):
     assert check_command.main(["90", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["points"] == 2
     entry = progress.load(work)["90_tiny"]
-    assert (entry["points"], entry["max"], entry["hints"]) == (2, 4, ["90-square"]) and entry["when"]
+    assert (entry["points"], entry["max"], entry["hints"]) == (2, 4, ["90-square"]) and entry[
+        "when"
+    ]
     assert sorted(path.name for path in own.parent.iterdir()) == ["90_tiny.ipynb"]
 
 
@@ -83,12 +88,18 @@ def test_start_page_is_renewed(clone, capsys):
 def test_notebook_elsewhere_is_not_remembered(clone, capsys):
     path = clone.write("elsewhere/90_tiny.ipynb", clone.handed_in())
     assert check_command.main([str(path)]) == 0
-    assert not (clone.folder / "work").exists() and not (clone.folder / "elsewhere" / ".manyhands").exists()
+    assert (
+        not (clone.folder / "work").exists()
+        and not (clone.folder / "elsewhere" / ".manyhands").exists()
+    )
 
 
 @pytest.fixture
 def short_folder():
-    """For temporary files: what a killed grader leaves behind goes with it. Names of sockets must be short."""
+    """For temporary files: what a killed grader leaves behind goes with it.
+
+    Names of sockets must be short.
+    """
     folder = tempfile.mkdtemp(prefix="mh-")
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
@@ -103,17 +114,39 @@ def test_being_stopped_leaves_no_process(clone, how, sandboxed, capsys, request,
     assert check_command.main(["90"]) == 0  # the references of some seeds are there
     clone.submit(clone.handed_in(square="import subprocess; subprocess.run(['sleep', '731'])"))
     arguments = ["check", "90"] + ([] if sandboxed else ["--no-sandbox"])
-    process = subprocess.Popen([sys.executable, "-m", "manyhands", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               env={**os.environ, "MANYHANDS_ROOT": str(clone.folder), "TMPDIR": short_folder}, start_new_session=True)
-    sleeper = wait_for(lambda: next((one for one in psutil.Process(process.pid).children(recursive=True) if "731" in one.cmdline()), None))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "manyhands", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "MANYHANDS_ROOT": str(clone.folder), "TMPDIR": short_folder},
+        start_new_session=True,
+    )
+    sleeper = wait_for(
+        lambda: next(
+            (
+                one
+                for one in psutil.Process(process.pid).children(recursive=True)
+                if "731" in one.cmdline()
+            ),
+            None,
+        )
+    )
     started = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(how)
     process.communicate(timeout=20)
     assert sleeper in started
-    if not sandboxed and how == signal.SIGKILL:  # nothing can run then: the kernel ends itself, what it started cannot be found
+    # nothing can run then: the kernel ends itself, what it started cannot be found
+    if not sandboxed and how == signal.SIGKILL:
         started = [one for one in started if one != sleeper]
         sleeper.kill()
-    wait_for(lambda: not [one for one in started if one.is_running() and one.status() != psutil.STATUS_ZOMBIE], 12)
+    wait_for(
+        lambda: (
+            not [
+                one for one in started if one.is_running() and one.status() != psutil.STATUS_ZOMBIE
+            ]
+        ),
+        12,
+    )
     if how != signal.SIGKILL:
         assert os.listdir(short_folder) == []
         assert process.returncode == (130 if how == signal.SIGINT else 143)

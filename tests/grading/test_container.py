@@ -1,4 +1,6 @@
-"""The container in bubblewrap's place, as far as no engine is needed: how it is chosen and started, what it sees, how its first process ends."""
+"""The container in bubblewrap's place, as far as no engine is needed: how it is chosen and started,
+what it sees, how its first process ends.
+"""
 
 import json
 import os
@@ -9,11 +11,11 @@ import time
 from pathlib import Path
 
 import pytest
-from sandboxed import forget
 
 from manyhands.grading import engine
 from manyhands.grading.isolation import bubblewrap, choose, container, container_init
 from manyhands.grading.store import references
+from sandboxed import forget
 
 NO_BUBBLEWRAP = "bubblewrap is missing: apt-get install bubblewrap"
 # a program in the place of docker: what it answers is put into it
@@ -31,7 +33,10 @@ ANSWERS = """door = socket.socket(socket.AF_UNIX)
     door.recv(10)
     door.sendall({answer!r})"""
 RUNS_HERE = "os.execv({python!r}, [{python!r}, *sys.argv[sys.argv.index('manyhands:cpu') + 1:]])"
-GOOD = {"course": container_init.course(Path(container_init.__file__).parents[2]), "limits": [str(container.TRIAL_BYTES), str(container.TRIAL_TASKS)]}
+GOOD = {
+    "course": container_init.course(Path(container_init.__file__).parents[2]),
+    "limits": [str(container.TRIAL_BYTES), str(container.TRIAL_TASKS)],
+}
 
 
 def answering(**facts):
@@ -58,16 +63,31 @@ def put(path, name="docker", version=0, image=0, run="sys.exit('cannot')"):
 
 
 def test_a_refusal_gives_both_reasons_a_line_each(path):
-    assert choose.why_none().splitlines() == [NO_BUBBLEWRAP, "no container: neither docker nor podman is installed"]
+    assert choose.why_none().splitlines() == [
+        NO_BUBBLEWRAP,
+        "no container: neither docker nor podman is installed",
+    ]
 
 
-@pytest.mark.parametrize("answers, reason", [
-    ({"version": "Cannot connect to the daemon"}, "it does not answer (Cannot connect to the daemon)"),
-    ({"image": "no such\nimage"}, "it has no image manyhands:cpu (docker/README.md) (no such image)"),
-    ({"run": "sys.exit('no space left')"}, "no container was started: no space left"),
-    ({"run": answering(course="of yesterday")}, container.ANOTHER.format(image="manyhands:cpu")),
-    ({"run": answering(limits=["max", "100"])}, container.NO_LIMITS),
-])
+@pytest.mark.parametrize(
+    "answers, reason",
+    [
+        (
+            {"version": "Cannot connect to the daemon"},
+            "it does not answer (Cannot connect to the daemon)",
+        ),
+        (
+            {"image": "no such\nimage"},
+            "it has no image manyhands:cpu (docker/README.md) (no such image)",
+        ),
+        ({"run": "sys.exit('no space left')"}, "no container was started: no space left"),
+        (
+            {"run": answering(course="of yesterday")},
+            container.ANOTHER.format(image="manyhands:cpu"),
+        ),
+        ({"run": answering(limits=["max", "100"])}, container.NO_LIMITS),
+    ],
+)
 def test_what_keeps_an_engine_from_being_used_is_said(path, answers, reason):
     put(path, **answers)
     assert choose.why_none() == f"{NO_BUBBLEWRAP}\nno container: docker: {reason}"
@@ -76,7 +96,15 @@ def test_what_keeps_an_engine_from_being_used_is_said(path, answers, reason):
 def test_a_reference_of_a_container_is_not_one_of_this_machine(path, lab):
     """Nor one of another image."""
     assert choose.image() == ""
-    assert len({references.key(lab.solution, lab.notebook, 1, image) for image in ("", "sha256:one", "sha256:two")}) == 3
+    assert (
+        len(
+            {
+                references.key(lab.solution, lab.notebook, 1, image)
+                for image in ("", "sha256:one", "sha256:two")
+            }
+        )
+        == 3
+    )
 
 
 def test_the_first_engine_that_works_is_taken(path):
@@ -97,30 +125,63 @@ def test_what_the_first_process_stumbles_over_is_said(path, tmp_path, monkeypatc
     put(path, run=RUNS_HERE.format(python=sys.executable))
     (tmp_path / "there").write_text("in the way")
     monkeypatch.setattr(container, "FOLDER", str(tmp_path / "there"))
-    assert "no container was started: Traceback" in container.why_none() and "FileExistsError" in container.why_none()
+    assert (
+        "no container was started: Traceback" in container.why_none()
+        and "FileExistsError" in container.why_none()
+    )
 
 
 def test_without_a_sandbox_nothing_is_graded_where_one_is_demanded(path, lab):
     with pytest.raises(RuntimeError, match="bubblewrap is missing.*\nno container: neither"):
         engine.grade(lab.submit(lab.handed_in()), lab.solution, seed=1, sandboxed=True)
     assert engine._where(False, choose.why_none()) == "without a sandbox (that changes no points)"
-    assert choose.why_none() == f"{NO_BUBBLEWRAP}\nno container: neither docker nor podman is installed"
+    assert (
+        choose.why_none()
+        == f"{NO_BUBBLEWRAP}\nno container: neither docker nor podman is installed"
+    )
 
 
 def test_a_container_gets_nothing_but_one_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("MANYHANDS_IMAGE", "other:tag")
     words = container.command("docker", "mh-1", tmp_path, memory_bytes=4096, tasks=50)
-    assert words[:2] == ["docker", "run"] and words[-1] == f"{tmp_path}/p/door" and words[-5:-3] == ["other:tag", "-I"]
-    assert {"--rm", "--read-only", "--network=none", "--user=1000:1000", "--cap-drop=ALL", "--security-opt=no-new-privileges", "--pull=never",
-            "--memory=4096", "--memory-swap=4096", "--pids-limit=50", "--shm-size=1024", "--name=mh-1"} <= set(words)
+    assert (
+        words[:2] == ["docker", "run"]
+        and words[-1] == f"{tmp_path}/p/door"
+        and words[-5:-3] == ["other:tag", "-I"]
+    )
+    assert {
+        "--rm",
+        "--read-only",
+        "--network=none",
+        "--user=1000:1000",
+        "--cap-drop=ALL",
+        "--security-opt=no-new-privileges",
+        "--pull=never",
+        "--memory=4096",
+        "--memory-swap=4096",
+        "--pids-limit=50",
+        "--shm-size=1024",
+        "--name=mh-1",
+    } <= set(words)
     mounts = [word for word in words if word.startswith("--mount=")]
     assert all(f"source={tmp_path}/" in word and word.endswith(",readonly") for word in mounts)
-    assert [word for word in mounts if "target=/etc/" not in word] == [f"--mount=type=bind,source={tmp_path}/p,target={tmp_path}/p,readonly"]
-    assert not [word for word in words if word.startswith(("--volume", "-v", "--env", "-e", "--privileged", "--device"))]
+    assert [word for word in mounts if "target=/etc/" not in word] == [
+        f"--mount=type=bind,source={tmp_path}/p,target={tmp_path}/p,readonly"
+    ]
+    assert not [
+        word
+        for word in words
+        if word.startswith(("--volume", "-v", "--env", "-e", "--privileged", "--device"))
+    ]
 
 
 def test_a_container_sees_no_more_of_the_environment_than_a_sandbox():
-    ordinary = {"API_TOKEN": "x", "MATPLOTLIBRC": "/here", "MANYHANDS_SEED": "1", "PATH": "/here/bin"}
+    ordinary = {
+        "API_TOKEN": "x",
+        "MATPLOTLIBRC": "/here",
+        "MANYHANDS_SEED": "1",
+        "PATH": "/here/bin",
+    }
     seen = container.environment(ordinary)
     assert set(seen) == set(bubblewrap.environment(ordinary)) - {"MATPLOTLIBRC"}
     assert seen["MANYHANDS_SEED"] == "1" and not any("/here" in value for value in seen.values())
@@ -135,7 +196,9 @@ def home():
 
 @pytest.fixture
 def started(path, home, tmp_path):
-    """Start a program by way of the first process, here and not in a container: (the `Container`, the folder where it runs)."""
+    """Start a program by way of the first process, here and not in a container: (the `Container`,
+    the folder where it runs).
+    """
     program, made = put(path, run=RUNS_HERE.format(python=sys.executable)), []
     (tmp_path / "submission").mkdir()
     (tmp_path / "submission" / "mine.txt").write_text("mine")
@@ -143,10 +206,17 @@ def started(path, home, tmp_path):
 
     def start(code, fds=()):
         made.append(container.Container(program, home, memory_bytes=2**30, tasks=100))
-        order = {"command": [sys.executable, "-c", code, "fds="], "environment": {"SEED": "7"}, "folder": str(tmp_path / "there"),
-                 "submission": str(tmp_path / "submission.tar"), "file_bytes": 1000, "processes": 10**6}
+        order = {
+            "command": [sys.executable, "-c", code, "fds="],
+            "environment": {"SEED": "7"},
+            "folder": str(tmp_path / "there"),
+            "submission": str(tmp_path / "submission.tar"),
+            "file_bytes": 1000,
+            "processes": 10**6,
+        }
         made[0].tell(order, list(fds), time.monotonic() + 60)
         return made[0], tmp_path / "there"
+
     yield start
     made[0].stop()
 
@@ -179,7 +249,11 @@ def test_only_the_first_who_asks_gets_an_order(started, home):
     started("import time; time.sleep(2)")
     with socket.socket(socket.AF_UNIX) as late, pytest.raises(ConnectionRefusedError):
         late.connect(str(home / "p" / "door"))
-    assert [place.stat().st_mode & 0o777 for place in (home, home / "p", home / "p" / "door")] == [0o700, 0o755, 0o666]
+    assert [place.stat().st_mode & 0o777 for place in (home, home / "p", home / "p" / "door")] == [
+        0o700,
+        0o755,
+        0o666,
+    ]
 
 
 def test_namespaces_are_refused_to_what_is_started(started):

@@ -6,8 +6,8 @@ import stat
 import nbformat
 import psutil
 import pytest
-import tiny
 
+import tiny
 from manyhands.grading import engine, grade_report
 from manyhands.grading.engine import SolutionFails, grade
 from manyhands.grading.isolation.kernel_limits import Limits
@@ -41,7 +41,10 @@ def test_wrong_answer_loses_its_points_and_is_told_why(lab):
 
 
 def test_unwritten_lab_scores_nothing(lab):
-    got = graded(lab, lab.handed_in(square="raise NotImplementedError()", total="raise NotImplementedError()"))
+    got = graded(
+        lab,
+        lab.handed_in(square="raise NotImplementedError()", total="raise NotImplementedError()"),
+    )
     assert (got.points, got.max) == (0, 4)
     assert all("NotImplementedError" in criterion.detail["mistake"] for criterion in got.criteria)
 
@@ -72,17 +75,25 @@ def test_hidden_seeds_are_few_and_those_with_a_reference_come_first(lab, monkeyp
     again = [hidden_seed.draw(lab.solution, lab.notebook) for _ in range(60)]
     assert again.count(kept) > 30 and set(again) > {kept}
     assert stat.S_IMODE(references.cache_folder().stat().st_mode) == 0o700
-    assert {stat.S_IMODE(path.stat().st_mode) for path in references.cache_folder().iterdir()} == {0o600}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in references.cache_folder().iterdir()} == {
+        0o600
+    }
 
 
 def test_blocked_criteria_leave_the_denominator(lab):
     for cell in lab.notebook.cells:
         if cell.metadata.get("nbgrader", {}).get("grade_id") == "total-check":
-            cell.source = cell.source.replace("\nreport.show()", "\nreport.blocked('nccl', points=3, text='NCCL works', why='no GPU')\nreport.show()")
+            cell.source = cell.source.replace(
+                "\nreport.show()",
+                "\nreport.blocked('nccl', points=3, text='NCCL works', why='no "
+                "GPU')\nreport.show()",
+            )
     lab.write("solutions/90_tiny/90_tiny.ipynb", lab.notebook)
     got = graded(lab, lab.handed_in())
     assert (got.points, got.max, got.full) == (4, 4, True)
-    assert "BLOCKED   -/3  NCCL works" in grade_report.as_text(got) and "no GPU" in grade_report.as_text(got)
+    assert "BLOCKED   -/3  NCCL works" in grade_report.as_text(
+        got
+    ) and "no GPU" in grade_report.as_text(got)
 
 
 def test_check_cells_without_a_record_are_compared_as_text(lab):
@@ -101,17 +112,29 @@ def test_solution_that_fails_is_not_a_reference(lab):
 
 
 def test_scripts_beside_the_notebook_come_along_and_notebooks_do_not(lab):
-    notebook = lab.handed_in(square="import os, helper\n    assert sorted(os.listdir()) in (['helper.py'], ['__pycache__', 'helper.py'])\n    return helper.square(x)")
+    notebook = lab.handed_in(
+        square=(
+            "import os, helper\n    assert sorted(os.listdir()) in (['helper.py'], ['__pycache__', "
+            "'helper.py'])\n    return helper.square(x)"
+        )
+    )
     path = lab.submit(notebook)
     path.with_name("helper.py").write_text("def square(x):\n    return x * x\n")
     path.with_name(".secret").write_text("x")
     assert grade(path, lab.solution, seed=SEED).points == 4
 
 
-@pytest.mark.parametrize("content, words", [
-    ("", "not a notebook"), ("{}", "not a notebook"), ('{"cells": 3}', "not a notebook"), ("[" * 20_000, "not a notebook"),
-    (None, "no file"), (b"\xff\xfe\x00", "not a notebook"),
-])
+@pytest.mark.parametrize(
+    "content, words",
+    [
+        ("", "not a notebook"),
+        ("{}", "not a notebook"),
+        ('{"cells": 3}', "not a notebook"),
+        ("[" * 20_000, "not a notebook"),
+        (None, "no file"),
+        (b"\xff\xfe\x00", "not a notebook"),
+    ],
+)
 def test_what_is_no_notebook_gets_a_verdict(lab, content, words):
     path = lab.folder / "work" / "broken.ipynb"
     path.parent.mkdir()
@@ -167,7 +190,9 @@ if not tried.exists():
 
 
 def test_a_cluster_that_starts_the_second_time_costs_no_points(lab, tmp_path):
-    cell = nbformat.v4.new_code_cell(NO_CLUSTER.format(tried=str(tmp_path / "tried"), mark="tried.touch()"))
+    cell = nbformat.v4.new_code_cell(
+        NO_CLUSTER.format(tried=str(tmp_path / "tried"), mark="tried.touch()")
+    )
     notebook = lab.handed_in()
     notebook.cells.insert(1, cell)
     got = graded(lab, notebook, sandboxed=False)
@@ -176,18 +201,30 @@ def test_a_cluster_that_starts_the_second_time_costs_no_points(lab, tmp_path):
 
 def test_a_cluster_that_does_not_start_is_no_grade_of_0(lab, tmp_path):
     notebook = lab.handed_in()
-    notebook.cells.insert(1, nbformat.v4.new_code_cell(NO_CLUSTER.format(tried=str(tmp_path / "tried"), mark="pass")))
+    notebook.cells.insert(
+        1, nbformat.v4.new_code_cell(NO_CLUSTER.format(tried=str(tmp_path / "tried"), mark="pass"))
+    )
     got = graded(lab, notebook, sandboxed=False)
-    assert got.verdict.startswith("The cluster did not start in two attempts.") and "Ranks [0] did not start" in got.verdict
+    assert (
+        got.verdict.startswith("The cluster did not start in two attempts.")
+        and "Ranks [0] did not start" in got.verdict
+    )
     assert not got.full and "The cluster did not start" in grade_report.as_text(got)
 
 
 @pytest.mark.parametrize("tags, graded_at_all", [(["setup"], False), ([], True)])
 def test_a_set_up_that_takes_too_long_is_no_grade_of_0(lab, tags, graded_at_all):
     notebook = lab.handed_in()
-    notebook.cells.insert(1, nbformat.v4.new_code_cell("import time; time.sleep(60)  # before Cluster()", metadata={"tags": tags}))
+    notebook.cells.insert(
+        1,
+        nbformat.v4.new_code_cell(
+            "import time; time.sleep(60)  # before Cluster()", metadata={"tags": tags}
+        ),
+    )
     got = graded(lab, notebook, sandboxed=False, limits=Limits(cell_s=2))
-    assert ("took more than 2 s and was interrupted" in grade_report.as_text(got)) and bool(got.verdict) != graded_at_all
+    assert ("took more than 2 s and was interrupted" in grade_report.as_text(got)) and bool(
+        got.verdict
+    ) != graded_at_all
     assert got.verdict.startswith("The cluster did not start in two attempts.") != graded_at_all
 
 
@@ -204,7 +241,10 @@ def test_a_cluster_whose_start_takes_for_ever_is_no_grade_of_0(lab):
     notebook = lab.handed_in()
     notebook.cells.insert(1, nbformat.v4.new_code_cell(SILENT))
     got = graded(lab, notebook, sandboxed=False, limits=Limits(cell_s=25))
-    assert got.verdict.startswith("The cluster did not start in two attempts.") and "within 2 s" in got.verdict
+    assert (
+        got.verdict.startswith("The cluster did not start in two attempts.")
+        and "within 2 s" in got.verdict
+    )
 
 
 @pytest.mark.parametrize("sandboxed", [True, False])
@@ -220,21 +260,31 @@ def test_memory_is_limited(lab, sandboxed, request):
     if sandboxed:
         request.getfixturevalue("works_in_sandbox")
     graded(lab, lab.handed_in())
-    got = graded(lab, lab.handed_in(total="return len(bytearray(2**29) + bytearray(2**29))"), sandboxed=sandboxed,
-                 limits=Limits(memory_bytes=400 * 2**20))
+    got = graded(
+        lab,
+        lab.handed_in(total="return len(bytearray(2**29) + bytearray(2**29))"),
+        sandboxed=sandboxed,
+        limits=Limits(memory_bytes=400 * 2**20),
+    )
     assert got.points == 2 and "GB of memory" in grade_report.as_text(got)
 
 
 def test_memory_is_watched_where_no_cgroup_can_be_made(lab, monkeypatch):
     graded(lab, lab.handed_in())
-    monkeypatch.setattr("manyhands.grading.isolation.process_limits.own_group", lambda controller: {}[controller])  # as where there is none
+    # as where there is none
+    monkeypatch.setattr(
+        "manyhands.grading.isolation.process_limits.own_group", lambda controller: {}[controller]
+    )
     grow = "import time\n    kept = [b'x' * 2**20 for _ in range(600)]\n    time.sleep(20)"
     got = graded(lab, lab.handed_in(total=grow), limits=Limits(memory_bytes=400 * 2**20))
     assert got.points == 2 and "GB of memory" in grade_report.as_text(got)
 
 
 def test_too_many_processes_are_ended(lab):
-    fork = "import subprocess, time\n    many = [subprocess.Popen(['sleep', '60']) for _ in range(40)]\n    time.sleep(20)"
+    fork = (
+        "import subprocess, time\n    many = [subprocess.Popen(['sleep', '60']) for _ in "
+        "range(40)]\n    time.sleep(20)"
+    )
     got = graded(lab, lab.handed_in(total=fork), limits=Limits(processes=30))
     assert got.points == 2 and "more than 30 processes" in grade_report.as_text(got)
 

@@ -1,13 +1,15 @@
-"""What the tests of the judge share: rooms, which take their time to open, and a challenge of little patience."""
+"""What the tests of the judge share: rooms, which take their time to open, and a challenge of
+little patience.
+"""
 
 import re
 import sys
 from dataclasses import replace
 from pathlib import Path
 
-import needs
 import pytest
 
+import needs
 from manyhands.hackathon import open_judge  # noqa: F401 - made of `Rooms`, which tests replace
 from manyhands.hackathon import rooms as closed
 from manyhands.hackathon.challenge import SLOW_LINKS

@@ -4,8 +4,8 @@ import secrets
 from dataclasses import replace
 
 import pytest
-from conftest import HERE, QUICK, verdict
 
+from conftest import HERE, QUICK, verdict
 from manyhands.hackathon import honesty
 from manyhands.hackathon.challenge import BIG_BATCH, DOES_NOT_FIT
 
@@ -15,7 +15,13 @@ CHEATS = {path.stem: path.read_text() for path in sorted((HERE / "cheats").glob(
 
 @pytest.mark.parametrize("name", CHEATS)
 def test_a_cheat_gains_nothing(run, name):
-    challenge = replace(QUICK, quiet_s=5) if name == "sleeps" else ON_DEVICES if "challenge: does_not_fit" in CHEATS[name] else QUICK
+    challenge = (
+        replace(QUICK, quiet_s=5)
+        if name == "sleeps"
+        else ON_DEVICES
+        if "challenge: does_not_fit" in CHEATS[name]
+        else QUICK
+    )
     found, said = run(CHEATS[name], secrets.token_bytes(16), challenge)
     assert verdict(CHEATS[name]) in " ".join([found.problem, *honesty.flags([found])])
     assert found.problem.isprintable()
@@ -23,7 +29,10 @@ def test_a_cheat_gains_nothing(run, name):
 
 
 def test_who_goes_on_asking_is_ended_too(run):
-    found, _ = run("def train(model, batches, comm):\n    while True:\n        print('on')\n", challenge=replace(QUICK, run_s=2, processor_s=600))
+    found, _ = run(
+        "def train(model, batches, comm):\n    while True:\n        print('on')\n",
+        challenge=replace(QUICK, run_s=2, processor_s=600),
+    )
     assert "the run has not ended after 2 s" in found.problem
 
 
@@ -50,7 +59,9 @@ def test_a_thread_can_be_waited_for(run):
 
 
 def test_who_knew_the_seed_would_have_all(run):
-    """The cheat with the public seeds is real: it has a score on one, and a clock that has not gone."""
+    """The cheat with the public seeds is real: it has a score on one, and a clock that has not
+    gone.
+    """
     found, _ = run(CHEATS["knows_the_public_seeds"], b"public 0")
     assert not found.problem and found.clock_s < 0.001
 
@@ -70,7 +81,9 @@ ROUND_S = 0.005 + (1000 + 64) / 1.25e6  # a quarter of 4000 bytes, and a head, o
 
 
 def clock(run, before="", times=1, after="pass"):
-    found, said = run(HONEST.format(before=before, times=times, after=after), challenge=replace(QUICK, target=0))
+    found, said = run(
+        HONEST.format(before=before, times=times, after=after), challenge=replace(QUICK, target=0)
+    )
     assert not found.problem and not said
     return found.clock_s
 
@@ -79,13 +92,23 @@ def test_the_clock_is_the_sum_of_what_was_used(run):
     assert clock(run) == pytest.approx(2 * (0.010 + 6 * ROUND_S), rel=1e-9)
 
 
-@pytest.mark.parametrize("before", [
-    "time.time = time.perf_counter = time.monotonic = lambda: 0.0",
-    "import gc; gc.disable(); time.sleep(1)",
-    "from manyhands.hackathon import challenge, network; challenge.SLOW_LINKS.__dict__['gradient_s'] = 0; network.HEAD_BYTES = -10**6",
-    "from manyhands.hackathon.network import Network; Network.compute = Network._message_s = lambda *a: (0, 0)",
-    "from manyhands import ledger",
-], ids=["clocks", "waits", "constants", "network", "ledger"])
+@pytest.mark.parametrize(
+    "before",
+    [
+        "time.time = time.perf_counter = time.monotonic = lambda: 0.0",
+        "import gc; gc.disable(); time.sleep(1)",
+        (
+            "from manyhands.hackathon import challenge, network; "
+            "challenge.SLOW_LINKS.__dict__['gradient_s'] = 0; network.HEAD_BYTES = -10**6"
+        ),
+        (
+            "from manyhands.hackathon.network import Network; Network.compute = Network._message_s "
+            "= lambda *a: (0, 0)"
+        ),
+        "from manyhands import ledger",
+    ],
+    ids=["clocks", "waits", "constants", "network", "ledger"],
+)
 def test_what_is_changed_on_a_rank_changes_no_clock(run, before):
     assert clock(run, before) == clock(run)
 
@@ -96,12 +119,17 @@ def test_a_second_look_at_a_batch_costs_as_much_as_the_first(run):
 
 def test_a_message_without_content_is_not_free(run):
     """Its tag could carry numbers."""
-    empty = "[dist.send(torch.empty(0), 1, tag=7) if comm.rank() == 0 else comm.rank() == 1 and dist.recv(torch.empty(0), 0, tag=7) for _ in range(10)]"
+    empty = (
+        "[dist.send(torch.empty(0), 1, tag=7) if comm.rank() == 0 else comm.rank() == 1 and "
+        "dist.recv(torch.empty(0), 0, tag=7) for _ in range(10)]"
+    )
     assert clock(run, after=empty) == pytest.approx(clock(run) + 10 * 64 / 1.25e6 + 0.005, rel=1e-9)
 
 
 def test_objects_and_futures_are_counted_too(run):
-    assert clock(run, after="dist.all_gather_object([None] * 4, 'x' * 5000)") > clock(run) + 3 * (0.005 + 5000 / 1.25e6)
+    assert clock(run, after="dist.all_gather_object([None] * 4, 'x' * 5000)") > clock(run) + 3 * (
+        0.005 + 5000 / 1.25e6
+    )
 
 
 IN_TURN = """
@@ -119,6 +147,8 @@ def train(model, batches, comm):
 
 
 def test_ranks_that_update_in_turn_have_made_all_of_these_updates(run):
-    """With the latest gradient of each rank, one of them renewed in each update, 57 updates reached the target and counted as 15."""
+    """With the latest gradient of each rank, one of them renewed in each update, 57 updates reached
+    the target and counted as 15.
+    """
     found, _ = run(IN_TURN, challenge=replace(BIG_BATCH, target=0))
     assert not found.problem and found.gradients == (2, 2, 2, 2) and found.updates == 8

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from conftest import QUICK
 
+from conftest import QUICK
 from manyhands.hackathon import honesty
 from manyhands.hackathon.challenge import CHALLENGES
 
@@ -93,11 +93,17 @@ def train(model, batches, comm):
         parallel(batch).backward()
         optimizer.step()
 """
-HALVES = "from torch.distributed.algorithms.ddp_comm_hooks import default_hooks; parallel.register_comm_hook(None, default_hooks.fp16_compress_hook)"
+HALVES = (
+    "from torch.distributed.algorithms.ddp_comm_hooks import default_hooks; "
+    "parallel.register_comm_hook(None, default_hooks.fp16_compress_hook)"
+)
 
 
 def test_ddp_trains_as_by_hand_and_its_hooks_save_bytes(run):
-    by_hand, whole, halved = (run(text, challenge=EASY)[0] for text in (BY_HAND, WITH_DDP.format(hook=""), WITH_DDP.format(hook=HALVES)))
+    by_hand, whole, halved = (
+        run(text, challenge=EASY)[0]
+        for text in (BY_HAND, WITH_DDP.format(hook=""), WITH_DDP.format(hook=HALVES))
+    )
     assert by_hand.problem == whole.problem == halved.problem == ""
     assert whole.accuracy == pytest.approx(by_hand.accuracy, abs=0.002)
     assert halved.sent_bytes[0] < 0.7 * whole.sent_bytes[0]
@@ -105,11 +111,19 @@ def test_ddp_trains_as_by_hand_and_its_hooks_save_bytes(run):
 
 MISTAKES = {
     "def train(model, batches, comm)\n": "entry.py, line 1: SyntaxError: expected ':'",
-    "def tarin(model, batches, comm):\n    pass\n": "NameError: entry.py has no function train(model, batches, comm).",
+    "def tarin(model, batches, comm):\n    pass\n": (
+        "NameError: entry.py has no function train(model, batches, comm)."
+    ),
     "import nowhere\n": "entry.py, line 1: ModuleNotFoundError: No module named 'nowhere'",
-    "def train(model, batches):\n    pass\n": "TypeError: train() takes 2 positional arguments but 3 were given",
-    "def train(model, batches, comm):\n    model([1.0])\n": "entry.py, line 2: TypeError: model(batch) takes a batch of `batches`",
-    "def train(model, batches, comm):\n    raise SystemExit(3)\n": "entry.py, line 2: SystemExit: 3",
+    "def train(model, batches):\n    pass\n": (
+        "TypeError: train() takes 2 positional arguments but 3 were given"
+    ),
+    "def train(model, batches, comm):\n    model([1.0])\n": (
+        "entry.py, line 2: TypeError: model(batch) takes a batch of `batches`"
+    ),
+    "def train(model, batches, comm):\n    raise SystemExit(3)\n": (
+        "entry.py, line 2: SystemExit: 3"
+    ),
 }
 
 
@@ -120,7 +134,9 @@ def test_a_mistake_is_told_with_its_line(run, source):
 
 
 def test_batches_end_at_the_limit(run):
-    found, said = run("def train(model, batches, comm):\n    print(len(list(batches)))\n", challenge=EASY)
+    found, said = run(
+        "def train(model, batches, comm):\n    print(len(list(batches)))\n", challenge=EASY
+    )
     assert said == [str(EASY.most_batches)] * 4 and found.clock_s == 0
 
 
@@ -145,17 +161,34 @@ def test_all_ways_to_make_it_fit_train_the_same_and_beat_the_baseline(run):
     is_told(challenge, whole.clock_s)
     for stem, source in sources(challenge).items():
         assert "= 70, 0.01" in source
-        found, _ = run(source.replace("= 70, 0.01", f"= {FEW}, 0.01"), b"public 1", replace(challenge, target=0))
+        found, _ = run(
+            source.replace("= 70, 0.01", f"= {FEW}, 0.01"),
+            b"public 1",
+            replace(challenge, target=0),
+        )
         assert not found.problem and 0 < max(found.most_bytes) <= challenge.memory_bytes, stem
         scores[stem], right[stem] = found.clock_s, found.accuracy
     assert len(scores) > 3 and max(scores, key=scores.get) == "baseline"
-    assert right == {stem: pytest.approx(right["baseline"], abs=0.01) for stem in right} and right["baseline"] > 0.12  # 1/16 by chance
+    # 1/16 by chance
+    assert (
+        right == {stem: pytest.approx(right["baseline"], abs=0.01) for stem in right}
+        and right["baseline"] > 0.12
+    )
 
 
 def sources(challenge):
-    return {path.stem: path.read_text() for path in (challenge.folder / "baseline.py", *sorted(challenge.folder.glob("ladder/*.py")))}
+    return {
+        path.stem: path.read_text()
+        for path in (
+            challenge.folder / "baseline.py",
+            *sorted(challenge.folder.glob("ladder/*.py")),
+        )
+    }
 
 
 def is_told(challenge, score):
     assert challenge.baseline == pytest.approx(score, rel=0.005)
-    assert f"The baseline takes {score:.3g} {challenge.unit}" in (challenge.folder / "start.md").read_text()
+    assert (
+        f"The baseline takes {score:.3g} {challenge.unit}"
+        in (challenge.folder / "start.md").read_text()
+    )

@@ -1,4 +1,6 @@
-"""An event through the command, with a real judge: four teams, entries that are good, bad, cheating and crashing."""
+"""An event through the command, with a real judge: four teams, entries that are good, bad, cheating
+and crashing.
+"""
 
 import json
 from contextlib import nullcontext
@@ -34,7 +36,10 @@ def hack(tmp_path, monkeypatch, rooms, capsys):
     assert run("event", "autumn")[0] == 0
     path = tmp_path / "autumn" / "event.toml"
     text = path.read_text().split("[teams]")[0].replace("freeze_min = 60", "freeze_min = 0")
-    text = "\n".join('begins = 2020-01-01T09:00:00Z' if line.startswith("begins") else line for line in text.split("\n"))
+    text = "\n".join(
+        "begins = 2020-01-01T09:00:00Z" if line.startswith("begins") else line
+        for line in text.split("\n")
+    )
     path.write_text(text + TEAMS)
     return run
 
@@ -49,48 +54,91 @@ def put(tmp_path, name, challenge, source):
 
 def test_an_event_in_small(hack, tmp_path):
     ladder = CHALLENGES["slow_links"].folder / "ladder"
-    entries = {"Ring & Tree": (ladder / "diloco.py").read_text(), "Late": (ladder / "fp16.py").read_text(), "Sly": SLY, "Crash": CRASH}
+    entries = {
+        "Ring & Tree": (ladder / "diloco.py").read_text(),
+        "Late": (ladder / "fp16.py").read_text(),
+        "Sly": SLY,
+        "Crash": CRASH,
+    }
     for team, source in entries.items():
-        code, said = hack("submit", put(tmp_path, "one", "slow_links", source), "--event", "autumn", "--team", team)
+        code, said = hack(
+            "submit",
+            put(tmp_path, "one", "slow_links", source),
+            "--event",
+            "autumn",
+            "--team",
+            team,
+        )
         assert code == 0 and "No judge is running at the moment" in said
     assert "with 3 entries before it" in said
     code, said = hack("submit", "one", "--event", "autumn", "--team", "Nobody")
     assert code == 2 and "There is no team 'Nobody'" in said
-    hack("submit", put(tmp_path, "one", "slow_links", "import this"), "--event", "autumn", "--team", "Late")
-    assert hack("withdraw", "5", "--event", "autumn", "--team", "Late") == (0, "Entry 5 of Late is withdrawn.\n")
+    hack(
+        "submit",
+        put(tmp_path, "one", "slow_links", "import this"),
+        "--event",
+        "autumn",
+        "--team",
+        "Late",
+    )
+    assert hack("withdraw", "5", "--event", "autumn", "--team", "Late") == (
+        0,
+        "Entry 5 of Late is withdrawn.\n",
+    )
 
     code, said = hack("run", "autumn", "--key", "judge.key", "--once")
-    assert code == 0 and "Entry 3 of Sly: Rank" in said and "Operation not permitted" in said and "ZeroDivisionError" in said
+    assert (
+        code == 0
+        and "Entry 3 of Sly: Rank" in said
+        and "Operation not permitted" in said
+        and "ZeroDivisionError" in said
+    )
     code, said = hack("status", "--event", "autumn", "--team", "Ring & Tree")
     assert said.startswith("Entry 1, slow_links: 2.9") and said.endswith(" s\n")
 
     page = (tmp_path / "autumn" / "board" / "board.html").read_text()
-    rows = page[page.rindex("<tbody>"):]  # slow_links is the last
-    assert rows.index(">Ring &amp; Tree<") < rows.index(">Late<") < rows.index("ZeroDivisionError") and "Simplest" in rows
+    rows = page[page.rindex("<tbody>") :]  # slow_links is the last
+    assert (
+        rows.index(">Ring &amp; Tree<") < rows.index(">Late<") < rows.index("ZeroDivisionError")
+        and "Simplest" in rows
+    )
     records = sorted((tmp_path / "autumn" / "records").iterdir())
-    assert len(records) == 4 and hack("verify", str(records[0]), "--public", "judge.key.pub")[0] == 0
+    assert (
+        len(records) == 4 and hack("verify", str(records[0]), "--public", "judge.key.pub")[0] == 0
+    )
     record = json.loads(records[0].read_bytes().split(b"\n%")[0])
-    assert record["entry"] == "Ring & Tree 1" and record["size"] > 100 and record["seeds_of"] is None
+    assert (
+        record["entry"] == "Ring & Tree 1" and record["size"] > 100 and record["seeds_of"] is None
+    )
 
     assert hack("run", "autumn", "--key", "judge.key", "--once", "--again", "4")[0] == 0
     assert len(list((tmp_path / "autumn" / "records").iterdir())) >= 4
 
-    assert hack("board", str(records[0].parent), "-o", "out")[0] == 0  # without the event, from the records alone
+    # without the event, from the records alone
+    assert hack("board", str(records[0].parent), "-o", "out")[0] == 0
     assert "Ring &amp; Tree 1" in (tmp_path / "out" / "board.html").read_text()
     signing.new_key("own.key")
     assert hack("board", str(records[0].parent), "-o", "out", "--public", "judge.key.pub")[0] == 0
     code, said = hack("board", str(records[0].parent), "-o", "out", "--public", "own.key.pub")
     assert code == 1 and "a record in" in said and "was signed with a different key" in said
-    (records[0].parent / "changed.record").write_bytes(records[0].read_bytes().replace(b'"size"', b'"sise"'))
+    (records[0].parent / "changed.record").write_bytes(
+        records[0].read_bytes().replace(b'"size"', b'"sise"')
+    )
     code, said = hack("board", str(records[0].parent), "-o", "out")
     assert code == 1 and "changed.record was changed after it was signed" in said
-    assert "Ring &amp; Tree 1" in (tmp_path / "out" / "board.html").read_text()  # the others are shown
+    # the others are shown
+    assert "Ring &amp; Tree 1" in (tmp_path / "out" / "board.html").read_text()
 
 
 def test_the_board_shows_what_comes_while_an_entry_is_judged(hack, tmp_path, monkeypatch):
     """A judging takes half a minute and more: till its end the board said that no entry waits."""
     monkeypatch.setattr(event_command, "RENEW_S", 0)
-    board, seen, run, signed = tmp_path / "autumn" / "board" / "board.html", [], judging.one_run, judging.signed
+    board, seen, run, signed = (
+        tmp_path / "autumn" / "board" / "board.html",
+        [],
+        judging.one_run,
+        judging.signed,
+    )
 
     def one_run(*arguments):
         seen.append(board.read_text())
@@ -103,6 +151,8 @@ def test_the_board_shows_what_comes_while_an_entry_is_judged(hack, tmp_path, mon
         return signed(*arguments)
 
     monkeypatch.setattr(judging, "one_run", one_run), monkeypatch.setattr(judging, "signed", sign)
-    hack("submit", put(tmp_path, "one", "slow_links", CRASH), "--event", "autumn", "--team", "Crash")
+    hack(
+        "submit", put(tmp_path, "one", "slow_links", CRASH), "--event", "autumn", "--team", "Crash"
+    )
     assert hack("run", "autumn", "--key", "judge.key", "--once")[0] == 0
     assert "Waiting entries: 1" in seen[0] and "Waiting entries: 2" in seen[1]

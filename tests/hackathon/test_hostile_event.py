@@ -1,4 +1,6 @@
-"""An event of three teams, one of which is honest: a sleeper, a reader of samples, a forged record and a flood."""
+"""An event of three teams, one of which is honest: a sleeper, a reader of samples, a forged record
+and a flood.
+"""
 
 import json
 import threading
@@ -7,8 +9,8 @@ from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
-from conftest import HERE
 
+from conftest import HERE
 from manyhands.hackathon import hack_command, judging
 from manyhands.hackathon import rooms as closed
 from manyhands.hackathon.challenge import CHALLENGES
@@ -37,14 +39,26 @@ def there(tmp_path, monkeypatch, rooms):
     signing.new_key("judge.key")
     hack_command.main(["event", "autumn"])
     path = tmp_path / "autumn" / "event.toml"
-    lines = path.read_text().split("[teams]")[0].replace("freeze_min = 60", "freeze_min = 0").split("\n")
-    path.write_text("\n".join("begins = 2020-01-01T09:00:00Z" if line.startswith("begins") else line for line in lines) + TEAMS)
+    lines = (
+        path.read_text()
+        .split("[teams]")[0]
+        .replace("freeze_min = 60", "freeze_min = 0")
+        .split("\n")
+    )
+    path.write_text(
+        "\n".join(
+            "begins = 2020-01-01T09:00:00Z" if line.startswith("begins") else line for line in lines
+        )
+        + TEAMS
+    )
     return Event("autumn")
 
 
 @pytest.fixture
 def judge(there, capsys):
-    """Run the judge until no entry waits; call something as soon as the judge has begun with an entry."""
+    """Run the judge until no entry waits; call something as soon as the judge has begun with an
+    entry.
+    """
 
     def run(meanwhile=lambda: None):
         def wait():
@@ -77,7 +91,10 @@ def test_a_withdrawn_entry_ends_at_once(there, judge):
         said.append(time.monotonic())
 
     judge(withdraw)
-    assert "It is waiting, with 1 entry before it. The judge has been working on entry 1 of Sleeper since" in said[0]
+    assert (
+        "It is waiting, with 1 entry before it. The judge has been working on entry 1 of Sleeper "
+        "since" in said[0]
+    )
     assert said[1] == "Entry 1 of Sleeper is withdrawn. The judge stops judging it."
     assert time.monotonic() - said[2] < 55  # the sleeper's first call is after 60 s
     assert status(there, "Honest").startswith("Entry 2, slow_links: 2.9")
@@ -101,16 +118,26 @@ def test_who_reads_samples_is_held_until_a_person_has_looked(there, judge, capsy
         for number in range(20):
             there.submit("Sleeper", "slow_links", f"# {number}\nimport nowhere\n")
     judge()
-    assert "does not count until a person has looked at it. A rank has asked for 47 gradients" in status(there, "Reader")
+    assert (
+        "does not count until a person has looked at it. A rank has asked for 47 gradients"
+        in status(there, "Reader")
+    )
     assert status(there, "Honest").startswith("Entry 2, slow_links: 2.9")
     board = (there.folder / "board" / "board.html").read_text()
-    rows = board[board.index("<tbody>"):]
-    assert rows.index(">Honest<") < rows.index(">Reader<") and "This entry is flagged" in rows and "looked at by" not in board
+    rows = board[board.index("<tbody>") :]
+    assert (
+        rows.index(">Honest<") < rows.index(">Reader<")
+        and "This entry is flagged" in rows
+        and "looked at by" not in board
+    )
 
-    record, = there.folder.glob("records/0001-*.record")
+    (record,) = there.folder.glob("records/0001-*.record")
     assert hack_command.main(["verify", str(record)]) == 0
     said = capsys.readouterr().out
-    assert "Flag: A rank has asked for 47 gradients" in said and "No person has signed that they have looked at it." in said
+    assert (
+        "Flag: A rank has asked for 47 gradients" in said
+        and "No person has signed that they have looked at it." in said
+    )
     look = ["look", "autumn", "1", "--by", "Ann", "--key", "judge.key"]
     assert hack_command.main([*look, "--breaks-rules"]) == 0
     assert "Ann has looked at this entry, and it breaks the rules." in status(there, "Reader")
@@ -129,14 +156,20 @@ def test_who_reads_samples_is_held_until_a_person_has_looked(there, judge, capsy
     signing.new_key("own.key")
     forged.update(score=0.01, flags=[])
     path = record.with_name("forged.record")
-    path.write_bytes(signing.signed(json.dumps(forged).encode() + b"\n", signing.load_key("own.key")))
+    path.write_bytes(
+        signing.signed(json.dumps(forged).encode() + b"\n", signing.load_key("own.key"))
+    )
     assert hack_command.main(["verify", str(path), "--public", "judge.key.pub"]) == 1
 
 
-@pytest.mark.parametrize("words", [["9", "--by", "Ann"], ["1", "--by", " "], ["1", "--by", "\x1b[1m"]])
+@pytest.mark.parametrize(
+    "words", [["9", "--by", "Ann"], ["1", "--by", " "], ["1", "--by", "\x1b[1m"]]
+)
 def test_a_look_needs_a_judged_entry_and_a_name(there, words, capsys):
     there.submit("Honest", "slow_links", HONEST)
     there.take()
-    there.settle(1, json.dumps({"score": 1.0, "problem": "", "challenge": "slow_links"}) + "\n%none\n")
+    there.settle(
+        1, json.dumps({"score": 1.0, "problem": "", "challenge": "slow_links"}) + "\n%none\n"
+    )
     assert hack_command.main(["look", "autumn", *words, "--key", "judge.key", "--counts"]) == 2
     assert "hack:" in capsys.readouterr().err

@@ -59,7 +59,9 @@ def test_the_clock_is_what_is_calculated_by_hand(judge):
 
 def test_a_seed_gives_the_same_run_and_none_gives_new_data(judge):
     text = "def train(model, batches, comm):\n    print(model(next(iter(batches))).item())\n"
-    said = [judge.run(SLOW_LINKS, text, seed, target=0.0)[1][0] for seed in (b"one", b"one", None, None)]
+    said = [
+        judge.run(SLOW_LINKS, text, seed, target=0.0)[1][0] for seed in (b"one", b"one", None, None)
+    ]
     assert said[0] == said[1] and len({line for lines in said for line in lines}) == 3
 
 
@@ -77,12 +79,22 @@ def test_the_ranks_do_not_get_the_seed_of_a_check(judge):
 
 def test_try_without_rooms_gives_the_same_time_and_says_so(tmp_path):
     def hack(*words):
-        return subprocess.run([sys.executable, "-m", "manyhands", "hack", *words], cwd=tmp_path, capture_output=True,
-                              text=True, env={**os.environ, "PATH": str(tmp_path)})
+        return subprocess.run(
+            [sys.executable, "-m", "manyhands", "hack", *words],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PATH": str(tmp_path)},
+        )
 
     assert hack("init", "slow_links", "ours").returncode == 0
     (tmp_path / "ours" / "entry.py").write_text(ONE_TENSOR)
     done = hack("try", "ours", "--runs", "1")
     assert "The target was not reached" in done.stdout and "Tried without rooms" in done.stderr
-    key = subprocess.run([sys.executable, "-m", "manyhands", "certificate", "--new-key", "key"], cwd=tmp_path)
-    assert key.returncode == 0 and "bubblewrap is missing" in hack("judge", "ours", "--key", "key").stderr
+    key = subprocess.run(
+        [sys.executable, "-m", "manyhands", "certificate", "--new-key", "key"], cwd=tmp_path
+    )
+    assert (
+        key.returncode == 0
+        and "bubblewrap is missing" in hack("judge", "ours", "--key", "key").stderr
+    )

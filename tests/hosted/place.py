@@ -1,15 +1,18 @@
 """Emulate Colab or Kaggle on this machine, and run notebooks of `hosted/` there.
 
-    python tests/hosted/place.py PYTHON [--kaggle] [--folder FOLDER] [--replace OLD=NEW] [NOTEBOOK ...]
+    python tests/hosted/place.py PYTHON [--kaggle] [--folder FOLDER] [--replace OLD=NEW] [NOTEBOOK
+    ...]
 
-PYTHON belongs to the place alone: it is no virtual environment, and has the packages of `place.txt`, or some of them. This
-program installs nothing into it; the notebooks' first cell does. A notebook runs as root, in its own mount namespace, where
-/content (or /kaggle/working) is empty at the beginning and /dev/shm has 64 MB. The kernel is the place's own ipykernel, and
-the first cell fetches the course from a bare clone of this one, as it is committed.
+PYTHON belongs to the place alone: it is no virtual environment, and has the packages of
+`place.txt`, or some of them. This program installs nothing into it; the notebooks' first cell does.
+A notebook runs as root, in its own mount namespace, where /content (or /kaggle/working) is empty at
+the beginning and /dev/shm has 64 MB. The kernel is the place's own ipykernel, and the first cell
+fetches the course from a bare clone of this one, as it is committed.
 
-It prints lines for each notebook: the cells that raised an error; how many outputs of a tutorial are as stored, less those
-that are measured, and how many predictions have the outcome that is stored (of one that is a number: any), or how many
-checks of a lab the solution's answers pass; and what the first cell said.
+It prints lines for each notebook: the cells that raised an error; how many outputs of a tutorial
+are as stored, less those that are measured, and how many predictions have the outcome that is
+stored (of one that is a number: any), or how many checks of a lab the solution's answers pass; and
+what the first cell said.
 """
 
 import argparse
@@ -31,7 +34,10 @@ from manyhands.learner.questions import questions
 
 ROOT = Path(__file__).resolve().parents[2]
 SHM_BYTES = 64 << 20
-VARIABLES = {"/content": {"COLAB_RELEASE_TAG": "emulated"}, "/kaggle/working": {"KAGGLE_KERNEL_RUN_TYPE": "Interactive"}}
+VARIABLES = {
+    "/content": {"COLAB_RELEASE_TAG": "emulated"},
+    "/kaggle/working": {"KAGGLE_KERNEL_RUN_TYPE": "Interactive"},
+}
 CPUS = 2
 SCRIPTS = """import glob, shutil
 for _path in glob.glob("../../solutions/{name}/*"):
@@ -50,47 +56,100 @@ class Place:
         self.repository = self.folder / "repository.git"
 
     def begin(self):
-        """Begin a new session: an empty folder, and the bare clone that the first cell fetches, of what is committed here."""
+        """Begin a new session: an empty folder, and the bare clone that the first cell fetches, of
+        what is committed here.
+        """
         for path in (self.repository, self.folder / "top"):
             shutil.rmtree(path, ignore_errors=True)
         (self.folder / "top").mkdir()
         subprocess.run(["git", "clone", "--quiet", "--bare", ROOT, self.repository], check=True)
 
     def environ(self):
-        kept = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_", "REQUESTS_")) or name == "LANG"}
-        return kept | {"PATH": f"{self.python.parent}:/usr/local/bin:/usr/bin:/bin", "HOME": str(self.folder / "home"),
-                       **VARIABLES[self.top]}
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if name.startswith(("PIP_", "SSL_", "REQUESTS_")) or name == "LANG"
+        }
+        return kept | {
+            "PATH": f"{self.python.parent}:/usr/local/bin:/usr/bin:/bin",
+            "HOME": str(self.folder / "home"),
+            **VARIABLES[self.top],
+        }
 
     def command(self, *words):
-        """What runs a command in the place: a root of mounts, in which only /dev/shm and the place's folder differ."""
-        mounts = [word for path in sorted(os.listdir("/")) if path != "dev" and not os.path.islink(f"/{path}")
-                  for word in ("--bind", f"/{path}", f"/{path}")]
-        links = [word for path in sorted(os.listdir("/")) if os.path.islink(f"/{path}")
-                 for word in ("--symlink", os.readlink(f"/{path}"), f"/{path}")]
+        """What runs a command in the place: a root of mounts, in which only /dev/shm and the
+        place's folder differ.
+        """
+        mounts = [
+            word
+            for path in sorted(os.listdir("/"))
+            if path != "dev" and not os.path.islink(f"/{path}")
+            for word in ("--bind", f"/{path}", f"/{path}")
+        ]
+        links = [
+            word
+            for path in sorted(os.listdir("/"))
+            if os.path.islink(f"/{path}")
+            for word in ("--symlink", os.readlink(f"/{path}"), f"/{path}")
+        ]
         cpus = sorted(os.sched_getaffinity(0))[:CPUS]
-        return ["bwrap", *mounts, *links, "--dev-bind", "/dev", "/dev", "--size", str(SHM_BYTES), "--tmpfs", "/dev/shm",
-                "--bind", str(self.folder / "top"), self.top, "--chdir", self.top, "--die-with-parent", "--clearenv",
-                *(word for pair in self.environ().items() for word in ("--setenv", *pair)),
-                "taskset", "--cpu-list", ",".join(map(str, cpus)), *map(str, words)]
+        return [
+            "bwrap",
+            *mounts,
+            *links,
+            "--dev-bind",
+            "/dev",
+            "/dev",
+            "--size",
+            str(SHM_BYTES),
+            "--tmpfs",
+            "/dev/shm",
+            "--bind",
+            str(self.folder / "top"),
+            self.top,
+            "--chdir",
+            self.top,
+            "--die-with-parent",
+            "--clearenv",
+            *(word for pair in self.environ().items() for word in ("--setenv", *pair)),
+            "taskset",
+            "--cpu-list",
+            ",".join(map(str, cpus)),
+            *map(str, words),
+        ]
 
     def run(self, notebook, timeout_s=600, allow_errors=True):
         """Run a notebook in the place; its cells have their outputs afterwards."""
-        spec = {"argv": self.command(self.python, "-m", "ipykernel_launcher", "-f", "{connection_file}"),
-                "display_name": "place", "language": "python"}
+        spec = {
+            "argv": self.command(
+                self.python, "-m", "ipykernel_launcher", "-f", "{connection_file}"
+            ),
+            "display_name": "place",
+            "language": "python",
+        }
         (self.folder / "kernels/place/kernel.json").write_text(json.dumps(spec))
-        client = NotebookClient(notebook, timeout=timeout_s, kernel_name="place", allow_errors=allow_errors)
-        client.create_kernel_manager().kernel_spec_manager = KernelSpecManager(kernel_dirs=[str(self.folder / "kernels")])
+        client = NotebookClient(
+            notebook, timeout=timeout_s, kernel_name="place", allow_errors=allow_errors
+        )
+        client.create_kernel_manager().kernel_spec_manager = KernelSpecManager(
+            kernel_dirs=[str(self.folder / "kernels")]
+        )
         with open(self.folder / "kernel.log", "ab") as log:
             client.execute(stderr=log)
         return notebook
 
 
 def hosted(path, address, replaced=()):
-    """A notebook of `hosted/`, whose first cell fetches from `address` instead of the repository. In its other code cells,
-    and in the answers of a lab, which are the solution's, each pair of `replaced` is (what is replaced, by what)."""
+    """A notebook of `hosted/`, whose first cell fetches from `address` instead of the repository.
+
+    In its other code cells, and in the answers of a lab, which are the solution's, each pair of
+    `replaced` is (what is replaced, by what).
+    """
     notebook = nbformat.read(path, as_version=4)
     first = notebook.cells[0]
-    first.source = re.sub(r'"https://[^"]+"', json.dumps(f"file://{address}"), first.source, count=1)
+    first.source = re.sub(
+        r'"https://[^"]+"', json.dumps(f"file://{address}"), first.source, count=1
+    )
     assert str(address) in first.source
     if path.stem.endswith("_lab"):
         solve(notebook, path.stem.removesuffix("_lab"))
@@ -102,7 +161,10 @@ def hosted(path, address, replaced=()):
 
 def solve(notebook, name):
     """Put the answers of the solution into a lab, and its scripts beside it."""
-    solution = {cell.id: cell.source for cell in nbformat.read(ROOT / f"solutions/{name}/{name}.ipynb", as_version=4).cells}
+    solution = {
+        cell.id: cell.source
+        for cell in nbformat.read(ROOT / f"solutions/{name}/{name}.ipynb", as_version=4).cells
+    }
     for cell in notebook.cells:
         if cell.metadata.get("nbgrader", {}).get("solution"):
             cell.source = solution[cell.id]
@@ -111,33 +173,53 @@ def solve(notebook, name):
 
 def text_of(cell):
     """What a cell shows, as text."""
-    shown = [output.get("text") or output.get("data", {}).get("text/plain", "") or output.get("evalue", "")
-             for output in cell.get("outputs", ())]
+    shown = [
+        output.get("text")
+        or output.get("data", {}).get("text/plain", "")
+        or output.get("evalue", "")
+        for output in cell.get("outputs", ())
+    ]
     return COLOURS.sub("", "".join(shown).replace(WAITS, ""))
 
 
 def stored(path):
     """{cell id: cell} of the notebook from which a copy in `hosted/` was made."""
     name, _, kind = path.stem.rpartition("_")
-    made_from = ROOT / (f"notebooks/{name}.ipynb" if kind == "tutorial" else f"labs/{name}/{name}.ipynb")
-    return {cell.id: cell for cell in nbformat.read(made_from, as_version=4).cells if cell.cell_type == "code"}
+    made_from = ROOT / (
+        f"notebooks/{name}.ipynb" if kind == "tutorial" else f"labs/{name}/{name}.ipynb"
+    )
+    return {
+        cell.id: cell
+        for cell in nbformat.read(made_from, as_version=4).cells
+        if cell.cell_type == "code"
+    }
 
 
 def compare(path, notebook):
-    """(cells that raised though none was expected, cells whose text differs from the stored one, or checks that are not
-    passed, how many were compared)."""
+    """(cells that raised though none was expected, cells whose text differs from the stored one, or
+    checks that are not passed, how many were compared).
+    """
     raised, differ, number, expected = [], [], 0, stored(path)
     for place, cell in enumerate(notebook.cells):
         if cell.cell_type != "code" or cell.id not in expected:
             continue
         tags, want = cell.metadata.get("tags", []), expected[cell.id]
-        if any(output.output_type == "error" for output in cell.outputs) and "raises-exception" not in tags:
+        if (
+            any(output.output_type == "error" for output in cell.outputs)
+            and "raises-exception" not in tags
+        ):
             raised.append(place)
         elif "check" in tags:
             number += 1
-            if re.search(r"\b(FAIL|BLOCKED|not begun)\b", text_of(cell)) or "PASS" not in text_of(cell):
+            if re.search(r"\b(FAIL|BLOCKED|not begun)\b", text_of(cell)) or "PASS" not in text_of(
+                cell
+            ):
                 differ.append(place)
-        elif path.stem.endswith("_tutorial") and "measured" not in tags and not re.search(r"\b(predict|settle)\(", cell.source):
+        elif (
+            path.stem.endswith("_tutorial")
+            and "measured" not in tags
+            and not re.search(r"\b(predict|settle)\(", cell.source)
+        ):
             number += 1
             if text_of(cell).split() != text_of(want).split():
                 differ.append(place)
@@ -145,12 +227,25 @@ def compare(path, notebook):
 
 
 def settled(notebook):
-    """(the predictions of a tutorial that did not come out as the stored run, all of its predictions)."""
+    """(the predictions of a tutorial that did not come out as the stored run, all of its
+    predictions).
+    """
     asked, came = questions(ROOT / "notebooks"), outcomes.read(ROOT)
-    told = {name: text_of(cell) for cell in notebook.cells if cell.cell_type == "code"
-            for name in re.findall(r'^settle\("([^"]+)"', cell.source, re.MULTILINE)}
-    return [name for name, text in told.items()
-            if not re.search("The run: " + (re.escape(asked[name].words(came[name])) if asked[name].choices else r"-?\d"), text)], told
+    told = {
+        name: text_of(cell)
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        for name in re.findall(r'^settle\("([^"]+)"', cell.source, re.MULTILINE)
+    }
+    return [
+        name
+        for name, text in told.items()
+        if not re.search(
+            "The run: "
+            + (re.escape(asked[name].words(came[name])) if asked[name].choices else r"-?\d"),
+            text,
+        )
+    ], told
 
 
 def main():
@@ -158,11 +253,24 @@ def main():
     parser.add_argument("python")
     parser.add_argument("notebooks", nargs="*", type=Path)
     parser.add_argument("--kaggle", action="store_true")
-    parser.add_argument("--folder", default="build/place", help="where the place's files and the notebooks that ran are kept")
-    parser.add_argument("--replace", action="append", default=[], metavar="OLD=NEW", type=lambda text: text.split("=", 1),
-                        help="what the place calls differently, such as a function of an older PyTorch")
-    options = parser.parse_intermixed_args()  # the options may stand between PYTHON and the notebooks
-    place = Place(options.python, options.folder, "/kaggle/working" if options.kaggle else "/content")
+    parser.add_argument(
+        "--folder",
+        default="build/place",
+        help="where the place's files and the notebooks that ran are kept",
+    )
+    parser.add_argument(
+        "--replace",
+        action="append",
+        default=[],
+        metavar="OLD=NEW",
+        type=lambda text: text.split("=", 1),
+        help="what the place calls differently, such as a function of an older PyTorch",
+    )
+    # the options may stand between PYTHON and the notebooks
+    options = parser.parse_intermixed_args()
+    place = Place(
+        options.python, options.folder, "/kaggle/working" if options.kaggle else "/content"
+    )
     place.begin()
     for path in options.notebooks or sorted((ROOT / "hosted").glob("*.ipynb")):
         began, notebook = time.monotonic(), hosted(path, place.repository, options.replace)
@@ -176,9 +284,13 @@ def main():
             nbformat.write(notebook, place.folder / "ran" / path.name)
         raised, differ, number = compare(path, notebook)
         wrong, asked = settled(notebook)
-        print(f"{path.name}: {time.monotonic() - began:.0f} s, raised: {raised or 'none'}, as expected: {number - len(differ)} of {number}"
-              f"{f', differ: {differ}' if differ else ''}"
-              f"{f', predictions: {len(asked) - len(wrong)} of {len(asked)} {wrong or str()}' if asked else ''}", flush=True)
+        print(
+            f"{path.name}: {time.monotonic() - began:.0f} s, raised: {raised or 'none'}, as "
+            f"expected: {number - len(differ)} of {number}"
+            f"{f', differ: {differ}' if differ else ''}"
+            f"{f', predictions: {len(asked) - len(wrong)} of {len(asked)} {wrong or str()}' if asked else ''}",
+            flush=True,
+        )
         print("    " + text_of(notebook.cells[0]).strip().replace("\n", "\n    "), flush=True)
 
 

@@ -1,4 +1,6 @@
-"""A hub as a class has it: as root, with a folder that attendees' rooms can be made from, and rooms for trying out what gets through."""
+"""A hub as a class has it: as root, with a folder that attendees' rooms can be made from, and rooms
+for trying out what gets through.
+"""
 
 import os
 import shutil
@@ -8,17 +10,18 @@ import tempfile
 import time
 from pathlib import Path
 
-import needs
 import pytest
 
-sys.path += [str(Path(__file__).parents[1] / name) for name in ("browser",)]  # whose fixtures we use
+import needs
 
-from hub.running_hub import Hub, small_course, wait_for  # noqa: E402
+# whose fixtures we use
+sys.path += [str(Path(__file__).parents[1] / name) for name in ("browser",)]
 
+from hub.running_hub import Hub, small_course, wait_for
 from manyhands.hub.accounts import archive
-from manyhands.hub.accounts.table import Accounts  # noqa: E402
-from manyhands.hub.folder import prepare  # noqa: E402
-from manyhands.hub.servers import limits, room  # noqa: E402
+from manyhands.hub.accounts.table import Accounts
+from manyhands.hub.folder import prepare
+from manyhands.hub.servers import limits, room
 
 
 @pytest.fixture(scope="session")
@@ -51,7 +54,9 @@ def hub(classroom, folder):
 
 @pytest.fixture(scope="module")
 def neighbours(classroom, folder):
-    """Two attendees with rooms, without a hub: `neighbours.run("ann", program)` runs Python in ann's room."""
+    """Two attendees with rooms, without a hub: `neighbours.run("ann", program)` runs Python in
+    ann's room.
+    """
     rooms = Rooms(folder / "rooms")
     yield rooms
     rooms.close()
@@ -67,18 +72,48 @@ class Rooms:
         for name in ("ann", "ben"):
             archive.make_home(self.accounts.get(name), self.accounts.home(name))
 
-    def start(self, name, program, *arguments, limit=None, environment=None, way=None, shared=(), shown=(), **streams):
+    def start(
+        self,
+        name,
+        program,
+        *arguments,
+        limit=None,
+        environment=None,
+        way=None,
+        shared=(),
+        shown=(),
+        **streams,
+    ):
         """A Python program in the room: the Popen."""
         account = self.accounts.get(name)
         inner = [sys.executable, "-c", program, *map(str, arguments)]
-        command = room.command(account, inner, folder=self.accounts.folder, home=self.accounts.home(name), memory_bytes=2**30, shared=shared,
-                               shown=shown)
+        command = room.command(
+            account,
+            inner,
+            folder=self.accounts.folder,
+            home=self.accounts.home(name),
+            memory_bytes=2**30,
+            shared=shared,
+            shown=shown,
+        )
         group = (way or limits.way())(f"manyhands-test-{os.getpid()}-{name}-{len(self.groups)}")
         self.groups.append(group)
-        streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT} | streams
+        streams = {
+            "stdin": subprocess.PIPE,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.STDOUT,
+        } | streams
         limit = limit or limits.Limits()
-        self.started.append(subprocess.Popen(group.wrap(command, limit), text=True, start_new_session=True, preexec_fn=lambda: limits.limit_files(limit),
-                                             env=os.environ | (environment or {}), **streams))
+        self.started.append(
+            subprocess.Popen(
+                group.wrap(command, limit),
+                text=True,
+                start_new_session=True,
+                preexec_fn=lambda: limits.limit_files(limit),
+                env=os.environ | (environment or {}),
+                **streams,
+            )
+        )
         return self.started[-1]
 
     def run(self, name, program, *arguments, **options):

@@ -1,4 +1,6 @@
-"""The board of a running hub: a check in an attendee's room comes to the attendee's own row; who sees what; the pages in a browser."""
+"""The board of a running hub: a check in an attendee's room comes to the attendee's own row; who
+sees what; the pages in a browser.
+"""
 
 import json
 import subprocess
@@ -6,9 +8,9 @@ import sys
 
 import nbformat
 import pytest
+
 import tiny
 from hub.running_hub import Visitor, wait_for
-
 from manyhands.grading.store import public_references
 from manyhands.learner.questions import questions
 
@@ -29,7 +31,9 @@ def ann(hub, people, tmp_path_factory):
     lab = tiny.Lab(tmp_path_factory.mktemp("tiny"))
     course = hub.folder / "course"
     (course / "labs" / "90_tiny").mkdir()
-    nbformat.write(lab.handed_in(square="pass", total="pass"), course / "labs" / "90_tiny" / "90_tiny.ipynb")
+    nbformat.write(
+        lab.handed_in(square="pass", total="pass"), course / "labs" / "90_tiny" / "90_tiny.ipynb"
+    )
     (course / "references").mkdir(exist_ok=True)
     public_references.renew(lab.solution, course / "references" / "90_tiny.json")
     name, password = people["ann"]
@@ -45,16 +49,44 @@ def ann(hub, people, tmp_path_factory):
 
 
 def in_room(hub, name, *command):
-    """What a command prints to the attendee: in the room of the server that runs, with its user number and environment."""
-    server = next(process for process in hub.processes_of(name) if "manyhands.hub.servers.attendee_server" in process.cmdline())
+    """What a command prints to the attendee: in the room of the server that runs, with its user
+    number and environment.
+    """
+    server = next(
+        process
+        for process in hub.processes_of(name)
+        if "manyhands.hub.servers.attendee_server" in process.cmdline()
+    )
     uid = str(hub.accounts.get(name).uid)
-    return subprocess.run(["nsenter", f"--target={server.pid}", "--mount", "--net", "--pid", "--ipc", "setpriv", f"--reuid={uid}", f"--regid={uid}",
-                           "--clear-groups", "sh", "-c", 'cd && exec "$@"', "sh", *command], env=server.environ(), capture_output=True, text=True, timeout=240)
+    return subprocess.run(
+        [
+            "nsenter",
+            f"--target={server.pid}",
+            "--mount",
+            "--net",
+            "--pid",
+            "--ipc",
+            "setpriv",
+            f"--reuid={uid}",
+            f"--regid={uid}",
+            "--clear-groups",
+            "sh",
+            "-c",
+            'cd && exec "$@"',
+            "sh",
+            *command,
+        ],
+        env=server.environ(),
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
 
 
 def room_of(visitor):
     """What the visitor's page shows."""
-    assert visitor.get("services/board/").status_code == 200  # logs in to the board, through the hub
+    # logs in to the board, through the hub
+    assert visitor.get("services/board/").status_code == 200
     with visitor.get("services/board/events", stream=True) as answer:
         assert answer.status_code == 200
         lines = answer.iter_lines(decode_unicode=True)
@@ -67,15 +99,22 @@ def test_a_check_comes_to_the_own_row(hub, people, ann):
     teacher.log_in(*people["tea"])
     ben.log_in(*people["ben"])
     name = people["ann"][0]
-    checked = in_room(hub, name, sys.executable, "-m", "manyhands", "check", "work/90_tiny/90_tiny.ipynb")
+    checked = in_room(
+        hub, name, sys.executable, "-m", "manyhands", "check", "work/90_tiny/90_tiny.ipynb"
+    )
     assert "90_tiny: 2 of 4 points" in checked.stdout, checked.stdout + checked.stderr
     room = wait_for(lambda: (found := room_of(teacher))["unit"] and found, hub.told)
-    assert room["unit"] == "90_tiny" and [row["name"] for row in room["rows"]] == sorted([name, people["ben"][0]])
+    assert room["unit"] == "90_tiny" and [row["name"] for row in room["rows"]] == sorted(
+        [name, people["ben"][0]]
+    )
     row = next(row for row in room["rows"] if row["name"] == name)
     assert row["cells"] == "fp" and "ValueError" in row["stuck"]["message"]
     assert room_of(ann)["rows"] == [row]
     assert room_of(ben)["unit"] is None and name not in json.dumps(room_of(ben))
-    assert [visitor.get("services/board/results.csv?unit=90_tiny").status_code for visitor in (ann, ben, teacher)] == [403, 403, 200]
+    assert [
+        visitor.get("services/board/results.csv?unit=90_tiny").status_code
+        for visitor in (ann, ben, teacher)
+    ] == [403, 403, 200]
 
 
 def test_a_room_cannot_write_a_neighbours_row(hub, people, ann):
@@ -94,25 +133,50 @@ with socket.socket(socket.AF_UNIX) as connection:
 
 
 def test_a_prediction_in_a_room_comes_to_the_page_of_the_staff(hub, people, ann):
-    """Locked in the room, settled there, kept with the progress of its owner; the page shows it after the reveal only, and no name."""
+    """Locked in the room, settled there, kept with the progress of its owner; the page shows it
+    after the reveal only, and no name.
+    """
     name, question = people["ann"][0], questions(hub.folder / "course" / "notebooks")["00-graph"]
-    ask = f"from manyhands import predict, settle; predict({question.name!r}, {question.text!r}, {question.choices!r}, guess=1)"
-    told = in_room(hub, name, "sh", "-c", f'cd work && exec "{sys.executable}" -c "$0"', f"{ask}; settle('00-graph', {question.choices[1]!r})")
-    assert told.stdout.splitlines()[-1].startswith(f"You predicted: {question.choices[0]}. The run: {question.choices[1]}."), told.stdout + told.stderr
-    assert "00-graph" in (hub.accounts.home(name) / "work" / ".manyhands" / "progress.json").read_text()
+    ask = (
+        f"from manyhands import predict, settle; predict({question.name!r}, {question.text!r}, "
+        f"{question.choices!r}, guess=1)"
+    )
+    told = in_room(
+        hub,
+        name,
+        "sh",
+        "-c",
+        f'cd work && exec "{sys.executable}" -c "$0"',
+        f"{ask}; settle('00-graph', {question.choices[1]!r})",
+    )
+    assert told.stdout.splitlines()[-1].startswith(
+        f"You predicted: {question.choices[0]}. The run: {question.choices[1]}."
+    ), told.stdout + told.stderr
+    assert (
+        "00-graph"
+        in (hub.accounts.home(name) / "work" / ".manyhands" / "progress.json").read_text()
+    )
     teacher = Visitor(hub)
     teacher.log_in(*people["tea"])
 
     def shown(reveal):
         assert teacher.get("services/board/predictions").status_code == 200
-        with teacher.get(f"services/board/predictions/events?question=00-graph&reveal={reveal}", stream=True) as answer:
+        with teacher.get(
+            f"services/board/predictions/events?question=00-graph&reveal={reveal}", stream=True
+        ) as answer:
             lines = answer.iter_lines(decode_unicode=True)
             assert next(line for line in lines if line == "event: room")
             return json.loads(next(lines).removeprefix("data: "))["shown"]
 
     before, after = shown(0), shown(1)
-    assert [bar["count"] for bar in before["bars"]] == [1, 0, 0, 0] and before["came"] is None and after["came"] == question.choices[1]
-    assert name not in json.dumps(after) and ann.get("services/board/predictions").status_code == 403
+    assert (
+        [bar["count"] for bar in before["bars"]] == [1, 0, 0, 0]
+        and before["came"] is None
+        and after["came"] == question.choices[1]
+    )
+    assert (
+        name not in json.dumps(after) and ann.get("services/board/predictions").status_code == 403
+    )
 
 
 def log_in(page, hub, name, password, path):
@@ -123,7 +187,9 @@ def log_in(page, hub, name, password, path):
 
 
 def test_the_pages_in_a_browser(hub, people, ann, page, screenshots):
-    """The instructor announces; what an attendee has sent stays text; the attendee's page shows the own row and the announcement, live."""
+    """The instructor announces; what an attendee has sent stays text; the attendee's page shows the
+    own row and the announcement, live.
+    """
     log_in(page, hub, *people["tea"], "services/board/")
     message = page.locator("#stuck .message")
     message.wait_for(timeout=60_000)
@@ -145,7 +211,13 @@ def test_the_pages_in_a_browser(hub, people, ann, page, screenshots):
     teacher = Visitor(hub)
     teacher.log_in(*people["tea"])
     teacher.get("services/board/")
-    field = teacher.get("services/board/").text.partition('name="_xsrf" value="')[2].partition('"')[0]
-    answer = teacher.session.post(f"{hub.address}services/board/announcement", data={"_xsrf": field, "text": "Back at 13:30"}, timeout=60)
+    field = (
+        teacher.get("services/board/").text.partition('name="_xsrf" value="')[2].partition('"')[0]
+    )
+    answer = teacher.session.post(
+        f"{hub.address}services/board/announcement",
+        data={"_xsrf": field, "text": "Back at 13:30"},
+        timeout=60,
+    )
     assert answer.status_code == 200
     page.locator("#announcement", has_text="Back at 13:30").wait_for(timeout=60_000)

@@ -1,11 +1,13 @@
-"""`manyhands check` on an attendee's server: no solution is there, a reference under the public seed stands in for it."""
+"""`manyhands check` on an attendee's server: no solution is there, a reference under the public
+seed stands in for it.
+"""
 
 import shutil
 
 import nbformat
 import pytest
-from grading.conftest import *  # noqa: F403 (the tiny lab)
 
+from grading.conftest import *  # noqa: F403 (the tiny lab)
 from manyhands.grading import check_command, engine
 from manyhands.grading.store import public_references
 

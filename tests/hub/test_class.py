@@ -1,4 +1,6 @@
-"""A lab's way through a class, in a real browser: released, fetched, solved, handed in, graded in formgrader, given back, read."""
+"""A lab's way through a class, in a real browser: released, fetched, solved, handed in, graded in
+formgrader, given back, read.
+"""
 
 import json
 import re
@@ -7,11 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from lab_page import LOAD_MS, Notebook
+
 import tiny
 from hub.running_hub import Visitor
 from in_browser import ALL_RULES, shuts_out
-from lab_page import LOAD_MS, Notebook
-
 from manyhands.build import labs
 from manyhands.grading.nbgrader import gradebook
 from manyhands.grading.nbgrader.class_settings import Classroom
@@ -26,15 +28,25 @@ def people(hub):
     for name, data in labs.release(tiny.Lab(clone).solution.parent, UNIT).items():
         (clone / "labs" / UNIT).mkdir(parents=True, exist_ok=True)
         (clone / "labs" / UNIT / name).write_bytes(data)
-    made = {role: hub.create(1, "1h", "--prefix", role, "--role", role)[0] for role in ("attendee", "assistant", "instructor")}
-    assert command(hub, "release", "90") == f"{UNIT}: released.\n"  # before anybody's server starts: what is there then is to be fetched
+    made = {
+        role: hub.create(1, "1h", "--prefix", role, "--role", role)[0]
+        for role in ("attendee", "assistant", "instructor")
+    }
+    # before anybody's server starts: what is there then is to be fetched
+    assert command(hub, "release", "90") == f"{UNIT}: released.\n"
     return made
 
 
 def command(hub, *words):
     """What `manyhands ...` says on the hub's machine."""
     environment = hub.environment | {"MANYHANDS_HUB": str(hub.folder)}
-    done = subprocess.run([sys.executable, "-m", "manyhands", *words], env=environment, umask=0o077, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "manyhands", *words],
+        env=environment,
+        umask=0o077,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -56,13 +68,19 @@ class Person:
         """Open the Assignment List as people do, and wait until it is there."""
         self.page.locator(".lm-MenuBar-itemLabel", has_text=re.compile("^Nbgrader$")).click()
         items = self.page.locator(".lm-Menu-itemLabel:visible")
-        assert items.all_inner_texts() == ["Assignment List"], "what instructors' tools need is not for attendees"
+        assert items.all_inner_texts() == ["Assignment List"], (
+            "what instructors' tools need is not for attendees"
+        )
         items.click()
-        self.page.locator("#nbgrader-assignment-list").get_by_text(UNIT).first.wait_for(timeout=LOAD_MS)
+        self.page.locator("#nbgrader-assignment-list").get_by_text(UNIT).first.wait_for(
+            timeout=LOAD_MS
+        )
 
     def press(self, button, then):
         """Press a button of the Assignment List; wait until a list (by its id) shows `then`."""
-        self.page.locator("#nbgrader-assignment-list").get_by_role("button", name=button, exact=True).click()
+        self.page.locator("#nbgrader-assignment-list").get_by_role(
+            "button", name=button, exact=True
+        ).click()
         found, text = then
         self.page.locator(f"#{found} .list_item", has_text=text).first.wait_for(timeout=LOAD_MS)
 
@@ -91,7 +109,9 @@ def test_a_lab_goes_out_and_comes_back(hub, people, page, screenshots):
     for answer in ("def square(x):\n    return x", "def total(xs):\n    return math.fsum(xs)"):
         lab.replace(lab.cell("NotImplementedError"), answer)
     lab.run_all()
-    assert "FAIL" in lab.shown(lab.cell('Report("square")')) and "PASS" in lab.shown(lab.cell('Report("total")'))
+    assert "FAIL" in lab.shown(lab.cell('Report("square")')) and "PASS" in lab.shown(
+        lab.cell('Report("total")')
+    )
     picture("3_checked")
     lab.saved(work / f"{UNIT}.ipynb")
     page.locator(".lm-TabBar-tabLabel", has_text="Assignments").click()
@@ -114,10 +134,12 @@ def test_a_lab_goes_out_and_comes_back(hub, people, page, screenshots):
     assert clone_marks(clone)[attendee] == {"square-check": (0, None), "total-check": (2, None)}
     page.goto(f"{formgrader.rstrip('/')}/formgrader/gradebook/{UNIT}/{UNIT}")
     row = page.locator("#main-table tr", has_text=attendee)
-    row.locator(".glyphicon.name-hidden").click()  # names are covered, so that nobody is graded by their name
+    # names are covered, so that nobody is graded by their name
+    row.locator(".glyphicon.name-hidden").click()
     row.get_by_role("link", name=attendee).click()
     for field, text in (("square-check", "1"), ("square-comment", "The idea is right.")):
-        page.locator(f"#{field}[placeholder]").fill(text, timeout=LOAD_MS)  # the page has then heard what the gradebook holds
+        # the page has then heard what the gradebook holds
+        page.locator(f"#{field}[placeholder]").fill(text, timeout=LOAD_MS)
         with page.expect_response("**/formgrader/api/*/*"):
             page.locator(f"#{field}").press("Tab")
     picture("8_marked")
@@ -140,15 +162,24 @@ def test_a_lab_goes_out_and_comes_back(hub, people, page, screenshots):
     for scheme in ("dark", "light"):
         page.emulate_media(color_scheme=scheme)
         picture(f"11_feedback_{scheme}")
-        assert shuts_out(page, [*ALL_RULES, "best-practice"], ("moderate", "serious", "critical")) == []
+        assert (
+            shuts_out(page, [*ALL_RULES, "best-practice"], ("moderate", "serious", "critical"))
+            == []
+        )
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def clone_marks(classroom):
     """{attendee: {check: (automatic, by hand)}} of the gradebook."""
     with gradebook.opened(classroom) as book:
-        return {submission.student.id: {row.name: (row.auto_score, row.manual_score) for notebook in submission.notebooks for row in notebook.grades}
-                for submission in book.assignment_submissions(UNIT)}
+        return {
+            submission.student.id: {
+                row.name: (row.auto_score, row.manual_score)
+                for notebook in submission.notebooks
+                for row in notebook.grades
+            }
+            for submission in book.assignment_submissions(UNIT)
+        }
 
 
 def test_formgrader_is_for_instructors(hub, people):
@@ -156,15 +187,28 @@ def test_formgrader_is_for_instructors(hub, people):
         visitor = Visitor(hub)
         visitor.log_in(*people[role])
         assert visitor.get("services/formgrader/").status_code == status, role
-        assert visitor.get("services/formgrader/formgrader/api/assignments").status_code == status, role
+        assert (
+            visitor.get("services/formgrader/formgrader/api/assignments").status_code == status
+        ), role
 
 
 def test_formgraders_server_has_nothing_else(hub, people):
-    """It runs as root: no files, no kernels, no terminals, and no way from a name to another folder."""
+    """It runs as root: no files, no kernels, no terminals, and no way from a name to another
+    folder.
+    """
     visitor = Visitor(hub)
     visitor.log_in(*people["instructor"])
     answer = visitor.get("services/formgrader/formgrader/api/assignments")
     assert UNIT in [assignment["name"] for assignment in json.loads(answer.text)]
-    for path in ("api/contents", "files/nbgrader_config.py", "api/kernels", "api/terminals", "terminals/1", "lab", "tree",
-                 "formgrader/api/assignment/..%2f..", "formgrader/submissions/x/..%2f..%2fpyproject.toml"):
+    for path in (
+        "api/contents",
+        "files/nbgrader_config.py",
+        "api/kernels",
+        "api/terminals",
+        "terminals/1",
+        "lab",
+        "tree",
+        "formgrader/api/assignment/..%2f..",
+        "formgrader/submissions/x/..%2f..%2fpyproject.toml",
+    ):
         assert visitor.get(f"services/formgrader/{path}").status_code == 404, path

@@ -1,4 +1,7 @@
-"""`manyhands hub` without root: a person in a room of their own has none. It says what it is, and takes one account."""
+"""`manyhands hub` without root: a person in a room of their own has none.
+
+It says what it is, and takes one account.
+"""
 
 import shutil
 
@@ -30,10 +33,19 @@ def test_without_root(neighbours):
     home, uid = neighbours.accounts.home("ben"), neighbours.accounts.get("ben").uid
     small_course(home / "clone")
     (home / "hub").mkdir()
-    shutil.copy(__file__.replace("test_demonstration", "running_hub"), home / "hub")  # found as the package `hub`
+    # found as the package `hub`
+    shutil.copy(__file__.replace("test_demonstration", "running_hub"), home / "hub")
     for path in [home, *home.rglob("*")]:
         shutil.chown(path, uid, uid)
     told = neighbours.run("ben", DEMONSTRATE, environment={"HOME": "/home/ben"}).splitlines()
     assert told[0].startswith("DEMONSTRATION for one trusted person"), told
-    assert told[1] == "2 manyhands accounts: Only root can give each attendee a separate user number and a closed room"
-    assert told[2:] == ["302", "['.manyhands', '00_preflight', '00_preflight_tutorial.ipynb', 'Start_Here.md']", "0"]
+    assert (
+        told[1]
+        == "2 manyhands accounts: Only root can give each attendee a separate user number and a "
+        "closed room"
+    )
+    assert told[2:] == [
+        "302",
+        "['.manyhands', '00_preflight', '00_preflight_tutorial.ipynb', 'Start_Here.md']",
+        "0",
+    ]

@@ -1,6 +1,9 @@
-"""Forty accounts hand in within a minute, each for its own team, at the board's socket of a running hub. Nothing is lost, and the waiting times
-that are told are kept. The judge here takes JUDGING_S for each entry, and gives it a score without running it."""
+"""Forty accounts hand in within a minute, each for its own team, at the board's socket of a running
+hub. Nothing is lost, and the waiting times that are told are kept. The judge here takes JUDGING_S
+for each entry, and gives it a score without running it.
+"""
 
+import itertools
 import json
 import os
 import re
@@ -14,10 +17,22 @@ from manyhands.hackathon.event import event_settings
 from manyhands.hackathon.event.event import Event, judge_all
 from manyhands.hub.board.hub_event import NAME
 from manyhands.hub.folder import BOARD, sockets
-import itertools
 
 TEAMS, JUDGING_S, WITHIN_S = 40, 0.3, 6
-RECORD = json.dumps({"entry": "x", "challenge": "slow_links", "score": 3.0, "unit": "s", "problem": "", "lines": 10, "sha256": "00"}) + "\n%none\n"
+RECORD = (
+    json.dumps(
+        {
+            "entry": "x",
+            "challenge": "slow_links",
+            "score": 3.0,
+            "unit": "s",
+            "problem": "",
+            "lines": 10,
+            "sha256": "00",
+        }
+    )
+    + "\n%none\n"
+)
 
 
 @pytest.fixture
@@ -25,15 +40,22 @@ def event(hub):
     """(the event of the hub, the accounts' names): a team for each account."""
     names = [name for name, _ in hub.create(TEAMS)]
     path = event_settings.write_template(hub.folder / NAME)
-    text = "\n".join("begins = 2020-01-01T09:00:00Z" if line.startswith("begins") else line for line in path.read_text().split("\n"))
-    path.write_text(text.split('"Example"')[0] + "\n".join(f'"Team of {name}" = ["{name}"]' for name in names))
+    text = "\n".join(
+        "begins = 2020-01-01T09:00:00Z" if line.startswith("begins") else line
+        for line in path.read_text().split("\n")
+    )
+    path.write_text(
+        text.split('"Example"')[0] + "\n".join(f'"Team of {name}" = ["{name}"]' for name in names)
+    )
     yield Event(hub.folder / NAME), names
     path.unlink()
 
 
 def hand_in(hub, name, text, go, after_s):
-    """A process with the account's user number hands in a while after the file `go` is there; gives what reads its answer, (when, what was said).
-    It is begun before the judge's thread is: it would inherit the lock of the log from it."""
+    """A process with the account's user number hands in a while after the file `go` is there; gives
+    what reads its answer, (when, what was said). It is begun before the judge's thread is: it would
+    inherit the lock of the log from it.
+    """
     ours, theirs = os.pipe()
     uid, path = hub.accounts.get(name).uid, str(sockets(hub.folder) / BOARD)
     if process := os.fork():
@@ -41,7 +63,9 @@ def hand_in(hub, name, text, go, after_s):
 
         def answer():
             said = json.loads(os.fdopen(ours, "rb").read() or b"null")
-            os.waitpid(process, 0)  # this one: a zombie would be taken for a process that the account of this number has in the next hub
+            # this one: a zombie would be taken for a process that the account of this number has in
+            # the next hub
+            os.waitpid(process, 0)
             return said
 
         return answer
@@ -54,7 +78,9 @@ def hand_in(hub, name, text, go, after_s):
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(60)
             connection.connect(path)
-            connection.sendall(json.dumps({"hack": "submit", "values": ["slow_links", text]}).encode() + b"\n")
+            connection.sendall(
+                json.dumps({"hack": "submit", "values": ["slow_links", text]}).encode() + b"\n"
+            )
             answer = json.loads(connection.makefile("rb").readline())
         os.write(theirs, json.dumps([at, answer]).encode())
     finally:
@@ -66,7 +92,9 @@ def seconds(said):
     return float(number) * (60 if unit == "min" else 1)
 
 
-def test_forty_accounts_hand_in_within_a_minute_and_the_times_that_they_are_told_are_kept(hub, event, tmp_path):
+def test_forty_accounts_hand_in_within_a_minute_and_the_times_that_they_are_told_are_kept(
+    hub, event, tmp_path
+):
     there, names = event
     ready, over = threading.Event(), threading.Event()
 
@@ -80,31 +108,59 @@ def test_forty_accounts_hand_in_within_a_minute_and_the_times_that_they_are_told
                     return
                 time.sleep(0.02)
 
-    answers = [hand_in(hub, name, f"# entry of {name}\n" + "x = 1\n" * 300, tmp_path / "go", WITHIN_S * place / TEAMS)
-               for place, name in enumerate(names)]
+    answers = [
+        hand_in(
+            hub,
+            name,
+            f"# entry of {name}\n" + "x = 1\n" * 300,
+            tmp_path / "go",
+            WITHIN_S * place / TEAMS,
+        )
+        for place, name in enumerate(names)
+    ]
     there.submit(f"Team of {names[0]}", "slow_links", "the first tells how long one takes")
     judging = threading.Thread(target=judge)
     judging.start()
     assert ready.wait(60)
     (tmp_path / "go").touch()
-    answers = {name: answer() for name, answer in zip(names, answers)}
+    answers = {name: answer() for name, answer in zip(names, answers, strict=False)}
     over.set()
     judging.join(120)
     assert all(answer and "said" in answer[1] for answer in answers.values()), answers
     found = there.submissions()
     mine = {one.team: one for number, one in found.items() if number > 1}
     assert sorted(mine) == sorted(f"Team of {name}" for name in names) and len(found) == TEAMS + 1
-    assert all(one.record == RECORD and f"# entry of {one.team.removeprefix('Team of ')}\n" in one.source for one in found.values() if one.number > 1)
+    assert all(
+        one.record == RECORD and f"# entry of {one.team.removeprefix('Team of ')}\n" in one.source
+        for one in found.values()
+        if one.number > 1
+    )
     assert sum(line["do"] == "judged" for line in there.log.read()) == TEAMS + 1
 
-    times = [(mine[f"Team of {name}"], seconds(about), seconds(at_most)) for name, (_, answer) in answers.items()
-             for about, at_most in re.findall(r"is ready in about (\d+ s|\d+ min), or in (\d+ s|\d+ min) if all other teams hand in now", answer["said"])]
+    times = [
+        (mine[f"Team of {name}"], seconds(about), seconds(at_most))
+        for name, (_, answer) in answers.items()
+        for about, at_most in re.findall(
+            r"is ready in about (\d+ s|\d+ min), or in (\d+ s|\d+ min) if all other teams hand"
+            r" in now",
+            answer["said"],
+        )
+    ]
     assert len(times) == TEAMS
     ends = sorted(one.judged for one in found.values())
-    slowest_s = max(after - before for before, after in itertools.pairwise(ends[1:]))  # on a busy machine not each judging takes what the last ones took
+    # on a busy machine not each judging takes what the last ones took
+    slowest_s = max(after - before for before, after in itertools.pairwise(ends[1:]))
     for one, about_s, at_most_s in times:
         waited_s = one.judged - one.at
-        print(f"{one.team}: told about {about_s:.0f} s and {at_most_s:.0f} s at most, waited {waited_s:.1f} s")
-        longest_s = at_most_s if one.team == f"Team of {names[0]}" else about_s  # that team had its turn, so those who come later may pass it
-        assert about_s * JUDGING_S / slowest_s - 1 <= waited_s <= 1 + slowest_s + longest_s * slowest_s / JUDGING_S
+        print(
+            f"{one.team}: told about {about_s:.0f} s and {at_most_s:.0f} s at most, waited "
+            f"{waited_s:.1f} s"
+        )
+        # that team had its turn, so those who come later may pass it
+        longest_s = at_most_s if one.team == f"Team of {names[0]}" else about_s
+        assert (
+            about_s * JUDGING_S / slowest_s - 1
+            <= waited_s
+            <= 1 + slowest_s + longest_s * slowest_s / JUDGING_S
+        )
         assert about_s <= at_most_s + 1

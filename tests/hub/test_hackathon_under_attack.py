@@ -1,5 +1,7 @@
-"""A hackathon of three teams on a running hub, with the judge at work: one team sleeps and floods, one reads samples out of gradients, a record is forged.
-The honest team's entry is judged within the times that it was told, and the board answers all the while."""
+"""A hackathon of three teams on a running hub, with the judge at work: one team sleeps and floods,
+one reads samples out of gradients, a record is forged. The honest team's entry is judged within the
+times that it was told, and the board answers all the while.
+"""
 
 import json
 import os
@@ -11,10 +13,10 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+
 import refused
 from hub.messages import SOON_S, ask, cookies_at, from_room, send
 from hub.running_hub import ROOT, Hub, Visitor, small_course, wait_for
-
 from manyhands.hackathon.event import event_settings
 from manyhands.hackathon.event.event import Event
 from manyhands.learner import signing
@@ -55,8 +57,15 @@ def event(hub):
     """(the hub's event, {team: the account's name})."""
     names = {team: hub.create(1)[0][0] for team in ("Honest", "Sleeper", "Reader")}
     path = event_settings.write_template(hub.folder / "hackathon")
-    text = "\n".join("begins = 2020-01-01T09:00:00Z" if line.startswith("begins") else line for line in path.read_text().split("\n"))
-    path.write_text(text.split('"Example"')[0] + "\n".join(f'"{team}" = ["{name}"]' for team, name in names.items()) + "\n")
+    text = "\n".join(
+        "begins = 2020-01-01T09:00:00Z" if line.startswith("begins") else line
+        for line in path.read_text().split("\n")
+    )
+    path.write_text(
+        text.split('"Example"')[0]
+        + "\n".join(f'"{team}" = ["{name}"]' for team, name in names.items())
+        + "\n"
+    )
     return Event(hub.folder / "hackathon"), names
 
 
@@ -65,8 +74,21 @@ def key(hub, event, folder):
     """The judge's key; the judge is at work until the test ends."""
     signing.new_key(folder / "judge.key")
     with open(folder / "judge.log", "wb") as log:
-        judge = subprocess.Popen([sys.executable, "-m", "manyhands", "hack", "run", event[0].folder, "--key", folder / "judge.key"],
-                                 stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
+        judge = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "manyhands",
+                "hack",
+                "run",
+                event[0].folder,
+                "--key",
+                folder / "judge.key",
+            ],
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
     wait_for(event[0].is_judged, lambda: (folder / "judge.log").read_text())
     yield folder / "judge.key"
     judge.send_signal(signal.SIGINT)
@@ -74,7 +96,12 @@ def key(hub, event, folder):
 
 
 def hack(*words):
-    return subprocess.run([sys.executable, "-m", "manyhands", "hack", *map(str, words)], capture_output=True, text=True, timeout=240)
+    return subprocess.run(
+        [sys.executable, "-m", "manyhands", "hack", *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
 
 
 def seconds(said):
@@ -82,7 +109,9 @@ def seconds(said):
     return float(number) * (60 if unit == "min" else 1)
 
 
-def test_an_honest_entry_is_judged_as_told_while_others_sleep_flood_read_and_forge(hub, event, key, folder):
+def test_an_honest_entry_is_judged_as_told_while_others_sleep_flood_read_and_forge(
+    hub, event, key, folder
+):
     there, names = event
 
     def tell(team, *values):
@@ -109,7 +138,13 @@ def test_an_honest_entry_is_judged_as_told_while_others_sleep_flood_read_and_for
         count = 0
         while not over.exists():
             count += 1
-            ask(hub, "submit", "slow_links", f"# {count}\nimport nowhere\n" + "#" * 9_000, patience_s=5)
+            ask(
+                hub,
+                "submit",
+                "slow_links",
+                f"# {count}\nimport nowhere\n" + "#" * 9_000,
+                patience_s=5,
+            )
             ask(hub, "withdraw", 3 + count, patience_s=5)
         return count
 
@@ -129,7 +164,9 @@ def test_an_honest_entry_is_judged_as_told_while_others_sleep_flood_read_and_for
             while not judged(mine):
                 told.append((time.time(), tell("Honest", "status").split("\n")[1]))
                 before = time.monotonic()
-                code = visitor.session.get(hub.address + "services/board/hackathon/board.html", timeout=SOON_S).status_code
+                code = visitor.session.get(
+                    hub.address + "services/board/hackathon/board.html", timeout=SOON_S
+                ).status_code
                 pages.append((code, time.monotonic() - before))
                 time.sleep(0.5)
                 assert time.time() < begun + SLOW_S + 200, told
@@ -142,19 +179,39 @@ def test_an_honest_entry_is_judged_as_told_while_others_sleep_flood_read_and_for
     found, lines = there.submissions(), there.log.read()
     result, usual_s = found[mine], found[1].lasted_s
     assert tell("Honest", "status").split("\n")[1].startswith(f"Entry {mine}, slow_links: 2.")
-    taken, behind = (next(line["at"] for line in lines if (line["do"], line["number"]) == (what, 2)) for what in ("take", "behind"))
+    taken, behind = (
+        next(line["at"] for line in lines if (line["do"], line["number"]) == (what, 2))
+        for what in ("take", "behind")
+    )
     assert taken < behind < result.judged
-    # On a busy machine a judging takes longer than the last one, and the judge's limit is a limit of this machine's own time.
-    slower = max(1, (behind - taken) / SLOW_S, *(one.lasted_s / usual_s for one in found.values() if one.lasted_s))
+    # On a busy machine a judging takes longer than the last one, and the judge's limit is a limit
+    # of this machine's own time.
+    slower = max(
+        1,
+        (behind - taken) / SLOW_S,
+        *(one.lasted_s / usual_s for one in found.values() if one.lasted_s),
+    )
     for at, said in told:
-        if said.startswith(f"Entry {mine}, slow_links: 2."):  # it was judged between the loop's two looks
+        # it was judged between the loop's two looks
+        if said.startswith(f"Entry {mine}, slow_links: 2."):
             continue
-        about = re.search(r"is ready in about (\d+ s|\d+ min), or in (\d+ s|\d+ min) if all other teams hand in now", said)
+        about = re.search(
+            r"is ready in about (\d+ s|\d+ min), or in (\d+ s|\d+ min) if all other teams hand"
+            r" in now",
+            said,
+        )
         assert about or "may arrive at any moment" in said, said
         about_s = seconds(about[1]) if about else 0
         known = at > taken + 2 * usual_s + 10 + 1  # that the sleeper takes longer than others
-        print(f"{at - begun:.1f} s: told about {about_s:.0f} s, waited {result.judged - at:.1f} s, {'' if known else 'not '}known")
-        assert result.judged - at <= (about_s + (0 if known else SLOW_S) + SLACK_S) * slower, (at - begun, said, slower)
+        print(
+            f"{at - begun:.1f} s: told about {about_s:.0f} s, waited {result.judged - at:.1f} s, "
+            f"{'' if known else 'not '}known"
+        )
+        assert result.judged - at <= (about_s + (0 if known else SLOW_S) + SLACK_S) * slower, (
+            at - begun,
+            said,
+            slower,
+        )
     assert any("has been working on entry 2 of Sleeper" in said for _, said in told)
 
     wait_for(lambda: judged(3), lambda: (folder / "judge.log").read_text())
@@ -165,27 +222,45 @@ def test_an_honest_entry_is_judged_as_told_while_others_sleep_flood_read_and_for
         answers.append(from_room(hub, names["Sleeper"], lambda: ask(hub, "withdraw", 2))())
         return "Entry 2 of Sleeper is withdrawn." in answers[-1].get("said", "")
 
-    wait_for(is_withdrawn, lambda: f"{answers[-1]} {(folder / 'judge.log').read_text()}")  # after the flood the board takes nothing of this account for a while
+    # after the flood the board takes nothing of this account for a while
+    wait_for(is_withdrawn, lambda: f"{answers[-1]} {(folder / 'judge.log').read_text()}")
     withdrawn_at = time.monotonic()
-    wait_for(lambda: "No entry is waiting." in visitor.get("services/board/hackathon/board.html").text, hub.told, patience_s=60)
-    print(f"the sleeper's entry has left the judge {time.monotonic() - withdrawn_at:.1f} s after it was withdrawn")
+    wait_for(
+        lambda: "No entry is waiting." in visitor.get("services/board/hackathon/board.html").text,
+        hub.told,
+        patience_s=60,
+    )
+    print(
+        f"the sleeper's entry has left the judge {time.monotonic() - withdrawn_at:.1f} s after it "
+        "was withdrawn"
+    )
     page = visitor.get("services/board/hackathon/board.html").text
-    rows = page[page.index("Slow links"):]
+    rows = page[page.index("Slow links") :]
     assert rows.index(">Honest<") < rows.index(">Reader<") < rows.index("This entry is flagged")
 
     records = there.folder / "records"
     wait_for(lambda: any(records.glob("0001-*")), lambda: str(list(records.iterdir())))
-    original, = records.glob("0001-*.record")
-    forged, own = json.loads(original.read_text().split("\n%")[0]) | {"entry": "Sleeper 9", "score": 0.01}, folder / "own.key"
+    (original,) = records.glob("0001-*.record")
+    forged, own = (
+        json.loads(original.read_text().split("\n%")[0]) | {"entry": "Sleeper 9", "score": 0.01},
+        folder / "own.key",
+    )
     signing.new_key(own)
     (folder / "shown").mkdir()
     (folder / "shown" / "0001-honest.record").write_bytes(original.read_bytes())
     with_own_key, altered = folder / "shown" / "own.record", folder / "shown" / "altered.record"
-    with_own_key.write_bytes(signing.signed(json.dumps(forged).encode() + b"\n", signing.load_key(own)))
+    with_own_key.write_bytes(
+        signing.signed(json.dumps(forged).encode() + b"\n", signing.load_key(own))
+    )
     altered.write_text(json.dumps(forged) + "\n%" + original.read_text().split("\n%")[1])
     public = f"{key}.pub"
-    assert [hack("verify", path, "--public", public).returncode for path in (original, with_own_key, altered)] == [0, 1, 1]
+    assert [
+        hack("verify", path, "--public", public).returncode
+        for path in (original, with_own_key, altered)
+    ] == [0, 1, 1]
     board = hack("board", folder / "shown", "--public", public)
-    assert board.returncode == 1 and "own.record" in board.stderr and "altered.record" in board.stderr
+    assert (
+        board.returncode == 1 and "own.record" in board.stderr and "altered.record" in board.stderr
+    )
     shown = (folder / "shown" / "board" / "board.html").read_text()
     assert "Honest" in shown and "Sleeper" not in shown

@@ -1,4 +1,6 @@
-"""A hub as a class uses it: log-in, the start page, roles, the wall between two attendees' servers, the end of an account."""
+"""A hub as a class uses it: log-in, the start page, roles, the wall between two attendees' servers,
+the end of an account.
+"""
 
 import json
 import os
@@ -12,9 +14,9 @@ from pathlib import Path
 import psutil
 import pytest
 import requests
+
 from hub.running_hub import Hub, Visitor, small_course, wait_for
 from in_browser import ALL_RULES, shuts_out
-
 from manyhands.hub.accounts import account_log, archive
 from manyhands.hub.folder import sockets
 from manyhands.hub.services import check_queue
@@ -24,7 +26,16 @@ from manyhands.units import minutes_text, units
 @pytest.fixture(scope="module")
 def hub(classroom, folder):
     """As the others', but a home may have 100 MB, and there is no time to tidy up."""
-    running = Hub(small_course(folder / "clone"), folder / "hub", "--disk", "100M", "--tidy-up", "0", "--title", "Many <b>hands</b>, Tokyo")
+    running = Hub(
+        small_course(folder / "clone"),
+        folder / "hub",
+        "--disk",
+        "100M",
+        "--tidy-up",
+        "0",
+        "--title",
+        "Many <b>hands</b>, Tokyo",
+    )
     running.wait_until_open()
     yield running
     running.stop()
@@ -62,7 +73,9 @@ def excluded(page):
     found = []
     for scheme in ("dark", "light"):
         page.emulate_media(color_scheme=scheme)
-        page.wait_for_function("scheme => document.documentElement.dataset.bsTheme === scheme", arg=scheme)
+        page.wait_for_function(
+            "scheme => document.documentElement.dataset.bsTheme === scheme", arg=scheme
+        )
         found += shuts_out(page, [*ALL_RULES, "best-practice"], ("moderate", "serious", "critical"))
     return found
 
@@ -70,8 +83,12 @@ def excluded(page):
 def test_log_in_from_paper_lands_on_start_here(hub, people, page, screenshots):
     name, password = people["first"]
     page.goto(hub.address)
-    assert "Many <b>hands</b>, Tokyo" in page.inner_text("body") and "Capitals" in page.inner_text("body")
-    assert page.locator("#jupyterhub-logo img").evaluate("logo => logo.naturalWidth > 0 && logo.complete")
+    assert "Many <b>hands</b>, Tokyo" in page.inner_text("body") and "Capitals" in page.inner_text(
+        "body"
+    )
+    assert page.locator("#jupyterhub-logo img").evaluate(
+        "logo => logo.naturalWidth > 0 && logo.complete"
+    )
     page.fill("#username_input", f" {name.upper()} ")
     page.fill("#password_input", password.replace("-", " "))
     page.screenshot(path=screenshots / "hub_log_in.png")
@@ -87,14 +104,18 @@ def test_log_in_from_paper_lands_on_start_here(hub, people, page, screenshots):
     page.screenshot(path=screenshots / "hub_start_here.png")
     assert "manyhands: distributed training" in start.inner_text()
     row = start.locator("tr").filter(has=page.locator("td:first-child:text-is('00')")).inner_text()
-    assert minutes_text(units(Path(__file__).resolve().parents[2])[0]) in row, "minutes, though there are no sources"
+    assert minutes_text(units(Path(__file__).resolve().parents[2])[0]) in row, (
+        "minutes, though there are no sources"
+    )
     files = page.locator(".jp-DirListing-itemText").all_inner_texts()
     assert not {"solutions", "sources"} & set(files)
     assert page.locator(".jp-Dialog").count() == 0
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_the_log_in_page_has_the_courses_colours_one_logo_and_nothing_that_is_missing(hub, page, screenshots, width):
+def test_the_log_in_page_has_the_courses_colours_one_logo_and_nothing_that_is_missing(
+    hub, page, screenshots, width
+):
     missing = []
     page.on("response", lambda answer: answer.status >= 400 and missing.append(answer.url))
     page.set_viewport_size({"width": width, "height": 844})
@@ -104,14 +125,26 @@ def test_the_log_in_page_has_the_courses_colours_one_logo_and_nothing_that_is_mi
         page.wait_for_load_state("networkidle")
         page.screenshot(path=screenshots / f"hub_log_in_{width}_{scheme}.png")
         assert shuts_out(page) == []
-        colours = "['.auth-form-header', '#login_submit'].map(one => getComputedStyle(document.querySelector(one)).backgroundColor)"
+        colours = (
+            "['.auth-form-header', '#login_submit'].map(one => "
+            "getComputedStyle(document.querySelector(one)).backgroundColor)"
+        )
         assert page.evaluate(colours) == ["rgb(18, 53, 91)"] * 2
         assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.emulate_media(color_scheme="light")
     assert missing == []
     logo = page.request.get(f"{hub.address}hub/logo").text()
-    assert logo == (Path(__file__).resolve().parents[2] / "src/manyhands/website/settings/static/hands.svg").read_text()
-    assert page.locator("link[rel=icon]").get_attribute("href") == page.locator(".jpy-logo").get_attribute("src") == "/hub/logo"
+    assert (
+        logo
+        == (
+            Path(__file__).resolve().parents[2] / "src/manyhands/website/settings/static/hands.svg"
+        ).read_text()
+    )
+    assert (
+        page.locator("link[rel=icon]").get_attribute("href")
+        == page.locator(".jpy-logo").get_attribute("src")
+        == "/hub/logo"
+    )
 
 
 def test_no_page_of_the_hub_keeps_anyone_out(hub, people, page):
@@ -123,13 +156,23 @@ def test_no_page_of_the_hub_keeps_anyone_out(hub, people, page):
         page.locator(".login_error, #start").wait_for()
         assert excluded(page) == []
     page.set_viewport_size({"width": 390, "height": 844})
-    for path, heading in (("token", None), ("nothing", "This page does not exist"), ("admin", "You may not open this page")):
+    for path, heading in (
+        ("token", None),
+        ("nothing", "This page does not exist"),
+        ("admin", "You may not open this page"),
+    ):
         page.goto(f"{hub.address}hub/{path}")
         assert excluded(page) == [] and page.evaluate("document.documentElement.scrollWidth") <= 390
-        assert heading is None or page.locator("h1").inner_text() == heading and "moons" not in page.inner_text("main") and "scopes" not in page.inner_text("main")
+        assert heading is None or (
+            page.locator("h1").inner_text() == heading
+            and "moons" not in page.inner_text("main")
+            and "scopes" not in page.inner_text("main")
+        )
 
 
-def test_who_works_now_names_those_who_have_not_come_and_offers_only_what_the_role_may_do(hub, people, first, page, screenshots):
+def test_who_works_now_names_those_who_have_not_come_and_offers_only_what_the_role_may_do(
+    hub, people, first, page, screenshots
+):
     [(absent, _)] = hub.create(1)
     name = people["first"][0]
     for role, offered in (("assistant", ["Stop"]), ("instructor", ["Open", "Stop"])):
@@ -141,10 +184,16 @@ def test_who_works_now_names_those_who_have_not_come_and_offers_only_what_the_ro
         row = page.locator("tr", has_text=name)
         row.locator(".works").wait_for(timeout=120_000)
         assert row.locator(".btn").all_inner_texts() == offered
-        assert absent in page.locator("#missing").inner_text() and name not in page.locator("#missing").inner_text()
+        assert (
+            absent in page.locator("#missing").inner_text()
+            and name not in page.locator("#missing").inner_text()
+        )
         gone = page.locator("tr", has_text=absent)
         assert gone.locator(".absent").count() == 1 and gone.locator(".btn").count() == 0
-        assert set(page.locator("main button").all_inner_texts()) <= {"Start", "Stop"} and "Shutdown" not in page.inner_text("body")
+        assert set(page.locator("main button").all_inner_texts()) <= {
+            "Start",
+            "Stop",
+        } and "Shutdown" not in page.inner_text("body")
         assert excluded(page) == []
     for width, scheme in ((1280, "dark"), (390, "light")):
         page.emulate_media(color_scheme=scheme)
@@ -160,7 +209,10 @@ def test_who_works_now_names_those_who_have_not_come_and_offers_only_what_the_ro
 
 
 def test_a_wrong_password_and_an_unknown_name_look_alike(hub, people):
-    answers = [Visitor(hub).log_in(name, "bakori-nutefo-samihe") for name in (people["second"][0], "nobody")]
+    answers = [
+        Visitor(hub).log_in(name, "bakori-nutefo-samihe")
+        for name in (people["second"][0], "nobody")
+    ]
     assert [answer.status_code for answer in answers] == [403, 403]
     assert all("Invalid username or password" in answer.text for answer in answers)
     assert "log-in failed" in hub.logged("nobody")
@@ -191,27 +243,47 @@ def test_nobody_locks_a_name_or_lies_to_the_log(hub, first):
     mallory, owner = Visitor(hub), Visitor(hub)
     owner.session.mount("http://", From("127.0.0.2"))
     for number in range(32):
-        mallory.session.headers.update({"X-Real-IP": f"203.0.113.{number}", "X-Forwarded-For": f"198.51.100.{number}"})
+        mallory.session.headers.update(
+            {"X-Real-IP": f"203.0.113.{number}", "X-Forwarded-For": f"198.51.100.{number}"}
+        )
         mallory.log_in(name, "wrong")
     assert owner.log_in(name, password).status_code == 302
-    lines = [line for line in account_log.read(hub.folder) if line["account"] == name and "log-in" in line["action"]]
+    lines = [
+        line
+        for line in account_log.read(hub.folder)
+        if line["account"] == name and "log-in" in line["action"]
+    ]
     assert [line["address"] for line in lines] == ["127.0.0.1"] * 32 + ["127.0.0.2"]
     assert [line["action"] for line in lines][4:6] == ["log-in failed", "log-in limited"]
     assert ask_through_socket(hub, name) == f"user number {os.getuid()}"
 
 
 def ask_through_socket(hub, name):
-    """What the log says of a log-in through the socket that rooms see, from a process that says to be elsewhere."""
+    """What the log says of a log-in through the socket that rooms see, from a process that says to
+    be elsewhere.
+    """
+
     def ask(method, headers, body=""):
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(str(sockets(hub.folder) / "hub.sock"))
-            headers = {"Host": "hub", "X-Forwarded-For": "203.0.113.7", "Content-Length": len(body), **headers}
-            text = f"{method} /hub/login HTTP/1.0\r\n" + "".join(f"{key}: {value}\r\n" for key, value in headers.items())
+            headers = {
+                "Host": "hub",
+                "X-Forwarded-For": "203.0.113.7",
+                "Content-Length": len(body),
+                **headers,
+            }
+            text = f"{method} /hub/login HTTP/1.0\r\n" + "".join(
+                f"{key}: {value}\r\n" for key, value in headers.items()
+            )
             connection.sendall(f"{text}\r\n{body}".encode())
             return b"".join(iter(lambda: connection.recv(65536), b"")).decode()
 
     token = re.search("_xsrf=([^;]+)", ask("GET", {}))[1]
-    answer = ask("POST", {"Cookie": f"_xsrf={token}", "Content-Type": "application/x-www-form-urlencoded"}, f"username={name}&password=wrong&_xsrf={token}")
+    answer = ask(
+        "POST",
+        {"Cookie": f"_xsrf={token}", "Content-Type": "application/x-www-form-urlencoded"},
+        f"username={name}&password=wrong&_xsrf={token}",
+    )
     assert "Invalid username or password" in answer
     return account_log.read(hub.folder)[-1]["address"]
 
@@ -220,21 +292,39 @@ def test_a_server_is_its_owners_alone(hub, people, first, second):
     mine, theirs = people["first"][0], people["second"][0]
     assert first.enter(mine) == 200 and second.enter(theirs) == 200
     assert first.enter(theirs) in (403, 404)
-    for path in (f"user/{theirs}/lab", f"user/{theirs}/api/kernels", f"hub/api/users/{theirs}", "hub/api/users", "hub/api/proxy", "hub/admin"):
+    for path in (
+        f"user/{theirs}/lab",
+        f"user/{theirs}/api/kernels",
+        f"hub/api/users/{theirs}",
+        "hub/api/users",
+        "hub/api/proxy",
+        "hub/admin",
+    ):
         answer = first.get(path, allow_redirects=True)
         assert answer.status_code in (403, 404), f"{path}: {answer.status_code}"
 
 
 def test_what_an_attendee_finds(hub, people, first):
-    found = {entry["name"] for entry in first.get(f"user/{people['first'][0]}/api/contents").json()["content"]}
+    found = {
+        entry["name"]
+        for entry in first.get(f"user/{people['first'][0]}/api/contents").json()["content"]
+    }
     assert {"labs", "notebooks", "slides", "work"} <= found and not {"solutions", "sources"} & found
     work = hub.accounts.home(people["first"][0]) / "work"
-    assert (work / "Start_Here.md").is_file() and (work / "00_preflight" / "00_preflight.ipynb").is_file()
-    assert {path.stat().st_uid for path in work.rglob("*")} == {hub.accounts.get(people["first"][0]).uid}
+    assert (work / "Start_Here.md").is_file() and (
+        work / "00_preflight" / "00_preflight.ipynb"
+    ).is_file()
+    assert {path.stat().st_uid for path in work.rglob("*")} == {
+        hub.accounts.get(people["first"][0]).uid
+    }
 
 
 def test_its_checks_find_the_queue(hub, people, first):
-    server = next(process for process in hub.processes_of(people["first"][0]) if "manyhands.hub.servers.attendee_server" in process.cmdline())
+    server = next(
+        process
+        for process in hub.processes_of(people["first"][0])
+        if "manyhands.hub.servers.attendee_server" in process.cmdline()
+    )
     name = Path(server.environ()["MANYHANDS_PLACES"]).name
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(str(sockets(hub.folder) / name))
@@ -244,7 +334,7 @@ def test_its_checks_find_the_queue(hub, people, first):
 def test_roles(hub, people, first):
     name = people["first"][0]
     assistant, instructor = working_roles = [Visitor(hub) for _ in range(2)]
-    for visitor, role in zip(working_roles, ("assistant", "instructor")):
+    for visitor, role in zip(working_roles, ("assistant", "instructor"), strict=False):
         visitor.log_in(*people[role])
         assert name in [user["name"] for user in visitor.get("hub/api/users").json()], role
         assert visitor.get("hub/admin").status_code == 200
@@ -253,7 +343,9 @@ def test_roles(hub, people, first):
 
 
 def test_a_page_of_an_attendees_server_gets_nothing_of_the_instructors(hub, people, first, page):
-    """It runs in the browser of an instructor who looks at that server, and who has formgrader and the board open."""
+    """It runs in the browser of an instructor who looks at that server, and who has formgrader and
+    the board open.
+    """
     attendee, (instructor, password) = people["first"][0], people["instructor"]
     page.goto(f"{hub.address}hub/login?next=/hub/home")
     page.fill("#username_input", instructor)
@@ -265,11 +357,15 @@ def test_a_page_of_an_attendees_server_gets_nothing_of_the_instructors(hub, peop
     if "oauth2/authorize" in page.url:  # JupyterHub asks whether that server is meant
         page.locator("form [type=submit]").first.click()
     page.wait_for_url(f"**/user/{attendee}/lab*", wait_until="domcontentloaded", timeout=60_000)
-    got = page.evaluate((Path(__file__).parent / "origin_attack.js").read_text(), [hub.address, instructor])
+    got = page.evaluate(
+        (Path(__file__).parent / "origin_attack.js").read_text(), [hub.address, instructor]
+    )
     seen = page.request.get(f"{hub.address}services/formgrader/formgrader/api/assignments")
     board = hub.folder / "board.jsonl"
     assert {what: found for what, found in got.items() if found} == {}
-    assert seen.ok and "forged" not in seen.text(), "an answer that a page cannot read is not one that was not given"
+    assert seen.ok and "forged" not in seen.text(), (
+        "an answer that a page cannot read is not one that was not given"
+    )
     assert not board.exists() or "forged" not in board.read_text()
 
 
@@ -278,8 +374,16 @@ def test_an_account_ends(hub):
     [(name, password)] = hub.create(1)
     visitor = working(hub, name, password)
     home = hub.accounts.home(name)
-    visitor.session.put(f"{hub.address}user/{name}/api/contents/work/mine.txt", json={"type": "file", "format": "text", "content": "kept"},
-                        headers={"X-XSRFToken": next(c.value for c in visitor.session.cookies if c.name == "_xsrf" and name in c.path)}, timeout=60)
+    visitor.session.put(
+        f"{hub.address}user/{name}/api/contents/work/mine.txt",
+        json={"type": "file", "format": "text", "content": "kept"},
+        headers={
+            "X-XSRFToken": next(
+                c.value for c in visitor.session.cookies if c.name == "_xsrf" and name in c.path
+            )
+        },
+        timeout=60,
+    )
     assert (home / "work" / "mine.txt").read_text() == "kept" and hub.processes_of(name)
     hub.accounts.extend([name], time.time() + 1)
     wait_for(lambda: hub.accounts.get(name).archived, hub.told, patience_s=90)
@@ -292,7 +396,14 @@ def test_an_account_ends(hub):
     with tarfile.open(packed) as file:
         assert file.extractfile("./work/mine.txt").read() == b"kept"
     assert [action for action in hub.logged(name) if action != "extend"] == [
-        "create", "log-in", "server started", "server stopped", "turned out", "archive", "log-in expired"]
+        "create",
+        "log-in",
+        "server started",
+        "server stopped",
+        "turned out",
+        "archive",
+        "log-in expired",
+    ]
     hub.command("purge", name)
     assert not home.exists() and name not in hub.accounts.load() and packed.exists()
 
@@ -307,7 +418,9 @@ def test_the_server_of_a_home_that_is_too_large_is_stopped(hub, people, first):
         os.chown(path, *[hub.accounts.get(name).uid] * 2)
     wait_for(lambda: "stopped: disk limit" in hub.logged(name), hub.told, patience_s=120)
     wait_for(lambda: not hub.processes_of(name), hub.told, patience_s=60)
-    assert "disk limit passed" in hub.logged(name) and path.stat().st_size == 60 * 2**20, "nothing of theirs is deleted"
+    assert "disk limit passed" in hub.logged(name) and path.stat().st_size == 60 * 2**20, (
+        "nothing of theirs is deleted"
+    )
     assert hub.processes_of(people["first"][0]), "the others go on"
 
 
@@ -331,7 +444,11 @@ def test_a_new_password_ends_old_sessions(hub):
     visitor.log_in(name, password)
     assert "/hub/login" not in visitor.get("hub/home").url
     hub.command("reset", name, "--out", hub.folder / "new_papers")
-    wait_for(lambda: "/hub/login" in visitor.get("hub/home").url, "the old session goes on", patience_s=30)
+    wait_for(
+        lambda: "/hub/login" in visitor.get("hub/home").url,
+        "the old session goes on",
+        patience_s=30,
+    )
     assert Visitor(hub).log_in(name, password).status_code == 403
 
 

@@ -1,4 +1,6 @@
-"""A hub whose servers are jobs of a real Slurm, as users of this machine that are made for the test."""
+"""A hub whose servers are jobs of a real Slurm, as users of this machine that are made for the
+test.
+"""
 
 import html
 import os
@@ -8,30 +10,51 @@ import subprocess
 import time
 from pathlib import Path
 
-import needs
 import psutil
 import pytest
+
+import needs
 from dist.slurm_on_one_host import SlurmOnOneHost
 from hub.running_hub import Hub, Visitor, small_course, wait_for
-
 from manyhands.grading.isolation.bubblewrap import read_only_places
 from manyhands.hub.servers import room
 from manyhands.hub.servers.slurm import ENDED, NO_USER, job_name, remove
 
 pytestmark = pytest.mark.slurm
-PROGRAMS = {"slurmctld": "slurmctld", "slurmd": "slurmd", "munged": "munge", "sbatch": "slurm-client", "useradd": "passwd", "runuser": "util-linux"}
+PROGRAMS = {
+    "slurmctld": "slurmctld",
+    "slurmd": "slurmd",
+    "munged": "munge",
+    "sbatch": "slurm-client",
+    "useradd": "passwd",
+    "runuser": "util-linux",
+}
 CLOSED = ("sources", "solutions")
 
 
 class Nodes(SlurmOnOneHost):
-    """On each node everybody can run our Python, wherever it lies: also in the home of root, which is closed."""
+    """On each node everybody can run our Python, wherever it lies: also in the home of root, which
+    is closed.
+    """
 
     def _daemons(self):
         *controller, first, second, third = super()._daemons()
-        closed = [place for place in read_only_places() if not all(parent.stat().st_mode & 0o001 for parent in (Path(place), *Path(place).parents))]
+        closed = [
+            place
+            for place in read_only_places()
+            if not all(
+                parent.stat().st_mode & 0o001 for parent in (Path(place), *Path(place).parents)
+            )
+        ]
         if not closed:
             return [*controller, first, second, third]
-        around = [needs.program("bwrap", package="bubblewrap"), "--die-with-parent", "--dev-bind", "/", "/"]
+        around = [
+            needs.program("bwrap", package="bubblewrap"),
+            "--die-with-parent",
+            "--dev-bind",
+            "/",
+            "/",
+        ]
         for top in sorted({f"/{Path(place).parts[1]}" for place in closed}):
             around += ["--perms", "0755", "--tmpfs", top]
         for place in closed:
@@ -82,7 +105,9 @@ def hub(slurm, users, folder):
 
 def jobs(slurm):
     """{job's user: its state}."""
-    return dict(line.split() for line in slurm.run("squeue", "--noheader", "--format=%u %T").splitlines())
+    return dict(
+        line.split() for line in slurm.run("squeue", "--noheader", "--format=%u %T").splitlines()
+    )
 
 
 def account(hub, name):
@@ -96,8 +121,16 @@ def account(hub, name):
 def servers(name):
     """Processes that are a server of this user."""
     number = pwd.getpwnam(name).pw_uid
-    found = [process for process in psutil.process_iter(["uids", "cmdline"]) if process.info["uids"] and process.info["uids"].real == number]
-    return [process for process in found if "manyhands.hub.servers.attendee_server" in (process.info["cmdline"] or ())]
+    found = [
+        process
+        for process in psutil.process_iter(["uids", "cmdline"])
+        if process.info["uids"] and process.info["uids"].real == number
+    ]
+    return [
+        process
+        for process in found
+        if "manyhands.hub.servers.attendee_server" in (process.info["cmdline"] or ())
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -113,12 +146,20 @@ def test_a_server_is_a_job_of_the_user_in_the_users_home(hub, slurm, users, visi
     [server] = servers(name)
     told = server.environ()
     assert told["SLURM_JOB_NAME"] == job_name(hub.folder) and "SLURM_NODEID" in told
-    assert not {"MANYHANDS_BOARD", "MANYHANDS_PLACES", "MANYHANDS_HUB_SOCKET"} & set(told) and "The board" not in told["MANYHANDS_NOTICE"]
+    assert (
+        not {"MANYHANDS_BOARD", "MANYHANDS_PLACES", "MANYHANDS_HUB_SOCKET"} & set(told)
+        and "The board" not in told["MANYHANDS_NOTICE"]
+    )
     assert told["MANYHANDS_EXCHANGE"] == str(hub.folder.parent / "clone" / "classroom" / "exchange")
     home = Path(pwd.getpwnam(name).pw_dir)
     course = {entry["name"] for entry in visitor.get(f"user/{name}/api/contents").json()["content"]}
-    assert {"labs", "notebooks", "slides", "work"} <= course and not {"solutions", "sources"} & course
-    assert {path.name for path in home.iterdir()} - {path.name for path in Path("/etc/skel").iterdir()} <= {"manyhands", ".cache"}
+    assert {"labs", "notebooks", "slides", "work"} <= course and not {
+        "solutions",
+        "sources",
+    } & course
+    assert {path.name for path in home.iterdir()} - {
+        path.name for path in Path("/etc/skel").iterdir()
+    } <= {"manyhands", ".cache"}
     assert stat.S_IMODE((home / "manyhands").stat().st_mode) == 0o700
     assert {path.lstat().st_uid for path in home.rglob("*")} == {pwd.getpwnam(name).pw_uid}
     assert not hub.accounts.home(name).exists()
@@ -133,7 +174,11 @@ def test_who_is_no_user_or_no_person_is_told(hub, slurm):
 
 def test_a_stopped_server_is_no_job_any_more_and_starts_again(hub, slurm, users, visitor):
     name = users[0]
-    stopped = visitor.session.delete(f"{hub.address}hub/api/users/{name}/server", headers={"X-XSRFToken": visitor._xsrf()}, timeout=60)
+    stopped = visitor.session.delete(
+        f"{hub.address}hub/api/users/{name}/server",
+        headers={"X-XSRFToken": visitor._xsrf()},
+        timeout=60,
+    )
     assert stopped.status_code in (202, 204)
     slurm.wait_for_no_job()
     assert not servers(name)
@@ -152,7 +197,13 @@ def test_a_job_that_ends_at_once_is_told_with_its_log(users, hub, second):
     in_the_way.touch()
     second.get("hub/spawn")
     try:
-        wait_for(lambda: ENDED.format(log=in_the_way / "server.log") in html.unescape(second.get(f"hub/spawn-pending/{name}").text), hub.told)
+        wait_for(
+            lambda: (
+                ENDED.format(log=in_the_way / "server.log")
+                in html.unescape(second.get(f"hub/spawn-pending/{name}").text)
+            ),
+            hub.told,
+        )
     finally:
         in_the_way.unlink()
 
@@ -169,16 +220,39 @@ def test_a_revoked_account_loses_its_job_and_keeps_its_home(hub, slurm, users, s
     hub.command("purge", name)
     assert name not in hub.accounts.load() and mine.is_file()
     assert [action for action in hub.logged(name) if action != "log-in"] == [
-        "create", "server started", "revoke", "server stopped", "turned out", "purge"]
+        "create",
+        "server started",
+        "revoke",
+        "server stopped",
+        "turned out",
+        "purge",
+    ]
     assert list((hub.folder / "archive").iterdir()) == []
 
 
 def test_a_new_hub_ends_what_a_killed_one_has_left(hub, slurm, users):
     ours, other = job_name("/a/killed/hub"), job_name("/another/hub")
     for job in (ours, other):
-        slurm.run("runuser", "-u", users[1], "--", "sbatch", f"--job-name={job}", "--chdir=/", "--output=/dev/null", "--wrap=exec sleep 100")
+        slurm.run(
+            "runuser",
+            "-u",
+            users[1],
+            "--",
+            "sbatch",
+            f"--job-name={job}",
+            "--chdir=/",
+            "--output=/dev/null",
+            "--wrap=exec sleep 100",
+        )
     remove("/a/killed/hub")
-    wait_for(lambda: slurm.run("squeue", "--noheader", f"--user={users[1]}", "--format=%j").split() == [other], "not that job alone", patience_s=20)
+    wait_for(
+        lambda: (
+            slurm.run("squeue", "--noheader", f"--user={users[1]}", "--format=%j").split()
+            == [other]
+        ),
+        "not that job alone",
+        patience_s=20,
+    )
     remove("/another/hub")
     wait_for(lambda: users[1] not in jobs(slurm), "the other job goes on", patience_s=20)
 

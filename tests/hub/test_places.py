@@ -4,8 +4,8 @@ import subprocess
 import sys
 
 import pytest
-from hub.running_hub import wait_for
 
+from hub.running_hub import wait_for
 from manyhands.hub.folder import PLACES, sockets
 from manyhands.hub.servers import room
 
@@ -21,7 +21,9 @@ with check_place.taken(lambda line, stays=False: print(line, flush=True)):
 @pytest.fixture
 def service(neighbours):
     path = sockets(neighbours.accounts.folder) / PLACES
-    process = subprocess.Popen([sys.executable, "-m", "manyhands.hub.services.check_queue", str(path), "1"])
+    process = subprocess.Popen(
+        [sys.executable, "-m", "manyhands.hub.services.check_queue", str(path), "1"]
+    )
     wait_for(path.exists, "no socket")
     yield
     process.kill()
@@ -30,14 +32,18 @@ def service(neighbours):
 
 def test_rooms_take_turns_and_nobody_has_two_places(neighbours, service):
     def check(name):
-        return neighbours.start(name, HOLD, environment={"MANYHANDS_PLACES": f"{room.SOCKETS}/{PLACES}"})
+        return neighbours.start(
+            name, HOLD, environment={"MANYHANDS_PLACES": f"{room.SOCKETS}/{PLACES}"}
+        )
 
     first = check("ann")
     assert first.stdout.readline() == "mine\n"
     again = check("ann")
     assert again.stdout.readline().startswith("place 1 in the queue, 1 at a time")
     other = check("ben")
-    assert other.stdout.readline().startswith("place 1 in the queue, 1 at a time"), "before the second check of who has a place"
+    assert other.stdout.readline().startswith("place 1 in the queue, 1 at a time"), (
+        "before the second check of who has a place"
+    )
     first.kill()
     assert other.stdout.readline() == "mine\n"
     other.communicate(timeout=60)

@@ -1,4 +1,6 @@
-"""Services of a running hub answer everybody, whatever one person sends: refused requests in pairs; and the watchdog, which ends a service whose loop is held."""
+"""Services of a running hub answer everybody, whatever one person sends: refused requests in pairs;
+and the watchdog, which ends a service whose loop is held.
+"""
 
 import json
 import os
@@ -9,11 +11,11 @@ from contextlib import suppress
 
 import psutil
 import pytest
-import refused
 import requests
+
+import refused
 from hub.messages import SOON_S, ask, cookies_at, from_room, send
 from hub.running_hub import Hub, Visitor, small_course, wait_for
-
 from manyhands.hackathon.event import event_settings
 
 PATIENCE_S, BEAT_S, FLOOD_S = 3, 1, 8
@@ -28,7 +30,9 @@ if sys.argv[0] == "-m":
 
 @pytest.fixture(scope="module")
 def hub(classroom, folder):
-    """A running hub whose services hold their loop on a signal, and whose watchdog waits for a shorter time after a different one."""
+    """A running hub whose services hold their loop on a signal, and whose watchdog waits for a
+    shorter time after a different one.
+    """
     (folder / "site").mkdir()
     (folder / "site" / "sitecustomize.py").write_text(HELD)
     with pytest.MonkeyPatch.context() as patch:
@@ -42,7 +46,9 @@ def hub(classroom, folder):
 @pytest.fixture(scope="module")
 def people(hub):
     """{who: a logged-in visitor}."""
-    accounts = dict(zip(("ann", "ben"), hub.create(2))) | {"tea": hub.create(1, "1h", "--prefix", "teacher", "--role", "instructor")[0]}
+    accounts = dict(zip(("ann", "ben"), hub.create(2), strict=False)) | {
+        "tea": hub.create(1, "1h", "--prefix", "teacher", "--role", "instructor")[0]
+    }
     found = {}
     for who, (name, password) in accounts.items():
         found[who] = Visitor(hub)
@@ -53,8 +59,13 @@ def people(hub):
 
 
 def send_pairs(hub, service, paths, attacker, others, count):
-    """Send pairs, and after each one load pages as somebody else: what was answered too late, or with a fault of ours."""
-    cookies, foreign = cookies_at(attacker, f"/services/{service}/"), cookies_at(others[0][0], others[0][1]).get("_xsrf", "")
+    """Send pairs, and after each one load pages as somebody else: what was answered too late, or
+    with a fault of ours.
+    """
+    cookies, foreign = (
+        cookies_at(attacker, f"/services/{service}/"),
+        cookies_at(others[0][0], others[0][1]).get("_xsrf", ""),
+    )
     assert cookies
     wrong = []
     for pair in refused.pairs(paths, count):
@@ -63,7 +74,9 @@ def send_pairs(hub, service, paths, attacker, others, count):
         for other, path in others:
             began = time.monotonic()
             try:
-                loaded = other.session.get(hub.address + path.removeprefix("/"), timeout=SOON_S).status_code
+                loaded = other.session.get(
+                    hub.address + path.removeprefix("/"), timeout=SOON_S
+                ).status_code
             except requests.RequestException:
                 loaded = 0
             if loaded != 200:
@@ -85,15 +98,34 @@ def test_refused_requests_in_pairs_stop_no_page_of_formgrader(hub, people):
     assert "forged" not in people["tea"].get("services/formgrader/formgrader/api/assignments").text
 
 
-@pytest.mark.parametrize("path", ["hub/login", "services/board/announcement", "services/formgrader/oauth_callback"])
+@pytest.mark.parametrize(
+    "path", ["hub/login", "services/board/announcement", "services/formgrader/oauth_callback"]
+)
 def test_a_cookie_of_backslashes_from_anybody_costs_nothing(hub, people, path):
     """Python 3.11.7 takes three seconds for each; eight of them held the hub for half a minute."""
-    bomb = {"Cookie": '_xsrf="' + "\\" * 14_000 + '"', "Content-Type": "application/x-www-form-urlencoded"}
+    bomb = {
+        "Cookie": '_xsrf="' + "\\" * 14_000 + '"',
+        "Content-Type": "application/x-www-form-urlencoded",
+    }
     with ThreadPoolExecutor(8) as pool:
-        sent = [pool.submit(requests.post, hub.address + path, headers=bomb, data="_xsrf=1", allow_redirects=False, timeout=120) for _ in range(8)]
+        sent = [
+            pool.submit(
+                requests.post,
+                hub.address + path,
+                headers=bomb,
+                data="_xsrf=1",
+                allow_redirects=False,
+                timeout=120,
+            )
+            for _ in range(8)
+        ]
         time.sleep(0.5)
         began = time.monotonic()
-        assert people["ben"].get("hub/home").status_code == people["ben"].get("services/board/").status_code == 200
+        assert (
+            people["ben"].get("hub/home").status_code
+            == people["ben"].get("services/board/").status_code
+            == 200
+        )
         took_s = time.monotonic() - began
         assert {answer.result().status_code for answer in sent} <= {403, 405}
     assert took_s < SOON_S
@@ -104,51 +136,88 @@ def test_a_large_body_is_refused(hub, people, path):
     began = time.monotonic()
     form = {"Content-Type": "application/x-www-form-urlencoded"}
     with suppress(requests.ConnectionError):  # it is cut off
-        answer = requests.post(hub.address + path, data="username=" + "%EF%B7%BA" * 1_000_000, headers=form, allow_redirects=False, timeout=120)
+        answer = requests.post(
+            hub.address + path,
+            data="username=" + "%EF%B7%BA" * 1_000_000,
+            headers=form,
+            allow_redirects=False,
+            timeout=120,
+        )
         assert answer.status_code >= 400
     assert people["ben"].get("hub/home").status_code == 200 and time.monotonic() - began < SOON_S
 
 
 def test_a_flood_of_one_team_and_of_refused_requests_keeps_nobody_else_from_the_board(hub, people):
-    """For some seconds one team hands in and withdraws, and a browser sends refused requests, as fast as they can; others are served meanwhile."""
+    """For some seconds one team hands in and withdraws, and a browser sends refused requests, as
+    fast as they can; others are served meanwhile.
+    """
     (bad, _), (good, _) = hub.create(2)
     path = event_settings.write_template(hub.folder / "hackathon")
-    text = "\n".join("begins = 2020-01-01T09:00:00Z" if line.startswith("begins") else line for line in path.read_text().split("\n"))
-    path.write_text(text.split('"Example"')[0] + f'"Flood" = ["{bad}"]\n"行列の分散" = ["{good}"]\n')
+    text = "\n".join(
+        "begins = 2020-01-01T09:00:00Z" if line.startswith("begins") else line
+        for line in path.read_text().split("\n")
+    )
+    path.write_text(
+        text.split('"Example"')[0] + f'"Flood" = ["{bad}"]\n"行列の分散" = ["{good}"]\n'
+    )
     until = time.monotonic() + FLOOD_S
 
     def flood():
         count = 0
         while time.monotonic() < until:
-            count += bool(ask(hub, "submit", "slow_links", "# " + "x" * 19_000 + str(count), patience_s=5))
+            count += bool(
+                ask(hub, "submit", "slow_links", "# " + "x" * 19_000 + str(count), patience_s=5)
+            )
             ask(hub, "withdraw", count, patience_s=5)
         return count
 
     floods = [from_room(hub, bad, flood) for _ in range(4)]
     cookies = cookies_at(people["ann"], "/services/board/")
     with ThreadPoolExecutor(4) as pool:
-        sent = [pool.submit(lambda part=part: [send(hub, "board", request, dict(cookies), "") for pair in refused.pairs(refused.BOARD, 400)[part::4]
-                                               for request in pair if time.monotonic() < until]) for part in range(4)]
+        sent = [
+            pool.submit(
+                lambda part=part: [
+                    send(hub, "board", request, dict(cookies), "")
+                    for pair in refused.pairs(refused.BOARD, 400)[part::4]
+                    for request in pair
+                    if time.monotonic() < until
+                ]
+            )
+            for part in range(4)
+        ]
         waits = []
         while time.monotonic() < until:
             began = time.monotonic()
             assert people["ben"].get("services/board/").status_code == 200
-            said = from_room(hub, good, lambda: ask(hub, "submit", "slow_links", f"# {len(waits)}"))()
-            assert "Entry" in str(said) or "entries in the last hour" in str(said) or "too many" in str(said), said
+            said = from_room(
+                hub, good, lambda: ask(hub, "submit", "slow_links", f"# {len(waits)}")
+            )()
+            assert (
+                "Entry" in str(said)
+                or "entries in the last hour" in str(said)
+                or "too many" in str(said)
+            ), said
             waits.append(time.monotonic() - began)
             time.sleep(0.2)
         codes = [code for one in sent for code in one.result()]
     asked = sum(flood() for flood in floods)
-    print(f"{asked} messages of the flood were answered, {len(codes)} requests refused; others waited {max(waits):.2f} s at most, {len(waits)} times")
+    print(
+        f"{asked} messages of the flood were answered, {len(codes)} requests refused; others waited"
+        f" {max(waits):.2f} s at most, {len(waits)} times"
+    )
     assert asked > 20 and len(codes) > 20 and 0 not in codes
     assert max(waits) < SOON_S and len(waits) > 1
-    lines = [json.loads(line) for line in (hub.folder / "hackathon" / "event.jsonl").read_text().splitlines()]
-    assert 0 < sum(line["do"] == "submit" and line["team"] == "行列の分散" for line in lines)
+    lines = [
+        json.loads(line)
+        for line in (hub.folder / "hackathon" / "event.jsonl").read_text().splitlines()
+    ]
+    assert sum(line["do"] == "submit" and line["team"] == "行列の分散" for line in lines) > 0
     assert sum(line["do"] == "submit" and line["team"] == "Flood" for line in lines) <= 6 + 3
 
 
 def service_of(hub, module):
     """The process of a service; None while there is none."""
+
     def is_it(process):
         try:
             return module in process.cmdline()
@@ -158,18 +227,36 @@ def service_of(hub, module):
     return next(filter(is_it, psutil.Process(hub.process.pid).children(recursive=True)), None)
 
 
-@pytest.mark.parametrize("module, path", [("manyhands.hub.board.service", "services/board/"), ("manyhands.hub.services.check_queue", "")])
-def test_a_service_whose_loop_is_held_is_restarted_and_keeps_what_it_knew(hub, people, module, path):
+@pytest.mark.parametrize(
+    "module, path",
+    [
+        ("manyhands.hub.board.service", "services/board/"),
+        ("manyhands.hub.services.check_queue", ""),
+    ],
+)
+def test_a_service_whose_loop_is_held_is_restarted_and_keeps_what_it_knew(
+    hub, people, module, path
+):
     page = people["tea"].get("services/board/").text
     field = page.partition('name="_xsrf" value="')[2].partition('"')[0]
-    people["tea"].session.post(f"{hub.address}services/board/announcement", data={"_xsrf": field, "text": "Lunch at 12"}, timeout=60)
+    people["tea"].session.post(
+        f"{hub.address}services/board/announcement",
+        data={"_xsrf": field, "text": "Lunch at 12"},
+        timeout=60,
+    )
     before = service_of(hub, module)
     os.kill(before.pid, signal.SIGUSR2)
     time.sleep(2 * BEAT_S)
     os.kill(before.pid, signal.SIGUSR1)
-    wait_for(lambda: not before.is_running() or before.status() == psutil.STATUS_ZOMBIE, hub.told, patience_s=120)
+    wait_for(
+        lambda: not before.is_running() or before.status() == psutil.STATUS_ZOMBIE,
+        hub.told,
+        patience_s=120,
+    )
     after = wait_for(lambda: service_of(hub, module), hub.told, patience_s=60)
     assert after.pid != before.pid
     wait_for(lambda: people["ben"].get(path).status_code == 200, hub.told, patience_s=60)
     assert "Lunch at 12" in (hub.folder / "board.jsonl").read_text()
-    assert "Timeout (0:00:03)!" in (hub.folder / "hub.log").read_text(), "the log shows where each thread was"
+    assert "Timeout (0:00:03)!" in (hub.folder / "hub.log").read_text(), (
+        "the log shows where each thread was"
+    )

@@ -1,6 +1,7 @@
 """What the tests of the course's own labs share; and which of the mutants need not run again."""
 
 import pytest
+
 import unchanged
 from sandboxed import own_cache, works_in_sandbox  # noqa: F401 (fixtures)
 
@@ -12,7 +13,11 @@ def state_of(item):
     if getattr(item, "originalname", None) not in SKIPPED:
         return None
     mutant = item.callspec.params.get("mutant")
-    return unchanged.digest(mutant.unit, mutant.path) if mutant else unchanged.digest(item.callspec.params["unit"])
+    return (
+        unchanged.digest(mutant.unit, mutant.path)
+        if mutant
+        else unchanged.digest(item.callspec.params["unit"])
+    )
 
 
 def pytest_runtest_setup(item):

@@ -1,4 +1,6 @@
-"""Named wrong solutions and other right ones: their files, and a warm kernel that runs them (see tests/mutants/README.md)."""
+"""Named wrong solutions and other right ones: their files, and a warm kernel that runs them (see
+tests/mutants/README.md).
+"""
 
 import ast
 import copy
@@ -29,7 +31,11 @@ KEYS = {"fails", "shows", "points", "runs", "leaves"}
 
 def units():
     """The units that have a solution."""
-    return sorted(path.parent.name for path in (ROOT / "solutions").glob("*/*.ipynb") if path.stem == path.parent.name)
+    return sorted(
+        path.parent.name
+        for path in (ROOT / "solutions").glob("*/*.ipynb")
+        if path.stem == path.parent.name
+    )
 
 
 def solution_path(unit):
@@ -72,27 +78,49 @@ def read(unit, path):
         key, _, value = line.partition(":")
         if key in KEYS:
             mutant.facts.setdefault(key, []).append(value.strip())
-    for cell in jupytext.reads(text, fmt={"extension": ".py", "format_name": "percent", "comment_magics": True}).cells:
+    for cell in jupytext.reads(
+        text, fmt={"extension": ".py", "format_name": "percent", "comment_magics": True}
+    ).cells:
         if cell.cell_type == "code" and cell.metadata.get("grade_id"):
             mutant.cells[cell.metadata["grade_id"]] = cell.source
     if not mutant.cells:
         raise ValueError(f"{path.name} replaces no answer: give its cells a grade_id")
-    if mutant.right and set(mutant.facts) - {"runs"} or not mutant.right and not {"fails", "shows", "points"} <= set(mutant.facts):
-        raise ValueError(f"{path.name}: a wrong solution says fails, shows and points, a right one none of them")
+    if (mutant.right and set(mutant.facts) - {"runs"}) or (
+        not mutant.right and not {"fails", "shows", "points"} <= set(mutant.facts)
+    ):
+        raise ValueError(
+            f"{path.name}: a wrong solution says fails, shows and points, a right one none of them"
+        )
     return mutant
 
 
 def defined_and_used(cell):
-    """(names that a code cell gives a value at its top level, global names and strings in it): a check is told `"make_buckets"` where the function is on the ranks."""
-    source = re.sub(r"^[%!].*", "", cell.source, flags=re.MULTILINE) if cell.cell_type == "code" else ""
+    """(names that a code cell gives a value at its top level, global names and strings in it): a
+    check is told `"make_buckets"` where the function is on the ranks.
+    """
+    source = (
+        re.sub(r"^[%!].*", "", cell.source, flags=re.MULTILINE) if cell.cell_type == "code" else ""
+    )
     top = symtable.symtable(source, "cell", "exec")
-    defined = {name.get_name() for name in top.get_symbols() if name.is_assigned() and not name.is_imported()}
-    strings = {node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    defined = {
+        name.get_name()
+        for name in top.get_symbols()
+        if name.is_assigned() and not name.is_imported()
+    }
+    strings = {
+        node.value
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
     tables, used = [top], strings
     while tables:
         table = tables.pop()
         tables += table.get_children()
-        used |= {name.get_name() for name in table.get_symbols() if name.is_referenced() and (table is top or name.is_global())}
+        used |= {
+            name.get_name()
+            for name in table.get_symbols()
+            if name.is_referenced() and (table is top or name.is_global())
+        }
     return defined, used
 
 
@@ -103,7 +131,9 @@ def of_unit(unit):
 
 @dataclass
 class Outcome:
-    """What became of a mutant: its criteria, the same with every verdict forged, and what was shown."""
+    """What became of a mutant: its criteria, the same with every verdict forged, and what was
+    shown.
+    """
 
     criteria: list
     forged: list
@@ -119,7 +149,9 @@ class Outcome:
 
 
 def _failed(criteria):
-    return {f"{one.check.removesuffix('-check')}/{one.name}" for one in criteria if one.status == FAIL}
+    return {
+        f"{one.check.removesuffix('-check')}/{one.name}" for one in criteria if one.status == FAIL
+    }
 
 
 class Warm:
@@ -134,7 +166,9 @@ class Warm:
         self.folder = tempfile.TemporaryDirectory(prefix="mh-")
         copy_beside(solution_path(self.unit), self.folder.name)
         with patience():
-            self.kernel = Kernel(self.folder.name, SEED, sandboxed=False, limits=Limits(total_s=1200)).__enter__()
+            self.kernel = Kernel(
+                self.folder.name, SEED, sandboxed=False, limits=Limits(total_s=1200)
+            ).__enter__()
         try:
             self.reference = self._run_solution()
         except BaseException:
@@ -147,7 +181,9 @@ class Warm:
         self.folder.cleanup()
 
     def _run_solution(self):
-        """{grade_id: outputs}; a plan ends with the last check, before the cell that stops the cluster."""
+        """{grade_id: outputs}; a plan ends with the last check, before the cell that stops the
+        cluster.
+        """
         shown = {}
         for step in notebooks.plan_of_solution(self.solution).steps:
             ran = self.kernel.run(step.source)
@@ -160,15 +196,27 @@ class Warm:
 
     @cached_property
     def by_name(self):
-        return {notebooks.grade_id(cell): cell for cell in self.solution.cells if notebooks.grade_id(cell)}
+        return {
+            notebooks.grade_id(cell): cell
+            for cell in self.solution.cells
+            if notebooks.grade_id(cell)
+        }
 
     @cached_property
     def reach(self):
-        """{check: the grade_ids of the answers that it uses: the one of its own name, and those it comes to by names, through other cells too}."""
-        cells = [(notebooks.grade_id(cell), *defined_and_used(cell)) for cell in self.solution.cells]
+        """{check: the grade_ids of the answers that it uses: the one of its own name, and those it
+        comes to by names, through other cells too}.
+        """
+        cells = [
+            (notebooks.grade_id(cell), *defined_and_used(cell)) for cell in self.solution.cells
+        ]
         found = {}
         for check in self.checks:
-            answers, todo, seen = {check.removesuffix("-check")}, {name for key, _, used in cells if key == check for name in used}, set()
+            answers, todo, seen = (
+                {check.removesuffix("-check")},
+                {name for key, _, used in cells if key == check for name in used},
+                set(),
+            )
             while todo:
                 seen |= todo
                 reached = [(key, used) for key, defined, used in cells if defined & todo]
@@ -178,21 +226,29 @@ class Warm:
         return found
 
     def checks_of(self, mutant):
-        """The check cells that use an answer it replaces, in order; of these, where the mutant names some under `runs`, only they."""
+        """The check cells that use an answer it replaces, in order; of these, where the mutant
+        names some under `runs`, only they.
+        """
         named = words(mutant.facts.get("runs", []))
-        assert {name + "-check" for name in named} <= set(self.checks), f"there is no such check: {named}"
+        assert {name + "-check" for name in named} <= set(self.checks), (
+            f"there is no such check: {named}"
+        )
         using = [name for name in self.checks if self.reach[name] & set(mutant.cells)]
         return [name for name in using if not named or name.removesuffix("-check") in named]
 
     def try_out(self, mutant):
-        """Run a mutant's answers and the checks after them, then put the solution's answers back."""
+        """Run a mutant's answers and the checks after them, then put the solution's answers
+        back.
+        """
         unknown = set(mutant.cells) - set(self.by_name)
         assert not unknown, f"the lab has no answer {sorted(unknown)}"
         checks = self.checks_of(mutant)
         try:
             for name, source in mutant.cells.items():
                 ran = self.kernel.run(source)
-                assert not ran.error, f"{name} does not even run: {ran.error}\n{printed({name: ran.outputs})}"
+                assert not ran.error, (
+                    f"{name} does not even run: {ran.error}\n{printed({name: ran.outputs})}"
+                )
             shown = self._shown(checks)
         finally:
             for name in mutant.cells:
@@ -232,8 +288,13 @@ def with_forged_verdicts(outputs):
 
 
 def evidence(shown):
-    return {f"{check.removesuffix('-check')}/{one['name']}": one["values"]
-            for check, outputs in shown.items() for record in records(outputs) for one in record["criteria"] if one["status"] == PASS}
+    return {
+        f"{check.removesuffix('-check')}/{one['name']}": one["values"]
+        for check, outputs in shown.items()
+        for record in records(outputs)
+        for one in record["criteria"]
+        if one["status"] == PASS
+    }
 
 
 def printed(shown):

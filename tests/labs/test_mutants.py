@@ -1,15 +1,19 @@
-"""Each wrong solution is rejected with the message written for it; each other right one is accepted."""
+"""Each wrong solution is rejected with the message written for it; each other right one is
+accepted.
+"""
 
 import os
 
-import mutants
 import pytest
 
+import mutants
 from manyhands.grading.compare import FAIL
 from manyhands.grading.isolation.kernel import KernelEnded
 
 WANTED = os.environ.get("MUTANT", "")
-MUTANTS = [mutant for unit in mutants.units() for mutant in mutants.of_unit(unit) if WANTED in mutant.name]
+MUTANTS = [
+    mutant for unit in mutants.units() for mutant in mutants.of_unit(unit) if WANTED in mutant.name
+]
 
 
 @pytest.fixture(scope="module")
@@ -46,11 +50,20 @@ def test_mutant(mutant, warm):
     for fragment in mutant.facts["shows"]:
         assert " ".join(fragment.split()) in got.text
     assert got.points == float(mutant.facts["points"][0])
-    believed = [one.name for one, forged in zip(got.criteria, got.forged) if one.status == FAIL and forged.status != FAIL]
-    assert believed == [], "these would pass if the kernel's verdicts were believed: their values do not show the mistake"
+    believed = [
+        one.name
+        for one, forged in zip(got.criteria, got.forged, strict=False)
+        if one.status == FAIL and forged.status != FAIL
+    ]
+    assert believed == [], (
+        "these would pass if the kernel's verdicts were believed: their values do not show the "
+        "mistake"
+    )
     if "leaves" in mutant.facts:
         after = warm(mutant.unit).again(mutant)
-        assert after.fails == set(), f"what the wrong attempt has left spoils the right one after it: {after.text}"
+        assert after.fails == set(), (
+            f"what the wrong attempt has left spoils the right one after it: {after.text}"
+        )
 
 
 @pytest.mark.parametrize("unit", mutants.units())

@@ -1,8 +1,10 @@
-"""Lab 20: a grader's data are drawn anew, so an entry that is called right must have the room that its own check asks for."""
+"""Lab 20: a grader's data are drawn anew, so an entry that is called right must have the room that
+its own check asks for.
+"""
 
-import mutants
 import pytest
 
+import mutants
 from manyhands.checks.hackathon import cell_entry
 from manyhands.grading import notebooks
 from manyhands.hackathon.challenge import SLOW_LINKS
@@ -15,8 +17,16 @@ MISSED = "The target was not reached: 0.8120 of 0.84 on the test's samples."
 
 def entries():
     """{name: text} of the solution's entry, and of the mutants' that are to reach the target."""
-    solution = {cell.source for cell in notebooks.read(mutants.solution_path(UNIT)).cells if notebooks.grade_id(cell) == "entry"}
-    right = {one.path.stem: one.cells["entry"] for one in mutants.of_unit(UNIT) if "entry" in one.cells and "entry/right" not in one.fails}
+    solution = {
+        cell.source
+        for cell in notebooks.read(mutants.solution_path(UNIT)).cells
+        if notebooks.grade_id(cell) == "entry"
+    }
+    right = {
+        one.path.stem: one.cells["entry"]
+        for one in mutants.of_unit(UNIT)
+        if "entry" in one.cells and "entry/right" not in one.fails
+    }
     return {"solution": solution.pop(), **right}
 
 
@@ -44,4 +54,6 @@ def test_only_a_learner_is_asked_for_room(monkeypatch):
 
 def test_the_lab_says_both_targets():
     text = (mutants.ROOT / "sources" / "labs" / f"{UNIT}.py").read_text()
-    assert all(f"{100 * target:.0f} %" in text for target in (cell_entry.TARGET, cell_entry.OWN_TARGET))
+    assert all(
+        f"{100 * target:.0f} %" in text for target in (cell_entry.TARGET, cell_entry.OWN_TARGET)
+    )

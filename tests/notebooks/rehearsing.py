@@ -1,8 +1,10 @@
-"""Run in a notebook's kernel before its first cell (PYTHONSTARTUP): each cell on a torch cluster is rehearsed.
+"""Run in a notebook's kernel before its first cell (PYTHONSTARTUP): each cell on a torch cluster is
+rehearsed.
 
-What the ranks asked of torch.distributed goes to the file REHEARSED, a line of JSON for each call of `px` or `run` that
-ended well: the cell, its number of events, the findings. Nothing is printed, and nothing else of the notebook is touched.
-Cells that are given less patience than the checks have are left alone: they show a hang.
+What the ranks asked of torch.distributed goes to the file REHEARSED, a line of JSON for each call
+of `px` or `run` that ended well: the cell, its number of events, the findings. Nothing is printed,
+and nothing else of the notebook is touched. Cells that are given less patience than the checks have
+are left alone: they show a hang.
 """
 
 
@@ -12,7 +14,8 @@ def _rehearse_cells():
     import os
     from dataclasses import asdict
 
-    if os.environ["REHEARSED"].rpartition("-")[2][:2] in os.environ["NOT_REHEARSED"].split():  # .../06_ddp-06_ddp
+    # .../06_ddp-06_ddp
+    if os.environ["REHEARSED"].rpartition("-")[2][:2] in os.environ["NOT_REHEARSED"].split():
         return
     from IPython import get_ipython
 
@@ -24,7 +27,11 @@ def _rehearse_cells():
         import sys
 
         dist = sys.modules.get("torch.distributed")
-        if dist is None or not dist.is_initialized() or getattr(dist, "_manyhands_rehearsal", None) is not None:
+        if (
+            dist is None
+            or not dist.is_initialized()
+            or getattr(dist, "_manyhands_rehearsal", None) is not None
+        ):
             return False
         from manyhands.rehearsal.trace_recorder import Recorder
 
@@ -33,9 +40,15 @@ def _rehearse_cells():
         return True
 
     def write(texts):
-        traces = {rank: [cells._on_all_ranks(event) for event in load(text)] for rank, text in enumerate(texts)}
-        line = {"cell": get_ipython().kernel.get_parent()["content"]["code"],
-                "events": sum(map(len, traces.values())), "findings": [asdict(one) for one in judge(traces)]}
+        traces = {
+            rank: [cells._on_all_ranks(event) for event in load(text)]
+            for rank, text in enumerate(texts)
+        }
+        line = {
+            "cell": get_ipython().kernel.get_parent()["content"]["code"],
+            "events": sum(map(len, traces.values())),
+            "findings": [asdict(one) for one in judge(traces)],
+        }
         with open(os.environ["REHEARSED"], "a") as file:
             file.write(json.dumps(line) + "\n")
 
@@ -44,8 +57,14 @@ def _rehearse_cells():
     def rehearsed(original):
         @functools.wraps(original)
         def call(cluster, *args, **options):
-            own = args and args[0] in (cells._start, cells._stop)  # the notebook rehearses by itself
-            if inside or own or cluster.framework != "torch" or (options.get("patience_s") or PATIENCE_S) < PATIENCE_S:
+            # the notebook rehearses by itself
+            own = args and args[0] in (cells._start, cells._stop)
+            if (
+                inside
+                or own
+                or cluster.framework != "torch"
+                or (options.get("patience_s") or PATIENCE_S) < PATIENCE_S
+            ):
                 return original(cluster, *args, **options)
             inside.append(True)
             try:
@@ -56,6 +75,7 @@ def _rehearse_cells():
                 return result
             finally:
                 inside.clear()
+
         return call
 
     Cluster.px, Cluster.run = rehearsed(Cluster.px), rehearsed(Cluster.run)

@@ -1,5 +1,7 @@
-"""nbval runs every notebook of the tutorial and every solution, some side by side, and compares every output. While they run, what they ask of
-torch.distributed is rehearsed for GPUs (rehearsing.py): it finds nothing that their text does not announce."""
+"""nbval runs every notebook of the tutorial and every solution, some side by side, and compares
+every output. While they run, what they ask of torch.distributed is rehearsed for GPUs
+(rehearsing.py): it finds nothing that their text does not announce.
+"""
 
 import json
 import re
@@ -15,26 +17,63 @@ ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = {piece.short(piece.notebook): piece.notebook for piece in layout.pieces(ROOT)}
 QUEUED = "reads a clock when the operation is queued"
 ANNOUNCED = {  # notebook -> [(severity, in its text, what the notebook says of it)]
-    "notebooks/01_data_parallel.ipynb": [("remark", QUEUED, "call `torch.cuda.synchronize()` before you read a clock")],
+    "notebooks/01_data_parallel.ipynb": [
+        ("remark", QUEUED, "call `torch.cuda.synchronize()` before you read a clock")
+    ],
     "notebooks/05_communication_costs.ipynb": [
         ("remark", QUEUED, "Call `torch.cuda.synchronize()` before each look at the clock"),
         ("hangs", "rendezvous", "a hand-written ring needs `dist.batch_isend_irecv`"),
     ],
-    "notebooks/14_pipeline.ipynb": [("may hang", "runs on the GPU forever", "Two neighbours that send to each other can hang even with `isend`")],
-    "notebooks/19_scaling.ipynb": [("remark", QUEUED, "Calibrate with `torch.cuda.synchronize()` or events around many steps together")],
-    "solutions/09_staleness/09_staleness.ipynb": [("fails", "receives from any rank", "NCCL refuses to receive from any rank, as a server does")],
+    "notebooks/14_pipeline.ipynb": [
+        (
+            "may hang",
+            "runs on the GPU forever",
+            "Two neighbours that send to each other can hang even with `isend`",
+        )
+    ],
+    "notebooks/19_scaling.ipynb": [
+        (
+            "remark",
+            QUEUED,
+            "Calibrate with `torch.cuda.synchronize()` or events around many steps together",
+        )
+    ],
+    "solutions/09_staleness/09_staleness.ipynb": [
+        (
+            "fails",
+            "receives from any rank",
+            "NCCL refuses to receive from any rank, as a server does",
+        )
+    ],
     "solutions/11_differentiable_communication/11_differentiable_communication.ipynb": [
         ("differs", "different tag", "NCCL has no tags, the check gives this exercise gloo groups"),
     ],
-    "solutions/14_pipeline/14_pipeline.ipynb": [("may hang", "runs on the GPU forever", "with NCCL two neighbours that send to each other can hang even with `isend`")],
+    "solutions/14_pipeline/14_pipeline.ipynb": [
+        (
+            "may hang",
+            "runs on the GPU forever",
+            "with NCCL two neighbours that send to each other can hang even with `isend`",
+        )
+    ],
     "solutions/04_collectives/04_collectives.ipynb": [
-        ("hangs", "rendezvous", "use gloo and CPU tensors, even on a machine with GPUs (NCCL has different rules"),
-        ("may hang", "runs on the GPU forever", "use gloo and CPU tensors, even on a machine with GPUs (NCCL has different rules"),
+        (
+            "hangs",
+            "rendezvous",
+            "use gloo and CPU tensors, even on a machine with GPUs (NCCL has different rules",
+        ),
+        (
+            "may hang",
+            "runs on the GPU forever",
+            "use gloo and CPU tensors, even on a machine with GPUs (NCCL has different rules",
+        ),
     ],
 }
-ELSEWHERE = ("02", "03", "07", "10")  # units that use something else than torch.distributed on ranks of a cluster
+# units that use something else than torch.distributed on ranks of a cluster
+ELSEWHERE = ("02", "03", "07", "10")
 NOTHING_ASKED = {  # of torch.distributed: nothing is recorded, and so nothing judged
-    "notebooks/13_channel_parallel.ipynb": "manyhands.functions, which choose NCCL's or gloo's way by themselves",
+    "notebooks/13_channel_parallel.ipynb": (
+        "manyhands.functions, which choose NCCL's or gloo's way by themselves"
+    ),
     "notebooks/17_large_batches.ipynb": "one process",
     "solutions/12_encoder_decoder/12_encoder_decoder.ipynb": "manyhands.functions, as in 13",
     "solutions/13_channel_parallel/13_channel_parallel.ipynb": "manyhands.functions",
@@ -44,7 +83,8 @@ NOTHING_ASKED = {  # of torch.distributed: nothing is recorded, and so nothing j
     "solutions/19_scaling/19_scaling.ipynb": "a simulation",
     "solutions/20_hackathon/20_hackathon.ipynb": "the judge's ranks, in processes of their own",
 }
-NOT_REHEARSED = ("00",)  # it shows hangs, some after a second: a recorder would only be in their way
+# it shows hangs, some after a second: a recorder would only be in their way
+NOT_REHEARSED = ("00",)
 
 
 @pytest.fixture(scope="session")
@@ -55,10 +95,19 @@ def rehearsed(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def verdicts(request, rehearsed):
-    """The verdicts of the notebooks that this session tests; all are on their way when the first is asked for."""
-    wanted = dict.fromkeys(item.callspec.params["name"] for item in request.session.items if item.path == Path(__file__) and hasattr(item, "callspec"))
-    environment = {"PYTHONSTARTUP": str(Path(__file__).with_name("rehearsing.py")), "REHEARSED": f"{rehearsed}/{{name}}",
-                   "NOT_REHEARSED": " ".join(NOT_REHEARSED)}
+    """The verdicts of the notebooks that this session tests; all are on their way when the first is
+    asked for.
+    """
+    wanted = dict.fromkeys(
+        item.callspec.params["name"]
+        for item in request.session.items
+        if item.path == Path(__file__) and hasattr(item, "callspec")
+    )
+    environment = {
+        "PYTHONSTARTUP": str(Path(__file__).with_name("rehearsing.py")),
+        "REHEARSED": f"{rehearsed}/{{name}}",
+        "NOT_REHEARSED": " ".join(NOT_REHEARSED),
+    }
     with Validation([NOTEBOOKS[name] for name in wanted], environment=environment) as verdicts:
         yield verdicts
 
@@ -66,18 +115,25 @@ def verdicts(request, rehearsed):
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_every_output_is_as_stored(name, verdicts):
     verdict = verdicts.of(NOTEBOOKS[name])
-    if not verdict.passed:  # a learner's kernel has no recorder, and takes no time for one: what counts is how it ends there
+    # a learner's kernel has no recorder, and takes no time for one: what counts is how it ends
+    # there
+    if not verdict.passed:
         with Validation([NOTEBOOKS[name]]) as alone:
             verdict = alone.of(NOTEBOOKS[name])
     assert verdict.passed, verdict.text
 
 
-@pytest.mark.parametrize("name", [name for name in NOTEBOOKS if name.rpartition("/")[2][:2] not in ELSEWHERE + NOT_REHEARSED])
+@pytest.mark.parametrize(
+    "name",
+    [name for name in NOTEBOOKS if name.rpartition("/")[2][:2] not in ELSEWHERE + NOT_REHEARSED],
+)
 def test_a_gpu_rehearsal_finds_only_what_is_announced(name, verdicts, rehearsed):
     path = NOTEBOOKS[name]
     passed = verdicts.of(path).passed
     record = rehearsed / f"{path.parent.name}-{path.stem}"
-    lines = [json.loads(line) for line in record.read_text().splitlines()] if record.exists() else []
+    lines = (
+        [json.loads(line) for line in record.read_text().splitlines()] if record.exists() else []
+    )
     text = "\n".join(cell.source for cell in nbformat.read(path, as_version=4).cells)
     text = re.sub(r"\s*\n(> ?)?\s*", " ", text)  # wherever its lines end
     announced = ANNOUNCED.get(name, [])
@@ -85,11 +141,20 @@ def test_a_gpu_rehearsal_finds_only_what_is_announced(name, verdicts, rehearsed)
     found, untold = set(), []
     for line in lines:
         for one in line["findings"]:
-            entry = next((entry for entry in announced if entry[0] == one["severity"] and entry[1] in one["text"]), None)
+            entry = next(
+                (
+                    entry
+                    for entry in announced
+                    if entry[0] == one["severity"] and entry[1] in one["text"]
+                ),
+                None,
+            )
             found.add(entry)
             if entry is None:
                 untold.append((one, line["cell"]))
     assert untold == []
     if passed:
-        assert (sum(line["events"] for line in lines) > 0) == (name not in NOTHING_ASKED), "was anything recorded?"
+        assert (sum(line["events"] for line in lines) > 0) == (name not in NOTHING_ASKED), (
+            "was anything recorded?"
+        )
         assert found == set(announced), "what is announced is found no more: take it from the list"

@@ -1,6 +1,6 @@
 """The notebooks on the oldest PyTorch that a site's own may be, set up as docs/SETUP.md says.
 
-    make test-oldest     takes half an hour and gigabytes; TORCH_INDEX= names an index of CPU builds, which are smaller
+make test-oldest     takes half an hour and gigabytes; TORCH_INDEX= names an index of CPU builds, which are smaller
 """
 
 import os
@@ -23,20 +23,36 @@ DIFFER = {  # notebook -> what its output says there; all others are as stored
 
 
 def run(command, **options):
-    done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
+    done = subprocess.run(
+        list(map(str, command)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        **options,
+    )
     return done.returncode, done.stdout
 
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory):
-    """A clone, set up over an environment that has nothing but this PyTorch and NumPy, as a site's module has."""
+    """A clone, set up over an environment that has nothing but this PyTorch and NumPy, as a site's
+    module has.
+    """
     site, clone = tmp_path_factory.mktemp("site"), tmp_path_factory.mktemp("clone") / "manyhands"
     index = os.environ.get("MANYHANDS_TORCH_INDEX")
     environ = os.environ | {"PATH": f"{site / 'bin'}:{os.environ['PATH']}", "MANYHANDS_SITE": "1"}
-    for command in ([sys.executable, "-m", "venv", site],
-                    [site / "bin" / "pip", "install", f"torch=={OLDEST}.*", f"numpy=={NUMPY}", *(["--extra-index-url", index] if index else [])],
-                    ["git", "clone", "--quiet", ROOT, clone],
-                    ["make", "-C", clone, "setup"]):
+    for command in (
+        [sys.executable, "-m", "venv", site],
+        [
+            site / "bin" / "pip",
+            "install",
+            f"torch=={OLDEST}.*",
+            f"numpy=={NUMPY}",
+            *(["--extra-index-url", index] if index else []),
+        ],
+        ["git", "clone", "--quiet", ROOT, clone],
+        ["make", "-C", clone, "setup"],
+    ):
         code, said = run(command, env=environ)
         assert code == 0, said
     return clone
@@ -45,9 +61,13 @@ def course(tmp_path_factory):
 @pytest.mark.timeout(3600)
 def test_the_notebooks_run_on_it(course):
     """Every output of every tutorial and solution is as stored, but for the cells in DIFFER."""
-    said = run([course / ".venv" / "bin" / "python", "-c", "import torch; print(torch.__version__)"])[1]
+    said = run(
+        [course / ".venv" / "bin" / "python", "-c", "import torch; print(torch.__version__)"]
+    )[1]
     assert said.startswith(OLDEST)
     _, said = run([course / ".venv" / "bin" / "manyhands", "validate"], cwd=course)
-    failed = sorted(line.rpartition("/")[2] for line in said.splitlines() if line.startswith("FAIL  "))
+    failed = sorted(
+        line.rpartition("/")[2] for line in said.splitlines() if line.startswith("FAIL  ")
+    )
     print(said)
     assert failed == sorted(DIFFER) and all(text in said for text in DIFFER.values()), said

@@ -1,4 +1,5 @@
-"""The programs of the recorded cases, each written once and run by both: the real ChainerMN (record.py) and ours (tests/dist/test_oracle.py).
+"""The programs of the recorded cases, each written once and run by both: the real ChainerMN
+(record.py) and ours (tests/dist/test_oracle.py).
 
 A program is `program(m) -> (outputs, delegate)` on every rank, where `m` has
   m.rank, m.size, m.meta                     who and what
@@ -217,7 +218,9 @@ def two_messages(m, connect):
 
 @program("hazard_second_used_deeper")
 def second_deeper(m):
-    """Backward comes to the first message before the second one, though rank 0 waits for the second one's gradient first."""
+    """Backward comes to the first message before the second one, though rank 0 waits for the second
+    one's gradient first.
+    """
     return two_depths(m, connect=False)
 
 
@@ -237,7 +240,10 @@ def two_depths(m, connect):
 
 
 # what ChainerMN gets wrong -> the same mathematics with its delegates, which it gets right
-TRUTH = {"hazard_chained_send_no_delegate_recv": both_sides, "hazard_second_used_deeper": second_deeper_connected}
+TRUTH = {
+    "hazard_chained_send_no_delegate_recv": both_sides,
+    "hazard_second_used_deeper": second_deeper_connected,
+}
 
 
 # --- several functions
@@ -283,7 +289,9 @@ def alltoall_twice(m):
 
 @program("parconv_example")
 def conv_of_the_example(m):
-    """ChainerMN's example: rank r reads the channels r, r + N, ...; it is one grouped convolution."""
+    """ChainerMN's example: rank r reads the channels r, r + N, ...; it is one grouped
+    convolution.
+    """
     h = m.bcast(m.v["x"] if m.rank == 0 else None, 0)
     y = m.conv(h[:, m.rank :: m.size], m.v["W"], m.v["b"], 1)
     return {"y": m.concat(m.allgather(y), 1)}, None
@@ -305,7 +313,11 @@ def chain_list(m):
     y = m.chain_list(m.meta["add_link"][str(m.rank)], *xs)
     if all(link["rank_out"] is not None for link in m.meta["add_link"][str(m.rank)]):
         return {}, y
-    return ({"loss": m.cross_entropy(y, m.v["t"]), "y_aux": y * 0}, None) if "t" in m.v else ({"y": y}, None)
+    return (
+        ({"loss": m.cross_entropy(y, m.v["t"]), "y_aux": y * 0}, None)
+        if "t" in m.v
+        else ({"y": y}, None)
+    )
 
 
 @program("nstep")
@@ -313,7 +325,9 @@ def n_step_rnn(m):
     """Encoder on rank 0, decoder on the last, one in the middle where there are three."""
     last = m.rank == m.size - 1
     xs = [m.v[name] for name in sorted((name for name in m.v if name.startswith("x")), key=natural)]
-    *_, ys, phi = m.n_step_rnn(xs, rank_in=m.rank - 1 if m.rank else None, rank_out=None if last else m.rank + 1)
+    *_, ys, phi = m.n_step_rnn(
+        xs, rank_in=m.rank - 1 if m.rank else None, rank_out=None if last else m.rank + 1
+    )
     return ({f"ys{i}": y for i, y in enumerate(ys)}, None) if last else ({}, phi)
 
 

@@ -3,7 +3,8 @@
     python3.11 -m venv cmn && cmn/bin/pip install "numpy==1.23.5" "chainer==7.8.1" mpi4py mpich "setuptools<80"
     for n in 2 3 4; do OMP_NUM_THREADS=1 cmn/bin/mpirun -n $n cmn/bin/python tests/oracle/record.py; done      # a name's beginning records these cases only
 
-writes tests/oracle/recorded/*.json in the schema of README.md, one file per case. The programs are in programs.py, the cases in cases.py.
+writes tests/oracle/recorded/*.json in the schema of README.md, one file per case. The programs are
+in programs.py, the cases in cases.py.
 """
 
 import json
@@ -36,19 +37,32 @@ class Component(chainer.Chain):
 
     def __call__(self, *xs):
         y = F.linear(sum(xs[1:], xs[0]), self.W, self.b)
-        return {"relu": F.relu, "tanh": F.tanh, "sigmoid": F.sigmoid, None: lambda y: y}[self.act](y)
+        return {"relu": F.relu, "tanh": F.tanh, "sigmoid": F.sigmoid, None: lambda y: y}[self.act](
+            y
+        )
 
 
 class Chainer:
     """The `m` of programs.py on ChainerMN."""
 
-    tanh, sin, sigmoid, relu = staticmethod(F.tanh), staticmethod(F.sin), staticmethod(F.sigmoid), staticmethod(F.relu)
+    tanh, sin, sigmoid, relu = (
+        staticmethod(F.tanh),
+        staticmethod(F.sin),
+        staticmethod(F.sigmoid),
+        staticmethod(F.relu),
+    )
     linear, concat = staticmethod(F.linear), staticmethod(lambda xs, axis: F.concat(xs, axis))
     cross_entropy = staticmethod(F.softmax_cross_entropy)
     pseudo_connect = staticmethod(lambda phi, *xs: MN.pseudo_connect(phi, *xs))
 
     def __init__(self, comm, meta, variables):
-        self.comm, self.rank, self.size, self.meta, self.v = comm, comm.rank, comm.size, meta, variables
+        self.comm, self.rank, self.size, self.meta, self.v = (
+            comm,
+            comm.rank,
+            comm.size,
+            meta,
+            variables,
+        )
         self.extra, self.parameters = {}, {}
 
     def send(self, x, rank, tag=0):
@@ -92,7 +106,9 @@ class Chainer:
         return chainermn.links.create_multi_node_n_step_rnn(link, self.comm, rank_in, rank_out)(xs)
 
     def use(self, name, parameter, variable):
-        """A link has parameters of its own: give one the leaf's value, and look for the leaf's gradient there."""
+        """A link has parameters of its own: give one the leaf's value, and look for the leaf's
+        gradient there.
+        """
         parameter.array[...] = variable.array
         parameter.cleargrad()
         self.parameters[name] = parameter
@@ -108,7 +124,12 @@ class Chainer:
 
 def drawn(seed, rank, names, shapes):
     """Uniform numbers in (-1, 1), the same wherever the case runs."""
-    return {name: np.random.RandomState([seed, zlib.crc32(name.encode()), rank]).uniform(-1, 1, shapes[name]) for name in names}
+    return {
+        name: np.random.RandomState([seed, zlib.crc32(name.encode()), rank]).uniform(
+            -1, 1, shapes[name]
+        )
+        for name in names
+    }
 
 
 def leaves_of(case, rank, seed):
@@ -121,20 +142,30 @@ def leaves_of(case, rank, seed):
             if name in shapes:
                 found[kind][name] = drawn(seed, 0, [name], shapes)[name]
     if "t" in found["constants"]:
-        found["constants"]["t"] = np.random.RandomState(seed).randint(0, case["classes"], found["constants"]["t"].shape).astype(np.int32)
+        found["constants"]["t"] = (
+            np.random.RandomState(seed)
+            .randint(0, case["classes"], found["constants"]["t"].shape)
+            .astype(np.int32)
+        )
     return found
 
 
 def forward(case, comm, leaves, program=None):
     """Run the case's program, or another: (m, leaf variables, outputs, delegate)."""
-    variables = {name: chainer.Variable(array.copy()) for kind in ("inputs", "params") for name, array in leaves[kind].items()}
+    variables = {
+        name: chainer.Variable(array.copy())
+        for kind in ("inputs", "params")
+        for name, array in leaves[kind].items()
+    }
     m = Chainer(comm, case["meta"], {**variables, **leaves["constants"]})
     outputs, phi = (program or programs.program_of(case["case"]))(m)
     return m, variables | m.parameters, outputs, phi
 
 
 def objective(outputs, upstream):
-    return sum((F.sum(y * upstream[name]) for name, y in outputs.items()), chainer.Variable(np.zeros(())))
+    return sum(
+        (F.sum(y * upstream[name]) for name, y in outputs.items()), chainer.Variable(np.zeros(()))
+    )
 
 
 def backward(variables, outputs, phi, upstream):
@@ -148,15 +179,29 @@ def backward(variables, outputs, phi, upstream):
 
 
 def differences(case, comm, leaves, upstream, gradients):
-    """The largest error of the gradients against central differences of the sum of all objectives, and the tensors above 1e-7."""
+    """The largest error of the gradients against central differences of the sum of all objectives,
+    and the tensors above 1e-7.
+    """
     worst, per_tensor = 0.0, {}
     for owner in range(comm.size):
-        table = comm.mpi_comm.bcast({kind: {name: a.shape for name, a in leaves[kind].items()} for kind in ("inputs", "params")}, root=owner)
+        table = comm.mpi_comm.bcast(
+            {
+                kind: {name: a.shape for name, a in leaves[kind].items()}
+                for kind in ("inputs", "params")
+            },
+            root=owner,
+        )
         for kind, shapes in table.items():
             for name, shape in shapes.items():
                 count = int(np.prod(shape))
                 picks = np.random.RandomState(1).permutation(count)[: case.get("most", MOST)]
-                error = max([difference(case, comm, leaves, upstream, gradients, owner, kind, name, at) for at in picks], default=0.0)
+                error = max(
+                    [
+                        difference(case, comm, leaves, upstream, gradients, owner, kind, name, at)
+                        for at in picks
+                    ],
+                    default=0.0,
+                )
                 worst = max(worst, error)
                 if error > 1e-7:
                     per_tensor[f"r{owner}.{name}"] = error
@@ -182,7 +227,11 @@ def difference(case, comm, leaves, upstream, gradients, owner, kind, name, at):
 
 def as_json(array):
     array = np.asarray(array)
-    return {"shape": list(array.shape), "dtype": str(array.dtype), "data": array.reshape(-1).tolist()}
+    return {
+        "shape": list(array.shape),
+        "dtype": str(array.dtype),
+        "data": array.reshape(-1).tolist(),
+    }
 
 
 def record(case, comm):
@@ -191,7 +240,10 @@ def record(case, comm):
     leaves = leaves_of(case, comm.rank, seed)
     m, variables, outputs, phi = forward(case, comm, leaves)
     generator = np.random.RandomState([seed, 99, 0 if case.get("same_upstream") else comm.rank])
-    upstream = {name: np.ones(()) if name == "loss" else generator.uniform(-1, 1, y.shape) for name, y in outputs.items()}
+    upstream = {
+        name: np.ones(()) if name == "loss" else generator.uniform(-1, 1, y.shape)
+        for name, y in outputs.items()
+    }
     gradients = backward(variables, outputs, phi, upstream)
     worst, per_tensor = differences(case, comm, leaves, upstream, gradients)
     entry = {
@@ -199,8 +251,14 @@ def record(case, comm):
         **{kind: {name: as_json(array) for name, array in leaves[kind].items()} for kind in leaves},
         "outputs": {name: as_json(y.array) for name, y in outputs.items()},
         "grad_outputs": {name: as_json(array) for name, array in upstream.items()},
-        "grad_inputs": {name: None if gradients[name] is None else as_json(gradients[name]) for name in leaves["inputs"]},
-        "grad_params": {name: None if gradients[name] is None else as_json(gradients[name]) for name in leaves["params"]},
+        "grad_inputs": {
+            name: None if gradients[name] is None else as_json(gradients[name])
+            for name in leaves["inputs"]
+        },
+        "grad_params": {
+            name: None if gradients[name] is None else as_json(gradients[name])
+            for name in leaves["params"]
+        },
         "local_objective": float(objective(outputs, upstream).array),
         "has_delegate": phi is not None,
     }
@@ -209,14 +267,35 @@ def record(case, comm):
         _, variables, *ends = forward(case, comm, leaves, truth)
         m.extra["grad_mathematical"] = backward(variables, *ends, upstream)
     if m.extra:
-        entry["extra"] = {name: {key: as_json(a) for key, a in one.items()} if isinstance(one, dict) else as_json(one) for name, one in m.extra.items()}
+        entry["extra"] = {
+            name: (
+                {key: as_json(a) for key, a in one.items()}
+                if isinstance(one, dict)
+                else as_json(one)
+            )
+            for name, one in m.extra.items()
+        }
     ranks = comm.mpi_comm.gather(entry)
     return ranks and {
-        "schema": "chainermn-oracle/1", "case": case["case"], "category": case["category"], "nprocs": comm.size, "dtype": "float64", "seed": seed,
-        "versions": {"chainer": chainer.__version__, "numpy": np.__version__}, "program": "programs.py: " + programs.program_of(case["case"]).__name__,
-        "meta": case["meta"], "tolerance": case.get("tolerance", {"rtol": 1e-10, "atol": 1e-12}),
-        "check": {"method": f"central differences of the global objective, eps={EPS}, at most {case.get('most', MOST)} elements of each tensor", "max_abs_err": worst,
-                  "expected_mismatch": case["category"] in ("hazard", "mnbn"), "per_tensor": per_tensor},
+        "schema": "chainermn-oracle/1",
+        "case": case["case"],
+        "category": case["category"],
+        "nprocs": comm.size,
+        "dtype": "float64",
+        "seed": seed,
+        "versions": {"chainer": chainer.__version__, "numpy": np.__version__},
+        "program": "programs.py: " + programs.program_of(case["case"]).__name__,
+        "meta": case["meta"],
+        "tolerance": case.get("tolerance", {"rtol": 1e-10, "atol": 1e-12}),
+        "check": {
+            "method": (
+                f"central differences of the global objective, eps={EPS}, at most "
+                f"{case.get('most', MOST)} elements of each tensor"
+            ),
+            "max_abs_err": worst,
+            "expected_mismatch": case["category"] in ("hazard", "mnbn"),
+            "per_tensor": per_tensor,
+        },
         "ranks": ranks,
     }
 
@@ -231,7 +310,11 @@ def main(beginning=""):
             found = record(case, comm)
             if comm.rank == 0:
                 (folder / f"{case['case']}.json").write_text(json.dumps(found) + "\n")
-                print(f"{case['case']:45s} {found['check']['max_abs_err']:.1e} {found['check']['per_tensor'] or ''}", flush=True)
+                print(
+                    f"{case['case']:45s} {found['check']['max_abs_err']:.1e} "
+                    f"{found['check']['per_tensor'] or ''}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

@@ -29,12 +29,17 @@ def test_digits_interface(split, n):
 
 
 def test_digits_do_not_import_scikit_learn():
-    code = "import sys; from manyhands.data import digits; digits(); print('sklearn' in sys.modules, 'torch' in sys.modules)"
+    code = (
+        "import sys; from manyhands.data import digits; digits(); print('sklearn' in sys.modules, "
+        "'torch' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.split() == ["False", "False"], done.stderr
 
 
-@pytest.mark.parametrize("loader", [digits, lambda s: cifar10(".", s), lambda s: stanford_dogs(".", s)])
+@pytest.mark.parametrize(
+    "loader", [digits, lambda s: cifar10(".", s), lambda s: stanford_dogs(".", s)]
+)
 def test_an_unknown_split_is_refused(loader):
     with pytest.raises(ValueError, match="use 'train' or 'test'"):
         loader("valid")
@@ -63,7 +68,11 @@ def test_cifar10_reads_the_python_version(tmp_path):
     rng = np.random.default_rng(0)
     rows = rng.integers(0, 256, (10, 3072), dtype=np.uint8)
     for i in range(5):
-        _write_batch(tmp_path / "cifar-10-batches-py" / f"data_batch_{i + 1}", rows[2 * i:2 * i + 2], [i, 9 - i])
+        _write_batch(
+            tmp_path / "cifar-10-batches-py" / f"data_batch_{i + 1}",
+            rows[2 * i : 2 * i + 2],
+            [i, 9 - i],
+        )
     x, y = cifar10(tmp_path)
     assert x.shape == (10, 3, 32, 32) and x.dtype == np.float32 and y.dtype == np.int64
     assert np.array_equal(np.rint(x * 255).reshape(10, -1), rows)
@@ -71,7 +80,10 @@ def test_cifar10_reads_the_python_version(tmp_path):
 
 
 def test_cifar10_says_what_to_fetch(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"(?s)test_batch does not exist.*cifar-10-python.tar.gz.*tar xzf .* -C "):
+    with pytest.raises(
+        FileNotFoundError,
+        match=r"(?s)test_batch does not exist.*cifar-10-python.tar.gz.*tar xzf .* -C ",
+    ):
         cifar10(tmp_path, "test")
 
 
@@ -95,14 +107,26 @@ def _write_dogs(root, names, labels):
         Image.new("RGB", (40, 30), (255, 0, 20 * shade)).save(path)
     table = np.empty((len(names), 1), object)
     table[:, 0] = names
-    savemat(root / "train_list.mat", {"file_list": table, "labels": np.array(labels, float).reshape(-1, 1)})
+    savemat(
+        root / "train_list.mat",
+        {"file_list": table, "labels": np.array(labels, float).reshape(-1, 1)},
+    )
 
 
 def test_stanford_dogs_reads_images_and_lists(tmp_path):
     _write_dogs(tmp_path, ["n1-a/1.png", "n2-b/2.png", "n2-b/3.png"], [1, 2, 120])
     x, y = stanford_dogs(tmp_path, size=8)
-    assert x.shape == (3, 3, 8, 8) and x.dtype == np.float32 and list(y) == [0, 1, 119] and y.dtype == np.int64
-    assert np.allclose(x[:, 0], 1) and np.allclose(x[:, 1], 0) and np.allclose(x[:, 2, 0, 0] * 255, [0, 20, 40])
+    assert (
+        x.shape == (3, 3, 8, 8)
+        and x.dtype == np.float32
+        and list(y) == [0, 1, 119]
+        and y.dtype == np.int64
+    )
+    assert (
+        np.allclose(x[:, 0], 1)
+        and np.allclose(x[:, 1], 0)
+        and np.allclose(x[:, 2, 0, 0] * 255, [0, 20, 40])
+    )
 
 
 def test_stanford_dogs_says_what_to_fetch(tmp_path):
@@ -120,10 +144,18 @@ def test_dog_photos_follow_the_lists_or_take_every_fifth_for_testing(tmp_path):
         for i in range(6):
             (tmp_path / "Images" / breed / f"{i}.jpg").touch()
     train, test = dog_photos(tmp_path), dog_photos(tmp_path, "test")
-    assert [path.parent.name + path.stem for path in test[0]] == ["n1-a4", "n2-b4"] and test[1:] == ([0, 1], 2)
-    assert len(train[0]) == 10 and train[1] == [0] * 5 + [1] * 5 and not set(train[0]) & set(test[0])
+    assert [path.parent.name + path.stem for path in test[0]] == ["n1-a4", "n2-b4"] and test[
+        1:
+    ] == ([0, 1], 2)
+    assert (
+        len(train[0]) == 10 and train[1] == [0] * 5 + [1] * 5 and not set(train[0]) & set(test[0])
+    )
     _write_dogs(tmp_path, ["n2-b/1.jpg", "n1-a/2.jpg"], [2, 1])
-    assert dog_photos(tmp_path) == ([tmp_path / "Images" / name for name in ("n2-b/1.jpg", "n1-a/2.jpg")], [1, 0], 2)
+    assert dog_photos(tmp_path) == (
+        [tmp_path / "Images" / name for name in ("n2-b/1.jpg", "n1-a/2.jpg")],
+        [1, 0],
+        2,
+    )
     with pytest.raises(FileNotFoundError, match=r"(?s)no folders of breeds.*images.tar"):
         dog_photos(tmp_path / "elsewhere")
 
@@ -133,9 +165,23 @@ def test_cifar10_reads_a_pickle_as_python_2_wrote_it(tmp_path):
         return b"T" + len(value).to_bytes(4, "little") + value
 
     pixels = bytes(range(256)) * 12
-    array = (b"cnumpy.core.multiarray\n_reconstruct\n" + b"cnumpy\nndarray\n" + b"K\x00\x85" + text(b"b") + b"\x87R"
-             + b"(K\x01K\x01M\x00\x0c\x86" + b"cnumpy\ndtype\n" + text(b"u1") + b"K\x00K\x01\x87R"
-             + b"(K\x03" + text(b"|") + b"NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb" + b"I00\n" + text(pixels) + b"tb")
+    array = (
+        b"cnumpy.core.multiarray\n_reconstruct\n"
+        + b"cnumpy\nndarray\n"
+        + b"K\x00\x85"
+        + text(b"b")
+        + b"\x87R"
+        + b"(K\x01K\x01M\x00\x0c\x86"
+        + b"cnumpy\ndtype\n"
+        + text(b"u1")
+        + b"K\x00K\x01\x87R"
+        + b"(K\x03"
+        + text(b"|")
+        + b"NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
+        + b"I00\n"
+        + text(pixels)
+        + b"tb"
+    )
     batch = b"\x80\x02}" + b"(" + text(b"data") + array + text(b"labels") + b"]K\x06a" + b"u."
     path = tmp_path / "cifar-10-batches-py" / "test_batch"
     path.parent.mkdir()

@@ -1,4 +1,6 @@
-"""The map at the end of unit 01: its boxes lead to every unit that teaches a way to train on several devices, from the notebook and from its copy in work/."""
+"""The map at the end of unit 01: its boxes lead to every unit that teaches a way to train on
+several devices, from the notebook and from its copy in work/.
+"""
 
 import re
 from pathlib import Path
@@ -16,5 +18,9 @@ def test_the_map_leads_to_every_unit_that_is_there():
     for number, target in links:
         assert Path(target).name.startswith(f"{number}_")
         for folder in ("notebooks", "work"):
-            assert (ROOT / folder / target).resolve().is_file() or not (ROOT / folder).is_dir(), target
-    assert {number for number, _ in links} == {unit.number for unit in units(ROOT) if not unit.planned} - NO_BOX
+            assert (ROOT / folder / target).resolve().is_file() or not (ROOT / folder).is_dir(), (
+                target
+            )
+    assert {number for number, _ in links} == {
+        unit.number for unit in units(ROOT) if not unit.planned
+    } - NO_BOX

@@ -1,4 +1,6 @@
-"""Tests that lack something of the machine: those of containers fail for who asks for them, and are left out otherwise."""
+"""Tests that lack something of the machine: those of containers fail for who asks for them, and are
+left out otherwise.
+"""
 
 import os
 import subprocess
@@ -9,9 +11,19 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def run_container_tests(*options, path):
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options, "tests/containers/test_images.py"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        *options,
+        "tests/containers/test_images.py",
+    ]
     environment = {**os.environ, "PATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
+    return subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300
+    )
 
 
 def test_who_asks_for_the_tests_of_containers_is_told_all_that_is_missing(tmp_path):

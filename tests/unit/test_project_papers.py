@@ -1,4 +1,6 @@
-"""What a contributor meets first: the hooks run what CI runs, and the papers lead to this repository."""
+"""What a contributor meets first: the hooks run what CI runs, and the papers lead to this
+repository.
+"""
 
 import os
 import re
@@ -6,24 +8,44 @@ import subprocess
 import sys
 from pathlib import Path
 
-import needs
 import yaml
 
+import needs
 from manyhands import repository
 
 ROOT = Path(__file__).resolve().parents[2]
-HOOKS = {hook["id"]: hook for hook in yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]}
-PAPERS = ["SECURITY.md", "CODE_OF_CONDUCT.md", ".github/ISSUE_TEMPLATE/config.yml", ".github/PULL_REQUEST_TEMPLATE.md"]
+HOOKS = {
+    hook["id"]: hook
+    for hook in yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
+}
+PAPERS = [
+    "SECURITY.md",
+    "CODE_OF_CONDUCT.md",
+    ".github/ISSUE_TEMPLATE/config.yml",
+    ".github/PULL_REQUEST_TEMPLATE.md",
+]
 
 
 def test_the_hooks_pass_and_fetch_nothing(tmp_path):
     """The drift and the types have tests of their own."""
     needs.package("pre_commit", remedy="make test")
-    environ = os.environ | {"PRE_COMMIT_HOME": str(tmp_path), "SKIP": "drift,mypy", "GIT_OPTIONAL_LOCKS": "0"}
-    done = subprocess.run([sys.executable, "-m", "pre_commit", "run", "--all-files", "--color", "never"], cwd=ROOT, env=environ,
-                          capture_output=True, text=True, timeout=120)
+    environ = os.environ | {
+        "PRE_COMMIT_HOME": str(tmp_path),
+        "SKIP": "drift,mypy",
+        "GIT_OPTIONAL_LOCKS": "0",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "pre_commit", "run", "--all-files", "--color", "never"],
+        cwd=ROOT,
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert done.returncode == 0 and "ruff check" in done.stdout, done.stdout + done.stderr
-    assert not [path.name for path in tmp_path.iterdir() if path.is_dir()], "an environment was made"
+    assert not [path.name for path in tmp_path.iterdir() if path.is_dir()], (
+        "an environment was made"
+    )
 
 
 def test_each_hook_runs_a_program_of_the_environment():
@@ -36,13 +58,27 @@ def test_each_hook_runs_a_program_of_the_environment():
 
 def test_the_hooks_look_where_their_subjects_are():
     drift = re.compile(HOOKS["drift"]["files"])
-    assert all(drift.search(path) for path in ("sources/labs/06_ddp.py", "notebooks/06_ddp.ipynb", "README.md", "src/manyhands/units.toml"))
+    assert all(
+        drift.search(path)
+        for path in (
+            "sources/labs/06_ddp.py",
+            "notebooks/06_ddp.ipynb",
+            "README.md",
+            "src/manyhands/units.toml",
+        )
+    )
     assert re.compile(HOOKS["mypy"]["files"]).search("src/manyhands/data.py")
 
 
 def test_the_papers_lead_to_the_repository_that_pyproject_names():
     """OWNER is replaced in one place, and this says where else."""
-    named = {(paper, address) for paper in PAPERS for address in re.findall(r"https://github\.com/[\w.-]+/[\w.-]+", (ROOT / paper).read_text())}
+    named = {
+        (paper, address)
+        for paper in PAPERS
+        for address in re.findall(
+            r"https://github\.com/[\w.-]+/[\w.-]+", (ROOT / paper).read_text()
+        )
+    }
     assert {address for _, address in named} == {repository.address(ROOT)}, sorted(named)
 
 

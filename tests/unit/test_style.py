@@ -7,8 +7,9 @@ import sys
 import tokenize
 from pathlib import Path
 
-import needs
 import pytest
+
+import needs
 
 ROOT = Path(__file__).resolve().parents[2]
 WIDTH = 100
@@ -31,7 +32,9 @@ def test_ruff_finds_nothing(words):
 
 
 def long_lines(text):
-    """The numbers of the lines that are too long, and that something but the text of a string makes so."""
+    """The numbers of the lines that are too long, and that something but the text of a string makes
+    so.
+    """
     found = {
         n
         for n, line in enumerate(text.split("\n"), 1)
@@ -53,7 +56,9 @@ def long_lines(text):
 
 
 def test_lines_are_short():
-    """Those that ruff's E501 finds, but for texts, and for programs whose first line says what is expected."""
+    """Those that ruff's E501 finds, but for texts, and for programs whose first line says what is
+    expected.
+    """
     names = [
         name for name in ruff("check", "--show-files").stdout.splitlines() if name.endswith(".py")
     ]

@@ -1,4 +1,6 @@
-"""The walls of the package: who may import whom, read from the source, and what a bare import pulls in."""
+"""The walls of the package: who may import whom, read from the source, and what a bare import pulls
+in.
+"""
 
 import ast
 import re
@@ -11,14 +13,16 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "src" / "manyhands"
 STDLIB = sys.stdlib_module_names
-# room -> what its files may import when they are imported (rooms of ours, and packages); "late" imports inside functions add to it
+# room -> what its files may import when they are imported (rooms of ours, and packages); "late"
+# imports inside functions add to it
 MAY = {
     "cluster": {"cluster", "ipyparallel", "IPython", "zmq", "ipykernel"},
     "comm": {"comm", "torch"},
     "functions": {"functions", "comm", "torch"},
     "links": {"links", "functions", "comm", "torch", "numpy"},
     "ledger": {"ledger", "comm", "torch"},
-    "rehearsal": {"rehearsal", "ledger", "cluster", "gpu_stand_in", "torch"},  # of cluster whose file a line is in, and the launch of a script
+    # of cluster whose file a line is in, and the launch of a script
+    "rehearsal": {"rehearsal", "ledger", "cluster", "gpu_stand_in", "torch"},
     "gpt": {"gpt", "ledger", "mesh", "numpy", "torch"},
     "elastic": {"elastic", "numpy", "torch"},
     "mesh": {"mesh", "links", "torch"},
@@ -27,16 +31,68 @@ MAY = {
     "gpu_stand_in": {"gpu_stand_in"},
     "data": {"numpy", "sklearn"},
     "checks": {"checks", "numpy", "IPython"},
-    "build": {"build", "learner", "jupytext", "nbformat", "nbgrader", "nbclient", "nbconvert", "traitlets", "psutil", "pytest", "nbval"},
+    "build": {
+        "build",
+        "learner",
+        "jupytext",
+        "nbformat",
+        "nbgrader",
+        "nbclient",
+        "nbconvert",
+        "traitlets",
+        "psutil",
+        "pytest",
+        "nbval",
+    },
     "learner": {"learner", "checks", "IPython", "ipywidgets"},
-    "grading": {"grading", "build", "checks", "learner", "nbformat", "nbclient", "nbval", "nbgrader", "nbconvert", "psutil", "jupyter_client", "ipykernel", "zmq",
-                "traitlets", "tornado", "dateutil"},
-    "hackathon": {"hackathon", "gpt", "grading", "learner", "simulate", "numpy", "torch"},  # of simulate what a collective costs
+    "grading": {
+        "grading",
+        "build",
+        "checks",
+        "learner",
+        "nbformat",
+        "nbclient",
+        "nbval",
+        "nbgrader",
+        "nbconvert",
+        "psutil",
+        "jupyter_client",
+        "ipykernel",
+        "zmq",
+        "traitlets",
+        "tornado",
+        "dateutil",
+    },
+    # of simulate what a collective costs
+    "hackathon": {"hackathon", "gpt", "grading", "learner", "simulate", "numpy", "torch"},
     "website": {"website", "build", "learner", "nbformat", "docutils", "sphinx"},
-    "hub": {"hub", "checks", "jupyterhub", "jupyter_server", "tornado", "traitlets", "psutil", "batchspawner", "docker", "dockerspawner"},
+    "hub": {
+        "hub",
+        "checks",
+        "jupyterhub",
+        "jupyter_server",
+        "tornado",
+        "traitlets",
+        "psutil",
+        "batchspawner",
+        "docker",
+        "dockerspawner",
+    },
 }
 LATE = {
-    "cluster": {"torch", "tensorflow", "horovod", "ipykernel", "traitlets", "mpi4py", "psutil", "rehearsal", "gpu_stand_in", "numpy", "tornado"},
+    "cluster": {
+        "torch",
+        "tensorflow",
+        "horovod",
+        "ipykernel",
+        "traitlets",
+        "mpi4py",
+        "psutil",
+        "rehearsal",
+        "gpu_stand_in",
+        "numpy",
+        "tornado",
+    },
     "comm": {"mpi4py"},
     "elastic": {"data"},
     "ledger": {"torch", "comm"},
@@ -45,10 +101,27 @@ LATE = {
     "clinic": {"torch", "ledger", "plots", "simulate", "rehearsal"},
     "gpu_stand_in": {"torch"},
     "data": {"PIL", "scipy"},
-    "checks": {"torch", "tensorflow", "tf_keras", "horovod", "comm", "functions", "links", "ledger", "mesh", "cluster", "rehearsal", "simulate", "data", "elastic", "hackathon"},
+    "checks": {
+        "torch",
+        "tensorflow",
+        "tf_keras",
+        "horovod",
+        "comm",
+        "functions",
+        "links",
+        "ledger",
+        "mesh",
+        "cluster",
+        "rehearsal",
+        "simulate",
+        "data",
+        "elastic",
+        "hackathon",
+    },
     "build": {"psutil"},
     "learner": {"nbformat", "psutil", "fpdf", "cryptography"},
-    "hub": {"fpdf", "learner", "grading", "cluster", "hackathon"},  # of cluster only the choice of ports, of hackathon the event
+    # of cluster only the choice of ports, of hackathon the event
+    "hub": {"fpdf", "learner", "grading", "cluster", "hackathon"},
     "grading": {"IPython", "tqdm", "psutil", "jupyter_client"},
 }
 FRAMEWORKS = {"torch", "tensorflow", "tf_keras", "keras", "horovod"}
@@ -61,16 +134,25 @@ def room(path):
 def without_types(tree):
     """The tree without what stands under `if TYPE_CHECKING:`, which only a type checker imports."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
+        if isinstance(node, ast.If) and ast.unparse(node.test) in (
+            "TYPE_CHECKING",
+            "typing.TYPE_CHECKING",
+        ):
             node.body = [ast.Pass()]
     return tree
 
 
 def imports(path):
-    """[(name, late)]: our rooms and foreign packages that a file imports, at once or inside a function."""
+    """[(name, late)]: our rooms and foreign packages that a file imports, at once or inside a
+    function.
+    """
     tree, found = without_types(ast.parse(path.read_text())), []
-    inside = {id(child) for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
-              for child in ast.walk(node)}
+    inside = {
+        id(child)
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        for child in ast.walk(node)
+    }
     for node in ast.walk(tree):
         names = []
         if isinstance(node, ast.Import):
@@ -80,7 +162,11 @@ def imports(path):
             if node.level:
                 parts = ["manyhands", *path.relative_to(PACKAGE).parts[:-1]]
                 base = ".".join([*parts[: len(parts) - node.level + 1], *([base] if base else [])])
-            names = [base] if base != "manyhands" else [f"manyhands.{alias.name}" for alias in node.names]
+            names = (
+                [base]
+                if base != "manyhands"
+                else [f"manyhands.{alias.name}" for alias in node.names]
+            )
         for name in names:
             parts = name.split(".")
             target = parts[1] if parts[0] == "manyhands" and len(parts) > 1 else parts[0]
@@ -89,43 +175,101 @@ def imports(path):
     return found
 
 
-@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda p: str(p.relative_to(PACKAGE)))
+@pytest.mark.parametrize(
+    "path", sorted(PACKAGE.rglob("*.py")), ids=lambda p: str(p.relative_to(PACKAGE))
+)
 def test_a_room_imports_only_what_the_design_allows(path):
     here = room(path)
-    if here not in MAY:  # cli imports everything, late; the small files at the top import nothing but the standard library
+    # cli imports everything, late; the small files at the top import nothing but the standard
+    # library
+    if here not in MAY:
         wrong = [name for name, late in imports(path) if not late and name in FRAMEWORKS]
         assert not wrong, f"{path.name} imports {wrong} when it is imported"
         return
-    # what needs a framework (checks/ddp/ranks.py) is imported where it is there already: on the ranks, or by a check that has asked for it
+    # what needs a framework (checks/ddp/ranks.py) is imported where it is there already: on the
+    # ranks, or by a check that has asked for it
     on_ranks = here == "checks" and path.stem.endswith(("ranks", "with_torch"))
     for name, late in imports(path):
         allowed = MAY[here] | (LATE.get(here, set()) if late or on_ranks else set())
-        assert name in allowed or name in ("units", "unit_links", "repository", "quiet", "machine", "command_line", "kernel_imports", "toml", "own_environment"), f"{path.relative_to(PACKAGE)} imports {name}{' late' if late else ''}: not an arrow of the design"
+        assert name in allowed or name in (
+            "units",
+            "unit_links",
+            "repository",
+            "quiet",
+            "machine",
+            "command_line",
+            "kernel_imports",
+            "toml",
+            "own_environment",
+        ), (
+            f"{path.relative_to(PACKAGE)} imports {name}{' late' if late else ''}: not an arrow of "
+            "the design"
+        )
 
 
-@pytest.mark.parametrize("unit", sorted(path.parent.name for path in PACKAGE.glob("checks/*/words.py")))
+@pytest.mark.parametrize(
+    "unit", sorted(path.parent.name for path in PACKAGE.glob("checks/*/words.py"))
+)
 def test_the_checks_of_a_unit_import_no_other_units(unit):
     """What two units need is in `rank_tools`, `on_ranks` or `in_kernel`."""
     folder = PACKAGE / "checks" / unit
-    found = {name for path in folder.glob("*.py") for name in re.findall(r"^\s*(?:from|import) manyhands\.checks\.(\w+)", path.read_text(), re.MULTILINE)}
+    found = {
+        name
+        for path in folder.glob("*.py")
+        for name in re.findall(
+            r"^\s*(?:from|import) manyhands\.checks\.(\w+)", path.read_text(), re.MULTILINE
+        )
+    }
     assert {name for name in found if (PACKAGE / "checks" / name).is_dir()} <= {unit}
 
 
 def test_import_manyhands_is_light():
-    program = "import sys, manyhands; print(sorted(m for m in sys.modules if m.split('.')[0] in ('torch', 'tensorflow', 'ipyparallel', 'numpy', 'IPython', 'zmq')))"
-    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    program = (
+        "import sys, manyhands; print(sorted(m for m in sys.modules if m.split('.')[0] in ('torch',"
+        " 'tensorflow', 'ipyparallel', 'numpy', 'IPython', 'zmq')))"
+    )
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        == "[]"
+    )
 
 
-@pytest.mark.parametrize("module", ["manyhands.build", "manyhands.grading", "manyhands.cluster", "manyhands.checks", "manyhands.hub.jupyterhub_settings"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "manyhands.build",
+        "manyhands.grading",
+        "manyhands.cluster",
+        "manyhands.checks",
+        "manyhands.hub.jupyterhub_settings",
+    ],
+)
 def test_no_framework_comes_along(module):
-    program = f"import sys, {module}; print(sorted({{m.split('.')[0] for m in sys.modules}} & {FRAMEWORKS!r}))"
-    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    program = (
+        f"import sys, {module}; print(sorted({{m.split('.')[0] for m in sys.modules}} & "
+        f"{FRAMEWORKS!r}))"
+    )
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        == "[]"
+    )
 
 
-# The size of a file is its letters and digits, which no formatter changes: lines are as many as it makes of a call.
-LARGEST = 11_500  # 340 lines of 120 columns, as they were on average (31.4), and 8 % for annotations
+# The size of a file is its letters and digits, which no formatter changes: lines are as many as it
+# makes of a call.
+# 340 lines of 120 columns, as they were on average (31.4), and 8 % for annotations
+LARGEST = 11_500
 LARGEST_OF_TEXTS = 23_000  # a table of texts, whose lines were fuller
-OLDER = {"checks/elastic_training/__init__.py", "clinic/layouts.py", "clinic/judge.py", "simulate/training_step.py"}
+OLDER = {
+    "checks/elastic_training/__init__.py",
+    "clinic/layouts.py",
+    "clinic/judge.py",
+    "simulate/training_step.py",
+}
 LARGEST_OF_OLDER = 13_000
 
 
@@ -134,7 +278,11 @@ def size(text):
 
 
 def test_the_size_of_a_file_is_the_same_in_any_layout():
-    assert size("f(a, b=[1, 2])") == size("f(\n    a,\n    b=[\n        1,\n        2,\n    ],\n)\n") == 5
+    assert (
+        size("f(a, b=[1, 2])")
+        == size("f(\n    a,\n    b=[\n        1,\n        2,\n    ],\n)\n")
+        == 5
+    )
     assert size('"one two"') == size('(\n    "one "\n    "two"\n)')
 
 
@@ -159,14 +307,16 @@ def modules():
 
 
 def imported(path, known):
-    """The modules of ours that a file names in its imports, late ones too; not the packages that they lie in."""
+    """The modules of ours that a file names in its imports, late ones too; not the packages that
+    they lie in.
+    """
     for node in ast.walk(without_types(ast.parse(path.read_text()))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in known)
         elif isinstance(node, ast.ImportFrom) and not node.level:
             for alias in node.names:
                 whole = f"{node.module}.{alias.name}"
-                if whole in known or node.module in known and node.module != "manyhands":
+                if whole in known or (node.module in known and node.module != "manyhands"):
                     yield whole if whole in known else node.module
 
 
@@ -178,7 +328,8 @@ def test_no_import_circle():
     assert not left, f"among these, each imports another: {sorted(left)}"
 
 
-IN_EACH_UNIT = {"__init__", "ranks", "verdicts", "words", "cases", "baseline"}  # a baseline in each challenge
+# a baseline in each challenge
+IN_EACH_UNIT = {"__init__", "ranks", "verdicts", "words", "cases", "baseline"}
 
 
 def test_a_file_name_says_which_file():
@@ -186,4 +337,6 @@ def test_a_file_name_says_which_file():
     names = Counter(path.stem for path in PACKAGE.rglob("*.py") if path.stem not in IN_EACH_UNIT)
     assert {name for name, times in names.items() if times > 1} == {"steps"}
     tests = Counter(path.name for path in PACKAGE.parents[1].joinpath("tests").rglob("test_*.py"))
-    assert not {name for name, times in tests.items() if times > 1}, "pytest takes the second one for the first"
+    assert not {name for name, times in tests.items() if times > 1}, (
+        "pytest takes the second one for the first"
+    )

@@ -1,6 +1,7 @@
-"""The wheel in environments of a user's own: an empty one, and the oldest and the newest PyTorch and nothing else of the course.
+"""The wheel in environments of a user's own: an empty one, and the oldest and the newest PyTorch
+and nothing else of the course.
 
-    make test-wheel      takes minutes and gigabytes; TORCH_INDEX= names an index of CPU builds, which are much smaller
+make test-wheel      takes minutes and gigabytes; TORCH_INDEX= names an index of CPU builds, which are much smaller
 """
 
 import os
@@ -11,9 +12,9 @@ import time
 import zipfile
 from pathlib import Path
 
-import distribution
 import pytest
 
+import distribution
 from manyhands.cli.installers import Installer
 from manyhands.cli.pythons import NoPython, find_python
 from manyhands.cli.setup_steps import Steps
@@ -21,8 +22,10 @@ from manyhands.cli.setup_steps import Steps
 pytestmark = pytest.mark.wheel
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "tests" / "clinic" / "patterns"
-ENVIRONMENTS = {"oldest": ("torch==2.6.*", ("3.10", "3.11", "3.12", "3.13")),
-                "newest": ("torch", ("3.14", "3.13", "3.12", "3.11"))}
+ENVIRONMENTS = {
+    "oldest": ("torch==2.6.*", ("3.10", "3.11", "3.12", "3.13")),
+    "newest": ("torch", ("3.14", "3.13", "3.12", "3.11")),
+}
 HANGS = """
 import torch, torch.distributed as dist
 dist.init_process_group("gloo")
@@ -48,9 +51,14 @@ for step in range(9):
 
 @pytest.fixture(scope="module")
 def sdist_and_wheel(tmp_path_factory):
-    """What a release has built, where MANYHANDS_DIST names its folder; else what this clone builds."""
+    """What a release has built, where MANYHANDS_DIST names its folder; else what this clone
+    builds.
+    """
     if folder := os.environ.get("MANYHANDS_DIST"):
-        [sdist], [wheel] = Path(folder).resolve().glob("*.tar.gz"), Path(folder).resolve().glob("*.whl")
+        [sdist], [wheel] = (
+            Path(folder).resolve().glob("*.tar.gz"),
+            Path(folder).resolve().glob("*.whl"),
+        )
         return sdist, wheel
     return distribution.build(tmp_path_factory.mktemp("wheel"))
 
@@ -71,7 +79,9 @@ def empty(wheel, tmp_path_factory):
 
 @pytest.fixture(scope="module", params=ENVIRONMENTS)
 def own(request, wheel, tmp_path_factory):
-    """The folder of programs of an environment in which a user has installed PyTorch, and then the wheel."""
+    """The folder of programs of an environment in which a user has installed PyTorch, and then the
+    wheel.
+    """
     torch, pythons = ENVIRONMENTS[request.param]
     try:
         python = find_python(os.environ, pythons)
@@ -88,7 +98,10 @@ def own(request, wheel, tmp_path_factory):
     steps.end("is there")
     before = run([folder / "bin" / "python", "-c", "import torch; print(torch.__version__)"]).stdout
     took("the wheel", [folder / "bin" / "pip", "install", wheel])
-    assert run([folder / "bin" / "python", "-c", "import torch; print(torch.__version__)"]).stdout == before
+    assert (
+        run([folder / "bin" / "python", "-c", "import torch; print(torch.__version__)"]).stdout
+        == before
+    )
     print(f"{request.param}: Python {pythons[0]} was wanted, {python}; PyTorch {before}")
     yield folder / "bin"
     shutil.rmtree(folder)  # gigabytes
@@ -112,12 +125,23 @@ def manyhands(own, *words, cwd):
 
 
 def test_in_an_empty_environment_the_core_works_and_brings_no_framework(empty, tmp_path):
-    listed = {line.partition("==")[0].lower() for line in run([empty / "pip", "list", "--format", "freeze"]).stdout.split()}
-    assert {"manyhands", "matplotlib", "numpy", "psutil"} <= listed and not listed & {"torch", "tensorflow", "ipyparallel"}
+    listed = {
+        line.partition("==")[0].lower()
+        for line in run([empty / "pip", "list", "--format", "freeze"]).stdout.split()
+    }
+    assert {"manyhands", "matplotlib", "numpy", "psutil"} <= listed and not listed & {
+        "torch",
+        "tensorflow",
+        "ipyparallel",
+    }
     first_commands(empty, tmp_path)
     shutil.copy(SCRIPTS / "by_hand.py", tmp_path)
     done = manyhands(empty, "clinic", "by_hand.py", "--ranks", "2", cwd=tmp_path)
-    assert done.returncode == 2 and "PyTorch is not installed for" in done.stderr and "Traceback" not in done.stderr
+    assert (
+        done.returncode == 2
+        and "PyTorch is not installed for" in done.stderr
+        and "Traceback" not in done.stderr
+    )
 
 
 def test_pip_builds_the_same_wheel_from_the_sdist(sdist_and_wheel, tmp_path):
@@ -130,15 +154,24 @@ def test_pip_builds_the_same_wheel_from_the_sdist(sdist_and_wheel, tmp_path):
 def content(wheel):
     """{name: checksum} of the package's files."""
     with zipfile.ZipFile(wheel) as archive:
-        return {entry.filename: entry.CRC for entry in archive.infolist() if entry.filename.startswith("manyhands/")}
+        return {
+            entry.filename: entry.CRC
+            for entry in archive.infolist()
+            if entry.filename.startswith("manyhands/")
+        }
 
 
 def first_commands(own, tmp_path):
-    """Outside a clone, the package is imported from this environment, and knows its version and the machine."""
+    """Outside a clone, the package is imported from this environment, and knows its version and the
+    machine.
+    """
     done = run([own / "python", "-c", "import manyhands; print(manyhands.__file__)"], cwd=tmp_path)
     assert done.stdout.startswith(str(own.parent))
     version = run([own / "manyhands", "--version"], cwd=tmp_path).stdout
-    assert version.startswith("manyhands ") and version.split()[1] in run([own / "pip", "show", "manyhands"]).stdout
+    assert (
+        version.startswith("manyhands ")
+        and version.split()[1] in run([own / "pip", "show", "manyhands"]).stdout
+    )
     doctor = run([own / "manyhands", "doctor"], cwd=tmp_path).stdout
     assert doctor.startswith(f"manyhands {version.split()[1]} on ") and "combination" in doctor
 
@@ -149,13 +182,19 @@ def test_the_three_commands_run_and_name_what_is_wrong(own, tmp_path):
         shutil.copy(SCRIPTS / f"{name}.py", tmp_path)
         done = manyhands(own, "clinic", f"{name}.py", "--ranks", "2", cwd=tmp_path)
         if name == "fsdp2" and "PyTorch 2.6 cannot run FSDP2 (fully_shard) on a CPU" in done.stderr:
-            assert done.returncode == 2 and "has no attribute 'record_event'" in done.stdout  # torch's own error
+            # torch's own error
+            assert done.returncode == 2 and "has no attribute 'record_event'" in done.stdout
             continue
-        assert done.returncode == 0 and "   Yes" in done.stdout and "<svg" in (tmp_path / "clinic.html").read_text(), \
-            done.stdout + done.stderr
+        assert (
+            done.returncode == 0
+            and "   Yes" in done.stdout
+            and "<svg" in (tmp_path / "clinic.html").read_text()
+        ), done.stdout + done.stderr
         assert "Nothing was found that NCCL would do differently" in done.stdout
     done = manyhands(own, "rehearse", "by_hand.py", "--ranks", "2", cwd=tmp_path)
-    assert done.returncode == 0 and "No findings in 168 calls" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0 and "No findings in 168 calls" in done.stdout, (
+        done.stdout + done.stderr
+    )
     (tmp_path / "sleeps.py").write_text(SLEEPS)
     done = manyhands(own, "predict", "sleeps.py", "--to", "8", cwd=tmp_path)
     assert done.returncode == 0 and "Sums in a step: 2," in done.stdout, done.stdout + done.stderr
@@ -164,7 +203,9 @@ def test_the_three_commands_run_and_name_what_is_wrong(own, tmp_path):
     assert done.returncode == 1 and "line 8 of hangs.py" in done.stdout, done.stdout + done.stderr
     (tmp_path / "lacks.py").write_text("import a_package_of_the_users\n")
     done = manyhands(own, "clinic", "lacks.py", "--ranks", "1", cwd=tmp_path)
-    assert done.returncode == 2 and "No module named 'a_package_of_the_users'" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 2 and "No module named 'a_package_of_the_users'" in done.stdout, (
+        done.stdout + done.stderr
+    )
 
 
 def test_what_is_missing_is_said_in_a_sentence(own, tmp_path):
@@ -172,9 +213,19 @@ def test_what_is_missing_is_said_in_a_sentence(own, tmp_path):
     (tmp_path / "train.py").write_text("raise SystemExit('it ran')")
     for command in ("clinic", "rehearse", "predict"):
         done = manyhands(own, command, "train.py", cwd=tmp_path)
-        assert done.returncode == 2 and done.stderr.endswith('pip install "manyhands[clinic]" installs what is needed.\n')
+        assert done.returncode == 2 and done.stderr.endswith(
+            'pip install "manyhands[clinic]" installs what is needed.\n'
+        )
     done = manyhands(own, "check", "06", cwd=tmp_path)  # a command of the course
-    assert done.returncode == 2 and done.stderr.startswith("manyhands check: ") and "Traceback" not in done.stderr
+    assert (
+        done.returncode == 2
+        and done.stderr.startswith("manyhands check: ")
+        and "Traceback" not in done.stderr
+    )
     done = manyhands(own, "lab", cwd=tmp_path)
-    assert done.returncode == 2 and "The notebooks are in a clone" in done.stderr and len(done.stderr.splitlines()) == 1
+    assert (
+        done.returncode == 2
+        and "The notebooks are in a clone" in done.stderr
+        and len(done.stderr.splitlines()) == 1
+    )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["train.py"]

@@ -4,9 +4,10 @@
     sources/labs/NN_topic.py     -> solutions/NN_topic/NN_topic.ipynb -> labs/NN_topic/NN_topic.ipynb
     sources/scripts/NN_name.py   -> notebooks/scripts/, solutions/NN_topic/, labs/NN_topic/
 
-One file per step: `layout` knows the folders, `text` reads and writes sources, `canonical` gives notebooks their one
-form, `execute` runs them, `labs` takes the solutions out, `drift` compares, `adopt` goes the way back, `validate` runs
-nbval side by side, `slides` makes the decks. No framework is imported here.
+One file per step: `layout` knows the folders, `text` reads and writes sources, `canonical` gives
+notebooks their one form, `execute` runs them, `labs` takes the solutions out, `drift` compares,
+`adopt` goes the way back, `validate` runs nbval side by side, `slides` makes the decks. No
+framework is imported here.
 """
 
 

@@ -10,7 +10,9 @@ from manyhands.build.make import write_one
 
 
 def adopt(root, path):
-    """Write a notebook (or a source that was saved untidily) back to its source; the lines to tell the author."""
+    """Write a notebook (or a source that was saved untidily) back to its source; the lines to tell
+    the author.
+    """
     piece = piece_of(root, path)
     path = Path(path).resolve()
     name = piece.short(path)
@@ -23,18 +25,26 @@ def adopt(root, path):
     _refuse_loss(source, text.read(new, name), name)
     old = piece.source.read_text(encoding="utf-8") if piece.source.exists() else None
     if new == old:
-        return [f"{piece.short(piece.source)} is already the same: nothing to do", *_edited_links(path, piece)]
+        return [
+            f"{piece.short(piece.source)} is already the same: nothing to do",
+            *_edited_links(path, piece),
+        ]
     told = []
     if old is not None and path != piece.source and _source_is_newer(path, old):
         kept = _free_name(piece.source)
         write_one(kept, old.encode())
-        told.append(f"{piece.short(piece.source)} was edited after this notebook was built, so its old text is kept in "
-                    f"{kept.name}")
+        told.append(
+            f"{piece.short(piece.source)} was edited after this notebook was built, so its old text"
+            f" is kept in {kept.name}"
+        )
     write_one(piece.source, new.encode())
     told.append(f"{piece.short(piece.source)} written; now run: manyhands build {piece.number}")
     told += _edited_links(path, piece)
     if "unit=" not in new.split("\n", 1)[0]:
-        told.append('its first cell lacks unit={"minutes": ..., "ranks": ..., "framework": "...", "title": "..."}')
+        told.append(
+            'its first cell lacks unit={"minutes": ..., "ranks": ..., "framework": "...", "title": '
+            '"..."}'
+        )
     return told
 
 
@@ -46,32 +56,40 @@ def piece_of(root, path):
     parts = path.relative_to(root).parts if path.is_relative_to(root) else ()
     if parts[:1] == ("labs",):
         raise UnknownName(
-            f"{'/'.join(parts)} is made from the solution, which a lab does not contain: "
-            f"adopting it would lose the answers. Edit solutions/{path.stem}/{path.stem}.ipynb and adopt that, "
-            f"or edit sources/labs/{path.stem}.py"
+            f"{'/'.join(parts)} is made from the solution, which a lab does not contain: adopting "
+            f"it would lose the answers. Edit solutions/{path.stem}/{path.stem}.ipynb and adopt "
+            f"that, or edit sources/labs/{path.stem}.py"
         )
     if parts[:1] == ("work",):
         raise UnknownName(f"{'/'.join(parts)} is a learner's own copy: nothing is made from it")
     kind = {"notebooks": "tutorial", "solutions": "labs"}.get(parts[0] if parts else "")
     if parts[:1] == ("sources",) and len(parts) == 3 and parts[1] in ("tutorial", "labs"):
         kind = parts[1]
-    piece = layout.Piece(root, kind, path.stem) if kind and layout.UNIT_NAME.fullmatch(path.stem) else None
+    piece = (
+        layout.Piece(root, kind, path.stem)
+        if kind and layout.UNIT_NAME.fullmatch(path.stem)
+        else None
+    )
     if piece is None or path not in (piece.source, piece.notebook):
-        raise UnknownName(f"{path.name}: adopt takes notebooks/NN_topic.ipynb or solutions/NN_topic/NN_topic.ipynb")
+        raise UnknownName(
+            f"{path.name}: adopt takes notebooks/NN_topic.ipynb or "
+            "solutions/NN_topic/NN_topic.ipynb"
+        )
     return piece
 
 
 def as_source(notebook, piece):
     """The cells of a notebook with the options that a source writes in their headers;
-    the cells of links are the build's, and left out."""
+    the cells of links are the build's, and left out.
+    """
     source = nbformat.v4.new_notebook()
     for number, cell in enumerate(notebook.cells, 1):
         if cell.get("id") in (unit_links.HEAD, unit_links.FOOT):
             continue
         if cell.get("attachments"):
             raise BuildError(
-                f"{piece.short(piece.notebook)}, cell {number} holds a pasted picture, which a text cannot hold: save "
-                "it as a file and refer to the file"
+                f"{piece.short(piece.notebook)}, cell {number} holds a pasted picture, which a text"
+                " cannot hold: save it as a file and refer to the file"
             )
         if not cell.source.strip():
             continue
@@ -90,8 +108,12 @@ def _edited_links(path, piece):
     """A line for each cell of links that somebody has changed: the build makes them anew."""
     ours = unit_links.cells(piece.root, piece.name, piece.kind)
     found = canonical.load(path).cells if path.suffix == ".ipynb" else []
-    return [f"the cell `{cell.id}` is made by the build from units.toml, so this edit is not kept: {cell.source}"
-            for cell in found if cell.get("id") in ours and cell.source != ours[cell.id]]
+    return [
+        f"the cell `{cell.id}` is made by the build from units.toml, so this edit is not kept: "
+        f"{cell.source}"
+        for cell in found
+        if cell.get("id") in ours and cell.source != ours[cell.id]
+    ]
 
 
 def _options(cell):
@@ -118,10 +140,14 @@ def _unit(piece):
 def _refuse_loss(one, other, name):
     if text.same_cells(one, other):
         return
-    for number, (before, after) in enumerate(zip(one.cells, other.cells), 1):
+    for number, (before, after) in enumerate(zip(one.cells, other.cells, strict=False), 1):
         if (before.cell_type, before.source) != (after.cell_type, after.source):
-            raise BuildError(f"{name}, cell {number} would not survive as text; it would read:\n{after.source}")
-    raise BuildError(f"{name} would not survive as text: {len(one.cells)} cells would become {len(other.cells)}")
+            raise BuildError(
+                f"{name}, cell {number} would not survive as text; it would read:\n{after.source}"
+            )
+    raise BuildError(
+        f"{name} would not survive as text: {len(one.cells)} cells would become {len(other.cells)}"
+    )
 
 
 def _source_is_newer(path, old):

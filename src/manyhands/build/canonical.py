@@ -16,7 +16,8 @@ METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     "language_info": {"file_extension": ".py", "mimetype": "text/x-python", "name": "python"},
 }
-RECORD = "application/vnd.manyhands.record+json"  # what a check shows to the grader, who runs the solution anew
+# what a check shows to the grader, who runs the solution anew
+RECORD = "application/vnd.manyhands.record+json"
 _NEVER_STORED = ("application/vnd.jupyter.widget-view+json", RECORD)
 _KEPT_CELL_METADATA = {"tags", "nbgrader", "deletable", "editable", "jupyter"}
 _OVERWRITTEN = re.compile(r"^.*\r(?=[^\n])", re.M)
@@ -25,7 +26,9 @@ _OVERWRITTEN = re.compile(r"^.*\r(?=[^\n])", re.M)
 def to_bytes(notebook):
     """The bytes of a notebook: sorted keys, one space of indent, a newline at the end."""
     nbformat.validate(notebook)
-    return (nbformat.writes(notebook, version=4, sort_keys=True, indent=1).rstrip("\n") + "\n").encode()
+    return (
+        nbformat.writes(notebook, version=4, sort_keys=True, indent=1).rstrip("\n") + "\n"
+    ).encode()
 
 
 def from_bytes(data):
@@ -33,13 +36,17 @@ def from_bytes(data):
 
 
 def load(path):
-    """The notebook in a file; a BuildError if there is none in it, as after a merge that left its marks."""
+    """The notebook in a file; a BuildError if there is none in it, as after a merge that left its
+    marks.
+    """
     try:
         return from_bytes(path.read_bytes())
     except (ValueError, nbformat.validator.ValidationError) as error:
         marks = " A merge has left its marks in it." if b"\n<<<<<<< " in path.read_bytes() else ""
-        raise BuildError(f"{path.name} is not a notebook.{marks} Take the version of one side, for example by git "
-                         f"checkout --theirs -- {path}, and build it again with --no-execute.") from error
+        raise BuildError(
+            f"{path.name} is not a notebook.{marks} Take the version of one side, for example by "
+            f"git checkout --theirs -- {path}, and build it again with --no-execute."
+        ) from error
 
 
 def fingerprint(text):
@@ -53,18 +60,24 @@ def pretty(part):
 
 
 def notebook_of(source, path, text, links=None):
-    """The notebook, not yet run, that a parsed source stands for; it names the source and the text it was made from.
-    `links`: the cells that `manyhands.unit_links` makes for it, one behind the title and one at the end."""
+    """The notebook, not yet run, that a parsed source stands for; it names the source and the text
+    it was made from. `links`: the cells that `manyhands.unit_links` makes for it, one behind the
+    title and one at the end.
+    """
     notebook = nbformat.v4.new_notebook()
     notebook.nbformat_minor = 5
-    notebook.metadata = nbformat.from_dict({**METADATA, "manyhands": {"source": path, "sha256": fingerprint(text)}})
+    notebook.metadata = nbformat.from_dict(
+        {**METADATA, "manyhands": {"source": path, "sha256": fingerprint(text)}}
+    )
     copies = {}
     for cell in source.cells:
         made = getattr(nbformat.v4, f"new_{cell.cell_type}_cell")(cell.source)
         made.metadata = nbformat.from_dict(_metadata(cell))
         digest = hashlib.sha256(f"{cell.cell_type}\n{cell.source}".encode()).hexdigest()[:12]
         copies[digest] = copies.get(digest, 0) + 1
-        made.id = cell.metadata.get("grade_id") or (digest if copies[digest] == 1 else f"{digest}-{copies[digest]}")
+        made.id = cell.metadata.get("grade_id") or (
+            digest if copies[digest] == 1 else f"{digest}-{copies[digest]}"
+        )
         notebook.cells.append(made)
     for name, text in (links or {}).items():
         place = 1 if name == unit_links.HEAD else len(notebook.cells)
@@ -73,7 +86,9 @@ def notebook_of(source, path, text, links=None):
 
 
 def _metadata(cell):
-    """Tags, whether its source is hidden, and what nbgrader wants to know of an answer or a check."""
+    """Tags, whether its source is hidden, and what nbgrader wants to know of an answer or a
+    check.
+    """
     tags = list(cell.metadata.get("tags", []))
     metadata = {"tags": tags} if tags else {}
     if cell.cell_type == "code" and hidden.call_of(cell.source):
@@ -95,17 +110,22 @@ def _metadata(cell):
 
 def clean(notebook, root=None):
     """Bring an executed notebook to its canonical form, in place:
-    counts 1..n, tidy outputs, only the metadata we keep."""
+    counts 1..n, tidy outputs, only the metadata we keep.
+    """
     notebook.metadata = nbformat.from_dict({**METADATA, **_ours(notebook)})
     count = 0
     for cell in notebook.cells:
-        cell.metadata = nbformat.from_dict({k: v for k, v in cell.metadata.items() if k in _KEPT_CELL_METADATA})
+        cell.metadata = nbformat.from_dict(
+            {k: v for k, v in cell.metadata.items() if k in _KEPT_CELL_METADATA}
+        )
         if cell.cell_type != "code":
             continue
         if cell.execution_count is not None:
             count += 1
             cell.execution_count = count
-        cell.outputs = [_tidy(output, cell.execution_count, root) for output in _merged(cell.outputs)]
+        cell.outputs = [
+            _tidy(output, cell.execution_count, root) for output in _merged(cell.outputs)
+        ]
         cell.outputs = [output for output in cell.outputs if output.get("data", True)]
     return notebook
 
@@ -115,7 +135,9 @@ def _ours(notebook):
 
 
 def _merged(outputs):
-    """Streams between two other outputs as one text each, stdout first: their pieces arrive in no fixed order."""
+    """Streams between two other outputs as one text each, stdout first: their pieces arrive in no
+    fixed order.
+    """
     merged, run = [], {}
     for output in outputs:
         if output.output_type == "stream":
@@ -135,25 +157,34 @@ def _tidy(output, count, root):
     elif output.output_type == "error":
         output.traceback = [_without_places(line, root) for line in output.traceback]
     else:
-        output.data = {mime: data for mime, data in output.data.items() if mime not in _NEVER_STORED}
+        output.data = {
+            mime: data for mime, data in output.data.items() if mime not in _NEVER_STORED
+        }
         if output.output_type == "execute_result":
             output.execution_count = count
     return output
 
 
 def _without_places(text, root):
-    """A traceback without the folders of this machine: paths start at the installed packages or at the course."""
+    """A traceback without the folders of this machine: paths start at the installed packages or at
+    the course.
+    """
     home = os.path.expanduser("~")
     for folder in (sys.prefix, sys.base_prefix, root):
         if folder:
-            text = re.sub(rf"{re.escape(f'{folder}/')}(lib/python3\.\d+/)?(site-packages/)?", "", text)
-            short = f"{folder}/".replace(f"{home}/", "~/", 1)  # as IPython shows what is in the home folder
+            text = re.sub(
+                rf"{re.escape(f'{folder}/')}(lib/python3\.\d+/)?(site-packages/)?", "", text
+            )
+            # as IPython shows what is in the home folder
+            short = f"{folder}/".replace(f"{home}/", "~/", 1)
             text = re.sub(rf"{re.escape(short)}(lib/python3\.\d+/)?(site-packages/)?", "", text)
     return text
 
 
 def refuse_places(notebook, name, folders):
-    """Stop if an output or a traceback shows a folder of this machine: it would differ on every other."""
+    """Stop if an output or a traceback shows a folder of this machine: it would differ on every
+    other.
+    """
     places = [re.escape(str(folder)) + r"(?![\w.-])" for folder in folders] + [
         re.escape(tempfile.gettempdir()) + r"/\w+"
     ]
@@ -162,4 +193,7 @@ def refuse_places(notebook, name, folders):
             shown = str({key: value for key, value in output.items() if key != "metadata"})
             found = re.search("|".join(places), shown)
             if found:
-                raise BuildError(f"{name}, cell {number}: its output shows {found.group()}, a folder of this machine")
+                raise BuildError(
+                    f"{name}, cell {number}: its output shows {found.group()}, a folder of this "
+                    "machine"
+                )

@@ -1,4 +1,6 @@
-"""A cell keeps its id when its text is edited, so that links to it survive and a diff shows only the edit."""
+"""A cell keeps its id when its text is edited, so that links to it survive and a diff shows only
+the edit.
+"""
 
 from difflib import SequenceMatcher
 
@@ -8,33 +10,52 @@ SIMILAR = 0.5  # the part of two texts that must agree for one to count as an ed
 
 
 def keep(notebook, stored):
-    """Give the cells of a newly built notebook the ids of the same cells, or of their earlier texts, in the stored one.
+    """Give the cells of a newly built notebook the ids of the same cells, or of their earlier
+    texts, in the stored one.
 
-    Answers, checks and cells of links have ids of their own, which stay. In each place where the two notebooks differ,
-    a new text takes the id of the most similar old text of the same type.
+    Answers, checks and cells of links have ids of their own, which stay. In each place where the
+    two notebooks differ, a new text takes the id of the most similar old text of the same type.
     """
     named = {unit_links.HEAD, unit_links.FOOT}
-    new = [cell for cell in notebook.cells if "nbgrader" not in cell.metadata and cell.id not in named]
-    old = [cell for cell in stored.cells
-           if "nbgrader" not in cell.metadata and cell.get("id") and cell.id not in named]
+    new = [
+        cell for cell in notebook.cells if "nbgrader" not in cell.metadata and cell.id not in named
+    ]
+    old = [
+        cell
+        for cell in stored.cells
+        if "nbgrader" not in cell.metadata and cell.get("id") and cell.id not in named
+    ]
     texts = [[(cell.cell_type, cell.source) for cell in cells] for cells in (old, new)]
     kept = {}
     for kind, a, b, c, d in SequenceMatcher(None, *texts, autojunk=False).get_opcodes():
         if kind == "equal":
             kept |= {c + step: old[a + step].id for step in range(b - a)}
         elif kind == "replace":
-            kept |= {place: old[earlier].id for place, earlier in _edits(texts, range(a, b), range(c, d))}
-    taken = {cell.id for cell in notebook.cells if all(cell is not one for one in new)} | set(kept.values())
+            kept |= {
+                place: old[earlier].id for place, earlier in _edits(texts, range(a, b), range(c, d))
+            }
+    taken = {cell.id for cell in notebook.cells if all(cell is not one for one in new)} | set(
+        kept.values()
+    )
     for place, cell in enumerate(new):
         cell.id = kept.get(place) or _unused(cell.id, taken)
         taken.add(cell.id)
 
 
 def _edits(texts, earlier, later):
-    """Pairs (new place, old place) of texts that are similar, the most similar pair first; each occurs once."""
+    """Pairs (new place, old place) of texts that are similar, the most similar pair first; each
+    occurs once.
+    """
     old, new = texts
-    pairs = sorted(((SequenceMatcher(None, old[a][1], new[c][1], autojunk=False).ratio(), -a, -c)
-                    for a in earlier for c in later if old[a][0] == new[c][0]), reverse=True)
+    pairs = sorted(
+        (
+            (SequenceMatcher(None, old[a][1], new[c][1], autojunk=False).ratio(), -a, -c)
+            for a in earlier
+            for c in later
+            if old[a][0] == new[c][0]
+        ),
+        reverse=True,
+    )
     done = set()
     for ratio, a, c in pairs:
         if ratio >= SIMILAR and not {("old", a), ("new", c)} & done:

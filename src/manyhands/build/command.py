@@ -4,53 +4,88 @@ import os
 import sys
 import time
 
-from manyhands.command_line import Line, completed, parser, printable, unit_names, whole, working
 from manyhands.build import BuildError, UnknownName, layout
+from manyhands.command_line import Line, completed, parser, printable, unit_names, whole, working
 from manyhands.units import NotAClone, find_root
 
 
 def main(argv):
-    made = parser("build", "Build notebooks, solutions and labs from their "
-                           "sources.", ["06", "02 06 --remeasure", "--check --no-execute"])
-    made.add_argument("units", nargs="*", metavar="UNIT",
-                      help="06, 06_ddp or a path; all units if none is named").completer = unit_names
-    made.add_argument("--no-execute", action="store_true",
-                      help="run nothing, and keep the stored outputs of unchanged cells")
-    made.add_argument("--check", action="store_true", help="write nothing, but compare with the committed files")
-    made.add_argument("--remeasure", action="store_true", help="take new outputs for cells that are tagged measured")
+    made = parser(
+        "build",
+        "Build notebooks, solutions and labs from their sources.",
+        ["06", "02 06 --remeasure", "--check --no-execute"],
+    )
+    made.add_argument(
+        "units", nargs="*", metavar="UNIT", help="06, 06_ddp or a path; all units if none is named"
+    ).completer = unit_names
+    made.add_argument(
+        "--no-execute",
+        action="store_true",
+        help="run nothing, and keep the stored outputs of unchanged cells",
+    )
+    made.add_argument(
+        "--check", action="store_true", help="write nothing, but compare with the committed files"
+    )
+    made.add_argument(
+        "--remeasure",
+        action="store_true",
+        help="take new outputs for cells that are tagged measured",
+    )
     options = completed(made).parse_args(argv)
     return _telling(_check if options.check else _build, options)
 
 
 def adopt(argv):
-    made = parser("adopt", "Write an edited notebook back to its source.",
-                  ["notebooks/06_ddp.ipynb", "solutions/06_ddp/06_ddp.ipynb"])
-    made.add_argument("paths", nargs="+", metavar="NOTEBOOK",
-                      help="notebooks/NN_topic.ipynb or solutions/NN_topic/NN_topic.ipynb")
+    made = parser(
+        "adopt",
+        "Write an edited notebook back to its source.",
+        ["notebooks/06_ddp.ipynb", "solutions/06_ddp/06_ddp.ipynb"],
+    )
+    made.add_argument(
+        "paths",
+        nargs="+",
+        metavar="NOTEBOOK",
+        help="notebooks/NN_topic.ipynb or solutions/NN_topic/NN_topic.ipynb",
+    )
     return _telling(_adopt, completed(made).parse_args(argv))
 
 
 def validate(argv):
-    made = parser("validate", "Run notebooks and compare every output (nbval).",
-                  ["06", "notebooks/06_ddp.ipynb", "--jobs 1"])
-    made.add_argument("units", nargs="*", metavar="UNIT",
-                      help="06, 06_ddp or a path; all units if none is named").completer = unit_names
-    made.add_argument("--jobs", type=whole,
-                      help="number of notebooks that run at the same time (default: one more than there are cores, 8 "
-                           "at most)")
+    made = parser(
+        "validate",
+        "Run notebooks and compare every output (nbval).",
+        ["06", "notebooks/06_ddp.ipynb", "--jobs 1"],
+    )
+    made.add_argument(
+        "units", nargs="*", metavar="UNIT", help="06, 06_ddp or a path; all units if none is named"
+    ).completer = unit_names
+    made.add_argument(
+        "--jobs",
+        type=whole,
+        help=(
+            "number of notebooks that run at the same time (default: one more than there are cores,"
+            " 8 at most)"
+        ),
+    )
     return _telling(_validate, completed(made).parse_args(argv))
 
 
 def slides(argv):
-    made = parser("slides", "Build decks as HTML and PDF: slides/NN_topic.md -> slides/built/.", ["06", "02 06"])
-    made.add_argument("decks", nargs="*", metavar="DECK",
-                      help="06 or 06_ddp; all decks if none is named").completer = unit_names
+    made = parser(
+        "slides",
+        "Build decks as HTML and PDF: slides/NN_topic.md -> slides/built/.",
+        ["06", "02 06"],
+    )
+    made.add_argument(
+        "decks", nargs="*", metavar="DECK", help="06 or 06_ddp; all decks if none is named"
+    ).completer = unit_names
     return _telling(_slides, completed(made).parse_args(argv))
 
 
 def _telling(work, options):
     """Run one command; what the author has to mend goes to stderr, and 1 is returned;
-    2 where what was typed names nothing."""
+    2 where what was typed names nothing.
+    """
     try:
         return work(find_root(), options)
     except UnknownName as error:
@@ -69,8 +104,12 @@ def _build(root, options):
         from manyhands.build import make
 
         try:
-            changed = make.build(piece, run=not options.no_execute, remeasure=options.remeasure,
-                                 progress=lambda cell, of, name=name: line.show(f"{name}: cell {cell} of {of} ..."))
+            changed = make.build(
+                piece,
+                run=not options.no_execute,
+                remeasure=options.remeasure,
+                progress=lambda cell, of, name=name: line.show(f"{name}: cell {cell} of {of} ..."),
+            )
         finally:
             line.clear()
         print(f"{name} ... " if line.live else "", end="")
@@ -113,7 +152,10 @@ def _validate(root, options):
         for done, verdict in enumerate(verdicts, 1):
             line.clear()
             word = "PASS" if verdict.passed else "FAIL"
-            print(f"{word}  {verdict.seconds:6.1f} s  {os.path.relpath(verdict.notebook, root)}", flush=True)
+            print(
+                f"{word}  {verdict.seconds:6.1f} s  {os.path.relpath(verdict.notebook, root)}",
+                flush=True,
+            )
             if not verdict.passed:
                 failed += 1
                 print(verdict.text, flush=True)

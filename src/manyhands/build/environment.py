@@ -24,18 +24,20 @@ FIXED = {
 }
 # What the author's own shell must not bring in.
 _DROPPED = (
-    "JUPYTER_PATH JUPYTER_CONFIG_PATH IPYTHON_CONFIG PYTHONSTARTUP PYTHONWARNINGS PYTEST_CURRENT_TEST PYTEST_ADDOPTS "
-    "MPLBACKEND FORCE_COLOR NO_COLOR TF_CONFIG TF_USE_LEGACY_KERAS RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE "
-    "GROUP_RANK MASTER_ADDR MASTER_PORT MANYHANDS_NODE_DIR"
+    "JUPYTER_PATH JUPYTER_CONFIG_PATH IPYTHON_CONFIG PYTHONSTARTUP PYTHONWARNINGS "
+    "PYTEST_CURRENT_TEST PYTEST_ADDOPTS MPLBACKEND FORCE_COLOR NO_COLOR TF_CONFIG "
+    "TF_USE_LEGACY_KERAS RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE GROUP_RANK MASTER_ADDR "
+    "MASTER_PORT MANYHANDS_NODE_DIR"
 ).split()
 
 
 def kernel_environment(home, seed=0, **more):
     """All environment variables of a kernel that builds, validates or grades.
 
-    `home` is a folder that the caller makes and throws away: Jupyter's, IPython's and temporary files go there, so no
-    personal configuration is read and nothing is left behind. Keep its path short: sockets are made below it.
-    `seed` is what the checks draw from. `more` is put on top (`MANYHANDS_PROFILE="slurm"`).
+    `home` is a folder that the caller makes and throws away: Jupyter's, IPython's and temporary
+    files go there, so no personal configuration is read and nothing is left behind. Keep its path
+    short: sockets are made below it. `seed` is what the checks draw from. `more` is put on top
+    (`MANYHANDS_PROFILE="slurm"`).
     """
     home = Path(home)
     folders = {
@@ -63,7 +65,9 @@ def kernel_environment(home, seed=0, **more):
 
 
 def _matplotlib_defaults():
-    """The settings that matplotlib ships, in place of the author's own (found without importing it)."""
+    """The settings that matplotlib ships, in place of the author's own (found without importing
+    it).
+    """
     spec = find_spec("matplotlib")
     if spec is None or not spec.submodule_search_locations:
         return None

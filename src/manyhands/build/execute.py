@@ -1,4 +1,6 @@
-"""Run a notebook as a learner would, in a kernel of its own, and stop at the first error that is not taught."""
+"""Run a notebook as a learner would, in a kernel of its own, and stop at the first error that is
+not taught.
+"""
 
 import logging
 import shutil
@@ -15,10 +17,12 @@ from manyhands.machine import CELL_S
 
 
 def execute(notebook, folder, name, cell_timeout_s=CELL_S, seed=0, progress=None, more=None):
-    """Run the notebook's cells in place, the kernel standing in `folder`; a BuildError names unit, cell and traceback.
+    """Run the notebook's cells in place, the kernel standing in `folder`; a BuildError names unit,
+    cell and traceback.
 
-    Cells tagged raises-exception may fail, and must. Processes that the notebook leaves behind are ended.
-    `progress(number, of)` hears which cell begins. The kernel sees the environment variables `more` too.
+    Cells tagged raises-exception may fail, and must. Processes that the notebook leaves behind are
+    ended. `progress(number, of)` hears which cell begins. The kernel sees the environment variables
+    `more` too.
     """
     adopt_orphans()
     before = children()
@@ -37,7 +41,9 @@ def execute(notebook, folder, name, cell_timeout_s=CELL_S, seed=0, progress=None
     except CellExecutionError:
         raise BuildError(_story(notebook, name, started[-1], "raises an error")) from None
     except CellTimeoutError:
-        raise BuildError(_story(notebook, name, started[-1], f"runs for more than {cell_timeout_s} s")) from None
+        raise BuildError(
+            _story(notebook, name, started[-1], f"runs for more than {cell_timeout_s} s")
+        ) from None
     except DeadKernelError:
         last_words = (home / "kernel.log").read_text(encoding="utf-8", errors="replace")[-2000:]
         story = _story(notebook, name, started[-1] if started else 0, "ends its kernel")
@@ -89,4 +95,6 @@ def _refuse_missing_errors(notebook, name):
     for number, cell in enumerate(notebook.cells, 1):
         raised = any(output.output_type == "error" for output in cell.get("outputs", ()))
         if "raises-exception" in cell.metadata.get("tags", []) and not raised:
-            raise BuildError(f"{name}, cell {number} is tagged raises-exception, but raised no exception")
+            raise BuildError(
+                f"{name}, cell {number} is tagged raises-exception, but raised no exception"
+            )

@@ -1,7 +1,8 @@
 """Cells that ask for a prediction, or compare it with the run: `predict(...)` and `settle(...)`.
 
-Their source holds the answer, or the choices that the form shows, so notebooks hide it (`jupyter.source_hidden`). A
-reader can open it. JupyterLab shows the first line of a hidden cell, so this line says what the cell does.
+Their source holds the answer, or the choices that the form shows, so notebooks hide it
+(`jupyter.source_hidden`). A reader can open it. JupyterLab shows the first line of a hidden cell,
+so this line says what the cell does.
 """
 
 import ast
@@ -15,14 +16,18 @@ _NEEDED = (ast.FunctionDef, ast.Import, ast.ImportFrom, ast.Assign)
 
 
 def call_of(source):
-    """The function, "predict" or "settle", that a code cell calls first if the cell consists of such calls and of the
-    imports, definitions and assignments that they need, or None."""
+    """The function, "predict" or "settle", that a code cell calls first if the cell consists of
+    such calls and of the imports, definitions and assignments that they need, or None.
+    """
     try:
         body = ast.parse(source).body
     except (SyntaxError, ValueError):  # a cell with a magic, or broken
         return None
     called = [_called(statement) for statement in body]
-    if any(name is None and not isinstance(one, _NEEDED) for name, one in zip(called, body)):
+    if any(
+        name is None and not isinstance(one, _NEEDED)
+        for name, one in zip(called, body, strict=False)
+    ):
         return None
     return next(filter(None, called), None)
 
@@ -34,6 +39,8 @@ def _called(statement):
 
 
 def labelled(source):
-    """The source of a code cell, with the line that says what it does in front if notebooks hide it."""
+    """The source of a code cell, with the line that says what it does in front if notebooks hide
+    it.
+    """
     label = LABELS.get(call_of(source))
     return f"{label}\n{source}" if label and source.split("\n", 1)[0] != label else source

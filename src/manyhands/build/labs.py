@@ -1,4 +1,6 @@
-"""Solutions to labs: nbgrader's generate_assignment, with the reference outputs of check cells kept."""
+"""Solutions to labs: nbgrader's generate_assignment, with the reference outputs of check cells
+kept.
+"""
 
 import io
 import logging
@@ -31,15 +33,23 @@ from manyhands.build import BuildError, canonical
 class ClearAnswers(ClearSolutions):
     """nbgrader's own, with a stub that a shell understands where the answer is a batch file."""
 
-    code_stub = Dict({"python": "# YOUR CODE HERE\nraise NotImplementedError()",
-                      "bash": "# YOUR LINES HERE\nexit 1  # not written yet"}).tag(config=True)
+    code_stub = Dict(
+        {
+            "python": "# YOUR CODE HERE\nraise NotImplementedError()",
+            "bash": "# YOUR LINES HERE\nexit 1  # not written yet",
+        }
+    ).tag(config=True)
 
     def _replace_solution_region(self, cell, language):
-        return super()._replace_solution_region(cell, "bash" if "#!/bin/bash" in cell.source else language)
+        return super()._replace_solution_region(
+            cell, "bash" if "#!/bin/bash" in cell.source else language
+        )
 
 
 class ClearUncheckedOutput(NbGraderPreprocessor):
-    """Drop all outputs but those of cells tagged `check`: they are the target that the learner aims at."""
+    """Drop all outputs but those of cells tagged `check`: they are the target that the learner aims
+    at.
+    """
 
     def preprocess_cell(self, cell, resources, cell_index):
         if cell.cell_type == "code" and "check" not in cell.metadata.get("tags", []):
@@ -49,7 +59,9 @@ class ClearUncheckedOutput(NbGraderPreprocessor):
 
 
 class ClearBadges(NbGraderPreprocessor):
-    """Drop the badges, which would lead a class's attendees to a place where they cannot hand in."""
+    """Drop the badges, which would lead a class's attendees to a place where they cannot hand
+    in.
+    """
 
     def preprocess_cell(self, cell, resources, cell_index):
         if cell.get("id") == unit_links.HEAD:
@@ -58,20 +70,28 @@ class ClearBadges(NbGraderPreprocessor):
 
 
 def preprocessors(gradebook):
-    """What a solution passes through. Only an instructor's own run (nbgrader_config.py) writes to the
-    gradebook, and drops the badges."""
+    """What a solution passes through.
+
+    Only an instructor's own run (nbgrader_config.py) writes to the gradebook, and drops the badges.
+    """
     before = [LockCells, ClearAnswers, ClearUncheckedOutput, CheckCellMetadata, ComputeChecksums]
     after = [ClearHiddenTests, ClearMarkScheme, ComputeChecksums, CheckCellMetadata]
     return before + ([ClearBadges, SaveCells] if gradebook else []) + after
 
 
 def release(solution_folder, name):
-    """{file name: bytes} of the lab made from a folder `solutions/NN_topic`; nothing else is written."""
+    """{file name: bytes} of the lab made from a folder `solutions/NN_topic`; nothing else is
+    written.
+    """
     with tempfile.TemporaryDirectory(prefix="mh-") as root:
         shutil.copytree(solution_folder, Path(root) / "solutions" / name, ignore=_not_released)
         _run_nbgrader(root, name)
         made = Path(root) / "labs" / name
-        files = {path.relative_to(made).as_posix(): path.read_bytes() for path in made.rglob("*") if path.is_file()}
+        files = {
+            path.relative_to(made).as_posix(): path.read_bytes()
+            for path in made.rglob("*")
+            if path.is_file()
+        }
     for file_name, data in files.items():
         if file_name.endswith(".ipynb"):
             files[file_name] = _canonical(data)
@@ -96,12 +116,18 @@ def _run_nbgrader(root, name):
     log.handlers = [logging.StreamHandler(said)]
     course = CourseDirectory(config=config, log=log)
     converter = GenerateAssignment(
-        coursedir=course, config=config, no_database=True, preprocessors=preprocessors(gradebook=False), log=log
+        coursedir=course,
+        config=config,
+        no_database=True,
+        preprocessors=preprocessors(gradebook=False),
+        log=log,
     )
     try:
         converter.start()
     except (Exception, SystemExit) as error:
-        raise BuildError(f"nbgrader makes no lab from solutions/{name}: {error}\n{said.getvalue()}") from error
+        raise BuildError(
+            f"nbgrader makes no lab from solutions/{name}: {error}\n{said.getvalue()}"
+        ) from error
 
 
 def _canonical(data):
@@ -109,14 +135,16 @@ def _canonical(data):
     notebook = canonical.from_bytes(data)
     counts = [cell.get("execution_count") for cell in notebook.cells]
     canonical.clean(notebook)
-    for cell, count in zip(notebook.cells, counts):
+    for cell, count in zip(notebook.cells, counts, strict=True):
         if cell.cell_type == "code":
             cell.execution_count = count
     return canonical.to_bytes(notebook)
 
 
 def stub_of_script(text):
-    """A script without what stands between BEGIN SOLUTION and END SOLUTION, by nbgrader's own rule."""
+    """A script without what stands between BEGIN SOLUTION and END SOLUTION, by nbgrader's own
+    rule.
+    """
     if "BEGIN SOLUTION" not in text:
         return text
     cell = nbformat.v4.new_code_cell(text)
@@ -127,12 +155,15 @@ def stub_of_script(text):
 def leaks(solution_texts, lab_text):
     """The lines of a solution that a lab shows, and the marks that must not be in it.
 
-    `solution_texts` are the solution's sources (cells, scripts). A line of the answer counts when it has at least two
-    tokens and does not also stand outside the answers, where the learner may read it; a long one (six tokens) is found
-    inside another line too.
+    `solution_texts` are the solution's sources (cells, scripts). A line of the answer counts when
+    it has at least two tokens and does not also stand outside the answers, where the learner may
+    read it; a long one (six tokens) is found inside another line too.
     """
-    found = [mark for mark in ("BEGIN SOLUTION", "END SOLUTION", "BEGIN HIDDEN", "BEGIN MARK SCHEME")
-             if mark in lab_text]
+    found = [
+        mark
+        for mark in ("BEGIN SOLUTION", "END SOLUTION", "BEGIN HIDDEN", "BEGIN MARK SCHEME")
+        if mark in lab_text
+    ]
     answers, given = set(), []
     for text in solution_texts:
         inside = False
@@ -146,7 +177,9 @@ def leaks(solution_texts, lab_text):
     shown, open_text = {line.strip() for line in lab_text.split("\n")}, "\n".join(given)
     for line in sorted(answers - set(given)):
         length = tokens(line)
-        if length >= 2 and line in shown or length >= 6 and line in lab_text and line not in open_text:
+        if (length >= 2 and line in shown) or (
+            length >= 6 and line in lab_text and line not in open_text
+        ):
             found.append(line)
     return found
 
@@ -155,7 +188,9 @@ def tokens(line):
     """How many Python tokens a line has, comments left out."""
     kinds = (tokenize.NAME, tokenize.OP, tokenize.NUMBER, tokenize.STRING)
     try:
-        return sum(token.type in kinds for token in tokenize.generate_tokens(io.StringIO(line).readline))
+        return sum(
+            token.type in kinds for token in tokenize.generate_tokens(io.StringIO(line).readline)
+        )
     except (tokenize.TokenError, IndentationError, SyntaxError):
         return len(re.findall(r"\w+|[^\w\s]", line))
 

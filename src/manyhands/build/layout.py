@@ -30,7 +30,11 @@ class Piece:
     @property
     def folder(self):
         """The folder that the notebook stands in; its kernel starts there."""
-        return self.root / "notebooks" if self.kind == "tutorial" else self.root / "solutions" / self.name
+        return (
+            self.root / "notebooks"
+            if self.kind == "tutorial"
+            else self.root / "solutions" / self.name
+        )
 
     @property
     def notebook(self):
@@ -39,7 +43,9 @@ class Piece:
     @property
     def lab(self):
         """The lab that nbgrader makes from the solution (None for a tutorial)."""
-        return self.root / "labs" / self.name / f"{self.name}.ipynb" if self.kind == "labs" else None
+        return (
+            self.root / "labs" / self.name / f"{self.name}.ipynb" if self.kind == "labs" else None
+        )
 
     @property
     def scripts(self):
@@ -61,7 +67,8 @@ class Piece:
 
 def pieces(root, wanted=()):
     """The sources asked for ("06", "6", "06_ddp", a path of a source or of its notebook),
-    all of them if none is named."""
+    all of them if none is named.
+    """
     root = Path(root)
     found = [
         Piece(root, kind, path.stem)
@@ -70,8 +77,10 @@ def pieces(root, wanted=()):
     ]
     for piece in found:
         if not UNIT_NAME.fullmatch(piece.name):
-            raise BuildError(f"{piece.short(piece.source)}: a unit is called NN_topic, two digits and lower-case "
-                             "letters")
+            raise BuildError(
+                f"{piece.short(piece.source)}: a unit is called NN_topic, two digits and lower-case"
+                " letters"
+            )
     if not wanted:
         return found
     chosen = []
@@ -88,11 +97,19 @@ def _matches(piece, word):
     if is_number(word, piece.number):
         return True
     if Path(word).suffix in (".py", ".ipynb"):
-        return bool({Path(word).resolve(), (piece.root / word).resolve()} & {piece.source, piece.notebook})
+        return bool(
+            {Path(word).resolve(), (piece.root / word).resolve()} & {piece.source, piece.notebook}
+        )
     return piece.name == word
 
 
 def scripts(piece):
-    """The sources of the scripts that the unit launches, and of the batch files that start them on Slurm."""
+    """The sources of the scripts that the unit launches, and of the batch files that start them on
+    Slurm.
+    """
     folder = piece.root / "sources" / "scripts"
-    return sorted(path for path in folder.glob(f"{piece.number}_*") if path.suffix in (".py", ".sbatch", ".sh"))
+    return sorted(
+        path
+        for path in folder.glob(f"{piece.number}_*")
+        if path.suffix in (".py", ".sbatch", ".sh")
+    )

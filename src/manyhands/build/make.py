@@ -6,7 +6,16 @@ import tempfile
 from pathlib import Path
 
 from manyhands import unit_links
-from manyhands.build import BuildError, canonical, cell_ids, hosted_copies, labs, layout, points, text
+from manyhands.build import (
+    BuildError,
+    canonical,
+    cell_ids,
+    hosted_copies,
+    labs,
+    layout,
+    points,
+    text,
+)
 from manyhands.build.execute import execute
 from manyhands.learner import outcomes
 
@@ -14,8 +23,9 @@ _PICTURES = ("image/png", "image/jpeg")
 
 
 def build(piece, run=True, remeasure=False, progress=None):
-    """Write the files that belong to a piece; the list of those that changed, the source too if it had to be tidied.
-    `progress(number, of)` hears which cell begins."""
+    """Write the files that belong to a piece; the list of those that changed, the source too if it
+    had to be tidied. `progress(number, of)` hears which cell begins.
+    """
     tidied = write_all({piece.source: text.write(read_source(piece)).encode()})
     given = {}
     notebook = make_notebook(piece, run=run, remeasure=remeasure, progress=progress, given=given)
@@ -39,7 +49,9 @@ def read_source(piece):
     header = source.cells[0].metadata.get("unit", {}) if source.cells else {}
     lacking = [key for key in ("minutes", "ranks", "framework", "title") if not header.get(key)]
     if lacking:
-        raise BuildError(f'{name}: the first cell lacks unit={{"{lacking[0]}": ..., }} in its header')
+        raise BuildError(
+            f'{name}: the first cell lacks unit={{"{lacking[0]}": ..., }} in its header'
+        )
     if piece.kind == "tutorial" and any("grade_id" in cell.metadata for cell in source.cells):
         raise BuildError(f"{name}: answers and checks belong to a lab, in sources/labs/")
     if piece.lab:
@@ -48,8 +60,9 @@ def read_source(piece):
 
 
 def expected_notebook(piece):
-    """The notebook that the source stands for, not run: cells, ids, tags and metadata, and the cells of links.
-    A cell whose text was edited keeps the id that it has in the stored notebook."""
+    """The notebook that the source stands for, not run: cells, ids, tags and metadata, and the
+    cells of links. A cell whose text was edited keeps the id that it has in the stored notebook.
+    """
     source = read_source(piece)
     links = unit_links.cells(piece.root, piece.name, piece.kind)
     notebook = canonical.notebook_of(source, piece.short(piece.source), text.write(source), links)
@@ -59,15 +72,21 @@ def expected_notebook(piece):
 
 
 def make_notebook(piece, run=True, remeasure=False, progress=None, given=None):
-    """The canonical notebook of a piece. Without `run`, cells keep the outputs stored for the same text. With it, the
-    dict `given` receives what the run gave for each question that the notebook asks."""
+    """The canonical notebook of a piece.
+
+    Without `run`, cells keep the outputs stored for the same text. With it, the dict `given`
+    receives what the run gave for each question that the notebook asks.
+    """
     notebook = expected_notebook(piece)
     stored = stored_cells(piece, notebook)
     name = piece.short(piece.notebook)
     if not run:
         for cell in notebook.cells:
             if cell.cell_type == "code" and cell.id in stored:
-                cell.outputs, cell.execution_count = stored[cell.id].outputs, stored[cell.id].execution_count
+                cell.outputs, cell.execution_count = (
+                    stored[cell.id].outputs,
+                    stored[cell.id].execution_count,
+                )
         return canonical.clean(notebook, piece.root)
     with tempfile.TemporaryDirectory(prefix="mh-") as stage:
         staged = piece.moved_to(Path(stage).resolve())
@@ -86,30 +105,38 @@ def make_notebook(piece, run=True, remeasure=False, progress=None, given=None):
                 cell.outputs = stored[cell.id].outputs
         elif _picture_alone(cell):
             raise BuildError(
-                f"{name}, cell {number} shows a picture and no text. A picture is never compared, so print the "
-                'plotted numbers in the same cell, or tag it tags=["measured"]'
+                f"{name}, cell {number} shows a picture and no text. A picture is never compared, "
+                'so print the plotted numbers in the same cell, or tag it tags=["measured"]'
             )
     return canonical.clean(notebook, piece.root)
 
 
 def stored_cells(piece, expected):
-    """{id: cell} of the code cells in the committed notebook whose text is still the same in the `expected` one."""
+    """{id: cell} of the code cells in the committed notebook whose text is still the same in the
+    `expected` one.
+    """
     if not piece.notebook.exists():
         return {}
     sources = {cell.id: cell.source for cell in expected.cells}
     cells = canonical.load(piece.notebook).cells
-    return {cell.id: cell for cell in cells if cell.cell_type == "code" and sources.get(cell.id) == cell.source}
+    return {
+        cell.id: cell
+        for cell in cells
+        if cell.cell_type == "code" and sources.get(cell.id) == cell.source
+    }
 
 
 def _picture_alone(cell):
     outputs = cell.get("outputs", [])
-    return any(mime in output.get("data", {}) for output in outputs for mime in _PICTURES) and not any(
-        output.output_type == "stream" for output in outputs
-    )
+    return any(
+        mime in output.get("data", {}) for output in outputs for mime in _PICTURES
+    ) and not any(output.output_type == "stream" for output in outputs)
 
 
 def script_files(piece):
-    """{path: bytes} of the unit's scripts; one with an answer in it belongs to the lab, not to the tutorial."""
+    """{path: bytes} of the unit's scripts; one with an answer in it belongs to the lab, not to the
+    tutorial.
+    """
     return {
         piece.scripts / path.name: path.read_bytes()
         for path in layout.scripts(piece)
@@ -123,15 +150,23 @@ def make_lab(piece):
     sources = [cell.source for cell in canonical.load(piece.notebook).cells]
     sources += [data.decode() for data in script_files(piece).values()]
     for file_name, data in files.items():
-        shown = labs.lab_text(canonical.from_bytes(data)) if file_name.endswith(".ipynb") else data.decode()
+        shown = (
+            labs.lab_text(canonical.from_bytes(data))
+            if file_name.endswith(".ipynb")
+            else data.decode()
+        )
         leaked = labs.leaks(sources, shown)
         if leaked:
-            raise BuildError(f"labs/{piece.name}/{file_name} would show a part of the solution: {leaked[0]}")
+            raise BuildError(
+                f"labs/{piece.name}/{file_name} would show a part of the solution: {leaked[0]}"
+            )
     return {piece.lab.parent / file_name: data for file_name, data in files.items()}
 
 
 def hosted_copy(piece):
-    """{path: bytes} of the copy that Colab and Kaggle open, made from the lab or the tutorial as it is stored."""
+    """{path: bytes} of the copy that Colab and Kaggle open, made from the lab or the tutorial as it
+    is stored.
+    """
     return hosted_copies.copy_of(piece, canonical.load(piece.lab or piece.notebook))
 
 
@@ -160,9 +195,14 @@ def _remove(paths):
 
 def others(folder, known):
     """What stands in a generated folder besides the files that are known."""
-    return [path for path in sorted(folder.rglob("*")) if path.is_file() and path not in known
-            and not _hidden(path, folder)]
+    return [
+        path
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path not in known and not _hidden(path, folder)
+    ]
 
 
 def _hidden(path, folder):
-    return any(part.startswith(".") or part == "__pycache__" for part in path.relative_to(folder).parts)
+    return any(
+        part.startswith(".") or part == "__pycache__" for part in path.relative_to(folder).parts
+    )

@@ -1,10 +1,13 @@
-"""A pytest plugin that closes nbval's false passes. Used by `validate`, one notebook per pytest run.
+"""A pytest plugin that closes nbval's false passes.
 
-nbval alone passes: a cell whose execution_count is None (it is not compared), a cell that timed out inside a call that
-swallows the interrupt, the cells after it (expected failures), and a cell that is to raise and does not. And it knows
-nothing of the tag `measured`. It compares pictures as texts, though processors differ in the last place of a position.
-Its kernels listen on TCP ports that they choose by looking for free ones: two kernels that start at the same moment may
-choose the same, and one of them never answers. Sockets in a folder of their own cannot meet.
+Used by `validate`, one notebook per pytest run.
+
+nbval alone passes: a cell whose execution_count is None (it is not compared), a cell that timed out
+inside a call that swallows the interrupt, the cells after it (expected failures), and a cell that
+is to raise and does not. And it knows nothing of the tag `measured`. It compares pictures as texts,
+though processors differ in the last place of a position. Its kernels listen on TCP ports that they
+choose by looking for free ones: two kernels that start at the same moment may choose the same, and
+one of them never answers. Sockets in a folder of their own cannot meet.
 """
 
 import os
@@ -18,7 +21,8 @@ from nbval.plugin import IPyNbCell
 
 from manyhands.build.canonical import RECORD
 
-OUTPUT_TIMEOUT_S = 20  # how long an output may be on its way after its cell has ended; 5 is too short on a busy machine
+# how long an output may be on its way after its cell has ended; 5 is too short on a busy machine
+OUTPUT_TIMEOUT_S = 20
 SVG, SVG_POINTS = "image/svg+xml", 0.01  # how far apart positions in a picture may be
 _NUMBER = re.compile(r"(?<![\w#.-])-?\d+(?:\.\d+)?(?![\w.])")
 # matplotlib makes those of markers and clips from their positions
@@ -42,7 +46,8 @@ def pytest_itemcollected(item):
 def pytest_runtest_setup(item):
     result = yield
     if hasattr(item, "cell") and RECORD not in item.parent.skip_compare:
-        item.parent.skip_compare += (RECORD,)  # never stored: the grader compares records, with their tolerances
+        # never stored: the grader compares records, with their tolerances
+        item.parent.skip_compare += (RECORD,)
     return result
 
 
@@ -65,17 +70,23 @@ def pytest_runtest_makereport(item, call):
 
 def _shown(item):
     """What a cell that raised had shown before, as text:
-    a cluster's report of a fault stands there, and the exception is its first line only."""
+    a cluster's report of a fault stands there, and the exception is its first line only.
+    """
     outputs = item.test_outputs or []
     if not any(out.output_type == "error" for out in outputs):
         return ""
-    return "".join(out.text if out.output_type == "stream" else out.data.get("text/plain", "") + "\n" for out in outputs
-                   if out.output_type != "error")
+    return "".join(
+        out.text if out.output_type == "stream" else out.data.get("text/plain", "") + "\n"
+        for out in outputs
+        if out.output_type != "error"
+    )
 
 
 def _compare_outputs(item, compare, test, ref, skip_compare=None):
-    """nbval's comparison, on a picture of the stored one's very text where they are the same picture."""
-    for made, stored in zip(test, ref):
+    """nbval's comparison, on a picture of the stored one's very text where they are the same
+    picture.
+    """
+    for made, stored in zip(test, ref, strict=False):
         made, stored = made.get("data", {}), stored.get("data", {})
         if SVG in made and SVG in stored and same_picture(made[SVG], stored[SVG]):
             made[SVG] = stored[SVG]
@@ -83,24 +94,34 @@ def _compare_outputs(item, compare, test, ref, skip_compare=None):
 
 
 def same_picture(one, other):
-    """Whether two SVG texts differ in nothing but numbers inside their tags, each by less than SVG_POINTS,
-    and names of ids. Letters must be the same."""
-    parts, others = re.split("(<[^>]*>)", _ids_numbered(one)), re.split("(<[^>]*>)", _ids_numbered(other))
+    """Whether two SVG texts differ in nothing but numbers inside their tags, each by less than
+    SVG_POINTS, and names of ids. Letters must be the same.
+    """
+    parts, others = (
+        re.split("(<[^>]*>)", _ids_numbered(one)),
+        re.split("(<[^>]*>)", _ids_numbered(other)),
+    )
     return len(parts) == len(others) and all(
-        a == b or a[:1] == b[:1] == "<" and _same_tag(a, b) for a, b in zip(parts, others)
+        a == b or (a[:1] == b[:1] == "<" and _same_tag(a, b))
+        for a, b in zip(parts, others, strict=True)
     )
 
 
 def _ids_numbered(text):
     """The text with the ids that its tags give and use named in the order in which they come."""
     names = {}
-    return re.sub("<[^>]*>", lambda tag: _ID.sub(lambda name: f"id_{names.setdefault(name[0], len(names))}_", tag[0]),
-                  text)
+    return re.sub(
+        "<[^>]*>",
+        lambda tag: _ID.sub(lambda name: f"id_{names.setdefault(name[0], len(names))}_", tag[0]),
+        text,
+    )
 
 
 def _same_tag(one, other):
     return _NUMBER.sub("0", one) == _NUMBER.sub("0", other) and all(
-        abs(float(a) - float(b)) < SVG_POINTS for a, b in zip(_NUMBER.findall(one), _NUMBER.findall(other)))
+        abs(float(a) - float(b)) < SVG_POINTS
+        for a, b in zip(_NUMBER.findall(one), _NUMBER.findall(other), strict=True)
+    )
 
 
 def _false_pass(item):
@@ -108,10 +129,14 @@ def _false_pass(item):
     if item.parent.timed_out:
         return "this cell or one before it timed out"
     if item.cell.execution_count is None and item.cell.source.strip():
-        return "it has no execution count, because it was never run, so its output cannot be compared"
+        return (
+            "it has no execution count, because it was never run, so its output cannot be compared"
+        )
     if item.options["skip"]:
         return "it is marked to be skipped"
-    if "raises-exception" in _tags(item) and not any(out.output_type == "error" for out in item.test_outputs or ()):
+    if "raises-exception" in _tags(item) and not any(
+        out.output_type == "error" for out in item.test_outputs or ()
+    ):
         return "it is tagged raises-exception, but raised no exception"
     return None
 

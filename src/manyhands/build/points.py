@@ -1,5 +1,7 @@
-"""The points of a lab follow from its criteria. Its check cells, its texts and its deck repeat them, and the build
-refuses what disagrees."""
+"""The points of a lab follow from its criteria.
+
+Its check cells, its texts and its deck repeat them, and the build refuses what disagrees.
+"""
 
 import importlib
 import re
@@ -15,15 +17,24 @@ _DECK = re.compile(r"\blab \d+ minutes, (\d+) points|^\d+ minutes, (\d+) points:
 def of_criteria(topic):
     """{check: points} of a lab's criteria, from `manyhands.checks.<topic>.words`."""
     words = importlib.import_module(f"manyhands.checks.{topic}.words")
-    return {check: sum(points for points, _ in criteria.values()) for check, criteria in words.CRITERIA.items()}
+    return {
+        check: sum(points for points, _ in criteria.values())
+        for check, criteria in words.CRITERIA.items()
+    }
 
 
 def refuse_others(source, name):
-    """Raise a BuildError that names every place of a lab's source whose points are not those of the criteria.
+    """Raise a BuildError that names every place of a lab's source whose points are not those of the
+    criteria.
 
     A lab whose check cells come from elsewhere than `manyhands.checks` has nothing to compare with.
     """
-    imported = [found for cell in source.cells if cell.cell_type == "code" for found in _CHECKS.findall(cell.source)]
+    imported = [
+        found
+        for cell in source.cells
+        if cell.cell_type == "code"
+        for found in _CHECKS.findall(cell.source)
+    ]
     if not imported:
         return
     criteria, wrong = of_criteria(imported[0]), []
@@ -36,7 +47,7 @@ def refuse_others(source, name):
 
     for cell in source.cells:
         said = _EXERCISE.search(cell.source) if cell.cell_type == "markdown" else None
-        if said or cell.cell_type == "markdown" and cell.source.startswith("## "):
+        if said or (cell.cell_type == "markdown" and cell.source.startswith("## ")):
             if exercise:
                 compare(exercise, promised, counted)
             exercise = cell.source.splitlines()[0].lstrip("# ") if said else None
@@ -45,7 +56,9 @@ def refuse_others(source, name):
             grade_id = cell.metadata["grade_id"]
             check = grade_id.removesuffix("-check")
             if check not in criteria:
-                wrong.append(f"the check cell {grade_id} has no criteria: {place} has {', '.join(criteria)}")
+                wrong.append(
+                    f"the check cell {grade_id} has no criteria: {place} has {', '.join(criteria)}"
+                )
                 continue
             compare(f"the check cell {grade_id}", cell.metadata["points"], criteria[check])
             counted, total = counted + criteria[check], total + criteria[check]
@@ -58,8 +71,13 @@ def refuse_others(source, name):
 
 
 def deck_mistakes(deck, lab):
-    """One line for each number of points in a deck (its text) that the lab's source (its text) does not have."""
+    """One line for each number of points in a deck (its text) that the lab's source (its text) does
+    not have.
+    """
     total = _LAB.search(lab)
     said = [int(first or second) for first, second in _DECK.findall(deck)]
-    return [f"it says {points} points, and the lab has {total[1]}"
-            for points in said if total and points != int(total[1])]
+    return [
+        f"it says {points} points, and the lab has {total[1]}"
+        for points in said
+        if total and points != int(total[1])
+    ]

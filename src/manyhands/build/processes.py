@@ -15,7 +15,9 @@ _adopting = 0
 
 
 def adopt_orphans():
-    """From now on a grandchild whose parent dies becomes a child of this process, so it can be found (Linux only)."""
+    """From now on a grandchild whose parent dies becomes a child of this process, so it can be
+    found (Linux only).
+    """
     _count(+1)
 
 
@@ -38,7 +40,9 @@ def children():
 
 
 def end(processes, patience_s=5):
-    """Kill these processes and wait until they are gone; the list of those that were still running."""
+    """Kill these processes and wait until they are gone; the list of those that were still
+    running.
+    """
     processes, running = list(processes), []
     for process in processes:
         try:

@@ -1,11 +1,13 @@
-"""How the texts of the course read, in figures: they find compressed prose, and they do not prove good prose.
+"""How the texts of the course read, in figures: they find compressed prose, and they do not prove
+good prose.
 
     python -m manyhands.build.prose            # the figures of each group of texts, and whether they meet the limits
     python -m manyhands.build.prose --list     # every habit, with its place and what to write instead
 
-Code, tables, headings, comments, formulas, references and the lines on minutes do not count. A habit is a turn of
-phrase that makes a reader stumble ("Prose" in CONTRIBUTING.md). A well-edited textbook has about half of what the
-limits allow. Decks may be terse, so of their figures only the habits count.
+Code, tables, headings, comments, formulas, references and the lines on minutes do not count. A
+habit is a turn of phrase that makes a reader stumble ("Prose" in CONTRIBUTING.md). A well-edited
+textbook has about half of what the limits allow. Decks may be terse, so of their figures only the
+habits count.
 """
 
 import argparse
@@ -18,38 +20,57 @@ from pathlib import Path
 from manyhands.build.reading_time import cells
 from manyhands.units import find_root
 
-Figures = namedtuple("Figures", "colons connectives short habits")  # the first two per 100 words, the last per 10,000
-LIMITS = Figures(colons=1.2, connectives=0.9, short=0.08, habits=15.0)  # connectives: at least, all others: at most
+# the first two per 100 words, the last per 10,000
+Figures = namedtuple("Figures", "colons connectives short habits")
+# connectives: at least, all others: at most
+LIMITS = Figures(colons=1.2, connectives=0.9, short=0.08, habits=15.0)
 TERSE = ("decks",)
 SHORT = 5  # words
 MESSAGE = 25  # characters that a string of a module of messages has at least
 MODULES_OF_MESSAGES = ("words", "sentences", "messages", "telling")
 
-CONNECTIVES = re.compile(r"\b(because|since|although|though|however|therefore|whereas|while|thus|hence|moreover|"
-                         r"instead|for example|for instance|that is|so that|which means|as a result|in contrast|"
-                         r"otherwise|unless)\b", re.I)
+CONNECTIVES = re.compile(
+    r"\b(because|since|although|though|however|therefore|whereas|while|thus|hence|moreover|"
+    r"instead|for example|for instance|that is|so that|which means|as a result|in contrast|"
+    r"otherwise|unless)\b",
+    re.I,
+)
 HABITS = {  # what to look for -> what to write instead
-    r"\b(stands?|stood|lies|lay)\b(?!-in| (alone|out|for|in line|still|by|up))": "is, appears, is defined, is stored",
+    r"\b(stands?|stood|lies|lay)\b(?!-in| (alone|out|for|in line|still|by|up))": (
+        "is, appears, is defined, is stored"
+    ),
     r"\b(that|those) of\b": "repeat the noun",
     r"\bin (the )?place of\b": "instead of",
-    r"\b(in another|with other|other (weights|rows|numbers|ones)|another (order|rate|system|objective|number|step))\b":
-        "a different one, if the sense is 'different'",
+    r"\b(in another|with other|other (weights|rows|numbers|ones)|another (order|rate|system|objective|number|step))\b": (
+        "a different one, if the sense is 'different'"
+    ),
     r"\bof (its|their|your|one's|my|our|his) own\b": "its own tape, a separate tape",
     r"\b(nobody|everybody|somebody|anybody|whoever)\b": "no rank, every process, someone who",
     r"\b(is|are|was|were|be) there[.,;:)]": "exists, is available, has arrived",
-    r"\b(has come|have come|comes? in|came in|has gone|have gone|comes to its end)\b": "arrives, is lost, ends",
-    r"\b(a|one|this|that|each|whole) training\b(?! (loop|run|step|script|set|data|example|job|program|process|sample|"
-    r"accuracy|mode|code|batch|epoch|time|system|framework|objective|curve|loss))|\btrainings\b": "a training run",
-    r"(?:(?<=[.:;] )|(?<=\n))Who [a-z]+ (?![^.?!]*\?)|\b(for|with|to|of|than) who\b": "anyone who, a rank that, if you",
-    r"\b(for ever|seldom|likewise|albeit|whence|midst|foretell|shall|dear(er|est)?|beside)\b":
-        "forever, rarely, also, must, predict, expensive, next to",
+    r"\b(has come|have come|comes? in|came in|has gone|have gone|comes to its end)\b": (
+        "arrives, is lost, ends"
+    ),
+    r"\b(a|one|this|that|each|whole) training\b(?!"
+    r" (loop|run|step|script|set|data|example|job|program|process|sample|"
+    r"accuracy|mode|code|batch|epoch|time|system|framework|objective|curve|loss))|\btrainings\b": (
+        "a training run"
+    ),
+    r"(?:(?<=[.:;] )|(?<=\n))Who [a-z]+ (?![^.?!]*\?)|\b(for|with|to|of|than) who\b": (
+        "anyone who, a rank that, if you"
+    ),
+    r"\b(for ever|seldom|likewise|albeit|whence|midst|foretell|shall|dear(er|est)?|beside)\b": (
+        "forever, rarely, also, must, predict, expensive, next to"
+    ),
     r"\b(is|are|was|were|be) told\b(?! (to|that|about|apart))": "is reported",
-    r"\b(is|are) no (number|time|page|list|dict|rank|tensor|function|class|file|folder|mistake|error|run|proof|"
+    r"\b(is|are) no"
+    r" (number|time|page|list|dict|rank|tensor|function|class|file|folder|mistake|error|run|proof|"
     r"evidence|ring)\b": "is not a number",
     r"\b[Ll]ame\b": "slow rank, straggler",
     r"\b(as|of|than|to) one process\b": "what a single process computes",
     r"\b(gradients?|steps?)\b[^.?!]{0,30}\btoo (long|short)\b": "too large, too small",
-    r"(?:(?<=[.?!] )|(?<=\n))(And|How|What|Which|Who|Why)(?: [\w`']+){0,3}\?": "a full question with its verb and unit",
+    r"(?:(?<=[.?!] )|(?<=\n))(And|How|What|Which|Who|Why)(?: [\w`']+){0,3}\?": (
+        "a full question with its verb and unit"
+    ),
 }
 
 
@@ -65,7 +86,14 @@ def groups(root):
         "tutorials": read("sources/tutorial/[0-9]*.py", how=_markdown),
         "labs": read("sources/labs/[0-9]*.py", how=_markdown),
         "decks": read("slides/[0-9]*.md"),
-        "docs": read("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "docs/*.md"),
+        "docs": read(
+            "README.md",
+            "CONTRIBUTING.md",
+            "CHANGELOG.md",
+            "SECURITY.md",
+            "CODE_OF_CONDUCT.md",
+            "docs/*.md",
+        ),
         "messages": read(*modules, how=_strings),
     }
 
@@ -77,7 +105,11 @@ def _markdown(path):
 def _strings(path):
     """The strings of a module that read as sentences; of an f-string, its fixed parts."""
     tree = ast.parse(path.read_text())
-    found = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    found = (
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
     texts = (text.strip() for text in found if len(text) >= MESSAGE and " " in text.strip())
     return "\n".join(text if text.endswith((".", "?", "!")) else text + "." for text in texts)
 
@@ -98,12 +130,16 @@ def plain(text):
 def figures(texts):
     """The `Figures` of some texts together."""
     whole = "\n\n".join(map(plain, texts))
-    sentences = [s for s in re.split(r"(?<=[.?!])\s+", re.sub(r"\s+", " ", whole)) if len(s.split()) > 1]
+    sentences = [
+        s for s in re.split(r"(?<=[.?!])\s+", re.sub(r"\s+", " ", whole)) if len(s.split()) > 1
+    ]
     words, line = sum(len(s.split()) for s in sentences) or 1, " ".join(sentences)
-    return Figures(colons=100 * len(re.findall(r"[:;] ", line)) / words,
-                   connectives=100 * len(CONNECTIVES.findall(line)) / words,
-                   short=sum(len(s.split()) <= SHORT for s in sentences) / max(1, len(sentences)),
-                   habits=10_000 * sum(len(re.findall(habit, whole, re.I)) for habit in HABITS) / words)
+    return Figures(
+        colons=100 * len(re.findall(r"[:;] ", line)) / words,
+        connectives=100 * len(CONNECTIVES.findall(line)) / words,
+        short=sum(len(s.split()) <= SHORT for s in sentences) / max(1, len(sentences)),
+        habits=10_000 * sum(len(re.findall(habit, whole, re.I)) for habit in HABITS) / words,
+    )
 
 
 def hits(text):
@@ -111,28 +147,40 @@ def hits(text):
     prose = plain(text)
     for habit, instead in HABITS.items():
         for hit in re.finditer(habit, prose, re.I):
-            yield " ".join(prose[max(0, hit.start() - 40):hit.end() + 30].split()), instead
+            yield " ".join(prose[max(0, hit.start() - 40) : hit.end() + 30].split()), instead
 
 
 def misses(group, found):
     """The names of the figures of a group that are outside the limits."""
     looked_at = ("habits",) if group in TERSE else Figures._fields
-    return [name for name in looked_at
-            if (getattr(found, name) < LIMITS.connectives if name == "connectives"
-                else getattr(found, name) > getattr(LIMITS, name))]
+    return [
+        name
+        for name in looked_at
+        if (
+            getattr(found, name) < LIMITS.connectives
+            if name == "connectives"
+            else getattr(found, name) > getattr(LIMITS, name)
+        )
+    ]
 
 
 def main(arguments=None):
     """Print the table; the exit code is 1 if a group is outside the limits."""
-    parser = argparse.ArgumentParser(prog="python -m manyhands.build.prose", description=__doc__.splitlines()[0])
-    parser.add_argument("--list", action="store_true", help="each habit, with its place and what to write instead")
+    parser = argparse.ArgumentParser(
+        prog="python -m manyhands.build.prose", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument(
+        "--list", action="store_true", help="each habit, with its place and what to write instead"
+    )
     asked, root, outside = parser.parse_args(arguments), find_root(), False
     print(f"{'':10} : ; per 100  connectives  short sentences  habits per 10,000")
     for name, texts in groups(root).items():
         found = figures(texts.values())
         outside |= bool(misses(name, found))
-        print(f"{name:10} {found.colons:11.2f}  {found.connectives:11.2f}  {found.short:15.0%}  {found.habits:17.1f}  "
-              + (", ".join(misses(name, found)) or "within the limits"))
+        print(
+            f"{name:10} {found.colons:11.2f}  {found.connectives:11.2f}  {found.short:15.0%} "
+            f" {found.habits:17.1f}  " + (", ".join(misses(name, found)) or "within the limits")
+        )
         if asked.list:
             for path, text in texts.items():
                 for around, instead in hits(text):

@@ -1,7 +1,8 @@
-"""Decks: slides/NN_topic.md -> slides/built/NN_topic.html and .pdf, made by Marp, to be read without a network.
+"""Decks: slides/NN_topic.md -> slides/built/NN_topic.html and .pdf, made by Marp, to be read
+without a network.
 
-What a deck was made from, and what came out, stands as hashes in the last line of the page: so drift is found without
-Node.js.
+What a deck was made from, and what came out, stands as hashes in the last line of the page: so
+drift is found without Node.js.
 """
 
 import base64
@@ -21,34 +22,54 @@ from manyhands.build.up_to_date import Drift
 
 MARP_LIMIT_S = 600  # ten seconds where nothing else works
 _COMMON = ("theme.css", "marp.config.mjs", "package.json", "package-lock.json")
-_PICTURE = re.compile(r"""(src="|url\((?:&quot;|"|')?)(?!data:|https?:|#)([^"'()&]+\.(?:svg|png|jpe?g|gif|woff2))""")
-_IN_MARKDOWN = re.compile(r"""(?:\]\(|src=["']|url\(["']?)\s*(?!data:|https?:)([^)\s"']+\.(?:svg|png|jpe?g|gif))""")
+_PICTURE = re.compile(
+    r"""(src="|url\((?:&quot;|"|')?)(?!data:|https?:|#)([^"'()&]+\.(?:svg|png|jpe?g|gif|woff2))"""
+)
+_IN_MARKDOWN = re.compile(
+    r"""(?:\]\(|src=["']|url\(["']?)\s*(?!data:|https?:)([^)\s"']+\.(?:svg|png|jpe?g|gif))"""
+)
 _FROM_THE_NETWORK = re.compile(
     r"""<(?:script|img|link|iframe|source)\b[^>]*(?:src|href)=["']?https?:|"""
     r"""url\((?:&quot;|["'])?https?:|@import\s+(?:url\()?["']?https?:"""
 )
 _DRAWING = re.compile(r"^!\[([^\]]*)\]\(([^)\s]+\.svg)\)$", re.M)  # an SVG on a line of its own
-_NOT_FOR_A_PAGE = re.compile(r"<\?xml.*?\?>|<!DOCTYPE.*?>|<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>", re.S)
+_NOT_FOR_A_PAGE = re.compile(
+    r"<\?xml.*?\?>|<!DOCTYPE.*?>|<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>", re.S
+)
 _SEAL = "\n<!-- made from "
-_MIME = {".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg",
-         ".gif": "image/gif", ".woff2": "font/woff2"}
+_MIME = {
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".gif": "image/gif",
+    ".woff2": "font/woff2",
+}
 
 
 def decks(root, wanted=()):
     """The text sources of the decks asked for ("06", "06_ddp"), all of them if none is named."""
-    found = [path for path in sorted((Path(root) / "slides").glob("*.md")) if UNIT_NAME.fullmatch(path.stem)]
+    found = [
+        path
+        for path in sorted((Path(root) / "slides").glob("*.md"))
+        if UNIT_NAME.fullmatch(path.stem)
+    ]
     if not wanted:
         return found
     chosen = [path for path in found if any(word in (path.stem, path.stem[:2]) for word in wanted)]
     if not chosen:
-        raise UnknownName(f"there is no deck {' '.join(wanted)!r} in slides/; "
-                          f"the decks: {', '.join(p.stem for p in found)}")
+        raise UnknownName(
+            f"there is no deck {' '.join(wanted)!r} in slides/; "
+            f"the decks: {', '.join(p.stem for p in found)}"
+        )
     return chosen
 
 
 def build(root, wanted=(), told=lambda text: None):
     """Make the decks whose sources or results have changed; the list of files written.
-    `told` hears which one is being made."""
+
+    `told` hears which one is being made.
+    """
     written = []
     stale = [deck for deck in decks(root, wanted) if _drift_of(deck)]
     for deck in stale:
@@ -72,7 +93,9 @@ def drifts(root):
     known = {deck.stem for deck in decks(root)}
     for path in sorted((root / "slides" / "built").glob("*.*")):
         if path.suffix in (".html", ".pdf") and path.stem not in known:
-            found.append(Drift(f"slides/built/{path.name}", "it has no source in slides/", "delete it"))
+            found.append(
+                Drift(f"slides/built/{path.name}", "it has no source in slides/", "delete it")
+            )
     return found
 
 
@@ -89,7 +112,11 @@ def _drift_of(deck):
         if _hash(data).encode() not in seal:
             return Drift(f"slides/built/{path.name}", "is not what was built", remedy)
     if sources_hash(deck).encode() not in seal:
-        return Drift(f"slides/{deck.name}", "it, a picture or the theme changed after the deck was built", remedy)
+        return Drift(
+            f"slides/{deck.name}",
+            "it, a picture or the theme changed after the deck was built",
+            remedy,
+        )
     return None
 
 
@@ -106,7 +133,9 @@ def _seal(sources, page, paper):
 
 
 def sources_hash(deck):
-    """One hash of all that a deck is made from: its text, its pictures, the theme, the settings and Marp's version."""
+    """One hash of all that a deck is made from: its text, its pictures, the theme, the settings and
+    Marp's version.
+    """
     total = hashlib.sha256()
     pictures = sorted(set(_IN_MARKDOWN.findall(deck.read_text(encoding="utf-8"))))
     for name in (deck.name, *_COMMON, *pictures):
@@ -126,22 +155,31 @@ def _hash(data):
 
 
 def _marp(root, told):
-    """Marp's program; with the decks' letters it is installed from the locked list, and again when that changes."""
+    """Marp's program; with the decks' letters it is installed from the locked list, and again when
+    that changes.
+    """
     folder = root / "slides"
     program = folder / "node_modules" / ".bin" / "marp"
     wanted, installed = folder / "package-lock.json", folder / "node_modules" / ".package-lock.json"
-    if program.exists() and not (installed.exists() and installed.stat().st_mtime < wanted.stat().st_mtime):
+    if program.exists() and not (
+        installed.exists() and installed.stat().st_mtime < wanted.stat().st_mtime
+    ):
         return program
     npm = shutil.which("npm")
     if npm is None or shutil.which("node") is None:
         raise BuildError(
-            "slides are made by Marp, which needs Node.js 18 or later with npm, and one of them is missing.\n"
-            "Debian and Ubuntu: apt-get install nodejs npm; macOS: brew install node; then run this again.\n"
-            "The built decks are in slides/built/, so nothing else needs it."
+            "slides are made by Marp, which needs Node.js 18 or later with npm, and one of them is "
+            "missing.\nDebian and Ubuntu: apt-get install nodejs npm; macOS: brew install node; "
+            "then run this again.\nThe built decks are in slides/built/, so nothing else needs it."
         )
     told("installing Marp into slides/node_modules")
-    done = subprocess.run([npm, "ci", "--no-audit", "--no-fund"], cwd=folder, capture_output=True, text=True,
-                          env=_no_downloads())
+    done = subprocess.run(
+        [npm, "ci", "--no-audit", "--no-fund"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env=_no_downloads(),
+    )
     if done.returncode:
         raise BuildError(f"npm ci in slides/ failed:\n{done.stderr.strip()[-2000:]}")
     return program
@@ -156,16 +194,22 @@ def find_browser():
     names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
     found = os.environ.get("CHROME_PATH") or next(filter(None, map(shutil.which, names)), None)
     if found is None:
-        raise BuildError("the PDF is printed by Chromium, which is missing: apt-get install chromium, or set "
-                         "CHROME_PATH")
+        raise BuildError(
+            "the PDF is printed by Chromium, which is missing: apt-get install chromium, or set "
+            "CHROME_PATH"
+        )
     return found
 
 
 def _convert(deck, marp, browser):
-    """The bytes of the HTML, its pictures and letters inside it, and of the PDF; Marp makes both from one folder."""
+    """The bytes of the HTML, its pictures and letters inside it, and of the PDF; Marp makes both
+    from one folder.
+    """
     with tempfile.TemporaryDirectory(prefix="mh-") as name:
         folder = Path(name)
-        for linked in {Path(found).parts[0] for found in _IN_MARKDOWN.findall(deck.read_text(encoding="utf-8"))}:
+        for linked in {
+            Path(found).parts[0] for found in _IN_MARKDOWN.findall(deck.read_text(encoding="utf-8"))
+        }:
             (folder / linked).symlink_to((deck.parent / linked).resolve())
         text = with_drawings(deck.read_text(encoding="utf-8"), deck.parent)
         (folder / deck.name).write_text(text, encoding="utf-8")
@@ -178,16 +222,31 @@ def _convert(deck, marp, browser):
         text = inlined(page.read_text(encoding="utf-8"), deck.parent)
         fetched = _FROM_THE_NETWORK.search(text)
         if fetched:
-            raise BuildError(f"slides/{deck.name} loads something from the network: {fetched.group()[:120]}")
+            raise BuildError(
+                f"slides/{deck.name} loads something from the network: {fetched.group()[:120]}"
+            )
         return text.encode(), paper.read_bytes()
 
 
 def _run(marp, browser, deck, target):
-    command = [str(marp), "--no-stdin", "--config-file", "marp.config.mjs", deck.name, "-o", str(target)]
+    command = [
+        str(marp),
+        "--no-stdin",
+        "--config-file",
+        "marp.config.mjs",
+        deck.name,
+        "-o",
+        str(target),
+    ]
     sandbox = {"CHROME_NO_SANDBOX": "1"} if hasattr(os, "geteuid") and os.geteuid() == 0 else {}
     try:
         done = subprocess.run(
-            command + (["--pdf", "--pdf-outlines", "--pdf-outlines.pages=false"] if target.suffix == ".pdf" else []),
+            command
+            + (
+                ["--pdf", "--pdf-outlines", "--pdf-outlines.pages=false"]
+                if target.suffix == ".pdf"
+                else []
+            ),
             cwd=deck.parent,
             capture_output=True,
             text=True,
@@ -195,16 +254,21 @@ def _run(marp, browser, deck, target):
             env={**_no_downloads(), "CHROME_PATH": browser, **sandbox},
         )
     except subprocess.TimeoutExpired:
-        raise BuildError(f"Marp has not made {target.suffix[1:]} from slides/{deck.name} within {MARP_LIMIT_S} s: "
-                         "is this machine busy with other work?") from None
+        raise BuildError(
+            f"Marp has not made {target.suffix[1:]} from slides/{deck.name} within {MARP_LIMIT_S} "
+            "s: is this machine busy with other work?"
+        ) from None
     if done.returncode or not target.exists():
-        raise BuildError(f"Marp cannot make {target.suffix[1:]} from "
-                         f"slides/{deck.name}:\n{done.stderr.strip()[-2000:]}")
+        raise BuildError(
+            f"Marp cannot make {target.suffix[1:]} from "
+            f"slides/{deck.name}:\n{done.stderr.strip()[-2000:]}"
+        )
 
 
 def with_drawings(text, folder):
-    """The deck with each SVG that has a line to itself drawn into the slide: in the deck's own letters, and in steps
-    where parts of it carry `data-marpit-fragment`. The words in `![...]` are for those who cannot see it.
+    """The deck with each SVG that has a line to itself drawn into the slide: in the deck's own
+    letters, and in steps where parts of it carry `data-marpit-fragment`. The words in `![...]` are
+    for those who cannot see it.
     """
 
     def drawing(match):
@@ -212,10 +276,11 @@ def with_drawings(text, folder):
         if not path.is_file():
             raise BuildError(f"a slide shows slides/{match.group(2)}, which is not there")
         svg = _NOT_FOR_A_PAGE.sub("", path.read_text(encoding="utf-8"))
-        svg = re.sub(r"<title>.*?</title>", "", svg, count=1, flags=re.S)  # else a browser shows it under the mouse
+        # else a browser shows it under the mouse
+        svg = re.sub(r"<title>.*?</title>", "", svg, count=1, flags=re.S)
         for before in (r'\bid="', r'href="#', r"url\(#"):  # two drawings may use one name
             svg = re.sub(before, lambda found: f"{found.group()}{path.stem}-", svg)
-        head, rest = svg[svg.index("<svg"):].split(">", 1)
+        head, rest = svg[svg.index("<svg") :].split(">", 1)
         head = re.sub(r'\s(?:width|height|role|aria-label)="[^"]*"', "", head)
         lines = f'{head} role="img" aria-label="{html.escape(words)}">{rest}'.splitlines()
         return "\n".join(['<div class="picture">', *filter(str.strip, lines), "</div>"])

@@ -25,7 +25,9 @@ _PERCENT_OR_BANG = re.compile(r"\s*(# ?)*([A-Za-z_]\w*\s*=\s*)?[%!]")
 
 
 def read(text, name="source"):
-    """The notebook that a source stands for: cells with `tags`, `grade_id`, `points` and `unit`, no outputs, no ids."""
+    """The notebook that a source stands for: cells with `tags`, `grade_id`, `points` and `unit`, no
+    outputs, no ids.
+    """
     notebook = jupytext.reads(text, fmt=dict(_FORMAT))
     for cell in notebook.cells:
         cell.metadata.pop("lines_to_next_cell", None)
@@ -49,7 +51,11 @@ def write(notebook):
     plain = nbformat.v4.new_notebook()
     for cell in notebook.cells:
         make = getattr(nbformat.v4, f"new_{cell.cell_type}_cell")
-        options = {key: cell.metadata[key] for key in ("tags", "grade_id", "points", "unit") if cell.metadata.get(key)}
+        options = {
+            key: cell.metadata[key]
+            for key in ("tags", "grade_id", "points", "unit")
+            if cell.metadata.get(key)
+        }
         plain.cells.append(make(cell.source, metadata={**options, "lines_to_next_cell": 1}))
     return jupytext.writes(plain, fmt={**_FORMAT, **_FILTERS}).rstrip("\n") + "\n"
 
@@ -60,7 +66,11 @@ def same_cells(one, other):
 
 
 def _essence(cell):
-    return cell.cell_type, cell.source, {key: cell.metadata[key] for key in _OPTIONS if cell.metadata.get(key)}
+    return (
+        cell.cell_type,
+        cell.source,
+        {key: cell.metadata[key] for key in _OPTIONS if cell.metadata.get(key)},
+    )
 
 
 def _problem(cell):
@@ -93,9 +103,13 @@ def _problem_in_source(cell, tags):
     source = cell.source
     if cell.cell_type == "code" and re.search(r"^\s*#\s*(NBVAL_|PYTEST_VALIDATE_)", source, re.M):
         return 'leave the marks of nbval out: tags=["measured"] keeps an output from being compared'
-    if long := [line for line in source.split("\n") if cell.cell_type == "code" and len(line) > LONGEST_LINE]:
-        return (f"a line of code has {len(long[0])} characters, but only {LONGEST_LINE} are visible without scrolling, "
-                f"so break it: {long[0].strip()[:40]} ...")
+    if long := [
+        line for line in source.split("\n") if cell.cell_type == "code" and len(line) > LONGEST_LINE
+    ]:
+        return (
+            f"a line of code has {len(long[0])} characters, but only {LONGEST_LINE} are visible "
+            f"without scrolling, so break it: {long[0].strip()[:40]} ..."
+        )
     if ("BEGIN SOLUTION" in source) != ("END SOLUTION" in source):
         return "BEGIN SOLUTION and END SOLUTION come in pairs"
     if "BEGIN SOLUTION" in source and "solution" not in tags:
@@ -107,12 +121,18 @@ def _problem_in_source(cell, tags):
     if cell.cell_type == "code":
         line = _comment_that_becomes_a_command(source)
         if line:
-            return f"jupytext reads this comment as a command, so word it differently: # {line.strip()}"
+            return (
+                "jupytext reads this comment as a command, so word it differently: # "
+                f"{line.strip()}"
+            )
     return None
 
 
 def _comment_that_becomes_a_command(source):
-    """The first line that is a command without % or ! (`why?`, `ls`): most likely it was meant as a comment."""
+    """The first line that is a command without % or !
+
+    (`why?`, `ls`): most likely it was meant as a comment.
+    """
     for line in _outside_strings(source):
         if is_magic(line, "python", True, True) and not _PERCENT_OR_BANG.match(line):
             return line
@@ -128,11 +148,15 @@ def _outside_strings(source):
 
 
 def _refuse_bare_magics(text, name):
-    """A magic must be a comment in the source, so that the file stays a Python file that tools can read."""
+    """A magic must be a comment in the source, so that the file stays a Python file that tools can
+    read.
+    """
     parser = StringParser("python")
     for number, line in enumerate(text.split("\n"), 1):
         if not parser.is_quoted() and re.match(r"\s*(%{1,2}[a-zA-Z]|!)", line):
-            raise BuildError(f"{name}, line {number}: write the magic as a comment: # {line.strip()}")
+            raise BuildError(
+                f"{name}, line {number}: write the magic as a comment: # {line.strip()}"
+            )
         if not line.startswith("#"):
             parser.read_line(line)
 

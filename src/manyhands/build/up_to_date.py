@@ -1,4 +1,7 @@
-"""Do the committed files still follow from the sources? The first difference of each, and the command that mends it."""
+"""Do the committed files still follow from the sources?
+
+The first difference of each, and the command that mends it.
+"""
 
 import difflib
 from dataclasses import dataclass
@@ -21,7 +24,10 @@ class Drift:
 
 
 def drifts(root, wanted=(), run=False):
-    """All that differs. Without `run` outputs are taken as stored (nbval compares them); with it they are made anew."""
+    """All that differs.
+
+    Without `run` outputs are taken as stored (nbval compares them); with it they are made anew.
+    """
     root = Path(root).resolve()
     found = []
     for piece in layout.pieces(root, wanted):
@@ -52,7 +58,7 @@ def drifts_of(piece, run=False):
 def _untidy(piece):
     old = piece.source.read_text(encoding="utf-8")
     new = text.write(text.read(old, piece.short(piece.source)))
-    for number, (have, want) in enumerate(zip(old.split("\n"), new.split("\n")), 1):
+    for number, (have, want) in enumerate(zip(old.split("\n"), new.split("\n"), strict=False), 1):
         if have != want:
             return f"line {number} is not in canonical form:\n    - {have}\n    + {want}"
     return None if old == new else "ends differently in canonical form"
@@ -60,17 +66,22 @@ def _untidy(piece):
 
 def first_difference(expected, stored):
     """Name the first cell that is not as it should be, or None."""
-    for number, (want, have) in enumerate(zip(expected.cells, stored.cells), 1):
+    for number, (want, have) in enumerate(zip(expected.cells, stored.cells, strict=False), 1):
         for part in ("cell_type", "source", "metadata", "id"):
             if want.get(part) != have.get(part):
-                return f"cell {number} has another {part}:\n{_lines(want.get(part), have.get(part))}"
+                return (
+                    f"cell {number} has another {part}:\n{_lines(want.get(part), have.get(part))}"
+                )
         if want.cell_type == "code":
             if have.execution_count is None:
                 return f"cell {number} was never executed"
             if want.outputs != have.outputs:
                 return f"cell {number} has other outputs:\n{_lines(want.outputs, have.outputs)}"
             if want.execution_count != have.execution_count:
-                return f"cell {number} has execution count {have.execution_count}, not {want.execution_count}"
+                return (
+                    f"cell {number} has execution count {have.execution_count}, not "
+                    f"{want.execution_count}"
+                )
     if len(expected.cells) != len(stored.cells):
         return f"has {len(stored.cells)} cells, not {len(expected.cells)}"
     if expected.metadata.manyhands != stored.metadata.get("manyhands"):
@@ -84,19 +95,30 @@ def _lines(want, have, shown=12):
     """The first lines that differ: - as it should be, + as it is."""
     if not isinstance(want, str) or not isinstance(have, str):
         want, have = (canonical.pretty(value) for value in (want, have))
-    lines = list(difflib.unified_diff(want.split("\n"), have.split("\n"), "expected", "stored", lineterm="", n=1))[2:]
+    lines = list(
+        difflib.unified_diff(
+            want.split("\n"), have.split("\n"), "expected", "stored", lineterm="", n=1
+        )
+    )[2:]
     return "\n".join("    " + line[:200] for line in lines[:shown] + ["..."] * (len(lines) > shown))
 
 
 def _remedy(piece, stored, build):
-    """Build again if the source is newer; if the notebook was edited, its author chooses what to keep."""
+    """Build again if the source is newer; if the notebook was edited, its author chooses what to
+    keep.
+    """
     if stored.metadata.get("manyhands") != make.expected_notebook(piece).metadata.manyhands:
         return build
-    return f"{build}, or, to keep an edit of the notebook: manyhands adopt {piece.short(piece.notebook)}"
+    return (
+        f"{build}, or, to keep an edit of the notebook: manyhands adopt "
+        f"{piece.short(piece.notebook)}"
+    )
 
 
 def _outcomes(piece, build):
-    """Each question of a tutorial has what its run gave; the web site settles predictions with it."""
+    """Each question of a tutorial has what its run gave; the web site settles predictions with
+    it.
+    """
     try:
         wanting = [] if piece.lab else outcomes.wanting(piece.root, piece.number)
     except ValueError as error:
@@ -119,8 +141,14 @@ def _other_files(piece, build):
         elif path.read_bytes() != data:
             found.append(Drift(piece.short(path), _difference_of_files(path, data), build))
     if piece.lab:
-        for folder, known in ((piece.lab.parent, expected), (piece.folder, {*expected, piece.notebook})):
-            found += [Drift(piece.short(path), "has no source", build) for path in make.others(folder, known)]
+        for folder, known in (
+            (piece.lab.parent, expected),
+            (piece.folder, {*expected, piece.notebook}),
+        ):
+            found += [
+                Drift(piece.short(path), "has no source", build)
+                for path in make.others(folder, known)
+            ]
     return found
 
 
@@ -128,7 +156,7 @@ def _difference_of_files(path, data):
     if path.suffix != ".ipynb":
         return f"differs:\n{_lines(data.decode(), path.read_text(encoding='utf-8'))}"
     expected, stored = canonical.from_bytes(data), canonical.load(path)
-    for number, (want, have) in enumerate(zip(expected.cells, stored.cells), 1):
+    for number, (want, have) in enumerate(zip(expected.cells, stored.cells, strict=False), 1):
         if want != have:
             return f"cell {number} differs from what the solution gives:\n{_lines(want, have)}"
     return "differs from what the solution gives"
@@ -137,12 +165,24 @@ def _difference_of_files(path, data):
 def orphans(root):
     """Generated files that no source stands behind."""
     pieces = layout.pieces(root)
-    known = {path for piece in pieces for path in (piece.notebook, piece.lab, *make.script_files(piece))}
+    known = {
+        path for piece in pieces for path in (piece.notebook, piece.lab, *make.script_files(piece))
+    }
     known |= {piece.hosted for piece in pieces if hosted_copies.is_copied(piece)}
-    patterns = ("notebooks/*.ipynb", "notebooks/scripts/*.*", "solutions/*/*.ipynb", "labs/*/*.ipynb", "hosted/*.ipynb")
+    patterns = (
+        "notebooks/*.ipynb",
+        "notebooks/scripts/*.*",
+        "solutions/*/*.ipynb",
+        "labs/*/*.ipynb",
+        "hosted/*.ipynb",
+    )
     made = [path for pattern in patterns for path in root.glob(pattern)]
     return [
-        Drift(path.relative_to(root).as_posix(), "it has no source in sources/", "delete it, or adopt it")
+        Drift(
+            path.relative_to(root).as_posix(),
+            "it has no source in sources/",
+            "delete it, or adopt it",
+        )
         for path in sorted(made)
         if path not in known
     ]

@@ -1,7 +1,9 @@
-"""nbval for many notebooks, side by side: each in a process, a folder and an environment of its own.
+"""nbval for many notebooks, side by side: each in a process, a folder and an environment of its
+own.
 
-A server (`validate_server`) imports pytest, nbval and Jupyter once and forks a process for each notebook: a warm start.
-It ends with the last notebook, or with the process that asked for it, and leaves nothing behind.
+A server (`validate_server`) imports pytest, nbval and Jupyter once and forks a process for each
+notebook: a warm start. It ends with the last notebook, or with the process that asked for it, and
+leaves nothing behind.
 """
 
 import json
@@ -13,12 +15,15 @@ from pathlib import Path
 from manyhands.machine import CELL_S, processors
 
 NOTEBOOK_TIMEOUT_S = 600
-JOBS = min(8, processors() + 1)  # one more than cores: a notebook that shows a hang mostly waits; each needs about 1 GB
+# one more than cores: a notebook that shows a hang mostly waits; each needs about 1 GB
+JOBS = min(8, processors() + 1)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What nbval says of one notebook; `strays` are the processes that it left running, ended by now."""
+    """What nbval says of one notebook; `strays` are the processes that it left running, ended by
+    now.
+    """
 
     notebook: str
     passed: bool
@@ -28,18 +33,33 @@ class Verdict:
 
 
 class Validation:
-    """nbval on these notebooks, `jobs` at a time, begun at once. A context manager: leaving it stops what still runs.
+    """nbval on these notebooks, `jobs` at a time, begun at once.
 
-    `environment` is put on top of what the kernels see; `{name}` in a value stands for the notebook's folder and name.
-    Iterate to get a Verdict for each notebook as it ends, whatever happens to it; or ask for one with `of`.
+    A context manager: leaving it stops what still runs.
+
+    `environment` is put on top of what the kernels see; `{name}` in a value stands for the
+    notebook's folder and name. Iterate to get a Verdict for each notebook as it ends, whatever
+    happens to it; or ask for one with `of`.
     """
 
-    def __init__(self, notebooks, jobs=JOBS, cell_timeout_s=CELL_S, timeout_s=NOTEBOOK_TIMEOUT_S,
-                 environment=None):
+    def __init__(
+        self,
+        notebooks,
+        jobs=JOBS,
+        cell_timeout_s=CELL_S,
+        timeout_s=NOTEBOOK_TIMEOUT_S,
+        environment=None,
+    ):
         order = {"notebooks": [str(Path(path).resolve()) for path in notebooks], "jobs": jobs}
-        order |= {"cell_timeout_s": cell_timeout_s, "timeout_s": timeout_s, "environment": environment or {}}
+        order |= {
+            "cell_timeout_s": cell_timeout_s,
+            "timeout_s": timeout_s,
+            "environment": environment or {},
+        }
         command = [sys.executable, "-m", "manyhands.build.validate_server"]
-        self._server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._server = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         self._server.stdin.write(json.dumps(order) + "\n")
         self._server.stdin.flush()
         self._come = {}

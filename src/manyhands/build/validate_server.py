@@ -1,7 +1,8 @@
-"""The process that `validate` starts: it forks one process for each notebook, some at a time, and tells their verdicts.
+"""The process that `validate` starts: it forks one process for each notebook, some at a time, and
+tells their verdicts.
 
-In each, nbval runs on a copy of the notebook's folder, in the environment that notebooks are built in, with the cures
-of `nbval_cures`; then whatever the notebook left running is ended.
+In each, nbval runs on a copy of the notebook's folder, in the environment that notebooks are built
+in, with the cures of `nbval_cures`; then whatever the notebook left running is ended.
 """
 
 import json
@@ -21,8 +22,8 @@ from manyhands.build.environment import kernel_environment
 from manyhands.build.processes import adopt_orphans, children, end
 
 _OPTIONS = (
-    "--nbval --nbval-current-env -p manyhands.build.nbval_cures -p no:cacheprovider -p no:xdist -p no:timeout "
-    "-q --color=no --disable-warnings"
+    "--nbval --nbval-current-env -p manyhands.build.nbval_cures -p no:cacheprovider -p no:xdist -p "
+    "no:timeout -q --color=no --disable-warnings"
 ).split()
 
 
@@ -59,7 +60,12 @@ class Run:
             result = json.loads((self.home / "verdict").read_text(encoding="utf-8"))
         text = f"{self._text()}\n{why}".strip()
         shutil.rmtree(self.home, ignore_errors=True)
-        return {**result, "notebook": str(self.notebook), "text": text, "seconds": time.monotonic() - self.begun}
+        return {
+            **result,
+            "notebook": str(self.notebook),
+            "text": text,
+            "seconds": time.monotonic() - self.begun,
+        }
 
     def stop(self):
         try:
@@ -71,15 +77,21 @@ class Run:
     def _text(self):
         output = self.home / "output"
         return (
-            output.read_text(encoding="utf-8", errors="replace").replace(f"{self.home}/", "") if output.exists() else ""
+            output.read_text(encoding="utf-8", errors="replace").replace(f"{self.home}/", "")
+            if output.exists()
+            else ""
         )
 
 
 def run_nbval(notebook, home, cell_timeout_s, environment):
-    """In the notebook's own process: nbval on a copy of its folder; the verdict is written to `home`."""
+    """In the notebook's own process: nbval on a copy of its folder; the verdict is written to
+    `home`.
+    """
     adopt_orphans()
     name = f"{notebook.parent.name}-{notebook.stem}"
-    variables = kernel_environment(home, **{key: text.format(name=name) for key, text in environment.items()})
+    variables = kernel_environment(
+        home, **{key: text.format(name=name) for key, text in environment.items()}
+    )
     os.environ.clear()
     os.environ.update(variables)
     tempfile.tempdir = None
@@ -98,15 +110,23 @@ def run_nbval(notebook, home, cell_timeout_s, environment):
 
 
 def main():
-    """Read one order from stdin, write one line for each verdict; stop at once when stdin is closed."""
+    """Read one order from stdin, write one line for each verdict; stop at once when stdin is
+    closed.
+    """
     order = json.loads(sys.stdin.readline())
     waiting, running = list(order["notebooks"]), []
     adopt_orphans()
     try:
         while waiting or running:
             while waiting and len(running) < order["jobs"]:
-                running.append(Run(waiting.pop(0), order["cell_timeout_s"], order["timeout_s"],
-                                   order["environment"]))
+                running.append(
+                    Run(
+                        waiting.pop(0),
+                        order["cell_timeout_s"],
+                        order["timeout_s"],
+                        order["environment"],
+                    )
+                )
             for run in list(running):
                 verdict = run.verdict()
                 if verdict:

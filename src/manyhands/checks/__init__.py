@@ -1,12 +1,14 @@
-"""What a lab's check cell calls, namely a report with one line for each criterion, and a record for the grader.
+"""What a lab's check cell calls, namely a report with one line for each criterion, and a record for
+the grader.
 
     report = Report("average")
     report.criterion("mean", points=2, text="gradients equal the serial ones", passed=close, values=gradients,
                      atol=1e-5, rank=2, expected=serial, got=gradients, mistake="You summed, but did not divide.")
     report.show()
 
-The line is for the reader. The record is for `manyhands.grading`, which compares its values, outside the kernel, with
-the solution's values under the same seed, because a verdict from inside the kernel is never itself the evidence.
+The line is for the reader. The record is for `manyhands.grading`, which compares its values,
+outside the kernel, with the solution's values under the same seed, because a verdict from inside
+the kernel is never itself the evidence.
 """
 
 import os
@@ -20,7 +22,9 @@ __all__ = ["Report", "hint", "seed"]
 
 
 def seed():
-    """The seed that every check draws its inputs from: `MANYHANDS_SEED`, 0 for the learner, hidden for the grader."""
+    """The seed that every check draws its inputs from: `MANYHANDS_SEED`, 0 for the learner, hidden
+    for the grader.
+    """
     return int(os.environ.get("MANYHANDS_SEED") or 0) % 2**31  # what every generator takes
 
 

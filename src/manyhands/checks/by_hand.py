@@ -1,4 +1,5 @@
-"""Close what the package has and an exercise asks for while the learner's code runs, or notice that it is called.
+"""Close what the package has and an exercise asks for while the learner's code runs, or notice that
+it is called.
 
 A learner who has only imported it has written nothing.
 """
@@ -10,12 +11,15 @@ from operator import attrgetter
 
 
 def _closed(*args, **kwargs):
-    raise PermissionError("this is the package's own answer, which is closed here, so write it yourself")
+    raise PermissionError(
+        "this is the package's own answer, which is closed here, so write it yourself"
+    )
 
 
 @contextmanager
 def closed(*functions):
-    """While the block runs, each of these functions raises PermissionError, by whatever name it is called.
+    """While the block runs, each of these functions raises PermissionError, by whatever name it is
+    called.
 
     They are functions of Python without free variables.
     """
@@ -41,9 +45,11 @@ def shut_from(function, *own):
 
 
 def loaded(*names):
-    """The functions of these names, "module:function" or "module:Class.method", in modules that are imported already.
+    """The functions of these names, "module:function" or "module:Class.method", in modules that are
+    imported already.
 
-    What an exercise asks for is not imported only to be closed. If a learner imports it, the next case closes it.
+    What an exercise asks for is not imported only to be closed. If a learner imports it, the next
+    case closes it.
     """
     found = []
     for name in names:
@@ -60,8 +66,9 @@ def loaded(*names):
 
 
 def borrowing(function, *args):
-    """What function(*args) returns, and the name of the first function of this package that was called for it, or None.
-    It is for answers that the learner must write without the package."""
+    """What function(*args) returns, and the name of the first function of this package that was
+    called for it, or None. It is for answers that the learner must write without the package.
+    """
     called, before = [], sys.getprofile()
 
     def heard(frame, event, _):

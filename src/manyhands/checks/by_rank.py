@@ -1,8 +1,10 @@
-"""A picture of what was expected against what came, rank by rank, in the card of a failed criterion.
+"""A picture of what was expected against what came, rank by rank, in the card of a failed
+criterion.
 
-A verdict adds `"picture": by_rank.numbers(...)`, or `rows` or `samples`, to the details of a FAIL line. A picture is a
-table whose last column is drawn, so the numbers are its text alternative. It is not part of the plain lines or of the
-record. Its lines have the page's own colour, and its bars have a contrast of 3 or more on a light and on a dark page.
+A verdict adds `"picture": by_rank.numbers(...)`, or `rows` or `samples`, to the details of a FAIL
+line. A picture is a table whose last column is drawn, so the numbers are its text alternative. It
+is not part of the plain lines or of the record. Its lines have the page's own colour, and its bars
+have a contrast of 3 or more on a light and on a dark page.
 """
 
 import math
@@ -13,17 +15,22 @@ from numbers import Real
 
 from manyhands.checks.record import CLOSE, FAIL, PASS, cut, plain, shorten
 
-MOST_RANKS, MOST_RUNS, LONGEST = 12, 40, 48  # ranks, runs of neighbouring rows of a rank, and characters of a text
+# ranks, runs of neighbouring rows of a rank, and characters of a text
+MOST_RANKS, MOST_RUNS, LONGEST = 12, 40, 48
 FILL = {PASS: "#2e8b57", FAIL: "#d1453b"}
 SIGN = {PASS: "✓", FAIL: "✗"}
 CELL = "padding: .1em .6em .1em 0; text-align: left; vertical-align: middle"
-DRAWING = ('<svg aria-hidden="true" viewBox="0 0 200 16" preserveAspectRatio="none" '
-           'style="display: block; width: 100%; min-width: 5em; height: 1.1em">{}</svg>')
+DRAWING = (
+    '<svg aria-hidden="true" viewBox="0 0 200 16" preserveAspectRatio="none" '
+    'style="display: block; width: 100%; min-width: 5em; height: 1.1em">{}</svg>'
+)
 
 
 @dataclass(frozen=True)
 class Line:
-    """A rank's line of a picture: its name, whether it is right, both values in words, and the drawing."""
+    """A rank's line of a picture: its name, whether it is right, both values in words, and the
+    drawing.
+    """
 
     name: str
     right: bool
@@ -47,31 +54,36 @@ class Picture:
         shown = sorted(sorted(enumerate(self.lines), key=lambda one: one[1].right)[:MOST_RANKS])
         more = len(self.lines) - len(shown)
         heads = (self.who, "at most" if self.at_most else "expected", "got", self.legend)
-        head = "".join(f'<th scope="col" style="{CELL}"><small>{escape(name)}</small></th>' for name in heads)
-        rest = f'<div><small>and {more} more</small></div>' if more else ""
-        return (f'<div style="max-width: 38em; margin: .4em 0; overflow-x: auto"><table style="width: 100%; margin: 0; '
-                'border-collapse: collapse; table-layout: auto; font-size: .92em">'
-                f'<caption style="text-align: left"><small>{escape(self.title)}</small></caption>'
-                f'<thead><tr>{head}</tr></thead><tbody>{"".join(_row(line) for _, line in shown)}</tbody></table>'
-                f"{rest}</div>")
+        head = "".join(
+            f'<th scope="col" style="{CELL}"><small>{escape(name)}</small></th>' for name in heads
+        )
+        rest = f"<div><small>and {more} more</small></div>" if more else ""
+        return (
+            f'<div style="max-width: 38em; margin: .4em 0; overflow-x: auto"><table style="width: '
+            f"100%; margin: 0; "
+            'border-collapse: collapse; table-layout: auto; font-size: .92em">'
+            f'<caption style="text-align: left"><small>{escape(self.title)}</small></caption>'
+            f"<thead><tr>{head}</tr></thead><tbody>{''.join(_row(line) for _, line in shown)}</tbody></table>"
+            f"{rest}</div>"
+        )
 
 
 def numbers(what, expected, got, ranks=None, *, who="rank", at_most=False, within=0.0):
     """A picture of one number for each rank, or None if it would show no difference.
 
-    `what`: the number and its unit, such as "rows"; `expected`, `got`: lists by rank, where `expected` may be one
-    number for all; `ranks`: their names; `at_most`: `expected` is a limit; `within`: the tolerance, which is relative
-    for numbers above 1.
+    `what`: the number and its unit, such as "rows"; `expected`, `got`: lists by rank, where
+    `expected` may be one number for all; `ranks`: their names; `at_most`: `expected` is a limit;
+    `within`: the tolerance, which is relative for numbers above 1.
     """
     expected = expected if isinstance(expected, (list, tuple)) else [expected] * len(got)
-    given = list(zip(expected, got)) if len(expected) == len(got) else []
+    given = list(zip(expected, got, strict=True)) if len(expected) == len(got) else []
     expected, got = ([_number(pair[place]) for pair in given] for place in (0, 1))
     known = [one for one in (*expected, *got) if one is not None]
     low, high = min(known, default=0), max(known, default=0)
     dots = not at_most and (low < 0 or any(one % 1 for one in known))
     low, high = (low, high) if dots else (min(low, 0), high)
     lines = []
-    for name, pair, want, have in zip(ranks or range(len(got)), given, expected, got):
+    for name, pair, want, have in zip(ranks or range(len(got)), given, expected, got, strict=False):
         right = _agree(want, have, at_most, within)
         drawing = (_dot if dots else _bar)(want, have, low, high, FILL[PASS if right else FAIL])
         lines.append(Line(str(name), right, *_in_words(*pair), drawing))
@@ -80,21 +92,37 @@ def numbers(what, expected, got, ranks=None, *, who="rank", at_most=False, withi
 
 
 def rows(n, expected, got, ranks=None):
-    """A picture of which of the rows 0 to n - 1 each rank takes, or None if it would show no difference.
-    `expected`, `got`: a list of rows for each rank."""
+    """A picture of which of the rows 0 to n - 1 each rank takes, or None if it would show no
+    difference. `expected`, `got`: a list of rows for each rank.
+    """
     lines = []
-    for name, want, have in zip(ranks or range(len(got)), expected, got):
+    for name, want, have in zip(ranks or range(len(got)), expected, got, strict=False):
         drawing = _lane(_runs(want), n, 1, 'fill="none" stroke="currentColor" stroke-opacity=".7"')
         wanted = set(want)
-        drawing += _lane(_runs([row for row in have if row in wanted]), n, 9, f'fill="{FILL[PASS]}"')
-        drawing += _lane(_runs([row for row in have if row not in wanted]), n, 9, f'fill="{FILL[FAIL]}"')
-        lines.append(Line(str(name), sorted(want) == sorted(have), _rows(want), _rows(have), DRAWING.format(drawing)))
-    return _picture(f"rows by rank, of rows 0 to {n - 1}", "rank", "above: expected, below: got", lines)
+        drawing += _lane(
+            _runs([row for row in have if row in wanted]), n, 9, f'fill="{FILL[PASS]}"'
+        )
+        drawing += _lane(
+            _runs([row for row in have if row not in wanted]), n, 9, f'fill="{FILL[FAIL]}"'
+        )
+        lines.append(
+            Line(
+                str(name),
+                sorted(want) == sorted(have),
+                _rows(want),
+                _rows(have),
+                DRAWING.format(drawing),
+            )
+        )
+    return _picture(
+        f"rows by rank, of rows 0 to {n - 1}", "rank", "above: expected, below: got", lines
+    )
 
 
 def samples(n, got, who="rank"):
-    """A picture of which of the samples 0 to n - 1 each rank takes, where any rank may take a sample, but only once.
-    Its last line has the samples that none takes."""
+    """A picture of which of the samples 0 to n - 1 each rank takes, where any rank may take a
+    sample, but only once. Its last line has the samples that none takes.
+    """
     taken = Counter(row for rows in got for row in rows)
     lines = []
     for name, rows in enumerate(got):
@@ -102,30 +130,50 @@ def samples(n, got, who="rank"):
         lines.append(_share(str(name), rows, twice, n, "each once"))
     missing = [row for row in range(n) if row not in taken]
     lines += [_share("none", missing, missing, n, "no samples")] if missing else []
-    return _picture(f"samples by {who}, of samples 0 to {n - 1}", who, "green: once, red: twice or not at all", lines)
+    return _picture(
+        f"samples by {who}, of samples 0 to {n - 1}",
+        who,
+        "green: once, red: twice or not at all",
+        lines,
+    )
 
 
 def _share(name, rows, wrong, n, expected):
-    drawing = _lane(_runs(rows), n, 5, f'fill="{FILL[PASS]}"') + _lane(_runs(wrong), n, 5, f'fill="{FILL[FAIL]}"')
+    drawing = _lane(_runs(rows), n, 5, f'fill="{FILL[PASS]}"') + _lane(
+        _runs(wrong), n, 5, f'fill="{FILL[FAIL]}"'
+    )
     return Line(name, not wrong, expected, _rows(rows, "sample"), DRAWING.format(drawing))
 
 
 def _picture(title, who, legend, lines, at_most=False):
-    return Picture(title, who, legend, tuple(lines), at_most) if any(not line.right for line in lines) else None
+    return (
+        Picture(title, who, legend, tuple(lines), at_most)
+        if any(not line.right for line in lines)
+        else None
+    )
 
 
 def _row(line):
     state = PASS if line.right else FAIL
-    cells = "".join(f'<td style="{CELL}">{text}</td>' for text in (
-        escape(line.expected), f"{SIGN[state]} {escape(line.got)}"))
-    return (f'<tr><th scope="row" style="{CELL}; font-weight: normal">{escape(line.name)}</th>{cells}'
-            f'<td style="{CELL}; width: 45%">{line.drawing}</td></tr>')
+    cells = "".join(
+        f'<td style="{CELL}">{text}</td>'
+        for text in (escape(line.expected), f"{SIGN[state]} {escape(line.got)}")
+    )
+    return (
+        f'<tr><th scope="row" style="{CELL}; font-weight: normal">{escape(line.name)}</th>{cells}'
+        f'<td style="{CELL}; width: 45%">{line.drawing}</td></tr>'
+    )
 
 
 def _number(value):
     """The value as a finite number, or None."""
     value = plain(value)
-    fits = isinstance(value, Real) and not isinstance(value, bool) and abs(value) < 1e300 and math.isfinite(value)
+    fits = (
+        isinstance(value, Real)
+        and not isinstance(value, bool)
+        and abs(value) < 1e300
+        and math.isfinite(value)
+    )
     return value if fits else None
 
 
@@ -137,7 +185,10 @@ def _agree(want, have, at_most, within):
 
 
 def _in_words(want, have):
-    texts = ["none" if one is None else f"{one:,}" if type(one) is int else shorten(one) for one in (want, have)]
+    texts = [
+        "none" if one is None else f"{one:,}" if type(one) is int else shorten(one)
+        for one in (want, have)
+    ]
     if texts[0] == texts[1] and want != have and None not in (_number(want), _number(have)):
         texts = [f"{float(one):.12g}" for one in (want, have)]
     return [cut(text, LONGEST) for text in texts]
@@ -157,7 +208,9 @@ def _bar(want, have, low, high, colour):
     zero = _place(0, low, high) if high > low else 4
     width = 0 if have is None else _place(have, low, high) - zero if high > low else 0
     bar = f'<rect x="{zero:.1f}" y="3" width="{max(width, 1):.1f}" height="10" fill="{colour}"/>'
-    return DRAWING.format(("" if have is None else bar) + ("" if want is None else _mark(want, low, high)))
+    return DRAWING.format(
+        ("" if have is None else bar) + ("" if want is None else _mark(want, low, high))
+    )
 
 
 def _dot(want, have, low, high, colour):
@@ -166,7 +219,10 @@ def _dot(want, have, low, high, colour):
         x = _place(have, low, high)
         if want is not None:
             start, stop = sorted((x, _place(want, low, high)))
-            parts += f'<rect x="{start:.1f}" y="7" width="{stop - start:.1f}" height="2" fill="{colour}"/>'
+            parts += (
+                f'<rect x="{start:.1f}" y="7" width="{stop - start:.1f}" height="2" '
+                f'fill="{colour}"/>'
+            )
         parts += f'<rect x="{x - 3:.1f}" y="4" width="6" height="8" rx="3" fill="{colour}"/>'
     return DRAWING.format(parts)
 
@@ -183,12 +239,25 @@ def _runs(rows):
 
 
 def _lane(runs, n, y, style):
-    return "".join(f'<rect x="{4 + 192 * first / n:.1f}" y="{y}" width="{192 * (last + 1 - first) / n:.1f}" height="6" '
-                   f"{style}/>" for first, last in runs[:MOST_RUNS] if 0 <= first and last < n)
+    return "".join(
+        f'<rect x="{4 + 192 * first / n:.1f}" y="{y}" width="{192 * (last + 1 - first) / n:.1f}" '
+        f'height="6" {style}/>'
+        for first, last in runs[:MOST_RUNS]
+        if first >= 0 and last < n
+    )
 
 
 def _rows(rows, word="row"):
     """`12 rows: 0-9, 12, 13`."""
-    runs = ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in _runs(rows)[:MOST_RUNS])
+    runs = ", ".join(
+        str(first) if first == last else f"{first}-{last}"
+        for first, last in _runs(rows)[:MOST_RUNS]
+    )
     twice = " (some twice)" if len(set(rows)) < len(rows) else ""
-    return cut(f"{len(rows)} {word}{'s' * (len(rows) != 1)}: {runs}" if runs else f"no {word}s", LONGEST) + twice
+    return (
+        cut(
+            f"{len(rows)} {word}{'s' * (len(rows) != 1)}: {runs}" if runs else f"no {word}s",
+            LONGEST,
+        )
+        + twice
+    )

@@ -1,8 +1,9 @@
 """The report of a check cell as a card, which a notebook shows instead of the plain lines.
 
-It is plain HTML with inline styles, without a script or a style sheet. JupyterLab removes some styles from a notebook
-that it does not trust, which leaves the same words and signs in the same order. Text has the page's own colour, so that
-a dark page needs nothing. Colours are used only behind white text, with a contrast of 4.5 or more.
+It is plain HTML with inline styles, without a script or a style sheet. JupyterLab removes some
+styles from a notebook that it does not trust, which leaves the same words and signs in the same
+order. Text has the page's own colour, so that a dark page needs nothing. Colours are used only
+behind white text, with a contrast of 4.5 or more.
 """
 
 import re
@@ -18,36 +19,50 @@ WORDS = {PASS: "passed", FAIL: "failed", NOT_BEGUN: "not begun", BLOCKED: "not c
 UNWRITTEN, SAME = "is not written yet", "The same as above."
 LINE = "var(--jp-border-color2, #8a8a8a)"
 BOX = "flex: 1 1 14em; min-width: 0"
-VALUE = ("margin: 0; padding: 0; background: none; color: inherit; white-space: pre-wrap; word-break: normal; "
-         "overflow-wrap: anywhere; font-family: var(--jp-code-font-family, monospace); font-size: .92em; "
-         "line-height: 1.4")
+VALUE = (
+    "margin: 0; padding: 0; background: none; color: inherit; white-space: pre-wrap; word-break: "
+    "normal; overflow-wrap: anywhere; font-family: var(--jp-code-font-family, monospace); "
+    "font-size: .92em; line-height: 1.4"
+)
 
 
 def states(criteria):
-    """The state of each criterion, which is its status, but `NOT_BEGUN` instead of a failure if the learner has not
-    written what it asks for, or if nothing was measured because of that."""
+    """The state of each criterion, which is its status, but `NOT_BEGUN` instead of a failure if the
+    learner has not written what it asks for, or if nothing was measured because of that.
+    """
     found = []
     for one in criteria:
         mistake = one["detail"].get("mistake", "")
-        unwritten = UNWRITTEN in mistake or mistake == SAME and found[-1:] == [NOT_BEGUN]
+        unwritten = UNWRITTEN in mistake or (mistake == SAME and found[-1:] == [NOT_BEGUN])
         found.append(NOT_BEGUN if one["status"] == FAIL and unwritten else one["status"])
     if NOT_BEGUN in found:
-        found = [NOT_BEGUN if state == FAIL and not one["values"] else state for state, one in zip(found, criteria)]
+        found = [
+            NOT_BEGUN if state == FAIL and not one["values"] else state
+            for state, one in zip(found, criteria, strict=True)
+        ]
     return found
 
 
 def html(name, criteria, hint_name=None, hint_steps=(), faults=(), pictures=None):
-    """The card of one report, with `criteria` as in its record. The reports of `faults`, which the ranks' cluster found
-    during the check, are folded, and the hint's steps are folded inside each other. `pictures`: {criterion's name: the
-    `by_rank.Picture` that helps with its failure}."""
-    told = list(zip(criteria, states(criteria)))
-    worst = next((state for state in (FAIL, NOT_BEGUN, PASS) if state in (state for _, state in told)), BLOCKED)
+    """The card of one report, with `criteria` as in its record.
+
+    The reports of `faults`, which the ranks' cluster found during the check, are folded, and the
+    hint's steps are folded inside each other. `pictures`: {criterion's name: the `by_rank.Picture`
+    that helps with its failure}.
+    """
+    told = list(zip(criteria, states(criteria), strict=True))
+    worst = next(
+        (state for state in (FAIL, NOT_BEGUN, PASS) if state in (state for _, state in told)),
+        BLOCKED,
+    )
     rows = "".join(_row(one, state, (pictures or {}).get(one["name"])) for one, state in told)
     rows += "".join(map(_fault, faults))
     hint = _hint(hint_name, hint_steps) if worst in (FAIL, NOT_BEGUN) else ""
-    return (f'<div role="group" aria-label="check: {escape(name)}" style="max-width: 60em; padding: .3em .8em .6em; '
-            f'border: 1px solid {LINE}; border-left: 6px solid {COLOUR[worst]}; border-radius: 4px; line-height: 1.4">'
-            f"{_head(name, told)}{rows}{hint}</div>")
+    return (
+        f'<div role="group" aria-label="check: {escape(name)}" style="max-width: 60em; padding: '
+        f".3em .8em .6em; border: 1px solid {LINE}; border-left: 6px solid {COLOUR[worst]}; "
+        f'border-radius: 4px; line-height: 1.4">{_head(name, told)}{rows}{hint}</div>'
+    )
 
 
 def _head(name, told):
@@ -62,24 +77,41 @@ def _head(name, told):
 
 
 def _row(one, state, picture=None):
-    badge = (f'<span style="flex: none; align-self: flex-start; padding: 0 .5em; border-radius: 3px; color: #ffffff; '
-             f'background-color: {COLOUR[state]}; white-space: nowrap">{SIGN[state]} {_badge(one, state)}</span>')
-    text = (f'<div style="{BOX}; flex-basis: 20em"> {_lines(one["text"])}{_details(one["detail"], state)}'
-            f'{picture.html() if picture and state == FAIL else ""}</div>')
-    return (f'<div style="display: flex; flex-wrap: wrap; gap: .2em .7em; padding: .35em 0; border-top: 1px solid '
-            f'{LINE}">{badge}{text}</div>')
+    badge = (
+        '<span style="flex: none; align-self: flex-start; padding: 0 .5em; border-radius: 3px; '
+        f'color: #ffffff; background-color: {COLOUR[state]}; white-space: nowrap">{SIGN[state]} '
+        f"{_badge(one, state)}</span>"
+    )
+    text = (
+        f'<div style="{BOX}; flex-basis: 20em"> '
+        f"{_lines(one['text'])}{_details(one['detail'], state)}"
+        f"{picture.html() if picture and state == FAIL else ''}</div>"
+    )
+    return (
+        '<div style="display: flex; flex-wrap: wrap; gap: .2em .7em; padding: .35em 0; border-top: '
+        f'1px solid {LINE}">{badge}{text}</div>'
+    )
 
 
 def _badge(one, state):
     points = f"{one['points'] if state == PASS else 0:g}/{one['points']:g}"
-    return {PASS: f"PASS {points}", FAIL: f"FAIL {points}", NOT_BEGUN: f"not begun {points}",
-            BLOCKED: "not checked here"}[state]
+    return {
+        PASS: f"PASS {points}",
+        FAIL: f"FAIL {points}",
+        NOT_BEGUN: f"not begun {points}",
+        BLOCKED: "not checked here",
+    }[state]
 
 
 def _details(detail, state):
-    """Expected and got next to each other if there is room, else below each other, and then the other details."""
+    """Expected and got next to each other if there is room, else below each other, and then the
+    other details.
+    """
     pair = [_value(key, detail[key]) for key in ("expected", "got") if key in detail]
-    both = f'<div style="display: flex; flex-wrap: wrap; gap: .3em 1em; margin: .3em 0">{"".join(pair)}</div>'
+    both = (
+        '<div style="display: flex; flex-wrap: wrap; gap: .3em 1em; margin: .3em '
+        f'0">{"".join(pair)}</div>'
+    )
     rest = {key: text for key, text in detail.items() if key not in ("expected", "got")}
     if state == NOT_BEGUN:
         lines = [f"<div>{_lines(text)}</div>" for text in rest.values() if text != SAME]
@@ -89,8 +121,10 @@ def _details(detail, state):
 
 
 def _value(key, text):
-    return (f'<div style="{BOX}; padding: .1em .6em .3em; border: 1px solid {LINE}; border-radius: 3px">'
-            f'<small>{key}:</small><pre style="{VALUE}">{escape(text)}</pre></div>')
+    return (
+        f'<div style="{BOX}; padding: .1em .6em .3em; border: 1px solid {LINE}; border-radius: '
+        f'3px"><small>{key}:</small><pre style="{VALUE}">{escape(text)}</pre></div>'
+    )
 
 
 def _lines(text):
@@ -103,15 +137,22 @@ def _code(text):
 
 
 def _fault(fault):
-    """The report of a fault on the ranks in a fold, with its picture as an image: parts of the pictures on a page have
-    the same names, and a browser would look for one of this page's in a closed fold."""
+    """The report of a fault on the ranks in a fold, with its picture as an image: parts of the
+    pictures on a page have the same names, and a browser would look for one of this page's in a
+    closed fold.
+    """
     first, _, rest = fault.text.partition("\n")
     picture = ""
     if fault.svg:
         data = b64encode(fault.svg.encode()).decode()
-        picture = (f'<div><img style="max-width: 100%" alt="{escape(fault.graph_text)}" '
-                   f'src="data:image/svg+xml;base64,{data}"></div>')
-    return _fold(f"Report from the ranks: {escape(first)}", f'<pre style="{VALUE}">{escape(rest)}</pre>{picture}')
+        picture = (
+            f'<div><img style="max-width: 100%" alt="{escape(fault.graph_text)}" '
+            f'src="data:image/svg+xml;base64,{data}"></div>'
+        )
+    return _fold(
+        f"Report from the ranks: {escape(first)}",
+        f'<pre style="{VALUE}">{escape(rest)}</pre>{picture}',
+    )
 
 
 def _hint(name, steps):
@@ -119,10 +160,15 @@ def _hint(name, steps):
     folded = ""
     for number in range(len(steps), 0, -1):
         label = f"Hint {escape(name)}" if number == 1 else f"Step {number} of {len(steps)}"
-        folded = _fold(label, f'<div style="white-space: pre-wrap">{_code(steps[number - 1].strip())}</div>{folded}')
+        folded = _fold(
+            label,
+            f'<div style="white-space: pre-wrap">{_code(steps[number - 1].strip())}</div>{folded}',
+        )
     return folded
 
 
 def _fold(label, content):
-    return (f'<details style="margin-top: .4em"><summary style="cursor: pointer">{label}</summary>'
-            f'<div style="padding: .2em 0 0 1.2em">{content}</div></details>')
+    return (
+        f'<details style="margin-top: .4em"><summary style="cursor: pointer">{label}</summary>'
+        f'<div style="padding: .2em 0 0 1.2em">{content}</div></details>'
+    )

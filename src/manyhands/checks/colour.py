@@ -1,4 +1,6 @@
-"""Colour on a terminal: nowhere else, and not where NO_COLOR asks for none (https://no-color.org)."""
+"""Colour on a terminal: nowhere else, and not where NO_COLOR asks for none
+(https://no-color.org).
+"""
 
 import os
 
@@ -14,7 +16,8 @@ def wanted(stream):
 
 def lines(lines, stream):
     """The lines of a report, the word that begins a criterion (PASS, FAIL, BLOCKED) in its colour
-    where the stream is a terminal that may have it."""
+    where the stream is a terminal that may have it.
+    """
     return [_painted(line) for line in lines] if wanted(stream) else list(lines)
 
 

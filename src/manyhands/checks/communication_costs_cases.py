@@ -1,4 +1,5 @@
-"""The older name of `manyhands.checks.communication_costs.cases`, by which tutorial 05 imports its measurements.
+"""The older name of `manyhands.checks.communication_costs.cases`, by which tutorial 05 imports its
+measurements.
 
 It stays for the copies of these notebooks that learners have. New code imports the module itself.
 """

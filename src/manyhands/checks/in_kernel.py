@@ -16,7 +16,10 @@ NAN = float("nan")
 WORDS = {
     "unwritten": "{name} is not written yet. Replace `raise NotImplementedError` with your code.",
     "raised": "{name} raised {error}",
-    "changed": "{name} has changed {what}, which belongs to its caller, who may still need it. Work on a copy.",
+    "changed": (
+        "{name} has changed {what}, which belongs to its caller, who may still need it. Work on a "
+        "copy."
+    ),
 }
 
 
@@ -29,7 +32,10 @@ def ask(function, *args):
 
 
 def ask_kept(function, *args):
-    """As `ask`, with a copy of each list or array that is given. `Stopped` also if the function has changed one."""
+    """As `ask`, with a copy of each list or array that is given.
+
+    `Stopped` also if the function has changed one.
+    """
     answer, spoiled = kept(function, *args)
     if spoiled:
         raise Stopped(spoiled)
@@ -37,11 +43,15 @@ def ask_kept(function, *args):
 
 
 def kept(function, *args):
-    """(the answer, the message that the function has changed a list or array that it was given, or None)."""
+    """(the answer, the message that the function has changed a list or array that it was given, or
+    None).
+    """
     lent = [deepcopy(given) if isinstance(given, (list, np.ndarray)) else given for given in args]
     answer = ask(function, *lent)
-    for place, (given, copy) in enumerate(zip(args, lent)):
-        if copy is not given and not (np.array_equal if isinstance(given, np.ndarray) else operator.eq)(given, copy):
+    for place, (given, copy) in enumerate(zip(args, lent, strict=True)):
+        if copy is not given and not (
+            np.array_equal if isinstance(given, np.ndarray) else operator.eq
+        )(given, copy):
             return answer, changed(function, place)
     return answer, None
 
@@ -56,7 +66,9 @@ def changed(function, place):
 
 
 def call(function, *args):
-    """(what the learner's function returns, None), or (None, the message that says what went wrong)."""
+    """(what the learner's function returns, None), or (None, the message that says what went
+    wrong).
+    """
     name = getattr(function, "__name__", "your function")
     try:
         return function(*args), None
@@ -67,8 +79,11 @@ def call(function, *args):
 
 
 def _in_a_line(error):
-    """`ValueError: why`, without the source lines that tf.function puts before it. If Keras has wrapped an error of a
-    layer, the layer's error is given. Variables appear without their numbers."""
+    """`ValueError: why`, without the source lines that tf.function puts before it.
+
+    If Keras has wrapped an error of a layer, the layer's error is given. Variables appear without
+    their numbers.
+    """
     text = re.sub(r",\s*numpy=\s*(array\(.*?\)|\S+?)>", ">", str(error), flags=re.DOTALL)
     lines = [line.strip() for line in text.splitlines() if line.strip()] or [""]
     causes = [line for line in lines if re.match(r"\w+(Error|Exception): ", line)]
@@ -76,11 +91,18 @@ def _in_a_line(error):
 
 
 def likely(asked, same=operator.eq):
-    """Names of the mistakes that explain at least half of the wrong answers. The mistake that explains most answers is
-    first, because two mistakes may give the same in a single case, for example on two ranks. `asked`: [(the right
-    answer, {mistake: what it gives}, what was given)]."""
+    """Names of the mistakes that explain at least half of the wrong answers.
+
+    The mistake that explains most answers is first, because two mistakes may give the same in a
+    single case, for example on two ranks. `asked`: [(the right answer, {mistake: what it gives},
+    what was given)].
+    """
     missed = [(wrong, got) for right, wrong, got in asked if not same(got, right)]
-    names = [name for name in asked[0][1] if 2 * sum(same(got, wrong[name]) for wrong, got in missed) >= len(missed)]
+    names = [
+        name
+        for name in asked[0][1]
+        if 2 * sum(same(got, wrong[name]) for wrong, got in missed) >= len(missed)
+    ]
     return sorted(names, key=lambda name: -sum(same(got, wrong[name]) for _, wrong, got in asked))
 
 
@@ -93,7 +115,9 @@ def number(value):
 
 
 def array(value):
-    """A tensor, variable or array as a NumPy array of floats, or an empty array if it is anything else."""
+    """A tensor, variable or array as a NumPy array of floats, or an empty array if it is anything
+    else.
+    """
     if value is None:
         return np.empty(0)
     try:

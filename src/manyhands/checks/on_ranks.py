@@ -1,7 +1,8 @@
 """Run an experiment with the learner's functions on all ranks, and report it if it does not end.
 
-An experiment is a function of a module of this package that is imported on the ranks only. `RankReport.on_ranks` runs
-it. A hang ends after the report's patience and becomes FAIL lines, and the cluster heals.
+An experiment is a function of a module of this package that is imported on the ranks only.
+`RankReport.on_ranks` runs it. A hang ends after the report's patience and becomes FAIL lines, and
+the cluster heals.
 """
 
 from manyhands.checks.report import Report, Stopped
@@ -10,11 +11,16 @@ from manyhands.checks.unrun_answers import CODE_AGAIN
 PATIENCE_S, LIMIT_S = 3, 60
 
 
-HERE_ONLY = ("{name} is defined in this kernel, but not on the ranks. Put `%%px --setup` into the first line "
-             "of its cell, and run it again.")
+HERE_ONLY = (
+    "{name} is defined in this kernel, but not on the ranks. Put `%%px --setup` into the first line"
+    " of its cell, and run it again."
+)
 
 
-ABSENT = "There is no {name} on the ranks. Run the answer cell `{cell}`, with `%%px --setup` in its first line. "
+ABSENT = (
+    "There is no {name} on the ranks. Run the answer cell `{cell}`, with `%%px --setup` in its "
+    "first line. "
+)
 
 
 class Unwritten(NotImplementedError):
@@ -41,13 +47,17 @@ def learners(name):
         else {name: found}
     )
     for part, function in parts.items():
-        if getattr(getattr(function, "__code__", None), "co_names", None) == ("NotImplementedError",):
+        if getattr(getattr(function, "__code__", None), "co_names", None) == (
+            "NotImplementedError",
+        ):
             raise Unwritten(part)
     return found
 
 
 def _defined_here(name):
-    """Whether the notebook's own kernel has something by this name, most likely from a cell without %%px."""
+    """Whether the notebook's own kernel has something by this name, most likely from a cell without
+    %%px.
+    """
     from IPython import get_ipython
 
     shell = get_ipython()
@@ -55,7 +65,10 @@ def _defined_here(name):
 
 
 def _on_rank(module, experiment, *args):
-    """Run an experiment on a rank. A stub is reported as unwritten, and the cluster reports any other exception."""
+    """Run an experiment on a rank.
+
+    A stub is reported as unwritten, and the cluster reports any other exception.
+    """
     import traceback
     from importlib import import_module
 
@@ -74,8 +87,11 @@ def _on_rank(module, experiment, *args):
 
 
 class RankReport(Report):
-    """A report that asks the ranks of `cluster`. `mistakes` are the unit's words, which must include "unwritten" and
-    "known", {part of an error: what to do about it}."""
+    """A report that asks the ranks of `cluster`.
+
+    `mistakes` are the unit's words, which must include "unwritten" and "known", {part of an error:
+    what to do about it}.
+    """
 
     def __init__(self, name, cluster, criteria, mistakes, patience_s=PATIENCE_S):
         super().__init__(name, criteria)
@@ -83,21 +99,28 @@ class RankReport(Report):
 
     def on_ranks(self, module, experiment, *args, remark=None, patience_s=None):
         """Run an experiment on all ranks, and return the values by rank.
+
         `Stopped` if a rank raises, ends or waits in vain, or does not have the function.
 
-        `remark` names a mistake that is likely when ranks wait for each other in this experiment. If a mistake called
-        `REMARK sizes` exists, it is the likely one when their messages do not fit together.
+        `remark` names a mistake that is likely when ranks wait for each other in this experiment.
+        If a mistake called `REMARK sizes` exists, it is the likely one when their messages do not
+        fit together.
         """
         from manyhands.cluster import ClusterStopped, Fault
 
         patience_s = patience_s or self._patience_s
         if getattr(self.cluster, "backend", None) == "nccl":  # a stopped cluster has none
-            patience_s = max(patience_s, self.cluster.patience_s)  # the first call of each group makes a communicator
+            # the first call of each group makes a communicator
+            patience_s = max(patience_s, self.cluster.patience_s)
         try:
             with self.cluster.holding(self.reports):
-                answers = self.cluster.run(_on_rank, module, experiment, *args, patience_s=patience_s, limit_s=LIMIT_S)
+                answers = self.cluster.run(
+                    _on_rank, module, experiment, *args, patience_s=patience_s, limit_s=LIMIT_S
+                )
         except Fault as fault:
-            raise Stopped(self._of_fault(fault, remark), rank=min(fault.culprits, default=None)) from None
+            raise Stopped(
+                self._of_fault(fault, remark), rank=min(fault.culprits, default=None)
+            ) from None
         except ClusterStopped as stopped:
             raise Stopped(str(stopped)) from None
         unwritten = [answer["unwritten"] for answer in answers if "unwritten" in answer]
@@ -105,20 +128,32 @@ class RankReport(Report):
         if undefined and _defined_here(undefined[0]):
             raise Stopped(HERE_ONLY.format(name=undefined[0]))
         if unwritten:
-            absent = "\n" + ABSENT.format(name=undefined[0], cell=self.name) + CODE_AGAIN if undefined else ""
+            absent = (
+                "\n" + ABSENT.format(name=undefined[0], cell=self.name) + CODE_AGAIN
+                if undefined
+                else ""
+            )
             raise Stopped(self._mistakes["unwritten"].format(name=unwritten[0]) + absent)
         return [answer["value"] for answer in answers]
 
     def _of_fault(self, fault, remark):
-        """The helpful parts of a fault's report, the most telling first, because long texts are cut.
-        The whole report is shown after the card."""
+        """The helpful parts of a fault's report, the most telling first, because long texts are
+        cut. The whole report is shown after the card.
+        """
         lines = [line.strip() for line in fault.text.splitlines() if line.strip()]
-        known = next((text for fragment, text in self._mistakes["known"].items() if fragment in fault.text), None)
+        known = next(
+            (text for fragment, text in self._mistakes["known"].items() if fragment in fault.text),
+            None,
+        )
         waiting = fault.kind in ("hang", "mismatch")
         if fault.differs == "tensors" and f"{remark} sizes" in self._mistakes:
             remark = f"{remark} sizes"
         said = [line for line in lines if line.startswith(("Who waits", "Likely cause"))][:2]
-        kept = [lines[0], said[-1] if fault.differs in ("tensors", "groups") else None,
-                known or (self._mistakes[remark] if remark and waiting else None),
-                None if waiting else next((line for line in lines[1:] if " raised " in line), None), *said]
+        kept = [
+            lines[0],
+            said[-1] if fault.differs in ("tensors", "groups") else None,
+            known or (self._mistakes[remark] if remark and waiting else None),
+            None if waiting else next((line for line in lines[1:] if " raised " in line), None),
+            *said,
+        ]
         return "\n".join(dict.fromkeys(line for line in kept if line))

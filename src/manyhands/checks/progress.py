@@ -1,7 +1,9 @@
-"""The learner's progress in `work/.manyhands/progress.json`, `{"06_ddp": {"points": 5, "max": 8, "when": ...,
-"hints": [], "seen": [], "predictions": {...}, "ran": {...}, "last": {...}}}`. The `points` are the result of
-`manyhands check`, and `seen` are the checks that were green in the notebook. `ran` holds the ids of the cells that have
-run, for each notebook by its path inside `work`, and `last` is the cell that ran last."""
+"""The learner's progress in `work/.manyhands/progress.json`, `{"06_ddp": {"points": 5, "max": 8,
+"when": ..., "hints": [], "seen": [], "predictions": {...}, "ran": {...}, "last": {...}}}`. The
+`points` are the result of `manyhands check`, and `seen` are the checks that were green in the
+notebook. `ran` holds the ids of the cells that have run, for each notebook by its path inside
+`work`, and `last` is the cell that ran last.
+"""
 
 import fcntl
 import json
@@ -14,7 +16,10 @@ from pathlib import Path
 
 
 def work_folder(start=None):
-    """The `work` folder above `start` (by default the current folder), or None. Progress is remembered only there."""
+    """The `work` folder above `start` (by default the current folder), or None.
+
+    Progress is remembered only there.
+    """
     here = Path(start or Path.cwd()).resolve()
     return next((folder for folder in (here, *here.parents) if folder.name == "work"), None)
 
@@ -24,8 +29,11 @@ def path_in(work):
 
 
 def load(work):
-    """All that is remembered and can be read. An absent or a broken file counts as nothing, and so does a value of a
-    different type from the one that the course writes."""
+    """All that is remembered and can be read.
+
+    An absent or a broken file counts as nothing, and so does a value of a different type from the
+    one that the course writes.
+    """
     return _readable(_stored(work))
 
 
@@ -38,7 +46,10 @@ def _stored(work):
 
 
 def _readable(stored):
-    """The entries whose values have the types that the head of this module gives. Anything else in an entry is kept."""
+    """The entries whose values have the types that the head of this module gives.
+
+    Anything else in an entry is kept.
+    """
     entries = stored.items() if isinstance(stored, dict) else ()
     return {unit: _readable_entry(entry) for unit, entry in entries if isinstance(entry, dict)}
 
@@ -50,10 +61,15 @@ def _readable_entry(entry):
     for key in {"hints", "seen"} & kept.keys():
         kept[key] = [name for name in kept[key] if isinstance(name, str)]
     if "predictions" in kept:
-        kept["predictions"] = {name: made for name, made in kept["predictions"].items() if _is_prediction(made)}
+        kept["predictions"] = {
+            name: made for name, made in kept["predictions"].items() if _is_prediction(made)
+        }
     if "ran" in kept:
-        kept["ran"] = {name: [cell for cell in cells if isinstance(cell, str)]
-                       for name, cells in kept["ran"].items() if isinstance(cells, list)}
+        kept["ran"] = {
+            name: [cell for cell in cells if isinstance(cell, str)]
+            for name, cells in kept["ran"].items()
+            if isinstance(cells, list)
+        }
     return kept
 
 
@@ -63,7 +79,11 @@ def _anything(value):
 
 def _is_number(value):
     """Whether this is a number. False for NaN, and for whole numbers that no float can hold."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+    return (
+        isinstance(value, (int, float))
+        and not isinstance(value, bool)
+        and abs(value) <= sys.float_info.max
+    )
 
 
 def _is_answer(value):
@@ -82,18 +102,31 @@ def _is_prediction(made):
     if not (isinstance(made, dict) and _is_answer(made.get("guess"))):
         return False
     return not {"came", "right", "surprise"} & made.keys() or (
-        _is_answer(made.get("came")) and isinstance(made.get("right"), bool) and _is_number(made.get("surprise")))
+        _is_answer(made.get("came"))
+        and isinstance(made.get("right"), bool)
+        and _is_number(made.get("surprise"))
+    )
 
 
 def _is_place(value):
-    return isinstance(value, dict) and isinstance(value.get("notebook"), str) and isinstance(
-        value.get("cell"), str) and _is_time(value.get("when"))
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("notebook"), str)
+        and isinstance(value.get("cell"), str)
+        and _is_time(value.get("when"))
+    )
 
 
-_TYPES = {"points": _is_number, "max": lambda value: _is_number(value) and value > 0, "when": _is_time,
-          "hints": lambda value: isinstance(value, list), "seen": lambda value: isinstance(value, list),
-          "predictions": lambda value: isinstance(value, dict), "ran": lambda value: isinstance(value, dict),
-          "last": _is_place}
+_TYPES = {
+    "points": _is_number,
+    "max": lambda value: _is_number(value) and value > 0,
+    "when": _is_time,
+    "hints": lambda value: isinstance(value, list),
+    "seen": lambda value: isinstance(value, list),
+    "predictions": lambda value: isinstance(value, dict),
+    "ran": lambda value: isinstance(value, dict),
+    "last": _is_place,
+}
 
 
 def add_result(work, unit, points, maximum):
@@ -104,7 +137,10 @@ def add_result(work, unit, points, maximum):
 
 
 def add_seen(work, unit, name):
-    """Remember that a check was seen green in the notebook. If the file cannot be written, this is forgotten."""
+    """Remember that a check was seen green in the notebook.
+
+    If the file cannot be written, this is forgotten.
+    """
     with suppress(OSError), _changing(work) as units:
         entry = _entry(units, unit)
         entry["seen"] = sorted({*seen_green(entry), name})
@@ -116,8 +152,10 @@ def seen_green(entry):
 
 
 def add_run(work, unit, notebook, cell):
-    """Remember that a cell of a notebook, named by its path inside `work`, has run. If the file cannot be written, this
-    is forgotten."""
+    """Remember that a cell of a notebook, named by its path inside `work`, has run.
+
+    If the file cannot be written, this is forgotten.
+    """
     with suppress(OSError), _changing(work) as units:
         entry = _entry(units, unit)
         cells = entry.setdefault("ran", {}).setdefault(notebook, [])
@@ -128,7 +166,9 @@ def add_run(work, unit, notebook, cell):
 
 
 def unit_here(start=None):
-    """(the `work` folder, the name NN_topic of the unit whose lab's folder is the current one), or None."""
+    """(the `work` folder, the name NN_topic of the unit whose lab's folder is the current one), or
+    None.
+    """
     here = Path(start or Path.cwd()).resolve()
     work = work_folder(here)
     parts = here.relative_to(work).parts if work else ()
@@ -144,14 +184,22 @@ def add_hint(work, unit, name):
 
 
 def lock_prediction(work, unit, name, guess):
-    """Remember a prediction, unless one exists already. Return what is remembered, {"guess", "locked", ...}."""
+    """Remember a prediction, unless one exists already.
+
+    Return what is remembered, {"guess", "locked", ...}.
+    """
     with _changing(work) as units:
         when = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        return dict(_predictions(_entry(units, unit)).setdefault(name, {"guess": guess, "locked": when}))
+        return dict(
+            _predictions(_entry(units, unit)).setdefault(name, {"guess": guess, "locked": when})
+        )
 
 
 def settle_prediction(work, unit, name, came, right, surprise):
-    """Remember the outcome of a prediction, if it exists and has none yet. Return what is remembered, or {}."""
+    """Remember the outcome of a prediction, if it exists and has none yet.
+
+    Return what is remembered, or {}.
+    """
     with _changing(work) as units:
         kept = _predictions(_entry(units, unit)).get(name, {})
         if kept and "came" not in kept:
@@ -161,7 +209,9 @@ def settle_prediction(work, unit, name, came, right, surprise):
 
 
 def predictions(work, unit):
-    """{name: {"guess", "locked"}}, with "came", "right", "surprise" and "settled" if the prediction is settled."""
+    """{name: {"guess", "locked"}}, with "came", "right", "surprise" and "settled" if the prediction
+    is settled.
+    """
     return _predictions(_entry(load(work), unit))
 
 
@@ -187,7 +237,10 @@ def _predictions(entry):
 
 @contextmanager
 def _changing(work):
-    """Read the file, let the caller change it, and write it in one step. A lock keeps other writers out."""
+    """Read the file, let the caller change it, and write it in one step.
+
+    A lock keeps other writers out.
+    """
     path = path_in(work)
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path.parent / "progress.lock", "w") as lock:
@@ -208,7 +261,10 @@ def _changing(work):
 
 
 def _keep_aside(path):
-    """Keep a copy of a file that is about to lose what could not be read in it. One copy of each content is enough."""
+    """Keep a copy of a file that is about to lose what could not be read in it.
+
+    One copy of each content is enough.
+    """
     content, number = path.read_bytes(), 1
     while (kept := path.with_name(f"progress.broken{number}.json")).exists():
         if kept.read_bytes() == content:

@@ -1,10 +1,12 @@
-"""What experiments on ranks share, namely where tensors live, the groups that are tried, and which known mistake a
-tensor looks like."""
+"""What experiments on ranks share, namely where tensors live, the groups that are tried, and which
+known mistake a tensor looks like.
+"""
 
 import os
 from contextlib import contextmanager, suppress
 
-GROUPS = ([0, 1, 2, 3], [0, 2, 3], [1, 3])  # worlds of 4, 3 and 2. The last one does not begin with rank 0
+# worlds of 4, 3 and 2. The last one does not begin with rank 0
+GROUPS = ([0, 1, 2, 3], [0, 2, 3], [1, 3])
 ATOL = 1e-9  # and as much relative to the right value
 
 
@@ -16,12 +18,15 @@ def device():
 
 
 def device_of_any_call():
-    """`device()` if every call of the default group accepts it, else the CPU, because gloo's messages and
-    reduce-scatters end a process that gives them a GPU tensor."""
+    """`device()` if every call of the default group accepts it, else the CPU, because gloo's
+    messages and reduce-scatters end a process that gives them a GPU tensor.
+    """
     import torch
     import torch.distributed as dist
 
-    return device() if dist.is_initialized() and dist.get_backend() == "nccl" else torch.device("cpu")
+    return (
+        device() if dist.is_initialized() and dist.get_backend() == "nccl" else torch.device("cpu")
+    )
 
 
 def numbers(tensor):
@@ -31,23 +36,31 @@ def numbers(tensor):
 
 def make_groups():
     """The groups of GROUPS that contain this rank, as (members, group).
-    The world itself is `None`, which is the learner's default. Collective."""
+
+    The world itself is `None`, which is the learner's default. Collective.
+    """
     import torch.distributed as dist
 
     found = []
     for members in GROUPS:
-        group = None if len(members) == dist.get_world_size() else short_lived(dist.new_group(members))
+        group = (
+            None if len(members) == dist.get_world_size() else short_lived(dist.new_group(members))
+        )
         if dist.get_rank() in members:
             found.append((members, group))
     return found
 
 
 def short_lived(group):
-    """The group, which ends when the next experiment begins if it is gloo's. Its thread looks for messages a hundred
-    times a second, and a rank that keeps a few hundred groups has no time for anything else."""
+    """The group, which ends when the next experiment begins if it is gloo's.
+
+    Its thread looks for messages a hundred times a second, and a rank that keeps a few hundred
+    groups has no time for anything else.
+    """
     import torch.distributed as dist
 
-    if isinstance(group, dist.ProcessGroup) and dist.get_backend(group) == "gloo":  # else this rank is not a member
+    # else this rank is not a member
+    if isinstance(group, dist.ProcessGroup) and dist.get_backend(group) == "gloo":
         _short_lived.append(group)
     return group
 
@@ -56,7 +69,10 @@ _short_lived = []
 
 
 def end_groups():
-    """End the groups of the previous experiment. It has ended on all ranks, so none of them uses these groups."""
+    """End the groups of the previous experiment.
+
+    It has ended on all ranks, so none of them uses these groups.
+    """
     while _short_lived:
         _end(_short_lived.pop())
 
@@ -70,12 +86,13 @@ def _end(group):
 
 @contextmanager
 def fresh_world():
-    """Make a new group of all ranks the world, for the learner's `group=None`, too. It can also decorate an experiment.
-    Collective.
+    """Make a new group of all ranks the world, for the learner's `group=None`, too.
 
-    gloo forgets no message, so a send or a receive that one attempt has begun but not waited for meets the next
-    messages of its group. Therefore, each attempt with messages gets a group without earlier ones. NCCL's world stays
-    as it is, because its operations end without a wait.
+    It can also decorate an experiment. Collective.
+
+    gloo forgets no message, so a send or a receive that one attempt has begun but not waited for
+    meets the next messages of its group. Therefore, each attempt with messages gets a group without
+    earlier ones. NCCL's world stays as it is, because its operations end without a wait.
     """
     import torch.distributed as dist
 
@@ -93,7 +110,9 @@ def fresh_world():
 
 @contextmanager
 def said_where(text):
-    """Let an exception of the block say in its first line where it was raised, such as the group."""
+    """Let an exception of the block say in its first line where it was raised, such as the
+    group.
+    """
     try:
         yield
     except NotImplementedError:  # a stub, which is reported by its name
@@ -111,7 +130,9 @@ def close(a, b, atol=ATOL):
 
 
 def looks_like(got, right, wrong, atol=ATOL):
-    """None if `got` is right, else the `wrong` tensor, {name: tensor}, that it equals, "not finite" or "other"."""
+    """None if `got` is right, else the `wrong` tensor, {name: tensor}, that it equals, "not finite"
+    or "other".
+    """
     if close(got, right, atol):
         return None
     if not got.isfinite().all():

@@ -1,8 +1,10 @@
-"""What a check cell hands to the grader. It is plain JSON, which is made here and compared in `manyhands.grading`.
+"""What a check cell hands to the grader.
 
-A record is `{"schema": 1, "name": ..., "criteria": [...]}`, and a criterion is `{"name", "text", "points", "status",
-"values", "atol", "rtol", "detail"}`. `values` are the evidence, namely numbers that depend on the seed and on what the
-learner's code did.
+It is plain JSON, which is made here and compared in `manyhands.grading`.
+
+A record is `{"schema": 1, "name": ..., "criteria": [...]}`, and a criterion is `{"name", "text",
+"points", "status", "values", "atol", "rtol", "detail"}`. `values` are the evidence, namely numbers
+that depend on the seed and on what the learner's code did.
 """
 
 import math
@@ -19,7 +21,10 @@ CLOSE = 1e-9  # a smaller difference is rounding, which is not shown
 
 
 def flatten(values):
-    """Any nesting of numbers, strings, arrays and tensors as one flat list that JSON can carry. It never raises."""
+    """Any nesting of numbers, strings, arrays and tensors as one flat list that JSON can carry.
+
+    It never raises.
+    """
     flat = []
     _flatten(values, flat, depth=0)
     return flat
@@ -63,9 +68,7 @@ def _scalar(value):
 def shorten(value):
     """A value in a few words for a reader, with numbers to six digits and long lists cut."""
     value = plain(value)
-    if isinstance(value, bool) or value is None:
-        text = str(value)
-    elif isinstance(value, Integral):
+    if isinstance(value, bool) or value is None or isinstance(value, Integral):
         text = str(value)
     elif isinstance(value, Real):
         text = f"{float(value):.6g}"
@@ -83,25 +86,30 @@ def shorten(value):
 
 
 def told_apart(expected, got):
-    """Both values in a few words. If these words are the same, or a cut hides the first difference between two lists,
-    each ends with its value at the place of the difference."""
+    """Both values in a few words.
+
+    If these words are the same, or a cut hides the first difference between two lists, each ends
+    with its value at the place of the difference.
+    """
     texts = [shorten(expected), shorten(got)]
     place = _first_difference(plain(expected), plain(got))
-    if not place or texts[0] != texts[1] and all(index < SHOWN for index in place):
+    if not place or (texts[0] != texts[1] and all(index < SHOWN for index in place)):
         return texts
     where = "".join(f"[{index}]" for index in place)
     ends = [f"; {where}: {_exactly(value, place)}" for value in (expected, got)]
-    return [cut(text, MAX_TEXT - len(end)) + end for text, end in zip(texts, ends)]
+    return [cut(text, MAX_TEXT - len(end)) + end for text, end in zip(texts, ends, strict=False)]
 
 
 def _first_difference(one, other):
     """The indices that lead to the first place where two nested lists differ.
-    () for values that are not lists, None if they do not differ."""
+
+    () for values that are not lists, None if they do not differ.
+    """
     if not (isinstance(one, (list, tuple)) and isinstance(other, (list, tuple))):
         if isinstance(one, Real) and isinstance(other, Real):
             return None if math.isclose(one, other, rel_tol=CLOSE, abs_tol=CLOSE) else ()
         return None if shorten(one) == shorten(other) else ()
-    for index, (a, b) in enumerate(zip(one, other)):
+    for index, (a, b) in enumerate(zip(one, other, strict=False)):
         inside = _first_difference(plain(a), plain(b))
         if inside is not None:
             return (index, *inside)
@@ -121,15 +129,22 @@ def _exactly(value, place):
 
 
 def shorten_lines(text):
-    """A text for a reader, with room for each of its lines, because the last of several lines is often the cause."""
+    """A text for a reader, with room for each of its lines, because the last of several lines is
+    often the cause.
+    """
     lines = str(text).split("\n")
-    return "\n".join(cut(line, MAX_TEXT) for line in lines[:MAX_LINES] + ["..."] * (len(lines) > MAX_LINES))
+    return "\n".join(
+        cut(line, MAX_TEXT) for line in lines[:MAX_LINES] + ["..."] * (len(lines) > MAX_LINES)
+    )
 
 
 def cut(text, longest):
-    """At most `longest` characters of a text. A cut is between two words unless one is very long, and "..." follows."""
+    """At most `longest` characters of a text.
+
+    A cut is between two words unless one is very long, and "..." follows.
+    """
     if len(text) <= longest:
         return text
     room = longest - 3
     space = text.rfind(" ", 3 * room // 4, room + 1)
-    return text[:space if space > 0 else room].rstrip() + "..."
+    return text[: space if space > 0 else room].rstrip() + "..."

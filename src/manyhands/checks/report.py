@@ -1,8 +1,8 @@
 """The report of a check cell, with one line for each criterion and a record for the grader.
 
-    with Report("average", CRITERIA) as report:
-        gradients = ...                                     # of the learner's function
-        report.judge("mean", [problem_of(gradients)], gradients, atol=1e-5)
+with Report("average", CRITERIA) as report:
+    gradients = ...                                     # of the learner's function
+    report.judge("mean", [problem_of(gradients)], gradients, atol=1e-5)
 """
 
 import os
@@ -13,12 +13,25 @@ from contextlib import contextmanager
 from manyhands.checks import card, colour, progress
 from manyhands.checks.card import SAME
 from manyhands.checks.hints import hint_for, hints_of, steps_of
-from manyhands.checks.record import BLOCKED, FAIL, MIME, PASS, SCHEMA, flatten, shorten, shorten_lines, told_apart
+from manyhands.checks.record import (
+    BLOCKED,
+    FAIL,
+    MIME,
+    PASS,
+    SCHEMA,
+    flatten,
+    shorten,
+    shorten_lines,
+    told_apart,
+)
 
 
 class Stopped(Exception):
-    """A check cannot go on. The criteria that are not judged yet fail with these details (`mistake`, `rank`,
-    `expected`, `got`)."""
+    """A check cannot go on.
+
+    The criteria that are not judged yet fail with these details (`mistake`, `rank`, `expected`,
+    `got`).
+    """
 
     def __init__(self, mistake=None, **details):
         super().__init__(mistake)
@@ -26,11 +39,13 @@ class Stopped(Exception):
 
 
 class Report:
-    """The result of one check cell, as a context manager. It is shown when its block ends. If the block ends by
-    `Stopped`, the criteria that were not judged fail.
+    """The result of one check cell, as a context manager.
 
-    `name` is the cell's grade_id without `-check`; `criteria[name]` are its criteria, {name: (points, what it asks
-    for)}, in the order of the cell's lines.
+    It is shown when its block ends. If the block ends by `Stopped`, the criteria that were not
+    judged fail.
+
+    `name` is the cell's grade_id without `-check`; `criteria[name]` are its criteria, {name:
+    (points, what it asks for)}, in the order of the cell's lines.
     """
 
     def __init__(self, name, criteria=None):
@@ -56,64 +71,125 @@ class Report:
 
     @contextmanager
     def part(self, *names):
-        """The part of a check that these criteria need. If it ends by `Stopped`, only these criteria fail, and the
-        check goes on."""
+        """The part of a check that these criteria need.
+
+        If it ends by `Stopped`, only these criteria fail, and the check goes on.
+        """
         try:
             yield
         except Stopped as stopped:
             self.fail(stopped, names)
 
     def judge(self, name, problems, values=(), **tolerance):
-        """Add a criterion, and return whether it passed. `problems`: details of FAIL lines, or None. The first problem
-        counts, and its `picture` is for the card. `values`, `atol`, `rtol`: as in `criterion`."""
+        """Add a criterion, and return whether it passed.
+
+        `problems`: details of FAIL lines, or None. The first problem counts, and its `picture` is
+        for the card. `values`, `atol`, `rtol`: as in `criterion`.
+        """
         if isinstance(values, Iterator):
-            raise TypeError(f"the values of criterion {name!r} are an iterator, which the record cannot hold, so give "
-                            "a list")
+            raise TypeError(
+                f"the values of criterion {name!r} are an iterator, which the record cannot hold, "
+                "so give a list"
+            )
         problem = next(filter(None, problems), {})
         points, text = self.asked[name]
-        return self.criterion(name, points=points, text=text, passed=not problem, values=values, **tolerance, **problem)
+        return self.criterion(
+            name,
+            points=points,
+            text=text,
+            passed=not problem,
+            values=values,
+            **tolerance,
+            **problem,
+        )
 
     def fail(self, stopped, names=None):
-        """Let the open criteria, of these or of all, fail for one reason, which the first of them shows."""
+        """Let the open criteria, of these or of all, fail for one reason, which the first of them
+        shows.
+        """
         open_ones = [name for name in names or self.asked if name not in self._judged()]
         for i, name in enumerate(open_ones):
-            self.judge(name, [stopped.details if i == 0 else {"rank": stopped.details.get("rank"), "mistake": SAME}])
+            self.judge(
+                name,
+                [
+                    (
+                        stopped.details
+                        if i == 0
+                        else {"rank": stopped.details.get("rank"), "mistake": SAME}
+                    )
+                ],
+            )
 
     def _judged(self):
         return {criterion["name"] for criterion in self.criteria}
 
-    def criterion(self, name, *, points, text, passed, values=(), atol=0.0, rtol=0.0,
-                  rank=None, expected=None, got=None, mistake=None, picture=None):
+    def criterion(
+        self,
+        name,
+        *,
+        points,
+        text,
+        passed,
+        values=(),
+        atol=0.0,
+        rtol=0.0,
+        rank=None,
+        expected=None,
+        got=None,
+        mistake=None,
+        picture=None,
+    ):
         """Add one criterion, and return whether it passed.
 
-        `values` is the evidence, namely numbers (nested lists, arrays and tensors will do) that depend on the seed and
-        that the learner's code has produced, never the check's own expectation. The grader compares them with the
-        solution's values to `atol` + `rtol` * |reference|. A criterion that passes without values is a mistake in the
-        check and raises ValueError. `rank`, `expected`, `got` and `mistake` (the likely mistake and its remedy) are
+        `values` is the evidence, namely numbers (nested lists, arrays and tensors will do) that
+        depend on the seed and that the learner's code has produced, never the check's own
+        expectation. The grader compares them with the solution's values to `atol` + `rtol` *
+        |reference|. A criterion that passes without values is a mistake in the check and raises
+        ValueError. `rank`, `expected`, `got` and `mistake` (the likely mistake and its remedy) are
         shown if it fails, and `picture` (see `manyhands.checks.by_rank`) only in the card.
         """
         passed, values = bool(passed), flatten(values)
         if passed and not values:
-            raise ValueError(f"criterion {name!r} passes without values, so give the numbers that prove it")
+            raise ValueError(
+                f"criterion {name!r} passes without values, so give the numbers that prove it"
+            )
         detail = {"rank": rank, "expected": expected, "got": got, "mistake": mistake}
-        detail = {} if passed else {key: value for key, value in detail.items() if value is not None}
+        detail = (
+            {} if passed else {key: value for key, value in detail.items() if value is not None}
+        )
         if {"expected", "got"} <= detail.keys():
             detail["expected"], detail["got"] = told_apart(detail["expected"], detail["got"])
-        detail = {key: shorten_lines(value) if key == "mistake" else shorten(value) for key, value in detail.items()}
+        detail = {
+            key: shorten_lines(value) if key == "mistake" else shorten(value)
+            for key, value in detail.items()
+        }
         self._add(name, points, text, PASS if passed else FAIL, values, atol, rtol, detail)
         if picture and not passed:
             self.pictures[name] = picture
         return passed
 
     def blocked(self, name, *, points, text, why):
-        """Add a criterion that this machine cannot check. It is neither failed nor passed, and not in the total."""
+        """Add a criterion that this machine cannot check.
+
+        It is neither failed nor passed, and not in the total.
+        """
         self._add(name, points, text, BLOCKED, [], 0.0, 0.0, {"why": shorten(why)})
 
     def _add(self, name, points, text, status, values, atol, rtol, detail):
         if any(criterion["name"] == name for criterion in self.criteria):
             raise ValueError(f"criterion {name!r} appears twice, so give each its own name")
-        self.criteria.append({"name": name, "text": text, "points": points, "status": status, "values": values,
-                              "atol": float(atol), "rtol": float(rtol), "detail": detail})
+        self.criteria.append(
+            {
+                "name": name,
+                "text": text,
+                "points": points,
+                "status": status,
+                "values": values,
+                "atol": float(atol),
+                "rtol": float(rtol),
+                "detail": detail,
+            }
+        )
 
     @property
     def record(self):
@@ -131,18 +207,23 @@ class Report:
         return lines
 
     def html(self):
-        """The report as a card, for a notebook. The reports of the cluster are folded at its end."""
+        """The report as a card, for a notebook.
+
+        The reports of the cluster are folded at its end.
+        """
         name = hint_for(self.name)
         steps = steps_of(hints_of(name.split("-")[0])[name]) if name else ()
-        return card.html(self.name, self.criteria, name, steps, self._distinct_reports(), self.pictures)
+        return card.html(
+            self.name, self.criteria, name, steps, self._distinct_reports(), self.pictures
+        )
 
     def show(self):
-        """Show the report as a card in a learner's notebook, in colour on a terminal, and as plain lines elsewhere, and
-        then the reports of the cluster.
+        """Show the report as a card in a learner's notebook, in colour on a terminal, and as plain
+        lines elsewhere, and then the reports of the cluster.
 
-        Builds, nbval and graders (`MANYHANDS_QUIET=1`) print the plain lines, which are what is stored. If a grader
-        asks for it (`MANYHANDS_RECORD=1`), the record is published, too. It stays out of stored outputs, since its last
-        digits differ between machines.
+        Builds, nbval and graders (`MANYHANDS_QUIET=1`) print the plain lines, which are what is
+        stored. If a grader asks for it (`MANYHANDS_RECORD=1`), the record is published, too. It
+        stays out of stored outputs, since its last digits differ between machines.
         """
         if in_notebook() and os.environ.get("MANYHANDS_QUIET") != "1":
             texts = [fault.text for fault in self._distinct_reports()]

@@ -1,5 +1,8 @@
-"""What a check cell says below a NameError in a notebook. It names the answer cell that has not been run, and says that
-the key M may have turned it into text."""
+"""What a check cell says below a NameError in a notebook.
+
+It names the answer cell that has not been run, and says that the key M may have turned it into
+text.
+"""
 
 import re
 
@@ -8,26 +11,38 @@ CODE_AGAIN = (
     "which makes it a code cell again."
 )
 NOT_RUN = (
-    "`{missing}` is not defined, so its answer cell, `{name}` or an earlier one, has not been run in this kernel. "
-    "Run that cell. "
+    "`{missing}` is not defined, so its answer cell, `{name}` or an earlier one, has not been run "
+    "in this kernel. Run that cell. "
 )
 NO_SET_UP = (
-    "`{missing}` is not defined, because a set-up cell at the top of this notebook has not been run in this "
-    "kernel. Run all cells from the top. "
+    "`{missing}` is not defined, because a set-up cell at the top of this notebook has not been run"
+    " in this kernel. Run all cells from the top. "
 )
 _registered = []  # the shells that print it
 
 
 def sentence(source, error, cell_id=None):
-    """The message for a cell that ended by this error, or None if it is not a check cell or not a NameError, or
-    if the card of a new kernel has explained it."""
+    """The message for a cell that ended by this error, or None if it is not a check cell or not a
+    NameError, or if the card of a new kernel has explained it.
+    """
     called = re.search(r"^check\.(\w+)\(", source or "", re.MULTILINE)
     missing = getattr(error, "name", None)
-    if not called or not isinstance(error, NameError) or not missing or getattr(error, "explained", False):
+    if (
+        not called
+        or not isinstance(error, NameError)
+        or not missing
+        or getattr(error, "explained", False)
+    ):
         return None
     if missing in ("check", "cluster"):
-        return NO_SET_UP.format(missing=missing) + CODE_AGAIN.replace("it is a text", "one of them is a text", 1)
-    known = cell_id.removesuffix("-check") if isinstance(cell_id, str) and cell_id.endswith("-check") else None
+        return NO_SET_UP.format(missing=missing) + CODE_AGAIN.replace(
+            "it is a text", "one of them is a text", 1
+        )
+    known = (
+        cell_id.removesuffix("-check")
+        if isinstance(cell_id, str) and cell_id.endswith("-check")
+        else None
+    )
     return NOT_RUN.format(missing=missing, name=known or called[1].replace("_", "-")) + CODE_AGAIN
 
 

@@ -11,40 +11,72 @@ GROUPS = {
     "Learners": {
         "lab": ("manyhands.cli.lab:main", "open the course in JupyterLab"),
         "check": ("manyhands.cli.check:main", "grade a lab"),
-        "rehearse": ("manyhands.rehearsal.rehearse_command:main", "predict on a CPU what NCCL would do with a script"),
-        "hack": ("manyhands.hackathon.hack_command:main", "the hackathon: begin an entry, try it, and have it judged"),
-        "certificate": ("manyhands.cli.certificate:main", "make a certificate of your points, or verify one"),
+        "rehearse": (
+            "manyhands.rehearsal.rehearse_command:main",
+            "predict on a CPU what NCCL would do with a script",
+        ),
+        "hack": (
+            "manyhands.hackathon.hack_command:main",
+            "the hackathon: begin an entry, try it, and have it judged",
+        ),
+        "certificate": (
+            "manyhands.cli.certificate:main",
+            "make a certificate of your points, or verify one",
+        ),
         "doctor": ("manyhands.cli.doctor:main", "report what this machine can do"),
-        "completion": ("manyhands.cli.completion:main", "print what a shell needs to complete these commands"),
+        "completion": (
+            "manyhands.cli.completion:main",
+            "print what a shell needs to complete these commands",
+        ),
     },
     "Teams": {
-        "clinic": ("manyhands.clinic.clinic_command:main",
-                   "check your own training script: is it right, does it hang?"),
-        "predict": ("manyhands.clinic.predict_command:main",
-                    "predict a step of your own script on many ranks of a different machine"),
+        "clinic": (
+            "manyhands.clinic.clinic_command:main",
+            "check your own training script: is it right, does it hang?",
+        ),
+        "predict": (
+            "manyhands.clinic.predict_command:main",
+            "predict a step of your own script on many ranks of a different machine",
+        ),
     },
     "Instructors": {
-        "release": ("manyhands.grading.classroom.class_commands:release",
-                    "release labs, so that attendees can fetch them"),
-        "collect": ("manyhands.grading.classroom.class_commands:collect", "collect what was handed in"),
+        "release": (
+            "manyhands.grading.classroom.class_commands:release",
+            "release labs, so that attendees can fetch them",
+        ),
+        "collect": (
+            "manyhands.grading.classroom.class_commands:collect",
+            "collect what was handed in",
+        ),
         "grade": ("manyhands.grading.classroom.class_commands:grade", "grade what was collected"),
-        "feedback": ("manyhands.grading.classroom.class_commands:feedback",
-                     "make a feedback page for each attendee"),
+        "feedback": (
+            "manyhands.grading.classroom.class_commands:feedback",
+            "make a feedback page for each attendee",
+        ),
         "export": ("manyhands.grading.classroom.class_commands:export", "export all grades as CSV"),
         "hub": ("manyhands.hub.hub_command:main", "start a JupyterHub for a class"),
-        "accounts": ("manyhands.hub.accounts.accounts_command:main", "create, list and end trial accounts"),
+        "accounts": (
+            "manyhands.hub.accounts.accounts_command:main",
+            "create, list and end trial accounts",
+        ),
     },
     "Maintainers": {
-        "build": ("manyhands.build.command:main", "build notebooks, solutions and labs from their sources"),
+        "build": (
+            "manyhands.build.command:main",
+            "build notebooks, solutions and labs from their sources",
+        ),
         "adopt": ("manyhands.build.command:adopt", "write an edited notebook back to its source"),
         "validate": ("manyhands.build.command:validate", "run notebooks and compare every output"),
         "slides": ("manyhands.build.command:slides", "build the decks as HTML and PDF"),
         "site": ("manyhands.website.site_command:main", "build the course as a web site"),
     },
 }
-TRACEBACK = "MANYHANDS_TRACEBACK"  # in the environment: show where an error of the operating system was raised
-LOOP = "Symlink loop"  # of `Path.resolve`, which raises a RuntimeError for links in a ring up to Python 3.12
-_COMPLETING = "_ARGCOMPLETE"  # set by the shell while it asks what could be typed next, see command_line.py
+# in the environment: show where an error of the operating system was raised
+TRACEBACK = "MANYHANDS_TRACEBACK"
+# of `Path.resolve`, which raises a RuntimeError for links in a ring up to Python 3.12
+LOOP = "Symlink loop"
+# set by the shell while it asks what could be typed next, see command_line.py
+_COMPLETING = "_ARGCOMPLETE"
 COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 
 
@@ -52,9 +84,21 @@ def usage():
     width = max(map(len, COMMANDS))
     lines = ["usage: manyhands COMMAND [options]"]
     for group, commands in GROUPS.items():
-        lines += ["", f"{group}:", *(f"  manyhands {name:<{width}}  {text}" for name, (_, text) in commands.items())]
-    return "\n".join([*lines, "", "`manyhands COMMAND --help` lists the options of a command and shows examples, and "
-                                  "`manyhands --version` prints the version."])
+        lines += [
+            "",
+            f"{group}:",
+            *(f"  manyhands {name:<{width}}  {text}" for name, (_, text) in commands.items()),
+        ]
+    return "\n".join(
+        [
+            *lines,
+            "",
+            (
+                "`manyhands COMMAND --help` lists the options of a command and shows examples, and "
+                "`manyhands --version` prints the version."
+            ),
+        ]
+    )
 
 
 def version():
@@ -66,7 +110,8 @@ def version():
 def main(argv=None):
     argv = sys.argv[1:] if argv is None else list(argv)
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a name that is not UTF-8 is shown with its bytes, and stops nothing
+        # a name that is not UTF-8 is shown with its bytes, and stops nothing
+        if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     if _COMPLETING in os.environ:
         argv = _typed_so_far()
@@ -77,7 +122,10 @@ def main(argv=None):
         print(version())
         return 0
     if argv[0] not in COMMANDS:
-        print(f"manyhands: unknown command {argv[0]!r}.{_meant(argv[0])}\n\n{usage()}", file=sys.stderr)
+        print(
+            f"manyhands: unknown command {argv[0]!r}.{_meant(argv[0])}\n\n{usage()}",
+            file=sys.stderr,
+        )
         return 2
     module, function = COMMANDS[argv[0]][0].split(":")
     environment = import_module("manyhands.own_environment")
@@ -98,10 +146,13 @@ def main(argv=None):
         if TRACEBACK in os.environ or (problem.name or "").startswith("manyhands"):
             raise
         return import_module("manyhands.command_line").refuse(
-            argv[0], f"The package {problem.name} is not installed for {sys.executable}. Install it there with pip, or "
-                     "run `make setup` in a clone of the course, which installs all packages, and use the command of "
-                     "the clone.")
-    except (OSError, RuntimeError) as problem:  # a path, a disk or a permission that a command did not foresee
+            argv[0],
+            f"The package {problem.name} is not installed for {sys.executable}. Install it there "
+            "with pip, or run `make setup` in a clone of the course, which installs all packages, "
+            "and use the command of the clone.",
+        )
+    except (OSError, RuntimeError) as problem:
+        # a path, a disk or a permission that a command did not foresee
         if TRACEBACK in os.environ or not (isinstance(problem, OSError) or LOOP in str(problem)):
             raise
         return _refused_by_the_system(argv[0], problem)
@@ -110,8 +161,11 @@ def main(argv=None):
 def _refused_by_the_system(command, problem):
     words = import_module("manyhands.command_line")
     said = words.in_words(problem) if isinstance(problem, OSError) else f"{problem}."
-    return words.refuse(command, f"{said} Check this path, your permissions and the free space, then run the command "
-                                 f"again. ({TRACEBACK}=1 shows where it happened.)")
+    return words.refuse(
+        command,
+        f"{said} Check this path, your permissions and the free space, then run the command "
+        f"again. ({TRACEBACK}=1 shows where it happened.)",
+    )
 
 
 def _meant(word):
@@ -122,7 +176,8 @@ def _meant(word):
 
 def _typed_so_far():
     """The command whose parser completes what is typed;
-    while the command itself is typed, this process ends with the commands."""
+    while the command itself is typed, this process ends with the commands.
+    """
     words = os.environ["COMP_LINE"][: int(os.environ["COMP_POINT"])].split(" ")
     if len(words) > 2 and words[1] in COMMANDS:
         os.environ[_COMPLETING] = "2"  # the command's parser begins at the second word

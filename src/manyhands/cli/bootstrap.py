@@ -1,4 +1,5 @@
-"""The set-up behind `make lab` and `make test`: a clone becomes an environment in which the course runs.
+"""The set-up behind `make lab` and `make test`: a clone becomes an environment in which the course
+runs.
 
     python3 src/manyhands/cli/bootstrap.py setup            make or mend the environment
     python3 src/manyhands/cli/bootstrap.py offline          the same, then write all that it fetches into offline/
@@ -7,16 +8,19 @@
     python3 src/manyhands/cli/bootstrap.py run --horovod-later MODULE ...   the same, with Horovod built meanwhile
     python3 src/manyhands/cli/bootstrap.py horovod PID      what is left to the background while process PID runs
 
-Run by whatever Python the machine has (3.9 or later, standard library only); it looks for the Python that the course
-needs. A stamp in the environment remembers what was installed, so that a second start takes a moment.
+Run by whatever Python the machine has (3.9 or later, standard library only); it looks for the
+Python that the course needs. A stamp in the environment remembers what was installed, so that a
+second start takes a moment.
 """
 
 import sys
 
 if sys.version_info < (3, 9):
-    sys.exit("manyhands needs Python 3.11, 3.12 or 3.13, and Python 3.9 or later to look for it; this is Python "
-             "%d.%d.\nInstall one (Debian and Ubuntu: apt-get install python3 python3-venv), "
-             "then type the same command again." % sys.version_info[:2])
+    sys.exit(
+        "manyhands needs Python 3.11, 3.12 or 3.13, and Python 3.9 or later to look for it; this is"
+        " Python %d.%d.\nInstall one (Debian and Ubuntu: apt-get install python3 python3-venv), "
+        "then type the same command again." % sys.version_info[:2]
+    )
 
 import os
 import signal
@@ -33,9 +37,13 @@ from manyhands.cli import offline, pythons, setup_horovod, setup_later, setup_pl
 from manyhands.cli.installers import fetch_python
 from manyhands.cli.setup_steps import StepFailed, Steps, one_at_a_time
 
+
 def set_up(root=ROOT, again=False, later=False):
-    """Bring the environment up to date; returns its Python. `again` retries a Horovod build that has failed before;
-    `later` leaves Horovod and the bytecode to the background."""
+    """Bring the environment up to date; returns its Python.
+
+    `again` retries a Horovod build that has failed before; `later` leaves Horovod and the bytecode
+    to the background.
+    """
     plan = setup_plan.Plan(root, os.environ)
     again = again or setup_horovod.NO_SKIPS
     if later and plan.finished_but_horovod() and not plan.horovod_tried():
@@ -74,13 +82,18 @@ def failures_told(steps):
     except OSError as error:
         sys.exit("\n" + steps.failure(StepFailed(*setup_plan.explain_os_error(error))))
     except KeyboardInterrupt:
-        where = f"in step [{steps.number}/{steps.total}] {steps.name}" if steps.number else "before the first step"
+        where = (
+            f"in step [{steps.number}/{steps.total}] {steps.name}"
+            if steps.number
+            else "before the first step"
+        )
         sys.exit(f"\nStopped {where}. Run the same command to continue from there.")
 
 
 def make_environment(plan, steps):
     """Steps 1 and 2: a Python that the course runs on,
-    then the virtual environment (or the conda environment that is active)."""
+    then the virtual environment (or the conda environment that is active).
+    """
     steps.begin("Python")
     if plan.conda:
         steps.end(f"from the conda environment {plan.prefix}")
@@ -92,7 +105,9 @@ def make_environment(plan, steps):
         steps.begin("virtual environment")
         return steps.end(f"{plan.prefix.name} exists")
     try:
-        base = (pythons.site_python if plan.site else pythons.find_python)(os.environ, plan.pythons())
+        base = (pythons.site_python if plan.site else pythons.find_python)(
+            os.environ, plan.pythons()
+        )
     except pythons.NoPython as lack:
         if plan.offline:
             raise
@@ -107,14 +122,19 @@ def make_environment(plan, steps):
     if plan.site:
         plan.show_site(base)
     plan.installer(steps).get_uv()
-    plan.stamp = {"root": str(plan.root), "python": pythons.series(pythons.ask_python(str(plan.python))),
-                  "site": plan.site}
+    plan.stamp = {
+        "root": str(plan.root),
+        "python": pythons.series(pythons.ask_python(str(plan.python))),
+        "site": plan.site,
+    }
     plan.save()
     return steps.end(f"{plan.prefix.name} made")
 
 
 def install_torch(plan, steps):
-    """Step 3: PyTorch alone, with what its wheel asks for (nothing for a CPU build, CUDA's packages for the other)."""
+    """Step 3: PyTorch alone, with what its wheel asks for (nothing for a CPU build, CUDA's packages
+    for the other).
+    """
     steps.begin("PyTorch")
     if plan.site:
         plan.finish_part("torch", plan.torch_wanted())
@@ -124,7 +144,12 @@ def install_torch(plan, steps):
         warned = []
 
         def watch(line):
-            if "nvidia" in line and line.strip().startswith(("Collecting", "Downloading")) and not gpu and not warned:
+            if (
+                "nvidia" in line
+                and line.strip().startswith(("Collecting", "Downloading"))
+                and not gpu
+                and not warned
+            ):
                 warned.append(True)
                 steps.note(setup_plan.CUDA_NOT_WANTED)
             return setup_plan.detail(line)
@@ -140,7 +165,9 @@ def install_torch(plan, steps):
 
 def install_packages(plan, steps, later=False):
     """Step 4: every other pinned package, without asking for dependencies: the list is whole.
-    Then the course itself, and, unless that is left for `later`, the bytecode of all."""
+
+    Then the course itself, and, unless that is left for `later`, the bytecode of all.
+    """
     steps.begin("packages")
     names = plan.write_package_list()
     if plan.stamp.get("packages") != plan.packages_wanted():
@@ -149,9 +176,15 @@ def install_packages(plan, steps, later=False):
         def watch(line):
             if line.startswith(("Collecting", "Requirement already", "Processing")):  # pip's words
                 seen.add(line.split()[3 if line.startswith("Requirement") else 1])
-            return ", ".join(filter(None,
-                                    [seen and f"{min(len(seen), len(names))} of {len(names)}",
-                                     setup_plan.detail(line)]))
+            return ", ".join(
+                filter(
+                    None,
+                    [
+                        seen and f"{min(len(seen), len(names))} of {len(names)}",
+                        setup_plan.detail(line),
+                    ],
+                )
+            )
 
         options = ["--no-deps", "--requirement", plan.package_list, *plan.begin_part("packages")]
         plan.installer(steps).install(*options, watch=watch)
@@ -172,12 +205,15 @@ def compile_packages(plan, steps, workers=0):
 
 
 def in_background(root, starter):
-    """What `setup_later.start` starts: write the bytecode, then build Horovod if it is still missing."""
+    """What `setup_later.start` starts: write the bytecode, then build Horovod if it is still
+    missing.
+    """
     begun = time.time()
     if setup_plan.Plan(root, os.environ).horovod_tried():
         setup_later.wait_for_first_cell(root, starter, begun)
         return compile_in_background(root)
-    with machine.horovod_lock(root, patience_s=5) as mine:  # a page that looks holds it for a moment
+    # a page that looks holds it for a moment
+    with machine.horovod_lock(root, patience_s=5) as mine:
         if mine:
             machine.tell(machine.horovod_progress(root), setup_later.WAITING)
             setup_later.wait_for_first_cell(root, starter, begun)
@@ -203,7 +239,9 @@ def compile_in_background(root):
 
 
 def install_section(plan, name):
-    """The packages of one more section of the lock, for commands that need them: `make site`, `make test`."""
+    """The packages of one more section of the lock, for commands that need them: `make site`, `make
+    test`.
+    """
     if plan.stamp.get(name) == plan.section_wanted(name):
         return
     steps = Steps(1, plan.root / ".manyhands" / "setup.log")
@@ -221,12 +259,16 @@ def write_offline(plan):
     steps = Steps(3, plan.root / ".manyhands" / "offline.log")
     with failures_told(steps), one_at_a_time(plan.root / ".manyhands" / "setup.lock"):
         offline.write(plan, steps, plan.version("torch"))
-    print(f"Carry the clone with {offline.NAME}/ to a machine with Python {plan.stamp['python']}; "
-          "`make lab` there needs no network.")
+    print(
+        f"Carry the clone with {offline.NAME}/ to a machine with Python {plan.stamp['python']}; "
+        "`make lab` there needs no network."
+    )
 
 
 def main(argv):
-    """`setup`, `offline`, `horovod`, or `run [--with SECTION] [--horovod-later] MODULE arguments`."""
+    """`setup`, `offline`, `horovod`, or `run [--with SECTION] [--horovod-later] MODULE
+    arguments`.
+    """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     more = argv[2:3] if argv[:1] == ["run"] and argv[1:2] == ["--with"] else []
     if more:
@@ -234,7 +276,11 @@ def main(argv):
     later = argv[:2] == ["run", "--horovod-later"]
     if later:
         argv = ["run", *argv[2:]]
-    if not argv or argv[0] not in ("setup", "offline", "horovod", "run") or (argv[0] == "run" and len(argv) < 2):
+    if (
+        not argv
+        or argv[0] not in ("setup", "offline", "horovod", "run")
+        or (argv[0] == "run" and len(argv) < 2)
+    ):
         sys.exit(__doc__)
     if argv[0] == "horovod":
         return in_background(ROOT, int(argv[1]) if argv[1:] else 0)

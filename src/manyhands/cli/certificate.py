@@ -1,4 +1,6 @@
-"""`manyhands certificate`: a PDF of the points of a path; an instructor makes a signed one, anybody can verify it."""
+"""`manyhands certificate`: a PDF of the points of a path; an instructor makes a signed one, anybody
+can verify it.
+"""
 
 import csv
 import getpass
@@ -13,13 +15,22 @@ from manyhands.learner import certificate_paper, signing, start_page
 from manyhands.units import NotAClone, find_root, units
 
 DESCRIPTION = """Make a certificate of the points that `manyhands check` gave you for the labs of a path, as PDF. It is not signed:
-an instructor makes a signed one for an attendee, from the grades of the class, which everyone can verify."""  # noqa: E501
-EXAMPLES = ['--name "Ada Lovelace"', "--path two_days -o ada.pdf", "--verify ada.pdf --public instructor.key.pub",
-            "--new-key instructor.key", "--attendee hand01 --name \"Ada Lovelace\" --key instructor.key"]
-HOW = {False: "Grade them: manyhands check {numbers}",
-       True: "Collect and grade them: manyhands grade {numbers}"}
-COMPARE = ("Compare the key's letters with the letters that your instructor has published, or give the key's file "
-           "with --public FILE.pub")
+an instructor makes a signed one for an attendee, from the grades of the class, which everyone can verify."""
+EXAMPLES = [
+    '--name "Ada Lovelace"',
+    "--path two_days -o ada.pdf",
+    "--verify ada.pdf --public instructor.key.pub",
+    "--new-key instructor.key",
+    '--attendee hand01 --name "Ada Lovelace" --key instructor.key',
+]
+HOW = {
+    False: "Grade them: manyhands check {numbers}",
+    True: "Collect and grade them: manyhands grade {numbers}",
+}
+COMPARE = (
+    "Compare the key's letters with the letters that your instructor has published, or give the "
+    "key's file with --public FILE.pub"
+)
 
 
 class Refused(Exception):
@@ -28,31 +39,62 @@ class Refused(Exception):
 
 def parser():
     made = command_parser("certificate", DESCRIPTION, EXAMPLES)
-    made.add_argument("--path", choices=list(certificate_paper.PATH_TITLES), default="one_day",
-                      help="the path through the course (one_day)")
+    made.add_argument(
+        "--path",
+        choices=list(certificate_paper.PATH_TITLES),
+        default="one_day",
+        help="the path through the course (one_day)",
+    )
     made.add_argument("--name", help="the name on it (your log-in name)")
-    made.add_argument("-o", "--output", metavar="FILE", help="where to write it (certificate.pdf); never overwritten")
-    made.add_argument("--verify", metavar="FILE",
-                      help="report who has signed a certificate, and whether it was changed")
-    made.add_argument("--public", metavar="FILE", help="with --verify: the key that must have signed it")
-    made.add_argument("--attendee", metavar="NAME", help="instructors: certify this attendee's grades in the class")
+    made.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="where to write it (certificate.pdf); never overwritten",
+    )
+    made.add_argument(
+        "--verify",
+        metavar="FILE",
+        help="report who has signed a certificate, and whether it was changed",
+    )
+    made.add_argument(
+        "--public", metavar="FILE", help="with --verify: the key that must have signed it"
+    )
+    made.add_argument(
+        "--attendee",
+        metavar="NAME",
+        help="instructors: certify this attendee's grades in the class",
+    )
     made.add_argument("--key", metavar="FILE", help="instructors: the key to sign with")
-    made.add_argument("--new-key", metavar="FILE", help="instructors: make a key, and FILE.pub to publish")
+    made.add_argument(
+        "--new-key", metavar="FILE", help="instructors: make a key, and FILE.pub to publish"
+    )
     return made
 
 
 def main(argv):
     options = completed(parser()).parse_args(argv)
     if bool(options.attendee) != bool(options.key):
-        print("manyhands certificate: --attendee and --key must be used together, because only points from the "
-              "class's grading are signed.", file=sys.stderr)
+        print(
+            "manyhands certificate: --attendee and --key must be used together, because only points"
+            " from the class's grading are signed.",
+            file=sys.stderr,
+        )
         return 2
-    work = _verify if options.verify is not None else _new_key if options.new_key is not None else _make
+    work = (
+        _verify
+        if options.verify is not None
+        else _new_key
+        if options.new_key is not None
+        else _make
+    )
     try:
         return work(options)
     except FileExistsError as problem:
-        return refuse("certificate", f"{problem.filename} exists already, and nothing is overwritten. Name another "
-                                     "file.")
+        return refuse(
+            "certificate",
+            f"{problem.filename} exists already, and nothing is overwritten. Name another file.",
+        )
     except OSError as problem:
         return refuse("certificate", in_words(problem))
     except (NotAClone, signing.BadKey) as problem:
@@ -63,27 +105,44 @@ def main(argv):
 
 
 def _make(options):
-    root, output = find_root(), Path("certificate.pdf" if options.output is None else options.output)
+    root, output = (
+        find_root(),
+        Path("certificate.pdf" if options.output is None else options.output),
+    )
     if problem := no_output_file(output, None):
         return refuse("certificate", problem)
     key = signing.load_key(options.key) if options.key else None
     chosen = [unit for unit in start_page.units_of(units(root), options.path) if not unit.planned]
     grades = _class_grades(root, options.attendee, chosen) if key else progress.load(root / "work")
-    missing = [unit.number for unit in chosen if not certificate_paper.graded(grades.get(unit.name))]
+    missing = [
+        unit.number for unit in chosen if not certificate_paper.graded(grades.get(unit.name))
+    ]
     try:
-        made = certificate_paper.certificate(options.name or options.attendee or getpass.getuser(), options.path,
-                                             chosen, grades, by_instructor=bool(key))
+        made = certificate_paper.certificate(
+            options.name or options.attendee or getpass.getuser(),
+            options.path,
+            chosen,
+            grades,
+            by_instructor=bool(key),
+        )
     except certificate_paper.NoCertificate as problem:
-        raise Refused(f"{problem} {HOW[bool(key)].format(numbers=' '.join(missing)) if missing else ''}") from None
+        raise Refused(
+            f"{problem} {HOW[bool(key)].format(numbers=' '.join(missing)) if missing else ''}"
+        ) from None
     data = certificate_paper.pdf(made)
     with open(output, "xb") as file:
         file.write(signing.signed(data, key) if key else data)
-    print(f"{output}: {_says(made.brief)}" + (f"\nSigned with the key {_letters(key)}." if key else ""))
+    print(
+        f"{output}: {_says(made.brief)}"
+        + (f"\nSigned with the key {_letters(key)}." if key else "")
+    )
     return 0
 
 
 def _class_grades(root, attendee, chosen):
-    """{unit's name: grade} of an attendee, as `manyhands export` tells them: points by hand and for lateness too."""
+    """{unit's name: grade} of an attendee, as `manyhands export` tells them: points by hand and for
+    lateness too.
+    """
     from manyhands.grading.classroom import steps
     from manyhands.grading.nbgrader.class_settings import Classroom
 
@@ -94,14 +153,24 @@ def _class_grades(root, attendee, chosen):
         with working(f"reading the grades of {len(names)} labs"):
             steps.export(classroom, names, table)
     table.seek(0)
-    return {row["lab"]: {"points": float(row["points"]), "max": float(row["max"]), "when": row["graded"]}
-            for row in csv.DictReader(table) if row["student"] == attendee and row["points"] and not row["verdict"]}
+    return {
+        row["lab"]: {
+            "points": float(row["points"]),
+            "max": float(row["max"]),
+            "when": row["graded"],
+        }
+        for row in csv.DictReader(table)
+        if row["student"] == attendee and row["points"] and not row["verdict"]
+    }
 
 
 def _new_key(options):
     private, public = signing.new_key(options.new_key)
-    print(f"{private}: keep this file to yourself, because anyone who has it can sign in your name.\n{public}: publish "
-          f"this file and its letters: {signing.fingerprint(signing.load_public(public))}")
+    print(
+        f"{private}: keep this file to yourself, because anyone who has it can sign in your "
+        f"name.\n{public}: publish this file and its letters: "
+        f"{signing.fingerprint(signing.load_public(public))}"
+    )
     return 0
 
 
@@ -112,21 +181,28 @@ def _verify(options):
         before, public = signing.verified(data)
     except signing.BadSignature as problem:
         told = certificate_paper.brief_of(data)
-        raise Refused(f"{file} {problem}." if told or signing.MARK in data else
-                      f"{file} is no certificate of this course.") from None
+        raise Refused(
+            f"{file} {problem}."
+            if told or signing.MARK in data
+            else f"{file} is no certificate of this course."
+        ) from None
     told = certificate_paper.brief_of(before)
     if told is None:
         raise Refused(f"{file} is no certificate of this course.")
     if wanted not in (None, public):
         raise Refused(f"{file} was signed with a different key, {signing.fingerprint(public)}.")
-    print(f"{file}: signed, and unchanged since.\n{_says(told)}\nThe key: {signing.fingerprint(public)}"
-          + ("" if wanted else f"\n{COMPARE}"))
+    print(
+        f"{file}: signed, and unchanged since.\n{_says(told)}\nThe key: "
+        f"{signing.fingerprint(public)}" + ("" if wanted else f"\n{COMPARE}")
+    )
     return 0
 
 
 def _says(brief):
-    return (f"{brief['name']}, path {brief['path']}, {brief['units']} units, {brief['points']:g} of {brief['max']:g} "
-            f"points, {brief['day']}")
+    return (
+        f"{brief['name']}, path {brief['path']}, {brief['units']} units, {brief['points']:g} of "
+        f"{brief['max']:g} points, {brief['day']}"
+    )
 
 
 def _letters(key):

@@ -1,6 +1,8 @@
-"""`manyhands doctor`: what this machine can do for the course, and which units are affected by what is missing.
+"""`manyhands doctor`: what this machine can do for the course, and which units are affected by what
+is missing.
 
-Packages are looked up, not imported, so that the answer comes in a second and comes even where an import would fail.
+Packages are looked up, not imported, so that the answer comes in a second and comes even where an
+import would fail.
 """
 
 import json
@@ -12,9 +14,9 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 
-from manyhands.command_line import completed, parser, working
 from manyhands.cli.pythons import PYTHONS, TESTED, any_of
 from manyhands.cli.setup_plan import read_pins
+from manyhands.command_line import completed, parser, working
 from manyhands.machine import horovod_build, memory_gb, processors, program, says
 from manyhands.units import NotAClone, find_root, units
 
@@ -23,7 +25,9 @@ REPAIR = "make setup"
 
 @dataclass
 class Finding:
-    """One thing looked for: what was found (None if it is missing), whom that affects, what mends it."""
+    """One thing looked for: what was found (None if it is missing), whom that affects, what mends
+    it.
+    """
 
     name: str
     found: str | None
@@ -45,20 +49,30 @@ def first_line(text):
 
 def numbers(*frameworks):
     """`units 02, 07`: those whose framework is one of these."""
-    found = [unit.number for unit in units(Path()) if any(name in unit.framework for name in frameworks)]
+    found = [
+        unit.number for unit in units(Path()) if any(name in unit.framework for name in frameworks)
+    ]
     return f"units {', '.join(found)}" if len(found) > 1 else f"unit {''.join(found)}"
 
 
 def languages():
-    compiler = next(filter(None, (says(name, "--version") for name in ("c++", "g++", "clang++"))), None)
+    compiler = next(
+        filter(None, (says(name, "--version") for name in ("c++", "g++", "clang++"))), None
+    )
     only_horovod = "building Horovod (not needed once its wheel is in the cache)"
     python = platform.python_version()
     return [
-        Finding("Python", f"{python} ({sys.executable})" if python.rpartition(".")[0] in PYTHONS else None,
-                f"everything, because the course needs {any_of(PYTHONS)}", REPAIR),
+        Finding(
+            "Python",
+            f"{python} ({sys.executable})" if python.rpartition(".")[0] in PYTHONS else None,
+            f"everything, because the course needs {any_of(PYTHONS)}",
+            REPAIR,
+        ),
         Finding("C++ compiler", first_line(compiler), only_horovod, "apt-get install g++"),
         Finding("CMake", first_line(says("cmake", "--version")), only_horovod, REPAIR),
-        Finding("make", first_line(says("make", "--version")), only_horovod, "apt-get install make"),
+        Finding(
+            "make", first_line(says("make", "--version")), only_horovod, "apt-get install make"
+        ),
     ]
 
 
@@ -68,18 +82,31 @@ def combination():
         pins = read_pins(find_root() / "constraints.txt")
     except (NotAClone, OSError):
         return Finding("combination", "not known, because the pins are in a clone of the course")
-    found = {name: (package(name) or "").partition("+")[0]
-             for name in ("torch", "tensorflow-cpu", "tf-keras", "keras", "numpy", "matplotlib")}
-    other = [f"{name} {version} (pinned: {pins[name]})" for name, version in found.items() if version
-             and version != pins[name]]
+    found = {
+        name: (package(name) or "").partition("+")[0]
+        for name in ("torch", "tensorflow-cpu", "tf-keras", "keras", "numpy", "matplotlib")
+    }
+    other = [
+        f"{name} {version} (pinned: {pins[name]})"
+        for name, version in found.items()
+        if version and version != pins[name]
+    ]
     if other:
-        return Finding("combination", None,
-                       f"stored outputs may differ in their last digits, but checks do not: {', '.join(other)}", REPAIR)
+        return Finding(
+            "combination",
+            None,
+            "stored outputs may differ in their last digits, but checks do not: "
+            f"{', '.join(other)}",
+            REPAIR,
+        )
     python = platform.python_version()
     told = (
         "outputs are as stored"
         if python.startswith(f"{TESTED}.")
-        else f"the stored outputs were made with Python {TESTED}, and have not been compared on this version"
+        else (
+            f"the stored outputs were made with Python {TESTED}, and have not been compared on this"
+            " version"
+        )
     )
     return Finding("combination", f"Python {python} with the pinned packages: {told}")
 
@@ -89,12 +116,18 @@ def frameworks():
     return [
         Finding("PyTorch", package("torch"), numbers("PyTorch", "all"), REPAIR),
         Finding("TensorFlow", tensorflow, numbers("TensorFlow", "all"), REPAIR),
-        Finding("tf_keras (Keras 2)", package("tf_keras"), numbers("TensorFlow", "Keras", "all"), REPAIR),
+        Finding(
+            "tf_keras (Keras 2)", package("tf_keras"), numbers("TensorFlow", "Keras", "all"), REPAIR
+        ),
         Finding("Keras", package("keras"), numbers("TensorFlow", "Keras", "all"), REPAIR),
         Finding("ipyparallel", package("ipyparallel"), "all units", REPAIR),
         Finding("JupyterLab", package("jupyterlab"), "`make lab`", REPAIR),
-        Finding("Horovod", horovod(), numbers("Horovod", "Keras", "all") + ", cluster.launch with horovodrun", REPAIR
-                + " (it builds Horovod again)"),
+        Finding(
+            "Horovod",
+            horovod(),
+            numbers("Horovod", "Keras", "all") + ", cluster.launch with horovodrun",
+            REPAIR + " (it builds Horovod again)",
+        ),
         combination(),
     ]
 
@@ -108,25 +141,48 @@ def horovod():
                 return f"not yet: {how_far}"
         return None
     built = []
-    for library in Path(metadata.distribution("horovod").locate_file("horovod")).glob("*/mpi_lib*.so"):
+    for library in Path(metadata.distribution("horovod").locate_file("horovod")).glob(
+        "*/mpi_lib*.so"
+    ):
         content = library.read_bytes()
-        controllers = [name for name, mark in (("Gloo", b"HOROVOD_GLOO_RENDEZVOUS_ADDR"), ("MPI", b"libmpi.so"))
-                       if mark in content]
+        controllers = [
+            name
+            for name, mark in (("Gloo", b"HOROVOD_GLOO_RENDEZVOUS_ADDR"), ("MPI", b"libmpi.so"))
+            if mark in content
+        ]
         built.append(f"{library.parent.name}: {' and '.join(controllers) or 'no controller'}")
     return f"{version} ({'; '.join(sorted(built)) or 'no library was built'})"
 
 
 def devices():
-    gpus = [line for line in (says("nvidia-smi", "-L") or "").splitlines() if line.startswith("GPU ")]
+    gpus = [
+        line for line in (says("nvidia-smi", "-L") or "").splitlines() if line.startswith("GPU ")
+    ]
     return [
-        Finding("GPUs", "; ".join(line.split(" (UUID")[0] for line in gpus) or None,
-                "unit 03 (it shows DataParallel on the CPU only) and NCCL everywhere (its criteria are BLOCKED and "
-                "not failed); everything else runs on the CPU",
-                "none needed"),
-        amount("cores", processors(), 2, "", "speed, because ranks take turns", "a machine with 2 cores or more"),
+        Finding(
+            "GPUs",
+            "; ".join(line.split(" (UUID")[0] for line in gpus) or None,
+            "unit 03 (it shows DataParallel on the CPU only) and NCCL everywhere (its criteria are "
+            "BLOCKED and not failed); everything else runs on the CPU",
+            "none needed",
+        ),
+        amount(
+            "cores",
+            processors(),
+            2,
+            "",
+            "speed, because ranks take turns",
+            "a machine with 2 cores or more",
+        ),
         amount("memory", memory_gb(), 4, " GB", "clusters of 4 ranks", "4 GB of memory or more"),
-        amount("disk", int(shutil.disk_usage(Path.cwd()).free / 1e9), 2, " GB free", "notebooks and saved work",
-               "make room"),
+        amount(
+            "disk",
+            int(shutil.disk_usage(Path.cwd()).free / 1e9),
+            2,
+            " GB free",
+            "notebooks and saved work",
+            "make room",
+        ),
     ]
 
 
@@ -138,76 +194,154 @@ def amount(name, there, needed, unit, affects, remedy):
 
 
 def clusters():
-    mpi = next((line.split(":", 1)[1].strip() for line in (says("mpirun", "--version") or "").splitlines()
-                if "Version:" in line), None)
+    mpi = next(
+        (
+            line.split(":", 1)[1].strip()
+            for line in (says("mpirun", "--version") or "").splitlines()
+            if "Version:" in line
+        ),
+        None,
+    )
     nodes = says("sinfo", "--noheader", "--format=%D nodes %T", timeout_s=5)
     daemons = [name for name in ("slurmctld", "slurmd", "munged") if not program(name)]
     return [
-        Finding("MPI", (f"MPICH {mpi}" if mpi else first_line(says("mpirun", "--version"))),
-                "MANYHANDS_PROFILE=mpi, cluster.launch with mpirun", REPAIR),
-        Finding("Slurm cluster", ", ".join(nodes.splitlines()) if nodes else None,
-                "MANYHANDS_PROFILE=slurm; no unit needs it",
-                "work on a node of a Slurm cluster" if program("sbatch")
-                else "apt-get install slurm-client, on a node of a Slurm cluster"),
-        Finding("Slurm's daemons", None if daemons else "slurmctld, slurmd, munged",
-                "only the tests of the slurm profile",
-                "apt-get install slurmctld slurmd munge"),
+        Finding(
+            "MPI",
+            (f"MPICH {mpi}" if mpi else first_line(says("mpirun", "--version"))),
+            "MANYHANDS_PROFILE=mpi, cluster.launch with mpirun",
+            REPAIR,
+        ),
+        Finding(
+            "Slurm cluster",
+            ", ".join(nodes.splitlines()) if nodes else None,
+            "MANYHANDS_PROFILE=slurm; no unit needs it",
+            (
+                "work on a node of a Slurm cluster"
+                if program("sbatch")
+                else "apt-get install slurm-client, on a node of a Slurm cluster"
+            ),
+        ),
+        Finding(
+            "Slurm's daemons",
+            None if daemons else "slurmctld, slurmd, munged",
+            "only the tests of the slurm profile",
+            "apt-get install slurmctld slurmd munge",
+        ),
     ]
 
 
 def isolation():
-    spaces = "yes" if says("unshare", "--user", "--map-root-user", "--mount", "--net", "true") is not None else None
+    spaces = (
+        "yes"
+        if says("unshare", "--user", "--map-root-user", "--mount", "--net", "true") is not None
+        else None
+    )
     sandbox = says("bwrap", "--ro-bind", "/", "/", "--unshare-all", "--proc", "/proc", "true")
     # docker's client alone can do nothing
     engines = {"podman": ("--version",), "docker": ("version", "--format={{.Server.Version}}")}
-    container = next((f"{name}: {first_line(text)}" for name, words in engines.items() if (text := says(name, *words))),
-                     None)
-    browser = next(filter(None,
-                          (says(name, "--version") for name in ("chromium", "chromium-browser", "google-chrome"))),
-                   None)
+    container = next(
+        (
+            f"{name}: {first_line(text)}"
+            for name, words in engines.items()
+            if (text := says(name, *words))
+        ),
+        None,
+    )
+    browser = next(
+        filter(
+            None,
+            (says(name, "--version") for name in ("chromium", "chromium-browser", "google-chrome")),
+        ),
+        None,
+    )
     return [
-        Finding("user namespaces", spaces, "grading in a sandbox and emulated networks, but no unit needs them",
-                "allow them (sysctl kernel.unprivileged_userns_clone=1, or "
-                "kernel.apparmor_restrict_unprivileged_userns=0)"),
-        Finding("bubblewrap", says("bwrap", "--version") if sandbox is not None else None,
-                "grading uses containers if they are available (docs/GRADING.md); otherwise `manyhands check` runs "
-                "without a sandbox",
-                "apt-get install bubblewrap" if not program("bwrap")
-                else "it is installed, but user namespaces are not allowed here"),
-        Finding("containers", container, "container images for instructors; no unit", "apt-get install podman"),
-        Finding("Chromium", browser, "the browser tests, slides as PDF; no unit", "apt-get install chromium"),
+        Finding(
+            "user namespaces",
+            spaces,
+            "grading in a sandbox and emulated networks, but no unit needs them",
+            "allow them (sysctl kernel.unprivileged_userns_clone=1, or "
+            "kernel.apparmor_restrict_unprivileged_userns=0)",
+        ),
+        Finding(
+            "bubblewrap",
+            says("bwrap", "--version") if sandbox is not None else None,
+            "grading uses containers if they are available (docs/GRADING.md); otherwise `manyhands "
+            "check` runs without a sandbox",
+            (
+                "apt-get install bubblewrap"
+                if not program("bwrap")
+                else "it is installed, but user namespaces are not allowed here"
+            ),
+        ),
+        Finding(
+            "containers",
+            container,
+            "container images for instructors; no unit",
+            "apt-get install podman",
+        ),
+        Finding(
+            "Chromium",
+            browser,
+            "the browser tests, slides as PDF; no unit",
+            "apt-get install chromium",
+        ),
     ]
 
 
 def survey():
     """{group: [Finding]} of this machine."""
-    return {"languages": languages(), "frameworks": frameworks(), "devices": devices(), "clusters": clusters(),
-            "isolation": isolation()}
+    return {
+        "languages": languages(),
+        "frameworks": frameworks(),
+        "devices": devices(),
+        "clusters": clusters(),
+        "isolation": isolation(),
+    }
 
 
 def report(groups):
-    """The survey as text: all that was found, then what is missing, whom it affects and what mends it."""
+    """The survey as text: all that was found, then what is missing, whom it affects and what mends
+    it.
+    """
     findings = [finding for group in groups.values() for finding in group]
     width = max(len(finding.name) for finding in findings)
-    lines = [f"manyhands {package('manyhands') or '(not installed)'} on {platform.system()} {platform.machine()}", ""]
-    lines += [f"  {finding.name:<{width}}  {finding.found}" for finding in findings if finding.found]
+    lines = [
+        (
+            f"manyhands {package('manyhands') or '(not installed)'} on {platform.system()} "
+            f"{platform.machine()}"
+        ),
+        "",
+    ]
+    lines += [
+        f"  {finding.name:<{width}}  {finding.found}" for finding in findings if finding.found
+    ]
     missing = [finding for finding in findings if not finding.found]
     lines += ["", "Missing:" if missing else "Nothing is missing."]
     for finding in missing:
-        lines += [f"  {finding.name:<{width}}  affects: {finding.affects}",
-                  f"  {'':<{width}}  remedy:  {finding.remedy}"]
+        lines += [
+            f"  {finding.name:<{width}}  affects: {finding.affects}",
+            f"  {'':<{width}}  remedy:  {finding.remedy}",
+        ]
     return "\n".join(lines)
 
 
 def main(argv):
     made = parser("doctor", "Report what this machine can do for the course.", ["", "--json"])
-    made.add_argument("--json", action="store_true",
-                      help="print all findings for programs, with found = null for what is missing")
+    made.add_argument(
+        "--json",
+        action="store_true",
+        help="print all findings for programs, with found = null for what is missing",
+    )
     options = completed(made).parse_args(argv)
     with working("looking at this machine"):
         groups = survey()
     if options.json:
-        print(json.dumps({name: [asdict(finding) for finding in group] for name, group in groups.items()}, indent=1))
+        print(
+            json.dumps(
+                {name: [asdict(finding) for finding in group] for name, group in groups.items()},
+                indent=1,
+            )
+        )
     else:
         print(report(groups))
     return 0

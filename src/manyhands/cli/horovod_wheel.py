@@ -1,9 +1,10 @@
-"""Horovod 0.28.1, built once from its source archive for today's frameworks and kept outside the clone.
+"""Horovod 0.28.1, built once from its source archive for today's frameworks and kept outside the
+clone.
 
 Standard library only: the set-up runs this with the system's Python, before anything is installed.
-The wheel has both controllers, Gloo and MPI; MPI comes from the environment's own mpicxx (the mpich wheel, or conda's
-mpich). With MANYHANDS_HOROVOD_GPU=1 it is built for CUDA tensors over NCCL, where CUDA's tools are. That way is read
-from Horovod's sources, and has not been run yet.
+The wheel has both controllers, Gloo and MPI; MPI comes from the environment's own mpicxx (the mpich
+wheel, or conda's mpich). With MANYHANDS_HOROVOD_GPU=1 it is built for CUDA tensors over NCCL, where
+CUDA's tools are. That way is read from Horovod's sources, and has not been run yet.
 """
 
 import fcntl
@@ -25,16 +26,15 @@ from manyhands.machine import tell, told
 VERSION = "0.28.1"
 AFFECTED = "unit 10 (Horovod) and the tests of horovodrun"
 
-# Libraries are found relative to the installed module, so that a cached wheel serves any other environment too.
-# From lib/python3.11/site-packages/horovod/<framework>/ these are the environment's lib/ (MPI) and the frameworks' own
-# folders.
+# Libraries are found relative to the installed module, so that a cached wheel serves any other
+# environment too. From lib/python3.11/site-packages/horovod/<framework>/ these are the
+# environment's lib/ (MPI) and the frameworks' own folders.
 RUN_PATH = "$ORIGIN/../../../..;$ORIGIN/../../torch/lib;$ORIGIN/../../tensorflow"
 
-# On the loopback each process listens on an address of its own, not on 127.0.0.1. Its Gloo takes whoever connects to a
-# port for the rank that it waits for, and
-# 127.0.0.1 is full of strangers: whatever waits for a Jupyter kernel to come up tries its ports, free until then, ten
-# times a second.
-# A rank that met one waited for 30 s, and all were aborted.
+# On the loopback each process listens on an address of its own, not on 127.0.0.1. Its Gloo takes
+# whoever connects to a port for the rank that it waits for, and 127.0.0.1 is full of strangers:
+# whatever waits for a Jupyter kernel to come up tries its ports, free until then, ten times a
+# second. A rank that met one waited for 30 s, and all were aborted.
 OWN_LOOPBACK_ADDRESS = """lookupAddrForHostname(attr);
   }
 #ifdef __linux__
@@ -45,27 +45,55 @@ OWN_LOOPBACK_ADDRESS = """lookupAddrForHostname(attr);
 #endif
   return attr;"""
 
-# (file, text, replacement): the frameworks of 2026 need C++17 (PyTorch from 2.14 on C++20: `edits`), and TensorFlow's
-# wheel lacks headers that xla_mpi_ops.cc includes (only Horovod inside XLA-compiled functions is lost). Beside
-# PyTorch's CUDA build it would ask for CUDA's tools; ours is for CPU tensors, unless it is asked for otherwise.
+# (file, text, replacement): the frameworks of 2026 need C++17 (PyTorch from 2.14 on C++20:
+# `edits`), and TensorFlow's wheel lacks headers that xla_mpi_ops.cc includes (only Horovod inside
+# XLA-compiled functions is lost). Beside PyTorch's CUDA build it would ask for CUDA's tools; ours
+# is for CPU tensors, unless it is asked for otherwise.
 EDITS = [
-    ("CMakeLists.txt", "set(CMAKE_CXX_STANDARD 14)",
-     f'set(CMAKE_CXX_STANDARD 17)\nset(CMAKE_BUILD_WITH_INSTALL_RPATH ON)\nset(CMAKE_INSTALL_RPATH "{RUN_PATH}")'),
+    (
+        "CMakeLists.txt",
+        "set(CMAKE_CXX_STANDARD 14)",
+        (
+            "set(CMAKE_CXX_STANDARD 17)\nset(CMAKE_BUILD_WITH_INSTALL_RPATH "
+            f'ON)\nset(CMAKE_INSTALL_RPATH "{RUN_PATH}")'
+        ),
+    ),
     ("horovod/torch/CMakeLists.txt", "set(CMAKE_CXX_STANDARD 14)", "set(CMAKE_CXX_STANDARD 17)"),
-    ("horovod/tensorflow/CMakeLists.txt",
-     'list(APPEND TF_SOURCES "${PROJECT_SOURCE_DIR}/horovod/tensorflow/xla_mpi_ops.cc")', ""),
-    ("cmake/Modules/FindPytorch.cmake", 'string(TOUPPER "${Pytorch_CUDA}" Pytorch_CUDA)', 'set(Pytorch_CUDA "FALSE")'),
-    ("third_party/gloo/gloo/transport/tcp/device.cc", "lookupAddrForHostname(attr);\n  }\n  return attr;",
-     OWN_LOOPBACK_ADDRESS),
+    (
+        "horovod/tensorflow/CMakeLists.txt",
+        'list(APPEND TF_SOURCES "${PROJECT_SOURCE_DIR}/horovod/tensorflow/xla_mpi_ops.cc")',
+        "",
+    ),
+    (
+        "cmake/Modules/FindPytorch.cmake",
+        'string(TOUPPER "${Pytorch_CUDA}" Pytorch_CUDA)',
+        'set(Pytorch_CUDA "FALSE")',
+    ),
+    (
+        "third_party/gloo/gloo/transport/tcp/device.cc",
+        "lookupAddrForHostname(attr);\n  }\n  return attr;",
+        OWN_LOOPBACK_ADDRESS,
+    ),
 ]
 SETTINGS = {
-    "HOROVOD_WITH_PYTORCH": "1", "HOROVOD_WITH_TENSORFLOW": "1", "HOROVOD_WITHOUT_MXNET": "1",
-    "HOROVOD_WITH_GLOO": "1", "HOROVOD_WITH_MPI": "1", "LDFLAGS": "-Wl,-s",
+    "HOROVOD_WITH_PYTORCH": "1",
+    "HOROVOD_WITH_TENSORFLOW": "1",
+    "HOROVOD_WITHOUT_MXNET": "1",
+    "HOROVOD_WITH_GLOO": "1",
+    "HOROVOD_WITH_MPI": "1",
+    "LDFLAGS": "-Wl,-s",
 }
 GPU_SETTINGS = {"HOROVOD_GPU": "CUDA", "HOROVOD_GPU_OPERATIONS": "NCCL"}
-# Where CUDA and NCCL lie, if Horovod's build does not find them; taken from the caller only for a GPU build.
-GPU_PLACES = ("HOROVOD_CUDA_HOME", "HOROVOD_NCCL_HOME", "HOROVOD_NCCL_INCLUDE", "HOROVOD_NCCL_LIB",
-              "HOROVOD_NCCL_LINK", "HOROVOD_BUILD_CUDA_CC_LIST")
+# Where CUDA and NCCL lie, if Horovod's build does not find them; taken from the caller only for a
+# GPU build.
+GPU_PLACES = (
+    "HOROVOD_CUDA_HOME",
+    "HOROVOD_NCCL_HOME",
+    "HOROVOD_NCCL_INCLUDE",
+    "HOROVOD_NCCL_LIB",
+    "HOROVOD_NCCL_LINK",
+    "HOROVOD_BUILD_CUDA_CC_LIST",
+)
 
 # Run by the environment's Python: what a built wheel depends on.
 ASK_VERSIONS = """
@@ -97,20 +125,31 @@ def edits(environ=os.environ, torch=None):
     asked = [edit for edit in EDITS if not (for_gpus(environ) and "Pytorch_CUDA" in edit[1])]
     if [int(number) for number in re.findall(r"\d+", torch or "")[:2]] < [2, 14]:
         return asked
-    return [(name, old, new.replace("STANDARD 17", "STANDARD 20") if "/torch/" in name else new)
-            for name, old, new in asked]
+    return [
+        (name, old, new.replace("STANDARD 17", "STANDARD 20") if "/torch/" in name else new)
+        for name, old, new in asked
+    ]
 
 
 def settings(environ=os.environ):
     """The variables of the build: ours, and with GPUs those that say where CUDA and NCCL lie."""
     if not for_gpus(environ):
         return SETTINGS
-    return {**SETTINGS, **GPU_SETTINGS, **{name: environ[name] for name in GPU_PLACES if name in environ}}
+    return {
+        **SETTINGS,
+        **GPU_SETTINGS,
+        **{name: environ[name] for name in GPU_PLACES if name in environ},
+    }
 
 
 def wheel_key(versions, environ=os.environ):
-    """A short name for one build: it changes with any version, edit or setting that goes into the wheel."""
-    recipe = json.dumps([VERSION, edits(environ, versions.get("torch")), settings(environ), versions], sort_keys=True)
+    """A short name for one build: it changes with any version, edit or setting that goes into the
+    wheel.
+    """
+    recipe = json.dumps(
+        [VERSION, edits(environ, versions.get("torch")), settings(environ), versions],
+        sort_keys=True,
+    )
     return hashlib.sha256(recipe.encode()).hexdigest()[:16]
 
 
@@ -121,9 +160,13 @@ def installed_versions(python):
 
 def missing_tools(python, search_path=None, environ=os.environ):
     """[(what is missing, what to do)] before a build;
-    asked in a moment, so that nobody waits for a build that must fail."""
+    asked in a moment, so that nobody waits for a build that must fail.
+    """
     missing = []
-    if not any(shutil.which(name, path=search_path) for name in (os.environ.get("CXX") or "c++", "c++", "g++")):
+    if not any(
+        shutil.which(name, path=search_path)
+        for name in (os.environ.get("CXX") or "c++", "c++", "g++")
+    ):
         missing.append(("a C++ compiler", "apt-get install g++"))
     if not shutil.which("make", path=search_path):
         missing.append(("make", "apt-get install make"))
@@ -131,9 +174,14 @@ def missing_tools(python, search_path=None, environ=os.environ):
     include = subprocess.check_output([str(python), "-c", ask], text=True).strip()
     if not os.path.exists(os.path.join(include, "Python.h")):
         missing.append(("Python's header files", "apt-get install python3-dev"))
-    if for_gpus(environ) and not (environ.get("HOROVOD_CUDA_HOME") or environ.get("CUDA_HOME")
-                                  or shutil.which("nvcc", path=search_path)):
-        missing.append(("nvcc, CUDA's compiler", "install the CUDA toolkit, or name it by HOROVOD_CUDA_HOME"))
+    if for_gpus(environ) and not (
+        environ.get("HOROVOD_CUDA_HOME")
+        or environ.get("CUDA_HOME")
+        or shutil.which("nvcc", path=search_path)
+    ):
+        missing.append(
+            ("nvcc, CUDA's compiler", "install the CUDA toolkit, or name it by HOROVOD_CUDA_HOME")
+        )
     return missing
 
 
@@ -148,7 +196,9 @@ def edit_sources(folder, torch=None):
 
 
 def build_environment(bin_folder, environ=os.environ):
-    """The environment of the build: our settings instead of anybody's HOROVOD_ variables, and one compiler per core."""
+    """The environment of the build: our settings instead of anybody's HOROVOD_ variables, and one
+    compiler per core.
+    """
     env = {name: value for name, value in environ.items() if not name.startswith("HOROVOD_")}
     env.update(settings(environ))
     env["PATH"] = f"{bin_folder}{os.pathsep}{env.get('PATH', os.defpath)}"
@@ -158,8 +208,9 @@ def build_environment(bin_folder, environ=os.environ):
 
 @contextmanager
 def locked(path, waiting):
-    """One build at a time on this machine: a second set-up calls `waiting()` each second,
-    and then finds the wheel in the cache. False on a file system without locks, where two builds may run."""
+    """One build at a time on this machine: a second set-up calls `waiting()` each second, and then
+    finds the wheel in the cache. False on a file system without locks, where two builds may run.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w") as handle:
         alone = None
@@ -176,12 +227,15 @@ def locked(path, waiting):
 
 
 def build_detail(line):
-    """The per cent that CMake's build prints; the last four are the linking, which prints nothing for a long time."""
+    """The per cent that CMake's build prints; the last four are the linking, which prints nothing
+    for a long time.
+    """
     found = re.search(r"\[ *(\d+)%\]", line)
     if not found:
         return None
-    return f"building, {found[1]} %: " + ("last step, about a minute" if int(found[1]) > 95 else
-                                          "about 4 minutes on 2 cores, once")
+    return f"building, {found[1]} %: " + (
+        "last step, about a minute" if int(found[1]) > 95 else "about 4 minutes on 2 cores, once"
+    )
 
 
 def cached_wheel(folder):
@@ -192,8 +246,9 @@ def cached_wheel(folder):
 def get_wheel(python, call, cache=None, waiting=lambda detail: None):
     """The wheel for this Python's environment: from the cache, else built there.
 
-    `call(command, env, cwd, watch)` runs one command, shows what `watch(line)` makes of its lines, keeps its log, and
-    raises when it fails. `waiting(detail)`: another process is building it, and this far.
+    `call(command, env, cwd, watch)` runs one command, shows what `watch(line)` makes of its lines,
+    keeps its log, and raises when it fails. `waiting(detail)`: another process is building it, and
+    this far.
     """
     folder = (cache or cache_folder()) / wheel_key(installed_versions(python))
     if cached_wheel(folder):
@@ -220,11 +275,15 @@ def _call(call, progress, command, env, cwd):
 def build(python, folder, call, alone=True):
     """Build in a folder of the cache; the finished wheel enters the cache in one rename.
 
-    A build that was killed goes on with what is compiled already. If that fails, all is built again. If another build
-    may run (not `alone`), the folder is this process's own.
+    A build that was killed goes on with what is compiled already. If that fails, all is built
+    again. If another build may run (not `alone`), the folder is this process's own.
     """
     # compiled files know the environment by its path
-    ours = hashlib.sha256(str(python).encode()).hexdigest()[:8] if alone else f"{os.uname().nodename}-{os.getpid()}"
+    ours = (
+        hashlib.sha256(str(python).encode()).hexdigest()[:8]
+        if alone
+        else f"{os.uname().nodename}-{os.getpid()}"
+    )
     work = folder.with_name(f"{folder.name}-{ours}.build")
     goes_on = work.is_dir()
     for linked in work.glob("build/**/*.so"):
@@ -247,16 +306,41 @@ def _build(python, folder, call, work):
         shutil.rmtree(killed, ignore_errors=True)
     if not work.is_dir():
         with tempfile.TemporaryDirectory(prefix=aside, dir=folder.parent) as fetched:
-            call([*pip, "download", "--no-deps", "--no-build-isolation", "--no-binary", "horovod", "--dest", fetched,
-                  f"horovod=={VERSION}"], env, fetched)
+            call(
+                [
+                    *pip,
+                    "download",
+                    "--no-deps",
+                    "--no-build-isolation",
+                    "--no-binary",
+                    "horovod",
+                    "--dest",
+                    fetched,
+                    f"horovod=={VERSION}",
+                ],
+                env,
+                fetched,
+            )
             with tarfile.open(next(Path(fetched).glob("horovod-*.tar.gz"))) as archive:
                 archive.extractall(fetched)
             source = Path(fetched) / f"horovod-{VERSION}"
             edit_sources(source, installed_versions(python)["torch"])
             os.replace(source, work)
     with tempfile.TemporaryDirectory(prefix=aside, dir=folder.parent) as unfinished:
-        call([*pip, "wheel", "--verbose", "--no-deps", "--no-build-isolation", "--wheel-dir", unfinished, str(work)],
-             env, unfinished)
+        call(
+            [
+                *pip,
+                "wheel",
+                "--verbose",
+                "--no-deps",
+                "--no-build-isolation",
+                "--wheel-dir",
+                unfinished,
+                str(work),
+            ],
+            env,
+            unfinished,
+        )
         wheel = next(Path(unfinished).glob("horovod-*.whl"))
         folder.mkdir(exist_ok=True)
         os.replace(wheel, folder / wheel.name)

@@ -23,22 +23,39 @@ from manyhands.learner.trust import sign_course
 from manyhands.units import NotAClone, find_root, units
 
 TWICE_WITHIN_S = 10
-TOO_LATE = (f"JupyterLab did not answer within {START_LIMIT_S // 60} minutes and was stopped. If this machine is busy "
-            "with other work, end that first, and then type the same command again.")
+TOO_LATE = (
+    f"JupyterLab did not answer within {START_LIMIT_S // 60} minutes and was stopped. If this "
+    "machine is busy with other work, end that first, and then type the same command again."
+)
 
 
 def parse(argv):
     parser = command_parser(
-        "lab", "Open the course in JupyterLab. Labs are copied to work/ once, and nothing in that folder is ever "
-               "overwritten.",
-        ["", "--new 06", "--no-browser --port=8890"], allow_abbrev=False,
-        epilog="All other options are passed to JupyterLab, for example --no-browser, --port=8890, --ip=0.0.0.0.",
+        "lab",
+        "Open the course in JupyterLab. Labs are copied to work/ once, and nothing in that folder "
+        "is ever overwritten.",
+        ["", "--new 06", "--no-browser --port=8890"],
+        allow_abbrev=False,
+        epilog=(
+            "All other options are passed to JupyterLab, for example --no-browser, --port=8890, "
+            "--ip=0.0.0.0."
+        ),
     )
-    parser.add_argument("--new", metavar="UNIT", action="append", default=[],
-                        help="put a clean copy of the newest version of this unit (06, or 06_ddp) next to yours, as "
-                             "*.new.ipynb; may be repeated").completer = unit_names
-    parser.add_argument("--copy-only", action="store_true",
-                        help="make the copies and the start page, but do not start JupyterLab")
+    parser.add_argument(
+        "--new",
+        metavar="UNIT",
+        action="append",
+        default=[],
+        help=(
+            "put a clean copy of the newest version of this unit (06, or 06_ddp) next to yours, as "
+            "*.new.ipynb; may be repeated"
+        ),
+    ).completer = unit_names
+    parser.add_argument(
+        "--copy-only",
+        action="store_true",
+        help="make the copies and the start page, but do not start JupyterLab",
+    )
     return completed(parser).parse_known_args(argv)
 
 
@@ -62,7 +79,9 @@ def _number(name, root):
     for unit in units(root):
         if name in (unit.name, unit.number):
             return unit.number
-    raise LookupError(f"there is no unit {name}; the units are {', '.join(unit.name for unit in units(root))}.")
+    raise LookupError(
+        f"there is no unit {name}; the units are {', '.join(unit.name for unit in units(root))}."
+    )
 
 
 def _lock_path(root):
@@ -77,8 +96,11 @@ def _serve_once(root, arguments, lock):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         lock.seek(0)
-        print(f"The course is already open at\n\n    {lock.read().strip() or '(it is still starting)'}\n\nTo restart "
-              "it, stop it first by pressing Ctrl-C twice where it was started.")
+        print(
+            "The course is already open at\n\n   "
+            f" {lock.read().strip() or '(it is still starting)'}\n\nTo restart it, stop it first by"
+            " pressing Ctrl-C twice where it was started."
+        )
         return 0
     port = _last_port(lock)
     lock.truncate(0)
@@ -120,7 +142,10 @@ def _serve(root, arguments, lock, port):
 
 
 class _Stop:
-    """The signals that end the course. Ctrl-C in a terminal must come twice: it is also how people try to copy text."""
+    """The signals that end the course.
+
+    Ctrl-C in a terminal must come twice: it is also how people try to copy text.
+    """
 
     def __init__(self, server):
         self.server, self.asked, self.last = server, False, -TWICE_WITHIN_S
@@ -139,17 +164,32 @@ class _Stop:
         if not sys.stdin.isatty() or time.monotonic() - self.last < TWICE_WITHIN_S:
             return self.now()
         self.last = time.monotonic()
-        print("\nPress Ctrl-C again to stop JupyterLab with all kernels and clusters. Saved notebooks are kept.",
-              flush=True)
+        print(
+            "\nPress Ctrl-C again to stop JupyterLab with all kernels and clusters. Saved notebooks"
+            " are kept.",
+            flush=True,
+        )
 
 
 def _welcome(address):
-    lines = ["The course is open in your browser. If you see no page, open this address:" if can_open_browser() else
-             "Open this address in a browser:", "", f"    {address}", ""]
+    lines = [
+        (
+            "The course is open in your browser. If you see no page, open this address:"
+            if can_open_browser()
+            else "Open this address in a browser:"
+        ),
+        "",
+        f"    {address}",
+        "",
+    ]
     if "SSH_CONNECTION" in os.environ:
         port = urlsplit(address).port
-        lines += ["If your browser runs on a different machine, type this command there first:", "",
-                  f"    ssh -N -L {port}:localhost:{port} {getpass.getuser()}@{socket.gethostname()}", ""]
+        lines += [
+            "If your browser runs on a different machine, type this command there first:",
+            "",
+            f"    ssh -N -L {port}:localhost:{port} {getpass.getuser()}@{socket.gethostname()}",
+            "",
+        ]
     return "\n".join([*lines, "Leave this window open. Press Ctrl-C twice to stop."])
 
 
@@ -158,4 +198,8 @@ def _end_of(log, lines=20):
         tail = log.read_text(errors="replace").splitlines()[-lines:]
     except OSError:
         tail = []
-    return "\n".join([f"The end of its log, {log}:\n", *tail]) if tail else f"Its log, {log}, is empty."
+    return (
+        "\n".join([f"The end of its log, {log}:\n", *tail])
+        if tail
+        else f"Its log, {log}, is empty."
+    )

@@ -1,4 +1,5 @@
 """`make offline`: the folder `offline/`, with all that the set-up fetches.
+
 The clone with it, carried to a machine without a network, sets up there.
 
     offline/made_for.json     {"python": "3.12", "torch": "2.13.0+cpu"}
@@ -31,15 +32,24 @@ def made_for(folder):
 def settings(folder):
     """pip's settings (and so uv's): only what lies in the folder."""
     return (
-        {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(folder / "wheels"), "PIP_CONFIG_FILE": "/dev/null"}
+        {
+            "PIP_NO_INDEX": "1",
+            "PIP_FIND_LINKS": str(folder / "wheels"),
+            "PIP_CONFIG_FILE": "/dev/null",
+        }
         if folder
         else {}
     )
 
 
 def unpack(folder, root):
-    """Put in place what is not installed by pip: Horovod's wheel into the cache, the hub's proxy into the clone."""
-    for source, target in ((folder / "horovod", horovod_wheel.cache_folder()), (folder, root / ".manyhands")):
+    """Put in place what is not installed by pip: Horovod's wheel into the cache, the hub's proxy
+    into the clone.
+    """
+    for source, target in (
+        (folder / "horovod", horovod_wheel.cache_folder()),
+        (folder, root / ".manyhands"),
+    ):
         for part in source.glob("*" if source.name == "horovod" else "proxy-*"):
             if not (target / part.name).exists():
                 target.mkdir(parents=True, exist_ok=True)
@@ -48,35 +58,51 @@ def unpack(folder, root):
 
 def write(plan, steps, torch):
     """Make the folder from an environment that is set up; `torch` is its PyTorch's version.
-    What was there is replaced when all is there."""
+
+    What was there is replaced when all is there.
+    """
     new, folder = plan.root / f".{NAME}.new", plan.root / NAME
     shutil.rmtree(new, ignore_errors=True)
     wheels, installer = new / "wheels", plan.installer(steps)
     wheels.mkdir(parents=True)
 
     def download(*arguments):
-        steps.call(installer.pip("download", "--quiet", "--dest", wheels, *arguments), env=plan.environment())
+        steps.call(
+            installer.pip("download", "--quiet", "--dest", wheels, *arguments),
+            env=plan.environment(),
+        )
 
     steps.begin("packages")
     download("--no-deps", "--requirement", plan.package_list)
     download("--no-deps", "--requirement", plan.section_list("dev"))
     steps.end(f"{len(list(wheels.iterdir()))} files")
     steps.begin("PyTorch")
-    source = plan.torch_source() or (["--extra-index-url", CPU_INDEX] if torch.endswith("+cpu") else [])
+    source = plan.torch_source() or (
+        ["--extra-index-url", CPU_INDEX] if torch.endswith("+cpu") else []
+    )
     download("--constraint", plan.section_list("course"), f"torch=={torch}", *source)
     steps.end(torch)
     steps.begin("Horovod and the hub's proxy")
     key = horovod_wheel.wheel_key(horovod_wheel.installed_versions(plan.python))
     if not plan.horovod_cached():
-        steps.note("Horovod's wheel is not in the cache, so it is left out: `make setup` tries to build it")
+        steps.note(
+            "Horovod's wheel is not in the cache, so it is left out: `make setup` tries to build it"
+        )
     else:
         shutil.copytree(horovod_wheel.cache_folder(plan.environ) / key, new / "horovod" / key)
-    ask = f"from manyhands.hub.services import proxy; proxy.command({str(plan.root / '.manyhands')!r})"
+    ask = (
+        "from manyhands.hub.services import proxy; "
+        f"proxy.command({str(plan.root / '.manyhands')!r})"
+    )
     steps.call([plan.python, "-c", ask], env=plan.environment())
     for part in (plan.root / ".manyhands").glob("proxy-*"):
         shutil.copytree(part, new / part.name, symlinks=True)
-    (new / "made_for.json").write_text(json.dumps({"python": plan.stamp["python"], "torch": torch}) + "\n")
+    (new / "made_for.json").write_text(
+        json.dumps({"python": plan.stamp["python"], "torch": torch}) + "\n"
+    )
     shutil.rmtree(folder, ignore_errors=True)
     new.rename(folder)
-    size = subprocess.run(["du", "-sh", str(folder)], stdout=subprocess.PIPE, text=True).stdout.split()[0]
+    size = subprocess.run(
+        ["du", "-sh", str(folder)], stdout=subprocess.PIPE, text=True
+    ).stdout.split()[0]
     steps.end(f"{folder.name}/ has {size}")

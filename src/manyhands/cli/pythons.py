@@ -14,20 +14,29 @@ from manyhands.cli.setup_steps import StepFailed
 TESTED = "3.11"  # all tests run on it, and the stored outputs were made on it
 PYTHONS = (TESTED, "3.12", "3.13")  # the first that is found, in this order
 SITE_TORCH = (2, 13)  # the oldest PyTorch of a site's own that will do
-NO_SITE_TORCH = "MANYHANDS_SITE=1 asks for the PyTorch of the active environment, and {python} has {found}"
+NO_SITE_TORCH = (
+    "MANYHANDS_SITE=1 asks for the PyTorch of the active environment, and {python} has {found}"
+)
 SITE_REMEDY = (
-    "load the module or activate the environment that has PyTorch 2.13 or later, then type the same command again"
+    "load the module or activate the environment that has PyTorch 2.13 or later, then type the same"
+    " command again"
 )
 
 
 def find_python(environ, wanted=PYTHONS):
-    """The path of a Python with the venv module, one with header files first. Raises NoPython, StepFailed."""
+    """The path of a Python with the venv module, one with header files first.
+
+    Raises NoPython, StepFailed.
+    """
     asked = environ.get("MANYHANDS_PYTHON")
     pyenv = Path(environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
     names = [asked] if asked else ["python3", "/usr/bin/python3"]
     for version in () if asked else wanted:
-        names += ["python" + version, "/usr/bin/python" + version,
-                  *sorted(map(str, pyenv.glob(f"versions/{version}.*/bin/python")))]
+        names += [
+            "python" + version,
+            "/usr/bin/python" + version,
+            *sorted(map(str, pyenv.glob(f"versions/{version}.*/bin/python"))),
+        ]
     seen, without_venv, good = [], [], []
     for name in names:
         path = shutil.which(name, path=environ.get("PATH"))
@@ -40,37 +49,54 @@ def find_python(environ, wanted=PYTHONS):
     if good:
         return min(good)[-1]
     if without_venv:
-        raise StepFailed(f"{without_venv[0][-1]} lacks the venv module",
-                         "install it (Debian: apt-get install python3-venv)")
+        raise StepFailed(
+            f"{without_venv[0][-1]} lacks the venv module",
+            "install it (Debian: apt-get install python3-venv)",
+        )
     raise NoPython(
         f"no Python {any_of(wanted)} was found; found: {', '.join(dict.fromkeys(seen)) or 'none'}",
-        f"install one (Debian and Ubuntu: apt-get install python3 python3-venv; elsewhere: pyenv install {wanted[-1]}, "
-        f"or environment.yml with conda), or name it: make lab MANYHANDS_PYTHON=/path/to/python{wanted[-1]}")
+        "install one (Debian and Ubuntu: apt-get install python3 python3-venv; elsewhere: pyenv "
+        f"install {wanted[-1]}, or environment.yml with conda), or name it: make lab "
+        f"MANYHANDS_PYTHON=/path/to/python{wanted[-1]}",
+    )
 
 
 def any_of(versions):
-    """"3.11, 3.12 or 3.13"."""
+    """ "3.11, 3.12 or 3.13"."""
     return " or ".join(filter(None, (", ".join(versions[:-1]), versions[-1])))
 
 
 def site_python(environ, wanted=PYTHONS):
     """The active Python, whose own PyTorch is to be used as it is.
-    Raises StepFailed where it has none, or an old one."""
+
+    Raises StepFailed where it has none, or an old one.
+    """
     path = shutil.which("python3", path=environ.get("PATH"))
     facts = ask_python(path) if path else None
     if not facts or series(facts) not in wanted:
-        raise StepFailed(f"the active python3 is {facts['version'] if facts else 'none'}, "
-                         f"and the course needs {any_of(wanted)}", SITE_REMEDY)
+        raise StepFailed(
+            f"the active python3 is {facts['version'] if facts else 'none'}, "
+            f"and the course needs {any_of(wanted)}",
+            SITE_REMEDY,
+        )
     found = version_of(path, "torch")
     if tuple(map(int, re.findall(r"\d+", found)[:2])) < SITE_TORCH:
-        raise StepFailed(NO_SITE_TORCH.format(python=path, found=f"PyTorch {found}" if found else "none"), SITE_REMEDY)
+        raise StepFailed(
+            NO_SITE_TORCH.format(python=path, found=f"PyTorch {found}" if found else "none"),
+            SITE_REMEDY,
+        )
     return facts["path"]
 
 
 def version_of(python, name):
     """The version of a package that this Python sees, or an empty string."""
-    ask = f"import importlib.metadata as m\ntry: print(m.version({name!r}))\nexcept m.PackageNotFoundError: print('')"
-    return subprocess.run([str(python), "-c", ask], stdout=subprocess.PIPE, text=True).stdout.strip()
+    ask = (
+        f"import importlib.metadata as m\ntry: print(m.version({name!r}))\nexcept "
+        "m.PackageNotFoundError: print('')"
+    )
+    return subprocess.run(
+        [str(python), "-c", ask], stdout=subprocess.PIPE, text=True
+    ).stdout.strip()
 
 
 class NoPython(StepFailed):
@@ -78,18 +104,26 @@ class NoPython(StepFailed):
 
 
 def series(facts):
-    """"3.12" of what `ask_python` has told."""
+    """ "3.12" of what `ask_python` has told."""
     return facts["version"].rpartition(".")[0]
 
 
 def ask_python(path):
     """What a Python interpreter is and has, or None where it does not run."""
-    ask = ("import json, os, sys, sysconfig, importlib.util as u; print(json.dumps(dict(version='%d.%d.%d' % "
-           "sys.version_info[:3], path=sys.executable, venv=bool(u.find_spec('venv') and u.find_spec('ensurepip')), "
-           "headers=os.path.exists(os.path.join(sysconfig.get_path('include'), 'Python.h')))))")
+    ask = (
+        "import json, os, sys, sysconfig, importlib.util as u; "
+        "print(json.dumps(dict(version='%d.%d.%d' % sys.version_info[:3], path=sys.executable, "
+        "venv=bool(u.find_spec('venv') and u.find_spec('ensurepip')), "
+        "headers=os.path.exists(os.path.join(sysconfig.get_path('include'), 'Python.h')))))"
+    )
     try:
-        answer = subprocess.run([path, "-c", ask], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=30,
-                                check=True)
+        answer = subprocess.run(
+            [path, "-c", ask],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=30,
+            check=True,
+        )
         return json.loads(answer.stdout)
     except (OSError, ValueError, subprocess.SubprocessError):
         return None

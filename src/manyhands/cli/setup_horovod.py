@@ -10,8 +10,10 @@ from manyhands import machine
 from manyhands.cli import horovod_wheel, setup_plan
 from manyhands.cli.setup_steps import StepFailed, Steps, one_at_a_time
 
-LATER = ("When your first cell has run, Horovod is {} "
-         "Start_Here shows how far it is. Meanwhile, everything but unit 10 works.")
+LATER = (
+    "When your first cell has run, Horovod is {} "
+    "Start_Here shows how far it is. Meanwhile, everything but unit 10 works."
+)
 BUILT = "built in the background, which takes about 4 minutes on 2 cores, once."
 INSTALLED = "installed in the background, from the wheel that was built here before."
 NO_SKIPS = os.environ.get("MANYHANDS_NO_SKIPS") == "1"
@@ -19,13 +21,17 @@ BUILD_FAILS = (StepFailed, RuntimeError, OSError, subprocess.SubprocessError)
 
 
 def wheel_or_tools(plan):
-    """(whether Horovod's wheel is in the cache, [(tool, remedy)] that are missing to build it if it is not)."""
+    """(whether Horovod's wheel is in the cache, [(tool, remedy)] that are missing to build it if it
+    is not).
+    """
     cached = plan.horovod_cached()
     return cached, [] if cached else horovod_wheel.missing_tools(plan.python)
 
 
 def later_told(cached):
-    """What is told of a Horovod that the background builds or, from the wheel that is `cached`, installs."""
+    """What is told of a Horovod that the background builds or, from the wheel that is `cached`,
+    installs.
+    """
     return LATER.format(INSTALLED if cached else BUILT)
 
 
@@ -49,7 +55,9 @@ def build(root):
 
 
 def wheel_of(plan, steps):
-    """Horovod's wheel, from the cache or built; a file of the clone says how far it is, for its pages."""
+    """Horovod's wheel, from the cache or built; a file of the clone says how far it is, for its
+    pages.
+    """
     progress = machine.horovod_progress(plan.root)
 
     def shown(detail):
@@ -70,8 +78,10 @@ def wheel_of(plan, steps):
 
 
 def install(plan, steps, again, later=False):
-    """Step 5: Horovod, from the cache or built, now or `later`. It may fail without stopping the course, except where
-    CI forbids it."""
+    """Step 5: Horovod, from the cache or built, now or `later`.
+
+    It may fail without stopping the course, except where CI forbids it.
+    """
     steps.begin("Horovod " + horovod_wheel.VERSION)
     wanted = plan.horovod_wanted()
     if plan.stamp.get("horovod") == wanted:
@@ -82,8 +92,10 @@ def install(plan, steps, again, later=False):
         cached, missing = wheel_or_tools(plan)
         plan.stamp["horovod_lacks"] = [what for what, _ in missing]
         if missing:
-            raise StepFailed("not found: " + ", ".join(what for what, _ in missing),
-                             "; ".join(remedy for _, remedy in missing))
+            raise StepFailed(
+                "not found: " + ", ".join(what for what, _ in missing),
+                "; ".join(remedy for _, remedy in missing),
+            )
         if later:
             return steps.end(later_told(cached))
         wheel = wheel_of(plan, steps)
@@ -96,10 +108,16 @@ def install(plan, steps, again, later=False):
 
 
 def _remember(plan, steps, error):
-    """Say why, and remember it, so that the next start does not try for minutes what fails again."""
+    """Say why, and remember it, so that the next start does not try for minutes what fails
+    again.
+    """
     failed = error if isinstance(error, StepFailed) else StepFailed(str(error), "read the log")
     if NO_SKIPS:
         raise failed from error
     print(steps.failure(failed), flush=True)
     plan.finish_part("horovod_failed", plan.horovod_wanted())
-    print(f"  The rest of the course works. Affected: {horovod_wheel.AFFECTED}. `make setup` tries again.", flush=True)
+    print(
+        f"  The rest of the course works. Affected: {horovod_wheel.AFFECTED}. `make setup` tries "
+        "again.",
+        flush=True,
+    )

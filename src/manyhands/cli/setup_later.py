@@ -1,7 +1,10 @@
-"""What `make lab` leaves for later: Python's bytecode, and Horovod. A process in the background does both.
+"""What `make lab` leaves for later: Python's bytecode, and Horovod.
 
-That process begins when the learner's first cell has run, so that it takes neither the processors nor the disk from
-what the learner is waiting for. Standard library only, and readable by Python 3.9.
+A process in the background does both.
+
+That process begins when the learner's first cell has run, so that it takes neither the processors
+nor the disk from what the learner is waiting for. Standard library only, and readable by Python
+3.9.
 """
 
 import os
@@ -13,11 +16,18 @@ from manyhands import machine
 
 HEAD_START_S = 120
 WAITING = f"it begins when your first cell has run, or after {HEAD_START_S // 60} minutes"
-ASK_FOLDERS = "import sysconfig; print('\\n'.join({sysconfig.get_path('purelib'), sysconfig.get_path('platlib')}))"
-# A file that is compiled already is left as it is. What is not Python in spite of its name (a template) is passed over.
-COMPILE = ("import compileall, sys; "
-           "[compileall.compile_dir(one, quiet=2, workers=int(sys.argv[1])) for one in sys.argv[2:]]")
-# What a cluster's first engine imports: while other packages are written, it is read from the disk and compiled.
+ASK_FOLDERS = (
+    "import sysconfig; print('\\n'.join({sysconfig.get_path('purelib'), "
+    "sysconfig.get_path('platlib')}))"
+)
+# A file that is compiled already is left as it is. What is not Python in spite of its name (a
+# template) is passed over.
+COMPILE = (
+    "import compileall, sys; "
+    "[compileall.compile_dir(one, quiet=2, workers=int(sys.argv[1])) for one in sys.argv[2:]]"
+)
+# What a cluster's first engine imports: while other packages are written, it is read from the disk
+# and compiled.
 IMPORT_TORCH = "import torch, torch.distributed, torch.nn.parallel, torch.optim, torch._dynamo"
 
 
@@ -27,16 +37,38 @@ def start(script, plan):
     A shell that ends immediately starts it, because JupyterLab ends all its own children.
     """
     if not machine.horovod_build(plan.root):
-        subprocess.run(["/bin/sh", "-c", '"$@" &', "sh", sys.executable, str(script), "horovod", str(os.getpid())],
-                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                       start_new_session=True, preexec_fn=lambda: os.nice(19), env=plan.environ, check=True)
+        subprocess.run(
+            [
+                "/bin/sh",
+                "-c",
+                '"$@" &',
+                "sh",
+                sys.executable,
+                str(script),
+                "horovod",
+                str(os.getpid()),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            preexec_fn=lambda: os.nice(19),
+            env=plan.environ,
+            check=True,
+        )
 
 
 def wait_for_first_cell(root, starter, begun):
-    """Return when a learner's cell has run here since the time `begun`, when the process `starter` (which becomes
-    JupyterLab's parent) has ended, or after HEAD_START_S."""
+    """Return when a learner's cell has run here since the time `begun`, when the process `starter`
+    (which becomes JupyterLab's parent) has ended, or after HEAD_START_S.
+    """
     until, progress = time.monotonic() + HEAD_START_S, machine.progress_file(root)
-    while starter and _runs(starter) and not _changed_since(begun, progress) and time.monotonic() < until:
+    while (
+        starter
+        and _runs(starter)
+        and not _changed_since(begun, progress)
+        and time.monotonic() < until
+    ):
         time.sleep(0.2)
 
 
@@ -58,16 +90,27 @@ def _changed_since(when, path):
 
 
 def import_torch(plan):
-    """Begin to import PyTorch, and do not wait for it: only the disk's cache and the bytecode are wanted."""
-    subprocess.Popen([str(plan.python), "-c", IMPORT_TORCH], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                     stderr=subprocess.DEVNULL, env=plan.environment())
+    """Begin to import PyTorch, and do not wait for it: only the disk's cache and the bytecode are
+    wanted.
+    """
+    subprocess.Popen(
+        [str(plan.python), "-c", IMPORT_TORCH],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=plan.environment(),
+    )
 
 
 def compile_packages(plan, steps, workers=0):
     """Write the bytecode of all packages, as pip does; `workers` processes (0: one per processor).
 
-    Who uses the environment may not be allowed to write there, and would compile again in each process. A killed one
-    goes on where it was, for each file is written in one rename.
+    Who uses the environment may not be allowed to write there, and would compile again in each
+    process. A killed one goes on where it was, for each file is written in one rename.
     """
-    said = subprocess.run([str(plan.python), "-c", ASK_FOLDERS], stdout=subprocess.PIPE, text=True, check=True).stdout
-    steps.call([plan.python, "-c", COMPILE, workers, *said.split("\n")[:-1]], env=plan.environment())
+    said = subprocess.run(
+        [str(plan.python), "-c", ASK_FOLDERS], stdout=subprocess.PIPE, text=True, check=True
+    ).stdout
+    steps.call(
+        [plan.python, "-c", COMPILE, workers, *said.split("\n")[:-1]], env=plan.environment()
+    )

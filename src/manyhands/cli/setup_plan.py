@@ -1,4 +1,5 @@
-"""What the set-up has to do: the Python to use, the packages to install, and what a stamp says is done already.
+"""What the set-up has to do: the Python to use, the packages to install, and what a stamp says is
+done already.
 
 Standard library only, and readable by Python 3.9.
 """
@@ -21,16 +22,30 @@ from manyhands.cli.setup_steps import REASONS, StepFailed
 LOCK = "constraints.txt"
 NEEDED_GB, NEEDED_GB_GPU = 5, 12
 CUDA_NOT_WANTED = (
-    "This machine shows no GPU, but the package index offers PyTorch's CUDA build: several GB.\n      For the small "
-    "CPU build stop here and type: make lab TORCH_INDEX=<the CPU index named on pytorch.org, page Get Started>")
+    "This machine shows no GPU, but the package index offers PyTorch's CUDA build: several GB.\n   "
+    "   For the small CPU build stop here and type: make lab TORCH_INDEX=<the CPU index named on "
+    "pytorch.org, page Get Started>"
+)
 GPU_NOT_USED = (
-    "This machine has a GPU, but this is PyTorch's CPU build. For the CUDA build, type: make setup TORCH_INDEX=<the "
-    "CUDA index named on pytorch.org>")
-NOT_FOR_PROGRAMS = {"PYTHONHOME", "MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "ARGS", "NB", "TORCH_INDEX",
-                    "TORCH_FIND_LINKS"}
+    "This machine has a GPU, but this is PyTorch's CPU build. For the CUDA build, type: make setup "
+    "TORCH_INDEX=<the CUDA index named on pytorch.org>"
+)
+NOT_FOR_PROGRAMS = {
+    "PYTHONHOME",
+    "MAKEFLAGS",
+    "MFLAGS",
+    "MAKEOVERRIDES",
+    "MAKELEVEL",
+    "ARGS",
+    "NB",
+    "TORCH_INDEX",
+    "TORCH_FIND_LINKS",
+}
 HOROVOD_AGAIN = f"affected: {horovod_wheel.AFFECTED}; `make setup` tries again"
-TRY_HOROVOD = ("import horovod.torch as hvd, horovod.tensorflow; "
-               "assert hvd.gloo_built() and hvd.mpi_built(), 'a controller is missing'")
+TRY_HOROVOD = (
+    "import horovod.torch as hvd, horovod.tensorflow; "
+    "assert hvd.gloo_built() and hvd.mpi_built(), 'a controller is missing'"
+)
 
 
 def gpu_here():
@@ -38,14 +53,18 @@ def gpu_here():
     if os.path.exists("/dev/nvidia0"):
         return True
     try:
-        answer = subprocess.run(["nvidia-smi", "-L"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=20)
+        answer = subprocess.run(
+            ["nvidia-smi", "-L"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=20
+        )
         return b"GPU 0" in answer.stdout
     except (OSError, subprocess.SubprocessError):
         return False
 
 
 def read_pins(path, section=None):
-    """{name: version} of the lock's `name==version` lines, or of those below one `# [section]`; names in pip's form."""
+    """{name: version} of the lock's `name==version` lines, or of those below one `# [section]`;
+    names in pip's form.
+    """
     pins, at = {}, None
     for line in Path(path).read_text().splitlines():
         if header := re.match(r"# \[([a-z-]+)\]", line):
@@ -58,7 +77,13 @@ def read_pins(path, section=None):
 
 def conda_provides(path):
     """The names that environment.yml takes from conda."""
-    return set(re.findall(r"^ +- ([a-z0-9_.-]+)", Path(path).read_text().partition("dependencies:")[2], re.MULTILINE))
+    return set(
+        re.findall(
+            r"^ +- ([a-z0-9_.-]+)",
+            Path(path).read_text().partition("dependencies:")[2],
+            re.MULTILINE,
+        )
+    )
 
 
 def detail(line):
@@ -86,11 +111,15 @@ def digest(*parts):
 
 
 class Plan:
-    """The environment of one clone: where it is, what it should hold, and what its stamp says it holds."""
+    """The environment of one clone: where it is, what it should hold, and what its stamp says it
+    holds.
+    """
 
     def __init__(self, root, environ):
         self.root, self.environ = Path(root), environ
-        self.conda = environ.get("CONDA_DEFAULT_ENV") == "manyhands" and bool(environ.get("CONDA_PREFIX"))
+        self.conda = environ.get("CONDA_DEFAULT_ENV") == "manyhands" and bool(
+            environ.get("CONDA_PREFIX")
+        )
         self.prefix = Path(environ["CONDA_PREFIX"]) if self.conda else self.root / ".venv"
         self.python = self.prefix / "bin" / "python"
         self.stamp_path = self.prefix / "manyhands-setup.json"
@@ -102,20 +131,30 @@ class Plan:
             self.stamp = json.loads(self.stamp_path.read_text())
         except (OSError, ValueError):
             self.stamp = {}
-        self.site = (
-            environ.get("MANYHANDS_SITE") == "1" or "MANYHANDS_SITE" not in environ and self.stamp.get("site", False)
+        self.site = environ.get("MANYHANDS_SITE") == "1" or (
+            "MANYHANDS_SITE" not in environ and self.stamp.get("site", False)
         )
 
     # -- what the stamp says
 
     def environment_ready(self):
-        """The virtual environment is there, made by us, for this clone, with the right Python that still runs."""
-        made_for_this = self.stamp.get("root") == str(self.root) and self.stamp.get("site", False) == self.site
+        """The virtual environment is there, made by us, for this clone, with the right Python that
+        still runs.
+        """
+        made_for_this = (
+            self.stamp.get("root") == str(self.root) and self.stamp.get("site", False) == self.site
+        )
         return made_for_this and self.stamp.get("python") in PYTHONS and os.path.exists(self.python)
 
     def finished(self, but_bytecode=False):
-        """Nothing to do: everything wanted is installed (or Horovod has failed before), and compiled."""
-        return self.finished_but_horovod() and self.horovod_tried() and (but_bytecode or self.compiled())
+        """Nothing to do: everything wanted is installed (or Horovod has failed before), and
+        compiled.
+        """
+        return (
+            self.finished_but_horovod()
+            and self.horovod_tried()
+            and (but_bytecode or self.compiled())
+        )
 
     def compiled(self):
         return self.stamp.get("compiled") == self.bytecode_wanted()
@@ -124,22 +163,32 @@ class Plan:
         if not (os.path.exists(self.python) and (self.conda or self.environment_ready())):
             return False
         done = {name: self.stamp.get(name) for name in ("torch", "packages", "course")}
-        wanted = {"torch": self.torch_wanted(), "packages": self.packages_wanted(), "course": self.course_wanted()}
+        wanted = {
+            "torch": self.torch_wanted(),
+            "packages": self.packages_wanted(),
+            "course": self.course_wanted(),
+        }
         return done == wanted
 
     def horovod_tried(self):
-        return self.horovod_wanted() in (self.stamp.get("horovod"), self.stamp.get("horovod_failed"))
+        return self.horovod_wanted() in (
+            self.stamp.get("horovod"),
+            self.stamp.get("horovod_failed"),
+        )
 
     def horovod_done(self):
         return self.stamp.get("horovod") == self.horovod_wanted()
 
     def horovod_may_work_now(self):
         """It failed for want of a tool, and the tool is there now."""
-        return bool(self.stamp.get("horovod_lacks")) and not horovod_wheel.missing_tools(self.python)
+        return bool(self.stamp.get("horovod_lacks")) and not horovod_wheel.missing_tools(
+            self.python
+        )
 
     def begin_part(self, name):
         """Remember that a part was begun; returns pip's option that writes every file again,
-        where it was interrupted before."""
+        where it was interrupted before.
+        """
         interrupted = self.stamp.get("unfinished") == name
         self.stamp["unfinished"] = name
         self.stamp.pop(name, None)
@@ -165,7 +214,9 @@ class Plan:
         return (offline.made_for(self.offline)["python"],) if self.offline else PYTHONS
 
     def torch_source(self):
-        """pip's options for where PyTorch comes from: as asked now, else as asked when it was installed."""
+        """pip's options for where PyTorch comes from: as asked now, else as asked when it was
+        installed.
+        """
         asked = ["--extra-index-url", self.index] if self.index else []
         asked += ["--find-links", self.find_links] if self.find_links else []
         return asked or self.stamp.get("torch_source", [])
@@ -176,34 +227,51 @@ class Plan:
         return digest(self.pins()["torch"], *self.torch_source())
 
     def torch_arguments(self):
-        """Another build of the same version counts as installed: when the source changes, force it."""
+        """Another build of the same version counts as installed: when the source changes, force
+        it.
+        """
         force = (
             ["--force-reinstall"]
             if self.version("torch") and self.torch_source() != self.stamp.get("torch_source", [])
             else []
         )
-        return ["--constraint", self.section_list("course"), f"torch=={self.pins()['torch']}", *self.torch_source(),
-                *force]
+        return [
+            "--constraint",
+            self.section_list("course"),
+            f"torch=={self.pins()['torch']}",
+            *self.torch_source(),
+            *force,
+        ]
 
     def torch_build(self):
-        """Where the user has not said which build: uv looks for a GPU and asks PyTorch's own index; the ordinary index
-        has the build for CUDA."""
+        """Where the user has not said which build: uv looks for a GPU and asks PyTorch's own index;
+        the ordinary index has the build for CUDA.
+        """
         if self.torch_source() or self.offline:
             return {}
-        return {"only_uv": ["--torch-backend", "auto"],
-                "without": ["--constraint", self.section_list("cuda")]}
+        return {
+            "only_uv": ["--torch-backend", "auto"],
+            "without": ["--constraint", self.section_list("cuda")],
+        }
 
     def packages_wanted(self):
-        return digest(*self.section("course"), (self.root / "environment.yml").read_text(),
-                      self.environ.get("MANYHANDS_TF_GPU") == "1")
+        return digest(
+            *self.section("course"),
+            (self.root / "environment.yml").read_text(),
+            self.environ.get("MANYHANDS_TF_GPU") == "1",
+        )
 
     def section_wanted(self, name):
         """Of a section of the lock that only some commands need."""
         return digest(*read_pins(self.root / LOCK, name).items())
 
     def course_wanted(self):
-        """What an editable installation depends on: pyproject.toml, less the settings of the test runner."""
-        return digest(self.root, (self.root / "pyproject.toml").read_text().partition("[tool.pytest")[0])
+        """What an editable installation depends on: pyproject.toml, less the settings of the test
+        runner.
+        """
+        return digest(
+            self.root, (self.root / "pyproject.toml").read_text().partition("[tool.pytest")[0]
+        )
 
     def bytecode_wanted(self):
         return digest("bytecode", self.torch_wanted(), self.packages_wanted())
@@ -222,7 +290,9 @@ class Plan:
         """["numpy==2.4.6", ...]: the lines of one section of the lock."""
         pins = read_pins(self.root / LOCK, name)
         if not pins:
-            raise StepFailed(f"{LOCK} has no packages in a section [{name}]", f"restore it: git checkout {LOCK}")
+            raise StepFailed(
+                f"{LOCK} has no packages in a section [{name}]", f"restore it: git checkout {LOCK}"
+            )
         return [f"{package}=={version}" for package, version in pins.items()]
 
     def section_list(self, name):
@@ -232,7 +302,9 @@ class Plan:
         return path
 
     def pins(self):
-        """Every package but Horovod that `make lab` installs: the lock's section [course], less what conda provides."""
+        """Every package but Horovod that `make lab` installs: the lock's section [course], less
+        what conda provides.
+        """
         pins = read_pins(self.root / LOCK, "course")
         for name in conda_provides(self.root / "environment.yml") if self.conda else ():
             pins.pop(name, None)
@@ -240,10 +312,14 @@ class Plan:
 
     def site_packages(self):
         """The names of all packages that the site brings, in pip's canonical form."""
-        ask = ("import importlib.metadata as m, sys; "
-               "print('\\n'.join(d.metadata['Name'] for d in m.distributions() if not "
-               "str(d.locate_file('')).startswith(sys.prefix)))")
-        said = subprocess.run([str(self.python), "-c", ask], stdout=subprocess.PIPE, text=True).stdout
+        ask = (
+            "import importlib.metadata as m, sys; "
+            "print('\\n'.join(d.metadata['Name'] for d in m.distributions() if not "
+            "str(d.locate_file('')).startswith(sys.prefix)))"
+        )
+        said = subprocess.run(
+            [str(self.python), "-c", ask], stdout=subprocess.PIPE, text=True
+        ).stdout
         return {re.sub(r"[-_.]+", "-", name).lower() for name in said.split()}
 
     def write_package_list(self):
@@ -251,11 +327,14 @@ class Plan:
         pins = self.pins()
         pins.pop("torch")
         if self.site:  # what the site has stays as it is, and hides nothing: .venv lies over it
-            pins = {name: version for name, version in pins.items() if name not in self.site_packages()}
+            pins = {
+                name: version for name, version in pins.items() if name not in self.site_packages()
+            }
         lines = [f"{name}=={version}" for name, version in pins.items()]
         if sys.platform == "darwin":  # there is no tensorflow-cpu for macOS (not tried)
             lines = [line.replace("tensorflow-cpu==", "tensorflow==") for line in lines]
-        if self.environ.get("MANYHANDS_TF_GPU") == "1":  # side by side with PyTorch's CUDA: not tried
+        # side by side with PyTorch's CUDA: not tried
+        if self.environ.get("MANYHANDS_TF_GPU") == "1":
             lines = [line.replace("tensorflow-cpu==", "tensorflow[and-cuda]==") for line in lines]
         self.package_list.write_text("\n".join(lines) + "\n")
         return list(pins)
@@ -271,27 +350,36 @@ class Plan:
         return env
 
     def installer(self, steps):
-        return Installer(self.python, {**self.environment(), **offline.settings(self.offline)}, steps, self.root)
+        return Installer(
+            self.python, {**self.environment(), **offline.settings(self.offline)}, steps, self.root
+        )
 
     def version(self, name):
         return version_of(self.python, name)
 
     def show_site(self, base):
-        """Let the environment see what the active one has, with its .pth files; what is installed here comes first."""
+        """Let the environment see what the active one has, with its .pth files; what is installed
+        here comes first.
+        """
         ask = (
-            "import json, sys; print(json.dumps([path for path in sys.path if path.endswith(('site-packages', "
-            "'dist-packages'))]))"
+            "import json, sys; print(json.dumps([path for path in sys.path if "
+            "path.endswith(('site-packages', 'dist-packages'))]))"
         )
-        folders = json.loads(subprocess.run([base, "-c", ask], stdout=subprocess.PIPE, text=True, check=True).stdout)
+        folders = json.loads(
+            subprocess.run([base, "-c", ask], stdout=subprocess.PIPE, text=True, check=True).stdout
+        )
         [place] = self.prefix.glob("lib/python*/site-packages")
-        (place / "manyhands-site.pth").write_text("".join(f"import site; site.addsitedir({folder!r})\n"
-                                                          for folder in folders))
+        (place / "manyhands-site.pth").write_text(
+            "".join(f"import site; site.addsitedir({folder!r})\n" for folder in folders)
+        )
 
     def clear_prefix(self):
         """An empty folder with our mark in it; never clear a folder that somebody else made."""
         if self.prefix.exists() and not self.stamp:
-            raise StepFailed(f"{self.prefix} exists, but was not made by `make`",
-                             "move it away, then type the same command again")
+            raise StepFailed(
+                f"{self.prefix} exists, but was not made by `make`",
+                "move it away, then type the same command again",
+            )
         shutil.rmtree(self.prefix, ignore_errors=True)
         self.check_disk()
         self.prefix.mkdir(parents=True)
@@ -300,13 +388,20 @@ class Plan:
 
     def check_disk(self):
         """Say it before an hour of downloads, not after."""
-        free, needed = shutil.disk_usage(self.root).free / 1e9, NEEDED_GB_GPU if gpu_here() else NEEDED_GB
+        free, needed = (
+            shutil.disk_usage(self.root).free / 1e9,
+            NEEDED_GB_GPU if gpu_here() else NEEDED_GB,
+        )
         if free < needed:
-            raise StepFailed(f"the disk has {free:.1f} GB left, and .venv needs about {needed} GB",
-                             "make room, then type the same command again")
+            raise StepFailed(
+                f"the disk has {free:.1f} GB left, and .venv needs about {needed} GB",
+                "make room, then type the same command again",
+            )
 
     def check_conda(self):
         facts = ask_python(str(self.python))
         if not facts or series(facts) not in PYTHONS:
-            raise StepFailed(f"the conda environment has no Python {any_of(PYTHONS)}",
-                             "make it from the file: conda env create -f environment.yml")
+            raise StepFailed(
+                f"the conda environment has no Python {any_of(PYTHONS)}",
+                "make it from the file: conda env create -f environment.yml",
+            )

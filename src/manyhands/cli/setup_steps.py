@@ -1,6 +1,8 @@
-"""Steps of the set-up: show progress, keep a log, and say of a failed step which, why and what to do.
+"""Steps of the set-up: show progress, keep a log, and say of a failed step which, why and what to
+do.
 
-Standard library only, and readable by Python 3.9: the set-up runs this before anything is installed.
+Standard library only, and readable by Python 3.9: the set-up runs this before anything is
+installed.
 """
 
 import fcntl
@@ -17,34 +19,76 @@ from contextlib import contextmanager, suppress
 
 # (what the log shows, why the step failed, what to do); the first that fits is told.
 REASONS = [
-    (r"No space left on device|Errno 28", "the disk is full",
-     "make room (5 GB for .venv; TMPDIR and the cache folder of pip need 1 GB each), then type the same command again"),
-    (r"CERTIFICATE_VERIFY_FAILED|SSLError|SSLCertVerificationError|invalid peer certificate",
-     "the package index's certificate is not trusted here",
-     "tell pip about your network's certificate (PIP_CERT=/path/to/ca.pem), then type the same command again"),
-    (r"Temporary failure in name resolution|Name or service not known|NewConnectionError|Network is "
-     r"unreachable|Connection refused"
-     r"|Connection reset|ConnectTimeoutError|Read timed out|ReadTimeoutError|ProxyError|Max retries "
-     r"exceeded|NameResolutionError|are you offline|dns error|error sending request",
-     "there is no network, or the package index cannot be reached",
-     "check the network (behind a proxy set HTTPS_PROXY; for a mirror set PIP_INDEX_URL), then type the same command "
-     "again"),
-    (r"No matching distribution found for (\S+)", "the package index does not have {0}",
-     "check PIP_INDEX_URL and TORCH_INDEX or TORCH_FIND_LINKS; the pinned version must be available for this Python "
-     "and platform"),
-    (r"ensurepip is not available|No module named '?(?:venv|ensurepip)", "this Python lacks the venv module",
-     "install it (Debian: apt-get install python3-venv), then type the same command again"),
-    (r"Python\.h: No such file", "Python's header files are missing",
-     "install them (Debian: apt-get install python3-dev)"),
-    (r"Killed signal terminated program|Cannot allocate memory|MemoryError|std::bad_alloc",
-     "there was not enough memory",
-     "close other programs, or build with one compiler at a time: MANYHANDS_BUILD_JOBS=1 make setup"),
-    (r"No CMAKE_CXX_COMPILER could be found|command 'g\+\+' failed|g\+\+: not found", "no C++ compiler was found",
-     "install one (Debian: apt-get install g++)"),
-    (r"Could not find MPI|MPI_CXX \(missing", "MPI's compiler mpicxx was not found",
-     "run `make clean`, then type the same command again"),
-    (r"Permission denied|Errno 13", "a file or folder is not writable",
-     "see the log for its name; was an earlier set-up run as another user?"),
+    (
+        r"No space left on device|Errno 28",
+        "the disk is full",
+        (
+            "make room (5 GB for .venv; TMPDIR and the cache folder of pip need 1 GB each), then "
+            "type the same command again"
+        ),
+    ),
+    (
+        r"CERTIFICATE_VERIFY_FAILED|SSLError|SSLCertVerificationError|invalid peer certificate",
+        "the package index's certificate is not trusted here",
+        (
+            "tell pip about your network's certificate (PIP_CERT=/path/to/ca.pem), then type the "
+            "same command again"
+        ),
+    ),
+    (
+        r"Temporary failure in name resolution|Name or service not"
+        r" known|NewConnectionError|Network is "
+        r"unreachable|Connection refused"
+        r"|Connection reset|ConnectTimeoutError|Read timed out|ReadTimeoutError|ProxyError|Max"
+        r" retries "
+        r"exceeded|NameResolutionError|are you offline|dns error|error sending request",
+        "there is no network, or the package index cannot be reached",
+        (
+            "check the network (behind a proxy set HTTPS_PROXY; for a mirror set PIP_INDEX_URL), "
+            "then type the same command again"
+        ),
+    ),
+    (
+        r"No matching distribution found for (\S+)",
+        "the package index does not have {0}",
+        (
+            "check PIP_INDEX_URL and TORCH_INDEX or TORCH_FIND_LINKS; the pinned version must be "
+            "available for this Python and platform"
+        ),
+    ),
+    (
+        r"ensurepip is not available|No module named '?(?:venv|ensurepip)",
+        "this Python lacks the venv module",
+        "install it (Debian: apt-get install python3-venv), then type the same command again",
+    ),
+    (
+        r"Python\.h: No such file",
+        "Python's header files are missing",
+        "install them (Debian: apt-get install python3-dev)",
+    ),
+    (
+        r"Killed signal terminated program|Cannot allocate memory|MemoryError|std::bad_alloc",
+        "there was not enough memory",
+        (
+            "close other programs, or build with one compiler at a time: MANYHANDS_BUILD_JOBS=1 "
+            "make setup"
+        ),
+    ),
+    (
+        r"No CMAKE_CXX_COMPILER could be found|command 'g\+\+' failed|g\+\+: not found",
+        "no C++ compiler was found",
+        "install one (Debian: apt-get install g++)",
+    ),
+    (
+        r"Could not find MPI|MPI_CXX \(missing",
+        "MPI's compiler mpicxx was not found",
+        "run `make clean`, then type the same command again",
+    ),
+    (
+        r"Permission denied|Errno 13",
+        "a file or folder is not writable",
+        "see the log for its name; was an earlier set-up run as another user?",
+    ),
 ]
 
 
@@ -72,7 +116,9 @@ def duration(seconds):
 
 
 def size_of(folder):
-    """Bytes on the disk of the files below a folder; links and what vanishes meanwhile do not count."""
+    """Bytes on the disk of the files below a folder; links and what vanishes meanwhile do not
+    count.
+    """
     total = 0
     for place, _, names in os.walk(folder):
         for name in names:
@@ -85,7 +131,8 @@ def size_of(folder):
 def written(folder):
     """Yields a function that tells how much larger the folder is now: "1.2 GB written", or "".
 
-    A thread measures it, since a slow disk may need many seconds for that. It spends a tenth of its time measuring.
+    A thread measures it, since a slow disk may need many seconds for that. It spends a tenth of its
+    time measuring.
     """
     done, grown = threading.Event(), [0]
 
@@ -100,7 +147,11 @@ def written(folder):
         megabytes = grown[0] / 1e6
         if megabytes < 10:
             return ""
-        return f"{megabytes:.0f} MB written" if megabytes < 1000 else f"{megabytes / 1000:.1f} GB written"
+        return (
+            f"{megabytes:.0f} MB written"
+            if megabytes < 1000
+            else f"{megabytes / 1000:.1f} GB written"
+        )
 
     if folder is not None:
         threading.Thread(target=measure, daemon=True).start()
@@ -125,7 +176,9 @@ def one_at_a_time(path):
 
 
 class Steps:
-    """Numbered steps on one terminal: `with steps.step("packages"):` around each, `steps.call` for each command."""
+    """Numbered steps on one terminal: `with steps.step("packages"):` around each, `steps.call` for
+    each command.
+    """
 
     def __init__(self, total, log_path, stream=None):
         self.total, self.number, self.name = total, 0, ""
@@ -150,13 +203,19 @@ class Steps:
         if not force and now - self.shown < (0.2 if self.live else 15):
             return
         self.shown = now
-        line = f"[{self.number}/{self.total}] {self.name}: {detail}".rstrip(": ") + f" ({duration(now - self.started)})"
+        line = (
+            f"[{self.number}/{self.total}] {self.name}: {detail}".rstrip(": ")
+            + f" ({duration(now - self.started)})"
+        )
         self.stream.write("\r\x1b[K" + line[:110] if self.live else line + "\n")
         self.stream.flush()
 
     def end(self, detail):
         """The step is done; its line stays."""
-        line = f"[{self.number}/{self.total}] {self.name}: {detail} ({duration(time.monotonic() - self.started)})"
+        line = (
+            f"[{self.number}/{self.total}] {self.name}: {detail} "
+            f"({duration(time.monotonic() - self.started)})"
+        )
         self.stream.write(("\r\x1b[K" if self.live else "") + line + "\n")
         self.stream.flush()
         self.shown = time.monotonic()
@@ -167,13 +226,22 @@ class Steps:
         self.stream.flush()
 
     def call(self, command, env=None, cwd=None, watch=None, into=None):
-        """Run one command into the log; `watch(line)` may turn a line into the detail to show. Raises StepFailed.
+        """Run one command into the log; `watch(line)` may turn a line into the detail to show.
+
+        Raises StepFailed.
 
         `into`: the folder that it fills; how much larger it has become is shown, too.
         """
         self.log.write("$ " + " ".join(map(str, command)) + "\n")
-        process = subprocess.Popen([str(part) for part in command], env=env, cwd=cwd, stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+        process = subprocess.Popen(
+            [str(part) for part in command],
+            env=env,
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
         recent = deque(maxlen=3000)
         try:
             with written(into) as amount:
@@ -185,7 +253,9 @@ class Steps:
             raise StepFailed(*explain("\n".join(recent)))
 
     def _follow(self, pipe, watch, recent, amount):
-        """Copy the command's output to the log and to `recent` until it ends, and keep the display alive meanwhile."""
+        """Copy the command's output to the log and to `recent` until it ends, and keep the display
+        alive meanwhile.
+        """
         detail, rest = "", b""
         with selectors.DefaultSelector() as selector:
             selector.register(pipe, selectors.EVENT_READ)
@@ -221,10 +291,18 @@ class Steps:
         """The report of a failed step, with the last lines of the log."""
         with suppress(OSError):  # the disk is full: what is there must do
             self.log.flush()
-        lines = self.log_path.read_text(encoding="utf-8", errors="replace").rstrip().splitlines()[-12:]
-        told = [f"Step [{self.number}/{self.total}] {self.name} failed.", f"  why:  {error.why}",
-                f"  do:   {error.remedy}"]
+        lines = (
+            self.log_path.read_text(encoding="utf-8", errors="replace").rstrip().splitlines()[-12:]
+        )
+        told = [
+            f"Step [{self.number}/{self.total}] {self.name} failed.",
+            f"  why:  {error.why}",
+            f"  do:   {error.remedy}",
+        ]
         # a command has run in this step
         if any(line.startswith("$ ") for line in lines) or not lines[-1].startswith("== step"):
-            told += [f"  log:  {self.log_path}; its last lines:", *("        | " + line[:160] for line in lines)]
+            told += [
+                f"  log:  {self.log_path}; its last lines:",
+                *("        | " + line[:160] for line in lines),
+            ]
         return "\n".join(told)

@@ -13,19 +13,26 @@ if TYPE_CHECKING:
 
     from manyhands.clinic.noted import AverageNoted
 
-TOGETHER = 1e-2  # how near, in parts of its length, the average of what ranks have learned is to their mean
+# how near, in parts of its length, the average of what ranks have learned is to their mean
+TOGETHER = 1e-2
 
 
 def share_outer(averages: list[AverageNoted | None]) -> bool:
-    """Whether the outer optimisers of all ranks got the same, so that ranks that began apart stay apart."""
+    """Whether the outer optimisers of all ranks got the same, so that ranks that began apart stay
+    apart.
+    """
     given = [one["given"] for one in averages if one and one.get("given")]
-    return len(given) == len(averages) and all(apart(one.get(name), part) < TOGETHER for one in given[1:]
-                              for name, part in given[0].items())
+    return len(given) == len(averages) and all(
+        apart(one.get(name), part) < TOGETHER
+        for one in given[1:]
+        for name, part in given[0].items()
+    )
 
 
 def average_mistakes(averages: list[AverageNoted | None]) -> list[Finding]:
-    """What is wrong with the average of the ranks' weights, or, where an outer optimiser takes a step, of the changes
-    of them, as `average_seen` has noted it on each rank."""
+    """What is wrong with the average of the ranks' weights, or, where an outer optimiser takes a
+    step, of the changes of them, as `average_seen` has noted it on each rank.
+    """
     noted, n = [one for one in averages if one], len(averages)
     if len(noted) < n or len({(one["step"], "given" in one) for one in noted}) > 1:
         return []
@@ -35,7 +42,10 @@ def average_mistakes(averages: list[AverageNoted | None]) -> list[Finding]:
     sizes = [first[name].numel() for name in names]
     parts = [vector(one["before"], names, sizes) for one in noted]
     if outer:
-        parts = [vector(one["from"], names, sizes) - part for one, part in zip(noted, parts)]
+        parts = [
+            vector(one["from"], names, sizes) - part
+            for one, part in zip(noted, parts, strict=False)
+        ]
     result = vector(first, names, sizes)
     factor, rest = fit(result, cast("torch.Tensor", sum(parts)) / n)
     if rest < TOGETHER:

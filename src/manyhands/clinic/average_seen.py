@@ -1,4 +1,6 @@
-"""How ranks that take their steps alone put together what they have learned: what is noted of the first time."""
+"""How ranks that take their steps alone put together what they have learned: what is noted of the
+first time.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,9 @@ if TYPE_CHECKING:
 
 
 class Average:
-    """`facts`, once it was seen: the "step" it followed, the rank's weights "before" it, and the weights "after" it. If
-    an outer optimiser takes the step (DiLoCo): the weights that it starts "from", and the gradient "given" to it.
+    """`facts`, once it was seen: the "step" it followed, the rank's weights "before" it, and the
+    weights "after" it. If an outer optimiser takes the step (DiLoCo): the weights that it starts
+    "from", and the gradient "given" to it.
     """
 
     facts: AverageNoted | None
@@ -33,10 +36,26 @@ class Average:
         if self.facts is None and self._weights:
             self.facts = {"step": step, "before": self._weights, "after": weights}
 
-    def taken_over(self, optimizer: Optimizer, step: int, parameters: dict[str, torch.Tensor],
-                   part: Callable[[torch.Tensor], torch.Tensor]) -> None:
-        """An optimiser is about to take a step on these parameters; `part` gives what is kept of a tensor."""
-        if self.facts is None and optimizer is not self._optimizer and set(parameters) == set(self._weights):
-            self.facts = {"step": step, "before": self._weights,
-                          "from": {name: part(one) for name, one in parameters.items()},
-                          "given": {name: part(one.grad) for name, one in parameters.items() if one.grad is not None}}
+    def taken_over(
+        self,
+        optimizer: Optimizer,
+        step: int,
+        parameters: dict[str, torch.Tensor],
+        part: Callable[[torch.Tensor], torch.Tensor],
+    ) -> None:
+        """An optimiser is about to take a step on these parameters; `part` gives what is kept of a
+        tensor.
+        """
+        if (
+            self.facts is None
+            and optimizer is not self._optimizer
+            and set(parameters) == set(self._weights)
+        ):
+            self.facts = {
+                "step": step,
+                "before": self._weights,
+                "from": {name: part(one) for name, one in parameters.items()},
+                "given": {
+                    name: part(one.grad) for name, one in parameters.items() if one.grad is not None
+                },
+            }

@@ -13,24 +13,48 @@ from manyhands.command_line import parser as command_parser
 
 DESCRIPTION = """Run your own training script for a few steps, with observers in place, and write a page about it: is it right, does it hang,
 will it run on GPUs, what does it cost? The script is one for torchrun (DDP, FSDP2, Lightning, Accelerate, all_reduce by hand) or horovodrun. Neither it nor
-its repository is changed: it runs in a copy. Exit code 0: nothing found; 1: a mistake found; 2: the script failed; 3: not determined."""  # noqa: E501
+its repository is changed: it runs in a copy. Exit code 0: nothing found; 1: a mistake found; 2: the script failed; 3: not determined."""
 RANKS = 4  # by default
 STOPPED = "\nStopped; all processes of the script have ended."
 
 
 def parser() -> ArgumentParser:
-    made = command_parser("clinic", DESCRIPTION, ["train.py --ranks 4", "train.py --ranks 2 -- --epochs 1 --lr 0.1",
-                                                  "torchrun --nproc-per-node 2 train.py --epochs 1",
-                                                  "train.py --with horovodrun"])
+    made = command_parser(
+        "clinic",
+        DESCRIPTION,
+        [
+            "train.py --ranks 4",
+            "train.py --ranks 2 -- --epochs 1 --lr 0.1",
+            "torchrun --nproc-per-node 2 train.py --epochs 1",
+            "train.py --with horovodrun",
+        ],
+    )
     launch_line.add_options(made, RANKS)
-    made.add_argument("--to-end", action="store_true",
-                      help="watch the script until it ends, and not only for a few steps")
-    made.add_argument("--patience", type=seconds, metavar="S",
-                      help="report a hang if all ranks wait for this many seconds (10, with GPUs 30)")
-    made.add_argument("--timeout", type=seconds, default=300, metavar="S",
-                      help="time limit of the whole run in seconds (300)")
-    made.add_argument("--output", type=Path, default=Path("clinic.html"), metavar="FILE",
-                      help="the file for the page (clinic.html)")
+    made.add_argument(
+        "--to-end",
+        action="store_true",
+        help="watch the script until it ends, and not only for a few steps",
+    )
+    made.add_argument(
+        "--patience",
+        type=seconds,
+        metavar="S",
+        help="report a hang if all ranks wait for this many seconds (10, with GPUs 30)",
+    )
+    made.add_argument(
+        "--timeout",
+        type=seconds,
+        default=300,
+        metavar="S",
+        help="time limit of the whole run in seconds (300)",
+    )
+    made.add_argument(
+        "--output",
+        type=Path,
+        default=Path("clinic.html"),
+        metavar="FILE",
+        help="the file for the page (clinic.html)",
+    )
     made.add_argument("--open", action="store_true", help="open the page in the browser")
     return made
 
@@ -38,7 +62,9 @@ def parser() -> ArgumentParser:
 @sigterm_exits()
 def main(argv: Sequence[str] | None = None) -> int:
     try:
-        arguments = launch_line.parsed(completed(parser()), sys.argv[1:] if argv is None else argv, "clinic", RANKS)
+        arguments = launch_line.parsed(
+            completed(parser()), sys.argv[1:] if argv is None else argv, "clinic", RANKS
+        )
     except ValueError as error:
         return refuse("clinic", error)
     if problem := no_output_file(arguments.output, MADE_BY):
@@ -61,8 +87,18 @@ def _look(arguments: Namespace) -> int:
     launch_line.warn(line)
     try:
         with part("1 of 2: to its end" if arguments.to_end else f"1 of 2: {STEPS} steps"):
-            seen = visit(line.script, line.arguments, line.ranks, line.launcher, arguments.to_end, arguments.patience,
-                         arguments.timeout, stand_in, line.nodes, line.env)
+            seen = visit(
+                line.script,
+                line.arguments,
+                line.ranks,
+                line.launcher,
+                arguments.to_end,
+                arguments.patience,
+                arguments.timeout,
+                stand_in,
+                line.nodes,
+                line.env,
+            )
         if may_rehearse(seen):
             with part("2 of 2: rehearsal"):
                 rehearsed(seen, line.script, arguments.timeout, stand_in)

@@ -19,26 +19,34 @@ MANY, APART = 0.3, 0.3  # parts of a step that are remarked upon
 
 @dataclass
 class Costs:
-    """By rank: milliseconds of a step and of its kinds of work, parts of the time that the kernel tells, MiB."""
+    """By rank: milliseconds of a step and of its kinds of work, parts of the time that the kernel
+    tells, MiB.
+    """
 
     step_ms: list[float]
     kinds_ms: list[dict[str, float]]  # by rank {kind: ms}
-    runs: list[float] = field(default_factory=list)  # part of the time; empty where the kernel does not tell
+    # part of the time; empty where the kernel does not tell
+    runs: list[float] = field(default_factory=list)
     ready: list[float] = field(default_factory=list)
     asleep: list[float] = field(default_factory=list)
-    waited: list[float] = field(default_factory=list)  # likewise: the thread that waits the longest for a core
+    # likewise: the thread that waits the longest for a core
+    waited: list[float] = field(default_factory=list)
     peak_mib: list[float] = field(default_factory=list)
     gpu: bool = False
     calls: float = 0.0  # collectives and messages that rank 0 begins in a step
     sent_bytes: list[float] = field(default_factory=list)  # by rank, a step
-    overlap: float | None = None  # part of the time of rank 0's collectives that lies in its backward
+    # part of the time of rank 0's collectives that lies in its backward
+    overlap: float | None = None
     table: str = ""
-    lanes: dict[int, list[Span]] = field(default_factory=dict)  # rank -> [(kind, start_ms, stop_ms)] of one step
+    # rank -> [(kind, start_ms, stop_ms)] of one step
+    lanes: dict[int, list[Span]] = field(default_factory=dict)
     steps: int = 0
 
 
 def add_up(cost: Mapping[int, Cost]) -> Costs | None:
-    """The `Costs` of what the ranks have told, {rank: facts}; None where no step was timed on all of them."""
+    """The `Costs` of what the ranks have told, {rank: facts}; None where no step was timed on all
+    of them.
+    """
     ranks = [cost[rank] for rank in sorted(cost)]
     count = min((len(one["bounds"]) - 1 for one in ranks), default=0)
     if count < 1:
@@ -46,13 +54,19 @@ def add_up(cost: Mapping[int, Cost]) -> Costs | None:
     first = 1 if count > 1 else 0  # the first one warms up
     windows = [(one["bounds"][first], one["bounds"][count]) for one in ranks]
     steps = count - first
-    found = Costs([(stop - start) * 1e3 / steps for start, stop in windows],
-                  [_kinds(one, window, steps) for one, window in zip(ranks, windows)], steps=steps)
+    found = Costs(
+        [(stop - start) * 1e3 / steps for start, stop in windows],
+        [_kinds(one, window, steps) for one, window in zip(ranks, windows, strict=True)],
+        steps=steps,
+    )
     found.gpu = any(one["gpu_peak_bytes"] for one in ranks)
     found.peak_mib = [(one["gpu_peak_bytes"] or one["peak_bytes"]) / 2**20 for one in ranks]
     kernels = [[times for times in one["kernel"] if times] for one in ranks]
-    if all(kernel and len(kernel) == len(one["kernel"]) for kernel, one in zip(kernels, ranks)):
-        for one, kernel, (start, stop) in zip(ranks, kernels, windows):
+    if all(
+        kernel and len(kernel) == len(one["kernel"])
+        for kernel, one in zip(kernels, ranks, strict=False)
+    ):
+        for one, kernel, (start, stop) in zip(ranks, kernels, windows, strict=False):
             ran, ready = (kernel[count][i] - kernel[first][i] for i in (0, 1))
             found.runs.append(ran / (stop - start))
             found.ready.append(ready / (stop - start))
@@ -64,23 +78,41 @@ def add_up(cost: Mapping[int, Cost]) -> Costs | None:
 
 
 def _waited(before: Mapping[str, float], after: Mapping[str, float], seconds: float) -> float:
-    """The part of this time in which one thread was ready to run and waited for a core: the largest of all threads."""
-    return max((ready - before.get(thread, 0.0) for thread, ready in after.items()), default=0.0) / seconds
+    """The part of this time in which one thread was ready to run and waited for a core: the largest
+    of all threads.
+    """
+    return (
+        max((ready - before.get(thread, 0.0) for thread, ready in after.items()), default=0.0)
+        / seconds
+    )
 
 
 def update_s(facts: Cost) -> float:
-    """Seconds that one rank's optimiser takes in a step, without a forward or backward that it calls (a closure)."""
+    """Seconds that one rank's optimiser takes in a step, without a forward or backward that it
+    calls (a closure).
+    """
     count = len(facts["bounds"]) - 1
     first = 1 if count > 1 else 0
     window = facts["bounds"][first], facts["bounds"][count]
-    inner = [(start, stop) for name, start, stop in facts["spans"] if name in ("forward", "backward")]
-    return sum(_common((start, stop), window) - sum(_common((start, stop), span) for span in inner)
-               for name, start, stop in facts["spans"] if name == "step") / (count - first)
+    inner = [
+        (start, stop) for name, start, stop in facts["spans"] if name in ("forward", "backward")
+    ]
+    return sum(
+        _common((start, stop), window) - sum(_common((start, stop), span) for span in inner)
+        for name, start, stop in facts["spans"]
+        if name == "step"
+    ) / (count - first)
 
 
 def _kinds(one: Cost, window: tuple[float, float], steps: int) -> dict[str, float]:
-    return {kind: sum(_common((start, stop), window) for name, start, stop in one["spans"] if name == kind) * 1e3
-            / steps for kind in KINDS}
+    return {
+        kind: sum(
+            _common((start, stop), window) for name, start, stop in one["spans"] if name == kind
+        )
+        * 1e3
+        / steps
+        for kind in KINDS
+    }
 
 
 def _common(a: Sequence[float], b: Sequence[float]) -> float:
@@ -107,27 +139,46 @@ def _messages(found: Costs, ranks: list[Cost], window: tuple[float, float], step
 def _lanes(found: Costs, ranks: list[Cost], number: int) -> None:
     begin = min(one["bounds"][number] for one in ranks)
     for rank, one in enumerate(ranks):
-        window = one["bounds"][number:number + 2]
+        window = one["bounds"][number : number + 2]
         if len(window) < 2:
             return
-        spans = [(kind, start, stop) for kind, start, stop in one["spans"] if _common((start, stop), window)]
-        spans += [("message", call["start"], call["stop"]) for call in one["calls"]
-                  if call["stop"] and _common((call["start"], call["stop"]), window)]
-        found.lanes[rank] = [(kind, (max(start, window[0]) - begin) * 1e3, (min(stop, window[1]) - begin) * 1e3)
-                             for kind, start, stop in spans]
+        spans = [
+            (kind, start, stop)
+            for kind, start, stop in one["spans"]
+            if _common((start, stop), window)
+        ]
+        spans += [
+            ("message", call["start"], call["stop"])
+            for call in one["calls"]
+            if call["stop"] and _common((call["start"], call["stop"]), window)
+        ]
+        found.lanes[rank] = [
+            (kind, (max(start, window[0]) - begin) * 1e3, (min(stop, window[1]) - begin) * 1e3)
+            for kind, start, stop in spans
+        ]
 
 
 def remarks(found: Costs, horovod: bool) -> list[Finding]:
     """What one should know of the costs: [Finding]."""
     said = []
-    waits = mean(kinds["input"] / step for kinds, step in zip(found.kinds_ms, found.step_ms))
+    waits = mean(
+        kinds["input"] / step for kinds, step in zip(found.kinds_ms, found.step_ms, strict=False)
+    )
     if waits > MANY:
         said.append(Finding("input", {"part": waits}))
     if found.ready and mean(found.ready) > 0.1:
         said.append(Finding("few cores", {"part": mean(found.ready), "cores": os.cpu_count()}))
     elif found.asleep and max(found.asleep) - min(found.asleep) > APART:
-        said.append(Finding("straggler", {"least": min(found.asleep), "most": max(found.asleep),
-                                          "rank": found.asleep.index(min(found.asleep))}))
+        said.append(
+            Finding(
+                "straggler",
+                {
+                    "least": min(found.asleep),
+                    "most": max(found.asleep),
+                    "rank": found.asleep.index(min(found.asleep)),
+                },
+            )
+        )
     if horovod:
         said.append(Finding("horovod bytes", {}))
     return said

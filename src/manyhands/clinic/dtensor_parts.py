@@ -1,4 +1,6 @@
-"""How a parameter is cut over the ranks (DTensor), as plain values, and the whole of it from its parts."""
+"""How a parameter is cut over the ranks (DTensor), as plain values, and the whole of it from its
+parts.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,9 @@ if TYPE_CHECKING:
 
 
 def shard_of(parameter: DTensor, data_mesh: DeviceMesh | None) -> Shard:
-    """{"placements": of each dimension of the mesh, "mesh": its ranks, "data": its dimensions over which the rows are
-    divided (FSDP), "shape": of the whole}."""
+    """{"placements": of each dimension of the mesh, "mesh": its ranks, "data": its dimensions over
+    which the rows are divided (FSDP), "shape": of the whole}.
+    """
     mesh = parameter.device_mesh
     if data_mesh is None:
         data = []
@@ -25,8 +28,12 @@ def shard_of(parameter: DTensor, data_mesh: DeviceMesh | None) -> Shard:
     else:
         names = data_mesh.mesh_dim_names or ()
         data = [place for place, name in enumerate(mesh.mesh_dim_names or ()) if name in names]
-    return {"placements": placements_of(parameter), "mesh": mesh.mesh.tolist(), "data": data,
-            "shape": tuple(parameter.shape)}
+    return {
+        "placements": placements_of(parameter),
+        "mesh": mesh.mesh.tolist(),
+        "data": data,
+        "shape": tuple(parameter.shape),
+    }
 
 
 def placements_of(tensor: Any) -> list[Placement]:
@@ -44,13 +51,19 @@ def _plain(placement: Any) -> Placement:
 
 
 def watch_placing(note: Callable[[Literal["whole", "shard"]], object]) -> None:
-    """Call `note` with how each tensor that is handed to DTensor is declared: "whole" on every rank, or "shard"."""
+    """Call `note` with how each tensor that is handed to DTensor is declared: "whole" on every
+    rank, or "shard".
+    """
     from torch.distributed.tensor import DTensor
 
     from_local = DTensor.from_local
 
-    def noted(tensor: torch.Tensor, device_mesh: DeviceMesh | None = None, placements: Sequence[Any] | None = None,
-              **kwargs: Any) -> DTensor:
+    def noted(
+        tensor: torch.Tensor,
+        device_mesh: DeviceMesh | None = None,
+        placements: Sequence[Any] | None = None,
+        **kwargs: Any,
+    ) -> DTensor:
         note("whole" if placements and all(one.is_replicate() for one in placements) else "shard")
         return from_local(tensor, device_mesh, placements, **kwargs)
 
@@ -62,7 +75,9 @@ def data_parallel_meshes(module: nn.Module) -> dict[int, DeviceMesh]:
     found: dict[int, DeviceMesh] = {}
     for part in module.modules():
         state = cast(Any, part)._get_fsdp_state() if hasattr(part, "_get_fsdp_state") else None
-        groups = getattr(state, "_fsdp_param_groups", None) or [getattr(state, "_fsdp_param_group", None)]
+        groups = getattr(state, "_fsdp_param_groups", None) or [
+            getattr(state, "_fsdp_param_group", None)
+        ]
         for group in groups:
             for one in getattr(group, "fsdp_params", ()):
                 found[id(one.sharded_param)] = group.mesh_info.mesh
@@ -71,12 +86,18 @@ def data_parallel_meshes(module: nn.Module) -> dict[int, DeviceMesh]:
 
 def is_low(module: nn.Module) -> bool:
     """Whether FSDP2 computes this model in a shorter type than that of its weights."""
-    return any(getattr(getattr(cast(Any, part)._get_fsdp_state(), "_mp_policy", None), "param_dtype", None) is not None
-               for part in module.modules() if hasattr(part, "_get_fsdp_state"))
+    return any(
+        getattr(getattr(cast(Any, part)._get_fsdp_state(), "_mp_policy", None), "param_dtype", None)
+        is not None
+        for part in module.modules()
+        if hasattr(part, "_get_fsdp_state")
+    )
 
 
 def cut_groups(shard: Shard) -> list[list[int]]:
-    """The groups of ranks among which this parameter is cut otherwise than by FSDP: each a list of ranks."""
+    """The groups of ranks among which this parameter is cut otherwise than by FSDP: each a list of
+    ranks.
+    """
     import torch
 
     mesh = torch.tensor(shard["mesh"])
@@ -90,8 +111,11 @@ def cut_groups(shard: Shard) -> list[list[int]]:
 
 
 def twins(shards: Sequence[Shard | None]) -> list[list[int]]:
-    """The groups of ranks that hold the same part of a parameter, each of two ranks or more. `shards` says by rank how
-    it is cut there (None: not at all); a mesh may hold some of the ranks only."""
+    """The groups of ranks that hold the same part of a parameter, each of two ranks or more.
+
+    `shards` says by rank how it is cut there (None: not at all); a mesh may hold some of the ranks
+    only.
+    """
     groups: dict[object, list[int]] = {}
     for rank, shard in enumerate(shards):
         groups.setdefault(_part_on(rank, shard), []).append(rank)
@@ -104,7 +128,11 @@ def _part_on(rank: int, shard: Shard | None) -> tuple[tuple[Placement, int], ...
     if shard is None:
         return None
     (where,) = (torch.tensor(shard["mesh"]) == rank).nonzero().tolist()
-    return tuple((placement, place) for placement, place in zip(shard["placements"], where) if placement != ("whole",))
+    return tuple(
+        (placement, place)
+        for placement, place in zip(shard["placements"], where, strict=False)
+        if placement != ("whole",)
+    )
 
 
 def joined(parts: Mapping[int, torch.Tensor], shard: Shard | None) -> torch.Tensor | None:
@@ -114,19 +142,23 @@ def joined(parts: Mapping[int, torch.Tensor], shard: Shard | None) -> torch.Tens
     if shard is None:
         return parts[min(parts)]
     mesh = torch.tensor(shard["mesh"])
-    unknown = any(one[0] == "partial" and one[1] not in ("sum", "avg") for one in shard["placements"])
+    unknown = any(
+        one[0] == "partial" and one[1] not in ("sum", "avg") for one in shard["placements"]
+    )
     if unknown or any(rank not in parts for rank in mesh.flatten().tolist()):
         return None
     places = list(range(mesh.dim()))
     strided = [place for place in places if shard["placements"][place][-1] is True]
     pieces: dict[tuple[int, ...], torch.Tensor] = {
-        tuple(int(i) for i in (mesh == rank).nonzero()[0]): part for rank, part in parts.items()
-              if (mesh == rank).any()}
+        tuple(int(i) for i in (mesh == rank).nonzero()[0]): part
+        for rank, part in parts.items()
+        if (mesh == rank).any()
+    }
     for place in [*strided, *reversed([one for one in places if one not in strided])]:
         left: dict[tuple[int, ...], list[torch.Tensor]] = {}
         placement = shard["placements"][place]
         for where in sorted(pieces):
-            left.setdefault((*where[:place], 0, *where[place + 1:]), []).append(pieces[where])
+            left.setdefault((*where[:place], 0, *where[place + 1 :]), []).append(pieces[where])
         pieces = {where: _put_together(found, placement) for where, found in left.items()}
     (whole,) = pieces.values()
     return whole if whole.numel() == _numel(shard["shape"]) else None
@@ -138,7 +170,8 @@ def _put_together(parts: list[torch.Tensor], placement: Placement) -> torch.Tens
     if placement[0] == "shard":
         return torch.cat([part for part in parts if part.numel()] or parts, placement[1])
     if placement[0] == "partial":
-        return cast("torch.Tensor", sum(parts)) / (len(parts) if placement[1] == "avg" else 1)  # of one part or more
+        # of one part or more
+        return cast("torch.Tensor", sum(parts)) / (len(parts) if placement[1] == "avg" else 1)
     return parts[0]
 
 

@@ -1,4 +1,6 @@
-"""What the ranks have seen, put side by side: rows, weights, and of each step the gradients as vectors."""
+"""What the ranks have seen, put side by side: rows, weights, and of each step the gradients as
+vectors.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from manyhands.clinic.replay_rows import divided
 from manyhands.clinic.dtensor_parts import joined, twins
 from manyhands.clinic.flat_parts import put_together
 from manyhands.clinic.loss_factors import CLOSE, loss_scale, scale_of_each, shares
+from manyhands.clinic.replay_rows import divided
 
 if TYPE_CHECKING:
     import torch
@@ -18,13 +20,18 @@ if TYPE_CHECKING:
     from manyhands.clinic.noted import Clip, Given, Parts, StepKey
     from manyhands.clinic.visit import Visit
 
-TOLERANCE = {"torch.float64": 1e-7, "torch.float32": 2e-3}  # of a vector's length; a compressed message has 1e-3
+# of a vector's length; a compressed message has 1e-3
+TOLERANCE = {"torch.float64": 1e-7, "torch.float32": 2e-3}
 COARSE = 5e-2  # of shorter numbers
 
 
 @dataclass
 class Step:
-    """One step. Vectors hold all parameters of the step's optimiser, one behind the other, in the order of `names`."""
+    """One step.
+
+    Vectors hold all parameters of the step's optimiser, one behind the other, in the order of
+    `names`.
+    """
 
     names: list[str]
     sizes: list[int]
@@ -34,23 +41,29 @@ class Step:
     # what the run in one process has: the mean of the ranks' gradients, weighted by their rows
     raw: torch.Tensor | None = None
     scales: list[float] | None = None  # by rank, what that is; None where it is not known
-    local: list[torch.Tensor] = field(default_factory=list)  # by rank, before the ranks' gradients are averaged
+    # by rank, before the ranks' gradients are averaged
+    local: list[torch.Tensor] = field(default_factory=list)
     plain: torch.Tensor | None = None  # the mean over the ranks, whatever their shares
     shares: list[float] = field(default_factory=list)
     rows: list[list[str]] = field(default_factory=list)  # by rank, digests
     clips: list[list[Clip]] = field(default_factory=list)  # by rank
     finite: bool = True  # whether no gradient of this step holds NaN or infinity
     parts: int = 1  # backward calls that add up on each rank; 1 where that is not so
-    undivided: bool | None = False  # whether none of them was divided; None where the loss is not known
+    # whether none of them was divided; None where the loss is not known
+    undivided: bool | None = False
     missing: bool = False  # whether no optimiser got a gradient
     # for each number, the rank whose optimiser holds it; None where all hold the same
     holders: torch.Tensor | None = None
-    gathered: str = ""  # "whole": each rank's loss is that of the rows of all, by an all_gather that has no backward;
-    # "parts": a loss looks at rows of other ranks, and what one process has for a gradient is not known
-    weighted: bool = False  # whether `scales` come from products (0.5 * loss), and not from quotients
+    # "whole": each rank's loss is that of the rows of all, by an all_gather that has no backward;
+    gathered: str = ""
+    # "parts": a loss looks at rows of other ranks, and what one process has for a gradient is not
+    # known
+    # whether `scales` come from products (0.5 * loss), and not from quotients
+    weighted: bool = False
 
 
 if TYPE_CHECKING:
+
     class Comparable(Step):
         """A step that `judge._can_compare` has let through."""
 
@@ -59,29 +72,47 @@ if TYPE_CHECKING:
 
 
 class Evidence:
-    """All ranks of a visit that have come through at least one step; or `members`, some of them, with the parameters of
-    these `names` only. Ranks are numbered from 0 here: `members` has their numbers in the world."""
+    """All ranks of a visit that have come through at least one step; or `members`, some of them,
+    with the parameters of these `names` only. Ranks are numbered from 0 here: `members` has their
+    numbers in the world.
+    """
 
-    def __init__(self, visit: Visit, members: Sequence[int] | None = None,
-                 names: Collection[str] | None = None) -> None:
-        self.world, self.members, self.names = visit.ranks, list(members or range(visit.ranks)), names
+    def __init__(
+        self,
+        visit: Visit,
+        members: Sequence[int] | None = None,
+        names: Collection[str] | None = None,
+    ) -> None:
+        self.world, self.members, self.names = (
+            visit.ranks,
+            list(members or range(visit.ranks)),
+            names,
+        )
         self.ranks = len(self.members)
         self.seen = [visit.seen[rank] for rank in self.members]
         self.one = visit.one if members is None else None
-        self.cost = {place: visit.cost[rank] for place, rank in enumerate(self.members) if rank in visit.cost}
+        self.cost = {
+            place: visit.cost[rank] for place, rank in enumerate(self.members) if rank in visit.cost
+        }
         self.first = self.seen[0]
-        self.dtype = next((str(part.dtype) for part in self.first["start"].values()), "torch.float32")
+        self.dtype = next(
+            (str(part.dtype) for part in self.first["start"].values()), "torch.float32"
+        )
         self.tolerance = TOLERANCE.get(self.dtype, COARSE)
         self.sharded = self.first["sharded"]
         self.givers = divided(self.seen)  # the ranks whose rows are parts of the batch
-        # a gradient that can only be compared with that of the copy has the rounding of the type it is computed in
-        autocast = any(call["autocast"] for one in self.seen for step in one["steps"] for call in step["calls"])
+        # a gradient that can only be compared with that of the copy has the rounding of the type it
+        # is computed in
+        autocast = any(
+            call["autocast"] for one in self.seen for step in one["steps"] for call in step["calls"]
+        )
         self.coarse = COARSE if self.first["low"] or autocast else self.tolerance
         if self.sharded:
             self.tolerance = self.coarse
         count = min(len(one["steps"]) for one in self.seen)
         self.steps = [self._step(number) for number in range(count)]
-        # the steps before the first one that leaves numbers that are not finite: no other can be compared
+        # the steps before the first one that leaves numbers that are not finite: no other can be
+        # compared
         self.count = next((number for number in range(count) if self.not_finite(number)), count)
 
     def of(self, number: int, what: StepKey) -> list[Any]:
@@ -90,26 +121,55 @@ class Evidence:
 
     def _step(self, number: int) -> Step:
         given = self.of(number, "given")
-        # of a parameter that another rank's optimiser has, that one's gradient: an optimiser whose state is sharded
-        given = [{**{name: value for other in given for name, value in other.items()}, **part} for part in given]
+        # of a parameter that another rank's optimiser has, that one's gradient: an optimiser whose
+        # state is sharded
+        given = [
+            {**{name: value for other in given for name, value in other.items()}, **part}
+            for part in given
+        ]
         holders: dict[str, torch.Tensor] | None = None
         if any(pieces := self.of(number, "pieces")):
-            whole, holders = put_together(pieces, {name: part.numel() for name, part in self.first["start"].items()})
+            whole, holders = put_together(
+                pieces, {name: part.numel() for name, part in self.first["start"].items()}
+            )
             given = [whole] * self.ranks
-        names = [name for name in dict.fromkeys(name for part in given for name in part)
-                 if any(part.get(name) is not None for part in given) and (self.names is None or name in self.names)]
+        names = [
+            name
+            for name in dict.fromkeys(name for part in given for name in part)
+            if any(part.get(name) is not None for part in given)
+            and (self.names is None or name in self.names)
+        ]
         missing = not names and self.names is None  # no parameter has a gradient
         if missing:
-            given = [{name: rank["start"][name].new_zeros(rank["start"][name].shape) for name in given[0]}
-                     for rank in self.seen]
+            given = [
+                {
+                    name: rank["start"][name].new_zeros(rank["start"][name].shape)
+                    for name in given[0]
+                }
+                for rank in self.seen
+            ]
             names = list(given[0])
-        sizes = [next(part[name].numel() for part in given if part.get(name) is not None) for name in names]
-        step = Step(names, sizes, [], missing=missing, clips=self.of(number, "clips"), rows=[
-            [row for call in calls for row in call["rows"]] for calls in self.of(number, "calls")])
+        sizes = [
+            next(part[name].numel() for part in given if part.get(name) is not None)
+            for name in names
+        ]
+        step = Step(
+            names,
+            sizes,
+            [],
+            missing=missing,
+            clips=self.of(number, "clips"),
+            rows=[
+                [row for call in calls for row in call["rows"]]
+                for calls in self.of(number, "calls")
+            ],
+        )
         if self.sharded:
             of_all = self._whole(given, names, number)
-            step.sizes = [math.prod(self.sharded[name]["shape"]) if name in self.sharded else size
-                          for name, size in zip(names, sizes)]
+            step.sizes = [
+                math.prod(self.sharded[name]["shape"]) if name in self.sharded else size
+                for name, size in zip(names, sizes, strict=False)
+            ]
             step.given, step.holders = [of_all] * self.ranks, self._holders(given, names, number)
             step.raw = step.right = None if of_all is None else self._in_one_process(names, number)
             step.scales = self._scales(number)
@@ -120,14 +180,20 @@ class Evidence:
         step.holders = vector(holders, names, sizes) if holders else None
         step.local = [vector(part, names, sizes) for part in self.of(number, "local")]
         step.shares = shares(self.of(number, "backwards"), step.rows)
-        step.right = right = _sum(share * part for share, part in zip(step.shares, step.local))
+        step.right = right = _sum(
+            share * part for share, part in zip(step.shares, step.local, strict=True)
+        )
         by_rows = shares([[]] * self.ranks, step.rows)
-        step.raw = _sum(share * part for share, part in zip(by_rows, step.local))
+        step.raw = _sum(share * part for share, part in zip(by_rows, step.local, strict=True))
         step.scales = self._scales(number)
         if step.scales:
-            step.right = right = _sum(share * part / scale
-                                      for share, part, scale in zip(step.shares, step.local, step.scales))
-        step.weighted = all(one.get("weighted") for of_rank in self.of(number, "backwards") for one in of_rank)
+            step.right = right = _sum(
+                share * part / scale
+                for share, part, scale in zip(step.shares, step.local, step.scales, strict=True)
+            )
+        step.weighted = all(
+            one.get("weighted") for of_rank in self.of(number, "backwards") for one in of_rank
+        )
         step.plain = _sum(step.local) / self.ranks
         step.gathered = self._gathered(number, step)
         if step.gathered == "whole":
@@ -139,44 +205,81 @@ class Evidence:
         if step.right is not None and not finite(step.right):
             step.right = None
         backwards = self.of(number, "backwards")
-        counts = {len(of_rank) if len(calls) >= len(of_rank) else 1
-                  for of_rank, calls in zip(backwards, self.of(number, "calls"))}
+        counts = {
+            len(of_rank) if len(calls) >= len(of_rank) else 1
+            for of_rank, calls in zip(backwards, self.of(number, "calls"), strict=False)
+        }
         if len(counts) == 1 and max(counts) > 1:
             known = all(loss_scale(of_rank, self.ranks) for of_rank in backwards)
-            step.parts, step.undivided = counts.pop(), None if not known else all(
-                scale_of_each(of_rank, self.ranks) == 1.0 for of_rank in backwards)
+            step.parts, step.undivided = (
+                counts.pop(),
+                (
+                    None
+                    if not known
+                    else all(scale_of_each(of_rank, self.ranks) == 1.0 for of_rank in backwards)
+                ),
+            )
         return step
 
     def not_finite(self, number: int) -> tuple[str, dict[int, torch.Tensor]] | None:
-        """What holds NaN or infinity in a step, and on which ranks: ("local" | "given" | "weights", {rank: tensor}); or
-        None. A GradScaler leaves such gradients out, so only weights count then."""
+        """What holds NaN or infinity in a step, and on which ranks: ("local" | "given" | "weights",
+        {rank: tensor}); or None. A GradScaler leaves such gradients out, so only weights count
+        then.
+        """
         step = self.steps[number]
         weights = [list(weights.values()) for weights in self.of(number, "weights")]
         looked_at: dict[str, list[list[Any]]] = {"weights": weights}
         if not self.first["scaled"]:
-            looked_at = {"local": [[one] for one in step.local], "given": [[one] for one in step.given], **looked_at}
+            looked_at = {
+                "local": [[one] for one in step.local],
+                "given": [[one] for one in step.given],
+                **looked_at,
+            }
         for what, by_rank in looked_at.items():
-            found = {rank: next(one for one in parts if one is not None and not finite(one))
-                     for rank, parts in enumerate(by_rank)
-                     if not all(map(finite, parts))}
+            found = {
+                rank: next(one for one in parts if one is not None and not finite(one))
+                for rank, parts in enumerate(by_rank)
+                if not all(map(finite, parts))
+            }
             if found:
                 return what, found
         return None
 
     def _gathered(self, number: int, step: Step) -> str:
-        """Whether what the model gives is gathered from other ranks before backward: see `Step.gathered`."""
+        """Whether what the model gives is gathered from other ranks before backward: see
+        `Step.gathered`.
+        """
         messages = self.of(number, "messages")[0]
-        gathers = [one for one in messages if one["call"].startswith("allgather") and one["follows"]
-                   and one["phase"] in ("forward", "between") and list(one["ranks"]) == self.members
-                   and len(one["shape"] or ()) > 1]  # rows of numbers: a loss for the log is gathered as well
+        # rows of numbers: a loss for the log is gathered as well
+        gathers = [
+            one
+            for one in messages
+            if one["call"].startswith("allgather")
+            and one["follows"]
+            and one["phase"] in ("forward", "between")
+            and list(one["ranks"]) == self.members
+            and len(one["shape"] or ()) > 1
+        ]
         values = [[one["value"] for one in of_rank] for of_rank in self.of(number, "backwards")]
         if not gathers or any(one is None for of_rank in values for one in of_rank):
             return ""
         sizes = {size for one in gathers for size in (one["numel"], one["numel"] * self.ranks)}
-        back = any(one["phase"] == "backward" and one["numel"] in sizes and not one["native"] for one in messages)
-        same = all(len(of_rank) == len(values[0]) and all(
-            abs(a - b) <= CLOSE * abs(b) for a, b in zip(of_rank, values[0])) for of_rank in values[1:])
-        return "" if back else "whole" if same and len(set(map(tuple, step.rows))) == self.ranks else "parts"
+        back = any(
+            one["phase"] == "backward" and one["numel"] in sizes and not one["native"]
+            for one in messages
+        )
+        same = all(
+            len(of_rank) == len(values[0])
+            and all(abs(a - b) <= CLOSE * abs(b) for a, b in zip(of_rank, values[0], strict=True))
+            for of_rank in values[1:]
+        )
+        return (
+            ""
+            if back
+            else "whole"
+            if same and len(set(map(tuple, step.rows))) == self.ranks
+            else "parts"
+        )
 
     def _scales(self, number: int) -> list[float] | None:
         scales = [loss_scale(of_rank, self.ranks) for of_rank in self.of(number, "backwards")]
@@ -184,12 +287,19 @@ class Evidence:
         return known if len(known) == len(scales) else None
 
     def _holders(self, given: list[Given], names: list[str], number: int) -> torch.Tensor | None:
-        numbered = [{name: part.new_full(part.shape, rank) for name, part in of_rank.items() if part is not None}
-                    for rank, of_rank in enumerate(given)]
+        numbered = [
+            {
+                name: part.new_full(part.shape, rank)
+                for name, part in of_rank.items()
+                if part is not None
+            }
+            for rank, of_rank in enumerate(given)
+        ]
         return self._whole(numbered, names, number)
 
-    def _whole(self, given: Sequence[Mapping[str, torch.Tensor | None]], names: list[str],
-               number: int) -> torch.Tensor | None:
+    def _whole(
+        self, given: Sequence[Mapping[str, torch.Tensor | None]], names: list[str], number: int
+    ) -> torch.Tensor | None:
         import torch
 
         cuts = self.of(number, "cuts")[0]
@@ -197,8 +307,10 @@ class Evidence:
         for name in names:
             shard = self.sharded.get(name)
             shard = shard and {**shard, "placements": cuts.get(name, shard["placements"])}
-            held = {rank: part.get(name) for rank, part in zip(self.members, given)}
-            parts.append(joined({rank: part for rank, part in held.items() if part is not None}, shard))
+            held = {rank: part.get(name) for rank, part in zip(self.members, given, strict=False)}
+            parts.append(
+                joined({rank: part for rank, part in held.items() if part is not None}, shard)
+            )
         known = [part.reshape(-1).double() for part in parts if part is not None]
         return torch.cat(known) if len(known) == len(parts) else None
 
@@ -211,46 +323,81 @@ class Evidence:
         return torch.cat([gradient[name].double() for name in names])
 
     def tried_gradient(self, number: int = 0) -> Parts | None:
-        """A step's gradient of the run in one process, {name: numbers}; None where it is no measure of anything."""
+        """A step's gradient of the run in one process, {name: numbers}; None where it is no measure
+        of anything.
+        """
         one = self.one
-        if not one or "not" in one or not all(one[key] <= self.coarse for key in ("far", "unfaithful")):
+        if (
+            not one
+            or "not" in one
+            or not all(one[key] <= self.coarse for key in ("far", "unfaithful"))
+        ):
             return None
         return one["gradients"][number] if number < len(one["gradients"]) else None
 
     def start_differs(self) -> list[str]:
-        """[names] of parameters that do not begin the same on all ranks that hold the same part of them."""
+        """[names] of parameters that do not begin the same on all ranks that hold the same part of
+        them.
+        """
         if self.sharded and self.ranks < self.world:
             return []
         starts = [one["start"] for one in self.seen]
-        return [name for name in self.first["start"] if self.names is None or name in self.names
-                if any(apart(starts[rank].get(name), starts[group[0]].get(name)) > self.tolerance
-                       for group in twins([one["sharded"].get(name) for one in self.seen]) for rank in group[1:])]
+        return [
+            name
+            for name in self.first["start"]
+            if self.names is None or name in self.names
+            if any(
+                apart(starts[rank].get(name), starts[group[0]].get(name)) > self.tolerance
+                for group in twins([one["sharded"].get(name) for one in self.seen])
+                for rank in group[1:]
+            )
+        ]
 
     def weights_apart(self, number: int) -> list[float]:
         """By rank: how far its weights after a step are from rank 0's, in parts of their length."""
         if self.sharded:
             return [0.0] * self.ranks
         weights = [self.after(rank, number) for rank in range(self.ranks)]
-        return [max((apart(part[name], own) for name, own in weights[0].items()
-                     if name in part and (self.names is None or name in self.names)), default=0.0) for part in weights]
+        return [
+            max(
+                (
+                    apart(part[name], own)
+                    for name, own in weights[0].items()
+                    if name in part and (self.names is None or name in self.names)
+                ),
+                default=0.0,
+            )
+            for part in weights
+        ]
 
     def after(self, rank: int, number: int) -> Parts:
-        """{name: numbers}: a rank's weights after a step; as the next one begins, where that is known, since a script
-        may send them after its optimiser's step."""
+        """{name: numbers}: a rank's weights after a step; as the next one begins, where that is
+        known, since a script may send them after its optimiser's step.
+        """
         steps = self.seen[rank]["steps"]
-        return {**steps[number]["weights"], **(steps[number + 1]["begin"] if number + 1 < self.count else {})}
+        return {
+            **steps[number]["weights"],
+            **(steps[number + 1]["begin"] if number + 1 < self.count else {}),
+        }
 
 
 def _sum(parts: Iterable[torch.Tensor]) -> torch.Tensor:
     return cast("torch.Tensor", sum(parts))  # of one part or more
 
 
-def vector(parts: Mapping[str, torch.Tensor | None], names: Sequence[str], sizes: Sequence[int]) -> torch.Tensor:
+def vector(
+    parts: Mapping[str, torch.Tensor | None], names: Sequence[str], sizes: Sequence[int]
+) -> torch.Tensor:
     import torch
 
     held = [parts.get(name) for name in names]
-    return torch.cat([torch.zeros(0, dtype=torch.float64)] + [
-        torch.zeros(size, dtype=torch.float64) if part is None else part.double() for part, size in zip(held, sizes)])
+    return torch.cat(
+        [torch.zeros(0, dtype=torch.float64)]
+        + [
+            torch.zeros(size, dtype=torch.float64) if part is None else part.double()
+            for part, size in zip(held, sizes, strict=False)
+        ]
+    )
 
 
 def finite(tensor: torch.Tensor | None) -> bool:
@@ -259,19 +406,25 @@ def finite(tensor: torch.Tensor | None) -> bool:
 
 
 def apart(a: torch.Tensor | None, b: torch.Tensor | None) -> float:
-    """The length of the difference, in parts of b's length; inf where they cannot be compared. What is not finite is
-    the same where both have it at the same places."""
+    """The length of the difference, in parts of b's length; inf where they cannot be compared.
+
+    What is not finite is the same where both have it at the same places.
+    """
     if a is None or b is None or a.shape != b.shape:
         return float("inf")
     a, b = a.double(), b.double()
     if not (finite(a) and finite(b)):
         both = a.isfinite() & b.isfinite()
         return apart(a[both], b[both]) if a.isfinite().equal(b.isfinite()) else float("inf")
-    return float((a - b).norm() / b.norm().clamp(min=1e-30)) if b.numel() and not a.equal(b) else 0.0
+    return (
+        float((a - b).norm() / b.norm().clamp(min=1e-30)) if b.numel() and not a.equal(b) else 0.0
+    )
 
 
 def fit(given: torch.Tensor, wanted: torch.Tensor) -> tuple[float, float]:
-    """(factor, rest): `given` is factor * `wanted`, up to a rest in parts of the length of `given`."""
+    """(factor, rest): `given` is factor * `wanted`, up to a rest in parts of the length of
+    `given`.
+    """
     length = float(wanted @ wanted)
     if not length or not float(given @ given):
         return 0.0, float("inf")
@@ -280,12 +433,18 @@ def fit(given: torch.Tensor, wanted: torch.Tensor) -> tuple[float, float]:
 
 
 def buffers_apart(evidence: Evidence) -> tuple[list[str], int | None]:
-    """The buffers that differ as forward begins, in every step from the second on, and the number of the first."""
+    """The buffers that differ as forward begins, in every step from the second on, and the number
+    of the first.
+    """
     names: set[str] | None = None
     first = None
     for number in range(1, evidence.count):
         buffers = evidence.of(number, "buffers")
         if buffers[0]:
-            differ = {name for name in buffers[0] if len({str(of_rank.get(name)) for of_rank in buffers}) > 1}
+            differ = {
+                name
+                for name in buffers[0]
+                if len({str(of_rank.get(name)) for of_rank in buffers}) > 1
+            }
             names, first = (differ, number + 1) if names is None else (names & differ, first)
     return sorted(names or ()), first

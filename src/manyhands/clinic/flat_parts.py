@@ -1,5 +1,7 @@
-"""Optimisers that hold a part of the model's weights, laid one behind the other, and not its parameters (ZeRO by hand):
-which numbers of which parameters these are. They are recognised by their values before the first step."""
+"""Optimisers that hold a part of the model's weights, laid one behind the other, and not its
+parameters (ZeRO by hand): which numbers of which parameters these are. They are recognised by their
+values before the first step.
+"""
 
 from __future__ import annotations
 
@@ -17,25 +19,32 @@ Place = tuple[str, int, int, int]  # (name, begin in the parameter, count, begin
 
 
 class FlatParts:
-    """What the optimisers of one rank hold, and the gradients they got since these were last taken."""
+    """What the optimisers of one rank hold, and the gradients they got since these were last
+    taken.
+    """
 
     def __init__(self) -> None:
         self._places: dict[int, list[Place]] = {}
-        self._pieces: Pieces = {}  # id of an optimiser's parameter -> its places; {name: [(begin, numbers)]}
+        # id of an optimiser's parameter -> its places; {name: [(begin, numbers)]}
+        self._pieces: Pieces = {}
 
     def holds(self, optimizer: Optimizer) -> bool:
         """Whether this optimiser holds parts of the model."""
         return any(self._places.get(id(part)) for part in _of(optimizer))
 
     def note(self, optimizer: Optimizer, parameters: Mapping[str, torch.Tensor]) -> None:
-        """Note the gradients that this optimiser gets, of parts of the model's `parameters`, {name: parameter}."""
+        """Note the gradients that this optimiser gets, of parts of the model's `parameters`, {name:
+        parameter}.
+        """
         for part in _of(optimizer):
             if id(part) not in self._places:
                 self._places[id(part)] = places(part, parameters)
             if part.grad is not None:
                 numbers = part.grad.detach().reshape(-1).float().cpu()
                 for name, begin, count, at in self._places[id(part)]:
-                    self._pieces.setdefault(name, []).append((begin, numbers[at:at + count].clone()))
+                    self._pieces.setdefault(name, []).append(
+                        (begin, numbers[at : at + count].clone())
+                    )
 
     def take(self) -> Pieces:
         pieces, self._pieces = self._pieces, {}
@@ -47,8 +56,10 @@ def _of(optimizer: Optimizer) -> list[torch.Tensor]:
 
 
 def places(part: torch.Tensor, parameters: Mapping[str, torch.Tensor]) -> list[Place]:
-    """[(name, begin in the parameter, count, begin in the part)] of the parameters that this part holds numbers of. A
-    number that occurs once in the model tells where it comes from; parameters with no such number are left out."""
+    """[(name, begin in the parameter, count, begin in the part)] of the parameters that this part
+    holds numbers of. A number that occurs once in the model tells where it comes from; parameters
+    with no such number are left out.
+    """
     import torch
 
     if any(hasattr(parameter, "to_local") for parameter in parameters.values()):
@@ -71,17 +82,19 @@ def places(part: torch.Tensor, parameters: Mapping[str, torch.Tensor]) -> list[P
         first = max(at, place - (source - begins[name]))
         begin = source - begins[name] - (place - first)
         count = min(flat[name].numel() - begin, numbers.numel() - first)
-        if not numbers[first:first + count].equal(flat[name][begin:begin + count]):
+        if not numbers[first : first + count].equal(flat[name][begin : begin + count]):
             return []
         found.append((name, begin, count, first))
         at = first + count
     return found
 
 
-def put_together(pieces: Sequence[Pieces],
-                 sizes: Mapping[str, int]) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
-    """({name: gradient}, {name: for each of its numbers, the rank that holds it}) from the pieces of all ranks. Those
-    that the ranks do not hold whole are left out."""
+def put_together(
+    pieces: Sequence[Pieces], sizes: Mapping[str, int]
+) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
+    """({name: gradient}, {name: for each of its numbers, the rank that holds it}) from the pieces
+    of all ranks. Those that the ranks do not hold whole are left out.
+    """
     import torch
 
     whole: dict[str, torch.Tensor] = {}
@@ -90,7 +103,10 @@ def put_together(pieces: Sequence[Pieces],
         gradient, holder = torch.zeros(size), torch.full((size,), -1)
         for rank, of_rank in enumerate(pieces):
             for begin, numbers in of_rank.get(name, []):
-                gradient[begin:begin + len(numbers)], holder[begin:begin + len(numbers)] = numbers, rank
+                gradient[begin : begin + len(numbers)], holder[begin : begin + len(numbers)] = (
+                    numbers,
+                    rank,
+                )
         if bool((holder >= 0).all()):
             whole[name], holders[name] = gradient, holder
     return whole, holders

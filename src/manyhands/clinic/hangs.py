@@ -1,5 +1,6 @@
-"""The watch over the ranks of a script: all that have not ended wait in the same call for too long; then they are
-stopped, and it is said who waits for whom, as for the cell of a cluster."""
+"""The watch over the ranks of a script: all that have not ended wait in the same call for too long;
+then they are stopped, and it is said who waits for whom, as for the cell of a cluster.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from manyhands.cluster.launch.run_script import Launch
 
 PERIOD_S, STALE_S = 0.2, 3.0
-OUTSIDE_AFTER_S, OUTSIDE_S = 2.0, 0.5  # a rank that has not reported for so long is looked at from outside, so often
+# a rank that has not reported for so long is looked at from outside, so often
+OUTSIDE_AFTER_S, OUTSIDE_S = 2.0, 0.5
 LAST_LINES = 8  # of what a rank wrote: there a library says why it has ended the process
 
 
@@ -33,9 +35,11 @@ Report = dict[str, Any]  # where a rank stands, as `reporter.Reporter` writes it
 
 
 class Watcher:
-    """Looks at the ranks' reports in a thread, between `with` and its end. `hang` is "hang" if it had to stop them;
-    `reports` are those of that moment: a rank that is stopped later reports once more, out of the call that it was in;
-    without a hang they are the last ones.
+    """Looks at the ranks' reports in a thread, between `with` and its end.
+
+    `hang` is "hang" if it had to stop them; `reports` are those of that moment: a rank that is
+    stopped later reports once more, out of the call that it was in; without a hang they are the
+    last ones.
     """
 
     def __init__(self, notes: str, ranks: int, patience_s: float) -> None:
@@ -45,7 +49,8 @@ class Watcher:
         self._since: dict[int, tuple[tuple[Any, ...], float]] = {}
         self._over = threading.Event()
         self._outside = Outside(notes)
-        self._seen: dict[int, tuple[Report, Report]] = {}  # {rank: its last report, and what was seen of it since}
+        # {rank: its last report, and what was seen of it since}
+        self._seen: dict[int, tuple[Report, Report]] = {}
         self._thread = threading.Thread(target=self._look, daemon=True)
 
     def __enter__(self) -> Watcher:
@@ -56,14 +61,18 @@ class Watcher:
         self._over.set()
         self._thread.join()
         if not self.hang:
-            self.reports = {rank: seen if report == own else report
-                            for rank, report in reports_of(self.notes, self.ranks).items()
-                            for own, seen in [self._seen.get(rank, ({}, {}))]}
+            self.reports = {
+                rank: seen if report == own else report
+                for rank, report in reports_of(self.notes, self.ranks).items()
+                for own, seen in [self._seen.get(rank, ({}, {}))]
+            }
 
     def _look(self) -> None:
         while not self._over.wait(PERIOD_S):
-            reports = {rank: self._also_from_outside(rank, report)
-                       for rank, report in reports_of(self.notes, self.ranks).items()}
+            reports = {
+                rank: self._also_from_outside(rank, report)
+                for rank, report in reports_of(self.notes, self.ranks).items()
+            }
             if len(reports) == self.ranks and self._all_wait(reports):
                 self.hang, self.reports = "hang", reports
                 Path(self.notes, "stop").touch()
@@ -93,10 +102,16 @@ class Watcher:
             if self._since.get(rank, (None,))[0] != stands:
                 self._since[rank] = (stands, now)
         open_ = [rank for rank, report in reports.items() if report["state"] == "runs"]
-        return bool(open_) and all(
-            reports[rank]["blocked"] and now - self._since[rank][1] >= self.patience_s
-            and now - reports[rank]["time"] < STALE_S for rank in open_) and all(
-            now - since >= self.patience_s for _, since in self._since.values())
+        return (
+            bool(open_)
+            and all(
+                reports[rank]["blocked"]
+                and now - self._since[rank][1] >= self.patience_s
+                and now - reports[rank]["time"] < STALE_S
+                for rank in open_
+            )
+            and all(now - since >= self.patience_s for _, since in self._since.values())
+        )
 
 
 def reports_of(notes: str, ranks: int) -> dict[int, Report]:
@@ -109,32 +124,67 @@ def reports_of(notes: str, ranks: int) -> dict[int, Report]:
     return found
 
 
-def report(notes: str, ranks: int, done: Launch, reason: str | None, limit_s: float,
-           reports: Mapping[int, Report] | None = None) -> Fault | None:
-    """The `Fault` of a run, `done`, that was stopped for `reason`, "hang" or "limit", or in which a rank raised or was
-    killed; None if all is well. `reports`: where the ranks stood; by default their last ones."""
+def report(
+    notes: str,
+    ranks: int,
+    done: Launch,
+    reason: str | None,
+    limit_s: float,
+    reports: Mapping[int, Report] | None = None,
+) -> Fault | None:
+    """The `Fault` of a run, `done`, that was stopped for `reason`, "hang" or "limit", or in which a
+    rank raised or was killed; None if all is well. `reports`: where the ranks stood; by default
+    their last ones.
+    """
     reports = reports or reports_of(notes, ranks)
-    errors = {rank: json.loads(Path(notes, f"error-{rank}.json").read_text()) for rank in range(ranks)
-              if os.path.exists(os.path.join(notes, f"error-{rank}.json"))}
-    # but not by SIGTERM, which a launcher sends to all when one has failed, nor by the SIGKILL for those that are deaf
-    own = any(not any(text in error["evalue"] for text in explain.LOST_CONNECTION) for error in errors.values())
+    errors = {
+        rank: json.loads(Path(notes, f"error-{rank}.json").read_text())
+        for rank in range(ranks)
+        if os.path.exists(os.path.join(notes, f"error-{rank}.json"))
+    }
+    # but not by SIGTERM, which a launcher sends to all when one has failed, nor by the SIGKILL for
+    # those that are deaf
+    own = any(
+        not any(text in error["evalue"] for text in explain.LOST_CONNECTION)
+        for error in errors.values()
+    )
     by_launcher = {-signal.SIGTERM, -signal.SIGKILL} if own else {-signal.SIGTERM}
-    killed = {rank: {"status": -code} for rank, code in done.returncodes.items()
-              if not reason and rank not in errors and code is not None and code < 0 and code not in by_launcher}
+    killed = {
+        rank: {"status": -code}
+        for rank, code in done.returncodes.items()
+        if not reason
+        and rank not in errors
+        and code is not None
+        and code < 0
+        and code not in by_launcher
+    }
     if not reason and not errors and not killed:
         return None
-    outcome = Outcome(reason=reason or "finished", asked=sorted({*reports, *errors, *killed}), errors=errors)
+    outcome = Outcome(
+        reason=reason or "finished", asked=sorted({*reports, *errors, *killed}), errors=errors
+    )
     outcome.exits = killed
-    outcome.results = {rank: {} for rank, at in reports.items() if at["state"] == "finished" and rank not in errors}
-    outcome.counts = {rank: {"backward": at["backwards"]} for rank, at in reports.items() if "backwards" in at}
+    outcome.results = {
+        rank: {} for rank, at in reports.items() if at["state"] == "finished" and rank not in errors
+    }
+    outcome.counts = {
+        rank: {"backward": at["backwards"]} for rank, at in reports.items() if "backwards" in at
+    }
     outcome.notes = {rank: read(os.path.join(notes, f"calls-{rank}")) for rank in outcome.asked}
-    standing = SimpleNamespace(reports=SimpleNamespace(newest=reports), struck=lambda rank: [],
-                               log_tail=lambda rank: done.output.get(rank, "").splitlines()[-LAST_LINES:])
+    standing = SimpleNamespace(
+        reports=SimpleNamespace(newest=reports),
+        struck=lambda rank: [],
+        log_tail=lambda rank: done.output.get(rank, "").splitlines()[-LAST_LINES:],
+    )
     where = explain.states(outcome, standing, "", Places(), None, ranks)
-    configs = {rank: tf_config.read(os.path.join(notes, f"tf-config-{rank}")) for rank in range(ranks)}
+    configs = {
+        rank: tf_config.read(os.path.join(notes, f"tf-config-{rank}")) for rank in range(ranks)
+    }
     fault = explain.make(outcome, where, ranks, limit_s, tf_configs=configs)
     if fault:
-        fault.text = fault.text.replace("finished the cell", "reached the end of what the clinic runs")
+        fault.text = fault.text.replace(
+            "finished the cell", "reached the end of what the clinic runs"
+        )
         for whose in ("The cell has", "the cell has", "of the cell"):
             fault.text = fault.text.replace(whose, whose.replace("cell", "script"))
     return fault

@@ -1,7 +1,9 @@
-"""The program on each rank: a team's script, with observers in place. `python in_rank.py FOLDER SCRIPT [ARGUMENTS]`.
+"""The program on each rank: a team's script, with observers in place.
 
-What was seen goes into FOLDER: `where-R.json` a few times a second, `seen-R.pt`, `cost-R.json` and, where the script
-fails, `error-R.json`. A file `stop` in FOLDER ends the process.
+`python in_rank.py FOLDER SCRIPT [ARGUMENTS]`.
+
+What was seen goes into FOLDER: `where-R.json` a few times a second, `seen-R.pt`, `cost-R.json` and,
+where the script fails, `error-R.json`. A file `stop` in FOLDER ends the process.
 """
 
 import faulthandler
@@ -14,14 +16,19 @@ import traceback
 
 def rank_and_size() -> tuple[int, int]:
     """This process's number and how many there are, as its launcher says."""
-    for rank, size in (("HOROVOD_RANK", "HOROVOD_SIZE"), ("RANK", "WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE")):
+    for rank, size in (
+        ("HOROVOD_RANK", "HOROVOD_SIZE"),
+        ("RANK", "WORLD_SIZE"),
+        ("PMI_RANK", "PMI_SIZE"),
+    ):
         if rank in os.environ:
             return int(os.environ[rank]), int(os.environ.get(size, 1))
     return 0, 1
 
 
 def note_error(folder: str, rank: int, error: BaseException, script: str) -> None:
-    """The exception, without the frames of this program and of runpy above the script's own, and with few of libraries.
+    """The exception, without the frames of this program and of runpy above the script's own, and
+    with few of libraries.
     """
     from manyhands.clinic.reporter import write_json
     from manyhands.clinic.tracebacks import shortened
@@ -33,7 +40,10 @@ def note_error(folder: str, rank: int, error: BaseException, script: str) -> Non
     while frames is not None and os.path.abspath(frames.tb_frame.f_code.co_filename) != script:
         frames = frames.tb_next
     error = error.with_traceback(frames or error.__traceback__)
-    write_json(os.path.join(folder, f"error-{rank}.json"), {**describe(error), "traceback": shortened(error)})
+    write_json(
+        os.path.join(folder, f"error-{rank}.json"),
+        {**describe(error), "traceback": shortened(error)},
+    )
     traceback.print_exception(error)
 
 
@@ -49,7 +59,9 @@ def main() -> None:
         from manyhands.clinic.reporter import Reporter
 
         reporter = Reporter(folder, rank)
-        observer = Observer(folder, rank, size, reporter, json.loads(os.environ["MANYHANDS_CLINIC"]))
+        observer = Observer(
+            folder, rank, size, reporter, json.loads(os.environ["MANYHANDS_CLINIC"])
+        )
     except ImportError as error:
         from manyhands.own_environment import note_failed_import
 
@@ -58,12 +70,14 @@ def main() -> None:
     try:
         kept = as_main.run(script)  # noqa: F841
     except SystemExit as ended:
-        if ended.code and not observer.going_on:  # later, it may well miss what the loader was cut short of
+        # later, it may well miss what the loader was cut short of
+        if ended.code and not observer.going_on:
             note_error(folder, rank, ended, script)
             observer.end(1 if not isinstance(ended.code, int) else ended.code)
     except BaseException as error:  # noqa: BLE001 - whatever ends the script is noted
         if reporter.told_to_stop():
-            time.sleep(60)  # the connection is lost because the others were stopped: this process is too, at once
+            # the connection is lost because the others were stopped: this process is too, at once
+            time.sleep(60)
         if not observer.going_on:
             note_error(folder, rank, error, script)
             observer.end(1)

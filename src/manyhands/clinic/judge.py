@@ -22,13 +22,18 @@ NEAR = 0.02  # a factor counts as N, 1 or 1 / N up to so much
 def mistakes(evidence: Evidence) -> list[Finding]:
     """The likely mistakes, [Finding]; what only follows from another is left out."""
     if _silent(evidence):
-        alone = Finding("alone", {"wrapper": evidence.first["wrapper"], "remedy": _way_to_average(evidence)})
+        alone = Finding(
+            "alone", {"wrapper": evidence.first["wrapper"], "remedy": _way_to_average(evidence)}
+        )
         return [alone, *_numbers(evidence)]
     numbers = _numbers(evidence)
     found = [*data_mistakes(evidence), *numbers]
     start = start_mistakes(evidence)
-    gradient = [] if any(one.key == "no gradient" for one in numbers) else [
-        one for one in _gradient(evidence) if one.key != "own length"]
+    gradient = (
+        []
+        if any(one.key == "no gradient" for one in numbers)
+        else [one for one in _gradient(evidence) if one.key != "own length"]
+    )
     found += [*start, *gradient]
     if not start and not gradient:
         found += copies_of_sharded(evidence)
@@ -48,13 +53,19 @@ def start_mistakes(evidence: Evidence) -> list[Finding]:
 
 
 def _silent(evidence: Evidence) -> bool:
-    """Whether the ranks were timed, and none of them has sent anything, by torch.distributed or otherwise."""
+    """Whether the ranks were timed, and none of them has sent anything, by torch.distributed or
+    otherwise.
+    """
     other_ways = {"horovod", "mpi4py"} & set(evidence.first["frameworks"])
-    return evidence.ranks > 1 and not other_ways and len(evidence.cost) == evidence.ranks and all(
-        len(cost["bounds"]) > 1 and not cost["calls"] for cost in evidence.cost.values())
+    return (
+        evidence.ranks > 1
+        and not other_ways
+        and len(evidence.cost) == evidence.ranks
+        and all(len(cost["bounds"]) > 1 and not cost["calls"] for cost in evidence.cost.values())
+    )
 
 
-# -- the gradient ------------------------------------------------------------------------------------------------------
+# -- the gradient ----------------------------------------------------------------------------------
 
 
 @rule
@@ -67,13 +78,18 @@ def _numbers(evidence: Evidence) -> list[Finding]:
         return [Finding(key, {"step": number + 1, "place": what, "ranks": sorted(by_rank)})]
     if any(given is None or float(given.norm()) for step in evidence.steps for given in step.given):
         return []
-    made = any(step.missing or any(float(local.norm()) for local in step.local) for step in evidence.steps)
+    made = any(
+        step.missing or any(float(local.norm()) for local in step.local) for step in evidence.steps
+    )
     return [Finding("no gradient" if made else "zero", {"steps_n": evidence.count})]
 
 
 def compared(evidence: Evidence) -> int:
     """How many steps there are whose gradient was held against the gradient of one process."""
-    return sum(_can_compare(step) and not _changed_by_value(evidence, step) for step in evidence.steps[:evidence.count])
+    return sum(
+        _can_compare(step) and not _changed_by_value(evidence, step)
+        for step in evidence.steps[: evidence.count]
+    )
 
 
 def _can_compare(step: Step) -> TypeGuard[Comparable]:
@@ -83,14 +99,17 @@ def _can_compare(step: Step) -> TypeGuard[Comparable]:
 def _changed_by_value(evidence: Evidence, step: Comparable) -> bool:
     """Whether clipping by value may be why the gradient points elsewhere."""
     return any(kind == "value" for clips in step.clips for kind, _ in clips) and any(
-        fit(given, step.right)[1] > evidence.tolerance for given in step.given)
+        fit(given, step.right)[1] > evidence.tolerance for given in step.given
+    )
 
 
 @rule
 def _gradient(evidence: Evidence) -> list[Finding]:
-    """What the optimisers got, against the gradient of one process: the first step that is wrong is described."""
+    """What the optimisers got, against the gradient of one process: the first step that is wrong is
+    described.
+    """
     lengths = []
-    for number, step in enumerate(evidence.steps[:evidence.count]):
+    for number, step in enumerate(evidence.steps[: evidence.count]):
         if not _can_compare(step) or _changed_by_value(evidence, step):
             continue
         fits = [fit(given, step.right) for given in step.given]
@@ -109,30 +128,56 @@ def _gradient(evidence: Evidence) -> list[Finding]:
 
 
 def _factor(step: Comparable, fitted: float) -> float:
-    """How long the averaged gradient is, in parts of that of one process. Clipping after the average changes that: the
-    norm that it has found tells it then."""
+    """How long the averaged gradient is, in parts of that of one process.
+
+    Clipping after the average changes that: the norm that it has found tells it then.
+    """
     norms = [clips[-1][1] for clips in step.clips if clips]
     return norms[0] / float(step.right.norm()) if norms and 0 < norms[0] < float("inf") else fitted
 
 
 def _length(evidence: Evidence, lengths: list[tuple[float, Comparable]]) -> list[Finding]:
-    """Mistakes in the length of the gradient, [(factor, step)]. The script may scale its loss, or the gradients, or one
-    to undo the other: the product counts, where the loss's part is known. A factor that changes from step to step is no
-    division: the script sets the length itself. So it may do where its loss is not known or has a weight (0.5 * loss),
-    or where one step alone was compared: "own length", a remark."""
+    """Mistakes in the length of the gradient, [(factor, step)].
+
+    The script may scale its loss, or the gradients, or one to undo the other: the product counts,
+    where the loss's part is known. A factor that changes from step to step is no division: the
+    script sets the length itself. So it may do where its loss is not known or has a weight (0.5 *
+    loss), or where one step alone was compared: "own length", a remark.
+    """
     n, wrong = len(givers(evidence)), []
-    counts = {n, evidence.ranks, evidence.ranks // n} - {1}  # with tensor parallelism there are fewer parts than ranks
+    # with tensor parallelism there are fewer parts than ranks
+    counts = {n, evidence.ranks, evidence.ranks // n} - {1}
     for factor, step in lengths:
-        if abs(factor - 1) < NEAR or step.scales is None and (step.gathered or abs(factor / n - 1) < NEAR):
+        if abs(factor - 1) < NEAR or (
+            step.scales is None and (step.gathered or abs(factor / n - 1) < NEAR)
+        ):
             continue  # the latter: a sum of losses that may have been divided before; a remark
-        wish = step.scales[0] if step.scales and max(step.scales) - min(step.scales) < NEAR * step.scales[0] else 1.0
-        key = next((key for count in sorted(counts) for key, wanted in (("sum", count), ("divided twice", 1 / count))
-                    if abs(factor / wanted - 1) < NEAR), None)
-        key = "own length" if key == "divided twice" and step.weighted and abs(factor / wish - 1) < NEAR else key
+        wish = (
+            step.scales[0]
+            if step.scales and max(step.scales) - min(step.scales) < NEAR * step.scales[0]
+            else 1.0
+        )
+        key = next(
+            (
+                key
+                for count in sorted(counts)
+                for key, wanted in (("sum", count), ("divided twice", 1 / count))
+                if abs(factor / wanted - 1) < NEAR
+            ),
+            None,
+        )
+        key = (
+            "own length"
+            if key == "divided twice" and step.weighted and abs(factor / wish - 1) < NEAR
+            else key
+        )
         if key or abs(factor / wish - 1) >= NEAR:
             key = key or (None if step.scales and len(lengths) > 1 else "own length")
             wrong.append(("gathered" if step.gathered and key == "divided twice" else key, factor))
-    if not wrong or max(factor for _, factor in wrong) / min(factor for _, factor in wrong) > 1 + NEAR:
+    if (
+        not wrong
+        or max(factor for _, factor in wrong) / min(factor for _, factor in wrong) > 1 + NEAR
+    ):
         return []
     key, factor = wrong[0]
     by_n = n > 1 and min(abs(factor / n - 1), abs(factor * n - 1)) < NEAR
@@ -141,45 +186,73 @@ def _length(evidence: Evidence, lengths: list[tuple[float, Comparable]]) -> list
 
 
 def _varies(evidence: Evidence) -> bool:
-    """Whether the gradient points where that of one process does, and has a length that the script sets: one that the
-    mistakes of length do not explain."""
-    fits = [fit(step.given[0], step.right) for step in evidence.steps[:evidence.count]
-            if _can_compare(step) and not any(step.clips) and step.scales]
+    """Whether the gradient points where that of one process does, and has a length that the script
+    sets: one that the mistakes of length do not explain.
+    """
+    fits = [
+        fit(step.given[0], step.right)
+        for step in evidence.steps[: evidence.count]
+        if _can_compare(step) and not any(step.clips) and step.scales
+    ]
     factors = [factor for factor, rest in fits if rest < evidence.tolerance]
-    return not evidence.first["scaled"] and bool(factors) and (
-        max(factors) > (1 + NEAR) * min(factors) and min(factors) > 0)
+    return (
+        not evidence.first["scaled"]
+        and bool(factors)
+        and (max(factors) > (1 + NEAR) * min(factors) and min(factors) > 0)
+    )
 
 
 def undivided_parts(evidence: Evidence) -> list[Finding]:
-    """Several backward calls that add up in a step, undivided or of a loss that is not known: [Finding]."""
-    for step in evidence.steps[:evidence.count]:
-        if step.undivided is not False and _can_compare(step) and not evidence.first["scaled"] and (
-                abs(_factor(step, fit(step.given[0], step.right)[0]) - 1) < NEAR):
-            return [Finding("undivided parts" if step.undivided else "unknown parts", {"calls": step.parts})]
+    """Several backward calls that add up in a step, undivided or of a loss that is not known:
+    [Finding].
+    """
+    for step in evidence.steps[: evidence.count]:
+        if (
+            step.undivided is not False
+            and _can_compare(step)
+            and not evidence.first["scaled"]
+            and (abs(_factor(step, fit(step.given[0], step.right)[0]) - 1) < NEAR)
+        ):
+            return [
+                Finding(
+                    "undivided parts" if step.undivided else "unknown parts", {"calls": step.parts}
+                )
+            ]
     return []
 
 
 def untold(evidence: Evidence) -> Literal["summed", "uneven"] | None:
-    """Where the script's loss is not known: "summed" or "uneven", what may be right or wrong; or None."""
+    """Where the script's loss is not known: "summed" or "uneven", what may be right or wrong; or
+    None.
+    """
     found = set()
-    for step in evidence.steps[:evidence.count]:
+    for step in evidence.steps[: evidence.count]:
         if step.right is None or step.scales or evidence.ranks == 1:
             continue
         for key, wanted in (("summed", step.right), ("uneven", step.plain)):
             given = step.given[0]
-            factor, rest = fit(given, wanted) if wanted is not None and given is not None else (0.0, 1.0)
-            if rest < evidence.tolerance and (key == "uneven" or abs(factor / evidence.ranks - 1) < NEAR):
+            factor, rest = (
+                fit(given, wanted) if wanted is not None and given is not None else (0.0, 1.0)
+            )
+            if rest < evidence.tolerance and (
+                key == "uneven" or abs(factor / evidence.ranks - 1) < NEAR
+            ):
                 found.add(key)
                 break
     return "summed" if "summed" in found else "uneven" if found and _uneven(evidence) else None
 
 
 def _uneven(evidence: Evidence) -> bool:
-    return any(max(step.shares, default=0) - min(step.shares, default=0) > 1e-9 for step in evidence.steps)
+    return any(
+        max(step.shares, default=0) - min(step.shares, default=0) > 1e-9 for step in evidence.steps
+    )
 
 
 def _other(evidence: Evidence, number: int, step: Comparable) -> Finding | None:
-    """A gradient that is not along that of one process: which one is it? None where an unknown loss decides."""
+    """A gradient that is not along that of one process: which one is it?
+
+    None where an unknown loss decides.
+    """
     near, n = evidence.tolerance, evidence.ranks
     last = _before(evidence, number)
     if last is not None and _follows(evidence, last, number, step):
@@ -190,19 +263,25 @@ def _other(evidence: Evidence, number: int, step: Comparable) -> Finding | None:
     if not step.local or step.plain is None or getattr(step, "gathered", "") == "parts":
         return None  # all ranks have the same; or what one process has is not known: a remark
     differ = max(apart(local, step.plain) for local in step.local) > near
-    if differ and all(_is_own(*of_rank, near) for of_rank in zip(step.given, step.local, step.clips)):
+    if differ and all(
+        _is_own(*of_rank, near) for of_rank in zip(step.given, step.local, step.clips, strict=False)
+    ):
         return Finding("own", {"step": number + 1, "remedy": _way_to_average(evidence)})
     if max(fit(given, step.plain)[1] for given in step.given) < near:
         if not step.scales:
             return None  # a loss that is not known: a remark
-        return Finding("mean of means", {"shares": step.shares, "step": number + 1,
-                                         "apart": apart(step.plain, step.right)})
+        return Finding(
+            "mean of means",
+            {"shares": step.shares, "step": number + 1, "apart": apart(step.plain, step.right)},
+        )
     for rank in range(n):
         if all(apart(given, step.local[rank]) < near for given in step.given):
             return Finding("one rank's", {"rank": rank})
     norms = [clips[-1][1] for clips in step.clips if clips]
-    if len(norms) == n and all(abs(norm / max(float(local.norm()), 1e-30) - 1) < NEAR
-                               for norm, local in zip(norms, step.local)):
+    if len(norms) == n and all(
+        abs(norm / max(float(local.norm()), 1e-30) - 1) < NEAR
+        for norm, local in zip(norms, step.local, strict=False)
+    ):
         return Finding("clip first", {"norms": norms, "right": float(step.right.norm())})
     before = None if last is None else evidence.steps[last].right
     if before is not None and max(fit(given, before)[1] for given in step.given) < near:
@@ -211,101 +290,175 @@ def _other(evidence: Evidence, number: int, step: Comparable) -> Finding | None:
     if own and len(own) == len(step.names):
         return Finding("own", {"step": number + 1, "remedy": _way_to_average(evidence)})
     if own:
-        return Finding("part own", {"names": own, "of": len(step.names), "remedy": _way_to_average(evidence, own)})
+        return Finding(
+            "part own",
+            {"names": own, "of": len(step.names), "remedy": _way_to_average(evidence, own)},
+        )
     if all(apart(given, step.given[0]) < near for given in step.given):
         return None  # never a mistake of distribution: a remark
-    return Finding("other", {"step": number + 1, "apart": max(apart(given, step.right) for given in step.given)})
+    return Finding(
+        "other",
+        {"step": number + 1, "apart": max(apart(given, step.right) for given in step.given)},
+    )
 
 
 def _is_own(given: torch.Tensor, local: torch.Tensor, clips: list[Clip], near: float) -> bool:
     """Whether a rank's optimiser got the rank's own gradient; clipping may have shortened it."""
-    return apart(given, local) < near or bool(clips) and fit(given, local)[1] < near
+    return apart(given, local) < near or (bool(clips) and fit(given, local)[1] < near)
 
 
 def _way_to_average(evidence: Evidence, names: Collection[str] = ()) -> str | None:
-    """Which remedy fits a script whose gradients (of the parameters `names` only) are not averaged: a key of
-    `clinic_words.REMEDIES`, or None."""
+    """Which remedy fits a script whose gradients (of the parameters `names` only) are not averaged:
+    a key of `clinic_words.REMEDIES`, or None.
+    """
     ddp = evidence.first.get("ddp") or {}
     if not ddp.get("made"):
         return None
     if names:
         return "unfrozen" if set(names) <= set(ddp["unfrozen"]) else "outside"
-    synchronised = [flag for rank in evidence.seen for step in rank["steps"] for flag in step["wrapped"]]
-    return "not through the wrapper" if not synchronised else None if any(synchronised) else "always in no_sync"
+    synchronised = [
+        flag for rank in evidence.seen for step in rank["steps"] for flag in step["wrapped"]
+    ]
+    return (
+        "not through the wrapper"
+        if not synchronised
+        else None
+        if any(synchronised)
+        else "always in no_sync"
+    )
 
 
 def _before(evidence: Evidence, number: int) -> int | None:
-    """The number of the last step before this one whose optimiser has the same parameters; or None."""
-    return next((earlier for earlier in reversed(range(number))
-                 if evidence.steps[earlier].names == evidence.steps[number].names
-                 and evidence.steps[earlier].right is not None), None)
+    """The number of the last step before this one whose optimiser has the same parameters; or
+    None.
+    """
+    return next(
+        (
+            earlier
+            for earlier in reversed(range(number))
+            if evidence.steps[earlier].names == evidence.steps[number].names
+            and evidence.steps[earlier].right is not None
+        ),
+        None,
+    )
 
 
 def _follows(evidence: Evidence, last: int, number: int, step: Comparable) -> bool:
-    """Whether the gradient of that last step is still in it; clipping may have shortened both together. Parameters
-    whose gradient the script changed in the last step (a tied embedding) decide nothing."""
+    """Whether the gradient of that last step is still in it; clipping may have shortened both
+    together. Parameters whose gradient the script changed in the last step (a tied embedding)
+    decide nothing.
+    """
     import torch
 
     before = cast("Comparable", evidence.steps[last])  # as `_before` has found it
     fits: list[bool] = []
-    for size, right, *given in zip(step.sizes, *(one.split(step.sizes) for one in (before.right, *before.given))):
+    for size, right, *given in zip(
+        step.sizes, *(one.split(step.sizes) for one in (before.right, *before.given)), strict=True
+    ):
         fits += [all(fit(one, right)[1] < evidence.tolerance for one in given)] * size
     known = torch.tensor(fits) if any(fits) else slice(None)
-    return all(min(min(fit((given - last)[known], one[known])[1], fit(given[known], (last + one)[known])[1])
-                   for one in (step.right, *step.local[rank:rank + 1])) < evidence.tolerance
-               for rank, (given, last) in enumerate(zip(step.given, before.given)))
+    return all(
+        min(
+            min(
+                fit((given - last)[known], one[known])[1], fit(given[known], (last + one)[known])[1]
+            )
+            for one in (step.right, *step.local[rank : rank + 1])
+        )
+        < evidence.tolerance
+        for rank, (given, last) in enumerate(zip(step.given, before.given, strict=True))
+    )
 
 
 def elsewhere(evidence: Evidence) -> list[Finding]:
-    """The remark on a gradient that is the same on all ranks and merely is not that of one process, as [Finding]."""
+    """The remark on a gradient that is the same on all ranks and merely is not that of one process,
+    as [Finding].
+    """
     if found := _gradient(evidence):
         return [one for one in found if one.key == "own length"]
-    for number, step in enumerate(evidence.steps[:evidence.count]):
-        if not _can_compare(step) or not float(step.given[0].norm()) or any(
-                kind == "value" for clips in step.clips for kind, _ in clips):
+    for number, step in enumerate(evidence.steps[: evidence.count]):
+        if (
+            not _can_compare(step)
+            or not float(step.given[0].norm())
+            or any(kind == "value" for clips in step.clips for kind, _ in clips)
+        ):
             continue
         rest = max(fit(given, step.right)[1] for given in step.given)
         if rest <= evidence.tolerance or _other(evidence, number, step):
             continue
         if getattr(step, "gathered", "") == "parts":
             return [Finding("gathers rows", {"step": number + 1})]
-        if step.local and step.plain is not None and not step.scales and (
-                max(fit(one, step.plain)[1] for one in step.given) < evidence.tolerance):
+        if (
+            step.local
+            and step.plain is not None
+            and not step.scales
+            and (max(fit(one, step.plain)[1] for one in step.given) < evidence.tolerance)
+        ):
             continue  # the remark "uneven"
-        pairs = zip(step.given[0].split(step.sizes), step.right.split(step.sizes))
-        parts = [fit(given, right) for given, right in pairs if float(right.norm()) and float(given.norm())]
+        pairs = zip(step.given[0].split(step.sizes), step.right.split(step.sizes), strict=True)
+        parts = [
+            fit(given, right)
+            for given, right in pairs
+            if float(right.norm()) and float(given.norm())
+        ]
         each = all(rest < evidence.tolerance and factor > 0 for factor, rest in parts)
-        return [Finding("scaled by parameter" if each else "same but other",
-                        {"step": number + 1, "apart": apart(step.given[0], step.right),
-                         "least": min(factor for factor, _ in parts), "most": max(factor for factor, _ in parts)})]
-    unknown = any(getattr(step, "gathered", "") == "parts" or getattr(step, "gathered", "") and not step.scales
-                  for step in evidence.steps)
+        return [
+            Finding(
+                "scaled by parameter" if each else "same but other",
+                {
+                    "step": number + 1,
+                    "apart": apart(step.given[0], step.right),
+                    "least": min(factor for factor, _ in parts),
+                    "most": max(factor for factor, _ in parts),
+                },
+            )
+        ]
+    unknown = any(
+        getattr(step, "gathered", "") == "parts"
+        or (getattr(step, "gathered", "") and not step.scales)
+        for step in evidence.steps
+    )
     if unknown:
         return [Finding("gathers rows", {"step": 1})]
     return [Finding("length varies", {})] if _varies(evidence) else []
 
 
-# -- what else keeps ranks apart ---------------------------------------------------------------------------------------
+# -- what else keeps ranks apart -------------------------------------------------------------------
 
 
 @rule
 def _rates(evidence: Evidence) -> list[Finding]:
-    """Learning rates that differ, in the steps that were written down or in those that were timed (a warm-up may have
-    the same rates on all ranks)."""
-    noted = [[[options.get("lr") for options, _ in groups] for groups in evidence.of(number, "groups")]
-             for number in range(evidence.count)]
-    timed = [*zip(*(cost.get("rates", []) for cost in evidence.cost.values()))][len(noted):]
-    for number, rates in enumerate([*noted, *timed] if len(evidence.cost) == evidence.ranks else noted):
-        if any(str(rate) != str(rates[0]) for rate in rates):  # as text, since NaN is unequal to itself
-            place = next(i for i in range(len(rates[0])) if len({str(rate[i]) for rate in rates}) > 1)
-            return [Finding("rate", {"rates": [float(rate[place]) for rate in rates], "step": number + 1})]
+    """Learning rates that differ, in the steps that were written down or in those that were timed
+    (a warm-up may have the same rates on all ranks).
+    """
+    noted = [
+        [[options.get("lr") for options, _ in groups] for groups in evidence.of(number, "groups")]
+        for number in range(evidence.count)
+    ]
+    timed = [*zip(*(cost.get("rates", []) for cost in evidence.cost.values()), strict=False)][
+        len(noted) :
+    ]
+    for number, rates in enumerate(
+        [*noted, *timed] if len(evidence.cost) == evidence.ranks else noted
+    ):
+        # as text, since NaN is unequal to itself
+        if any(str(rate) != str(rates[0]) for rate in rates):
+            place = next(
+                i for i in range(len(rates[0])) if len({str(rate[i]) for rate in rates}) > 1
+            )
+            return [
+                Finding(
+                    "rate", {"rates": [float(rate[place]) for rate in rates], "step": number + 1}
+                )
+            ]
     return []
 
 
 @rule
 def _metrics(evidence: Evidence) -> list[Finding]:
-    """A scheduler that waits for a plateau decides on each rank by the loss that this rank gives it."""
-    for values in zip(*(cost.get("metrics", ()) for cost in evidence.cost.values())):
+    """A scheduler that waits for a plateau decides on each rank by the loss that this rank gives
+    it.
+    """
+    for values in zip(*(cost.get("metrics", ()) for cost in evidence.cost.values()), strict=False):
         if max(values) - min(values) > 1e-6 * abs(max(values)):
             return [Finding("metrics", {"values": list(values)})]
     return []

@@ -1,5 +1,6 @@
-"""Which ranks train what: data parallelism over the world, or a different kind of parallelism, in which some groups of
-ranks may be data parallel. Only such groups can be compared with one process."""
+"""Which ranks train what: data parallelism over the world, or a different kind of parallelism, in
+which some groups of ranks may be data parallel. Only such groups can be compared with one process.
+"""
 
 from __future__ import annotations
 
@@ -15,23 +16,30 @@ from manyhands.clinic.evidence import Evidence, apart
 from manyhands.clinic.part_rules import copies_in_group, different_losses, tied_copies
 from manyhands.clinic.rule import Finding
 from manyhands.clinic.sent_groups import (
-    MOST, first_inside, groups_inside, groups_of_sums, messages_of, sizes_of, stages,
+    MOST,
+    first_inside,
+    groups_inside,
+    groups_of_sums,
+    messages_of,
+    sizes_of,
+    stages,
 )
 
 if TYPE_CHECKING:
-
     from manyhands.clinic.noted import Seen, StepNoted
     from manyhands.clinic.visit import Visit
 
-DATA = {"same rows", "same places", "replicas", "sampler rank"}  # found where ranks hold parts of one row
+# found where ranks hold parts of one row
+DATA = {"same rows", "same places", "replicas", "sampler rank"}
 AVERAGES = ("allreduce", "reducescatter", "allgather", "send", "recv")  # how weights are averaged
 
 
 @dataclass
 class Layout:
-    """What the script looks like: `kinds` are keys of `layout_words.LAYOUTS`, `groups` the ranks that average their
-    gradients, `parts` groups of ranks that hold parts of one model, `names` the parameters that each rank trains
-    alone."""
+    """What the script looks like: `kinds` are keys of `layout_words.LAYOUTS`, `groups` the ranks
+    that average their gradients, `parts` groups of ranks that hold parts of one model, `names` the
+    parameters that each rank trains alone.
+    """
 
     kinds: list[str]
     groups: list[list[int]] = field(default_factory=list)
@@ -40,18 +48,24 @@ class Layout:
     again: int = 0  # the step as which began all ranks had the same weights again
     steps: int = 0
     checked: bool = False
-    changed: bool = False  # whether the gradient in a group is not known to be the mean over its rows
+    # whether the gradient in a group is not known to be the mean over its rows
+    changed: bool = False
     found: list[Finding] = field(default_factory=list)  # mistakes, as `judge.mistakes` gives them
 
     @property
     def settled(self) -> bool:
-        """Whether what was compared decides: not where only groups were, whose means may have to be averaged, too."""
+        """Whether what was compared decides: not where only groups were, whose means may have to be
+        averaged, too.
+        """
         return self.checked and self.kinds != ["groups"]
 
 
 def examined(visit: Visit) -> tuple[Evidence | None, list[Finding], Layout | None]:
-    """(evidence, mistakes, layout) of a visit whose ranks have all come through a step. The layout is None for data
-    parallelism over the world, and the evidence None where ranks hold parts whose gradients cannot be put together."""
+    """(evidence, mistakes, layout) of a visit whose ranks have all come through a step.
+
+    The layout is None for data parallelism over the world, and the evidence None where ranks hold
+    parts whose gradients cannot be put together.
+    """
     ranks = range(visit.ranks)
     if any(visit.seen[rank]["flat"] for rank in ranks):
         evidence = Evidence(visit, list(ranks), names=())
@@ -59,8 +73,14 @@ def examined(visit: Visit) -> tuple[Evidence | None, list[Finding], Layout | Non
         return None, found, Layout(["flat"], steps=evidence.count, found=found)
     alike = all(sizes_of(visit, rank) == sizes_of(visit, 0) for rank in ranks)
     whole = Evidence(visit) if alike or visit.seen[0]["sharded"] else None
-    cut = sorted({tuple(group) for rank in ranks for shard in visit.seen[rank]["sharded"].values()
-                  for group in cut_groups(shard)})
+    cut = sorted(
+        {
+            tuple(group)
+            for rank in ranks
+            for shard in visit.seen[rank]["sharded"].values()
+            for group in cut_groups(shard)
+        }
+    )
     if cut and whole:
         return _tensors(visit, whole, [list(group) for group in cut])
     found = judge.mistakes(whole) if whole else [Finding("parts", {})]
@@ -70,60 +90,103 @@ def examined(visit: Visit) -> tuple[Evidence | None, list[Finding], Layout | Non
     return None, layout.found, layout
 
 
-# -- tensor parallelism by DTensor -------------------------------------------------------------------------------------
+# -- tensor parallelism by DTensor -----------------------------------------------------------------
 
 
-def _tensors(visit: Visit, evidence: Evidence, parts: list[list[int]]) -> tuple[Evidence, list[Finding], Layout]:
-    """The run in one process holds tensor parallelism to what it should be, where the copy could be run."""
+def _tensors(
+    visit: Visit, evidence: Evidence, parts: list[list[int]]
+) -> tuple[Evidence, list[Finding], Layout]:
+    """The run in one process holds tensor parallelism to what it should be, where the copy could be
+    run.
+    """
     found = [one for one in judge.mistakes(evidence) if one.key != "alone"]
-    apart_in = [group for group in parts if _placed_whole(visit, group) and _rows_differ(visit, group)]
+    apart_in = [
+        group for group in parts if _placed_whole(visit, group) and _rows_differ(visit, group)
+    ]
     if apart_in:
-        found = [Finding("tensor rows", {"ranks": apart_in[0]}),
-                 *(one for one in found if one.key not in ("own", "part own", "copies"))]  # these follow from the rows
+        found = [
+            Finding("tensor rows", {"ranks": apart_in[0]}),
+            # these follow from the rows
+            *(one for one in found if one.key not in ("own", "part own", "copies")),
+        ]
     elif not found and (evidence.one or {}).get("unfaithful", 0) > evidence.tolerance:
         for group in parts:
             found = found or different_losses([visit.seen[rank] for rank in group])
     groups = [list(evidence.givers)] if len(evidence.givers) > 1 else []
     compared = any(step.right is not None for step in evidence.steps)
-    return evidence, found, Layout(["tensor"], groups, parts, steps=evidence.count, checked=compared, found=found,
-                                   changed=bool(judge.elsewhere(evidence)))
+    return (
+        evidence,
+        found,
+        Layout(
+            ["tensor"],
+            groups,
+            parts,
+            steps=evidence.count,
+            checked=compared,
+            found=found,
+            changed=bool(judge.elsewhere(evidence)),
+        ),
+    )
 
 
 def _placed_whole(visit: Visit, group: Sequence[int]) -> bool:
     """Whether each rank's input was declared to be the same on all ranks of the group."""
-    placed = [call["placed"] for rank in group for call in visit.seen[rank]["steps"][0]["calls"][:1]]
+    placed = [
+        call["placed"] for rank in group for call in visit.seen[rank]["steps"][0]["calls"][:1]
+    ]
     return len(placed) == len(group) and all(one == "whole" for one in placed)
 
 
 def _rows_differ(visit: Visit, group: Sequence[int]) -> bool:
     """Whether the ranks' rows differ in each of the steps."""
     count = min(len(visit.seen[rank]["steps"]) for rank in group)
-    return all(len({tuple(_rows(visit.seen[rank]["steps"][number])) for rank in group}) > 1 for number in range(count))
+    return all(
+        len({tuple(_rows(visit.seen[rank]["steps"][number])) for rank in group}) > 1
+        for number in range(count)
+    )
 
 
 def _rows(step: StepNoted) -> list[str]:
     return [row for call in step["calls"] for row in call["rows"]]
 
 
-# -- other kinds, by what was sent -------------------------------------------------------------------------------------
+# -- other kinds, by what was sent -----------------------------------------------------------------
 
 
 def _recognised(visit: Visit, found: list[Finding]) -> Layout | None:
-    """A `Layout`, or None where the mistakes that were found are no sign of another kind of parallelism."""
+    """A `Layout`, or None where the mistakes that were found are no sign of another kind of
+    parallelism.
+    """
     ranks, keys = range(visit.ranks), {one.key for one in found}
     world = tuple(ranks)
     sums = [groups_of_sums(visit, rank) for rank in ranks]
     inside = [groups_inside(visit, rank) for rank in ranks]
-    peers = any(message["peer"] is not None and message["phase"] != "apart" and not message["of"]
-                for rank in ranks for message in messages_of(visit, rank))  # activations, and no weights or gradients
-    mixed = next(((group, part) for rank in ranks for group in sums[rank] for part in inside[rank]
-                  if set(part) <= set(group) and _mostly_other(visit, part)), None)
+    # activations, and no weights or gradients
+    peers = any(
+        message["peer"] is not None and message["phase"] != "apart" and not message["of"]
+        for rank in ranks
+        for message in messages_of(visit, rank)
+    )
+    mixed = next(
+        (
+            (group, part)
+            for rank in ranks
+            for group in sums[rank]
+            for part in inside[rank]
+            if set(part) <= set(group) and _mostly_other(visit, part)
+        ),
+        None,
+    )
     if mixed:
         found = [Finding("other parameters", {"ranks": list(mixed[0])})]
-        return Layout(["tensor"], parts=[list(mixed[1])], steps=len(visit.seen[0]["steps"]), found=found)
+        return Layout(
+            ["tensor"], parts=[list(mixed[1])], steps=len(visit.seen[0]["steps"]), found=found
+        )
     over_all = all(world in of_rank for of_rank in sums)
     partly = all(world in groups_of_sums(visit, rank, 0) for rank in ranks)
-    exchanged = any("alltoall" in call for of_rank in inside for calls in of_rank.values() for call in calls)
+    exchanged = any(
+        "alltoall" in call for of_rank in inside for calls in of_rank.values() for call in calls
+    )
     signs = {"start", "own", "part own", "alone", "parts", "other"} & keys
     if partly and exchanged and {"start", "part own"} & keys:
         return _experts(visit, found, world)
@@ -132,8 +195,13 @@ def _recognised(visit: Visit, found: list[Finding]) -> Layout | None:
     layout = Layout([], _groups(visit, sums))
     if peers and signs - {"start"}:
         layout.kinds.append("pipeline")
-    cut = [group for of_rank in inside for group in of_rank if not any(set(group) <= set(dp) for dp in layout.groups)
-           and (exchanged or not _rows_differ(visit, group) or _start_differs(visit, group))]
+    cut = [
+        group
+        for of_rank in inside
+        for group in of_rank
+        if not any(set(group) <= set(dp) for dp in layout.groups)
+        and (exchanged or not _rows_differ(visit, group) or _start_differs(visit, group))
+    ]
     if cut and (signs or "same rows" in keys):
         layout.kinds.append("experts" if exchanged else "tensor")
         layout.parts = sorted({tuple(group) for group in cut})
@@ -152,12 +220,16 @@ def _recognised(visit: Visit, found: list[Finding]) -> Layout | None:
 
 
 def _mostly_other(visit: Visit, group: Sequence[int]) -> bool:
-    """Whether the ranks of a group hold different parameters of the same layers, and have the same rows."""
+    """Whether the ranks of a group hold different parameters of the same layers, and have the same
+    rows.
+    """
     sizes = sizes_of(visit, group[0])
     known = _rows(visit.seen[group[0]]["steps"][0]) and not _rows_differ(visit, group)
     if len(group) < 2 or not known or any(sizes_of(visit, rank) != sizes for rank in group):
         return False
-    return sum(sizes[name] for name in Evidence(visit, group).start_differs()) > MOST * sum(sizes.values())
+    return sum(sizes[name] for name in Evidence(visit, group).start_differs()) > MOST * sum(
+        sizes.values()
+    )
 
 
 def _start_differs(visit: Visit, group: Sequence[int]) -> bool:
@@ -167,16 +239,31 @@ def _start_differs(visit: Visit, group: Sequence[int]) -> bool:
 
 
 def _replicas(visit: Visit, layout: Layout) -> list[list[int]]:
-    """The groups of ranks that began with the same weights, but send each other nothing, not even by others. They hold
-    copies of a part of the model, and should have averaged their gradients."""
-    tied = [{rank, *(message["peer"] for message in messages_of(visit, rank) if message["peer"] is not None),
-             *(other for group in layout.parts for other in group if rank in group)} for rank in range(visit.ranks)]
+    """The groups of ranks that began with the same weights, but send each other nothing, not even
+    by others. They hold copies of a part of the model, and should have averaged their gradients.
+    """
+    tied = [
+        {
+            rank,
+            *(
+                message["peer"]
+                for message in messages_of(visit, rank)
+                if message["peer"] is not None
+            ),
+            *(other for group in layout.parts for other in group if rank in group),
+        }
+        for rank in range(visit.ranks)
+    ]
     for _ in tied:  # to what they are tied to by others
         tied = [set().union(*(tied[other] for other in of_rank)) for of_rank in tied]
     found: list[list[int]] = []
     for rank in range(visit.ranks):
-        copies = [other for other in range(visit.ranks) if other == rank or not tied[rank] & tied[other]
-                  and sizes_of(visit, other) == sizes_of(visit, rank)]
+        copies = [
+            other
+            for other in range(visit.ranks)
+            if other == rank
+            or (not tied[rank] & tied[other] and sizes_of(visit, other) == sizes_of(visit, rank))
+        ]
         copies = [other for other in copies if not Evidence(visit, [rank, other]).start_differs()]
         if len(copies) > 1 and copies not in found and not _changed(Evidence(visit, copies)):
             found.append(copies)
@@ -184,20 +271,38 @@ def _replicas(visit: Visit, layout: Layout) -> list[list[int]]:
 
 
 def _sequence(visit: Visit, found: list[Finding]) -> Layout | None:
-    """Ranks that hold parts of the same rows, and send each other what attention needs of the others' parts."""
+    """Ranks that hold parts of the same rows, and send each other what attention needs of the
+    others' parts.
+    """
     ranks = range(visit.ranks)
-    exchange = all(any(message["phase"] == "forward" and (message["peer"] is not None or "alltoall" in message["call"]
-                                                          or len(message["shape"] or ()) > 2)
-                       for message in messages_of(visit, rank)) for rank in ranks)
+    exchange = all(
+        any(
+            message["phase"] == "forward"
+            and (
+                message["peer"] is not None
+                or "alltoall" in message["call"]
+                or len(message["shape"] or ()) > 2
+            )
+            for message in messages_of(visit, rank)
+        )
+        for rank in ranks
+    )
     if not exchange or "same rows" in {one.key for one in found}:
         return None
     evidence, steps = Evidence(visit), min(len(one["steps"]) for one in visit.seen.values())
-    return Layout(["sequence"], [list(ranks)], steps=steps, checked=judge.compared(evidence) > 0,
-                  changed=bool(judge.elsewhere(evidence)) or judge.untold(evidence) is not None)
+    return Layout(
+        ["sequence"],
+        [list(ranks)],
+        steps=steps,
+        checked=judge.compared(evidence) > 0,
+        changed=bool(judge.elsewhere(evidence)) or judge.untold(evidence) is not None,
+    )
 
 
 def _groups(visit: Visit, sums: list[list[tuple[int, ...]]]) -> list[list[int]]:
-    """The groups of ranks that average their gradients, and hold the same parameters: each rank is in one at most."""
+    """The groups of ranks that average their gradients, and hold the same parameters: each rank is
+    in one at most.
+    """
     found: list[list[int]] = []
     for rank, of_rank in enumerate(sums):
         for group in of_rank:
@@ -212,12 +317,18 @@ def _within(visit: Visit, layout: Layout, names: list[str] | None = None) -> Lay
     """The layout with the mistakes inside its groups."""
     for group in layout.groups:
         evidence = Evidence(visit, group, names)
-        layout.steps, layout.checked = evidence.count, layout.checked or judge.compared(evidence) > 0
-        layout.changed = layout.changed or bool(judge.elsewhere(evidence)) or judge.untold(evidence) is not None
+        layout.steps, layout.checked = (
+            evidence.count,
+            layout.checked or judge.compared(evidence) > 0,
+        )
+        layout.changed = (
+            layout.changed or bool(judge.elsewhere(evidence)) or judge.untold(evidence) is not None
+        )
         for one in judge.mistakes(evidence):
             if one.key not in [other.key for other in layout.found]:
                 layout.found.append(_in_world(one, group))
-    if {"own", "part own"} & {one.key for one in layout.found}:  # what is not averaged reaches other groups, too
+    # what is not averaged reaches other groups, too
+    if {"own", "part own"} & {one.key for one in layout.found}:
         layout.found = [one for one in layout.found if one.key != "other"]
     if "tensor" in layout.kinds:
         wrong_rows = _tensor_rows(visit, layout)
@@ -243,31 +354,42 @@ def _in_world(finding: Finding, group: Sequence[int]) -> Finding:
 
 
 def _tensor_rows(visit: Visit, layout: Layout) -> list[Finding]:
-    """Activations of different rows that are summed, by ranks that hold different weights of the same layers."""
+    """Activations of different rows that are summed, by ranks that hold different weights of the
+    same layers.
+    """
     for group in layout.parts:
-        calls = [call for rank in group for step in visit.seen[rank]["steps"] for call in step["calls"]]
+        calls = [
+            call for rank in group for step in visit.seen[rank]["steps"] for call in step["calls"]
+        ]
         rows = min((len(call["rows"]) for call in calls), default=0)
         if not rows or any(call["follows"] for call in calls):
             continue  # activations of another stage
         firsts = [first_inside(visit, rank, tuple(group)) for rank in group]
-        of_rows = all(call == "allreduce" and shape and len(shape) > 1 and shape[0] % rows == 0
-                      for call, shape in firsts)
+        of_rows = all(
+            call == "allreduce" and shape and len(shape) > 1 and shape[0] % rows == 0
+            for call, shape in firsts
+        )
         if of_rows and _start_differs(visit, group) and _rows_differ(visit, group):
             return [Finding("tensor rows", {"ranks": list(group)})]
     return []
 
 
-def _of_parts(visit: Visit, groups: Sequence[Sequence[int]],
-              *rules: Callable[[list[Seen]], list[Finding]]) -> list[Finding]:
+def _of_parts(
+    visit: Visit, groups: Sequence[Sequence[int]], *rules: Callable[[list[Seen]], list[Finding]]
+) -> list[Finding]:
     """What the first of the rules that finds something says of the first group of ranks."""
     found = (rule([visit.seen[rank] for rank in group]) for rule in rules for group in groups)
     return next(filter(None, found), [])
 
 
 def _experts(visit: Visit, found: list[Finding], world: tuple[int, ...]) -> Layout | None:
-    """Experts are parameters that each rank trains alone, in a model that sends rows to the ranks that hold them. Where
-    some parameters start differently, these are the experts. If a different one is not averaged, that is a mistake."""
-    names: dict[str, list[str]] = {one.key: one.values["names"] for one in found if one.key in ("start", "part own")}
+    """Experts are parameters that each rank trains alone, in a model that sends rows to the ranks
+    that hold them. Where some parameters start differently, these are the experts. If a different
+    one is not averaged, that is a mistake.
+    """
+    names: dict[str, list[str]] = {
+        one.key: one.values["names"] for one in found if one.key in ("start", "part own")
+    }
     alone = names.get("start") or names.get("part own") or []
     rest = [name for name in sizes_of(visit, 0) if name not in alone]
     if not rest:
@@ -275,42 +397,77 @@ def _experts(visit: Visit, found: list[Finding], world: tuple[int, ...]) -> Layo
     return _within(visit, Layout(["experts"], [list(world)], names=alone), rest)
 
 
-# -- local SGD ---------------------------------------------------------------------------------------------------------
+# -- local SGD -------------------------------------------------------------------------------------
 
 
 def _local(visit: Visit, found: list[Finding]) -> Layout | None:
     """Whether the ranks' weights, which their steps take apart, come together again."""
     evidence = Evidence(visit)
     costs = [visit.cost.get(rank) for rank in range(visit.ranks)]
-    begins = [{int(number): text for number, text in cost.get("begins", {}).items()} if cost else {} for cost in costs]
-    ends = [{int(number): text for number, text in cost.get("ends", {}).items()} if cost else {} for cost in costs]
-    numbers = sorted(set.intersection(*map(set, begins)))  # of steps that all ranks have taken before
+    begins = [
+        {int(number): text for number, text in cost.get("begins", {}).items()} if cost else {}
+        for cost in costs
+    ]
+    ends = [
+        {int(number): text for number, text in cost.get("ends", {}).items()} if cost else {}
+        for cost in costs
+    ]
+    # of steps that all ranks have taken before
+    numbers = sorted(set.intersection(*map(set, begins)))
     apart_at = {number for number in numbers if len({of_rank[number] for of_rank in begins}) > 1}
-    ended = {number: [of_rank[number] for of_rank in ends] for number in set.intersection(*map(set, ends))}
-    again = next((number for number in numbers if number not in apart_at and (
-        len(set(ended.get(number, [0]))) > 1 or any(other < number for other in apart_at))), None)
+    ended = {
+        number: [of_rank[number] for of_rank in ends]
+        for number in set.intersection(*map(set, ends))
+    }
+    again = next(
+        (
+            number
+            for number in numbers
+            if number not in apart_at
+            and (len(set(ended.get(number, [0]))) > 1 or any(other < number for other in apart_at))
+        ),
+        None,
+    )
     rest = [one for one in found if one.key not in ("own", "alone", "drift", "other")]
     known = [one.key for one in rest]  # of ranks that sent nothing, only that was looked at
-    rest += [one for one in [*data_mistakes(evidence), *judge.start_mistakes(evidence)] if one.key not in known]
+    rest += [
+        one
+        for one in [*data_mistakes(evidence), *judge.start_mistakes(evidence)]
+        if one.key not in known
+    ]
     layout = Layout(["local"], steps=evidence.count, found=rest)
     averages = [visit.averages.get(rank) for rank in range(visit.ranks)]
     if again is not None or share_outer(averages):
-        taken = [] if again is None else [
-            rank for rank, text in enumerate(ended.get(again, [])) if text == begins[rank][again]]
+        taken = (
+            []
+            if again is None
+            else [
+                rank
+                for rank, text in enumerate(ended.get(again, []))
+                if text == begins[rank][again]
+            ]
+        )
         if len(taken) == 1:
             layout.found.append(Finding("one rank's weights", {"rank": taken[0], "step": again}))
         layout.found += average_mistakes(averages)
         layout.again, layout.checked = again + 1 if again else 0, True
         return layout
     total = sum(sizes_of(visit, 0).values())
-    averaged = any(message["call"].startswith(AVERAGES) and message["phase"] in ("apart", "step", "after")
-                   and (message["of"] == "weights" or message["numel"] >= MOST * total)
-                   for rank in range(visit.ranks) for message in messages_of(visit, rank))
+    averaged = any(
+        message["call"].startswith(AVERAGES)
+        and message["phase"] in ("apart", "step", "after")
+        and (message["of"] == "weights" or message["numel"] >= MOST * total)
+        for rank in range(visit.ranks)
+        for message in messages_of(visit, rank)
+    )
     return layout if averaged and _changed(evidence) else None
 
 
 def _changed(evidence: Evidence) -> bool:
     """Whether something writes into the weights between a step and the next."""
-    return any(name in steps[number]["begin"] and apart(steps[number]["begin"][name], part) > 0
-               for steps in (one["steps"] for one in evidence.seen) for number in range(1, evidence.count)
-               for name, part in steps[number - 1]["weights"].items())
+    return any(
+        name in steps[number]["begin"] and apart(steps[number]["begin"][name], part) > 0
+        for steps in (one["steps"] for one in evidence.seen)
+        for number in range(1, evidence.count)
+        for name, part in steps[number - 1]["weights"].items()
+    )

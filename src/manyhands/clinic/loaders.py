@@ -1,5 +1,7 @@
-"""What a rank's data loaders give out: how long the script waits for them, which order a sampler draws, which rows of
-the data set they read, how data sets are split, and whether every rank reads the same data set."""
+"""What a rank's data loaders give out: how long the script waits for them, which order a sampler
+draws, which rows of the data set they read, how data sets are split, and whether every rank reads
+the same data set.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +40,10 @@ def digest(value: Any) -> str:
 
 
 class Loaders:
-    """Observers of torch's DataLoader, DistributedSampler and random_split. `waited(start, stop)` is called after each
-    wait for a batch."""
+    """Observers of torch's DataLoader, DistributedSampler and random_split.
+
+    `waited(start, stop)` is called after each wait for a batch.
+    """
 
     def __init__(self, waited: Callable[[float, float], object]) -> None:
         self.orders: list[Order] = []
@@ -48,9 +52,11 @@ class Loaders:
         self.cut: int | None = None  # the data set whose epoch ends here
         self.last: int | None = None  # the data set whose loader has given the last batch
         self.drawn: list[list[Any]] = []
-        self.first_epoch: list[list[Any]] = []  # the batches of the last batch's epoch; of the first training step's
+        # the batches of the last batch's epoch; of the first training step's
+        self.first_epoch: list[list[Any]] = []
         self._order: Order | None = None  # the order that this batch is from
-        self._indices: dict[int | None, list[Any]] = {}  # id of a data set -> the indices that were read
+        # id of a data set -> the indices that were read
+        self._indices: dict[int | None, list[Any]] = {}
         self._waited = waited
         self._samplers: dict[int, tuple[int, DistributedSampler[Any]]] = {}
         self._watch_loaders()
@@ -60,16 +66,30 @@ class Loaders:
         from torch.utils.data import DistributedSampler
         from torch.utils.data.dataloader import DataLoader, _BaseDataLoaderIter
 
-        draw, make, give = DistributedSampler.__iter__, DataLoader.__iter__, _BaseDataLoaderIter.__next__
+        draw, make, give = (
+            DistributedSampler.__iter__,
+            DataLoader.__iter__,
+            _BaseDataLoaderIter.__next__,
+        )
         next_index = _BaseDataLoaderIter._next_index
 
         def __iter__(sampler: DistributedSampler[Any]) -> Iterator[Any]:
             order = list(draw(sampler))
-            self._samplers.setdefault(id(sampler), (len(self._samplers), sampler))  # kept: its id stays its own
-            self.orders.append({"sampler": self._samplers[id(sampler)][0], "epoch": sampler.epoch,
-                                "shuffle": sampler.shuffle, "rank": sampler.rank, "replicas": sampler.num_replicas,
-                                "seed": getattr(sampler, "seed", None), "length": len(order), "steps": 0,
-                                "order": order[:SHOWN]})
+            # kept: its id stays its own
+            self._samplers.setdefault(id(sampler), (len(self._samplers), sampler))
+            self.orders.append(
+                {
+                    "sampler": self._samplers[id(sampler)][0],
+                    "epoch": sampler.epoch,
+                    "shuffle": sampler.shuffle,
+                    "rank": sampler.rank,
+                    "replicas": sampler.num_replicas,
+                    "seed": getattr(sampler, "seed", None),
+                    "length": len(order),
+                    "steps": 0,
+                    "order": order[:SHOWN],
+                }
+            )
             return iter(order)
 
         def iterate(loader: DataLoader[Any]) -> Iterator[Any]:
@@ -94,8 +114,10 @@ class Loaders:
 
         def index(iterator: Any) -> Any:
             indices = next_index(iterator)
-            seen, batch = self._indices.setdefault(id(iterator._dataset), []), (
-                list(indices) if isinstance(indices, (list, tuple)) else [indices])
+            seen, batch = (
+                self._indices.setdefault(id(iterator._dataset), []),
+                (list(indices) if isinstance(indices, (list, tuple)) else [indices]),
+            )
             if len(seen) < SHOWN:
                 seen.extend(batch)
                 vars(iterator).setdefault("batches_drawn", []).append(batch)
@@ -118,10 +140,15 @@ class Loaders:
 
         def random_split(dataset: Dataset[Any], *args: Any, **kwargs: Any) -> list[Any]:
             parts = split(dataset, *args, **kwargs)
-            self.splits.append({"dataset": dataset, "parts": [digest(str(list(part.indices))) for part in parts],
-                                "lengths": [len(part) for part in parts],
-                                "first": [int(i) for i in parts[0].indices[:SHOWN]],
-                                "others": [int(i) for part in parts[1:] for i in part.indices][:SHOWN]})
+            self.splits.append(
+                {
+                    "dataset": dataset,
+                    "parts": [digest(str(list(part.indices))) for part in parts],
+                    "lengths": [len(part) for part in parts],
+                    "first": [int(i) for i in parts[0].indices[:SHOWN]],
+                    "others": [int(i) for part in parts[1:] for i in part.indices][:SHOWN],
+                }
+            )
             return parts
 
         data.random_split = data.dataset.random_split = random_split
@@ -137,28 +164,42 @@ class Loaders:
         return len(drawn) > len(set(drawn))
 
     def facts(self) -> Loader | None:
-        """The loader of the training data as plain values; three of its rows by digest, drawn under one seed, so that
-        ranks can be compared. None where there is none."""
+        """The loader of the training data as plain values; three of its rows by digest, drawn under
+        one seed, so that ranks can be compared. None where there is none.
+        """
         loader = self.loaders.get(self.training)
         if loader is None:
             return None
         length, rows = rows_by_digest(loader.dataset)
         batches = loader.batch_sampler
         # a loader that is given a batch sampler has a sampler that it does not use
-        sampler = getattr(batches, "sampler", loader.sampler) if loader.batch_size is None else loader.sampler
-        return {"random": rows is not None and rows != rows_by_digest(loader.dataset, seed=1)[1],
-                "samplers": [type(sampler).__name__, type(batches).__name__],
-                "batch_size": loader.batch_size or getattr(batches, "batch_size", None), "rows": rows, "length": length,
-                "indices": _plain(self._indices.get(self.training, [])),
-                "first_epoch": [_plain(batch) for batch in self.first_epoch]}
+        sampler = (
+            getattr(batches, "sampler", loader.sampler)
+            if loader.batch_size is None
+            else loader.sampler
+        )
+        return {
+            "random": rows is not None and rows != rows_by_digest(loader.dataset, seed=1)[1],
+            "samplers": [type(sampler).__name__, type(batches).__name__],
+            "batch_size": loader.batch_size or getattr(batches, "batch_size", None),
+            "rows": rows,
+            "length": length,
+            "indices": _plain(self._indices.get(self.training, [])),
+            "first_epoch": [_plain(batch) for batch in self.first_epoch],
+        }
 
     def split_facts(self) -> list[Split]:
         """What random_split has made, as plain values."""
         facts: list[Any] = []
         for one in self.splits:
             length, rows = rows_by_digest(one["dataset"])
-            facts.append({**{key: value for key, value in one.items() if key != "dataset"}, "rows": rows,
-                          "length": length})
+            facts.append(
+                {
+                    **{key: value for key, value in one.items() if key != "dataset"},
+                    "rows": rows,
+                    "length": length,
+                }
+            )
         return facts
 
     training: int | None = None  # the data set of the first training step
@@ -169,7 +210,9 @@ def _plain(indices: Sequence[Any]) -> list[int | str]:
 
 
 def rows_by_digest(dataset: Any, seed: int = 0) -> tuple[int | None, list[str] | None]:
-    """(length, [digests of three rows, drawn under this seed]); None where the data set has no such thing."""
+    """(length, [digests of three rows, drawn under this seed]); None where the data set has no such
+    thing.
+    """
     import random
 
     import torch

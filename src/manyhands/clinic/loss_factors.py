@@ -1,4 +1,6 @@
-"""What the ranks multiply their losses by before they call backward, and each rank's part of the global mean."""
+"""What the ranks multiply their losses by before they call backward, and each rank's part of the
+global mean.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,9 @@ CLOSE = 1e-4  # factors of a loss that count as the same
 
 
 def loss_scale(backwards: list[Backward], ranks: int = 0) -> float | None:
-    """What a rank multiplies the mean of its loss's terms by before it calls backward; over several calls in a step, as
-    the one call with all of them would be. None where it is not known."""
+    """What a rank multiplies the mean of its loss's terms by before it calls backward; over several
+    calls in a step, as the one call with all of them would be. None where it is not known.
+    """
     each, found = scale_of_each(backwards, ranks), factors(backwards, ranks)
     if each is None and by_terms(found):
         return found[0][0] / found[0][1] * sum(terms for _, terms in found)
@@ -22,7 +25,9 @@ def loss_scale(backwards: list[Backward], ranks: int = 0) -> float | None:
 
 
 def scale_of_each(backwards: list[Backward], ranks: int = 0) -> float | None:
-    """What the mean of each loss is multiplied by, where that is the same for all backward calls; else None."""
+    """What the mean of each loss is multiplied by, where that is the same for all backward calls;
+    else None.
+    """
     found = [factor for factor, _ in factors(backwards, ranks)]
     if not _same(found):
         return None
@@ -30,12 +35,18 @@ def scale_of_each(backwards: list[Backward], ranks: int = 0) -> float | None:
 
 
 def factors(backwards: list[Backward], ranks: int = 0) -> list[tuple[float, int]]:
-    """[(factor, terms)] of a rank's backward calls: what the mean of each loss is multiplied by, and of how many terms
-    it is; empty where that is not known of each of them."""
+    """[(factor, terms)] of a rank's backward calls: what the mean of each loss is multiplied by,
+    and of how many terms it is; empty where that is not known of each of them.
+    """
     found: list[tuple[float, int]] = []
     for one in backwards:
         loss = one["losses"][0] if len(one["losses"]) == 1 else _sum_of(one, ranks)
-        if loss["reduction"] not in ("mean", "sum") or not loss["value"] or not one["value"] or not loss["terms"]:
+        if (
+            loss["reduction"] not in ("mean", "sum")
+            or not loss["value"]
+            or not one["value"]
+            or not loss["terms"]
+        ):
             return []
         if loss["reduction"] == "sum" and one["value"] == loss["value"]:
             return []  # a sum as it is: one process would take it over all rows, or would divide it
@@ -45,37 +56,59 @@ def factors(backwards: list[Backward], ranks: int = 0) -> list[tuple[float, int]
 
 
 def by_terms(found: list[tuple[float, int]]) -> bool:
-    """Whether `factors` weight each term of all backward calls alike: sums that are divided by one number."""
+    """Whether `factors` weight each term of all backward calls alike: sums that are divided by one
+    number.
+    """
     return _same([factor / terms for factor, terms in found])
 
 
 def _same(numbers: list[float]) -> bool:
-    return bool(numbers) and all(map(math.isfinite, numbers)) and (
-        max(numbers) - min(numbers) <= CLOSE * abs(max(numbers)))
+    return (
+        bool(numbers)
+        and all(map(math.isfinite, numbers))
+        and (max(numbers) - min(numbers) <= CLOSE * abs(max(numbers)))
+    )
 
 
 def _sum_of(backward: Backward, ranks: int) -> Loss:
-    """Several mean losses as one, where the script's is their sum or their mean, or `ranks` times that."""
+    """Several mean losses as one, where the script's is their sum or their mean, or `ranks` times
+    that.
+    """
     losses = backward["losses"]
     total = sum(loss["value"] or 0.0 for loss in losses)
     unknown: Loss = {"reduction": "none"}
-    if len(losses) < 2 or not total or not backward["value"] or any(loss["reduction"] != "mean" for loss in losses):
+    if (
+        len(losses) < 2
+        or not total
+        or not backward["value"]
+        or any(loss["reduction"] != "mean" for loss in losses)
+    ):
         return unknown
     factors = {scale * part for scale in (1, ranks or 1) for part in (1, 1 / len(losses))}
     close = [factor for factor in factors if abs(backward["value"] / total / factor - 1) < CLOSE]
-    if not close or close[0] == 1 and ranks == len(losses):
+    if not close or (close[0] == 1 and ranks == len(losses)):
         return unknown  # the latter: the sum, or `ranks` times the mean
     value = total if close[0] in (1, ranks) else total / len(losses)
     return {"reduction": "mean", "value": value, "terms": losses[0]["terms"]}
 
 
 def shares(backwards: Sequence[list[Backward]], rows: Sequence[Sized]) -> list[float]:
-    """By rank: its part of the global mean. By the terms of its losses where these are seen, else by its rows."""
+    """By rank: its part of the global mean.
+
+    By the terms of its losses where these are seen, else by its rows.
+    """
     terms: list[int] = []  # 0 where they are not known
     for of_rank in backwards:
-        each = [one["losses"][0]["terms"] or 0 for one in of_rank
-                if len(one["losses"]) == 1 and one["losses"][0]["reduction"] in ("mean", "sum")]
-        known = each and len(each) == len(of_rank) and (len(set(each)) == 1 or by_terms(factors(of_rank)))
+        each = [
+            one["losses"][0]["terms"] or 0
+            for one in of_rank
+            if len(one["losses"]) == 1 and one["losses"][0]["reduction"] in ("mean", "sum")
+        ]
+        known = (
+            each
+            and len(each) == len(of_rank)
+            and (len(set(each)) == 1 or by_terms(factors(of_rank)))
+        )
         terms.append(sum(each) if known else 0)
     if any(not count for count in terms):
         terms = [len(of_rank) for of_rank in rows]

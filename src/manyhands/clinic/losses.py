@@ -1,5 +1,6 @@
-"""How many terms a rank's mean loss has, what clips or scales the gradients, and by which loss a scheduler decides:
-seen by wrapping torch's functions."""
+"""How many terms a rank's mean loss has, what clips or scales the gradients, and by which loss a
+scheduler decides: seen by wrapping torch's functions.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +14,17 @@ if TYPE_CHECKING:
 
     from manyhands.clinic.noted import Clip, Loss
 
-LOSSES = ("cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy",
-          "binary_cross_entropy_with_logits", "kl_div")
+LOSSES = (
+    "cross_entropy",
+    "nll_loss",
+    "mse_loss",
+    "l1_loss",
+    "smooth_l1_loss",
+    "huber_loss",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "kl_div",
+)
 
 
 class Losses:
@@ -42,9 +52,13 @@ class Losses:
         import torch
         import torch.nn.functional as F
 
-        def wrapped(name: str, original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+        def wrapped(
+            name: str, original: Callable[..., torch.Tensor]
+        ) -> Callable[..., torch.Tensor]:
             @functools.wraps(original)
-            def loss(given: torch.Tensor, target: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+            def loss(
+                given: torch.Tensor, target: torch.Tensor, *args: Any, **kwargs: Any
+            ) -> torch.Tensor:
                 if self._inside:  # cross_entropy calls nll_loss
                     return original(given, target, *args, **kwargs)
                 self._inside = True
@@ -55,6 +69,7 @@ class Losses:
                 if torch.is_grad_enabled() and value.requires_grad:
                     self.noted.append(_note(name, value, target, kwargs))
                 return value
+
             return loss
 
         for name in LOSSES:
@@ -70,7 +85,9 @@ class Losses:
         def clip_grad_norm_(*args: Any, **kwargs: Any) -> torch.Tensor:
             norm = by_norm(*args, **kwargs)
             kind = "scaled norm" if _scales_now(self.scaler) else "norm"
-            self.clips.append((kind, float(norm.full_tensor() if hasattr(norm, "full_tensor") else norm)))
+            self.clips.append(
+                (kind, float(norm.full_tensor() if hasattr(norm, "full_tensor") else norm))
+            )
             return norm
 
         @functools.wraps(by_value)
@@ -101,12 +118,18 @@ class Losses:
 
 
 def _scales_now(scaler: torch.amp.GradScaler | None) -> bool:
-    """Whether the gradients of its backward calls are still multiplied: it has unscaled those of no optimiser yet."""
+    """Whether the gradients of its backward calls are still multiplied: it has unscaled those of no
+    optimiser yet.
+    """
     from torch.amp.grad_scaler import OptState
 
     states = getattr(scaler, "_per_optimizer_states", {})
-    return scaler is not None and scaler.is_enabled() and scaler.get_scale() > 1 and not any(
-        state["stage"] is OptState.UNSCALED for state in states.values())
+    return (
+        scaler is not None
+        and scaler.is_enabled()
+        and scaler.get_scale() > 1
+        and not any(state["stage"] is OptState.UNSCALED for state in states.values())
+    )
 
 
 def _note(name: str, value: torch.Tensor, target: torch.Tensor, options: dict[str, Any]) -> Loss:
@@ -114,14 +137,20 @@ def _note(name: str, value: torch.Tensor, target: torch.Tensor, options: dict[st
     if value.dim():
         return unknown
     try:
-        return {"name": name, "value": float(value.detach()), "reduction": options.get("reduction", "mean"),
-                "terms": _terms(name, target, options)}
+        return {
+            "name": name,
+            "value": float(value.detach()),
+            "reduction": options.get("reduction", "mean"),
+            "terms": _terms(name, target, options),
+        }
     except Exception:  # noqa: BLE001 - a value that cannot be read here: inside torch.func, or while a graph is captured
         return unknown
 
 
 def _terms(name: str, target: torch.Tensor, options: dict[str, Any]) -> int:
-    """How many terms the mean has: of a loss over classes those targets that are not to be ignored."""
+    """How many terms the mean has: of a loss over classes those targets that are not to be
+    ignored.
+    """
     if name in ("cross_entropy", "nll_loss") and not target.is_floating_point():
         return int((target != options.get("ignore_index", -100)).sum())
     return target.numel()

@@ -1,4 +1,6 @@
-"""What a rank sends in the steps that are written down: which call, among which ranks, when, and of what."""
+"""What a rank sends in the steps that are written down: which call, among which ranks, when, and of
+what.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,14 @@ SHOWN = 2000  # messages of a step that are kept
 
 
 class Messages:
-    """A listener of the ledger's taps, until `close`. `phase()` is where in a step the script is."""
+    """A listener of the ledger's taps, until `close`.
 
-    def __init__(self, phase: Callable[[], str], parameters: Callable[[], Iterable[torch.Tensor]]) -> None:
+    `phase()` is where in a step the script is.
+    """
+
+    def __init__(
+        self, phase: Callable[[], str], parameters: Callable[[], Iterable[torch.Tensor]]
+    ) -> None:
         self.log, self._phase, self._parameters = _Nothing(), phase, parameters
         self._noted: list[Message] = []
         self._open = False
@@ -40,15 +47,24 @@ class Messages:
         two = entry.call in ("send", "recv") and 0 <= entry.peer < len(entry.ranks)
         peer = entry.ranks[entry.peer] if two else None
         phase = self._phase()
-        self._noted.append({
-            "phase": phase, "call": entry.call.strip("_").replace("_", ""), "ranks": tuple(entry.ranks), "peer": peer,
-            "numel": entry.numel, "shape": shape, "native": entry.native,
-            "follows": any(tensor.requires_grad for tensor in tensors),
-            "of": self._of(tensors, phase) if tensors else ""})
+        self._noted.append(
+            {
+                "phase": phase,
+                "call": entry.call.strip("_").replace("_", ""),
+                "ranks": tuple(entry.ranks),
+                "peer": peer,
+                "numel": entry.numel,
+                "shape": shape,
+                "native": entry.native,
+                "follows": any(tensor.requires_grad for tensor in tensors),
+                "of": self._of(tensors, phase) if tensors else "",
+            }
+        )
 
     def _of(self, tensors: list[torch.Tensor], phase: str) -> Literal["", "gradients", "weights"]:
-        """Say "gradients" or "weights" where the tensors are the gradients or weights of the script's parameters, or
-        share memory with them."""
+        """Say "gradients" or "weights" where the tensors are the gradients or weights of the
+        script's parameters, or share memory with them.
+        """
         if phase in ("forward", "between"):
             return ""
         places = {_place(tensor) for tensor in tensors}
@@ -88,9 +104,17 @@ def _place(tensor: Any) -> int:
 
 
 def sums_gradients(message: Message) -> bool:
-    """Whether this message may be a sum of gradients: by its memory, or a sum by DDP or FSDP in backward."""
+    """Whether this message may be a sum of gradients: by its memory, or a sum by DDP or FSDP in
+    backward.
+    """
     summed = message["call"].startswith(("allreduce", "reducescatter"))
     return len(message["ranks"]) > 1 and (
-        message["of"] == "gradients" and message["phase"] in ("backward", "after", "step") or
-        summed and message["native"] and message["phase"] == "backward" or
-        summed and message["phase"] in ("backward", "after", "step") and message["numel"] > 1 and not message["of"])
+        (message["of"] == "gradients" and message["phase"] in ("backward", "after", "step"))
+        or (summed and message["native"] and message["phase"] == "backward")
+        or (
+            summed
+            and message["phase"] in ("backward", "after", "step")
+            and message["numel"] > 1
+            and not message["of"]
+        )
+    )

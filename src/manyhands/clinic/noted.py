@@ -1,5 +1,6 @@
-"""What the observers of a rank write down, as the rules read it: the dicts in `seen-R.pt`, `average-R.pt`, `one.pt` and
-`cost-R.json`. Only types; at run time these are plain dicts."""
+"""What the observers of a rank write down, as the rules read it: the dicts in `seen-R.pt`,
+`average-R.pt`, `one.pt` and `cost-R.json`. Only types; at run time these are plain dicts.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +11,11 @@ if TYPE_CHECKING:
 
 Parts = dict[str, "torch.Tensor"]  # of each parameter by name: what is kept of it, in one row
 Given = dict[str, "torch.Tensor | None"]  # likewise, of gradients: None where there is none
-Placement = tuple[Any, ...]  # ("shard", dimension, strided), ("whole",) or ("partial", the operation that completes it)
+# ("shard", dimension, strided), ("whole",) or ("partial", the operation that completes it)
+Placement = tuple[Any, ...]
 Clip = tuple[str, Any]  # ("norm" | "scaled norm", the norm) or ("value", None)
-Pieces = dict[str, "list[tuple[int, torch.Tensor]]"]  # of parameters in flat optimisers: [(begin, numbers)]
+# of parameters in flat optimisers: [(begin, numbers)]
+Pieces = dict[str, "list[tuple[int, torch.Tensor]]"]
 Span = tuple[str, float, float]  # (kind, start, stop)
 
 
@@ -81,7 +84,8 @@ class StepNoted(TypedDict):
     given: Given
     cuts: dict[str, list[Placement]]
     pieces: Pieces
-    groups: list[tuple[dict[str, Any], list[str]]]  # of the optimiser: (options, names of the parameters)
+    # of the optimiser: (options, names of the parameters)
+    groups: list[tuple[dict[str, Any], list[str]]]
     backwards: list[Backward]
     buffers: dict[str, str]  # digests
     clips: list[Clip]
@@ -92,8 +96,22 @@ class StepNoted(TypedDict):
     weights: Parts
 
 
-StepKey = Literal["calls", "local", "given", "cuts", "pieces", "groups", "backwards", "buffers", "clips", "wrapped",
-                  "begin", "messages", "optimizer", "weights"]
+StepKey = Literal[
+    "calls",
+    "local",
+    "given",
+    "cuts",
+    "pieces",
+    "groups",
+    "backwards",
+    "buffers",
+    "clips",
+    "wrapped",
+    "begin",
+    "messages",
+    "optimizer",
+    "weights",
+]
 
 
 class Order(TypedDict):
@@ -159,13 +177,34 @@ class Seen(TypedDict):
     frameworks: list[str]
 
 
-AverageNoted = TypedDict("AverageNoted", {
-    "step": int, "before": Parts, "after": Parts, "from": Parts, "given": Parts}, total=False)  # see `average_seen`
+AverageNoted = TypedDict(
+    "AverageNoted",
+    {
+        # see `average_seen`
+        "step": int,
+        "before": Parts,
+        "after": Parts,
+        "from": Parts,
+        "given": Parts,
+    },
+    total=False,
+)
 
-# `one.pt`, see `replay_rows`: with "not" and perhaps "error" where it could not be tried, else with the rest
-OneProcess = TypedDict("OneProcess", {
-    "not": str, "error": str, "far": float, "unfaithful": float, "gradients": list[Parts], "mixers": list[str],
-    "rows": int}, total=False)
+# `one.pt`, see `replay_rows`: with "not" and perhaps "error" where it could not be tried, else with
+# the rest
+OneProcess = TypedDict(
+    "OneProcess",
+    {
+        "not": str,
+        "error": str,
+        "far": float,
+        "unfaithful": float,
+        "gradients": list[Parts],
+        "mixers": list[str],
+        "rows": int,
+    },
+    total=False,
+)
 
 
 class SentCall(TypedDict):
@@ -191,8 +230,10 @@ class SpansNoted(TypedDict):
 
 
 class Cost(SpansNoted):
-    """`cost-R.json`: what a step costs a rank, and what was noted in all its steps. Keys of `begins` and `ends` are
-    numbers of steps, as text."""
+    """`cost-R.json`: what a step costs a rank, and what was noted in all its steps.
+
+    Keys of `begins` and `ends` are numbers of steps, as text.
+    """
 
     steps: int
     orders: list[Order]
@@ -202,5 +243,6 @@ class Cost(SpansNoted):
     ends: dict[str, str]
 
 
-# before a call of a model: its number, what it is given, a copy of that, its rows, the states of generators
+# before a call of a model: its number, what it is given, a copy of that, its rows, the states of
+# generators
 BeforeCall = tuple[int, list[Any], Any, "tuple[list[str], bool]", "list[torch.Tensor]"]

@@ -55,23 +55,40 @@ NUMBERS = 2_000_000  # so many of a model's numbers are kept; of a larger model 
 class Observer(End):
     """Everything that is written down of one rank."""
 
-    def __init__(self, folder: str, rank: int, size: int, reporter: Reporter, options: Options) -> None:
+    def __init__(
+        self, folder: str, rank: int, size: int, reporter: Reporter, options: Options
+    ) -> None:
         from torch.optim.optimizer import (
             register_optimizer_step_post_hook,
             register_optimizer_step_pre_hook,
         )
 
-        self.folder, self.rank, self.size, self.reporter, self.options = folder, rank, size, reporter, options
-        self.going_on = False  # the steps are over; what the script does now is only looked at for its next epoch
+        self.folder, self.rank, self.size, self.reporter, self.options = (
+            folder,
+            rank,
+            size,
+            reporter,
+            options,
+        )
+        # the steps are over; what the script does now is only looked at for its next epoch
+        self.going_on = False
         self.done, self.steps, self.models, self.names, self.stride = 0, [], [], {}, 1
         self.start, self.sharded, self.copy, self.seed, self.wrapper = {}, {}, None, None, ""
         self.missed = ""  # the first exception of what could not be noted
         self.ddp_sends = False  # whether a DistributedDataParallel is to broadcast buffers
-        self.in_ddp = {}  # id of a parameter -> whether it was to be trained when a DistributedDataParallel was made
+        # id of a parameter -> whether it was to be trained when a DistributedDataParallel was made
+        self.in_ddp = {}
         self.parameters, self.low, self.local, self.flat, self.rates = {}, False, {}, False, []
-        self.begin, self.begins, self.ends = {}, {}, {}  # the weights as this step began; digests by number of the step
+        # the weights as this step began; digests by number of the step
+        self.begin, self.begins, self.ends = {}, {}, {}
         self._fresh()
-        self._inside, self._depth, self._in_step, self._saved, self._stage = False, 0, 0, False, "apart"
+        self._inside, self._depth, self._in_step, self._saved, self._stage = (
+            False,
+            0,
+            0,
+            False,
+            "apart",
+        )
         self._placed, self._owned, self._backward_depth, self._averaged = None, set(), 0, False
         self.average, self.spans, self.flat_parts = Average(), Spans(), FlatParts()
         self.loaders = Loaders(self.spans.input)
@@ -88,7 +105,8 @@ class Observer(End):
 
     def _fresh(self) -> None:
         self.calls, self.backwards, self.buffers, self._out, self._cuts = [], [], {}, {}, {}
-        self.wrapped = []  # of each call of a DistributedDataParallel, whether it was to average gradients
+        # of each call of a DistributedDataParallel, whether it was to average gradients
+        self.wrapped = []
 
     @property
     def recording(self) -> bool:
@@ -96,11 +114,20 @@ class Observer(End):
 
     @property
     def phase(self) -> str:
-        """Where in a step the script is: "forward", "between" that and "backward", "after" it, "step" or "apart"."""
-        return ("backward" if self._backward_depth else "forward" if self._inside else "step" if self._in_step
-                else self._stage)
+        """Where in a step the script is: "forward", "between" that and "backward", "after" it,
+        "step" or "apart".
+        """
+        return (
+            "backward"
+            if self._backward_depth
+            else "forward"
+            if self._inside
+            else "step"
+            if self._in_step
+            else self._stage
+        )
 
-    # -- the model is called -------------------------------------------------------------------------------------------
+    # -- the model is called -----------------------------------------------------------------------
 
     def _note_placing(self, placed: Literal["whole", "shard"]) -> None:
         if self._inside:
@@ -113,20 +140,30 @@ class Observer(End):
         call = nn.Module.__call__
 
         def observed(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
-            if self._inside or self._backward_depth or not (
-                    torch.is_grad_enabled() and module.training and trains(module)):
-                self.low = self.low or self._inside and self.recording and bool(autocast_now())  # by the model itself
-                return call(module, *args, **kwargs)  # in backward: a checkpointed block that runs again
+            if (
+                self._inside
+                or self._backward_depth
+                or not (torch.is_grad_enabled() and module.training and trains(module))
+            ):
+                # by the model itself
+                self.low = self.low or (self._inside and self.recording and bool(autocast_now()))
+                # in backward: a checkpointed block that runs again
+                return call(module, *args, **kwargs)
             start, self._depth = time.perf_counter(), self._depth + 1
             try:
                 if is_wrapper(module):
                     self.wrapper = self.wrapper or type(module).__name__
-                    if self.recording and hasattr(module, "require_backward_grad_sync"):  # it is False inside no_sync
+                    # it is False inside no_sync
+                    if self.recording and hasattr(module, "require_backward_grad_sync"):
                         self.wrapped.append(bool(module.require_backward_grad_sync))
                     return call(module, *args, **kwargs)
                 self._inside = True
                 self._try(self._look_at_weights)
-                return self._noted(call, module, args, kwargs) if self.recording else call(module, *args, **kwargs)
+                return (
+                    self._noted(call, module, args, kwargs)
+                    if self.recording
+                    else call(module, *args, **kwargs)
+                )
             finally:
                 self._depth -= 1
                 if not is_wrapper(module):
@@ -142,14 +179,24 @@ class Observer(End):
         make = DistributedDataParallel.__init__
 
         @functools.wraps(make)
-        def observed(wrapper: DistributedDataParallel, module: nn.Module, *args: Any, **kwargs: Any) -> None:
+        def observed(
+            wrapper: DistributedDataParallel, module: nn.Module, *args: Any, **kwargs: Any
+        ) -> None:
             make(wrapper, module, *args, **kwargs)
             self.ddp_sends = wrapper.broadcast_buffers
-            self.in_ddp.update((id(parameter), parameter.requires_grad) for parameter in module.parameters())
+            self.in_ddp.update(
+                (id(parameter), parameter.requires_grad) for parameter in module.parameters()
+            )
 
         DistributedDataParallel.__init__ = observed  # type: ignore[method-assign,assignment]  # torch's own is replaced
 
-    def _noted(self, call: Callable[..., Any], module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _noted(
+        self,
+        call: Callable[..., Any],
+        module: nn.Module,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
         before = self._try(self._before_call, module, args, kwargs)
         out = call(module, *args, **kwargs)
         if before:
@@ -157,14 +204,19 @@ class Observer(End):
         return out
 
     def _try(self, note: Callable[..., Any], *args: Any) -> Any:
-        """Note something. What cannot be noted must not end the script: what is known of this rank has gaps then."""
+        """Note something.
+
+        What cannot be noted must not end the script: what is known of this rank has gaps then.
+        """
         try:
             return note(*args)
         except Exception as error:  # noqa: BLE001 - what cannot be noted must not end the script
             self.missed = self.missed or f"{type(error).__name__}: {error}"[:300]
             return None
 
-    def _before_call(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> BeforeCall:
+    def _before_call(
+        self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> BeforeCall:
         import torch
         from torch.utils._pytree import tree_flatten
 
@@ -183,19 +235,31 @@ class Observer(End):
 
         number, given, inputs, rows, noise = before
         flat, _ = tree_flatten(out)
-        record: Call = {"model": number, "inputs": inputs, "out": kept(flat), "slopes": [None] * len(flat),
-                  "random": digest(noise) != digest(noise_state()), "noise": digest(noise),
-                  "autocast": autocast_now(), "rows": rows[0], "rows_first": rows[1],
-                  "placed": self._placed, "cut": any(hasattr(x, "to_local") for x in (*given, *flat)),
-                  "follows": any(isinstance(x, torch.Tensor) and x.requires_grad for x in given)}
+        record: Call = {
+            "model": number,
+            "inputs": inputs,
+            "out": kept(flat),
+            "slopes": [None] * len(flat),
+            "random": digest(noise) != digest(noise_state()),
+            "noise": digest(noise),
+            "autocast": autocast_now(),
+            "rows": rows[0],
+            "rows_first": rows[1],
+            "placed": self._placed,
+            "cut": any(hasattr(x, "to_local") for x in (*given, *flat)),
+            "follows": any(isinstance(x, torch.Tensor) and x.requires_grad for x in given),
+        }
         for place, value in enumerate(flat):
             if isinstance(value, torch.Tensor) and value.requires_grad:
-                value.register_hook(lambda slope, place=place: record["slopes"].__setitem__(
-                    place, kept(slope)))
+                value.register_hook(
+                    lambda slope, place=place: record["slopes"].__setitem__(place, kept(slope))
+                )
         self.calls.append(record)
 
     def _model(self, module: nn.Module) -> int:
-        """The number of a model; at its first call its weights are noted, and its parameters get hooks."""
+        """The number of a model; at its first call its weights are noted, and its parameters get
+        hooks.
+        """
         from torch.distributed.tensor import DTensor
 
         for number, known in enumerate(self.models):
@@ -213,7 +277,9 @@ class Observer(End):
             if self.rank == 0:
                 self.copy = copied(module)
         self.low = self.low or is_low(module)
-        self.flat = self.flat or any(type(part).__name__ == "FullyShardedDataParallel" for part in module.modules())
+        self.flat = self.flat or any(
+            type(part).__name__ == "FullyShardedDataParallel" for part in module.modules()
+        )
         if self.flat:
             return number
         meshes = data_parallel_meshes(module)
@@ -224,7 +290,9 @@ class Observer(End):
                 if isinstance(parameter, DTensor):
                     self.sharded[name] = shard_of(parameter, meshes.get(id(parameter)))
                 else:
-                    parameter.register_hook(lambda slope, name=name: self._local_gradient(name, slope))
+                    parameter.register_hook(
+                        lambda slope, name=name: self._local_gradient(name, slope)
+                    )
                 self.start[name] = self._part(parameter)
         self._note_buffers(module)
         return number
@@ -235,17 +303,27 @@ class Observer(End):
             self.buffers = {name: digest(buffer) for name, buffer in module.named_buffers()}
 
     def _local_gradient(self, name: str, slope: torch.Tensor) -> None:
-        """The sum of what backward has given for a parameter since its optimiser's last step, or since it was set back:
-        the losses of several models reach parameters whose gradients are thrown away."""
+        """The sum of what backward has given for a parameter since its optimiser's last step, or
+        since it was set back: the losses of several models reach parameters whose gradients are
+        thrown away.
+        """
         if self.recording:
-            part, kept, (before, steps) = self._part(slope), self.parameters[name].grad, self.local.get(name, (None, 0))
+            part, kept, (before, steps) = (
+                self._part(slope),
+                self.parameters[name].grad,
+                self.local.get(name, (None, 0)),
+            )
             kept = kept.to_dense() if kept is not None and kept.is_sparse else kept
             thrown_away = steps < len(self.steps) and (kept is None or not kept.any())
-            self.local[name] = part if before is None or thrown_away else before + part, len(self.steps)
+            self.local[name] = (
+                part if before is None or thrown_away else before + part,
+                len(self.steps),
+            )
 
     def _look_at_weights(self) -> None:
-        """The weights as a step begins, at its first call of a model: something may have written into them since the
-        step before. In the steps that are timed only the first is looked at."""
+        """The weights as a step begins, at its first call of a model: something may have written
+        into them since the step before. In the steps that are timed only the first is looked at.
+        """
         timed = RECORD < self.done < RECORD + MEASURE and not self.going_on
         if not self.done or self.done in self.begins or timed:
             return
@@ -257,7 +335,9 @@ class Observer(End):
         self._averaged = self.going_on and self.average.facts is not None
 
     def _part(self, tensor: torch.Tensor) -> torch.Tensor:
-        """What is kept of a tensor: its numbers, in one row; of a large model every n-th; of a shard all."""
+        """What is kept of a tensor: its numbers, in one row; of a large model every n-th; of a
+        shard all.
+        """
         import torch
 
         with torch.no_grad():
@@ -265,7 +345,7 @@ class Observer(End):
                 return tensor.to_local().detach().cpu().clone()
             return numbers_of(tensor, self.stride)
 
-    # -- backward ------------------------------------------------------------------------------------------------------
+    # -- backward ----------------------------------------------------------------------------------
 
     def _watch_backward(self) -> None:
         import torch
@@ -273,7 +353,8 @@ class Observer(End):
         backward = torch.autograd.backward
 
         def observed(tensors: Any, *args: Any, **kwargs: Any) -> Any:
-            if self._backward_depth:  # reentrant checkpointing: a part of the backward that is under way
+            # reentrant checkpointing: a part of the backward that is under way
+            if self._backward_depth:
                 return backward(tensors, *args, **kwargs)
             start = time.perf_counter()
             self.reporter.backwards += 1
@@ -284,19 +365,29 @@ class Observer(End):
                 self._backward_depth, self._stage = 0, "after"
                 self.spans.note("backward", start, time.perf_counter())
                 if self.recording:
-                    losses, scalar = self.losses.take(), tensors if isinstance(tensors, torch.Tensor) else None
-                    value = float(scalar.detach()) if scalar is not None and scalar.numel() == 1 else None
+                    losses, scalar = (
+                        self.losses.take(),
+                        tensors if isinstance(tensors, torch.Tensor) else None,
+                    )
+                    value = (
+                        float(scalar.detach())
+                        if scalar is not None and scalar.numel() == 1
+                        else None
+                    )
                     weighted = type(getattr(scalar, "grad_fn", None)).__name__ == "MulBackward0"
                     self.backwards.append({"losses": losses, "value": value, "weighted": weighted})
 
         torch.autograd.backward = observed
 
-    # -- the optimiser -------------------------------------------------------------------------------------------------
+    # -- the optimiser -----------------------------------------------------------------------------
 
-    def _before_step(self, optimizer: Optimizer, args: tuple[Any, ...],
-                     kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-        """Horovod's and others' optimisers call their base's step inside theirs: the innermost counts, where the
-        gradients are averaged. A closure (Lightning) is called inside step: then the gradients are there after it."""
+    def _before_step(
+        self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+        """Horovod's and others' optimisers call their base's step inside theirs: the innermost
+        counts, where the gradients are averaged. A closure (Lightning) is called inside step: then
+        the gradients are there after it.
+        """
         self._in_step += 1
         self.spans.step_begins()
         if self._in_step == 1 and self._alone:
@@ -320,19 +411,32 @@ class Observer(End):
 
     def _own(self, optimizer: Optimizer) -> list[tuple[str, torch.Tensor]]:
         if self.flat:  # what is seen of a flattened parameter is not what it is trained as
-            return [(f"flat {place}", p) for place, p in enumerate(optimizer.param_groups[0]["params"])]
-        return [(self.names[id(p)], p) for group in optimizer.param_groups for p in group["params"]
-                if id(p) in self.names]
+            return [
+                (f"flat {place}", p) for place, p in enumerate(optimizer.param_groups[0]["params"])
+            ]
+        return [
+            (self.names[id(p)], p)
+            for group in optimizer.param_groups
+            for p in group["params"]
+            if id(p) in self.names
+        ]
 
     def _gradients(self, optimizer: Optimizer) -> None:
-        """What an optimiser gets. One inside it may have a part of its parameters only (ZeroRedundancyOptimizer)."""
+        """What an optimiser gets.
+
+        One inside it may have a part of its parameters only (ZeroRedundancyOptimizer).
+        """
         own = self._own(optimizer)
         self._out.update({name: None if p.grad is None else self._part(p.grad) for name, p in own})
-        self._cuts.update({name: placements_of(p.grad) for name, p in own if hasattr(p.grad, "to_local")})
+        self._cuts.update(
+            {name: placements_of(p.grad) for name, p in own if hasattr(p.grad, "to_local")}
+        )
         if not own and self.parameters and self.stride == 1:
             self._try(self.flat_parts.note, optimizer, self.parameters)
 
-    def _after_step(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _after_step(
+        self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
         self._in_step -= 1
         if self._in_step or not self._trains_the_model(optimizer):
             return
@@ -347,7 +451,7 @@ class Observer(End):
         if self._alone or self.done == RECORD + MEASURE:
             self.average.stepped(optimizer, self._weights())
         if self.going_on:
-            if self._averaged or not self._silent and self.loaders.trained_twice():
+            if self._averaged or (not self._silent and self.loaders.trained_twice()):
                 self.end()
         elif self.done == RECORD:
             self._save()

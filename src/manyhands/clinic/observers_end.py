@@ -1,4 +1,6 @@
-"""How an observer ends: what it waits for after the steps, what it writes down, and the end of the process."""
+"""How an observer ends: what it waits for after the steps, what it writes down, and the end of the
+process.
+"""
 
 from __future__ import annotations
 
@@ -90,6 +92,7 @@ class End:
     strangers = 0  # steps of an optimiser that holds none of the model's parameters
 
     if TYPE_CHECKING:  # an Observer has these
+
         @property
         def recording(self) -> bool: ...
 
@@ -101,31 +104,49 @@ class End:
 
     @property
     def _silent(self) -> bool:
-        """Whether no gradient and no activation was sent in the steps that were written down, as far as is seen."""
-        return self.size > 1 and not {"horovod", "mpi4py"} & set(sys.modules) and not any(
-            sums_gradients(one) or one["phase"] == "forward" or one["peer"] is not None
-            for step in self.steps for one in step["messages"])
+        """Whether no gradient and no activation was sent in the steps that were written down, as
+        far as is seen.
+        """
+        return (
+            self.size > 1
+            and not {"horovod", "mpi4py"} & set(sys.modules)
+            and not any(
+                sums_gradients(one) or one["phase"] == "forward" or one["peer"] is not None
+                for step in self.steps
+                for one in step["messages"]
+            )
+        )
 
     def _trains_the_model(self, optimizer: Optimizer) -> bool:
-        """Whether this optimiser, which took a step, holds parameters of the model. If its parameters have no gradient,
-        the model's have one, and no other optimiser takes a step, its steps are noted as the script's."""
+        """Whether this optimiser, which took a step, holds parameters of the model.
+
+        If its parameters have no gradient, the model's have one, and no other optimiser takes a
+        step, its steps are noted as the script's.
+        """
         if self._own(optimizer) or self.flat_parts.holds(optimizer):
             if not self.done:
                 self.steps.clear()
             return True
-        theirs = any(p.grad is not None for group in optimizer.param_groups for p in group["params"])
-        if not self.done and not theirs and any(p.grad is not None for p in self.parameters.values()):
+        theirs = any(
+            p.grad is not None for group in optimizer.param_groups for p in group["params"]
+        )
+        if (
+            not self.done
+            and not theirs
+            and any(p.grad is not None for p in self.parameters.values())
+        ):
             self._note_step_of_other(optimizer)
         return False
 
     def _note_step_of_other(self, optimizer: Optimizer) -> None:
         if len(self.steps) < RECORD:
-            self._out = {name: None for name in self.parameters}
+            self._out = dict.fromkeys(self.parameters)
             self._record_step(optimizer)
         self.strangers += 1
         if self.strangers == RECORD + MEASURE:
             self.done = self.strangers
             self.end()
+
     @property
     def _alone(self) -> bool:
         """Whether the ranks seem to take their steps alone, and these are looked at."""
@@ -144,23 +165,47 @@ class End:
         self.rates.append([rate if isinstance(rate, (int, float)) else None for rate in rates])
 
     def _record_step(self, optimizer: Optimizer) -> None:
-        groups = [({key: value for key, value in group.items() if key != "params" and is_plain(value)},
-                   [self.names[id(p)] for p in group["params"] if id(p) in self.names])
-                  for group in optimizer.param_groups]
+        groups = [
+            (
+                {key: value for key, value in group.items() if key != "params" and is_plain(value)},
+                [self.names[id(p)] for p in group["params"] if id(p) in self.names],
+            )
+            for group in optimizer.param_groups
+        ]
         own = dict(self._own(optimizer))
         self._owned |= set(own)
-        # with those that no optimiser of this rank has: another rank's may (an optimiser whose state is sharded)
-        local = {name: self.local.pop(name)[0] for name in list(self.local) if name in own or name not in self._owned}
+        # with those that no optimiser of this rank has: another rank's may (an optimiser whose
+        # state is sharded)
+        local = {
+            name: self.local.pop(name)[0]
+            for name in list(self.local)
+            if name in own or name not in self._owned
+        }
         if not self.backwards and self.steps and not set(own) & set(self.steps[-1]["weights"]):
             last = self.steps[-1]
-            self.calls, self.backwards, self.buffers = last["calls"], last["backwards"], last["buffers"]
-        self.steps.append({"calls": self.calls, "local": local, "given": self._out, "cuts": self._cuts,
-                           "pieces": self.flat_parts.take(),
-                           "groups": groups, "backwards": self.backwards, "buffers": self.buffers,
-                           "clips": self.losses.take_clips(), "wrapped": self.wrapped, "begin": self.begin,
-                           "messages": self.messages.take(),
-                           "optimizer": (type(optimizer).__module__, type(optimizer).__name__),
-                           "weights": {name: self._part(p) for name, p in own.items()}})
+            self.calls, self.backwards, self.buffers = (
+                last["calls"],
+                last["backwards"],
+                last["buffers"],
+            )
+        self.steps.append(
+            {
+                "calls": self.calls,
+                "local": local,
+                "given": self._out,
+                "cuts": self._cuts,
+                "pieces": self.flat_parts.take(),
+                "groups": groups,
+                "backwards": self.backwards,
+                "buffers": self.buffers,
+                "clips": self.losses.take_clips(),
+                "wrapped": self.wrapped,
+                "begin": self.begin,
+                "messages": self.messages.take(),
+                "optimizer": (type(optimizer).__module__, type(optimizer).__name__),
+                "weights": {name: self._part(p) for name, p in own.items()},
+            }
+        )
         self._fresh()
 
     def _steps_are_over(self) -> None:
@@ -188,35 +233,71 @@ class End:
             return
         self._saved = True
         self.messages.close()
-        write_tensors(os.path.join(self.folder, f"seen-{self.rank}.pt"), {
-            "rank": self.rank, "size": self.size, "missed": self.missed, "start": self.start, "steps": self.steps,
-            "kinds": self._kinds(),
-            "seed": self.seed, "models": len(self.models), "sharded": self.sharded, "stride": self.stride,
-            "wrapper": self.wrapper, "scaled": self.losses.scaled, "flat": self.flat, "low": self.low,
-            "loader": self.loaders.facts(), "splits": self.loaders.split_facts(),
-            "ddp": {"made": bool(self.in_ddp), "sends buffers": self.ddp_sends, "unfrozen": [
-                name for number, name in self.names.items() if self.in_ddp.get(number) is False]},
-            "frameworks": [name for name in ("horovod", "mpi4py") if name in sys.modules]})
+        write_tensors(
+            os.path.join(self.folder, f"seen-{self.rank}.pt"),
+            {
+                "rank": self.rank,
+                "size": self.size,
+                "missed": self.missed,
+                "start": self.start,
+                "steps": self.steps,
+                "kinds": self._kinds(),
+                "seed": self.seed,
+                "models": len(self.models),
+                "sharded": self.sharded,
+                "stride": self.stride,
+                "wrapper": self.wrapper,
+                "scaled": self.losses.scaled,
+                "flat": self.flat,
+                "low": self.low,
+                "loader": self.loaders.facts(),
+                "splits": self.loaders.split_facts(),
+                "ddp": {
+                    "made": bool(self.in_ddp),
+                    "sends buffers": self.ddp_sends,
+                    "unfrozen": [
+                        name
+                        for number, name in self.names.items()
+                        if self.in_ddp.get(number) is False
+                    ],
+                },
+                "frameworks": [name for name in ("horovod", "mpi4py") if name in sys.modules],
+            },
+        )
 
     def _kinds(self) -> dict[str, str]:
         """{name of a parameter: the name of its module's class}."""
-        return {self.names[id(parameter)]: type(part).__name__ for model in self.models for part in model.modules()
-                for parameter in part.parameters(recurse=False) if id(parameter) in self.names}
+        return {
+            self.names[id(parameter)]: type(part).__name__
+            for model in self.models
+            for part in model.modules()
+            for parameter in part.parameters(recurse=False)
+            if id(parameter) in self.names
+        }
 
     def _write(self) -> None:
         self._save()
         if self.average.facts:
             write_tensors(os.path.join(self.folder, f"average-{self.rank}.pt"), self.average.facts)
         self.spans.close()
-        write_json(os.path.join(self.folder, f"cost-{self.rank}.json"),
-                   {**self.spans.facts(), "steps": RECORD + MEASURE if self.going_on else self.done,
-                    "orders": list(self.loaders.orders), "rates": self.rates[:RECORD + MEASURE],
-                    "metrics": list(self.losses.metrics),
-                    "begins": dict(self.begins), "ends": dict(self.ends)})
+        write_json(
+            os.path.join(self.folder, f"cost-{self.rank}.json"),
+            {
+                **self.spans.facts(),
+                "steps": RECORD + MEASURE if self.going_on else self.done,
+                "orders": list(self.loaders.orders),
+                "rates": self.rates[: RECORD + MEASURE],
+                "metrics": list(self.losses.metrics),
+                "begins": dict(self.begins),
+                "ends": dict(self.ends),
+            },
+        )
 
     def end(self, code: int = 0) -> None:
-        """Write down what is left and end this process, when the other ranks have come so far too. The first thread
-        that comes here does so; the process ends under any other one."""
+        """Write down what is left and end this process, when the other ranks have come so far too.
+
+        The first thread that comes here does so; the process ends under any other one.
+        """
         if not ENDING.acquire(blocking=False):
             threading.Event().wait()
         self.reporter.state = "finished" if not code else "failed"
@@ -235,7 +316,10 @@ class End:
     def _wait_for_others(self) -> None:
         deadline = time.monotonic() + OTHERS_S
         while time.monotonic() < deadline:
-            if all(os.path.exists(os.path.join(self.folder, f"done-{rank}.json")) for rank in range(self.size)):
+            if all(
+                os.path.exists(os.path.join(self.folder, f"done-{rank}.json"))
+                for rank in range(self.size)
+            ):
                 break
             time.sleep(0.05)
 

@@ -1,5 +1,6 @@
-"""The mistakes among ranks that hold parts of one model: what they hold copies of must get the same gradient, and what
-they compute together must give the same loss."""
+"""The mistakes among ranks that hold parts of one model: what they hold copies of must get the same
+gradient, and what they compute together must give the same loss.
+"""
 
 from __future__ import annotations
 
@@ -19,21 +20,29 @@ if TYPE_CHECKING:
 
 NOTHING = 1e-6  # of the whole gradient's length: what is left of a gradient of 0 by rounding
 NEAR = 0.02  # factors that differ by less are the same
-NORMS = ("LayerNorm", "RMSNorm")  # their weights begin as ones, but on the ranks of a group they are copies
+# their weights begin as ones, but on the ranks of a group they are copies
+NORMS = ("LayerNorm", "RMSNorm")
 
 
 @rule
 def copies_of_sharded(evidence: Evidence) -> list[Finding]:
-    """Parameters of a sharded model (FSDP2, DTensor) that get different gradients on ranks that hold the same part: on
-    ranks with the same rows, or only on ranks whose rows differ, so that these ranks' gradients are not averaged."""
+    """Parameters of a sharded model (FSDP2, DTensor) that get different gradients on ranks that
+    hold the same part: on ranks with the same rows, or only on ranks whose rows differ, so that
+    these ranks' gradients are not averaged.
+    """
     for number in range(evidence.count if evidence.sharded else 0):
         given, names, own = evidence.of(number, "given"), list(evidence.first["start"]), []
         copies: dict[str, list[int]] = {}
         least, rows = NOTHING * _length(given[0]), evidence.steps[number].rows
         for name in names:
             for group in twins(_cut_now(evidence, number, name)):
-                unlike = [rank for rank in group[1:] if _differ(
-                    given[rank].get(name), given[group[0]].get(name), evidence.tolerance, least)]
+                unlike = [
+                    rank
+                    for rank in group[1:]
+                    if _differ(
+                        given[rank].get(name), given[group[0]].get(name), evidence.tolerance, least
+                    )
+                ]
                 if any(rows[rank] == rows[group[0]] for rank in unlike):
                     copies.setdefault(name, group)
                 elif unlike and name not in own:
@@ -50,44 +59,63 @@ def copies_of_sharded(evidence: Evidence) -> list[Finding]:
 
 
 def parts_held(evidence: Evidence, number: int, step: Comparable) -> Finding | None:
-    """The finding on ranks whose optimisers each hold a part of the parameters, and got that part of the rank's own
-    gradient, or of the gradient of one process with a factor of that rank; or None."""
+    """The finding on ranks whose optimisers each hold a part of the parameters, and got that part
+    of the rank's own gradient, or of the gradient of one process with a factor of that rank; or
+    None.
+    """
     holders = getattr(step, "holders", None)
     if holders is None or len(holders.unique()) < 2:
         return None
     parts = [(rank, holders == rank) for rank in map(int, holders.unique())]
-    own = [(fit(step.given[0][part], step.local[rank][part])[1], fit(step.given[0][part], step.right[part])[1])
-           for rank, part in parts if step.local]
+    own = [
+        (
+            fit(step.given[0][part], step.local[rank][part])[1],
+            fit(step.given[0][part], step.right[part])[1],
+        )
+        for rank, part in parts
+        if step.local
+    ]
     if own and all(rest < evidence.tolerance < other for rest, other in own):
         return Finding("own", {"step": number + 1})
     fits = [fit(step.given[0][part], step.right[part]) for _, part in parts]
     factors = [factor for factor, _ in fits]
-    if max(rest for _, rest in fits) < evidence.tolerance and max(factors) > (1 + NEAR) * min(factors) > 0:
+    if (
+        max(rest for _, rest in fits) < evidence.tolerance
+        and max(factors) > (1 + NEAR) * min(factors) > 0
+    ):
         return Finding("own clip", {"factors": factors})
     return None
 
 
 def own_parts(step: Comparable, plain: torch.Tensor, near: float) -> list[str]:
     """The names of parameters whose gradient is each rank's own, or a multiple of it."""
-    by_rank = [list(zip(given.split(step.sizes), local.split(step.sizes)))
-               for given, local in zip(step.given, step.local)]
+    by_rank = [
+        list(zip(given.split(step.sizes), local.split(step.sizes), strict=True))
+        for given, local in zip(step.given, step.local, strict=True)
+    ]
     means, found = plain.split(step.sizes), []
     for place, name in enumerate(step.names):
         pairs, mean = [of_rank[place] for of_rank in by_rank], means[place]
         own = all(apart(given, local) < near for given, local in pairs)
         along = all(fit(given, local)[1] < near for given, local in pairs) and any(
-            fit(given, mean)[1] > near for given, _ in pairs)
-        if along or own and any(apart(local, mean) > near for _, local in pairs):
+            fit(given, mean)[1] > near for given, _ in pairs
+        )
+        if along or (own and any(apart(local, mean) > near for _, local in pairs)):
             found.append(name)
     return found
 
 
 def _cut_now(evidence: Evidence, number: int, name: str) -> list[Shard | None]:
-    """By rank: how the gradient of a parameter is cut in a step; empty where not all ranks have one."""
+    """By rank: how the gradient of a parameter is cut in a step; empty where not all ranks have
+    one.
+    """
     cuts, shards = evidence.of(number, "cuts"), [one["sharded"].get(name) for one in evidence.seen]
-    if any(shard and name not in of_rank for shard, of_rank in zip(shards, cuts)):
+    if any(shard and name not in of_rank for shard, of_rank in zip(shards, cuts, strict=False)):
         return []
-    return [shard and {**shard, "placements": of_rank[name]} for shard, of_rank in zip(shards, cuts)]
+    return [
+        shard and {**shard, "placements": of_rank[name]}
+        for shard, of_rank in zip(shards, cuts, strict=False)
+    ]
 
 
 def _differ(a: torch.Tensor | None, b: torch.Tensor | None, tolerance: float, least: float) -> bool:
@@ -97,10 +125,12 @@ def _differ(a: torch.Tensor | None, b: torch.Tensor | None, tolerance: float, le
 
 
 def _length(parts: Mapping[str, torch.Tensor | None]) -> float:
-    return math.sqrt(sum(float(part.double().norm()) ** 2 for part in parts.values() if part is not None))
+    return math.sqrt(
+        sum(float(part.double().norm()) ** 2 for part in parts.values() if part is not None)
+    )
 
 
-# -- what the ranks of one group have seen: `seen`, by rank ------------------------------------------------------------
+# -- what the ranks of one group have seen: `seen`, by rank ----------------------------------------
 
 
 @rule
@@ -108,35 +138,58 @@ def different_losses(seen: list[Seen]) -> list[Finding]:
     """Ranks that compute one loss together, from the same rows, must all have it."""
     for number, of_step in enumerate(_steps(seen)):
         rows = [[row for call in step["calls"] for row in call["rows"]] for step in of_step]
-        losses = [[loss for backward in step["backwards"] for loss in backward["losses"]] for step in of_step]
+        losses = [
+            [loss for backward in step["backwards"] for loss in backward["losses"]]
+            for step in of_step
+        ]
         if not rows[0] or any(one != rows[0] for one in rows[1:]) or len(set(map(len, losses))) > 1:
             continue
-        for of_ranks in zip(*losses):
+        for of_ranks in zip(*losses, strict=False):
             values = [loss["value"] for loss in of_ranks]
-            if None not in values and len({loss["terms"] for loss in of_ranks}) == 1 and (
-                    max(values) - min(values) > _tolerance(seen) * max(map(abs, values))):
-                return [Finding("part losses", {"losses": values, "step": number + 1, "ranks": _numbers(seen)})]
+            if (
+                None not in values
+                and len({loss["terms"] for loss in of_ranks}) == 1
+                and (max(values) - min(values) > _tolerance(seen) * max(map(abs, values)))
+            ):
+                return [
+                    Finding(
+                        "part losses",
+                        {"losses": values, "step": number + 1, "ranks": _numbers(seen)},
+                    )
+                ]
     return []
 
 
 @rule
 def copies_in_group(seen: list[Seen]) -> list[Finding]:
-    """Parameters of one name that begin the same on all ranks of a tensor-parallel group: the same gradient."""
-    names = [name for name, part in seen[0]["start"].items() if all(
-        name in other["start"] and apart(other["start"][name], part) == 0 for other in seen)
-        and (_varies(part) or seen[0]["kinds"].get(name, "").endswith(NORMS))]
+    """Parameters of one name that begin the same on all ranks of a tensor-parallel group: the same
+    gradient.
+    """
+    names = [
+        name
+        for name, part in seen[0]["start"].items()
+        if all(name in other["start"] and apart(other["start"][name], part) == 0 for other in seen)
+        and (_varies(part) or seen[0]["kinds"].get(name, "").endswith(NORMS))
+    ]
     return _unlike(seen, [[(rank, name) for rank in range(len(seen))] for name in names])
 
 
 @rule
 def tied_copies(seen: list[Seen]) -> list[Finding]:
-    """An embedding and a layer on another stage of a pipeline that begin with the same numbers: the same gradient."""
+    """An embedding and a layer on another stage of a pipeline that begin with the same numbers: the
+    same gradient.
+    """
     pairs: list[list[tuple[int, str]]] = []
     for rank, one in enumerate(seen):
         for name, part in one["start"].items():
             if "Embedding" in one["kinds"].get(name, "") and _varies(part):
-                pairs += [[(rank, name), (other, its)] for other, of_rank in enumerate(seen) if other != rank
-                          for its, numbers in of_rank["start"].items() if its != name and apart(numbers, part) == 0]
+                pairs += [
+                    [(rank, name), (other, its)]
+                    for other, of_rank in enumerate(seen)
+                    if other != rank
+                    for its, numbers in of_rank["start"].items()
+                    if its != name and apart(numbers, part) == 0
+                ]
     return _unlike(seen, pairs)
 
 
@@ -144,9 +197,19 @@ def _unlike(seen: list[Seen], copies: list[list[tuple[int, str]]]) -> list[Findi
     """The finding on `copies`, lists of (rank, name), whose gradients differ in a step."""
     for number, of_step in enumerate(_steps(seen)):
         least = NOTHING * max(_length(step["given"]) for step in of_step)
-        found = [places for places in copies if any(
-            _differ(of_step[rank]["given"].get(name), of_step[places[0][0]]["given"].get(places[0][1]),
-                    _tolerance(seen), least) for rank, name in places[1:])]
+        found = [
+            places
+            for places in copies
+            if any(
+                _differ(
+                    of_step[rank]["given"].get(name),
+                    of_step[places[0][0]]["given"].get(places[0][1]),
+                    _tolerance(seen),
+                    least,
+                )
+                for rank, name in places[1:]
+            )
+        ]
         if found:
             names = list(dict.fromkeys(name for places in found for _, name in places))
             ranks = sorted({_numbers(seen)[rank] for places in found for rank, _ in places})
@@ -156,7 +219,7 @@ def _unlike(seen: list[Seen], copies: list[list[tuple[int, str]]]) -> list[Findi
 
 def _steps(seen: list[Seen]) -> Iterator[tuple[StepNoted, ...]]:
     """Of each step that all ranks have taken: what each has noted."""
-    return zip(*(one["steps"] for one in seen))
+    return zip(*(one["steps"] for one in seen), strict=False)
 
 
 def _numbers(seen: list[Seen]) -> list[int]:

@@ -21,22 +21,44 @@ def as_text(done: Conclusion) -> str:
     lines = [headline(done), ""]
     if done.traceback:
         lines += ["The script failed:", "", textwrap.indent(done.traceback, "  "), ""]
-    lines += [*_question(0, done.right), *_printed(done.printed), *_mistakes(done), *_remarks(done.remarks)]
+    lines += [
+        *_question(0, done.right),
+        *_printed(done.printed),
+        *_mistakes(done),
+        *_remarks(done.remarks),
+    ]
     lines += [f"   {what}: {value}" for what, value in done.measured]
-    lines += ["", *_question(1, done.hangs), "", *_question(2, done.gpus), *_listed(done.gpu_findings)]
+    lines += [
+        "",
+        *_question(1, done.hangs),
+        "",
+        *_question(2, done.gpus),
+        *_listed(done.gpu_findings),
+    ]
     lines += [line for one in done.gpu_remarks for line in _wrapped("* " + as_remark(one))]
     lines += [*_wrapped(done.gpu_note.replace("*", "")), ""]
-    lines += [*_question(3, ""), *(cost_lines(done.costs) if done.costs else [UNTIMED]),
-              *_remarks(done.cost_remarks), ""]
-    lines += [*_question(4, NOT_YET["scale"]), "", *_question(5, "" if done.units else "No unit treats any of this.")]
+    lines += [
+        *_question(3, ""),
+        *(cost_lines(done.costs) if done.costs else [UNTIMED]),
+        *_remarks(done.cost_remarks),
+        "",
+    ]
+    lines += [
+        *_question(4, NOT_YET["scale"]),
+        "",
+        *_question(5, "" if done.units else "No unit treats any of this."),
+    ]
     lines += [f"   {number} {title}: {why}" for number, title, why in done.units]
     return "\n".join(lines)
 
 
 def headline(done: Conclusion) -> str:
     visit = done.visit
-    return f"{' '.join([visit.script, *visit.arguments])} on {visit.ranks} " + (
-        "rank" if visit.ranks == 1 else "ranks") + f", {visit.launcher}"
+    return (
+        f"{' '.join([visit.script, *visit.arguments])} on {visit.ranks} "
+        + ("rank" if visit.ranks == 1 else "ranks")
+        + f", {visit.launcher}"
+    )
 
 
 def _question(number: int, answer: str) -> list[str]:
@@ -44,9 +66,19 @@ def _question(number: int, answer: str) -> list[str]:
 
 
 def _wrapped(text: str, indent: str = "   ") -> list[str]:
-    return [line for part in text.splitlines() for line in
-            textwrap.wrap(part, WIDTH, initial_indent=indent, subsequent_indent=indent + " " * _depth(part),
-                          drop_whitespace=True, replace_whitespace=False) or [""]]
+    return [
+        line
+        for part in text.splitlines()
+        for line in textwrap.wrap(
+            part,
+            WIDTH,
+            initial_indent=indent,
+            subsequent_indent=indent + " " * _depth(part),
+            drop_whitespace=True,
+            replace_whitespace=False,
+        )
+        or [""]
+    ]
 
 
 def _depth(line: str) -> int:
@@ -60,7 +92,11 @@ def _mistakes(done: Conclusion) -> list[str]:
 def _listed(mistakes: Iterable[Said]) -> list[str]:
     lines: list[str] = []
     for one in mistakes:
-        lines += [f"   ! {one.title}", *_wrapped(one.text, "     "), *_wrapped("-> " + one.remedy, "     ")]
+        lines += [
+            f"   ! {one.title}",
+            *_wrapped(one.text, "     "),
+            *_wrapped("-> " + one.remedy, "     "),
+        ]
     return lines
 
 
@@ -70,8 +106,11 @@ def as_remark(said: Said) -> str:
 
 
 def _printed(printed: Iterable[tuple[str, str]]) -> list[str]:
-    return [line for whose, text in printed
-            for line in [*_wrapped(whose), *textwrap.indent(text, "     ").splitlines()]]
+    return [
+        line
+        for whose, text in printed
+        for line in [*_wrapped(whose), *textwrap.indent(text, "     ").splitlines()]
+    ]
 
 
 def _remarks(remarks: Iterable[Said]) -> list[str]:
@@ -81,12 +120,15 @@ def _remarks(remarks: Iterable[Said]) -> list[str]:
 def cost_lines(costs: Costs) -> list[str]:
     """The table of costs, a line for each rank."""
     kinds = ("input", "forward", "backward", "step")
-    head = f"   {'rank':<5}{'step ms':>9}" + "".join(f"{name:>10}" for name in ("input", "forward", "backward",
-                                                                             "optimiser"))
+    head = f"   {'rank':<5}{'step ms':>9}" + "".join(
+        f"{name:>10}" for name in ("input", "forward", "backward", "optimiser")
+    )
     head += f"{'runs':>8}{'no core':>9}{'asleep':>8}" if costs.runs else ""
     lines = [head + f"{'KB sent':>11}{'peak MiB':>10}"]
     for rank, step_ms in enumerate(costs.step_ms):
-        line = f"   {rank:<5}{step_ms:>9.1f}" + "".join(f"{costs.kinds_ms[rank][kind]:>10.1f}" for kind in kinds)
+        line = f"   {rank:<5}{step_ms:>9.1f}" + "".join(
+            f"{costs.kinds_ms[rank][kind]:>10.1f}" for kind in kinds
+        )
         if costs.runs:
             line += f"{costs.runs[rank]:>8.0%}{costs.ready[rank]:>9.0%}{costs.asleep[rank]:>8.0%}"
         lines.append(line + f"{costs.sent_bytes[rank] / 1e3:>11.1f}{costs.peak_mib[rank]:>10.0f}")

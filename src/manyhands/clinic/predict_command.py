@@ -1,4 +1,6 @@
-"""`manyhands predict train.py --to 8,64,1024 --machine dgx-h100`: your own script on a machine that you do not have."""
+"""`manyhands predict train.py --to 8,64,1024 --machine dgx-h100`: your own script on a machine that
+you do not have.
+"""
 
 from __future__ import annotations
 
@@ -22,45 +24,99 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """Run your own training script for some steps, on one rank and on several, and predict how long a step takes on many ranks of a different machine:
 a table, a picture, and the three largest costs. Neither the script nor its folder is changed. Exit code 0: predicted; 2: the script failed, or an
-option is wrong; 3: nothing could be predicted, because there were no steps, no messages or no core to measure with."""  # noqa: E501
+option is wrong; 3: nothing could be predicted, because there were no steps, no messages or no core to measure with."""
 STOPPED = "\nStopped; all processes of the script have ended."
 MADE_BY = "manyhands predict"
 FAILED, NOT_DETERMINED = 2, 3  # exit codes
 RANKS = 2  # of the second run here, by default
-NEEDS_RANKS = ("{why} Therefore the computing of one rank was measured on {ranks} ranks, and includes their waiting "
-               "for each other. ")
-SUMS = {"ring": "sums by rings", "tree": "sums by a double tree", "two-level": "sums in two levels",
-        "auto": "each sum by the fastest of rings, trees and switches that add"}
+NEEDS_RANKS = (
+    "{why} Therefore the computing of one rank was measured on {ranks} ranks, and includes their "
+    "waiting for each other. "
+)
+SUMS = {
+    "ring": "sums by rings",
+    "tree": "sums by a double tree",
+    "two-level": "sums in two levels",
+    "auto": "each sum by the fastest of rings, trees and switches that add",
+}
 MOST_RANKS = 1_000_000  # each is a place of an array
 
 
 def parser() -> argparse.ArgumentParser:
-    made = command_parser("predict", DESCRIPTION, ["train.py --to 8,64,1024 --machine dgx-h100",
-                                                   "train.py --times-as-fast 40 -- --epochs 1"])
+    made = command_parser(
+        "predict",
+        DESCRIPTION,
+        ["train.py --to 8,64,1024 --machine dgx-h100", "train.py --times-as-fast 40 -- --epochs 1"],
+    )
     launch_line.add_options(made, RANKS)
-    made.add_argument("--to", default="8,64,1024", metavar="P,P,...", help="numbers of ranks to predict (8,64,1024)")
-    made.add_argument("--machine", default="dgx-h100", metavar="NAME",
-                      help="the machine, by its published numbers, or a file with them, my.toml (dgx-h100)")
-    made.add_argument("--reached", type=float, default=0.7, metavar="PART",
-                      help="the fraction of its links' published rates that messages reach (0.7)")
-    made.add_argument("--times-as-fast", type=float, default=1.0, metavar="X",
-                      help="a rank there computes X times as fast as a rank here (1)")
-    made.add_argument("--global-batch", type=_batch, default="auto", metavar="CHOICE",
-                      help="fixed: the ranks divide the same rows among them; per-rank: each has as many rows as "
-                           "here; a number: the ranks divide this many rows; auto: as the script does here (auto)")
-    made.add_argument("--all-reduce", choices=["ring", "tree", "two-level", "auto"], default="auto",
-                      help="the algorithm for sums; auto: the fastest that the machine can do, for each message (auto)")
-    made.add_argument("--timeout", type=seconds, default=300, metavar="S",
-                      help="time limit of each of the two runs in seconds (300)")
-    made.add_argument("--output", type=Path, default=Path("prediction.svg"), metavar="FILE",
-                      help="the file for the picture (prediction.svg)")
+    made.add_argument(
+        "--to",
+        default="8,64,1024",
+        metavar="P,P,...",
+        help="numbers of ranks to predict (8,64,1024)",
+    )
+    made.add_argument(
+        "--machine",
+        default="dgx-h100",
+        metavar="NAME",
+        help="the machine, by its published numbers, or a file with them, my.toml (dgx-h100)",
+    )
+    made.add_argument(
+        "--reached",
+        type=float,
+        default=0.7,
+        metavar="PART",
+        help="the fraction of its links' published rates that messages reach (0.7)",
+    )
+    made.add_argument(
+        "--times-as-fast",
+        type=float,
+        default=1.0,
+        metavar="X",
+        help="a rank there computes X times as fast as a rank here (1)",
+    )
+    made.add_argument(
+        "--global-batch",
+        type=_batch,
+        default="auto",
+        metavar="CHOICE",
+        help=(
+            "fixed: the ranks divide the same rows among them; per-rank: each has as many rows as "
+            "here; a number: the ranks divide this many rows; auto: as the script does here (auto)"
+        ),
+    )
+    made.add_argument(
+        "--all-reduce",
+        choices=["ring", "tree", "two-level", "auto"],
+        default="auto",
+        help=(
+            "the algorithm for sums; auto: the fastest that the machine can do, for each message "
+            "(auto)"
+        ),
+    )
+    made.add_argument(
+        "--timeout",
+        type=seconds,
+        default=300,
+        metavar="S",
+        help="time limit of each of the two runs in seconds (300)",
+    )
+    made.add_argument(
+        "--output",
+        type=Path,
+        default=Path("prediction.svg"),
+        metavar="FILE",
+        help="the file for the picture (prediction.svg)",
+    )
     return made
 
 
 @sigterm_exits()
 def main(argv: Sequence[str] | None = None) -> int:
     try:
-        arguments = launch_line.parsed(completed(parser()), sys.argv[1:] if argv is None else argv, "predict", RANKS)
+        arguments = launch_line.parsed(
+            completed(parser()), sys.argv[1:] if argv is None else argv, "predict", RANKS
+        )
     except ValueError as problem:
         return refuse("predict", problem)
     launch_line.warn(arguments.line)
@@ -77,7 +133,9 @@ def _batch(text: str) -> int | str:
         return text
     if text.isascii() and text.isdigit() and 0 < int(text) < 10**12:
         return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not fixed, per-rank, auto or a number of rows, such as 4096")
+    raise argparse.ArgumentTypeError(
+        f"{text!r} is not fixed, per-rank, auto or a number of rows, such as 4096"
+    )
 
 
 def _predict(arguments: argparse.Namespace) -> int:
@@ -106,11 +164,17 @@ def _predict(arguments: argparse.Namespace) -> int:
             raise scale.NothingMeasured(of_cores, alone.ranks)
         found = scale.measured(alone, together)
         of_rows = needs_ranks + scale.rows_in_words(found, arguments.global_batch)
-        batch = found.batch() or scale.PER_RANK if arguments.global_batch == "auto" else arguments.global_batch
+        batch = (
+            found.batch() or scale.PER_RANK
+            if arguments.global_batch == "auto"
+            else arguments.global_batch
+        )
         most = scale.most_ranks(found, batch) or MOST_RANKS
         if ranks[0] > most:
-            raise ValueError(f"{of_rows} Therefore {ranks[0]:,} ranks would get less than one row each. Give smaller "
-                             "numbers with --to, or a larger --global-batch.")
+            raise ValueError(
+                f"{of_rows} Therefore {ranks[0]:,} ranks would get less than one row each. Give "
+                "smaller numbers with --to, or a larger --global-batch."
+            )
     except scale.NothingMeasured as problem:
         refuse("predict", f"{problem}{_clinic(arguments, problem)}")
         return FAILED if problem.failed else NOT_DETERMINED
@@ -124,13 +188,27 @@ def _predict(arguments: argparse.Namespace) -> int:
     if left_out := [count for count in ranks if count > most]:
         named = ", ".join(f"{count:,}" for count in left_out)
         print(f"Not predicted, because each rank would get less than one row: {named} ranks.")
-    forecasts = [scale.forecast(found, kind.machine, count, arguments.times_as_fast,
-                                scale.ALL_REDUCES[arguments.all_reduce], batch) for count in ranks if count <= most]
-    print(f"\n{kind.what}; {arguments.reached:.0%} of its links' rates; one rank computes "
-          f"{arguments.times_as_fast:g} times as fast as here; {SUMS[arguments.all_reduce]}:\n\n"
-          f"{scale.table(forecasts)}")
-    picture = efficiency({kind.name: {1: 1.0, **{one.ranks: one.efficiency for one in forecasts}}},
-                         title=f"{MADE_BY}: efficiency against the number of ranks")
+    forecasts = [
+        scale.forecast(
+            found,
+            kind.machine,
+            count,
+            arguments.times_as_fast,
+            scale.ALL_REDUCES[arguments.all_reduce],
+            batch,
+        )
+        for count in ranks
+        if count <= most
+    ]
+    print(
+        f"\n{kind.what}; {arguments.reached:.0%} of its links' rates; one rank computes "
+        f"{arguments.times_as_fast:g} times as fast as here; {SUMS[arguments.all_reduce]}:\n\n"
+        f"{scale.table(forecasts)}"
+    )
+    picture = efficiency(
+        {kind.name: {1: 1.0, **{one.ranks: one.efficiency for one in forecasts}}},
+        title=f"{MADE_BY}: efficiency against the number of ranks",
+    )
     arguments.output.write_text(picture.text, encoding="utf-8")
     print(f"\nThe picture: {arguments.output}. docs/PREDICT.md says how accurate predictions are.")
     return 0
@@ -139,8 +217,15 @@ def _predict(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace, ranks: int) -> Visit:
     from manyhands.clinic.visit import visit
 
-    return visit(arguments.script, arguments.arguments, ranks, arguments.line.launcher, timeout_s=arguments.timeout,
-                 stand_in=not arguments.as_it_is, env=arguments.line.env)
+    return visit(
+        arguments.script,
+        arguments.arguments,
+        ranks,
+        arguments.line.launcher,
+        timeout_s=arguments.timeout,
+        stand_in=not arguments.as_it_is,
+        env=arguments.line.env,
+    )
 
 
 def _machine(arguments: argparse.Namespace) -> Kind:
@@ -174,8 +259,10 @@ def _wanted(arguments: argparse.Namespace) -> list[int]:
     except ValueError:
         ranks = []
     if not ranks or ranks[0] < 1 or ranks[-1] > MOST_RANKS:
-        raise ValueError(f"--to {arguments.to}: give numbers of ranks, {MOST_RANKS:,} at most, with commas between "
-                         "them, as in --to 8,64,1024.")
+        raise ValueError(
+            f"--to {arguments.to}: give numbers of ranks, {MOST_RANKS:,} at most, with commas "
+            "between them, as in --to 8,64,1024."
+        )
     if arguments.ranks < 2:
         raise ValueError("--ranks must be 2 or more: one rank alone sends no messages.")
     if not 0 < arguments.times_as_fast < math.inf:

@@ -17,7 +17,16 @@ def remarks(evidence: Evidence) -> list[Finding]:
     found, one = [], evidence.one or {}
     calls = [call for rank in evidence.seen for step in rank["steps"] for call in step["calls"]]
     if any(call["random"] for call in calls):
-        same = len({rank["steps"][0]["calls"][0]["noise"] for rank in evidence.seen if rank["steps"][0]["calls"]}) == 1
+        same = (
+            len(
+                {
+                    rank["steps"][0]["calls"][0]["noise"]
+                    for rank in evidence.seen
+                    if rank["steps"][0]["calls"]
+                }
+            )
+            == 1
+        )
         key = "same noise" if same and evidence.ranks > 1 else "noise"
         found.append(Finding(key, {"seed": evidence.first["seed"]}))
     if "not" in one and one["not"] != "random":
@@ -25,9 +34,17 @@ def remarks(evidence: Evidence) -> list[Finding]:
     elif one.get("unfaithful", 0) > getattr(evidence, "coarse", evidence.tolerance):
         found.append(Finding("not tried: other output", {"apart": one["unfaithful"]}))
     elif one.get("far", 0) > getattr(evidence, "coarse", evidence.tolerance):
-        found.append(Finding("batch norm" if one["mixers"] else "mixes rows",
-                             {"names": one["mixers"], "apart": one["far"], "rows": one["rows"],
-                              "each": one["rows"] / evidence.ranks}))
+        found.append(
+            Finding(
+                "batch norm" if one["mixers"] else "mixes rows",
+                {
+                    "names": one["mixers"],
+                    "apart": one["far"],
+                    "rows": one["rows"],
+                    "each": one["rows"] / evidence.ranks,
+                },
+            )
+        )
     elif not one and not any(call["random"] for call in calls):
         found.append(Finding("not tried: no copy", {}))
     found += undivided_parts(evidence)
@@ -51,8 +68,10 @@ def remarks(evidence: Evidence) -> list[Finding]:
 
 
 def _norm_of_scaled(evidence: Evidence) -> float | None:
-    """The norm that clipping saw of gradients that a GradScaler had multiplied; None where there is no such step."""
-    for step in evidence.steps[:evidence.count]:
+    """The norm that clipping saw of gradients that a GradScaler had multiplied; None where there is
+    no such step.
+    """
+    for step in evidence.steps[: evidence.count]:
         if step.raw is None or not step.clips:
             continue
         for kind, norm in step.clips[0]:
@@ -62,8 +81,9 @@ def _norm_of_scaled(evidence: Evidence) -> float | None:
 
 
 def tried(evidence: Evidence) -> float | None:
-    """How far the first gradient is from that of the run in one process, in parts of its length; None where that run is
-    the only measure there is, or where there is none."""
+    """How far the first gradient is from that of the run in one process, in parts of its length;
+    None where that run is the only measure there is, or where there is none.
+    """
     gradient = evidence.tried_gradient()
     if gradient is None or not evidence.count or evidence.sharded:
         return None
@@ -73,13 +93,18 @@ def tried(evidence: Evidence) -> float | None:
     if any(name not in gradient for name in step.names):
         return None
     whole = torch.cat([gradient[name].double() for name in step.names])
-    # that run gives each rank's loss the weight of its rows, also where the loss is a mean over tokens
+    # that run gives each rank's loss the weight of its rows, also where the loss is a mean over
+    # tokens
     rows = [len(of_rank) for of_rank in step.rows]
-    ranks = cast("torch.Tensor", sum(count * local for count, local in zip(rows, step.local))) / max(1, sum(rows))
+    ranks = cast(
+        "torch.Tensor", sum(count * local for count, local in zip(rows, step.local, strict=True))
+    ) / max(1, sum(rows))
     return apart(whole, ranks) if finite(whole) and finite(ranks) else None
 
 
 def disagree(evidence: Evidence) -> bool:
-    """Whether the run in one process gives another gradient than the ranks' own, weighted by their terms."""
+    """Whether the run in one process gives another gradient than the ranks' own, weighted by their
+    terms.
+    """
     far = tried(evidence)
     return far is not None and far > evidence.coarse

@@ -1,4 +1,6 @@
-"""One process with the rows of all ranks: on rank 0, at the end, with a copy of the model as it was at the start."""
+"""One process with the rows of all ranks: on rank 0, at the end, with a copy of the model as it was
+at the start.
+"""
 
 from __future__ import annotations
 
@@ -24,20 +26,27 @@ if TYPE_CHECKING:
 READ = "seen-{}.pt"
 # module -> {name: a whole number that was replaced by one of its divisors}
 BEFORE: weakref.WeakKeyDictionary[nn.Module, dict[str, int]] = weakref.WeakKeyDictionary()
-Slope = tuple["torch.Tensor", "torch.Tensor"]  # an output, and the slope that backward begins with there
+# an output, and the slope that backward begins with there
+Slope = tuple["torch.Tensor", "torch.Tensor"]
 NOTHING = 1e-3  # of a slope: what is left of it by rounding
 
 
 def watch_attributes() -> None:
-    """Note the whole numbers that modules are given first: a script for tensor parallelism divides the number of heads
-    of a cut layer by the number of ranks."""
+    """Note the whole numbers that modules are given first: a script for tensor parallelism divides
+    the number of heads of a cut layer by the number of ranks.
+    """
     from torch import nn
 
     original = nn.Module.__setattr__
 
     def noted(module: nn.Module, name: str, value: Any) -> None:
         before = module.__dict__.get(name)
-        if type(value) is int and type(before) is int and 0 < value < before and before % value == 0:
+        if (
+            type(value) is int
+            and type(before) is int
+            and 0 < value < before
+            and before % value == 0
+        ):
             BEFORE.setdefault(module, {}).setdefault(name, before)
         original(module, name, value)
 
@@ -45,11 +54,17 @@ def watch_attributes() -> None:
 
 
 def copied(module: nn.Module) -> nn.Module | None:
-    """A copy of the model that no wrapper and no hook of a wrapper belongs to; None where it cannot be made."""
+    """A copy of the model that no wrapper and no hook of a wrapper belongs to; None where it cannot
+    be made.
+    """
     try:
         if any(hasattr(parameter, "to_local") for parameter in module.parameters()):
-            sizes = {size for parameter in module.parameters() if hasattr(parameter, "to_local")
-                     for size in cast("DTensor", parameter).device_mesh.mesh.shape}
+            sizes = {
+                size
+                for parameter in module.parameters()
+                if hasattr(parameter, "to_local")
+                for size in cast("DTensor", parameter).device_mesh.mesh.shape
+            }
             return _without_shards(module, {}, sizes)
         return copy.deepcopy(module).cpu()
     except Exception:  # noqa: BLE001 - a module that holds what cannot be copied: a file, a lock
@@ -57,20 +72,33 @@ def copied(module: nn.Module) -> nn.Module | None:
 
 
 def _without_shards(module: nn.Module, made: dict[int, Any], sizes: set[int]) -> nn.Module:
-    """The same tree of modules of their own classes. Parameters are places of the full shape, filled later; a parameter
-    that several modules share (tied weights) is one parameter here, too. Whole numbers that were divided by one of
-    `sizes` are what they were before."""
+    """The same tree of modules of their own classes.
+
+    Parameters are places of the full shape, filled later; a parameter that several modules share
+    (tied weights) is one parameter here, too. Whole numbers that were divided by one of `sizes` are
+    what they were before.
+    """
     import torch
 
     if id(module) in made:
         return made[id(module)]
     kind = type(module)
-    kind = kind.__bases__[1] if kind.__name__.startswith("FSDP") and len(kind.__bases__) == 2 else kind
+    kind = (
+        kind.__bases__[1] if kind.__name__.startswith("FSDP") and len(kind.__bases__) == 2 else kind
+    )
     new = made[id(module)] = kind.__new__(kind)
-    new.__dict__ = {name: {} if name.endswith("_hooks") or "_hooks_" in name else value
-                    for name, value in module.__dict__.items() if not name.startswith("_fsdp")}
-    new.__dict__.update({name: before for name, before in BEFORE.get(module, {}).items()
-                         if before / module.__dict__[name] in sizes})
+    new.__dict__ = {
+        name: {} if name.endswith("_hooks") or "_hooks_" in name else value
+        for name, value in module.__dict__.items()
+        if not name.startswith("_fsdp")
+    }
+    new.__dict__.update(
+        {
+            name: before
+            for name, before in BEFORE.get(module, {}).items()
+            if before / module.__dict__[name] in sizes
+        }
+    )
     empty = type(module.__dict__["_forward_hooks"])
     for name, value in module.__dict__.items():
         if isinstance(value, empty) and "hooks" in name:
@@ -78,9 +106,16 @@ def _without_shards(module: nn.Module, made: dict[int, Any], sizes: set[int]) ->
     for p in module._parameters.values():
         if p is not None and id(p) not in made:
             made[id(p)] = torch.nn.Parameter(torch.zeros(p.shape, dtype=p.dtype), p.requires_grad)
-    new._parameters = {name: p if p is None else made[id(p)] for name, p in module._parameters.items()}
-    new._buffers = {name: None if b is None else b.detach().clone() for name, b in module._buffers.items()}
-    new._modules = {name: child and _without_shards(child, made, sizes) for name, child in module._modules.items()}
+    new._parameters = {
+        name: p if p is None else made[id(p)] for name, p in module._parameters.items()
+    }
+    new._buffers = {
+        name: None if b is None else b.detach().clone() for name, b in module._buffers.items()
+    }
+    new._modules = {
+        name: child and _without_shards(child, made, sizes)
+        for name, child in module._modules.items()
+    }
     return new
 
 
@@ -89,7 +124,10 @@ def one_process(model: nn.Module, folder: str, size: int, stride: int) -> None:
     import torch
 
     try:
-        seen = [torch.load(os.path.join(folder, READ.format(rank)), weights_only=False) for rank in range(size)]
+        seen = [
+            torch.load(os.path.join(folder, READ.format(rank)), weights_only=False)
+            for rank in range(size)
+        ]
         found = _try(model, seen, stride)
     except Exception as error:  # noqa: BLE001 - a user's model may raise anything
         found = {"not": "fails", "error": f"{type(error).__name__}: {error}"[:300]}
@@ -100,38 +138,59 @@ def autocast_now() -> list[tuple[str, torch.dtype]]:
     """[(kind of device, type)] of the autocast that is active."""
     import torch
 
-    return [(kind, torch.get_autocast_dtype(kind)) for kind in ("cpu", "cuda") if torch.is_autocast_enabled(kind)]
+    return [
+        (kind, torch.get_autocast_dtype(kind))
+        for kind in ("cpu", "cuda")
+        if torch.is_autocast_enabled(kind)
+    ]
 
 
 def divided(seen: Sequence[Seen]) -> list[int]:
-    """The numbers of the ranks whose rows are parts of the batch: of ranks among which parameters are cut (tensor
-    parallelism), which all have the same rows, the first."""
-    groups = [group for rank in seen for shard in rank["sharded"].values() for group in cut_groups(shard)]
+    """The numbers of the ranks whose rows are parts of the batch: of ranks among which parameters
+    are cut (tensor parallelism), which all have the same rows, the first.
+    """
+    groups = [
+        group for rank in seen for shard in rank["sharded"].values() for group in cut_groups(shard)
+    ]
     followers = {rank for group in groups for rank in group if rank != min(group)}
     return [number for number in range(len(seen)) if number not in followers]
 
 
 def _try(model: nn.Module, seen: list[Seen], stride: int) -> OneProcess:
-    """The first step; of a sharded model, whose gradients nobody sees before they are averaged, each step."""
+    """The first step; of a sharded model, whose gradients nobody sees before they are averaged,
+    each step.
+    """
     sharded = bool(seen[0]["sharded"])
     givers = [seen[number] for number in divided(seen)]
     steps = min(len(rank["steps"]) for rank in seen)
-    calls = [[rank["steps"][number]["calls"] for rank in givers]
-             for number in range(steps if sharded else steps and 1)]
+    calls = [
+        [rank["steps"][number]["calls"] for rank in givers]
+        for number in range(steps if sharded else steps and 1)
+    ]
     word = _cannot(calls) or _sends(seen, sharded)
     if word:
         return {"not": word}
     model.train()
-    found: OneProcess = {"far": 0.0, "unfaithful": 0.0, "gradients": [], "mixers": _mixers(model),
-             "rows": sum(len(of_rank[0]["rows"]) for of_rank in calls[0])}
+    found: OneProcess = {
+        "far": 0.0,
+        "unfaithful": 0.0,
+        "gradients": [],
+        "mixers": _mixers(model),
+        "rows": sum(len(of_rank[0]["rows"]) for of_rank in calls[0]),
+    }
     for number, of_step in enumerate(calls):
         if sharded:
             _fill(model, seen, number)
         model.zero_grad()
-        for together in zip(*of_step):
+        for together in zip(*of_step, strict=False):
             _one_call(model, together, found)
-        found["gradients"].append({name: numbers_of(p.grad, 1 if sharded else stride)
-                                   for name, p in model.named_parameters() if p.grad is not None})
+        found["gradients"].append(
+            {
+                name: numbers_of(p.grad, 1 if sharded else stride)
+                for name, p in model.named_parameters()
+                if p.grad is not None
+            }
+        )
     return found
 
 
@@ -140,7 +199,9 @@ def _cannot(calls: list[list[list[Call]]]) -> str | None:
     if not calls or not all(calls[0]):
         return "no step"
     each = [call for of_step in calls for of_rank in of_step for call in of_rank]
-    if any(len(set(map(len, of_step))) > 1 for of_step in calls) or any(call["model"] for call in each):
+    if any(len(set(map(len, of_step))) > 1 for of_step in calls) or any(
+        call["model"] for call in each
+    ):
         return "several models"
     if any(call["random"] for call in each):
         return "random"
@@ -148,36 +209,55 @@ def _cannot(calls: list[list[list[Call]]]) -> str | None:
         return "cut"
     if any(call["follows"] or not call["rows"] or not call["rows_first"] for call in each):
         return "inputs"
-    return None if all(_fit_together(together) for of_step in calls for together in zip(*of_step)) else "shapes"
+    return (
+        None
+        if all(
+            _fit_together(together) for of_step in calls for together in zip(*of_step, strict=False)
+        )
+        else "shapes"
+    )
 
 
 def _fit_together(together: Sequence[Call]) -> bool:
-    """Whether the inputs of the ranks' calls can be put one behind the other: not where each rank pads its rows to a
-    different length."""
+    """Whether the inputs of the ranks' calls can be put one behind the other: not where each rank
+    pads its rows to a different length.
+    """
     import torch
     from torch.utils._pytree import tree_flatten
 
     rows = [len(call["rows"]) for call in together]
     flat = [tree_flatten(call["inputs"])[0] for call in together]
-    return all(len({value.shape[1:] for value in values}) == 1
-               for values in zip(*flat) if _of_rows(values, rows, torch))
+    return all(
+        len({value.shape[1:] for value in values}) == 1
+        for values in zip(*flat, strict=False)
+        if _of_rows(values, rows, torch)
+    )
 
 
 def _of_rows(values: Sequence[Any], rows: Sequence[int], torch: ModuleType) -> bool:
     """Whether these inputs, one of each rank, have an entry for each of its rows."""
-    return all(isinstance(value, torch.Tensor) and value.dim() and len(value) == count
-               for value, count in zip(values, rows))
+    return all(
+        isinstance(value, torch.Tensor) and value.dim() and len(value) == count
+        for value, count in zip(values, rows, strict=False)
+    )
 
 
 def _sends(seen: list[Seen], sharded: bool) -> str | None:
-    """The word for a model that sends messages in its forward: the other ranks are no longer there to answer. Those of
-    FSDP2 and DTensor are not in the copy."""
+    """The word for a model that sends messages in its forward: the other ranks are no longer there
+    to answer. Those of FSDP2 and DTensor are not in the copy.
+    """
     messages = [message for rank in seen for step in rank["steps"] for message in step["messages"]]
-    return "sends" if not sharded and any(message["phase"] == "forward" for message in messages) else None
+    return (
+        "sends"
+        if not sharded and any(message["phase"] == "forward" for message in messages)
+        else None
+    )
 
 
 def _one_call(model: nn.Module, together: Sequence[Call], found: OneProcess) -> None:
-    """Forward on each rank's rows alone and on all at once; backward from the slopes that the ranks' losses had."""
+    """Forward on each rank's rows alone and on all at once; backward from the slopes that the
+    ranks' losses had.
+    """
     import torch
 
     rows = [len(call["rows"]) for call in together]
@@ -185,9 +265,11 @@ def _one_call(model: nn.Module, together: Sequence[Call], found: OneProcess) -> 
     with _autocast(together[0]["autocast"]):
         alone = [_outputs(model, call["inputs"]) for call in together]
         joint = _outputs(model, _joined([call["inputs"] for call in together], rows))
-    for one, call in zip(alone, together):
-        for a, b in zip(one, call["out"]):
-            found["unfaithful"] = max(found["unfaithful"], _far(a, b) if isinstance(a, torch.Tensor) else 0.0)
+    for one, call in zip(alone, together, strict=False):
+        for a, b in zip(one, call["out"], strict=False):
+            found["unfaithful"] = max(
+                found["unfaithful"], _far(a, b) if isinstance(a, torch.Tensor) else 0.0
+            )
     slopes: list[Slope] = []  # [(output, slope)], each output once
     for place, out in enumerate(joint):
         if not isinstance(out, torch.Tensor):
@@ -195,12 +277,19 @@ def _one_call(model: nn.Module, together: Sequence[Call], found: OneProcess) -> 
         parts, own = [one[place] for one in alone], [call["slopes"][place] for call in together]
         if out.dim() and len(out) == sum(rows):
             whole = torch.cat(parts)
-            slope = None if any(one is None for one in own) else torch.cat(
-                [one.cpu() * part for one, part in zip(own, parts_of)])
-        else:  # a loss that the model gives, a mean over the rows; or what has nothing to do with rows
-            whole = sum(part * share for part, share in zip(parts, parts_of))
-            slope = None if any(one is None for one in own) else sum(
-                one.cpu() * part for one, part in zip(own, parts_of))
+            slope = (
+                None
+                if any(one is None for one in own)
+                else torch.cat([one.cpu() * part for one, part in zip(own, parts_of, strict=False)])
+            )
+        else:
+            # a loss that the model gives, a mean over the rows; or what has nothing to do with rows
+            whole = sum(part * share for part, share in zip(parts, parts_of, strict=False))
+            slope = (
+                None
+                if any(one is None for one in own)
+                else sum(one.cpu() * part for one, part in zip(own, parts_of, strict=False))
+            )
         found["far"] = max(found["far"], _far(out, whole))
         if slope is not None and out.requires_grad and not any(out is other for other, _ in slopes):
             slopes.append((out, slope.to(out.device, out.dtype).reshape(out.shape)))
@@ -220,9 +309,11 @@ def _autocast(kinds: list[tuple[str, torch.dtype]]) -> ExitStack:
 
 
 def _roots(slopes: list[Slope]) -> list[Slope]:
-    """The outputs from which backward begins, with the slopes that come from outside the model. A slope that was seen
-    at an output is a sum of what came from outside, and of what came through outputs that depend on it, for example
-    through a loss to logits."""
+    """The outputs from which backward begins, with the slopes that come from outside the model.
+
+    A slope that was seen at an output is a sum of what came from outside, and of what came through
+    outputs that depend on it, for example through a loss to logits.
+    """
     import torch
 
     if len(slopes) < 2:
@@ -232,13 +323,27 @@ def _roots(slopes: list[Slope]) -> list[Slope]:
     roots: list[Slope] = []
     while waiting:
         # next: an output that no other of those that are left depends on
-        out, slope = next((one for one in waiting if not any(
-            other is not one[0] and one[0].grad_fn in below[id(other)] for other, _ in waiting)), waiting[0])
+        out, slope = next(
+            (
+                one
+                for one in waiting
+                if not any(
+                    other is not one[0] and one[0].grad_fn in below[id(other)]
+                    for other, _ in waiting
+                )
+            ),
+            waiting[0],
+        )
         waiting = [one for one in waiting if one[0] is not out]
         users = [(other, its) for other, its in roots if out.grad_fn in below[id(other)]]
         if users:
-            through = torch.autograd.grad([one for one, _ in users], out, [one for _, one in users], retain_graph=True,
-                                          allow_unused=True)[0]
+            through = torch.autograd.grad(
+                [one for one, _ in users],
+                out,
+                [one for _, one in users],
+                retain_graph=True,
+                allow_unused=True,
+            )[0]
             rest = slope if through is None else slope - through
             if float(rest.norm()) <= NOTHING * float(slope.norm()):
                 continue
@@ -268,7 +373,8 @@ def _fill(model: nn.Module, seen: list[Seen], number: int) -> None:
         for name, parameter in model.named_parameters():
             if name in held[0]:
                 parts = {rank: part[name] for rank, part in enumerate(held) if name in part}
-                whole = cast("torch.Tensor", joined(parts, seen[0]["sharded"].get(name)))  # all ranks' parts are there
+                # all ranks' parts are there
+                whole = cast("torch.Tensor", joined(parts, seen[0]["sharded"].get(name)))
                 parameter.copy_(whole.reshape(parameter.shape))
 
 
@@ -280,8 +386,9 @@ def _outputs(model: nn.Module, inputs: tuple[Any, dict[str, Any]]) -> list[Any]:
 
 
 def _joined(inputs: Sequence[tuple[Any, dict[str, Any]]], rows: Sequence[int]) -> Any:
-    """The inputs of all ranks as one: tensors of a rank's rows, or lists of its samples, one behind the other; anything
-    else as rank 0 has it."""
+    """The inputs of all ranks as one: tensors of a rank's rows, or lists of its samples, one behind
+    the other; anything else as rank 0 has it.
+    """
     import torch
     from torch.utils._pytree import tree_flatten, tree_unflatten
 
@@ -295,13 +402,15 @@ def _joined(inputs: Sequence[tuple[Any, dict[str, Any]]], rows: Sequence[int]) -
             return [entry for value in values for entry in value]
         return torch.cat(list(values)) if _of_rows(values, rows, torch) else values[0]
 
-    flat, shape = zip(*(tree_flatten(one, is_leaf=is_list) for one in inputs))
-    return tree_unflatten([whole(values) for values in zip(*flat)], shape[0])
+    flat, shape = zip(*(tree_flatten(one, is_leaf=is_list) for one in inputs), strict=False)
+    return tree_unflatten([whole(values) for values in zip(*flat, strict=False)], shape[0])
 
 
 def _far(a: torch.Tensor, b: torch.Tensor) -> float:
-    """The largest difference, in parts of the largest number. What is not finite (a mask of -inf) is the same where
-    both have it at the same places."""
+    """The largest difference, in parts of the largest number.
+
+    What is not finite (a mask of -inf) is the same where both have it at the same places.
+    """
     if getattr(a, "shape", None) != getattr(b, "shape", None) or not a.numel():
         return 0.0
     a, b = a.detach().double(), b.detach().double()

@@ -1,4 +1,6 @@
-"""A thread of each rank that writes down where the script stands, and ends the process when it is told to."""
+"""A thread of each rank that writes down where the script stands, and ends the process when it is
+told to.
+"""
 
 import json
 import os
@@ -18,7 +20,9 @@ STOPPED = 70  # the exit code of a rank that was stopped because all of them wai
 
 
 def processor_s() -> float:
-    """The processor time of this process; with Horovod that of the main thread, since its own thread never rests."""
+    """The processor time of this process; with Horovod that of the main thread, since its own
+    thread never rests.
+    """
     told = of_main_thread() if "horovod" in sys.modules else None
     return told[0] if told else time.process_time()
 
@@ -52,8 +56,14 @@ class Reporter:
 
     def write(self) -> None:
         with self._writing:  # the last report to be written is also the last one that was made
-            here = {"rank": self.rank, "cell": 0, "state": self.state, "time": time.monotonic(),
-                    "backwards": self.backwards, **self._where()}
+            here = {
+                "rank": self.rank,
+                "cell": 0,
+                "state": self.state,
+                "time": time.monotonic(),
+                "backwards": self.backwards,
+                **self._where(),
+            }
             write_json(os.path.join(self.folder, f"where-{self.rank}.json"), here)
 
     def _where(self) -> dict[str, Any]:
@@ -62,7 +72,10 @@ class Reporter:
             here.update(blocked=True, key=f"call {recorder.entered}", call=dict(recorder.last))
         elif recorder.waits is not None:
             number, note = recorder.waits
-            call = {**(note or here["call"] or {"call": "Work.wait"}), **innermost_of(here["lines"])}
+            call = {
+                **(note or here["call"] or {"call": "Work.wait"}),
+                **innermost_of(here["lines"]),
+            }
             here.update(blocked=True, key=f"work {number}", call=call)
         return here
 
@@ -76,7 +89,10 @@ def write_json(path: str, value: Any) -> None:
 
 
 def write_tensors(path: str, value: Any) -> None:
-    """The same for what holds tensors. A rank that is ended while it writes leaves no file that cannot be read."""
+    """The same for what holds tensors.
+
+    A rank that is ended while it writes leaves no file that cannot be read.
+    """
     import torch
 
     part = _part(path)
@@ -85,5 +101,7 @@ def write_tensors(path: str, value: Any) -> None:
 
 
 def _part(path: str) -> str:
-    """A name for an unfinished file, different in each thread: two of them may write the same file."""
+    """A name for an unfinished file, different in each thread: two of them may write the same
+    file.
+    """
     return f"{path}.{threading.get_ident()}.part"

@@ -1,4 +1,6 @@
-"""What a rule of the clinic gives: findings; a rule that raises an exception has decided nothing."""
+"""What a rule of the clinic gives: findings; a rule that raises an exception has decided
+nothing.
+"""
 
 import functools
 from collections.abc import Callable
@@ -13,19 +15,24 @@ class Finding(NamedTuple):
 
 
 Judged = TypeVar("Judged")  # an `Evidence`, or what a group of ranks has seen
-NOT_JUDGED = "not judged"  # the key of what could not be decided, because a rule has raised an exception
+# the key of what could not be decided, because a rule has raised an exception
+NOT_JUDGED = "not judged"
 
 
 def rule(judge: Callable[[Judged], list[Finding]]) -> Callable[[Judged], list[Finding]]:
     """A rule that raises an exception has decided nothing, and the others still count."""
+
     @functools.wraps(judge)
     def guarded(evidence: Judged) -> list[Finding]:
         try:
             return judge(evidence)
         except Exception as error:  # noqa: BLE001 - a rule that fails must not hide the others' findings
             return [not_judged(judge.__name__, error)]
+
     return guarded
 
 
 def not_judged(what: str, error: Exception) -> Finding:
-    return Finding(NOT_JUDGED, {"what": what.strip("_"), "error": f"{type(error).__name__}: {error}"[:300]})
+    return Finding(
+        NOT_JUDGED, {"what": what.strip("_"), "error": f"{type(error).__name__}: {error}"[:300]}
+    )

@@ -1,8 +1,10 @@
-"""What a script would take on many ranks of another machine: from its steps here, by `manyhands.simulate`.
+"""What a script would take on many ranks of another machine: from its steps here, by
+`manyhands.simulate`.
 
-From a run of the clinic come what one rank computes in a step, how much its steps vary, and the messages of a step:
-how many, how large, and whether they lie in the backward or after it. The rows that a rank gets, with one rank and with
-several, say whether the global batch or the batch of a rank stays the same.
+From a run of the clinic come what one rank computes in a step, how much its steps vary, and the
+messages of a step: how many, how large, and whether they lie in the backward or after it. The rows
+that a rank gets, with one rank and with several, say whether the global batch or the batch of a
+rank stays the same.
 """
 
 from __future__ import annotations
@@ -22,11 +24,14 @@ if TYPE_CHECKING:
     from manyhands.simulate.training_step import Layer, Machine
     from manyhands.simulate.training_step import Step as SimulatedStep
 
-SUMS = ("allreduce", "reducescatter", "allgather")  # how the ledger's names of these calls begin, without their `_`
+# how the ledger's names of these calls begin, without their `_`
+SUMS = ("allreduce", "reducescatter", "allgather")
 AFTER = 0.05  # less of the messages' time than this inside backward: they do not overlap
 DRAWS = 5  # steps that are simulated, with other late ranks in each
-PER_RANK, FIXED = "per-rank", "fixed"  # what stays the same with more ranks: the batch of a rank, the global batch
-WAITED_SOME, WAITED_MUCH = 0.05, 0.2  # parts of the time without a core: a warning, and no prediction
+# what stays the same with more ranks: the batch of a rank, the global batch
+PER_RANK, FIXED = "per-rank", "fixed"
+# parts of the time without a core: a warning, and no prediction
+WAITED_SOME, WAITED_MUCH = 0.05, 0.2
 ALL_REDUCES = {"ring": "ring", "tree": "double tree", "two-level": "hierarchical", "auto": "auto"}
 
 
@@ -40,7 +45,8 @@ class Measured:
     overlaps: bool = True
     factors: list[float] = field(default_factory=list)  # measured steps of one rank, in means
     update_s: float = 0.0  # the optimiser's part of forward_s, which fewer rows do not shorten
-    alone: int = 1  # ranks of the run that says what one rank computes: more, where the script needs them
+    # ranks of the run that says what one rank computes: more, where the script needs them
+    alone: int = 1
     rows: int = 0  # of a step of each rank of that run; 0: not seen
     rows_each: int = 0  # of a step of each rank, with `ranks`
     ranks: int = 2
@@ -50,8 +56,9 @@ class Measured:
         return self.forward_s + self.backward_s
 
     def batch(self) -> str | None:
-        """What stays the same with more ranks, by the two numbers of rows: PER_RANK, FIXED or, where they fit neither,
-        None."""
+        """What stays the same with more ranks, by the two numbers of rows: PER_RANK, FIXED or,
+        where they fit neither, None.
+        """
         if self.rows and self.rows == self.rows_each:
             return PER_RANK
         return FIXED if self.rows and self.rows_each == -(-self.rows // self.ranks) else None
@@ -62,14 +69,21 @@ class Measured:
         return self.rows * self.alone
 
     def with_rows(self, part: float) -> Measured:
-        """This step with a part of its rows: computing gets shorter with them, the optimiser does not."""
-        return replace(self, forward_s=self.update_s + (self.forward_s - self.update_s) * part,
-                       backward_s=self.backward_s * part)
+        """This step with a part of its rows: computing gets shorter with them, the optimiser does
+        not.
+        """
+        return replace(
+            self,
+            forward_s=self.update_s + (self.forward_s - self.update_s) * part,
+            backward_s=self.backward_s * part,
+        )
 
 
 @dataclass
 class Forecast:
-    """Of one number of ranks: the `Step`, the efficiency against one rank, and {what: seconds that it costs}."""
+    """Of one number of ranks: the `Step`, the efficiency against one rank, and {what: seconds that
+    it costs}.
+    """
 
     ranks: int
     seconds: float
@@ -79,8 +93,10 @@ class Forecast:
 
 
 class NothingMeasured(ValueError):
-    """No steps, no messages or no trustworthy times came out of a run. `ranks`: of that run; `failed`: whether the
-    script failed in it."""
+    """No steps, no messages or no trustworthy times came out of a run.
+
+    `ranks`: of that run; `failed`: whether the script failed in it.
+    """
 
     def __init__(self, text: str, ranks: int, failed: bool = False) -> None:
         super().__init__(text)
@@ -88,31 +104,49 @@ class NothingMeasured(ValueError):
 
 
 def measured(alone: Visit, together: Visit) -> Measured:
-    """`Measured`, from a visit of one rank and one of several; `NothingMeasured` where one did not get so far."""
+    """`Measured`, from a visit of one rank and one of several; `NothingMeasured` where one did not
+    get so far.
+    """
     one, many = steps_of(alone), steps_of(together)
     facts = together.cost[0]
     sent = [n_bytes for call in facts["calls"] if (n_bytes := _as_sum(call, together.ranks))]
     steps = max(1, len(facts["bounds"]) - 1)
     per_step = round(len(sent) / steps)
     if not per_step:
-        raise NothingMeasured(f"{together.script} sums nothing over its ranks in a step as far as the ledger sees, so "
-                              "there is nothing to predict. (Horovod's messages are not seen.)", together.ranks)
+        raise NothingMeasured(
+            f"{together.script} sums nothing over its ranks in a step as far as the ledger sees, so"
+            " there is nothing to predict. (Horovod's messages are not seen.)",
+            together.ranks,
+        )
     step_s, backward_s = one.step_ms[0] / 1e3, one.kinds_ms[0]["backward"] / 1e3
     bounds = alone.cost[0]["bounds"]
     each_s = [stop - start for start, stop in pairwise(bounds[1:])] or [step_s]
     overlaps = many.overlap is not None and many.overlap >= AFTER
-    return Measured(step_s - backward_s, backward_s, sent[-per_step:], overlaps,
-                    [one_s / mean(each_s) for one_s in each_s], costs.update_s(alone.cost[0]),
-                    alone.ranks, _rows(alone), _rows(together), together.ranks)
+    return Measured(
+        step_s - backward_s,
+        backward_s,
+        sent[-per_step:],
+        overlaps,
+        [one_s / mean(each_s) for one_s in each_s],
+        costs.update_s(alone.cost[0]),
+        alone.ranks,
+        _rows(alone),
+        _rows(together),
+        together.ranks,
+    )
 
 
 def steps_of(visit: Visit) -> costs.Costs:
-    """The `Costs` of a visit; `NothingMeasured`, with the reason, where no step was timed on all ranks."""
+    """The `Costs` of a visit; `NothingMeasured`, with the reason, where no step was timed on all
+    ranks.
+    """
     found = costs.add_up(visit.cost) if len(visit.cost) == visit.ranks else None
     if found is None:
         ranks = "one rank" if visit.ranks == 1 else f"{visit.ranks} ranks"
         why, failed = _why(visit)
-        raise NothingMeasured(f"With {ranks}, no step of {visit.script} could be timed. {why}", visit.ranks, failed)
+        raise NothingMeasured(
+            f"With {ranks}, no step of {visit.script} could be timed. {why}", visit.ranks, failed
+        )
     return found
 
 
@@ -120,9 +154,21 @@ def _why(visit: Visit) -> tuple[str, bool]:
     """(why a visit has no times, as far as it is known, whether the script failed)."""
     if visit.errors:
         rank = min(visit.errors)
-        return f"Rank {rank} failed: {visit.errors[rank]['traceback'].strip().splitlines()[-1].strip()}", True
+        return (
+            (
+                f"Rank {rank} failed: "
+                f"{visit.errors[rank]['traceback'].strip().splitlines()[-1].strip()}"
+            ),
+            True,
+        )
     if visit.told:
-        return f"{visit.launcher} ended before a rank began: {visit.told.strip().splitlines()[-1].strip()}", True
+        return (
+            (
+                f"{visit.launcher} ended before a rank began: "
+                f"{visit.told.strip().splitlines()[-1].strip()}"
+            ),
+            True,
+        )
     if visit.timed_out:
         return f"The time limit was reached first (--timeout sets it).{_printed_last(visit)}", False
     if visit.fault:
@@ -131,7 +177,13 @@ def _why(visit: Visit) -> tuple[str, bool]:
     if dead:
         return f"These ranks ended with an exit code other than 0: {', '.join(dead)}.", True
     done = min((one["steps"] for one in visit.cost.values()), default=0)
-    return f"It ended after {done} steps of an optimiser; {RECORD + 1} are needed.{_printed_last(visit)}", False
+    return (
+        (
+            f"It ended after {done} steps of an optimiser; {RECORD + 1} are "
+            f"needed.{_printed_last(visit)}"
+        ),
+        False,
+    )
 
 
 def _printed_last(visit: Visit) -> str:
@@ -140,7 +192,10 @@ def _printed_last(visit: Visit) -> str:
 
 
 def _rows(visit: Visit) -> int:
-    """The rows that go through a rank's first model in a step, of the rank with the most; 0 where none were seen."""
+    """The rows that go through a rank's first model in a step, of the rank with the most; 0 where
+    none were seen.
+    """
+
     def of(step: StepNoted) -> int:
         return sum(len(call["rows"]) for call in step["calls"] if call["model"] == 0)
 
@@ -149,21 +204,32 @@ def _rows(visit: Visit) -> int:
 
 
 def _as_sum(call: SentCall, ranks: int) -> float:
-    """Bytes of the all-reduce over so many ranks that sends as much as this call of the ledger; 0: none of `SUMS`."""
+    """Bytes of the all-reduce over so many ranks that sends as much as this call of the ledger; 0:
+    none of `SUMS`.
+    """
     name = call["call"].replace("_", "")
     if not name.startswith(SUMS):
         return 0
-    if name.startswith("allgather"):  # it hands in a part; a gather is half of an all-reduce of the whole
+    # it hands in a part; a gather is half of an all-reduce of the whole
+    if name.startswith("allgather"):
         return call["bytes"] * ranks / 2
     return call["bytes"] / 2 if name.startswith("reducescatter") else call["bytes"]
 
 
-def forecast(found: Measured, machine: Machine, ranks: int, times_as_fast: float = 1.0, all_reduce: str = "auto",
-             batch: int | str = PER_RANK) -> Forecast:
-    """What so many ranks of this machine give: a `Forecast`. One rank there is `times_as_fast` as one here.
+def forecast(
+    found: Measured,
+    machine: Machine,
+    ranks: int,
+    times_as_fast: float = 1.0,
+    all_reduce: str = "auto",
+    batch: int | str = PER_RANK,
+) -> Forecast:
+    """What so many ranks of this machine give: a `Forecast`.
 
-    `batch`: PER_RANK; FIXED: the rows of a step here, of all ranks of the run with the fewest, divided among the ranks;
-    or a number of rows, likewise.
+    One rank there is `times_as_fast` as one here.
+
+    `batch`: PER_RANK; FIXED: the rows of a step here, of all ranks of the run with the fewest,
+    divided among the ranks; or a number of rows, likewise.
     """
     in_all = _rows_in_all(found, batch, ranks)
     whole, found = found.with_rows(in_all), found.with_rows(in_all / ranks)
@@ -171,12 +237,21 @@ def forecast(found: Measured, machine: Machine, ranks: int, times_as_fast: float
     seconds = step.seconds
     base_s = found.step_s / times_as_fast
     without = {
-        "latencies": machine._replace(inside=(0.0, machine.inside[1]), between=(0.0, machine.between[1])),
-        "bytes": machine._replace(inside=(machine.inside[0], 1e30), between=(machine.between[0], 1e30))}
-    saved = {what: seconds - _mean_step(found, other, ranks, times_as_fast, all_reduce).seconds
-             for what, other in without.items()}
+        "latencies": machine._replace(
+            inside=(0.0, machine.inside[1]), between=(0.0, machine.between[1])
+        ),
+        "bytes": machine._replace(
+            inside=(machine.inside[0], 1e30), between=(machine.between[0], 1e30)
+        ),
+    }
+    saved = {
+        what: seconds - _mean_step(found, other, ranks, times_as_fast, all_reduce).seconds
+        for what, other in without.items()
+    }
     alike = replace(found, factors=[1.0])
-    saved["late ranks"] = seconds - _mean_step(alike, machine, ranks, times_as_fast, all_reduce).seconds
+    saved["late ranks"] = (
+        seconds - _mean_step(alike, machine, ranks, times_as_fast, all_reduce).seconds
+    )
     alone_s = base_s if batch == PER_RANK else whole.step_s / times_as_fast / ranks
     return Forecast(ranks, seconds, step, alone_s / seconds, {"computing": base_s, **saved})
 
@@ -189,8 +264,10 @@ def _rows_in_all(found: Measured, batch: int | str, ranks: int) -> float:
 
 
 def rows_in_words(found: Measured, batch: int | str) -> str:
-    """Which batch was assumed, and why, in sentences. `batch`: as for `forecast`, or "auto"; ValueError for a number of
-    rows where none were seen."""
+    """Which batch was assumed, and why, in sentences.
+
+    `batch`: as for `forecast`, or "auto"; ValueError for a number of rows where none were seen.
+    """
     with_one = f"{found.rows} with one rank, " if found.alone == 1 else ""
     seen = f"Rows in a step: {with_one}{found.rows_each} on each of {found.ranks} ranks. "
     if not (found.rows and found.rows_each):
@@ -201,7 +278,9 @@ def rows_in_words(found: Measured, batch: int | str) -> str:
         seen += "This is neither a fixed global batch nor a fixed batch per rank. "
     kind = found.batch() or PER_RANK if batch == "auto" else batch
     if kind == PER_RANK:
-        then = "the batch of each rank stays the same, so that the global batch grows with the ranks"
+        then = (
+            "the batch of each rank stays the same, so that the global batch grows with the ranks"
+        )
     else:
         rows = f"of {found.rows_in_all if kind == FIXED else kind} rows " if found.rows else ""
         then = f"the global batch {rows}stays the same and is divided among the ranks"
@@ -211,8 +290,16 @@ def rows_in_words(found: Measured, batch: int | str) -> str:
 
 
 def most_ranks(found: Measured, batch: int | str) -> int | None:
-    """The largest number of ranks of which each gets a row; None where there is no such limit, or it is not known."""
-    return batch if not isinstance(batch, str) else None if batch == PER_RANK else found.rows_in_all or None
+    """The largest number of ranks of which each gets a row; None where there is no such limit, or
+    it is not known.
+    """
+    return (
+        batch
+        if not isinstance(batch, str)
+        else None
+        if batch == PER_RANK
+        else found.rows_in_all or None
+    )
 
 
 def largest(one: Forecast, count: int = 3) -> list[tuple[str, float]]:
@@ -220,59 +307,97 @@ def largest(one: Forecast, count: int = 3) -> list[tuple[str, float]]:
     return sorted(one.costs.items(), key=lambda pair: -pair[1])[:count]
 
 
-def _mean_step(found: Measured, machine: Machine, ranks: int, times_as_fast: float, all_reduce: str) -> SimulatedStep:
+def _mean_step(
+    found: Measured, machine: Machine, ranks: int, times_as_fast: float, all_reduce: str
+) -> SimulatedStep:
     from manyhands.simulate.stragglers import slowness
     from manyhands.simulate.training_step import Step, Way, step
 
     way = Way(ranks, bucket_bytes=0, all_reduce=all_reduce)
-    drawn = [slowness(way, 0, found.factors, seed) for seed in range(DRAWS if len(found.factors) > 1 else 1)]
+    drawn = [
+        slowness(way, 0, found.factors, seed)
+        for seed in range(DRAWS if len(found.factors) > 1 else 1)
+    ]
     layers = _layers(found, times_as_fast)
     steps = [step(machine, layers, way, slow) for slow in drawn]
-    return Step(*(mean(numbers) for numbers in zip(*steps)))
+    return Step(*(mean(numbers) for numbers in zip(*steps, strict=False)))
 
 
 def _layers(found: Measured, times_as_fast: float) -> list[Layer]:
-    """One layer a message, the first that is sent last: each with its part of the backward, or, where the messages do
-    not overlap, all computing in the last, so that all messages are ready together."""
+    """One layer a message, the first that is sent last: each with its part of the backward, or,
+    where the messages do not overlap, all computing in the last, so that all messages are ready
+    together.
+    """
     from manyhands.simulate.training_step import Layer
 
     forward_s, backward_s = found.forward_s / times_as_fast, found.backward_s / times_as_fast
     sizes, count = found.sizes[::-1], len(found.sizes)
     if found.overlaps:
         return [Layer(size, forward_s / count, backward_s / count) for size in sizes]
-    return [*(Layer(size, 0.0, 0.0) for size in sizes[:-1]), Layer(sizes[-1], forward_s, backward_s)]
+    return [
+        *(Layer(size, 0.0, 0.0) for size in sizes[:-1]),
+        Layer(sizes[-1], forward_s, backward_s),
+    ]
 
 
 def table(forecasts: Iterable[Forecast]) -> str:
     """The forecasts in letters: a line for each number of ranks."""
-    lines = [f"{'ranks':>8}{'ms a step':>12}{'efficiency':>12}{'computing':>11}{'waiting':>9}   the three "
-             "largest costs"]
+    lines = [
+        f"{'ranks':>8}{'ms a step':>12}{'efficiency':>12}{'computing':>11}{'waiting':>9}   the "
+        "three largest costs"
+    ]
     for one in forecasts:
         told = ", ".join(f"{what} {seconds * 1e3:.3g} ms" for what, seconds in largest(one))
-        lines.append(f"{one.ranks:>8,}{one.seconds * 1e3:>12.4g}{one.efficiency:>12.2f}{one.step.computing:>11.0%}"
-                     f"{one.step.bubble + one.step.exposed:>9.0%}   {told}")
+        lines.append(
+            f"{one.ranks:>8,}{one.seconds * 1e3:>12.4g}{one.efficiency:>12.2f}{one.step.computing:>11.0%}{one.step.bubble + one.step.exposed:>9.0%}"
+            f"   {told}"
+        )
     return "\n".join(lines)
 
 
 def without_core(one: costs.Costs) -> tuple[bool, str]:
-    """(whether the `Costs` of one rank can be used, what is said of it), by how long it waited for a core."""
+    """(whether the `Costs` of one rank can be used, what is said of it), by how long it waited for
+    a core.
+    """
     if not one.waited:
-        return True, "It is not known whether the rank had a core all the time, because this system does not count it."
+        return (
+            True,
+            (
+                "It is not known whether the rank had a core all the time, because this system does"
+                " not count it."
+            ),
+        )
     waited, step_ms = one.waited[0], one.step_ms[0]
     if waited <= WAITED_SOME:
         return True, ""
-    said = (f"The rank was ready to run but had to wait for a core for {waited:.0%} of the measured time: "
-            f"{waited * step_ms:.4g} ms of {step_ms:.4g} ms a step. ")
+    said = (
+        f"The rank was ready to run but had to wait for a core for {waited:.0%} of the measured "
+        f"time: {waited * step_ms:.4g} ms of {step_ms:.4g} ms a step. "
+    )
     if waited <= WAITED_MUCH:
-        return True, f"Warning: {said}The prediction is more accurate when no other program needs this machine's cores."
-    return False, f"{said}Nothing is predicted from that. Run the command again when other programs leave a core free."
+        return (
+            True,
+            (
+                f"Warning: {said}The prediction is more accurate when no other program needs this "
+                "machine's cores."
+            ),
+        )
+    return (
+        False,
+        (
+            f"{said}Nothing is predicted from that. Run the command again when other programs leave"
+            " a core free."
+        ),
+    )
 
 
 def told(found: Measured) -> str:
     """What was measured, in a line."""
     total, count = sum(found.sizes), len(found.sizes)
     apart = max(found.factors) / median(found.factors) - 1
-    return (f"One rank here: {1e3 * found.step_s:.4g} ms a step, "
-            f"{1e3 * found.backward_s:.4g} ms of it in the backward pass; its slowest step takes {apart:.0%} longer "
-            f"than the middle one. Sums in a step: {count}, {total / 1e6:.4g} MB, "
-            f"{'during' if found.overlaps else 'after'} the backward pass.")
+    return (
+        f"One rank here: {1e3 * found.step_s:.4g} ms a step, {1e3 * found.backward_s:.4g} ms of it "
+        f"in the backward pass; its slowest step takes {apart:.0%} longer than the middle one. "
+        f"Sums in a step: {count}, {total / 1e6:.4g} MB, {'during' if found.overlaps else 'after'} "
+        "the backward pass."
+    )

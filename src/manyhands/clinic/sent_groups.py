@@ -27,7 +27,8 @@ def groups_of_sums(visit: Visit, rank: int, most: float = MOST) -> list[tuple[in
     total = sum(sizes_of(visit, rank).values())
     count: dict[tuple[int, ...], int] = {}
     for message in messages_of(visit, rank):
-        bucket = len(message["shape"] or ()) < 2 or message["numel"] in sizes  # and no gradient of activations
+        # and no gradient of activations
+        bucket = len(message["shape"] or ()) < 2 or message["numel"] in sizes
         if sums_gradients(message) and (bucket or message["native"] or message["of"]):
             count[message["ranks"]] = count.get(message["ranks"], 0) + message["numel"]
     found = [group for group, numel in count.items() if numel >= most * total * len(steps)]
@@ -45,16 +46,31 @@ def groups_inside(visit: Visit, rank: int) -> dict[tuple[int, ...], set[str]]:
 
 
 def first_inside(visit: Visit, rank: int, group: tuple[int, ...]) -> tuple[str, list[int] | None]:
-    """(call, shape) of the first message of this group in forward: a sum of rows, or an exchange of rows before it."""
-    return next(((message["call"], message["shape"]) for message in messages_of(visit, rank)
-                 if (message["ranks"], message["phase"]) == (group, "forward") and message["numel"] > 1), ("", None))
+    """(call, shape) of the first message of this group in forward: a sum of rows, or an exchange of
+    rows before it.
+    """
+    return next(
+        (
+            (message["call"], message["shape"])
+            for message in messages_of(visit, rank)
+            if (message["ranks"], message["phase"]) == (group, "forward") and message["numel"] > 1
+        ),
+        ("", None),
+    )
 
 
 def stages(visit: Visit) -> list[list[int]]:
     """The groups of ranks that are stages of one pipeline: those that send each other messages."""
     found: list[set[int]] = []
     for rank in range(visit.ranks):
-        group = {rank, *(message["peer"] for message in messages_of(visit, rank) if message["peer"] is not None)}
+        group = {
+            rank,
+            *(
+                message["peer"]
+                for message in messages_of(visit, rank)
+                if message["peer"] is not None
+            ),
+        }
         joined = [other for other in found if other & group]
         found = [other for other in found if other not in joined] + [group.union(*joined)]
     return [sorted(group) for group in found]

@@ -17,29 +17,44 @@ def shown(values: dict[str, Any], visit: Visit | None = None) -> dict[str, Any]:
     """The values as text for the sentences."""
     as_text = dict(values)
     if visit:
-        as_text.update(n=values.get("n", visit.ranks), steps=len(visit.seen[0]["steps"]) if 0 in visit.seen else 0)
+        as_text.update(
+            n=values.get("n", visit.ranks),
+            steps=len(visit.seen[0]["steps"]) if 0 in visit.seen else 0,
+        )
     if "ranks" in values:
         as_text["ranks_n"] = values["ranks"]
         if isinstance(values["ranks"], list):
             as_text["ranks"] = ranks_text(values["ranks"])
     if "names" in values:
         names = values["names"]
-        as_text.update(names=", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else ""), k=len(names))
+        as_text.update(
+            names=", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else ""), k=len(names)
+        )
     for name in ("share", "apart", "part"):
         if name in values:
             as_text["percent"] = percent(values[name])
     for name in ("least", "most"):
         if name in values:
             as_text[name] = percent(values[name])
-    for name, digits in (("shares", 3), ("norms", 3), ("rates", 3), ("losses", 3), ("factors", 3), ("values", 6)):
+    for name, digits in (
+        ("shares", 3),
+        ("norms", 3),
+        ("rates", 3),
+        ("losses", 3),
+        ("factors", 3),
+        ("values", 6),
+    ):
         if name in values:
             as_text[name] = ", ".join(f"{one:.{digits}g}" for one in values[name])
     for name in ("told", "first", "seeds", "lengths"):
         if name in values:
             as_text[name] = ", ".join(map(str, values[name]))
     as_text["place"] = words.PLACES.get(values.get("place", ""), "")
-    as_text["data_parallel"] = (" nn.DataParallel does not communicate with other processes."
-                                if values.get("wrapper") == "DataParallel" else "")
+    as_text["data_parallel"] = (
+        " nn.DataParallel does not communicate with other processes."
+        if values.get("wrapper") == "DataParallel"
+        else ""
+    )
     return as_text
 
 

@@ -1,4 +1,6 @@
-"""What a step costs this rank: its time by what was done, its messages, its memory, by kernel and clock."""
+"""What a step costs this rank: its time by what was done, its messages, its memory, by kernel and
+clock.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ if TYPE_CHECKING:
 
 
 class Spans:
-    """Notes spans of time always, and keeps those between `open` and `close`, with the ledger of that time."""
+    """Notes spans of time always, and keeps those between `open` and `close`, with the ledger of
+    that time.
+    """
 
     def __init__(self) -> None:
         self.spans: list[Span] = []
@@ -54,7 +58,11 @@ class Spans:
         self.ledger = Ledger()
         self.ledger.__enter__()
         self._open = True
-        self.bounds, self._kernel, self._threads = [time.perf_counter()], [of_main_thread()], [waits_of_threads()]
+        self.bounds, self._kernel, self._threads = (
+            [time.perf_counter()],
+            [of_main_thread()],
+            [waits_of_threads()],
+        )
 
     def close(self) -> None:
         if not self._open or self.ledger is None:
@@ -62,18 +70,29 @@ class Spans:
         self._open = False
         self.ledger.__exit__(None, None, None)
         self.account = self.ledger.account()
-        self.calls = [{"call": e.call, "bytes": e.bytes, "start": e.start_s, "stop": e.stop_s}
-                      for e in self.ledger.entries]
+        self.calls = [
+            {"call": e.call, "bytes": e.bytes, "start": e.start_s, "stop": e.stop_s}
+            for e in self.ledger.entries
+        ]
 
     def facts(self) -> SpansNoted:
         """All as plain values; times are those of one clock for all processes of this machine."""
-        return {"spans": self.spans, "bounds": self.bounds, "kernel": self._kernel, "threads": self._threads,
-                "calls": self.calls, "account": self.account, "gpu_peak_bytes": _gpu_peak(),
-                "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
+        return {
+            "spans": self.spans,
+            "bounds": self.bounds,
+            "kernel": self._kernel,
+            "threads": self._threads,
+            "calls": self.calls,
+            "account": self.account,
+            "gpu_peak_bytes": _gpu_peak(),
+            "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        }
 
 
 def of_main_thread() -> tuple[float, float] | None:
-    """Seconds that the main thread has run, and has been ready and waited for a core; None where it is no Linux."""
+    """Seconds that the main thread has run, and has been ready and waited for a core; None where it
+    is no Linux.
+    """
     try:
         with open(f"/proc/self/task/{os.getpid()}/schedstat") as file:
             ran, ready, _ = file.read().split()
@@ -83,7 +102,9 @@ def of_main_thread() -> tuple[float, float] | None:
 
 
 def waits_of_threads() -> dict[str, float]:
-    """{thread: seconds for which it has been ready to run and waited for a core}; empty where it is no Linux."""
+    """{thread: seconds for which it has been ready to run and waited for a core}; empty where it is
+    no Linux.
+    """
     waits: dict[str, float] = {}
     for path in glob.glob("/proc/self/task/*/schedstat"):
         try:
@@ -97,4 +118,8 @@ def waits_of_threads() -> dict[str, float]:
 def _gpu_peak() -> int | None:
     import torch
 
-    return torch.cuda.max_memory_allocated() if torch.cuda.is_available() and torch.cuda.is_initialized() else None
+    return (
+        torch.cuda.max_memory_allocated()
+        if torch.cuda.is_available() and torch.cuda.is_initialized()
+        else None
+    )

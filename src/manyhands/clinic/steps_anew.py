@@ -14,12 +14,17 @@ if TYPE_CHECKING:
 
 
 def wished(step: Comparable, ranks: int) -> torch.Tensor:
-    """The gradient of one process, as short as clipping has made it, or with a factor of the loss that somebody may
-    want: not the number of ranks."""
+    """The gradient of one process, as short as clipping has made it, or with a factor of the loss
+    that somebody may want: not the number of ranks.
+    """
     if any(step.clips):
         return step.right * (step.given[0].norm() / step.right.norm().clamp(min=1e-30))
     scale = step.scales[0] if step.scales and len(set(step.scales)) == 1 else 1.0
-    return step.right if any(abs(scale / odd - 1) < 0.02 for odd in (ranks, 1 / ranks)) else step.right * scale
+    return (
+        step.right
+        if any(abs(scale / odd - 1) < 0.02 for odd in (ranks, 1 / ranks))
+        else step.right * scale
+    )
 
 
 def of_torch(step: StepNoted) -> bool:
@@ -31,15 +36,22 @@ def of_torch(step: StepNoted) -> bool:
 
 
 def moved_apart(evidence: Evidence) -> list[float] | None:
-    """Take the steps anew with the gradients of one process, and say how far each rank's way is from that, in parts
-    of its length: [by rank], or None where the optimiser is not torch's, or no gradient of one process is known."""
+    """Take the steps anew with the gradients of one process, and say how far each rank's way is
+    from that, in parts of its length: [by rank], or None where the optimiser is not torch's, or no
+    gradient of one process is known.
+    """
     import torch
 
-    steps = evidence.first["steps"][:evidence.count]
-    own = [[sorted(step["weights"]) for step in one["steps"][:evidence.count]] for one in evidence.seen]
+    steps = evidence.first["steps"][: evidence.count]
+    own = [
+        [sorted(step["weights"]) for step in one["steps"][: evidence.count]]
+        for one in evidence.seen
+    ]
     if not steps or evidence.sharded or any(one != own[0] for one in own):
         return None
-    start = {name: torch.nn.Parameter(part.clone()) for name, part in evidence.first["start"].items()}
+    start = {
+        name: torch.nn.Parameter(part.clone()) for name, part in evidence.first["start"].items()
+    }
     optimizers: dict[tuple[str, ...], Any] = {}  # by the names of the parameters
     for number, step in enumerate(steps):
         whole, groups = evidence.steps[number], [group for group in step["groups"] if group[1]]
@@ -48,11 +60,17 @@ def moved_apart(evidence: Evidence) -> list[float] | None:
             return None
         key = (kind, *(name for _, names in groups for name in names))
         if key not in optimizers:
-            made = [{"params": [start[name] for name in names], **options} for options, names in groups]
+            made = [
+                {"params": [start[name] for name in names], **options} for options, names in groups
+            ]
             optimizers[key] = getattr(torch.optim, kind)(made, lr=made[0]["lr"])
-        for group, (options, _) in zip(optimizers[key].param_groups, groups):
+        for group, (options, _) in zip(optimizers[key].param_groups, groups, strict=False):
             group.update(options)
-        for name, part in zip(whole.names, wished(cast("Comparable", whole), evidence.ranks).split(whole.sizes)):
+        for name, part in zip(
+            whole.names,
+            wished(cast("Comparable", whole), evidence.ranks).split(whole.sizes),
+            strict=False,
+        ):
             start[name].grad = part.to(start[name].dtype)
         optimizers[key].step()
         optimizers[key].zero_grad()
@@ -60,5 +78,7 @@ def moved_apart(evidence: Evidence) -> list[float] | None:
     sizes = [start[name].numel() for name in names]
     before = vector(evidence.first["start"], names, sizes)
     way = vector({name: start[name].detach() for name in names}, names, sizes) - before
-    return [apart(vector(weights, names, sizes) - before, way)
-            for weights in evidence.of(evidence.count - 1, "weights")]
+    return [
+        apart(vector(weights, names, sizes) - before, way)
+        for weights in evidence.of(evidence.count - 1, "weights")
+    ]

@@ -1,4 +1,6 @@
-"""The traceback of a script that failed, short enough for a page: the script's own calls, and the last of a library."""
+"""The traceback of a script that failed, short enough for a page: the script's own calls, and the
+last of a library.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,18 @@ if TYPE_CHECKING:
     from manyhands.clinic.visit import Visit
 
 FILE = re.compile(r'  File "(.+?)", line \d+')
-OWN, OF_LIBRARY = 12, 2  # calls of a stack that are shown: the first and last of the script, the last of a library
+# calls of a stack that are shown: the first and last of the script, the last of a library
+OWN, OF_LIBRARY = 12, 2
 MESSAGE_LINES = 12  # of an exception's message
 LEFT_OUT = "  ... ({number} {what} of {whose} left out)\n"
 
 
 def shortened(error: BaseException) -> str:
-    """The traceback as text. Each exception of a chain keeps the calls of the script and the last calls of the library
-    that raised it; calls of libraries between them are left out."""
+    """The traceback as text.
+
+    Each exception of a chain keeps the calls of the script and the last calls of the library that
+    raised it; calls of libraries between them are left out.
+    """
     parts: list[str] = []
     stack: list[tuple[str, bool]] = []
     for part in traceback.TracebackException.from_exception(error).format():
@@ -37,7 +43,11 @@ def shortened(error: BaseException) -> str:
 def _of_stack(stack: list[tuple[str, bool]]) -> list[str]:
     """The calls that are shown of [(text, whether it is the script's own)], outermost first."""
     own = [place for place, (_, is_own) in enumerate(stack) if is_own]
-    shown = {*own[:OWN], *own[-OWN:], *range(max(own[-1] + 1 if own else 0, len(stack) - OF_LIBRARY), len(stack))}
+    shown = {
+        *own[:OWN],
+        *own[-OWN:],
+        *range(max(own[-1] + 1 if own else 0, len(stack) - OF_LIBRARY), len(stack)),
+    }
     parts: list[str] = []
     skipped: list[bool] = []
     for place, (text, is_own) in enumerate(stack):
@@ -52,7 +62,10 @@ def _of_stack(stack: list[tuple[str, bool]]) -> list[str]:
 def _note(skipped: list[bool]) -> list[str]:
     if not skipped:
         return []
-    what, whose = "call" if len(skipped) == 1 else "calls", "the script" if any(skipped) else "libraries"
+    what, whose = (
+        "call" if len(skipped) == 1 else "calls",
+        "the script" if any(skipped) else "libraries",
+    )
     return [LEFT_OUT.format(number=len(skipped), what=what, whose=whose)]
 
 
@@ -62,21 +75,35 @@ def _of_message(text: str) -> str:
 
 
 def dead(visit: Visit) -> list[int]:
-    """The ranks that have ended badly, without an exception and before they had written anything down."""
-    return [rank for rank, code in visit.codes.items() if code not in (0, None) and rank not in visit.cost]
+    """The ranks that have ended badly, without an exception and before they had written anything
+    down.
+    """
+    return [
+        rank
+        for rank, code in visit.codes.items()
+        if code not in (0, None) and rank not in visit.cost
+    ]
 
 
 def of_visit(visit: Visit) -> str:
-    """That of the rank that failed first, shortened; what the launcher said where no rank came so far."""
+    """That of the rank that failed first, shortened; what the launcher said where no rank came so
+    far.
+    """
     if visit.fault is not None and visit.fault.kind in ("died", "mismatch"):
-        ends = [visit.output[rank][-2000:] for rank in visit.fault.culprits if rank not in visit.errors]
+        ends = [
+            visit.output[rank][-2000:] for rank in visit.fault.culprits if rank not in visit.errors
+        ]
         return "\n".join([visit.fault.text, *ends])
     if not visit.errors:
-        ends = [f"rank {rank} ended with exit code {visit.codes[rank]}\n{visit.output[rank][-2000:]}"
-                for rank in dead(visit)]
+        ends = [
+            f"rank {rank} ended with exit code {visit.codes[rank]}\n{visit.output[rank][-2000:]}"
+            for rank in dead(visit)
+        ]
         return visit.told or "\n".join(ends)
     fault = visit.fault
-    rank = next((rank for rank in getattr(fault, "culprits", []) if rank in visit.errors), min(visit.errors))
+    rank = next(
+        (rank for rank in getattr(fault, "culprits", []) if rank in visit.errors), min(visit.errors)
+    )
     lines = visit.errors[rank]["traceback"].rstrip().splitlines()
     others = sorted(set(visit.errors) - {rank})
     words = ranks_text(others)

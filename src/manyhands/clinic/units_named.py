@@ -21,4 +21,6 @@ def units_of(said: Iterable[Said]) -> list[tuple[str, str, str]]:
     for one in said:
         for number in one.units:
             why.setdefault(number, []).append(one.title or one.key)
-    return [(number, titles[number], ", ".join(dict.fromkeys(why[number]))) for number in sorted(why)]
+    return [
+        (number, titles[number], ", ".join(dict.fromkeys(why[number]))) for number in sorted(why)
+    ]

@@ -15,12 +15,19 @@ WRAPPERS = ("DistributedDataParallel", "DataParallel")
 
 
 def is_wrapper(module: nn.Module) -> bool:
-    """Whether this module only hands on what it gets: to one inner model, or, Lightning's, to the script's method."""
-    return type(module).__name__ in WRAPPERS or any(cls.__name__ == "LightningModule" for cls in type(module).__mro__)
+    """Whether this module only hands on what it gets: to one inner model, or, Lightning's, to the
+    script's method.
+    """
+    return type(module).__name__ in WRAPPERS or any(
+        cls.__name__ == "LightningModule" for cls in type(module).__mro__
+    )
 
 
 def numbers_of(tensor: torch.Tensor, stride: int) -> torch.Tensor:
-    """A copy of every `stride`-th number of a tensor, in one row. The gradient of an Embedding may be sparse."""
+    """A copy of every `stride`-th number of a tensor, in one row.
+
+    The gradient of an Embedding may be sparse.
+    """
     dense = tensor.detach().to_dense() if tensor.is_sparse else tensor.detach()
     return dense.reshape(-1)[::stride].cpu().clone()
 
@@ -29,7 +36,8 @@ def noise_state() -> list[torch.Tensor]:
     """The states of the generators that dropout and other noise are drawn from."""
     import torch
 
-    on_gpu = [torch.cuda.get_rng_state()] if torch.cuda.default_generators else []  # a stand-in has them, too
+    # a stand-in has them, too
+    on_gpu = [torch.cuda.get_rng_state()] if torch.cuda.default_generators else []
     return [torch.get_rng_state(), *on_gpu]
 
 
@@ -39,7 +47,8 @@ def trains(module: nn.Module) -> bool:
 
 def is_plain(value: object) -> bool:
     return isinstance(value, (int, float, bool, str, type(None))) or (
-        isinstance(value, tuple) and all(isinstance(one, (int, float)) for one in value))
+        isinstance(value, tuple) and all(isinstance(one, (int, float)) for one in value)
+    )
 
 
 def kept(tree: Any) -> Any:
@@ -56,34 +65,58 @@ def kept(tree: Any) -> Any:
 
 
 def lists_of_samples(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Sequence[Any]]:
-    """The arguments that are lists with one entry for each sample, as a detector takes images of different sizes and
-    their targets; none where the rows are in tensors. A list of crops holds tensors that have all rows."""
+    """The arguments that are lists with one entry for each sample, as a detector takes images of
+    different sizes and their targets; none where the rows are in tensors. A list of crops holds
+    tensors that have all rows.
+    """
     import torch
 
     given = [*args, *kwargs.values()]
     first = given[0] if given else None
     if not isinstance(first, (list, tuple)) or not first:
         return []
-    lists: list[Sequence[Any]] = [one for one in given if isinstance(one, (list, tuple)) and len(one) == len(first)]
+    lists: list[Sequence[Any]] = [
+        one for one in given if isinstance(one, (list, tuple)) and len(one) == len(first)
+    ]
     of_dicts = any(isinstance(entry, dict) for one in lists for entry in one)
     lengths = {len(entry) for entry in first if isinstance(entry, torch.Tensor) and entry.dim()}
     return lists if of_dicts or len(lengths) > 1 else []
 
 
-def rows_of(args: tuple[Any, ...], kwargs: dict[str, Any], drawn: int = 0) -> tuple[list[str], bool]:
-    """(The digest of each row: of what goes into the model, in all tensors that have as many rows as the first, or in
-    the lists that have an entry for each row; whether the rows are in the first dimension.) They are in the second, as
-    sequences of a Transformer may be, where that one has as many entries as the loader has `drawn` rows, and the first
-    has not."""
+def rows_of(
+    args: tuple[Any, ...], kwargs: dict[str, Any], drawn: int = 0
+) -> tuple[list[str], bool]:
+    """(The digest of each row: of what goes into the model, in all tensors that have as many rows
+    as the first, or in the lists that have an entry for each row; whether the rows are in the first
+    dimension.) They are in the second, as sequences of a Transformer may be, where that one has as
+    many entries as the loader has `drawn` rows, and the first has not.
+    """
     import torch
     from torch.utils._pytree import tree_flatten
 
     if lists := lists_of_samples(args, kwargs):
-        return [digest(tree_flatten(entries)[0]) for entries in zip(*lists)], True
-    tensors = [value for value in tree_flatten((args, kwargs))[0] if isinstance(value, torch.Tensor) and value.dim()]
-    second = drawn > 1 and tensors and tensors[0].dim() > 1 and len(tensors[0]) != drawn == tensors[0].shape[1]
+        return [digest(tree_flatten(entries)[0]) for entries in zip(*lists, strict=False)], True
+    tensors = [
+        value
+        for value in tree_flatten((args, kwargs))[0]
+        if isinstance(value, torch.Tensor) and value.dim()
+    ]
+    second = (
+        drawn > 1
+        and tensors
+        and tensors[0].dim() > 1
+        and len(tensors[0]) != drawn == tensors[0].shape[1]
+    )
     if second:
-        tensors = [tensor.transpose(0, 1) for tensor in tensors if tensor.dim() > 1 and tensor.shape[1] == drawn]
+        tensors = [
+            tensor.transpose(0, 1)
+            for tensor in tensors
+            if tensor.dim() > 1 and tensor.shape[1] == drawn
+        ]
     tensors = [tensor for tensor in tensors if len(tensor) == len(tensors[0])]
-    rows = [digest([tensor[i] for tensor in tensors]) for i in range(len(tensors[0]))] if tensors else []
+    rows = (
+        [digest([tensor[i] for tensor in tensors]) for i in range(len(tensors[0]))]
+        if tensors
+        else []
+    )
     return rows, not second

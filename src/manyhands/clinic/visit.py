@@ -1,4 +1,6 @@
-"""Run the script: in a copy of its repository, under a launcher, with observers on each rank and a watch beside it."""
+"""Run the script: in a copy of its repository, under a launcher, with observers on each rank and a
+watch beside it.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,10 @@ STEPS = 9  # of a rehearsal, as of the visit
 
 @dataclass
 class Visit:
-    """What came of the run. `seen`, `cost`, `errors`: by rank, of the ranks that have written them."""
+    """What came of the run.
+
+    `seen`, `cost`, `errors`: by rank, of the ranks that have written them.
+    """
 
     script: str
     ranks: int
@@ -49,35 +54,74 @@ class Visit:
     codes: dict[int, int | None] = field(default_factory=dict)
     timed_out: bool = False
     told: str = ""  # by the launcher, where no rank began
-    left_out: list[str] = field(default_factory=list)  # paths of what the copy of the script's repository lacks
-    linked: list[str] = field(default_factory=list)  # paths of what is too large for the copy: links to the originals
-    substituted: list[str] = field(default_factory=list)  # phrases: what the stand-in for GPUs took the place of
-    reasons: list[str] = field(default_factory=list)  # sentences for a script that has failed: why, and where it ran
+    # paths of what the copy of the script's repository lacks
+    left_out: list[str] = field(default_factory=list)
+    # paths of what is too large for the copy: links to the originals
+    linked: list[str] = field(default_factory=list)
+    # phrases: what the stand-in for GPUs took the place of
+    substituted: list[str] = field(default_factory=list)
+    # sentences for a script that has failed: why, and where it ran
+    reasons: list[str] = field(default_factory=list)
     nodes: int = 1
-    env: dict[str, str] = field(default_factory=dict)  # for the ranks, of the launcher that was asked for
-    rehearsal: Rehearsal | None = None  # of a second run: a `manyhands.rehearsal.rehearse_command.Rehearsal`
+    # for the ranks, of the launcher that was asked for
+    env: dict[str, str] = field(default_factory=dict)
+    # of a second run: a `manyhands.rehearsal.rehearse_command.Rehearsal`
+    rehearsal: Rehearsal | None = None
     not_rehearsed: str = ""  # why the second run could not be started or judged
 
 
-def visit(script: str | Path, arguments: Sequence[str] = (), ranks: int = 4, launcher: str = "torchrun",
-          to_end: bool = False, patience_s: float | None = None, timeout_s: float = 300, stand_in: bool = True,
-          nodes: int = 1, env: Mapping[str, str] | None = None) -> Visit:
-    """Run it and gather what was seen: a `Visit`. Every process has ended then. `stand_in`: where there are no GPUs,
-    one takes their place; `env` is for the ranks."""
+def visit(
+    script: str | Path,
+    arguments: Sequence[str] = (),
+    ranks: int = 4,
+    launcher: str = "torchrun",
+    to_end: bool = False,
+    patience_s: float | None = None,
+    timeout_s: float = 300,
+    stand_in: bool = True,
+    nodes: int = 1,
+    env: Mapping[str, str] | None = None,
+) -> Visit:
+    """Run it and gather what was seen: a `Visit`.
+
+    Every process has ended then. `stand_in`: where there are no GPUs, one takes their place; `env`
+    is for the ranks.
+    """
     patience_s = patience_s or PATIENCE_S["nccl" if gpu_ids() else "gloo"]
     with _notes() as notes, copied(script) as place:
         watcher = Watcher(notes, ranks, patience_s)
-        options = {"MANYHANDS_CLINIC": json.dumps({"to_end": to_end}), "PYTHONDONTWRITEBYTECODE": "1", **(env or {})}
+        options = {
+            "MANYHANDS_CLINIC": json.dumps({"to_end": to_end}),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            **(env or {}),
+        }
         if stand_in:
             options[STAND_IN] = "1"
         with watcher:
-            done = launch(IN_RANK, notes, str(place.script), *arguments, with_=launcher, nodes=nodes,
-                          ranks_per_node=ranks // nodes, env=place.environment(options), timeout_s=timeout_s,
-                          echo=False)
+            done = launch(
+                IN_RANK,
+                notes,
+                str(place.script),
+                *arguments,
+                with_=launcher,
+                nodes=nodes,
+                ranks_per_node=ranks // nodes,
+                env=place.environment(options),
+                timeout_s=timeout_s,
+                echo=False,
+            )
         if problem := failed_import(notes):
             raise LaunchError(problem)
-        found = Visit(place.script.name, ranks, launcher, list(arguments), left_out=sorted(place.left_out),
-                      linked=place.linked, nodes=nodes, env=dict(env or {}))
+        found = Visit(
+            place.script.name,
+            ranks,
+            launcher,
+            list(arguments),
+            left_out=sorted(place.left_out),
+            linked=place.linked,
+            nodes=nodes,
+            env=dict(env or {}),
+        )
         _gather(found, notes, done, place)
         reason = watcher.hang or (done.timed_out and "limit")
         found.fault = report(notes, ranks, done, reason, timeout_s, watcher.reports)
@@ -88,24 +132,39 @@ def visit(script: str | Path, arguments: Sequence[str] = (), ranks: int = 4, lau
 def _why(found: Visit, notes: str, place: Place, stand_in: bool) -> None:
     """What the stand-in and the place have to say: of a failure, too."""
     errors = [found.errors[rank]["traceback"] for rank in sorted(found.errors)] + [
-        found.output[rank] for rank in sorted(found.output) if found.codes.get(rank) and rank not in found.errors]
+        found.output[rank]
+        for rank in sorted(found.output)
+        if found.codes.get(rank) and rank not in found.errors
+    ]
     found.substituted = substituted(notes, found.ranks)
     told = [*filter(None, (sentence(error, stand_in) for error in errors))]
     found.reasons = [*told[:1], place.facts()]
 
 
-def rehearsed(found: Visit, script: str | Path, timeout_s: float = 300, stand_in: bool = True) -> None:
-    """Run it once more, from a new copy, as a rehearsal for GPUs: `found`, a `Visit`, gets what came of it.
+def rehearsed(
+    found: Visit, script: str | Path, timeout_s: float = 300, stand_in: bool = True
+) -> None:
+    """Run it once more, from a new copy, as a rehearsal for GPUs: `found`, a `Visit`, gets what
+    came of it.
 
-    Only where the first run went well: a script that fails or hangs does so again; and only under torchrun.
+    Only where the first run went well: a script that fails or hangs does so again; and only under
+    torchrun.
     """
     from manyhands.rehearsal.rehearse_command import rehearse
 
     if not may_rehearse(found):
         return
     try:
-        found.rehearsal = rehearse(script, found.arguments, found.ranks, timeout_s, steps=STEPS, stand_in=stand_in,
-                                   nodes=found.nodes, env=found.env)
+        found.rehearsal = rehearse(
+            script,
+            found.arguments,
+            found.ranks,
+            timeout_s,
+            steps=STEPS,
+            stand_in=stand_in,
+            nodes=found.nodes,
+            env=found.env,
+        )
     except Exception as error:  # noqa: BLE001 - the first run is told of all the same
         found.not_rehearsed = f"{type(error).__name__}: {error}"[:300]
 

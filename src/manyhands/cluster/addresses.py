@@ -1,5 +1,6 @@
-"""Where each rank can be reached: what a framework that wants a list of all addresses beforehand must be told
-(TensorFlow's TF_CONFIG)."""
+"""Where each rank can be reached: what a framework that wants a list of all addresses beforehand
+must be told (TensorFlow's TF_CONFIG).
+"""
 
 from __future__ import annotations
 
@@ -14,16 +15,17 @@ from manyhands.cluster.host.ports import reserve
 if TYPE_CHECKING:
     from manyhands.cluster.host.ports import Reservation
 
-_held: list[Reservation] = []  # the ports that this rank has told the others of: held until the process ends
+# the ports that this rank has told the others of: held until the process ends
+_held: list[Reservation] = []
 
 
 def exchange(timeout_s: float = 30) -> list[str]:
     """The addresses of all ranks, ["host:port", ...] in the order of the ranks:
     on each rank's host one port that nobody else takes.
 
-    All ranks of a cluster call it. It uses MASTER_ADDR and MASTER_PORT, and so must not run while a process group of
-    torch does. The port itself stays unbound, so that a framework can bind it; each call gives new ones. TimeoutError
-    if a rank does not come.
+    All ranks of a cluster call it. It uses MASTER_ADDR and MASTER_PORT, and so must not run while a
+    process group of torch does. The port itself stays unbound, so that a framework can bind it;
+    each call gives new ones. TimeoutError if a rank does not come.
     """
     meeting = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     host = meeting[0]
@@ -32,13 +34,21 @@ def exchange(timeout_s: float = 30) -> list[str]:
 
         host = address()
     _held.append(reserve(1, host))
-    return meet(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), meeting, f"{host}:{_held[-1].ports[0]}",
-                timeout_s)
+    return meet(
+        int(os.environ["RANK"]),
+        int(os.environ["WORLD_SIZE"]),
+        meeting,
+        f"{host}:{_held[-1].ports[0]}",
+        timeout_s,
+    )
 
 
-def meet(rank: int, world_size: int, meeting: tuple[str, int], word: str, timeout_s: float) -> list[str]:
-    """The words of all ranks, on each of them: rank 0 waits at `meeting`, a (host, port) of its own,
-    and hands out the list."""
+def meet(
+    rank: int, world_size: int, meeting: tuple[str, int], word: str, timeout_s: float
+) -> list[str]:
+    """The words of all ranks, on each of them: rank 0 waits at `meeting`, a (host, port) of its
+    own, and hands out the list.
+    """
     deadline = time.monotonic() + timeout_s
     try:
         if rank == 0:
@@ -51,8 +61,10 @@ def meet(rank: int, world_size: int, meeting: tuple[str, int], word: str, timeou
                 raise TimeoutError
             return json.loads(answer)
     except TimeoutError:
-        raise TimeoutError(f"Not all {world_size} ranks have reported their addresses within {timeout_s:g} s. "
-                           "All of them must call this function.") from None
+        raise TimeoutError(
+            f"Not all {world_size} ranks have reported their addresses within {timeout_s:g} s. "
+            "All of them must call this function."
+        ) from None
 
 
 def _collect(world_size: int, meeting: tuple[str, int], word: str, deadline: float) -> list[str]:

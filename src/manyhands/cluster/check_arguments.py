@@ -1,5 +1,7 @@
 """What a cluster is given: arguments, environment, this machine.
-What cannot work is told in a sentence before anything starts."""
+
+What cannot work is told in a sentence before anything starts.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,12 @@ if TYPE_CHECKING:
     Profile: TypeAlias = Literal["local", "emulated", "mpi", "slurm", "ssh", "containers"]
 
 RANKS_PER_CORE = 16  # more would only be slow; MANYHANDS_MAX_RANKS lifts the limit
-FRAMEWORKS = {"torch": ["torch"], "tensorflow": ["tensorflow"], "both": ["torch", "tensorflow"], None: []}
+FRAMEWORKS = {
+    "torch": ["torch"],
+    "tensorflow": ["tensorflow"],
+    "both": ["torch", "tensorflow"],
+    None: [],
+}
 PROFILES = ("local", "emulated", "mpi", "slurm", "ssh", "containers")
 LARGEST_RANK = 999_999  # that anybody may name
 # that a process may have to open: rank 0 had 72 + 4 for each rank, with three process groups
@@ -43,7 +50,9 @@ def setting(name: str, default: float) -> float:
     try:
         return positive(name, float(text))
     except ValueError:
-        raise ValueError(SENTENCES["not above 0"].format(name=f"the environment variable {name}", given=text)) from None
+        raise ValueError(
+            SENTENCES["not above 0"].format(name=f"the environment variable {name}", given=text)
+        ) from None
 
 
 def check_ranks(ranks: Ranks, world_size: int) -> list[int]:
@@ -61,8 +70,14 @@ def check_ranks(ranks: Ranks, world_size: int) -> list[int]:
     return sorted(found)
 
 
-def check_shape(nodes: int, ranks_per_node: int, framework: str | None, profile: str, threads_per_rank: int,
-                memory_mib: int | None) -> None:
+def check_shape(
+    nodes: int,
+    ranks_per_node: int,
+    framework: str | None,
+    profile: str,
+    threads_per_rank: int,
+    memory_mib: int | None,
+) -> None:
     if framework not in list(FRAMEWORKS):
         raise ValueError(SENTENCES["framework"].format(given=framework))
     if profile not in PROFILES:
@@ -79,7 +94,9 @@ def check_shape(nodes: int, ranks_per_node: int, framework: str | None, profile:
 
 
 def check_python(world_size: int) -> None:
-    """RuntimeError where this process, or those that it starts, would end in an error of somebody else's code."""
+    """RuntimeError where this process, or those that it starts, would end in an error of somebody
+    else's code.
+    """
     if sys.flags.optimize > 1 or os.environ.get("PYTHONOPTIMIZE", "0") not in ("", "0", "1"):
         raise RuntimeError(SENTENCES["optimized"])
     try:
@@ -88,24 +105,36 @@ def check_python(world_size: int) -> None:
         return
     allowed, needed = getrlimit(RLIMIT_NOFILE)[0], FILES + FILES_PER_RANK * world_size
     if 0 <= allowed < needed:  # below 0: no limit
-        raise RuntimeError(SENTENCES["open files"].format(allowed=allowed, needed=needed, n=world_size))
+        raise RuntimeError(
+            SENTENCES["open files"].format(allowed=allowed, needed=needed, n=world_size)
+        )
 
 
 SENTENCES = {
     "not above 0": "{name} must be a number above 0, not {given!r}.",
     "not ranks": "ranks={given!r} names no rank. Give a rank or a list of ranks, from 0 to {last}.",
     "no such rank": "There is no rank {wrong}; the ranks go from 0 to {last}.",
-    "framework": "framework={given!r} is not known. Use \"torch\", \"tensorflow\", \"both\" or None.",
-    "profile": "profile={given!r} is not known. Use \"local\", \"emulated\", \"mpi\", \"slurm\", "
-               "\"ssh\" or \"containers\" (argument, or MANYHANDS_PROFILE).",
-    "not whole": "nodes, ranks_per_node, threads_per_rank and memory_mib must be whole numbers from 1 up, not "
-                 "{given!r}.",
-    "too many": "{asked} ranks on {cores} core(s) would only wait for each other. At most {most:g} ranks start here: "
-                "lower nodes or ranks_per_node, use a larger machine (profile=\"slurm\"), "
-                "or raise the environment variable MANYHANDS_MAX_RANKS.",
-    "optimized": "Python runs without docstrings here (PYTHONOPTIMIZE=2, or python -OO), but ipyparallel and the "
-                 "frameworks need theirs. Unset PYTHONOPTIMIZE and restart Jupyter.",
-    "open files": "A process may have only {allowed} files open here, and a cluster of {n} ranks needs up to "
-                  "{needed}. Run `ulimit -n {needed}`, or a higher number, in the shell before you start Jupyter "
-                  "there. If this is refused, ask the administrator.",
+    "framework": 'framework={given!r} is not known. Use "torch", "tensorflow", "both" or None.',
+    "profile": (
+        'profile={given!r} is not known. Use "local", "emulated", "mpi", "slurm", '
+        '"ssh" or "containers" (argument, or MANYHANDS_PROFILE).'
+    ),
+    "not whole": (
+        "nodes, ranks_per_node, threads_per_rank and memory_mib must be whole numbers from 1 up, "
+        "not {given!r}."
+    ),
+    "too many": (
+        "{asked} ranks on {cores} core(s) would only wait for each other. At most {most:g} ranks "
+        'start here: lower nodes or ranks_per_node, use a larger machine (profile="slurm"), or '
+        "raise the environment variable MANYHANDS_MAX_RANKS."
+    ),
+    "optimized": (
+        "Python runs without docstrings here (PYTHONOPTIMIZE=2, or python -OO), but ipyparallel and"
+        " the frameworks need theirs. Unset PYTHONOPTIMIZE and restart Jupyter."
+    ),
+    "open files": (
+        "A process may have only {allowed} files open here, and a cluster of {n} ranks needs up to "
+        "{needed}. Run `ulimit -n {needed}`, or a higher number, in the shell before you start "
+        "Jupyter there. If this is refused, ask the administrator."
+    ),
 }

@@ -1,4 +1,7 @@
-"""`Cluster`: many ranks, one notebook. Starts them, runs cells on them under a watch, heals them, stops them."""
+"""`Cluster`: many ranks, one notebook.
+
+Starts them, runs cells on them under a watch, heals them, stops them.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,8 @@ if TYPE_CHECKING:
     from manyhands.rehearsal.cells import Rehearsed
 
 T = TypeVar("T")
-LINE_AFTER_S, RUNNING_AFTER_S = 2.0, 3.0  # when a cell's line may first be shown: of ranks that wait, and of others
+# when a cell's line may first be shown: of ranks that wait, and of others
+LINE_AFTER_S, RUNNING_AFTER_S = 2.0, 3.0
 _running: dict[str, Cluster] = {}  # by name, of this process
 _PID = os.getpid()
 
@@ -48,9 +52,9 @@ _PID = os.getpid()
 class Cluster(Healing, UnderWay):
     """`nodes` x `ranks_per_node` processes that run the cells marked `%%px`.
 
-    An engine of ipyparallel is a rank. On one machine the nodes are emulated: each has its own share of the devices,
-    its own LOCAL_RANK numbering and its own folder. Returns when all ranks are ready; `framework` is imported there
-    already.
+    An engine of ipyparallel is a rank. On one machine the nodes are emulated: each has its own
+    share of the devices, its own LOCAL_RANK numbering and its own folder. Returns when all ranks
+    are ready; `framework` is imported there already.
 
     nodes, ranks_per_node : the shape of the world.
     framework : "torch", "tensorflow", "both" or None.
@@ -65,22 +69,35 @@ class Cluster(Healing, UnderWay):
     memory_mib : a rank that grows over it is killed, as in a container (local and emulated profile).
     name : a kernel has one cluster for each name; a second one of the same name takes the place of the first.
 
-    Raises ValueError for a shape that this machine cannot hold, and ClusterNotStarted with the end of the log if
-    controller or ranks do not start.
+    Raises ValueError for a shape that this machine cannot hold, and ClusterNotStarted with the end
+    of the log if controller or ranks do not start.
     """
 
-    def __init__(self, nodes: int = 1, ranks_per_node: int = 4, framework: Framework | None = "torch", *,
-                 profile: Profile | None = None, patience_s: float | None = None, limit_s: float = 120.0,
-                 threads_per_rank: int = 1, memory_mib: int | None = None, name: str = "cluster",
-                 rate_mbit: float | None = None, delay_ms: float | None = None) -> None:
+    def __init__(
+        self,
+        nodes: int = 1,
+        ranks_per_node: int = 4,
+        framework: Framework | None = "torch",
+        *,
+        profile: Profile | None = None,
+        patience_s: float | None = None,
+        limit_s: float = 120.0,
+        threads_per_rank: int = 1,
+        memory_mib: int | None = None,
+        name: str = "cluster",
+        rate_mbit: float | None = None,
+        delay_ms: float | None = None,
+    ) -> None:
         from manyhands.cluster import magic
 
         magic.register()  # if the start fails, `%%px` says that there is no cluster
         self.profile = profile or os.environ.get("MANYHANDS_PROFILE", "local")
         self.nodes, self.ranks_per_node, self.framework = nodes, ranks_per_node, framework
         patience_s = check_arguments.seconds("patience_s", patience_s)
-        self._patience_s = {backend: patience_s or check_arguments.setting("MANYHANDS_PATIENCE_S", usual)
-                            for backend, usual in PATIENCE_S.items()}
+        self._patience_s = {
+            backend: patience_s or check_arguments.setting("MANYHANDS_PATIENCE_S", usual)
+            for backend, usual in PATIENCE_S.items()
+        }
         self.limit_s = check_arguments.positive("limit_s", limit_s)
         self.threads_per_rank, self.memory_mib, self.name = threads_per_rank, memory_mib, name
         self.fault: Fault | None = None
@@ -88,8 +105,11 @@ class Cluster(Healing, UnderWay):
         self._setups: list[Setup] = []
         self._cells, self._places = itertools.count(1), Places()
         self._last_cell, self._unfinished = "", Unfinished(self._ask)
-        self._sound, self._lost, self._unmade, self._turn = True, set(), [], Turn(name)  # see faults/healing.py
-        check_arguments.check_shape(nodes, ranks_per_node, framework, self.profile, threads_per_rank, memory_mib)
+        # see faults/healing.py
+        self._sound, self._lost, self._unmade, self._turn = True, set(), [], Turn(name)
+        check_arguments.check_shape(
+            nodes, ranks_per_node, framework, self.profile, threads_per_rank, memory_mib
+        )
         check_arguments.check_python(self.world_size)
         if self.profile in ("local", "emulated"):
             surroundings.check_loopback()
@@ -121,21 +141,26 @@ class Cluster(Healing, UnderWay):
 
     @property
     def backend(self) -> str:
-        """The process group's backend that suits the devices: "nccl" with a GPU for each rank, else "gloo"."""
+        """The process group's backend that suits the devices: "nccl" with a GPU for each rank, else
+        "gloo".
+        """
         if self._runtime is None:  # `getattr(cluster, "backend", None)` asks for it too
             raise AttributeError(SENTENCES_CORE["stopped"].format(name=self.name))
         return self._runtime.backend
 
     @property
     def patience_s(self) -> float:
-        """How long all ranks may wait before that is a hang. Which backend real nodes have is known when they run."""
+        """How long all ranks may wait before that is a hang.
+
+        Which backend real nodes have is known when they run.
+        """
         return self._patience_s[self.backend]
 
     def __repr__(self) -> str:
         state = "" if self._runtime else ", stopped"
         return (
-            f"Cluster(nodes={self.nodes}, ranks_per_node={self.ranks_per_node}, framework={self.framework!r}, "
-            f"profile={self.profile!r}{state})"
+            f"Cluster(nodes={self.nodes}, ranks_per_node={self.ranks_per_node}, "
+            f"framework={self.framework!r}, profile={self.profile!r}{state})"
         )
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
@@ -152,12 +177,22 @@ class Cluster(Healing, UnderWay):
 
     # ---------------------------------------------------------------- running
 
-    def px(self, code: str, ranks: Ranks | None = None, setup: bool = False, patience_s: float | None = None,
-           limit_s: float | None = None, first_line: int = 1, key: str | None = None) -> None:
-        """Run the text `code` on all ranks, or on `ranks`, as a `%%px` cell does. Shows what they print, in rank order.
+    def px(
+        self,
+        code: str,
+        ranks: Ranks | None = None,
+        setup: bool = False,
+        patience_s: float | None = None,
+        limit_s: float | None = None,
+        first_line: int = 1,
+        key: str | None = None,
+    ) -> None:
+        """Run the text `code` on all ranks, or on `ranks`, as a `%%px` cell does.
 
-        setup=True: run it again after each healing; a later text with the same `key` takes its place. Raises a Fault
-        (see faults/kinds.py) if the cell does not end well on every rank.
+        Shows what they print, in rank order.
+
+        setup=True: run it again after each healing; a later text with the same `key` takes its
+        place. Raises a Fault (see faults/kinds.py) if the cell does not end well on every rank.
         """
         with self._turn:
             self._use()
@@ -171,11 +206,19 @@ class Cluster(Healing, UnderWay):
             ]
             self._unmade = [one for one in self._unmade if one.key != (key or code)]
 
-    def run(self, function: Callable[..., T], *args: Any, ranks: Ranks | None = None, patience_s: float | None = None,
-            limit_s: float | None = None) -> list[T]:
-        """Call `function(*args)` on all ranks, or on `ranks`; returns the list of results in rank order.
+    def run(
+        self,
+        function: Callable[..., T],
+        *args: Any,
+        ranks: Ranks | None = None,
+        patience_s: float | None = None,
+        limit_s: float | None = None,
+    ) -> list[T]:
+        """Call `function(*args)` on all ranks, or on `ranks`; returns the list of results in rank
+        order.
 
-        The function is sent by value; what it needs it must import itself. Raises a Fault as `px` does.
+        The function is sent by value; what it needs it must import itself. Raises a Fault as `px`
+        does.
         """
         with self._turn:
             self._use()
@@ -188,40 +231,61 @@ class Cluster(Healing, UnderWay):
         return [outcome.results[rank]["value"] for rank in sorted(outcome.results)]
 
     def pull(self, name: str) -> list[Any]:
-        """The values of a variable on every rank, or of an expression of the rank's variables, in rank order."""
+        """The values of a variable on every rank, or of an expression of the rank's variables, in
+        rank order.
+        """
         return self.run(get_value, name)
 
     def push(self, variables: dict[str, Any]) -> None:
         """Set variables on every rank: `cluster.push({"x": 3})`."""
         self.run(set_variables, variables)
 
-    def launch(self, script: str | os.PathLike[str], *args: Any, with_: Launcher = "torchrun", nodes: int | None = None,
-               ranks_per_node: int | None = None, **options: Any) -> Launch:
+    def launch(
+        self,
+        script: str | os.PathLike[str],
+        *args: Any,
+        with_: Launcher = "torchrun",
+        nodes: int | None = None,
+        ranks_per_node: int | None = None,
+        **options: Any,
+    ) -> Launch:
         """Run a script under a real launcher, on as many nodes and ranks as this cluster has:
-        see manyhands.cluster.launch.run_script."""
+        see manyhands.cluster.launch.run_script.
+        """
         from manyhands.cluster.launch.run_script import launch
 
-        return launch(script, *args, with_=with_, nodes=nodes or self.nodes,
-                      ranks_per_node=ranks_per_node or self.ranks_per_node, **options)
+        return launch(
+            script,
+            *args,
+            with_=with_,
+            nodes=nodes or self.nodes,
+            ranks_per_node=ranks_per_node or self.ranks_per_node,
+            **options,
+        )
 
     def rehearse(self) -> Rehearsed:
-        """`with cluster.rehearse():` around cells of torch: what NCCL on GPUs would do with what the ranks ask of
-        torch.distributed in the block is told when it ends; see manyhands.rehearsal. `%%px --rehearse` does one cell.
+        """`with cluster.rehearse():` around cells of torch: what NCCL on GPUs would do with what
+        the ranks ask of torch.distributed in the block is told when it ends; see
+        manyhands.rehearsal. `%%px --rehearse` does one cell.
         """
         from manyhands.rehearsal.cells import Rehearsed
 
         return Rehearsed(self)
 
     def place(self, file: str, line: int) -> str:
-        """A line of the learner's in words: "line 3 of this cell", where the cell that ran last is this one."""
+        """A line of the learner's in words: "line 3 of this cell", where the cell that ran last is
+        this one.
+        """
         return self._places.named(file, line, self._last_cell)
 
     # ---------------------------------------------------------------- healing
 
     def heal(self) -> None:
-        """New processes for all ranks, in the same cluster; then the cells marked --setup run again.
+        """New processes for all ranks, in the same cluster; then the cells marked --setup run
+        again.
 
-        All variables on the ranks are lost: a process group cannot go on with a part of its members.
+        All variables on the ranks are lost: a process group cannot go on with a part of its
+        members.
         """
         with self._turn:
             self._check_running()
@@ -248,9 +312,18 @@ class Cluster(Healing, UnderWay):
             raise ClusterStopped(SENTENCES_CORE["stopped"].format(name=self.name))
         return self._runtime
 
-    def _execute(self, function: Callable[..., Any], args: tuple[Any, ...], ranks: Ranks | None,
-                 patience_s: float | None, limit_s: float | None, cell_file: str) -> Outcome:
-        targets = self.ranks if ranks is None else check_arguments.check_ranks(ranks, self.world_size)
+    def _execute(
+        self,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        ranks: Ranks | None,
+        patience_s: float | None,
+        limit_s: float | None,
+        cell_file: str,
+    ) -> Outcome:
+        targets = (
+            self.ranks if ranks is None else check_arguments.check_ranks(ranks, self.world_size)
+        )
         patience_s, limit_s = (
             check_arguments.seconds("patience_s", patience_s),
             check_arguments.seconds("limit_s", limit_s),
@@ -264,13 +337,26 @@ class Cluster(Healing, UnderWay):
         except Exception:  # what cannot be sent has not been sent to any rank
             self._sound = True
             raise
-        watch = Watch(pending, cell, runtime.reports, runtime.exits, patience_s or self.patience_s,
-                      limit_s or self.limit_s, controller_runs=runtime.controller_runs, look_at=runtime.look_at)
+        watch = Watch(
+            pending,
+            cell,
+            runtime.reports,
+            runtime.exits,
+            patience_s or self.patience_s,
+            limit_s or self.limit_s,
+            controller_runs=runtime.controller_runs,
+            look_at=runtime.look_at,
+        )
         with Progress(lambda seconds: self._progress(watch, seconds, cell_file), LINE_AFTER_S):
             outcome = watch.run()
             if outcome.reason == "interrupted":
                 runtime.interrupt(watch)
-        outcome.cell, outcome.pending, outcome.asked, outcome.started = cell, pending, targets, started
+        outcome.cell, outcome.pending, outcome.asked, outcome.started = (
+            cell,
+            pending,
+            targets,
+            started,
+        )
         self._unfinished.note(outcome.results)
         for rank in targets:  # the record of a rank that has not answered is read where it lies
             if rank not in outcome.notes:
@@ -293,12 +379,26 @@ class Cluster(Healing, UnderWay):
 
     def _fault(self, outcome: Outcome, cell_file: str, limit_s: float | None) -> Fault | None:
         runtime = self._check_running()  # another thread may have stopped it meanwhile
-        where = explain.states(outcome, runtime, cell_file, self._places, self.memory_mib, self.world_size)
-        return explain.make(outcome, where, self.world_size, limit_s or self.limit_s, self._unmade_head,
-                            {rank: runtime.tf_config(rank) for rank in self.ranks})
+        where = explain.states(
+            outcome, runtime, cell_file, self._places, self.memory_mib, self.world_size
+        )
+        return explain.make(
+            outcome,
+            where,
+            self.world_size,
+            limit_s or self.limit_s,
+            self._unmade_head,
+            {rank: runtime.tf_config(rank) for rank in self.ranks},
+        )
 
-    def _finish(self, outcome: Outcome, cell_file: str, limit_s: float | None, tell: bool = True,
-                talks: bool = True) -> None:
+    def _finish(
+        self,
+        outcome: Outcome,
+        cell_file: str,
+        limit_s: float | None,
+        tell: bool = True,
+        talks: bool = True,
+    ) -> None:
         fault = self._fault(outcome, cell_file, limit_s)
         self._sound = fault is None or not is_broken(outcome, fault)
         show_outputs(outcome)
@@ -324,7 +424,8 @@ class Cluster(Healing, UnderWay):
 
 @atexit.register
 def _stop_all() -> None:
-    if os.getpid() != _PID:  # a fork of the notebook's process, by a learner's hand: the cluster is not its own
+    # a fork of the notebook's process, by a learner's hand: the cluster is not its own
+    if os.getpid() != _PID:
         return
     for cluster in list(_running.values()):
         try:

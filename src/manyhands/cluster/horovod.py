@@ -1,5 +1,6 @@
 """What `horovodrun` does for its processes, for ranks that run already:
-a meeting place, and the environment that names it."""
+a meeting place, and the environment that names it.
+"""
 
 from __future__ import annotations
 
@@ -22,20 +23,21 @@ if TYPE_CHECKING:
     from manyhands.cluster.on_rank.recorder import Recorder
     from manyhands.cluster.on_rank.stack import Stack
 
-# so often Horovod looks for tensors to send. Its own choice, 1 ms, keeps a quarter of a core busy on each rank, for
-# nothing
+# so often Horovod looks for tensors to send. Its own choice, 1 ms, keeps a quarter of a core busy
+# on each rank, for nothing
 CYCLE_MS = 5
 _servers: dict[int, Any] = {}  # port -> Horovod's server, on rank 0
 
 
 def rendezvous(size: int | None = None) -> None:
-    """Prepare the next `hvd.init()` of this process. All ranks of a cluster call it,
-    outside of Horovod (not between init and shutdown).
+    """Prepare the next `hvd.init()` of this process.
 
-    Rank 0 keeps a server at MASTER_ADDR:MASTER_PORT, where the ranks leave their addresses for each other, as they do
-    at the server of `horovodrun`; torch.distributed cannot use that port then. Everything else is environment:
-    HOROVOD_RANK and its like are the cluster's RANK and its like. `size`: only the ranks below it will call
-    `hvd.init()`, all on one node; by default all do.
+    All ranks of a cluster call it, outside of Horovod (not between init and shutdown).
+
+    Rank 0 keeps a server at MASTER_ADDR:MASTER_PORT, where the ranks leave their addresses for each
+    other, as they do at the server of `horovodrun`; torch.distributed cannot use that port then.
+    Everything else is environment: HOROVOD_RANK and its like are the cluster's RANK and its like.
+    `size`: only the ranks below it will call `hvd.init()`, all on one node; by default all do.
     """
     e = os.environ
     rank, local_size = int(e["RANK"]), int(e["LOCAL_WORLD_SIZE"])
@@ -47,12 +49,18 @@ def rendezvous(size: int | None = None) -> None:
     else:
         place = (rank, size, 0, 1)
     names = ("LOCAL_RANK", "LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE")
-    e.update({"HOROVOD_" + name: str(value) for name, value in zip(names, place)})
-    e.update(HOROVOD_RANK=str(rank), HOROVOD_SIZE=str(size), HOROVOD_HOSTNAME=f"node{place[2]}",
-             HOROVOD_CONTROLLER="gloo",
-             HOROVOD_CPU_OPERATIONS="gloo", HOROVOD_GLOO_RENDEZVOUS_ADDR=e["MASTER_ADDR"],
-             HOROVOD_GLOO_RENDEZVOUS_PORT=e["MASTER_PORT"],
-             HOROVOD_GLOO_IFACE=e.get("GLOO_SOCKET_IFNAME") or _interface(e["MASTER_ADDR"], int(e["MASTER_PORT"])))
+    e.update({"HOROVOD_" + name: str(value) for name, value in zip(names, place, strict=False)})
+    e.update(
+        HOROVOD_RANK=str(rank),
+        HOROVOD_SIZE=str(size),
+        HOROVOD_HOSTNAME=f"node{place[2]}",
+        HOROVOD_CONTROLLER="gloo",
+        HOROVOD_CPU_OPERATIONS="gloo",
+        HOROVOD_GLOO_RENDEZVOUS_ADDR=e["MASTER_ADDR"],
+        HOROVOD_GLOO_RENDEZVOUS_PORT=e["MASTER_PORT"],
+        HOROVOD_GLOO_IFACE=e.get("GLOO_SOCKET_IFNAME")
+        or _interface(e["MASTER_ADDR"], int(e["MASTER_PORT"])),
+    )
     e.setdefault("HOROVOD_CYCLE_TIME", str(CYCLE_MS))
     if rank == 0:
         _serve(size, place[1], place[3])
@@ -65,32 +73,46 @@ def rendezvous(size: int | None = None) -> None:
 
 
 def _serve(size: int, local_size: int, cross_size: int) -> None:
-    """Start the server, once in this process, and tell it how many will come to each of its scopes."""
+    """Start the server, once in this process, and tell it how many will come to each of its
+    scopes.
+    """
     host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     if port not in _servers:
         _servers[port] = _server()((host, port), _handler(), 0)
-        threading.Thread(target=_servers[port].serve_forever, daemon=True, name="rendezvous").start()
+        threading.Thread(
+            target=_servers[port].serve_forever, daemon=True, name="rendezvous"
+        ).start()
     scopes = _servers[port].scope_size
     scopes.clear()
-    scopes.update({"global": size, **{f"local_node{node}": local_size for node in range(cross_size)},
-                   **{f"cross_{local_rank}": cross_size for local_rank in range(local_size)}})
+    scopes.update(
+        {
+            "global": size,
+            **{f"local_node{node}": local_size for node in range(cross_size)},
+            **{f"cross_{local_rank}": cross_size for local_rank in range(local_size)},
+        }
+    )
 
 
 def _wait_for_server(patience_s: float = 60) -> None:
     deadline = time.monotonic() + patience_s
     while True:
         try:
-            socket.create_connection((os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])), timeout=1).close()
+            socket.create_connection(
+                (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])), timeout=1
+            ).close()
             return
         except OSError:
             if time.monotonic() > deadline:
-                raise TimeoutError("Rank 0 has not called rendezvous(): all ranks call it.") from None
+                raise TimeoutError(
+                    "Rank 0 has not called rendezvous(): all ranks call it."
+                ) from None
             time.sleep(0.02)
 
 
 def _server() -> type[Any]:
     """Horovod's server, with room for all who knock at once:
-    it has Python's 5, and who finds no room waits for a second."""
+    it has Python's 5, and who finds no room waits for a second.
+    """
     from horovod.runner.http.http_server import RendezvousHTTPServer
 
     class Server(RendezvousHTTPServer):
@@ -100,8 +122,9 @@ def _server() -> type[Any]:
 
 
 def _handler() -> type[Any]:
-    """Horovod's handler, with one fault mended: the end of one scope made it forget who had finished in the others, so
-    that their addresses stayed behind and misled the next `hvd.init()`."""
+    """Horovod's handler, with one fault mended: the end of one scope made it forget who had
+    finished in the others, so that their addresses stayed behind and misled the next `hvd.init()`.
+    """
     from horovod.runner.http.http_server import RendezvousHandler
 
     class Handler(RendezvousHandler):
@@ -126,12 +149,17 @@ def _interface(address: str, port: int) -> str:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect((socket.gethostbyname(address), port))  # sends nothing: it asks for the route
         own = probe.getsockname()[0]
-    return next(name for name, addresses in psutil.net_if_addrs().items() if any(a.address == own for a in addresses))
+    return next(
+        name
+        for name, addresses in psutil.net_if_addrs().items()
+        if any(a.address == own for a in addresses)
+    )
 
 
 def _know_threads(stack: Stack) -> None:
-    """Have the threads that Horovod starts known to `stack`: they look for tensors all the time, so a process that
-    waits in Horovod is never idle."""
+    """Have the threads that Horovod starts known to `stack`: they look for tensors all the time, so
+    a process that waits in Horovod is never idle.
+    """
     from horovod.common.basics import HorovodBasics
 
     original = HorovodBasics.init
@@ -151,8 +179,9 @@ def _know_threads(stack: Stack) -> None:
 
 
 def _note_waits(recorder: Recorder) -> None:
-    """Have each wait of horovod.torch noted while it lasts: its own threads keep the process busy, so that the stack
-    alone does not tell a rank that waits from one that computes."""
+    """Have each wait of horovod.torch noted while it lasts: its own threads keep the process busy,
+    so that the stack alone does not tell a rank that waits from one that computes.
+    """
     from horovod.torch import mpi_lib_v2 as library
 
     original = library.horovod_torch_wait_and_clear
@@ -163,8 +192,13 @@ def _note_waits(recorder: Recorder) -> None:
 
     def wait(handle: int) -> Any:
         # ranks may wait for their tensors in any order
-        recorder._write({"call": _asked(sys._getframe(1)), "group": f"horovod on rank {os.environ['RANK']}",
-                         "sequence": next(numbers)})
+        recorder._write(
+            {
+                "call": _asked(sys._getframe(1)),
+                "group": f"horovod on rank {os.environ['RANK']}",
+                "sequence": next(numbers),
+            }
+        )
         try:
             return original(handle)
         finally:

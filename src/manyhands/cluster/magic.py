@@ -25,7 +25,11 @@ def _ranks(text: str) -> list[int]:
     ranks: list[int] = []
     for part in text.split(","):
         first, _, last = part.partition("-")
-        if not first.isdecimal() or not (last or first).isdecimal() or int(first) > int(last or first):
+        if (
+            not first.isdecimal()
+            or not (last or first).isdecimal()
+            or int(first) > int(last or first)
+        ):
             raise ArgumentTypeError(f"{text!r} names no ranks: write 0,2 or 0-2")
         if int(last or first) > LARGEST_RANK:
             raise ArgumentTypeError(f"there is no rank {last or first}")
@@ -35,19 +39,22 @@ def _ranks(text: str) -> list[int]:
 
 def _first_line(shell: Any, body: str) -> int:
     """The number, in the cell that runs, of the line at which the body of its `%%px` begins;
-    2 where the cell cannot be seen."""
+    2 where the cell cannot be seen.
+    """
     try:
         cell = shell.kernel.get_parent()["content"]["code"]
     except (AttributeError, KeyError, TypeError):
         return 2
-    if not "".join(cell.split()).endswith("".join(body.split())):  # the magic was called by some code
+    # the magic was called by some code
+    if not "".join(cell.split()).endswith("".join(body.split())):
         return 2
     return 1 + len(LINE_END.findall(cell.rstrip())) - len(LINE_END.findall(body.rstrip()))
 
 
 def _cell_id(shell: Any) -> str | None:
-    """JupyterLab's id of the cell that runs, so that an edited --setup cell takes the place of what it was;
-    elsewhere None."""
+    """JupyterLab's id of the cell that runs, so that an edited --setup cell takes the place of what
+    it was; elsewhere None.
+    """
     try:
         return shell.kernel.get_parent()["metadata"].get("cellId")
     except (AttributeError, KeyError, TypeError):
@@ -63,37 +70,58 @@ class RankMagics(Magics):
     @magic_arguments()
     @argument("--ranks", type=_ranks, help="run on these ranks only: 0,2 or 0-2")
     @argument("--setup", action="store_true", help="run this cell again after each healing")
-    @argument("--patience", type=float, help="seconds after which ranks that only wait are reported as a hang")
+    @argument(
+        "--patience",
+        type=float,
+        help="seconds after which ranks that only wait are reported as a hang",
+    )
     @argument("--limit", type=float, help="time limit of this cell in seconds")
-    @argument("--rehearse", action="store_true",
-              help="report what NCCL on GPUs would do with this cell's communication")
+    @argument(
+        "--rehearse",
+        action="store_true",
+        help="report what NCCL on GPUs would do with this cell's communication",
+    )
     @argument("statement", nargs="*", help="for %%px: the line to run")
     @line_cell_magic
     def px(self, line: str, cell: str | None = None) -> None:
         """Run a cell (%%px) or a line (%px) on all ranks; shows what they print, in rank order."""
         if self.cluster is None:
-            raise UsageError("%%px needs a cluster, but none is running in this notebook. Run the cell that starts "
-                             "it, for example cluster = Cluster(nodes=2, ranks_per_node=2). If it failed, run it "
-                             "again.")
+            raise UsageError(
+                "%%px needs a cluster, but none is running in this notebook. Run the cell that "
+                "starts it, for example cluster = Cluster(nodes=2, ranks_per_node=2). If it "
+                "failed, run it again."
+            )
         if cell is None:
             self.cluster.px(line)
             return
         args = parse_argstring(self.px, line)
         if args.statement:
-            raise UsageError(f"%%px does not know {' '.join(args.statement)!r}. See %%px? for its options, which must "
-                             "be in the same line")
+            raise UsageError(
+                f"%%px does not know {' '.join(args.statement)!r}. See %%px? for its options, which"
+                " must be in the same line"
+            )
         rehearsal = self.cluster.rehearse() if args.rehearse else nullcontext()
         try:
             with rehearsal:
-                self.cluster.px(cell, ranks=args.ranks, setup=args.setup, patience_s=args.patience, limit_s=args.limit,
-                                first_line=_first_line(self.shell, cell), key=_cell_id(self.shell))
+                self.cluster.px(
+                    cell,
+                    ranks=args.ranks,
+                    setup=args.setup,
+                    patience_s=args.patience,
+                    limit_s=args.limit,
+                    first_line=_first_line(self.shell, cell),
+                    key=_cell_id(self.shell),
+                )
         except ValueError as wrong:  # an option's value; what goes wrong on the ranks is a Fault
             raise UsageError(f"%%px: {wrong}") from None
 
 
 def register(cluster: Cluster | None = None) -> None:
-    """Make `%%px` mean this cluster, where there is an IPython. Without a cluster: make it known only, so that it says
-    what it needs. ipyparallel's client registers its own `%%px`, with different options, where there is none yet."""
+    """Make `%%px` mean this cluster, where there is an IPython.
+
+    Without a cluster: make it known only, so that it says what it needs. ipyparallel's client
+    registers its own `%%px`, with different options, where there is none yet.
+    """
     shell = get_ipython()
     if shell is None:
         return

@@ -1,4 +1,5 @@
-"""The dicts that ranks, engines and the notebook send each other, as JSON or pickled: which keys they have.
+"""The dicts that ranks, engines and the notebook send each other, as JSON or pickled: which keys
+they have.
 
 They are plain dicts at run time, and only type checkers read this file.
 """
@@ -27,10 +28,13 @@ class _Called(TypedDict):
 
 
 class Note(_Called, total=False):
-    """A call of a rank, as its record has it; of a wait for an asynchronous one, as far as it is known."""
+    """A call of a rank, as its record has it; of a wait for an asynchronous one, as far as it is
+    known.
+    """
 
     group: str  # the group's name, "" for the world
-    sequence: int  # its number among the collectives of its group, or among the messages of its stream
+    # its number among the collectives of its group, or among the messages of its stream
+    sequence: int
     ranks: list[int]  # of the group, where it is not the world
     shape: list[int]
     dtype: str
@@ -56,7 +60,10 @@ class Stand(TypedDict):
 
 
 class Report(Stand, total=False):
-    """A rank's report to the notebook. `notes` and `names` come once for each wait; `seen`: from outside."""
+    """A rank's report to the notebook.
+
+    `notes` and `names` come once for each wait; `seen`: from outside.
+    """
 
     token: str
     rank: int
@@ -89,7 +96,10 @@ class RaisedError(ErrorMessage):
 
 
 class Facts(TypedDict, total=False):
-    """What a rank has begun in gloo's groups; empty where there is no world. See on_rank/tally.py."""
+    """What a rank has begun in gloo's groups; empty where there is no world.
+
+    See on_rank/tally.py.
+    """
 
     rank: int
     size: int
@@ -105,7 +115,9 @@ class _Traced(TypedDict):
 
 
 class TracedCall(_Traced, total=False):
-    """A collective in torch's flight recorder; of one that is not there any more, without `ended`."""
+    """A collective in torch's flight recorder; of one that is not there any more, without
+    `ended`.
+    """
 
     ended: bool
 
@@ -137,7 +149,9 @@ class _Status(TypedDict):
 
 
 class Exit(_Status, total=False):
-    """How a rank's process has ended: its wait status, if it is known, and whether it grew over its limit."""
+    """How a rank's process has ended: its wait status, if it is known, and whether it grew over its
+    limit.
+    """
 
     memory: bool
     node: str  # of a rank that was lost with its node

@@ -1,5 +1,6 @@
 """What a cell on the ranks puts on the page: outputs in rank order, a passing line of progress,
-the report of a fault."""
+the report of a fault.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ def in_notebook() -> bool:
 
 
 def in_this_kernel(name: str) -> bool:
-    """Whether the learner has given something this name here, in the kernel that has sent the cell to the ranks."""
+    """Whether the learner has given something this name here, in the kernel that has sent the cell
+    to the ranks.
+    """
     if "IPython" not in sys.modules:
         return False
     from IPython import get_ipython
@@ -44,10 +47,13 @@ def quiet() -> bool:
 
 
 class Progress:
-    """A line that says what is going on, and that is taken away at the end. Silent with MANYHANDS_QUIET=1.
+    """A line that says what is going on, and that is taken away at the end.
 
-    `text` is followed by the seconds since the start, or is a function of them whose text is the whole line, "" for no
-    line. The function is called in a thread, from `after_s` on, and a line that is shown changes once per second.
+    Silent with MANYHANDS_QUIET=1.
+
+    `text` is followed by the seconds since the start, or is a function of them whose text is the
+    whole line, "" for no line. The function is called in a thread, from `after_s` on, and a line
+    that is shown changes once per second.
     """
 
     def __init__(self, text: str | Callable[[float], str], after_s: float = 0.5) -> None:
@@ -79,9 +85,13 @@ class Progress:
 
 
 def _draw(line: str, handle: Any) -> Any:
-    """Show a line, in the place of the one before if there is a `handle`; returns the handle. "" leaves nothing."""
+    """Show a line, in the place of the one before if there is a `handle`; returns the handle.
+
+    "" leaves nothing.
+    """
     if not in_notebook():
-        line = line[:shutil.get_terminal_size().columns - 1]  # "\r" goes back to the last row of a longer one
+        # "\r" goes back to the last row of a longer one
+        line = line[: shutil.get_terminal_size().columns - 1]
         sys.stderr.write("\r\x1b[K" + line)
         sys.stderr.flush()
         return True

@@ -1,5 +1,6 @@
 """What every call of a communicator is made of: messages under a tag,
-and numbered steps that all ranks take together."""
+and numbered steps that all ranks take together.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ SENT_BY = {"recv": "send", "recv_obj": "send_obj"}
 
 class Calls:
     """The part of a communicator that `manyhands.functions` is built on.
-    A call raises where two ranks do not agree, and numbers go on."""
+
+    A call raises where two ranks do not agree, and numbers go on.
+    """
 
     name: str
     rank: int
@@ -47,10 +50,18 @@ class Calls:
         """A name for a message of this rank, unlike any other."""
         return self._exchange.rank, self.name, next(self._operations)
 
-    def post(self, rank: int, tag: int, call: str, tensors: Sequence[torch.Tensor | None], op: Op,
-             wants: bool = False) -> None:
+    def post(
+        self,
+        rank: int,
+        tag: int,
+        call: str,
+        tensors: Sequence[torch.Tensor | None],
+        op: Op,
+        wants: bool = False,
+    ) -> None:
         """Send tensors to `rank` of this communicator under a tag;
-        `op` is the operation's name, `wants` whether a gradient is awaited."""
+        `op` is the operation's name, `wants` whether a gradient is awaited.
+        """
         peer, tag = self.peer(rank, call), checked_tag(tag)
         self.enter()
         facts: Facts = {"tag": tag, "op": op, "wants": wants}
@@ -62,10 +73,15 @@ class Calls:
         """The next message from `rank` of this communicator under a tag."""
         peer, tag = self.peer(rank, call), checked_tag(tag)
         self.enter()
-        message = self._exchange.take(peer, ("p2p", self.name, tag), Wait("p2p", self, call, {"tag": tag}))
+        message = self._exchange.take(
+            peer, ("p2p", self.name, tag), Wait("p2p", self, call, {"tag": tag})
+        )
         sent_by = SENT_BY[call]
         if message.call != sent_by:
-            text = f"Rank {self.rank} called {call}, but rank {rank} sent {message}: {sent_by} goes with {call}."
+            text = (
+                f"Rank {self.rank} called {call}, but rank {rank} sent {message}: {sent_by} goes "
+                f"with {call}."
+            )
             self._exchange.control._say(peer, "refused", {"op": message.facts["op"], "text": text})
             raise CommunicationError(text)
         return message
@@ -75,7 +91,9 @@ class Calls:
         if type(rank) is not int or not 0 <= rank < self.size:
             rank = self.check_rank(rank, call)
         if rank == self.rank:
-            raise ValueError(f"{call}: rank {rank} is this rank itself; a rank keeps what it has in a variable.")
+            raise ValueError(
+                f"{call}: rank {rank} is this rank itself; a rank keeps what it has in a variable."
+            )
         return self.members[rank]
 
     def name_of(self, member: int) -> int:
@@ -83,14 +101,21 @@ class Calls:
         return self.members.index(member)
 
     def check_rank(self, rank: int, call: str, word: str = "rank") -> int:
-        """The rank, of any type that counts, as an int. ValueError unless it is one of this communicator."""
+        """The rank, of any type that counts, as an int.
+
+        ValueError unless it is one of this communicator.
+        """
         number = _whole(rank)
         if number is None:
-            raise ValueError(f"{call}: {word} {rank!r} is not a whole number. The ranks of communicator {self.name!r} "
-                             f"are 0 to {self.size - 1}.")
+            raise ValueError(
+                f"{call}: {word} {rank!r} is not a whole number. The ranks of communicator "
+                f"{self.name!r} are 0 to {self.size - 1}."
+            )
         if not 0 <= number < self.size:
-            raise ValueError(f"{call}: {word} {number} is not in communicator {self.name!r}, "
-                             f"whose ranks are 0 to {self.size - 1}.")
+            raise ValueError(
+                f"{call}: {word} {number} is not in communicator {self.name!r}, "
+                f"whose ranks are 0 to {self.size - 1}."
+            )
         return number
 
     def enter(self) -> None:
@@ -103,7 +128,10 @@ class Calls:
             raise error
 
     def next_call(self) -> Place:
-        """The place of the next collective call: (epoch, number). The same on all ranks that make the same calls."""
+        """The place of the next collective call: (epoch, number).
+
+        The same on all ranks that make the same calls.
+        """
         self.enter()
         exchange = self._exchange
         exchange.pump()  # an error elsewhere may have begun a new epoch
@@ -112,32 +140,50 @@ class Calls:
             _, epoch, text = self.stopped
             self.begin_epoch(epoch)
             if text:
-                raise CommunicationError(f"Rank {self.rank} is stopped in its next call of all ranks: {text}")
-            self._calls = 1  # late: the others have given this call up, it is the first one of the new epoch
+                raise CommunicationError(
+                    f"Rank {self.rank} is stopped in its next call of all ranks: {text}"
+                )
+            # late: the others have given this call up, it is the first one of the new epoch
+            self._calls = 1
         if exchange.inbox:
             exchange.control.look_for_strays(Wait("collective", self, ""))
         return self.epoch, self._calls
 
     def begin_epoch(self, epoch: int) -> None:
-        """After ranks did not agree on a collective call: count anew, and forget what was sent in the old epoch."""
+        """After ranks did not agree on a collective call: count anew, and forget what was sent in
+        the old epoch.
+        """
         self.epoch, self._calls, self.stopped = epoch, 0, None
         self.spoiled.clear()
         inbox = self._exchange.inbox
         for key, source in [
-            k for k in inbox if k[0][:2] == ("collective", self.name) and k[0][2][0] < epoch and k[0][3] < BACKWARD
+            k
+            for k in inbox
+            if k[0][:2] == ("collective", self.name) and k[0][2][0] < epoch and k[0][3] < BACKWARD
         ]:
             del inbox[key, source]
 
-    def exchange(self, place: Place, call: str, outgoing: Mapping[int, Sequence[torch.Tensor | None]],
-                 sources: Iterable[int], step: int = 0, check: Callable[[Message], str | None] | None = None,
-                 **facts: Unpack[Facts]) -> dict[int, Message]:
+    def exchange(
+        self,
+        place: Place,
+        call: str,
+        outgoing: Mapping[int, Sequence[torch.Tensor | None]],
+        sources: Iterable[int],
+        step: int = 0,
+        check: Callable[[Message], str | None] | None = None,
+        **facts: Unpack[Facts],
+    ) -> dict[int, Message]:
         """One step of a collective call: send `outgoing` {rank: tensors}, then return {rank:
         message} from `sources`, in their order.
 
-        `check(message)`, if given, returns what is wrong with a message, or None. The facts travel with what is sent;
-        all ranks must give the same `root`.
+        `check(message)`, if given, returns what is wrong with a message, or None. The facts travel
+        with what is sent; all ranks must give the same `root`.
         """
-        exchange, members, key = self._exchange, self.members, ("collective", self.name, place, step)
+        exchange, members, key = (
+            self._exchange,
+            self.members,
+            ("collective", self.name, place, step),
+        )
         wait = Wait("collective", self, call, facts, place, step)
         if step < BACKWARD:
             self.last_call = wait
@@ -150,20 +196,25 @@ class Calls:
         came: dict[int, Message] = {}
         for rank in sources:
             message = exchange.take(members[rank], key, wait)
-            wrong = self._conflict(message, call, facts.get("root"), rank) or (check and check(message))
+            wrong = self._conflict(message, call, facts.get("root"), rank) or (
+                check and check(message)
+            )
             if wrong:
                 wait.peer = members[rank]
-                raise exchange.control.fail(wait, f"Rank {self.rank} is in {wait}: {wrong}", place=place)
+                raise exchange.control.fail(
+                    wait, f"Rank {self.rank} is in {wait}: {wrong}", place=place
+                )
             if wait.error:
-                exchange.control.stop(wait)  # with this message came that another rank has failed in this very call
+                # with this message came that another rank has failed in this very call
+                exchange.control.stop(wait)
             came[rank] = message
         return came
 
     def _conflict(self, message: Message, call: str, root: int | None, rank: int) -> str | None:
         if message.call != call:
             return (
-                f"rank {rank} called {message.call} in its place, with {describe(message.tensors)}. "
-                "All ranks must make the same calls in the same order."
+                f"rank {rank} called {message.call} in its place, with {describe(message.tensors)}."
+                " All ranks must make the same calls in the same order."
             )
         if message.facts.get("root") != root:
             return f"rank {rank} has root {message.facts.get('root')}, this rank has root {root}."
@@ -178,32 +229,52 @@ class Calls:
             raise
 
     def spoil(self, place: Place, call: str, error: object, step: int = 0) -> None:
-        """This rank cannot do its part: who waits in this call, or will, is told why. Numbers go on."""
+        """This rank cannot do its part: who waits in this call, or will, is told why.
+
+        Numbers go on.
+        """
         if step < BACKWARD:
             self.spoiled.add(place)
-        facts = {"communicator": self.name, "place": place, "step": step, "text": f"rank {self.rank} reports: {error}"}
+        facts = {
+            "communicator": self.name,
+            "place": place,
+            "step": step,
+            "text": f"rank {self.rank} reports: {error}",
+        }
         for member in self.members:
             if member != self._exchange.rank:
                 self._exchange.notify(member, ("control", "spoiled"), "", **facts)
 
-    # --- gradients, on their way back: an operation is named as by `next_operation`, or by the place of its call ------
+    # --- gradients, on their way back: an operation is named as by `next_operation`, or by the
+    # place of its call
 
     def expect(self, op: Op) -> None:
         """From now on a gradient may come for this operation."""
         self._exchange.control.live.add(op)
 
     def owe(self, op: Op) -> None:
-        """What came with this operation is part of a graph of this rank: others wait for its gradient."""
+        """What came with this operation is part of a graph of this rank: others wait for its
+        gradient.
+        """
         self._exchange.control.receipts.add(op)
 
-    def give(self, op: Op, call: str, gradients: Mapping[int, Sequence[torch.Tensor | None]]) -> None:
-        """Send `gradients`, {rank: list of tensors}. CommunicationError if they are no longer wanted."""
+    def give(
+        self, op: Op, call: str, gradients: Mapping[int, Sequence[torch.Tensor | None]]
+    ) -> None:
+        """Send `gradients`, {rank: list of tensors}.
+
+        CommunicationError if they are no longer wanted.
+        """
         exchange = self._exchange
         facts: Facts = {"op": op}
         if op in exchange.control.freed:
             raise CommunicationError(exchange.control.freed.pop(op))
-        unfinished = exchange.post([(self.members[rank], tensors) for rank, tensors in gradients.items()],
-                                   ("gradient", op), call, facts)
+        unfinished = exchange.post(
+            [(self.members[rank], tensors) for rank, tensors in gradients.items()],
+            ("gradient", op),
+            call,
+            facts,
+        )
         if unfinished:
             exchange.finish(unfinished, Wait("gradient", self, call, facts))
 
@@ -213,19 +284,28 @@ class Calls:
         facts: Facts = {"op": op}
         if op in exchange.control.refused:
             raise CommunicationError(exchange.control.refused.pop(op))
-        return exchange.take(self.members[rank], ("gradient", op), Wait("gradient", self, call, facts)).tensors
+        return exchange.take(
+            self.members[rank], ("gradient", op), Wait("gradient", self, call, facts)
+        ).tensors
 
     def give_none(self, op: Op, call: str, rank: int) -> None:
         """`rank` waits in vain: the node that would have sent its gradient is gone.
-        Never waits, so that a finaliser may call it."""
+
+        Never waits, so that a finaliser may call it.
+        """
         self._exchange.notify(self.members[rank], ("gradient", op), call, freed=True, op=op)
 
     def want_none(self, op: Op, rank: int, text: str) -> None:
-        """`rank` may drop what came with this operation, for the reason in the text; also for finalisers."""
+        """`rank` may drop what came with this operation, for the reason in the text; also for
+        finalisers.
+        """
         self._exchange.notify(self.members[rank], ("control", "freed"), "", op=op, text=text)
 
     def forget(self, op: Op) -> None:
-        """The operation's node is gone; a gradient that has come for it is told of. For finalisers."""
+        """The operation's node is gone; a gradient that has come for it is told of.
+
+        For finalisers.
+        """
         exchange, control = self._exchange, self._exchange.control
         if op in control.live:
             if exchange.inbox or exchange.at_work():
@@ -244,24 +324,37 @@ class Calls:
         """Whether the communicator over all ranks has been closed."""
         return self._exchange.closed
 
-    # --- tensors to and from all ranks --------------------------------------------------------------------------------
+    # --- tensors to and from all ranks ------------------------------------------------------------
 
-    def bcast_tensors(self, place: Place, call: str, tensors: Sequence[torch.Tensor | None] | None, root: int = 0,
-                      **facts: Unpack[FactsWithoutRoot]) -> tuple[Sequence[torch.Tensor], FactsWithoutRoot]:
+    def bcast_tensors(
+        self,
+        place: Place,
+        call: str,
+        tensors: Sequence[torch.Tensor | None] | None,
+        root: int = 0,
+        **facts: Unpack[FactsWithoutRoot],
+    ) -> tuple[Sequence[torch.Tensor], FactsWithoutRoot]:
         """The root's tensors on all ranks, along a binomial tree: ceil(log2 size) steps.
-        Returns the message's tensors and facts."""
+
+        Returns the message's tensors and facts.
+        """
         parent, children = _tree(self.rank, self.size, root)
         if parent is not None:
             message = self.exchange(place, call, {}, (parent,), root=root)[parent]
             tensors, facts = message.tensors, message.facts
-        whole = cast("Sequence[torch.Tensor]", tensors)  # only a rank that has a parent may give None
+        # only a rank that has a parent may give None
+        whole = cast("Sequence[torch.Tensor]", tensors)
         if children:
             all_facts: Facts = {**facts, "root": root}
             self.exchange(place, call, dict.fromkeys(children, whole), (), **all_facts)
         return whole, facts
 
-    def sum_tensors(self, place: Place, call: str, tensor: torch.Tensor, step: int = 0) -> torch.Tensor:
-        """Reduce-scatter, then all-gather: 2 (size - 1) / size of the tensor's bytes leave each rank."""
+    def sum_tensors(
+        self, place: Place, call: str, tensor: torch.Tensor, step: int = 0
+    ) -> torch.Tensor:
+        """Reduce-scatter, then all-gather: 2 (size - 1) / size of the tensor's bytes leave each
+        rank.
+        """
         if self.size == 1:
             return tensor.detach().clone()
         chunks = list(tensor.detach().reshape(-1).tensor_split(self.size))
@@ -270,20 +363,37 @@ class Calls:
         def check(message: Message) -> str | None:
             if message.facts["like"] == like:
                 return None
-            there = torch.empty(message.facts["like"][1], dtype=DTYPES[message.facts["like"][0]], device="meta")
+            there = torch.empty(
+                message.facts["like"][1], dtype=DTYPES[message.facts["like"][0]], device="meta"
+            )
             return (
-                f"its tensor is {describe([tensor])}, that of rank {self.name_of(message.source)} is "
-                f"{describe([there])}. They cannot be added."
+                f"its tensor is {describe([tensor])}, that of rank {self.name_of(message.source)} "
+                f"is {describe([there])}. They cannot be added."
             )
 
-        came = self.exchange(place, call, {rank: [chunks[rank]] for rank in self.others}, self.others, step,
-                             check=check, like=like)
-        parts = [chunks[rank] if rank == self.rank else came[rank].tensors[0].to(tensor.device)
-                 for rank in range(self.size)]
+        came = self.exchange(
+            place,
+            call,
+            {rank: [chunks[rank]] for rank in self.others},
+            self.others,
+            step,
+            check=check,
+            like=like,
+        )
+        parts = [
+            chunks[rank] if rank == self.rank else came[rank].tensors[0].to(tensor.device)
+            for rank in range(self.size)
+        ]
         total = sum(parts[1:], parts[0])
-        came = self.exchange(place, call, {rank: [total] for rank in self.others}, self.others, step + 1)
-        return torch.cat([total if rank == self.rank else came[rank].tensors[0].to(tensor.device)
-                          for rank in range(self.size)]).view(tensor.shape)
+        came = self.exchange(
+            place, call, {rank: [total] for rank in self.others}, self.others, step + 1
+        )
+        return torch.cat(
+            [
+                total if rank == self.rank else came[rank].tensors[0].to(tensor.device)
+                for rank in range(self.size)
+            ]
+        ).view(tensor.shape)
 
 
 def _give_up(exchange: Exchange, op: Op) -> None:

@@ -1,8 +1,9 @@
-"""What goes wrong between ranks: who is asked, what is said, and how the ranks meet again afterwards.
+"""What goes wrong between ranks: who is asked, what is said, and how the ranks meet again
+afterwards.
 
-Nothing here runs as long as all goes well. When a time-out strikes, the rank asks the others where they are; a rank
-that waits in a call answers, one that computes does not. Then the message that was in the wrong place is dropped, and
-those whom it concerns are told.
+Nothing here runs as long as all goes well. When a time-out strikes, the rank asks the others where
+they are; a rank that waits in a call answers, one that computes does not. Then the message that was
+in the wrong place is dropped, and those whom it concerns are told.
 """
 
 from __future__ import annotations
@@ -26,13 +27,16 @@ if TYPE_CHECKING:
     from manyhands.comm.message_queue import Exchange
 
 ASK_S = 0.5  # how long an asked rank may take to answer
-BACKWARD = 2  # steps of a collective call from this one on are of its backward, which may come much later
+# steps of a collective call from this one on are of its backward, which may come much later
+BACKWARD = 2
 _numbers = itertools.count()
 
 
 class CommunicationError(RuntimeError):
     """Ranks do not agree on what they do, one of them did not come in time, or it is gone.
-    The communicator can be used again."""
+
+    The communicator can be used again.
+    """
 
 
 @dataclass(eq=False)
@@ -64,7 +68,9 @@ class Wait:
         if self.kind == "p2p" or self.kind == "gradient":
             towards = "to" if self.call in ("send", "send_obj") else "from"
             text += f" {towards} rank {self.communicator.name_of(cast('int', self.peer))}"
-        return text + "".join(f", {name} {self.facts[name]}" for name in ("tag", "root") if name in self.facts)
+        return text + "".join(
+            f", {name} {self.facts[name]}" for name in ("tag", "root") if name in self.facts
+        )
 
 
 class Control:
@@ -80,12 +86,13 @@ class Control:
         self.freed: dict[Op, str] = {}
         # (communicator, place, step) -> why a rank cannot do its part there
         self.spoiled: dict[tuple[str, Place, int], str] = {}
-        self.gave_up: dict[int, tuple[float, str]] = {}  # peer -> (when, the wait in which it gave up)
+        # peer -> (when, the wait in which it gave up)
+        self.gave_up: dict[int, tuple[float, str]] = {}
         # an error that belongs to a call that has ended: raised by the next one
         self.pending: CommunicationError | None = None
         self._answers: dict[tuple[int, int], Answer] = {}
 
-    # --- messages that come -------------------------------------------------------------------------------------------
+    # --- messages that come -----------------------------------------------------------------------
 
     def take_in(self, message: Message) -> None:
         getattr(self, f"_take_{message.key[1]}")(message.source, message.facts)
@@ -94,19 +101,28 @@ class Control:
         self.exchange.gone.setdefault(peer, "it has ended")
 
     def _wait(self, concerned: Callable[[Wait], bool]) -> Wait | None:
-        """The latest wait of this rank, of any thread, for which `concerned(wait)`; None if there is none."""
+        """The latest wait of this rank, of any thread, for which `concerned(wait)`; None if there
+        is none.
+        """
         return next((wait for wait in self.exchange.waits[::-1] if concerned(wait)), None)
 
     def _take_query(self, peer: int, facts: ControlFacts) -> None:
-        wait = self._wait(lambda wait: wait.communicator.name == facts["communicator"]) or self._wait(lambda _: True)
+        wait = self._wait(
+            lambda wait: wait.communicator.name == facts["communicator"]
+        ) or self._wait(lambda _: True)
         if wait is not None and wait.kind != facts["kind"] and not wait.extended:
             # the asking rank will give up first
             wait.extended, wait.deadline = True, time.perf_counter() + wait.communicator.timeout_s
         answer: Answer = {"query": facts["query"], "text": None}
         if wait is not None:
             same = wait.communicator.name == facts["communicator"]
-            text = f"waits in {wait}{'' if same else f' on communicator {wait.communicator.name!r}'}{users_line()}"
-            answer.update({"text": text, "kind": wait.kind, "number": wait.number, "on_me": wait.peer == peer})
+            text = (
+                "waits in "
+                f"{wait}{'' if same else f' on communicator {wait.communicator.name!r}'}{users_line()}"
+            )
+            answer.update(
+                {"text": text, "kind": wait.kind, "number": wait.number, "on_me": wait.peer == peer}
+            )
         self._say(peer, "answer", answer)
 
     def _take_answer(self, peer: int, facts: Answer) -> None:
@@ -119,9 +135,15 @@ class Control:
         if facts["place"]:
             self._refuse((communicator.name, *facts["place"]), facts["text"])
         if communicator._calls < facts["number"]:  # this rank is not there yet
-            communicator.stopped = communicator.stopped or (facts["number"], facts["epoch"], facts["text"])
+            communicator.stopped = communicator.stopped or (
+                facts["number"],
+                facts["epoch"],
+                facts["text"],
+            )
             return
-        wait = self._wait(lambda wait: wait.communicator is communicator and wait.kind == "collective")
+        wait = self._wait(
+            lambda wait: wait.communicator is communicator and wait.kind == "collective"
+        )
         # an earlier call, which the failed rank has ended: this one ends it too
         if wait is not None and wait.place[0] == facts["at"][0] and wait.place < facts["at"]:
             communicator.stopped = communicator.stopped or (facts["at"][1], facts["epoch"], None)
@@ -153,7 +175,9 @@ class Control:
 
     def _take_freed(self, peer: int, facts: ControlFacts) -> None:
         op = tuple(facts["op"])
-        if op in self.receipts or any(m.facts.get("op") == op for box in self.exchange.inbox.values() for m in box):
+        if op in self.receipts or any(
+            m.facts.get("op") == op for box in self.exchange.inbox.values() for m in box
+        ):
             self.freed[op] = facts["text"]
 
     def _take_deadlock(self, peer: int, facts: ControlFacts) -> None:
@@ -171,28 +195,38 @@ class Control:
     def _say(self, peer: int, what: str, facts: ControlFacts | Answer) -> None:
         self.exchange.notify(peer, ("control", what), "", **facts)
 
-    # --- gradients that nobody waits for ------------------------------------------------------------------------------
+    # --- gradients that nobody waits for ----------------------------------------------------------
 
     def unclaimed_gradient(self, message: Message) -> None:
         """A gradient has come for a node that is gone: the next call says so."""
         if message.facts.get("freed") or all(t is None for t in message.tensors):
             return
         forward = message.call.removesuffix(".backward")
-        text = (f"A gradient came from global rank {message.source} for a {forward} of this rank whose result is not "
-                "part of any graph here: it is lost. ")
+        text = (
+            f"A gradient came from global rank {message.source} for a {forward} of this rank whose "
+            "result is not part of any graph here: it is lost. "
+        )
         if forward == "send":
-            self.pending = CommunicationError(text
-                                              + "Give what send returned (the delegate) to recv as delegate_variable, "
-                                              "join it to the loss by pseudo_connect, or call its backward(). "
-                                              "If no gradient is wanted, send x.detach().")
+            self.pending = CommunicationError(
+                text + "Give what send returned (the delegate) to recv as delegate_variable, "
+                "join it to the loss by pseudo_connect, or call its backward(). "
+                "If no gradient is wanted, send x.detach()."
+            )
         else:
-            warnings.warn(text + "Join the result to this rank's loss by pseudo_connect, "
-                                 "so that backward passes through it.", RuntimeWarning, stacklevel=2)
+            warnings.warn(
+                text + "Join the result to this rank's loss by pseudo_connect, "
+                "so that backward passes through it.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
-    # --- a wait that has ended badly ----------------------------------------------------------------------------------
+    # --- a wait that has ended badly --------------------------------------------------------------
 
     def ask(self, wait: Wait) -> dict[int, Answer | None]:
-        """Ask those concerned where they are. Returns {global rank: answer}; who does not answer is not in a call."""
+        """Ask those concerned where they are.
+
+        Returns {global rank: answer}; who does not answer is not in a call.
+        """
         query = next(_numbers)
         asked = (
             [m for m in wait.communicator.members if m != self.exchange.rank]
@@ -200,12 +234,20 @@ class Control:
             else [cast("int", wait.peer)]
         )
         for peer in asked:
-            self._say(peer, "query", {"query": query, "kind": wait.kind, "communicator": wait.communicator.name})
+            self._say(
+                peer,
+                "query",
+                {"query": query, "kind": wait.kind, "communicator": wait.communicator.name},
+            )
         deadline = time.perf_counter() + ASK_S
         while (
             time.perf_counter() < deadline
             and not wait.error
-            and any((peer, query) not in self._answers for peer in asked if peer not in self.exchange.gone)
+            and any(
+                (peer, query) not in self._answers
+                for peer in asked
+                if peer not in self.exchange.gone
+            )
         ):
             self.exchange.pump()
             time.sleep(1e-3)
@@ -218,10 +260,17 @@ class Control:
             f"Rank {me} waited {communicator.timeout_s:g} s in {wait}{users_line()}, "
             f"on communicator {communicator.name!r}."
         )
-        lines = [head, *(f"  Rank {communicator.name_of(peer)} {self._where(wait, peer, answer)}."
-                         for peer, answer in sorted(answers.items()))]
+        lines = [
+            head,
+            *(
+                f"  Rank {communicator.name_of(peer)} {self._where(wait, peer, answer)}."
+                for peer, answer in sorted(answers.items())
+            ),
+        ]
         if wait.kind == "collective":
-            lines.append("  All ranks of a communicator must make the same calls in the same order.")
+            lines.append(
+                "  All ranks of a communicator must make the same calls in the same order."
+            )
         elif wait.kind == "gradient":
             lines.append(self._gradient(wait))
         else:
@@ -237,12 +286,19 @@ class Control:
             raise CommunicationError(wait.error)
 
     def look_for_strays(self, wait: Wait) -> None:
-        """Raise if a message has come for a collective call that this rank has made without taking it:
-        it made another call."""
+        """Raise if a message has come for a collective call that this rank has made without taking
+        it: it made another call.
+        """
         communicator = wait.communicator
         now = communicator.epoch, communicator._calls + (wait.kind != "collective")
         for (key, source), box in list(self.exchange.inbox.items()):
-            if box and key[0] == "collective" and key[1] == communicator.name and key[2] < now and key[3] < BACKWARD:
+            if (
+                box
+                and key[0] == "collective"
+                and key[1] == communicator.name
+                and key[2] < now
+                and key[3] < BACKWARD
+            ):
                 if key[2][0] < communicator.epoch or key[2] in communicator.spoiled:
                     del self.exchange.inbox[key, source]
                     continue
@@ -254,21 +310,38 @@ class Control:
                 ):
                     del self.exchange.inbox[key, source]  # the same call: it has ended otherwise
                     continue
-                text = (f"Rank {communicator.rank} called {mine}, but rank {communicator.name_of(source)} called "
-                        f"{box[0]} in its place. All ranks must make the same calls in the same order, with the same "
-                        "root.")
+                text = (
+                    f"Rank {communicator.rank} called {mine}, but rank "
+                    f"{communicator.name_of(source)} called {box[0]} in its place. All ranks must "
+                    "make the same calls in the same order, with the same root."
+                )
                 self._refuse((communicator.name, *key[2]), text)
-                raise self.fail(Wait("collective", communicator, box[0].call, peer=source), text, place=key[2])
+                raise self.fail(
+                    Wait("collective", communicator, box[0].call, peer=source), text, place=key[2]
+                )
 
-    def fail(self, wait: Wait, text: str, answers: Mapping[int, Answer | None] | tuple[()] = (),
-             place: Place | None = None) -> CommunicationError:
+    def fail(
+        self,
+        wait: Wait,
+        text: str,
+        answers: Mapping[int, Answer | None] | tuple[()] = (),
+        place: Place | None = None,
+    ) -> CommunicationError:
         """Tell the others that this rank has stopped waiting; returns the error to raise.
-        `place`: of the call in which ranks do not agree."""
+
+        `place`: of the call in which ranks do not agree.
+        """
         # the peer is None in collective calls only, which do not use it
         communicator, peer = wait.communicator, cast("int", wait.peer)
         if wait.kind == "collective":
-            facts: ControlFacts = {"communicator": communicator.name, "epoch": communicator.epoch + 1, "text": text,
-                            "at": wait.place, "place": place, "number": communicator._calls if place else 0}
+            facts: ControlFacts = {
+                "communicator": communicator.name,
+                "epoch": communicator.epoch + 1,
+                "text": text,
+                "at": wait.place,
+                "place": place,
+                "number": communicator._calls if place else 0,
+            }
             for member in communicator.members:
                 if member != self.exchange.rank:
                     self._say(member, "failed", facts)
@@ -293,8 +366,9 @@ class Control:
     def peer_gone(self, wait: Wait, peer: int) -> CommunicationError:
         wait.peer = peer
         text = (
-            f"Rank {wait.communicator.rank} cannot go on in {wait}{users_line()}: "
-            f"rank {wait.communicator.name_of(peer)} will not arrive, because {self.exchange.gone[peer]}."
+            f"Rank {wait.communicator.rank} cannot go on in {wait}{users_line()}: rank "
+            f"{wait.communicator.name_of(peer)} will not arrive, because "
+            f"{self.exchange.gone[peer]}."
         )
         return self.fail(wait, text)
 
@@ -312,22 +386,35 @@ class Control:
         )
 
     def _gradient(self, wait: Wait) -> str:
-        return ("  The gradient comes when the other rank's backward passes through what it received. "
-                "Is that part of its loss, does it call backward(), and is its graph connected (delegate_variable, "
-                "pseudo_connect)?")
+        return (
+            "  The gradient comes when the other rank's backward passes through what it received. "
+            "Is that part of its loss, does it call backward(), and is its graph connected "
+            "(delegate_variable, pseudo_connect)?"
+        )
 
     def unclaimed(self, wait: Wait) -> list[Message]:
         """Messages of the peer, on the same communicator, that nobody has asked for."""
         name = wait.communicator.name
-        return sorted((m for (key, source), box in self.exchange.inbox.items() if source == wait.peer
-                       and key[:2] == ("p2p", name) for m in box),
-                      key=lambda m: m.facts["op"])
+        return sorted(
+            (
+                m
+                for (key, source), box in self.exchange.inbox.items()
+                if source == wait.peer and key[:2] == ("p2p", name)
+                for m in box
+            ),
+            key=lambda m: m.facts["op"],
+        )
 
     def _tags(self, wait: Wait) -> list[str]:
         if not wait.call.startswith("recv"):
-            return ["  A large message is sent when the other rank receives it, whereas small messages are kept there "
-                    "until then, 16 of them at most."]
+            return [
+                "  A large message is sent when the other rank receives it, whereas small messages "
+                "are kept there until then, 16 of them at most."
+            ]
         found = self.unclaimed(wait)
         lines = [f"  It has sent {message}, which no rank has asked for." for message in found[:4]]
-        return [*lines, "  Do the tags differ? The first of these messages is "
-                        "dropped."] if lines else ["  Nothing from it is waiting here."]
+        return (
+            [*lines, "  Do the tags differ? The first of these messages is dropped."]
+            if lines
+            else ["  Nothing from it is waiting here."]
+        )

@@ -5,15 +5,18 @@ from __future__ import annotations
 from typing import Any, TypedDict
 
 Place = tuple[int, int]  # of a collective call: its epoch and its number there
-Op = tuple[Any, ...]  # the name of an operation: (rank, communicator, number), or (communicator, *place)
+# the name of an operation: (rank, communicator, number), or (communicator, *place)
+Op = tuple[Any, ...]
 
 
 class FactsWithoutRoot(TypedDict, total=False):
     tag: int
     op: Op
-    wants: Any  # whether the sender waits for a gradient; for each rank, where it sends them different tensors
+    # whether the sender waits for a gradient; for each rank, where it sends them different tensors
+    wants: Any
     gpu: bool  # whether the root's tensor is on a GPU
-    like: tuple[int, tuple[int, ...]]  # of a tensor that is to be summed: its dtype's number, its shape
+    # of a tensor that is to be summed: its dtype's number, its shape
+    like: tuple[int, tuple[int, ...]]
     freed: bool  # no gradient comes: the node that would have sent it is gone
 
 
@@ -24,7 +27,9 @@ class Facts(FactsWithoutRoot, total=False):
 
 
 class ControlFacts(TypedDict, total=False):
-    """Of a message between the controls of two ranks; which of them are there depends on what it says."""
+    """Of a message between the controls of two ranks; which of them are there depends on what it
+    says.
+    """
 
     communicator: str
     text: str  # why, for the error that another rank raises
@@ -39,7 +44,10 @@ class ControlFacts(TypedDict, total=False):
 
 
 class Answer(TypedDict, total=False):
-    """The answer to a query: where a rank is. Without a call that it is in, only the first two are there."""
+    """The answer to a query: where a rank is.
+
+    Without a call that it is in, only the first two are there.
+    """
 
     query: int
     text: str | None

@@ -1,7 +1,8 @@
 """What goes over the wire: a head that says what a message is, and the tensors themselves.
 
-A head is one short byte string, a marshalled tuple, in which a few small tensors travel as well. Else payloads follow
-it: all small tensors together, then each larger one by itself, straight from and into the memory of a tensor.
+A head is one short byte string, a marshalled tuple, in which a few small tensors travel as well.
+Else payloads follow it: all small tensors together, then each larger one by itself, straight from
+and into the memory of a tensor.
 """
 
 from __future__ import annotations
@@ -19,24 +20,44 @@ if TYPE_CHECKING:
 
 # no more than so many tensors, if they are no larger in sum, travel inside the head
 INLINE_BYTES, INLINE_TENSORS = 8192, 32
-# bytes of a tensor that follows the head together with other small ones: thousands of payloads take seconds
+# bytes of a tensor that follows the head together with other small ones: thousands of payloads take
+# seconds
 SMALL = 8192
 SHOWN = 4  # tensors of a message that an error names
 
-Key = tuple[Any, ...]  # what a message is for; its first item is "p2p", "collective", "gradient" or "control"
-Spec = tuple[int, bool, tuple[int, ...]]  # of a tensor: its dtype's place in DTYPES, whether on a GPU, its shape
+# what a message is for; its first item is "p2p", "collective", "gradient" or "control"
+Key = tuple[Any, ...]
+# of a tensor: its dtype's place in DTYPES, whether on a GPU, its shape
+Spec = tuple[int, bool, tuple[int, ...]]
 
-DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16,
-          torch.int8, torch.uint8,
-          torch.bool, torch.complex64, torch.complex128, torch.complex32, torch.uint16, torch.uint32, torch.uint64,
-          torch.float8_e4m3fn, torch.float8_e5m2]
+DTYPES = [
+    torch.float32,
+    torch.float64,
+    torch.float16,
+    torch.bfloat16,
+    torch.int64,
+    torch.int32,
+    torch.int16,
+    torch.int8,
+    torch.uint8,
+    torch.bool,
+    torch.complex64,
+    torch.complex128,
+    torch.complex32,
+    torch.uint16,
+    torch.uint32,
+    torch.uint64,
+    torch.float8_e4m3fn,
+    torch.float8_e5m2,
+]
 NUMBER = {dtype: i for i, dtype in enumerate(DTYPES)}
 
 
 @dataclass(eq=False, slots=True)
 class Message:
     """One message: from whom, what for (`key`), in which call, with which facts,
-    and its tensors (None stands for "no gradient")."""
+    and its tensors (None stands for "no gradient").
+    """
 
     source: int  # global rank
     key: Key
@@ -63,27 +84,42 @@ def _facts(facts: Mapping[str, Any]) -> str:
 
 def describe(tensors: Sequence[torch.Tensor | None]) -> str:
     """`float32 (2, 3)`: what an error message says of tensors."""
-    words = ["nothing" if t is None else f"{str(t.dtype).removeprefix('torch.')} {tuple(t.shape)}"
-             for t in tensors[:SHOWN]]
-    return " and ".join(words + [f"{len(tensors) - SHOWN} more"] * (len(tensors) > SHOWN)) or "no tensor"
+    words = [
+        "nothing" if t is None else f"{str(t.dtype).removeprefix('torch.')} {tuple(t.shape)}"
+        for t in tensors[:SHOWN]
+    ]
+    return (
+        " and ".join(words + [f"{len(tensors) - SHOWN} more"] * (len(tensors) > SHOWN))
+        or "no tensor"
+    )
 
 
 def check_tensor(x: object, call: str) -> None:
-    """ValueError unless x is a dense tensor of a dtype that can be sent, and not only a shape (device meta)."""
+    """ValueError unless x is a dense tensor of a dtype that can be sent, and not only a shape
+    (device meta).
+    """
     if not isinstance(x, torch.Tensor):
-        raise ValueError(f"{call}: a tensor is needed, not {type(x).__name__}. "
-                         "For other objects the communicator has calls that end in _obj.")
+        raise ValueError(
+            f"{call}: a tensor is needed, not {type(x).__name__}. "
+            "For other objects the communicator has calls that end in _obj."
+        )
     if x.layout is not torch.strided:
-        raise ValueError(f"{call}: a tensor with layout {x.layout} cannot be sent; use x.to_dense().")
+        raise ValueError(
+            f"{call}: a tensor with layout {x.layout} cannot be sent; use x.to_dense()."
+        )
     if x.is_meta:
-        raise ValueError(f"{call}: a tensor on the device meta has a shape but no elements, so it cannot be sent.")
+        raise ValueError(
+            f"{call}: a tensor on the device meta has a shape but no elements, so it cannot be "
+            "sent."
+        )
     if x.dtype not in NUMBER:
         raise ValueError(f"{call}: tensors of dtype {x.dtype} cannot be sent.")
 
 
 def measured(tensors: Sequence[torch.Tensor | None]) -> tuple[list[Spec | None], int]:
-    """What the receiver must know of each to make room (None, or dtype, whether it lies on a GPU, shape),
-    and the bytes of all."""
+    """What the receiver must know of each to make room (None, or dtype, whether it lies on a GPU,
+    shape), and the bytes of all.
+    """
     specs: list[Spec | None] = []
     total = 0
     for tensor in tensors:
@@ -96,7 +132,9 @@ def measured(tensors: Sequence[torch.Tensor | None]) -> tuple[list[Spec | None],
 
 
 def plain(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor, if its elements stand one after the other in CPU memory; else a copy for which this holds."""
+    """The tensor, if its elements stand one after the other in CPU memory; else a copy for which
+    this holds.
+    """
     if tensor.is_cpu and tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg():
         return tensor
     return tensor.detach().resolve_conj().resolve_neg().cpu().contiguous()
@@ -129,19 +167,23 @@ def payloads(tensors: Sequence[torch.Tensor | None]) -> list[torch.Tensor]:
     return [torch.frombuffer(bytearray(small), dtype=torch.uint8), *large] if small else large
 
 
-def fetched(specs: Sequence[Spec | None], room: Callable[[Spec], torch.Tensor],
-            fetch: Callable[[int, torch.Tensor], None]) -> list[Any]:
-    """The tensors of a message from their `payloads`: `room(spec)` makes room for a larger one, `fetch(place,
-    tensor)` receives a payload."""
+def fetched(
+    specs: Sequence[Spec | None],
+    room: Callable[[Spec], torch.Tensor],
+    fetch: Callable[[int, torch.Tensor], None],
+) -> list[Any]:
+    """The tensors of a message from their `payloads`: `room(spec)` makes room for a larger one,
+    `fetch(place, tensor)` receives a payload.
+    """
     tensors: list[torch.Tensor | None] = []
     spaces, place, small, start = [*map(space, specs)], 0, b"", 0
     if together := sum([one for one in spaces if one <= SMALL]):
         raw = torch.empty(together, dtype=torch.uint8)
         fetch(place, raw)
         place, small = 1, raw.numpy().tobytes()
-    for spec, length in zip(specs, spaces):
+    for spec, length in zip(specs, spaces, strict=False):
         if spec is None or length <= SMALL:
-            tensors.append(restored(spec, small[start:start + length]))
+            tensors.append(restored(spec, small[start : start + length]))
             start += length
         else:
             tensors.append(large := room(spec))

@@ -1,7 +1,9 @@
-"""One rank's post office: hands messages over, takes in what comes, and waits for one message with a time-out.
+"""One rank's post office: hands messages over, takes in what comes, and waits for one message with
+a time-out.
 
-While a rank waits for anything, it takes in whatever comes from anybody. So a rank that sends never waits for a peer
-that is itself waiting to send, and a late answer has its own key and is never mistaken for another one.
+While a rank waits for anything, it takes in whatever comes from anybody. So a rank that sends never
+waits for a peer that is itself waiting to send, and a late answer has its own key and is never
+mistaken for another one.
 """
 
 from __future__ import annotations
@@ -42,8 +44,10 @@ if TYPE_CHECKING:
 WINDOW = 16  # heads under way to one peer that it has not yet confirmed
 # for a message, in one turn of a wait; where ranks share processors, others are let compute sooner
 LOOKS, SHARED_LOOKS = 200, 8
-SLOW_S = 0.05  # a wait first spins, for as long as suits the wire, then sleeps shortly, and after this time longer
-CONFIRM = ("control", "confirm")  # the key of a head that says only how many heads have been taken; not counted itself
+# a wait first spins, for as long as suits the wire, then sleeps shortly, and after this time longer
+SLOW_S = 0.05
+# the key of a head that says only how many heads have been taken; not counted itself
+CONFIRM = ("control", "confirm")
 
 # see `manyhands.comm`: of (kind, peer, nbytes, call, seconds, identity)
 observers: list[Callable[[str, int, int, str, float, tuple[Any, ...]], object]] = []
@@ -51,12 +55,17 @@ _all: weakref.WeakSet[Exchange] = weakref.WeakSet()
 
 
 def current_wait() -> Wait | None:
-    """What this process waits for now, a `control.Wait`, or None; for whoever watches over it from another thread."""
+    """What this process waits for now, a `control.Wait`, or None; for whoever watches over it from
+    another thread.
+    """
     return next((exchange.waits[-1] for exchange in _all if exchange.waits), None)
 
 
 class Exchange:
-    """The messages of one rank to and from all others, over one wire. Numbers of ranks are global ones here."""
+    """The messages of one rank to and from all others, over one wire.
+
+    Numbers of ranks are global ones here.
+    """
 
     number: int  # of the communicator over all ranks that it was made for, in this process
 
@@ -69,7 +78,8 @@ class Exchange:
         self.gone: dict[int, str] = {}  # peer -> why nothing more comes from it
         # peer -> (call, facts, specs) of the last message of a call that came
         self.last_from: dict[int, tuple[str, Facts, list[Spec | None]]] = {}
-        self.waits: list[Wait] = []  # what the threads of this rank wait for now, one of each, the latest last
+        # what the threads of this rank wait for now, one of each, the latest last
+        self.waits: list[Wait] = []
         # left to be sent or called by whoever comes by: (peer, key, call, facts), or a function
         self.notices: deque[tuple[int, Key, str, Facts] | Callable[[], None]] = deque()
         self._lock = threading.Lock()
@@ -77,12 +87,19 @@ class Exchange:
         self.control = Control(self)
         _all.add(self)
 
-    # --- sending ------------------------------------------------------------------------------------------------------
+    # --- sending ----------------------------------------------------------------------------------
 
-    def post(self, messages: Sequence[tuple[int, Sequence[torch.Tensor | None]]], key: Key, call: str,
-             facts: Facts) -> list[Unfinished]:
-        """Hand over messages, a list of (peer, tensors). Small ones are copied; for the others `finish` must wait:
-        a list of them is returned."""
+    def post(
+        self,
+        messages: Sequence[tuple[int, Sequence[torch.Tensor | None]]],
+        key: Key,
+        call: str,
+        facts: Facts,
+    ) -> list[Unfinished]:
+        """Hand over messages, a list of (peer, tensors).
+
+        Small ones are copied; for the others `finish` must wait: a list of them is returned.
+        """
         unfinished = []
         with self._lock:
             for peer, tensors in messages:
@@ -101,12 +118,16 @@ class Exchange:
                     raise self.control.peer_gone(wait, peer)
 
     def notify(self, peer: int, key: Key, call: str, **facts: Any) -> None:
-        """Leave a message without tensors to be sent; never waits, so that a finaliser may call it."""
+        """Leave a message without tensors to be sent; never waits, so that a finaliser may call
+        it.
+        """
         self.notices.append((peer, key, call, cast("Facts", facts)))
         self._send_notices()
 
     def later(self, function: Callable[[], None]) -> None:
-        """Have a function called when nobody is at work here; for finalisers, which come at any moment."""
+        """Have a function called when nobody is at work here; for finalisers, which come at any
+        moment.
+        """
         self.notices.append(function)
         self._send_notices()
 
@@ -128,10 +149,13 @@ class Exchange:
             finally:
                 self._lock.release()
 
-    def _send(self, peer: int, key: Key, call: str, tensors: Sequence[torch.Tensor | None],
-              facts: Facts) -> Unfinished | None:
-        """Send, or put into the outbox. If the call must not return at once: (peer, number, a function of both:
-        whether it may)."""
+    def _send(
+        self, peer: int, key: Key, call: str, tensors: Sequence[torch.Tensor | None], facts: Facts
+    ) -> Unfinished | None:
+        """Send, or put into the outbox.
+
+        If the call must not return at once: (peer, number, a function of both: whether it may).
+        """
         if peer in self.gone:
             return peer, math.inf, self._left
         now = time.perf_counter() if observers and key[0] != "control" else None
@@ -148,7 +172,9 @@ class Exchange:
         if line.outbox or line.sent - line.seen >= WINDOW:
             line.outbox.append((head, large))
             number = line.sent + len(line.outbox)
-            unfinished = (peer, number - WINDOW, self._confirmed) if inline else (peer, number, self._left)
+            unfinished = (
+                (peer, number - WINDOW, self._confirmed) if inline else (peer, number, self._left)
+            )
         else:
             self._hand_over(peer, line, head, large)
             unfinished = None if inline else (peer, line.sent, self._left)
@@ -175,7 +201,9 @@ class Exchange:
         try:
             self.wire.send_head(peer, line.sent, raw)
             for place, payload in enumerate(ready):
-                self.wire.send_payload(peer, line.sent, place, payload, last=place + 1 == len(ready))
+                self.wire.send_payload(
+                    peer, line.sent, place, payload, last=place + 1 == len(ready)
+                )
         except RuntimeError:  # gloo: the connection is closed
             self._lost(peer)
 
@@ -187,7 +215,7 @@ class Exchange:
         except RuntimeError:
             self._lost(peer)
 
-    # --- taking in ----------------------------------------------------------------------------------------------------
+    # --- taking in --------------------------------------------------------------------------------
 
     def pump(self) -> None:
         """Take in all that has come."""
@@ -219,12 +247,17 @@ class Exchange:
             tensors = [*map(restored, specs, small)]
         else:
             try:
-                tensors = fetched(specs, self.wire.room, lambda place,
-                                  tensor: self.wire.fetch(peer, line.got, place, self.wire.payload(tensor)))
+                tensors = fetched(
+                    specs,
+                    self.wire.room,
+                    lambda place, tensor: self.wire.fetch(
+                        peer, line.got, place, self.wire.payload(tensor)
+                    ),
+                )
             except ConnectionError:
                 self._lost(peer)
                 return
-        if line.got - line.told >= WINDOW // 2 or small is None and self.wire.confirms:
+        if line.got - line.told >= WINDOW // 2 or (small is None and self.wire.confirms):
             self._confirm(peer, line)
         message = Message(peer, key, call, facts, tensors, specs)
         if key[0] == "control":
@@ -241,28 +274,42 @@ class Exchange:
         self.gone.setdefault(peer, "its process is gone")
         self.wire.abandon(peer)
 
-    # --- waiting ------------------------------------------------------------------------------------------------------
+    # --- waiting ----------------------------------------------------------------------------------
 
     def take(self, peer: int, key: Key, wait: Wait) -> Message:
-        """The next message with this key from this peer. Raises CommunicationError when it does not come within the
-        wait's time-out."""
+        """The next message with this key from this peer.
+
+        Raises CommunicationError when it does not come within the wait's time-out.
+        """
         place, message = (key, peer), None
         while message is None:
             if not self.inbox.get(place):
-                self._until(lambda: self.inbox.get(place) or peer in self.gone, wait, peer, self._looks)
+                self._until(
+                    lambda: self.inbox.get(place) or peer in self.gone, wait, peer, self._looks
+                )
             message = self._claimed(place)
             if message is None and peer in self.gone:
                 raise self.control.peer_gone(wait, peer)
         if self.inbox and wait.kind == "collective":
-            self.control.look_for_strays(wait)  # what this peer sent for an earlier call came before this message
+            # what this peer sent for an earlier call came before this message
+            self.control.look_for_strays(wait)
         if observers:
-            _observe("received", peer, nbytes(message.tensors), message.call, time.perf_counter(),
-                     _identity(peer, key, message.facts), message.facts)
+            _observe(
+                "received",
+                peer,
+                nbytes(message.tensors),
+                message.call,
+                time.perf_counter(),
+                _identity(peer, key, message.facts),
+                message.facts,
+            )
         return message
 
     def _claimed(self, place: tuple[Key, int]) -> Message | None:
-        """The next message of a place in the inbox, or None. Locked:
-        meanwhile another thread may take in, or want the same message."""
+        """The next message of a place in the inbox, or None.
+
+        Locked: meanwhile another thread may take in, or want the same message.
+        """
         with self._lock:
             box = self.inbox.get(place)
             message = box.popleft() if box else None
@@ -271,7 +318,10 @@ class Exchange:
         return message
 
     def _until(self, ready: Callable[[], object], wait: Wait, peer: int, looks: int) -> None:
-        """Take in what comes until `ready()`. `looks`: how often to look for a message in one turn."""
+        """Take in what comes until `ready()`.
+
+        `looks`: how often to look for a message in one turn.
+        """
         self.waits.append(wait)
         wait.peer, start = peer, None
         try:
@@ -290,7 +340,8 @@ class Exchange:
                     answers = self.control.ask(wait)
                     if ready():
                         return
-                    self.control.stop(wait)  # another rank may have come to its end while this one asked
+                    # another rank may have come to its end while this one asked
+                    self.control.stop(wait)
                     raise self.control.timed_out(wait, answers)
                 if now - start < self.wire.spin_s:
                     os.sched_yield()
@@ -300,7 +351,7 @@ class Exchange:
         finally:
             self.waits.remove(wait)
 
-    # --- the end ------------------------------------------------------------------------------------------------------
+    # --- the end ----------------------------------------------------------------------------------
 
     def close(self, limit_s: float = 10.0) -> None:
         """Hand over what is still here, say goodbye, and leave."""
@@ -320,8 +371,15 @@ class Exchange:
         self.wire.close()
 
 
-def _observe(kind: str, peer: int, size: int, call: str, seconds: float, identity: tuple[Any, ...],
-             facts: Facts) -> None:
+def _observe(
+    kind: str,
+    peer: int,
+    size: int,
+    call: str,
+    seconds: float,
+    identity: tuple[Any, ...],
+    facts: Facts,
+) -> None:
     if "freed" not in facts:  # that is sent by a finaliser, at any moment: no part of the call
         for observer in observers:
             observer(kind, peer, size, call, seconds, identity)

@@ -19,30 +19,41 @@ if TYPE_CHECKING:
 # else it warns, at a rank's end, of each goodbye that came after the rank's own
 os.environ.setdefault("UCX_LOG_LEVEL", "error")
 HEADS, PAYLOADS = 1, 2
-# for a payload, before others may compute: each moves a part of it, and a busy machine comes back after milliseconds
+# for a payload, before others may compute: each moves a part of it, and a busy machine comes back
+# after milliseconds
 FETCH_LOOKS = 30
 LEFT_LOOKS = 4  # whether one has left, before the next look for a message
 
 
 class MpiWire:
-    """Sends and receives heads and payloads between global ranks. Never waits for a peer that has not yet sent."""
+    """Sends and receives heads and payloads between global ranks.
+
+    Never waits for a peer that has not yet sent.
+    """
 
     name, confirms = "mpi", False  # `left` says when a large message has left
     spin_s = 0.002  # of a wait, before it sleeps between looks: each look moves bytes
-    payload, room = staticmethod(plain), staticmethod(make_room)  # how a large tensor is sent, and where it goes
+    # how a large tensor is sent, and where it goes
+    payload, room = staticmethod(plain), staticmethod(make_room)
 
     def __init__(self, key: int) -> None:
         from mpi4py import MPI
 
         self._mpi = MPI
-        self._comm = MPI.COMM_WORLD.Split(0, key)  # a communicator of its own: its messages meet no others
+        # a communicator of its own: its messages meet no others
+        self._comm = MPI.COMM_WORLD.Split(0, key)
         self.rank, self.size = self._comm.Get_rank(), self._comm.Get_size()
         self._status, self._any = MPI.Status(), MPI.ANY_SOURCE
-        self._under_way: dict[int, deque[tuple[int, Any, Any]]] = {peer: deque() for peer in range(self.size)}
+        self._under_way: dict[int, deque[tuple[int, Any, Any]]] = {
+            peer: deque() for peer in range(self.size)
+        }
         self._taken = dict.fromkeys(self._under_way, 0)
 
     def poll(self, looks: int) -> tuple[int, bytearray] | None:
-        """The next head that has come, as (peer, bytes), or None. MPICH's first look may only take in what has come."""
+        """The next head that has come, as (peer, bytes), or None.
+
+        MPICH's first look may only take in what has come.
+        """
         look, status = self._comm.Improbe, self._status
         for _ in range(looks):
             if message := look(self._any, HEADS, status):
@@ -54,12 +65,15 @@ class MpiWire:
     def send_head(self, peer: int, number: int, raw: bytes) -> None:
         request, under_way = self._comm.Isend(raw, peer, HEADS), self._under_way[peer]
         under_way.append((number, request, raw))
-        while under_way and under_way[0][0] <= self._taken[peer]:  # now, when nobody waits for this rank
+        # now, when nobody waits for this rank
+        while under_way and under_way[0][0] <= self._taken[peer]:
             under_way.popleft()[1].Wait()
 
-    def send_payload(self, peer: int, number: int, place: int, payload: torch.Tensor, last: bool) -> None:
-        # Issend is done when the peer receives it, and MPI then sends a word back: one for each message, for thousands
-        # fill a queue that the peer must empty
+    def send_payload(
+        self, peer: int, number: int, place: int, payload: torch.Tensor, last: bool
+    ) -> None:
+        # Issend is done when the peer receives it, and MPI then sends a word back: one for each
+        # message, for thousands fill a queue that the peer must empty
         send = self._comm.Issend if last else self._comm.Isend
         request = send(self._memory(payload), peer, PAYLOADS)
         self._under_way[peer].append((number, request, payload))
@@ -105,8 +119,10 @@ def all_here(timeout_s: float) -> int:
     barrier, deadline = MPI.COMM_WORLD.Ibarrier(), time.perf_counter() + timeout_s
     while not barrier.Test():
         if time.perf_counter() > deadline:
-            raise CommunicationError(f"create_communicator: rank {MPI.COMM_WORLD.rank} waited {timeout_s:g} s for the "
-                                     f"others. All {MPI.COMM_WORLD.size} ranks that were started together must call "
-                                     "it, equally often.")
+            raise CommunicationError(
+                f"create_communicator: rank {MPI.COMM_WORLD.rank} waited {timeout_s:g} s for the "
+                f"others. All {MPI.COMM_WORLD.size} ranks that were started together must call "
+                "it, equally often."
+            )
         time.sleep(1e-4)
     return MPI.COMM_WORLD.size

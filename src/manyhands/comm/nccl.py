@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 class NcclWire(GlooWire):
     """As GlooWire; large CUDA tensors go from GPU to GPU, all others as there.
 
-    NCCL carries out the calls of one group one after the other, and a send ends with its receive. So each direction has
-    a group of its own: two ranks that send to each other at once do not wait for each other.
+    NCCL carries out the calls of one group one after the other, and a send ends with its receive.
+    So each direction has a group of its own: two ranks that send to each other at once do not wait
+    for each other.
     """
 
     name = "nccl"
@@ -27,9 +28,12 @@ class NcclWire(GlooWire):
     def __init__(self, store: Store, rank: int, size: int, device: torch.device) -> None:
         super().__init__(torch.distributed.PrefixStore("heads", store), rank, size)
         self._device = device
-        nccl: Any = torch.distributed.ProcessGroupNCCL  # torch's stubs ask for options, and leave out send and recv
-        self._groups = {up: nccl(torch.distributed.PrefixStore(f"payloads/{up}", store), rank, size)
-                        for up in (True, False)}
+        # torch's stubs ask for options, and leave out send and recv
+        nccl: Any = torch.distributed.ProcessGroupNCCL
+        self._groups = {
+            up: nccl(torch.distributed.PrefixStore(f"payloads/{up}", store), rank, size)
+            for up in (True, False)
+        }
 
     def payload(self, tensor: torch.Tensor) -> torch.Tensor:
         return (
@@ -39,12 +43,18 @@ class NcclWire(GlooWire):
         )
 
     def room(self, spec: Spec) -> torch.Tensor:
-        return torch.empty(spec[2], dtype=DTYPES[spec[0]], device=self._device if spec[1] else "cpu")
+        return torch.empty(
+            spec[2], dtype=DTYPES[spec[0]], device=self._device if spec[1] else "cpu"
+        )
 
-    def send_payload(self, peer: int, number: int, place: int, payload: torch.Tensor, last: bool) -> None:
+    def send_payload(
+        self, peer: int, number: int, place: int, payload: torch.Tensor, last: bool
+    ) -> None:
         if not payload.is_cuda:
             return super().send_payload(peer, number, place, payload, last)
-        self._under_way[peer].append((number, self._groups[self.rank < peer].send([payload], peer, 0), payload, False))
+        self._under_way[peer].append(
+            (number, self._groups[self.rank < peer].send([payload], peer, 0), payload, False)
+        )
 
     def fetch(self, peer: int, number: int, place: int, payload: torch.Tensor) -> None:
         if not payload.is_cuda:

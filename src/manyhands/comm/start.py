@@ -22,18 +22,29 @@ if TYPE_CHECKING:
 
 BACKENDS = ("auto", "gloo", "nccl", "mpi")
 # taken as "auto"
-CHAINERMN = ("naive", "flat", "hierarchical", "two_dimensional", "single_node", "non_cuda_aware", "pure_nccl")
+CHAINERMN = (
+    "naive",
+    "flat",
+    "hierarchical",
+    "two_dimensional",
+    "single_node",
+    "non_cuda_aware",
+    "pure_nccl",
+)
 _open: weakref.WeakSet[Exchange] = weakref.WeakSet()  # closed at the end of the process
 _made = 0  # communicators made so far: the same on all ranks
 
 
 def create_communicator(backend: str = "auto", timeout_s: float = 60.0) -> Communicator:
-    """Connect all ranks that were started together. Collective.
+    """Connect all ranks that were started together.
 
-    "mpi" moves tensors on the CPU through MPI's shared memory; start the program with `mpirun`. "gloo" goes through
-    TCP; start it with `torchrun`, `mpirun` or in the course's cluster. "nccl" is for ranks with a GPU each. "auto"
-    takes what fits: MPI under mpirun, else NCCL if every rank has a GPU of its own, else gloo; ChainerMN's names of
-    communicators mean the same. A process that was started alone is rank 0 of 1.
+    Collective.
+
+    "mpi" moves tensors on the CPU through MPI's shared memory; start the program with `mpirun`.
+    "gloo" goes through TCP; start it with `torchrun`, `mpirun` or in the course's cluster. "nccl"
+    is for ranks with a GPU each. "auto" takes what fits: MPI under mpirun, else NCCL if every rank
+    has a GPU of its own, else gloo; ChainerMN's names of communicators mean the same. A process
+    that was started alone is rank 0 of 1.
 
     `timeout_s`: how long a call waits for another rank before it raises `CommunicationError`.
     """
@@ -41,14 +52,20 @@ def create_communicator(backend: str = "auto", timeout_s: float = 60.0) -> Commu
     backend = "auto" if backend in CHAINERMN else backend
     if backend not in BACKENDS:
         raise ValueError(f"There is no backend {backend!r}; there are: {', '.join(BACKENDS)}.")
-    if isinstance(timeout_s, bool) or not isinstance(timeout_s, (int, float)) or not 0 < timeout_s < float("inf"):
+    if (
+        isinstance(timeout_s, bool)
+        or not isinstance(timeout_s, (int, float))
+        or not 0 < timeout_s < float("inf")
+    ):
         raise ValueError(f"timeout_s is a number of seconds above 0, not {timeout_s!r}.")
     backend = _choose() if backend == "auto" else backend
     wire = {"mpi": _mpi, "gloo": _gloo, "nccl": _nccl}[backend](timeout_s)
     exchange = Exchange(wire)
     exchange.number, _made = _made, _made + 1
     _open.add(exchange)
-    me = Communicator(exchange, "world", list(range(wire.size)), ["?"] * wire.size, _device(), timeout_s)
+    me = Communicator(
+        exchange, "world", list(range(wire.size)), ["?"] * wire.size, _device(), timeout_s
+    )
     nodes = me.allgather_obj(os.environ.get("GROUP_RANK", "") + "@" + socket.gethostname())
     return Communicator(exchange, "world", list(range(wire.size)), nodes, _device(), timeout_s)
 
@@ -61,7 +78,11 @@ def _choose() -> str:
     if "MANYHANDS_BACKEND" in os.environ:  # the course's cluster knows who shares a GPU
         return os.environ["MANYHANDS_BACKEND"]
     local_size = int(os.environ.get("LOCAL_WORLD_SIZE", 0))
-    return "nccl" if local_size and torch.cuda.device_count() >= local_size and dist.is_nccl_available() else "gloo"
+    return (
+        "nccl"
+        if local_size and torch.cuda.device_count() >= local_size and dist.is_nccl_available()
+        else "gloo"
+    )
 
 
 def _device() -> torch.device:
@@ -79,9 +100,11 @@ def _mpi(timeout_s: float) -> Wire:
     world_size = int(os.environ.get("WORLD_SIZE", 0))
     size = all_here(timeout_s)
     if world_size > 1 and size != world_size:
-        raise ValueError(f"WORLD_SIZE is {world_size}, but MPI has started {size} process(es): "
-                         f"start the program with `mpirun -n {world_size} python ...`, "
-                         'or use the "gloo" backend under torchrun.')
+        raise ValueError(
+            f"WORLD_SIZE is {world_size}, but MPI has started {size} process(es): "
+            f"start the program with `mpirun -n {world_size} python ...`, "
+            'or use the "gloo" backend under torchrun.'
+        )
     return MpiWire(int(os.environ.get("RANK", 0)))
 
 
@@ -95,13 +118,17 @@ def _nccl(timeout_s: float) -> Wire:
     from manyhands.comm.nccl import NcclWire
 
     if not torch.cuda.is_available():
-        raise ValueError('The "nccl" backend needs a GPU for every rank, and this process sees none: use "gloo" or '
-                         '"mpi".')
+        raise ValueError(
+            'The "nccl" backend needs a GPU for every rank, and this process sees none: use "gloo" '
+            'or "mpi".'
+        )
     return NcclWire(*_meet(timeout_s), _device())
 
 
 def _meet(timeout_s: float) -> tuple[dist.Store, int, int]:
-    """(store, rank, size) once all ranks are there; each communicator has keys of its own in the store."""
+    """(store, rank, size) once all ranks are there; each communicator has keys of its own in the
+    store.
+    """
     store, rank, size = open_store(timeout_s)
     mine = dist.PrefixStore(f"manyhands.comm/{_made}", store)
     keys = [f"rank {r}" for r in range(size)]
@@ -110,9 +137,11 @@ def _meet(timeout_s: float) -> tuple[dist.Store, int, int]:
         mine.wait(keys, datetime.timedelta(seconds=timeout_s))
     except RuntimeError:  # DistStoreError
         missing = [key for key in keys if not mine.check([key])]
-        raise CommunicationError(f"create_communicator: rank {rank} waited {timeout_s:g} s for {', '.join(missing)} of "
-                                 f"{size} ranks. All ranks that were started together must call it, equally "
-                                 "often.") from None
+        raise CommunicationError(
+            f"create_communicator: rank {rank} waited {timeout_s:g} s for {', '.join(missing)} of "
+            f"{size} ranks. All ranks that were started together must call it, equally "
+            "often."
+        ) from None
     return mine, rank, size
 
 

@@ -1,4 +1,6 @@
-"""Where the ranks find each other: a store of torch.distributed's, and the process groups that are made from it."""
+"""Where the ranks find each other: a store of torch.distributed's, and the process groups that are
+made from it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ if TYPE_CHECKING:
     from manyhands.comm.communicator import Communicator
 
 MPI_STARTED = ("PMI_SIZE", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE")  # set by mpirun
-_stores: list[tuple[dist.Store, int, int]] = []  # the one that this process has opened, kept for as long as it lives
+# the one that this process has opened, kept for as long as it lives
+_stores: list[tuple[dist.Store, int, int]] = []
 
 
 def open_store(timeout_s: float = 300) -> tuple[dist.Store, int, int]:
@@ -35,19 +38,30 @@ def open_store(timeout_s: float = 300) -> tuple[dist.Store, int, int]:
 
 def _store_by_environment(timeout_s: float) -> tuple[dist.Store, int, int]:
     """Like torch's rendezvous "env://", but rank 0 does not wait for the others here:
-    `create_communicator` does, and knows who is missing."""
+    `create_communicator` does, and knows who is missing.
+    """
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     served_by_torchrun = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
     address, port, limit = (
-        os.environ.get("MASTER_ADDR", "localhost"), int(os.environ["MASTER_PORT"]),
-        datetime.timedelta(seconds=timeout_s)
+        os.environ.get("MASTER_ADDR", "localhost"),
+        int(os.environ["MASTER_PORT"]),
+        datetime.timedelta(seconds=timeout_s),
     )
     try:
-        store = dist.TCPStore(address, port, size, rank == 0 and not served_by_torchrun, limit, wait_for_workers=False,
-                              multi_tenant=True)
+        store = dist.TCPStore(
+            address,
+            port,
+            size,
+            rank == 0 and not served_by_torchrun,
+            limit,
+            wait_for_workers=False,
+            multi_tenant=True,
+        )
     except dist.DistError:
-        raise CommunicationError(f"create_communicator: rank {rank} found no process at {address}, port {port}, "
-                                 f"within {timeout_s:g} s, because rank 0 did not start.") from None
+        raise CommunicationError(
+            f"create_communicator: rank {rank} found no process at {address}, port {port}, "
+            f"within {timeout_s:g} s, because rank 0 did not start."
+        ) from None
     store.set_timeout(datetime.timedelta(seconds=300))
     return store, rank, size
 
@@ -57,11 +71,17 @@ def _store_by_mpi() -> tuple[dist.Store, int, int]:
 
     world = MPI.COMM_WORLD
     store = (
-        dist.TCPStore("localhost", 0, world.size, is_master=True, wait_for_workers=False) if world.rank == 0 else None
+        dist.TCPStore("localhost", 0, world.size, is_master=True, wait_for_workers=False)
+        if world.rank == 0
+        else None
     )
-    host, port, name = world.bcast((socket.gethostname(), store.port, socket.gethostname()) if store else None)
+    host, port, name = world.bcast(
+        (socket.gethostname(), store.port, socket.gethostname()) if store else None
+    )
     if store is None:
-        store = dist.TCPStore("localhost" if name == socket.gethostname() else host, port, world.size, is_master=False)
+        store = dist.TCPStore(
+            "localhost" if name == socket.gethostname() else host, port, world.size, is_master=False
+        )
     return store, world.rank, world.size
 
 
@@ -70,18 +90,31 @@ def process_group(communicator: Communicator) -> dist.ProcessGroup:
     if not dist.is_initialized():
         wire = communicator._exchange.wire
         store, rank, size = open_store()
-        dist.init_process_group("nccl" if wire.name == "nccl" else "gloo", store=dist.PrefixStore("default", store),
-                                rank=rank, world_size=size)
+        dist.init_process_group(
+            "nccl" if wire.name == "nccl" else "gloo",
+            store=dist.PrefixStore("default", store),
+            rank=rank,
+            world_size=size,
+        )
     if communicator.members == list(range(dist.get_world_size())):
         return cast("dist.ProcessGroup", dist.group.WORLD)
-    # `new_group` would number the groups of this process, and wait for ranks that have made another number of them
+    # `new_group` would number the groups of this process, and wait for ranks that have made another
+    # number of them
     c10d = dist.distributed_c10d
-    name: Any = f"manyhands/{communicator._exchange.number}/{communicator.name}"  # to torch's checker no str
+    # to torch's checker no str
+    name: Any = f"manyhands/{communicator._exchange.number}/{communicator.name}"
     store = dist.PrefixStore(name, c10d._get_default_store())
     made, _ = c10d._new_process_group_helper(
-        communicator.size, communicator.rank, communicator.members, c10d.Backend(dist.get_backend()), store, name,
-        timeout=datetime.timedelta(seconds=communicator.timeout_s)
+        communicator.size,
+        communicator.rank,
+        communicator.members,
+        c10d.Backend(dist.get_backend()),
+        store,
+        name,
+        timeout=datetime.timedelta(seconds=communicator.timeout_s),
     )
     group = cast("dist.ProcessGroup", made)  # a member of it calls this
-    c10d._world.pg_group_ranks[group] = {member: rank for rank, member in enumerate(communicator.members)}
+    c10d._world.pg_group_ranks[group] = {
+        member: rank for rank, member in enumerate(communicator.members)
+    }
     return group

@@ -25,7 +25,9 @@ def users_line() -> str:
         ):
             text = linecache.getline(name, frame.f_lineno).strip()
             # a cell has no name that a reader knows
-            where = "" if "ipykernel" in name else f"{os.path.basename(name)}, line {frame.f_lineno}: "
+            where = (
+                "" if "ipykernel" in name else f"{os.path.basename(name)}, line {frame.f_lineno}: "
+            )
             return f" ({where}{text})"
         frame = frame.f_back
     return ""

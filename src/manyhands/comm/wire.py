@@ -1,5 +1,6 @@
-"""What carries the messages of one rank: `gloo`, `mpi` and `nccl` have a class each that does this; and how far a rank
-and one other are with what they send each other."""
+"""What carries the messages of one rank: `gloo`, `mpi` and `nccl` have a class each that does this;
+and how far a rank and one other are with what they send each other.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +13,20 @@ if TYPE_CHECKING:
 
     from manyhands.comm.message import Spec
 
-# of a message that may not be forgotten yet: peer, number, and a function of both that tells whether it may
+# of a message that may not be forgotten yet: peer, number, and a function of both that tells
+# whether it may
 Unfinished = tuple[int, float, Callable[[int, float], bool]]
-Head = tuple[Any, ...]  # key, call, facts, specs, and the bytes of the tensors that travel inside, or None
+# key, call, facts, specs, and the bytes of the tensors that travel inside, or None
+Head = tuple[Any, ...]
 
 
 class Wire(Protocol):
-    """Sends and receives heads and payloads between global ranks. Never waits for a peer that has not yet sent.
+    """Sends and receives heads and payloads between global ranks.
 
-    Messages to one peer are numbered from 1. `payload` and `room`: how a large tensor is sent, and where it goes.
+    Never waits for a peer that has not yet sent.
+
+    Messages to one peer are numbered from 1. `payload` and `room`: how a large tensor is sent, and
+    where it goes.
     """
 
     name: str
@@ -38,7 +44,9 @@ class Wire(Protocol):
 
     def send_head(self, peer: int, number: int, raw: bytes) -> None: ...
 
-    def send_payload(self, peer: int, number: int, place: int, payload: torch.Tensor, last: bool) -> None: ...
+    def send_payload(
+        self, peer: int, number: int, place: int, payload: torch.Tensor, last: bool
+    ) -> None: ...
 
     def fetch(self, peer: int, number: int, place: int, payload: torch.Tensor) -> None:
         """Receive what the peer has announced; returns when it is there."""
@@ -63,7 +71,7 @@ class LeavingWire(Wire, Protocol):
 class Line:
     """How far this rank and one other are with their heads."""
 
-    __slots__ = "sent", "seen", "got", "told", "outbox"
+    __slots__ = "got", "outbox", "seen", "sent", "told"
 
     def __init__(self) -> None:
         self.sent = self.seen = 0  # heads sent to the peer, and how many of them it has taken

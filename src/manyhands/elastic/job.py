@@ -1,7 +1,8 @@
 """A small training with every kind of state, whose ranks may be lost.
 
-Rows come from one endless order: the images of the first epoch, shuffled, then those of the second, and so on. It does
-not depend on the number of ranks. A step takes the next `world * PER_RANK` of them.
+Rows come from one endless order: the images of the first epoch, shuffled, then those of the second,
+and so on. It does not depend on the number of ranks. A step takes the next `world * PER_RANK` of
+them.
 """
 
 import random
@@ -25,10 +26,14 @@ def images() -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def endless(start: int, count: int, total: int = IMAGES, seed: int = 0) -> list[int]:
-    """The rows at the places `start` to `start + count` of the endless order: each epoch is a permutation of `total`
-    rows that the seed and the epoch's number make."""
+    """The rows at the places `start` to `start + count` of the endless order: each epoch is a
+    permutation of `total` rows that the seed and the epoch's number make.
+    """
     places = range(start, start + count)
-    orders = {epoch: np.random.default_rng([seed, epoch]).permutation(total) for epoch in {p // total for p in places}}
+    orders = {
+        epoch: np.random.default_rng([seed, epoch]).permutation(total)
+        for epoch in {p // total for p in places}
+    }
     return [int(orders[place // total][place % total]) for place in places]
 
 
@@ -38,19 +43,21 @@ class Job:
     What it remembers between two steps:
 
     * `model`, `optimizer` (momentum), `scheduler` (the rate falls every 12 steps);
-    * `noise`, NumPy's generator of the noise on the images; torch's own generator draws the dropout, Python's
-      `random` whether the images are moved by a pixel;
+    * `noise`, NumPy's generator of the noise on the images; torch's own generator draws the
+      dropout, Python's `random` whether the images are moved by a pixel;
     * `seen`, how many images it has taken from the endless order.
 
-    `world` is how many ranks share the work. The loss is the sum over the batch, divided by what four ranks take: with
-    more ranks a step goes further, by the linear rule.
+    `world` is how many ranks share the work. The loss is the sum over the batch, divided by what
+    four ranks take: with more ranks a step goes further, by the linear rule.
     """
 
     def __init__(self, seed: int, world: int = RANKS) -> None:
         torch.manual_seed(seed)
         random.seed(seed)
         self.noise = np.random.default_rng(seed)
-        self.model = nn.Sequential(nn.Linear(64, 24), nn.Tanh(), nn.Dropout(0.2), nn.Linear(24, 10)).double()
+        self.model = nn.Sequential(
+            nn.Linear(64, 24), nn.Tanh(), nn.Dropout(0.2), nn.Linear(24, 10)
+        ).double()
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.2, momentum=0.9)
         self.scheduler = torch.optim.lr_scheduler.StepLR(self.optimizer, 12, 0.6)
         self.seen, self.world = 0, world
@@ -72,7 +79,9 @@ class Job:
 
 
 class RankLost(RuntimeError):
-    """A rank was lost in the midst of a step: what the step has changed so far is neither the old state nor the new."""
+    """A rank was lost in the midst of a step: what the step has changed so far is neither the old
+    state nor the new.
+    """
 
 
 class RanksJoined(RuntimeError):
@@ -80,6 +89,8 @@ class RanksJoined(RuntimeError):
 
 
 def warm() -> None:
-    """Load the digits, and what torch imports with its first optimizer: forks that come later have both."""
+    """Load the digits, and what torch imports with its first optimizer: forks that come later have
+    both.
+    """
     images()
     torch.optim.SGD([torch.zeros(1)], lr=1.0)

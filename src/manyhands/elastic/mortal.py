@@ -1,4 +1,6 @@
-"""A function in a process of its own, which may be killed: what it leaves behind is looked at from outside."""
+"""A function in a process of its own, which may be killed: what it leaves behind is looked at from
+outside.
+"""
 
 import io
 import os
@@ -15,39 +17,54 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 LIMIT_S = 60
-WAITING = (". If the ranks wait for each other, check that all of them make the same calls in the same order. If this "
-           "machine is very busy, run it again")
-LOST = ("closed by peer", "reset by peer", "Broken pipe", "closure")  # gloo's words for a rank that has ended
+WAITING = (
+    ". If the ranks wait for each other, check that all of them make the same calls in the same "
+    "order. If this machine is very busy, run it again"
+)
+# gloo's words for a rank that has ended
+LOST = ("closed by peer", "reset by peer", "Broken pipe", "closure")
 
 
 @dataclass
 class Outcome:
-    """How a process ended: `value` is what the function returned, `killed_by` the signal's name or "", `error` what it
-    raised, in words, or ""."""
+    """How a process ended: `value` is what the function returned, `killed_by` the signal's name or
+    "", `error` what it raised, in words, or "".
+    """
 
     value: Any = None
     killed_by: str = ""
     error: str = ""
 
 
-def in_process(function: Callable[..., Any], *args: Any, file_bytes: int | None = None, dies: bool = False,
-               limit_s: float = LIMIT_S) -> Outcome:
-    """Call `function(*args)` in a fork of this process; returns an `Outcome`. This process is not touched.
+def in_process(
+    function: Callable[..., Any],
+    *args: Any,
+    file_bytes: int | None = None,
+    dies: bool = False,
+    limit_s: float = LIMIT_S,
+) -> Outcome:
+    """Call `function(*args)` in a fork of this process; returns an `Outcome`.
 
-    `file_bytes`: no file can grow beyond so many bytes. A longer write raises an `OSError`, as on a full disk; with
-    `dies` the kernel kills the process at that byte. What the function returns must be picklable; what it prints is not
-    shown. After `limit_s` seconds it is killed. Forks and GPUs do not go together: the function computes on the CPU,
-    and where GPUs are, it may call `backward` only if this process has not done so before (autograd's threads are not
-    in the fork).
+    This process is not touched.
+
+    `file_bytes`: no file can grow beyond so many bytes. A longer write raises an `OSError`, as on a
+    full disk; with `dies` the kernel kills the process at that byte. What the function returns must
+    be picklable; what it prints is not shown. After `limit_s` seconds it is killed. Forks and GPUs
+    do not go together: the function computes on the CPU, and where GPUs are, it may call `backward`
+    only if this process has not done so before (autograd's threads are not in the fork).
     """
     return _ended([_begun(function, args, file_bytes, dies)], limit_s)[0]
 
 
-def in_ranks(function: Callable[..., Any], *args: Any, ranks: int, limit_s: float = LIMIT_S) -> list[Outcome]:
-    """Call `function(*args)` on `ranks` ranks of a process group over gloo; returns the `Outcome` of each rank.
+def in_ranks(
+    function: Callable[..., Any], *args: Any, ranks: int, limit_s: float = LIMIT_S
+) -> list[Outcome]:
+    """Call `function(*args)` on `ranks` ranks of a process group over gloo; returns the `Outcome`
+    of each rank.
 
-    Every rank is a fork of this process, as in `in_process`, so that a notebook without a cluster can try a few lines
-    of distributed code. `torch.distributed` is initialised before the call and ends with the process.
+    Every rank is a fork of this process, as in `in_process`, so that a notebook without a cluster
+    can try a few lines of distributed code. `torch.distributed` is initialised before the call and
+    ends with the process.
     """
     with tempfile.TemporaryDirectory() as folder:
         calls = [(function, args, f"file://{folder}/store", rank, ranks) for rank in range(ranks)]
@@ -55,14 +72,23 @@ def in_ranks(function: Callable[..., Any], *args: Any, ranks: int, limit_s: floa
 
 
 def failure(outcomes: Iterable[Outcome]) -> str:
-    """Why ranks have not returned, in words: a rank's own error before those of ranks that only lost the connection
-    to it. "" if all have returned."""
-    why = [one.error or f"A rank was killed by {one.killed_by}." for one in outcomes if one.error or one.killed_by]
-    return next((text for text in why if not any(word in text for word in LOST)), why[0] if why else "")
+    """Why ranks have not returned, in words: a rank's own error before those of ranks that only
+    lost the connection to it. "" if all have returned.
+    """
+    why = [
+        one.error or f"A rank was killed by {one.killed_by}."
+        for one in outcomes
+        if one.error or one.killed_by
+    ]
+    return next(
+        (text for text in why if not any(word in text for word in LOST)), why[0] if why else ""
+    )
 
 
 def with_rank(why: str, outcomes: Sequence[Outcome]) -> str:
-    """The words of `failure`, for a learner's function that raised or never returned, with its ranks."""
+    """The words of `failure`, for a learner's function that raised or never returned, with its
+    ranks.
+    """
     words = why.removeprefix("RuntimeError: ")
     ranks = [rank for rank, one in enumerate(outcomes) if one.error == why]
     if not why or "is not written yet" in why or not ranks:
@@ -70,7 +96,9 @@ def with_rank(why: str, outcomes: Sequence[Outcome]) -> str:
     return f"{'On all ranks' if len(ranks) == len(outcomes) else f'On rank {ranks[0]}'}: {words}"
 
 
-def _on_rank(function: Callable[..., Any], args: Sequence[Any], store: str, rank: int, ranks: int) -> Any:
+def _on_rank(
+    function: Callable[..., Any], args: Sequence[Any], store: str, rank: int, ranks: int
+) -> Any:
     import torch.distributed as dist
 
     if sys.platform == "linux":
@@ -81,12 +109,19 @@ def _on_rank(function: Callable[..., Any], args: Sequence[Any], store: str, rank
     return answer
 
 
-def _begun(function: Callable[..., Any], args: Sequence[Any], file_bytes: int | None = None,
-           dies: bool = False) -> tuple[int, int]:
-    """(process number, the end of a pipe from which its answer is read) of a fork that calls the function."""
+def _begun(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    file_bytes: int | None = None,
+    dies: bool = False,
+) -> tuple[int, int]:
+    """(process number, the end of a pipe from which its answer is read) of a fork that calls the
+    function.
+    """
     reader, writer = os.pipe()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks beside threads
+        # Python 3.12 warns of forks beside threads
+        warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:
         os.close(reader)
@@ -96,8 +131,9 @@ def _begun(function: Callable[..., Any], args: Sequence[Any], file_bytes: int | 
 
 
 def _ended(begun: list[tuple[int, int]], limit_s: float, why: str = "") -> list[Outcome]:
-    """The `Outcome` of each fork that has begun; all that are not done within `limit_s` seconds are killed, and
-    `why` is added to the words about these."""
+    """The `Outcome` of each fork that has begun; all that are not done within `limit_s` seconds are
+    killed, and `why` is added to the words about these.
+    """
     until = time.monotonic() + limit_s
     found: list[tuple[bytes, bool]] = []
     try:
@@ -108,7 +144,10 @@ def _ended(begun: list[tuple[int, int]], limit_s: float, why: str = "") -> list[
             found.append((sent, late))
     finally:
         statuses = [_reaped(child, reader) for child, reader in begun]
-    return [_outcome(*one, status, f"{limit_s} s{why}") for one, status in zip(found, statuses)]
+    return [
+        _outcome(*one, status, f"{limit_s} s{why}")
+        for one, status in zip(found, statuses, strict=True)
+    ]
 
 
 def _reaped(child: int, reader: int) -> int:
@@ -124,7 +163,11 @@ def _outcome(sent: bytes, late: bool, status: int, limit: str) -> Outcome:
         return Outcome(error=f"not done after {limit}")
     if os.WIFSIGNALED(status):
         return Outcome(killed_by=signal.Signals(os.WTERMSIG(status)).name)
-    return Outcome(*pickle.loads(sent)) if sent else Outcome(error=f"ended with status {os.WEXITSTATUS(status)}")
+    return (
+        Outcome(*pickle.loads(sent))
+        if sent
+        else Outcome(error=f"ended with status {os.WEXITSTATUS(status)}")
+    )
 
 
 def kill_me() -> None:
@@ -132,12 +175,18 @@ def kill_me() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _run(writer: int, function: Callable[..., Any], args: Sequence[Any], file_bytes: int | None,
-         dies: bool) -> NoReturn:
+def _run(
+    writer: int,
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    file_bytes: int | None,
+    dies: bool,
+) -> NoReturn:
     """In the fork: never returns."""
     sys.stdout = sys.stderr = io.StringIO()
     if "torch" in sys.modules:
-        sys.modules["torch"].set_num_threads(1)  # OpenMP's threads are not in the fork, and would be waited for
+        # OpenMP's threads are not in the fork, and would be waited for
+        sys.modules["torch"].set_num_threads(1)
     try:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         if file_bytes is not None:
@@ -156,7 +205,9 @@ def _run(writer: int, function: Callable[..., Any], args: Sequence[Any], file_by
 def _read(reader: int, until: float) -> bytes:
     """All that comes before the other end is closed, or before it is too late."""
     parts = []
-    while select.select([reader], [], [], max(0, until - time.monotonic()))[0] and (part := os.read(reader, 1 << 16)):
+    while select.select([reader], [], [], max(0, until - time.monotonic()))[0] and (
+        part := os.read(reader, 1 << 16)
+    ):
         parts.append(part)
     return b"".join(parts)
 

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from manyhands.comm.message import Message
 
 G = TypeVar("G")
-# autograd runs the backward of a call whose inputs need no gradient only if some input does: this one always does, and
-# gets none
+# autograd runs the backward of a call whose inputs need no gradient only if some input does: this
+# one always does, and gets none
 ANCHOR = torch.zeros((), requires_grad=True)
-# what calls save for backward: torch then notices a second backward, and torch.utils.checkpoint the first
+# what calls save for backward: torch then notices a second backward, and torch.utils.checkpoint the
+# first
 SAVED = torch.empty(0)
 
 
@@ -37,9 +38,14 @@ def once(backward: Callable[..., G]) -> Callable[..., G]:
 def tensors(xs: object, call: str, size: int | None = None) -> list[torch.Tensor]:
     """The sequence as a list of tensors; ValueError if it is none, or has not `size` items."""
     if isinstance(xs, torch.Tensor) or not isinstance(xs, (list, tuple)):
-        raise ValueError(f"{call}: a list or tuple with one tensor for each rank is needed, not {type(xs).__name__}.")
+        raise ValueError(
+            f"{call}: a list or tuple with one tensor for each rank is needed, not "
+            f"{type(xs).__name__}."
+        )
     if size is not None and len(xs) != size:
-        raise ValueError(f"{call}: {len(xs)} tensors for {size} ranks; there must be one for each rank.")
+        raise ValueError(
+            f"{call}: {len(xs)} tensors for {size} ranks; there must be one for each rank."
+        )
     for x in xs:
         check_tensor(x, call)
     return list(xs)
@@ -51,7 +57,9 @@ def wants(x: torch.Tensor) -> bool:
 
 
 def no_gradient_for_whole_numbers(ctx: Any, outputs: Sequence[torch.Tensor]) -> None:
-    """Tell autograd which outputs have none; where there might be one but none comes, backward gets None."""
+    """Tell autograd which outputs have none; where there might be one but none comes, backward gets
+    None.
+    """
     ctx.set_materialize_grads(False)
     whole = [t for t in outputs if not (t.is_floating_point() or t.is_complex())]
     if whole:
@@ -60,4 +68,7 @@ def no_gradient_for_whole_numbers(ctx: Any, outputs: Sequence[torch.Tensor]) -> 
 
 def placed(message: Message, c: Communicator) -> list[torch.Tensor]:
     """The message's tensors where they are to be: on this rank's device if they came from a GPU."""
-    return [t.to(c.device) if spec and spec[1] else t for t, spec in zip(message.tensors, message.specs)]
+    return [
+        t.to(c.device) if spec and spec[1] else t
+        for t, spec in zip(message.tensors, message.specs, strict=False)
+    ]

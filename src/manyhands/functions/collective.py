@@ -1,5 +1,6 @@
 """bcast, gather, scatter, allgather, alltoall and allreduce:
-calls that all ranks of a communicator make, in the same order."""
+calls that all ranks of a communicator make, in the same order.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +28,13 @@ if TYPE_CHECKING:
 
 
 def bcast(c: Communicator, x: torch.Tensor | None, root: int = 0) -> torch.Tensor:
-    """The root's tensor on all ranks. What the others give as x (None, say) is not looked at.
+    """The root's tensor on all ranks.
 
-    Forward: along a binomial tree. Backward: the sum over all ranks of the gradients goes to the root's x; they travel
-    straight to it. All ranks of c call it. After `chainermn.functions.bcast` (Akiba et al. 2017).
+    What the others give as x (None, say) is not looked at.
+
+    Forward: along a binomial tree. Backward: the sum over all ranks of the gradients goes to the
+    root's x; they travel straight to it. All ranks of c call it. After `chainermn.functions.bcast`
+    (Akiba et al. 2017).
     """
     root = c.check_rank(root, "bcast", "root")
     place = c.next_call()
@@ -44,29 +48,34 @@ def bcast(c: Communicator, x: torch.Tensor | None, root: int = 0) -> torch.Tenso
     return value
 
 
-def gather(c: Communicator, x: torch.Tensor, root: int = 0) -> torch.Tensor | tuple[torch.Tensor, ...]:
-    """At the root a tuple of all ranks' tensors, in the order of ranks; elsewhere a delegate (see `send`).
-    Shapes may differ.
+def gather(
+    c: Communicator, x: torch.Tensor, root: int = 0
+) -> torch.Tensor | tuple[torch.Tensor, ...]:
+    """At the root a tuple of all ranks' tensors, in the order of ranks; elsewhere a delegate (see
+    `send`). Shapes may differ.
 
-    Backward: each rank gets the gradient of its own tensor from the root. On the other ranks backward must reach the
-    delegate. All ranks of c call it. Raises CommunicationError at the root if dtypes differ. After
-    `chainermn.functions.gather` (Akiba et al. 2017).
+    Backward: each rank gets the gradient of its own tensor from the root. On the other ranks
+    backward must reach the delegate. All ranks of c call it. Raises CommunicationError at the root
+    if dtypes differ. After `chainermn.functions.gather` (Akiba et al. 2017).
     """
     root = c.check_rank(root, "gather", "root")
     place = c.next_call()
     c.checked(place, "gather", lambda: check_tensor(x, "gather"))
     gathered: tuple[torch.Tensor, ...] = (
-        _Gather.apply((c, place, root, True), x) if wants(x) else _Gather.apply((c, place, root, False), x, ANCHOR)
+        _Gather.apply((c, place, root, True), x)
+        if wants(x)
+        else _Gather.apply((c, place, root, False), x, ANCHOR)
     )
     return gathered if c.rank == root else gathered[0]
 
 
 def scatter(c: Communicator, xs: Sequence[torch.Tensor] | None, root: int = 0) -> torch.Tensor:
     """This rank's item of the root's sequence, which has one tensor for each rank.
+
     What the others give as xs is not looked at.
 
-    Backward: the root gets the gradients of all its tensors. Shapes may differ.
-    All ranks of c call it. Raises ValueError at the root, and CommunicationError elsewhere, if the number of tensors is
+    Backward: the root gets the gradients of all its tensors. Shapes may differ. All ranks of c call
+    it. Raises ValueError at the root, and CommunicationError elsewhere, if the number of tensors is
     wrong. After `chainermn.functions.scatter` (Akiba et al. 2017).
     """
     root = c.check_rank(root, "scatter", "root")
@@ -76,30 +85,38 @@ def scatter(c: Communicator, xs: Sequence[torch.Tensor] | None, root: int = 0) -
         return came
     parts = c.checked(place, "scatter", lambda: tensors(xs, "scatter", c.size))
     wanted = [wants(x) for x in parts]
-    own: torch.Tensor = _Scatter.apply((c, place, root, wanted), *parts, *([] if any(wanted) else [ANCHOR]))
+    own: torch.Tensor = _Scatter.apply(
+        (c, place, root, wanted), *parts, *([] if any(wanted) else [ANCHOR])
+    )
     return own
 
 
 def allgather(c: Communicator, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """A tuple of all ranks' tensors, in the order of ranks, on all ranks. Shapes may differ, dtypes must not.
+    """A tuple of all ranks' tensors, in the order of ranks, on all ranks.
 
-    Backward: rank r's x gets the sum, over all ranks, of the gradients of their copies of it: an all-to-all, then a sum
-    (a reduce-scatter). All ranks of c call it. After `chainermn.functions.allgather` (Akiba et al. 2017).
+    Shapes may differ, dtypes must not.
+
+    Backward: rank r's x gets the sum, over all ranks, of the gradients of their copies of it: an
+    all-to-all, then a sum (a reduce-scatter). All ranks of c call it. After
+    `chainermn.functions.allgather` (Akiba et al. 2017).
     """
     place = c.next_call()
     c.checked(place, "allgather", lambda: check_tensor(x, "allgather"))
     gathered: tuple[torch.Tensor, ...] = (
-        _Allgather.apply((c, place, True), x) if wants(x) else _Allgather.apply((c, place, False), x, ANCHOR)
+        _Allgather.apply((c, place, True), x)
+        if wants(x)
+        else _Allgather.apply((c, place, False), x, ANCHOR)
     )
     return gathered
 
 
 def alltoall(c: Communicator, xs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
-    """A tuple whose item j is the tensor that rank j has for this rank:
-    rank j's `xs[this rank]`. Shapes may differ, dtypes must not.
+    """A tuple whose item j is the tensor that rank j has for this rank: rank j's `xs[this rank]`.
 
-    Backward: an all-to-all of the gradients. All ranks of c call it. After `chainermn.functions.alltoall` (Akiba et al.
-    2017).
+    Shapes may differ, dtypes must not.
+
+    Backward: an all-to-all of the gradients. All ranks of c call it. After
+    `chainermn.functions.alltoall` (Akiba et al. 2017).
     """
     place = c.next_call()
     parts = c.checked(place, "alltoall", lambda: tensors(xs, "alltoall", c.size))
@@ -110,10 +127,13 @@ def alltoall(c: Communicator, xs: Sequence[torch.Tensor]) -> tuple[torch.Tensor,
 
 
 def allreduce(c: Communicator, x: torch.Tensor) -> torch.Tensor:
-    """The sum of all ranks' tensors, on all ranks. Shapes and dtypes must agree.
+    """The sum of all ranks' tensors, on all ranks.
 
-    Forward and backward: reduce-scatter, then all-gather. Backward: every rank's x gets the sum over all ranks of the
-    gradients; so the backward of all ranks must pass through it. All ranks of c call it.
+    Shapes and dtypes must agree.
+
+    Forward and backward: reduce-scatter, then all-gather. Backward: every rank's x gets the sum
+    over all ranks of the gradients; so the backward of all ranks must pass through it. All ranks of
+    c call it.
     """
     place = c.next_call()
     c.checked(place, "allreduce", lambda: check_tensor(x, "allreduce"))
@@ -139,9 +159,12 @@ def _op(c: Communicator, place: Place) -> Op:
     return (c.name, *place)
 
 
-def _total(mine: torch.Tensor | None, gradients: Iterable[torch.Tensor | None]) -> torch.Tensor | None:
-    """The sum of those that are there, in their order, in the memory of one that came: `mine` belongs to autograd.
-    None if there is none."""
+def _total(
+    mine: torch.Tensor | None, gradients: Iterable[torch.Tensor | None]
+) -> torch.Tensor | None:
+    """The sum of those that are there, in their order, in the memory of one that came: `mine`
+    belongs to autograd. None if there is none.
+    """
     found = [g for g in gradients if g is not None]
     if len(found) < 2:
         return found[0] if found else None
@@ -158,12 +181,18 @@ def _first(gradients: Sequence[torch.Tensor | None]) -> torch.Tensor | None:
 
 class _Bcast(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, to: tuple[Communicator, Place, int, bool], x: torch.Tensor | None,
-                anchor: torch.Tensor | None = None) -> torch.Tensor:
+    def forward(
+        ctx: Any,
+        to: tuple[Communicator, Place, int, bool],
+        x: torch.Tensor | None,
+        anchor: torch.Tensor | None = None,
+    ) -> torch.Tensor:
         c, place, root, wanted = to
         ctx.c, ctx.root, ctx.ticket = c, root, Ticket(c, _op(c, place), "bcast", waits=wanted)
         ctx.save_for_backward(SAVED)
-        (value,), facts = c.bcast_tensors(place, "bcast", [x], root, wants=wanted, gpu=x is not None and x.is_cuda)
+        (value,), facts = c.bcast_tensors(
+            place, "bcast", [x], root, wants=wanted, gpu=x is not None and x.is_cuda
+        )
         if x is not None:
             value, ctx.device = x.view_as(x), x.device
         else:
@@ -180,28 +209,46 @@ class _Bcast(torch.autograd.Function):
         c, ticket, mine = ctx.c, ctx.ticket, None
         ticket.send({ctx.root: [gradient]})
         if ticket.waits:
-            mine = _total(gradient, (gradient if rank == ctx.root else _on(_first(ticket.take(rank)), ctx.device)
-                                     for rank in range(c.size)))
+            mine = _total(
+                gradient,
+                (
+                    gradient if rank == ctx.root else _on(_first(ticket.take(rank)), ctx.device)
+                    for rank in range(c.size)
+                ),
+            )
         return None, mine, None
 
 
 class _Gather(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, to: tuple[Communicator, Place, int, bool], x: torch.Tensor,
-                anchor: torch.Tensor | None = None) -> tuple[torch.Tensor, ...]:
+    def forward(
+        ctx: Any,
+        to: tuple[Communicator, Place, int, bool],
+        x: torch.Tensor,
+        anchor: torch.Tensor | None = None,
+    ) -> tuple[torch.Tensor, ...]:
         c, place, root, wanted = to
         ctx.c, ctx.root, ctx.device, op = c, root, x.device, _op(c, place)
         at_root = c.rank == root
         ctx.ticket = Ticket(c, op, "gather", waits=wanted and not at_root)
-        came = c.exchange(place, "gather", {} if at_root else {root: [x]}, c.others if at_root else [], root=root,
-                          check=_same_dtype(c, x.dtype),
-                          wants=wanted, op=op)
+        came = c.exchange(
+            place,
+            "gather",
+            {} if at_root else {root: [x]},
+            c.others if at_root else [],
+            root=root,
+            check=_same_dtype(c, x.dtype),
+            wants=wanted,
+            op=op,
+        )
         ctx.ticket.owe(rank for rank, message in came.items() if message.facts["wants"])
         ctx.ticket.tells = [root] if ctx.ticket.waits else []
         ctx.save_for_backward(SAVED)
         if not at_root:
             return (torch.zeros((), device=x.device),)
-        outputs = tuple(x.view_as(x) if rank == root else placed(came[rank], c)[0] for rank in range(c.size))
+        outputs = tuple(
+            x.view_as(x) if rank == root else placed(came[rank], c)[0] for rank in range(c.size)
+        )
         no_gradient_for_whole_numbers(ctx, outputs)
         return outputs
 
@@ -219,13 +266,27 @@ class _Gather(torch.autograd.Function):
 
 class _Scatter(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, to: tuple[Communicator, Place, int, Sequence[bool]], *xs: torch.Tensor) -> torch.Tensor:
+    def forward(
+        ctx: Any, to: tuple[Communicator, Place, int, Sequence[bool]], *xs: torch.Tensor
+    ) -> torch.Tensor:
         c, place, root, wanted = to
-        xs = xs[:len(wanted)]
+        xs = xs[: len(wanted)]
         ctx.c, ctx.root, ctx.wanted, ctx.devices = c, root, wanted, [x.device for x in xs]
-        ctx.ticket = Ticket(c, _op(c, place), "scatter", waits=any(w for rank, w in enumerate(wanted) if rank != root))
+        ctx.ticket = Ticket(
+            c,
+            _op(c, place),
+            "scatter",
+            waits=any(w for rank, w in enumerate(wanted) if rank != root),
+        )
         if c.rank == root:
-            c.exchange(place, "scatter", {rank: [xs[rank]] for rank in c.others}, [], root=root, wants=list(wanted))
+            c.exchange(
+                place,
+                "scatter",
+                {rank: [xs[rank]] for rank in c.others},
+                [],
+                root=root,
+                wants=list(wanted),
+            )
             value = xs[root].view_as(xs[root])
         else:
             message = c.exchange(place, "scatter", {}, [root], root=root)[root]
@@ -243,22 +304,44 @@ class _Scatter(torch.autograd.Function):
         if c.rank != ctx.root:
             ctx.ticket.send({ctx.root: [gradient]})
             return None, None
-        theirs = [gradient if rank == c.rank else _on(_first(ctx.ticket.take(rank)), ctx.devices[rank])
-                  if ctx.wanted[rank] else None for rank in range(c.size)]
+        theirs = [
+            gradient
+            if rank == c.rank
+            else _on(_first(ctx.ticket.take(rank)), ctx.devices[rank])
+            if ctx.wanted[rank]
+            else None
+            for rank in range(c.size)
+        ]
         return None, *theirs, None
 
 
 class _Allgather(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, to: tuple[Communicator, Place, bool], x: torch.Tensor,
-                anchor: torch.Tensor | None = None) -> tuple[torch.Tensor, ...]:
+    def forward(
+        ctx: Any,
+        to: tuple[Communicator, Place, bool],
+        x: torch.Tensor,
+        anchor: torch.Tensor | None = None,
+    ) -> tuple[torch.Tensor, ...]:
         c, place, wanted = to
-        ctx.c, ctx.device, ctx.ticket = c, x.device, Ticket(c, _op(c, place), "allgather", waits=wanted)
+        ctx.c, ctx.device, ctx.ticket = (
+            c,
+            x.device,
+            Ticket(c, _op(c, place), "allgather", waits=wanted),
+        )
         ctx.save_for_backward(SAVED)
-        came = c.exchange(place, "allgather", {rank: [x] for rank in c.others}, c.others, check=_same_dtype(c, x.dtype),
-                          wants=wanted)
+        came = c.exchange(
+            place,
+            "allgather",
+            {rank: [x] for rank in c.others},
+            c.others,
+            check=_same_dtype(c, x.dtype),
+            wants=wanted,
+        )
         ctx.ticket.owe([rank for rank in came if came[rank].facts["wants"]])
-        outputs = tuple(x.view_as(x) if rank == c.rank else placed(came[rank], c)[0] for rank in range(c.size))
+        outputs = tuple(
+            x.view_as(x) if rank == c.rank else placed(came[rank], c)[0] for rank in range(c.size)
+        )
         no_gradient_for_whole_numbers(ctx, outputs)
         return outputs
 
@@ -269,27 +352,46 @@ class _Allgather(torch.autograd.Function):
         c, ticket, mine = ctx.c, ctx.ticket, None
         ticket.send({rank: [gradients[rank]] for rank in c.others})
         if ticket.waits:
-            mine = _total(gradients[c.rank],
-                          (gradients[rank] if rank == c.rank else _on(_first(ticket.take(rank)), ctx.device)
-                           for rank in range(c.size)))
+            mine = _total(
+                gradients[c.rank],
+                (
+                    gradients[rank]
+                    if rank == c.rank
+                    else _on(_first(ticket.take(rank)), ctx.device)
+                    for rank in range(c.size)
+                ),
+            )
         return None, mine, None
 
 
 class _Alltoall(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, to: tuple[Communicator, Place, Sequence[bool]],
-                *xs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    def forward(
+        ctx: Any, to: tuple[Communicator, Place, Sequence[bool]], *xs: torch.Tensor
+    ) -> tuple[torch.Tensor, ...]:
         c, place, wanted = to
-        xs = xs[:len(wanted)]
+        xs = xs[: len(wanted)]
         ctx.c, ctx.wanted, ctx.devices = c, wanted, [x.device for x in xs]
         ctx.save_for_backward(SAVED)
-        ctx.ticket = Ticket(c, _op(c, place), "alltoall",
-                            waits=any(w for rank, w in enumerate(wanted) if rank != c.rank))
-        came = c.exchange(place, "alltoall", {rank: [xs[rank]] for rank in c.others}, c.others,
-                          check=_same_dtype(c, xs[c.rank].dtype), wants=list(wanted))
+        ctx.ticket = Ticket(
+            c,
+            _op(c, place),
+            "alltoall",
+            waits=any(w for rank, w in enumerate(wanted) if rank != c.rank),
+        )
+        came = c.exchange(
+            place,
+            "alltoall",
+            {rank: [xs[rank]] for rank in c.others},
+            c.others,
+            check=_same_dtype(c, xs[c.rank].dtype),
+            wants=list(wanted),
+        )
         ctx.ticket.owe([rank for rank in came if came[rank].facts["wants"][c.rank]])
-        outputs = tuple(xs[rank].view_as(xs[rank]) if rank == c.rank else placed(came[rank], c)[0]
-                        for rank in range(c.size))
+        outputs = tuple(
+            xs[rank].view_as(xs[rank]) if rank == c.rank else placed(came[rank], c)[0]
+            for rank in range(c.size)
+        )
         no_gradient_for_whole_numbers(ctx, outputs)
         return outputs
 
@@ -299,18 +401,29 @@ class _Alltoall(torch.autograd.Function):
         ctx.saved_tensors  # noqa: B018 - see _Send
         c, ticket = ctx.c, ctx.ticket
         ticket.send({rank: [gradients[rank]] for rank in c.others})
-        mine = [gradients[rank] if rank == c.rank else _on(_first(ticket.take(rank)), ctx.devices[rank])
-                if ctx.wanted[rank] else None for rank in range(c.size)]
+        mine = [
+            gradients[rank]
+            if rank == c.rank
+            else _on(_first(ticket.take(rank)), ctx.devices[rank])
+            if ctx.wanted[rank]
+            else None
+            for rank in range(c.size)
+        ]
         return None, *mine, None
 
 
 class _Allreduce(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, c: Communicator, place: Place, anchor: torch.Tensor, x: torch.Tensor,
-                graph: bool) -> torch.Tensor:
+    def forward(
+        ctx: Any, c: Communicator, place: Place, anchor: torch.Tensor, x: torch.Tensor, graph: bool
+    ) -> torch.Tensor:
         ctx.c, ctx.place, ctx.input = c, place, (x.shape, x.dtype, x.device)
         ctx.save_for_backward(SAVED)
-        ctx.used = _Used(c, place) if graph and (torch.is_floating_point(x) or torch.is_complex(x)) else None
+        ctx.used = (
+            _Used(c, place)
+            if graph and (torch.is_floating_point(x) or torch.is_complex(x))
+            else None
+        )
         total = c.sum_tensors(place, "allreduce", x)
         no_gradient_for_whole_numbers(ctx, [total])
         return total
@@ -321,8 +434,18 @@ class _Allreduce(torch.autograd.Function):
         ctx.saved_tensors  # noqa: B018 - see _Send
         ctx.used.done = True
         shape, dtype, device = ctx.input
-        gradient = torch.zeros(shape, dtype=dtype, device=device) if gradient is None else gradient.to_dense()
-        return None, None, None, ctx.c.sum_tensors(ctx.place, "allreduce.backward", gradient, step=2), None
+        gradient = (
+            torch.zeros(shape, dtype=dtype, device=device)
+            if gradient is None
+            else gradient.to_dense()
+        )
+        return (
+            None,
+            None,
+            None,
+            ctx.c.sum_tensors(ctx.place, "allreduce.backward", gradient, step=2),
+            None,
+        )
 
 
 class _Used:
@@ -336,9 +459,13 @@ class _Used:
         self.c.forget(_op(self.c, self.place))
         self.c.forget_step(self.place, step=2)
         if not self.done and not self.c.ended:
-            self.c.spoil(self.place, "allreduce.backward",
-                         "its result was dropped there, so its backward cannot take part. Use it, "
-                         "or join it to the loss by pseudo_connect.", step=2)
+            self.c.spoil(
+                self.place,
+                "allreduce.backward",
+                "its result was dropped there, so its backward cannot take part. Use it, "
+                "or join it to the loss by pseudo_connect.",
+                step=2,
+            )
 
 
 def _on(tensor: torch.Tensor | None, device: torch.device) -> torch.Tensor | None:

@@ -23,19 +23,24 @@ if TYPE_CHECKING:
     from manyhands.comm.communicator import Communicator
 
 
-def send(x: torch.Tensor | list[torch.Tensor] | tuple[torch.Tensor, ...], c: Communicator, rank: int,
-         tag: int = 0) -> torch.Tensor:
+def send(
+    x: torch.Tensor | list[torch.Tensor] | tuple[torch.Tensor, ...],
+    c: Communicator,
+    rank: int,
+    tag: int = 0,
+) -> torch.Tensor:
     """Send a tensor, or a sequence of tensors in one message, to `rank`; that rank calls `recv`.
 
-    Forward: returns a *delegate*, a zero of dimension 0, which stands for what was sent in this rank's graph. Backward:
-    waits for the gradient from `rank` and passes it to x; None if that rank has not used what it got. So backward must
-    reach the delegate: hand it to a `recv`, join it to the loss with `pseudo_connect`, add it to the loss, or call its
-    `backward()`.
+    Forward: returns a *delegate*, a zero of dimension 0, which stands for what was sent in this
+    rank's graph. Backward: waits for the gradient from `rank` and passes it to x; None if that rank
+    has not used what it got. So backward must reach the delegate: hand it to a `recv`, join it to
+    the loss with `pseudo_connect`, add it to the loss, or call its `backward()`.
 
-    Returns when the message is on its way (up to 8 KB, in up to 32 tensors, and no more than 16 messages that the other
-    rank has not yet taken in) or when the other rank has taken it in; it does so in any call of its own that waits.
-    Raises ValueError for this rank itself or one that does not exist, CommunicationError after the communicator's
-    time-out. After `chainermn.functions.send` (Akiba et al. 2017).
+    Returns when the message is on its way (up to 8 KB, in up to 32 tensors, and no more than 16
+    messages that the other rank has not yet taken in) or when the other rank has taken it in; it
+    does so in any call of its own that waits. Raises ValueError for this rank itself or one that
+    does not exist, CommunicationError after the communicator's time-out. After
+    `chainermn.functions.send` (Akiba et al. 2017).
     """
     xs: Sequence[torch.Tensor]
     if isinstance(x, (list, tuple)):
@@ -45,21 +50,31 @@ def send(x: torch.Tensor | list[torch.Tensor] | tuple[torch.Tensor, ...], c: Com
         check_tensor(x, "send")
         xs, wanted = (x,), wants(x)
     sent: torch.Tensor = (
-        _Send.apply((c, rank, tag, wanted), *xs) if wanted else _Send.apply((c, rank, tag, wanted), *xs, ANCHOR)
+        _Send.apply((c, rank, tag, wanted), *xs)
+        if wanted
+        else _Send.apply((c, rank, tag, wanted), *xs, ANCHOR)
     )
     return sent
 
 
-def recv(c: Communicator, rank: int, delegate_variable: torch.Tensor | None = None, tag: int = 0,
-         force_tuple: bool = False) -> torch.Tensor | Any:
-    """Receive what `rank` sends: a tensor, or a tuple of tensors if it sent several, or `force_tuple`.
+def recv(
+    c: Communicator,
+    rank: int,
+    delegate_variable: torch.Tensor | None = None,
+    tag: int = 0,
+    force_tuple: bool = False,
+) -> torch.Tensor | Any:
+    """Receive what `rank` sends: a tensor, or a tuple of tensors if it sent several, or
+    `force_tuple`.
 
-    Forward: shapes and dtypes come with the message. Messages with one tag come in the order in which they were sent;
-    others may overtake them. Backward: sends the gradient back to `rank`. With `delegate_variable`, the result depends
-    on it: backward goes on from here to the send that the delegate stands for.
+    Forward: shapes and dtypes come with the message. Messages with one tag come in the order in
+    which they were sent; others may overtake them. Backward: sends the gradient back to `rank`.
+    With `delegate_variable`, the result depends on it: backward goes on from here to the send that
+    the delegate stands for.
 
-    Raises ValueError for this rank itself or one that does not exist, CommunicationError when nothing comes within the
-    communicator's time-out. After `chainermn.functions.recv` (Akiba et al. 2017).
+    Raises ValueError for this rank itself or one that does not exist, CommunicationError when
+    nothing comes within the communicator's time-out. After `chainermn.functions.recv` (Akiba et al.
+    2017).
     """
     if delegate_variable is not None:
         check_tensor(delegate_variable, "recv")
@@ -70,9 +85,12 @@ def recv(c: Communicator, rank: int, delegate_variable: torch.Tensor | None = No
 class Connected(tuple[torch.Tensor, ...]):
     """The tuple that `pseudo_connect` returns."""
 
-    def backward(self, gradient: torch.Tensor | Sequence[torch.Tensor | None] | None = None) -> None:
+    def backward(
+        self, gradient: torch.Tensor | Sequence[torch.Tensor | None] | None = None
+    ) -> None:
         """Backward from all of them, each with gradient one (they must be scalars),
-        or with its own of a sequence of gradients."""
+        or with its own of a sequence of gradients.
+        """
         gradients = (
             [None] * len(self)
             if gradient is None
@@ -81,23 +99,30 @@ class Connected(tuple[torch.Tensor, ...]):
             else list(gradient)
         )
         if len(gradients) != len(self):
-            raise ValueError(f"backward: {len(gradients)} gradients for {len(self)} tensors; there must be one for "
-                             "each.")
-        wanted = [(t, g) for t, g in zip(self, gradients) if t.requires_grad]
+            raise ValueError(
+                f"backward: {len(gradients)} gradients for {len(self)} tensors; there must be one "
+                "for each."
+            )
+        wanted = [(t, g) for t, g in zip(self, gradients, strict=False) if t.requires_grad]
         torch.autograd.backward([t for t, _ in wanted], [g for _, g in wanted])
 
 
-def pseudo_connect(delegate_variable: torch.Tensor | None, *actual_variables: torch.Tensor) -> Connected:
-    """Returns the actual variables as a tuple, joined to the delegate: backward from any of them reaches both.
+def pseudo_connect(
+    delegate_variable: torch.Tensor | None, *actual_variables: torch.Tensor
+) -> Connected:
+    """Returns the actual variables as a tuple, joined to the delegate: backward from any of them
+    reaches both.
 
-    Backward: gradients go on unchanged to the actual variables, zeros go to the delegate. Sends nothing itself. With
-    None for the delegate the actual variables are returned as they are. After `chainermn.functions.pseudo_connect`
-    (Akiba et al. 2017).
+    Backward: gradients go on unchanged to the actual variables, zeros go to the delegate. Sends
+    nothing itself. With None for the delegate the actual variables are returned as they are. After
+    `chainermn.functions.pseudo_connect` (Akiba et al. 2017).
     """
     for one in actual_variables:
         check_tensor(one, "pseudo_connect")
     if not actual_variables:
-        raise ValueError("pseudo_connect: give at least one variable that the delegate is to be joined to.")
+        raise ValueError(
+            "pseudo_connect: give at least one variable that the delegate is to be joined to."
+        )
     if delegate_variable is None:
         return Connected(actual_variables)
     check_tensor(delegate_variable, "pseudo_connect")
@@ -106,7 +131,9 @@ def pseudo_connect(delegate_variable: torch.Tensor | None, *actual_variables: to
 
 class _Send(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, to: tuple[Communicator, int, int, bool], *xs: torch.Tensor) -> torch.Tensor:
+    def forward(
+        ctx: Any, to: tuple[Communicator, int, int, bool], *xs: torch.Tensor
+    ) -> torch.Tensor:
         c, rank, tag, wanted = to
         xs = xs if wanted else xs[:-1]  # without the anchor
         ctx.ticket = ticket = Ticket(c, c.next_operation(), "send", waits=wanted)
@@ -120,20 +147,31 @@ class _Send(torch.autograd.Function):
     @staticmethod
     @once
     def backward(ctx: Any, _: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
-        # under torch.utils.checkpoint this runs the forward again, with its messages, before this rank waits
+        # under torch.utils.checkpoint this runs the forward again, with its messages, before this
+        # rank waits
         ctx.saved_tensors  # noqa: B018
         if not ctx.ticket.waits:
             return (None,) * (2 + len(ctx.devices))
         gradients = ctx.ticket.take(ctx.rank) or [None] * len(ctx.devices)
-        return None, *[g if g is None else g.to(device) for g, device in zip(gradients, ctx.devices)]
+        return None, *[
+            g if g is None else g.to(device)
+            for g, device in zip(gradients, ctx.devices, strict=False)
+        ]
 
 
 class _Recv(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, source: tuple[Communicator, int, int], delegate: torch.Tensor | None,
-                anchor: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    def forward(
+        ctx: Any,
+        source: tuple[Communicator, int, int],
+        delegate: torch.Tensor | None,
+        anchor: torch.Tensor,
+    ) -> tuple[torch.Tensor, ...]:
         c, rank, tag = source
-        ctx.rank, ctx.delegate = rank, None if delegate is None else (delegate.shape, delegate.dtype, delegate.device)
+        ctx.rank, ctx.delegate = (
+            rank,
+            None if delegate is None else (delegate.shape, delegate.dtype, delegate.device),
+        )
         ctx.save_for_backward(SAVED)
         message = c.take(rank, tag, "recv")
         ctx.ticket = Ticket(c, message.facts["op"], "send")
@@ -156,7 +194,9 @@ class _Recv(torch.autograd.Function):
 
 class _PseudoConnect(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, delegate: torch.Tensor, *actual: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    def forward(
+        ctx: Any, delegate: torch.Tensor, *actual: torch.Tensor
+    ) -> tuple[torch.Tensor, ...]:
         ctx.delegate = delegate.shape, delegate.dtype, delegate.device
         no_gradient_for_whole_numbers(ctx, actual)
         return tuple(t.view_as(t) for t in actual)

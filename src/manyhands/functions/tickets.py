@@ -13,17 +13,25 @@ if TYPE_CHECKING:
 
 
 class Ticket:
-    """One operation's two halves: gradients that this rank owes to others, and whether it waits for one itself.
+    """One operation's two halves: gradients that this rank owes to others, and whether it waits for
+    one itself.
 
-    It belongs to the node in autograd's graph. When the node goes before backward has passed it, those who would wait
-    for this rank are told that no gradient comes; so an output that nobody uses never hangs another rank.
+    It belongs to the node in autograd's graph. When the node goes before backward has passed it,
+    those who would wait for this rank are told that no gradient comes; so an output that nobody
+    uses never hangs another rank.
     """
 
-    __slots__ = "c", "op", "forward", "call", "waits", "owes", "tells", "done"
+    __slots__ = "c", "call", "done", "forward", "op", "owes", "tells", "waits"
 
     def __init__(self, c: Communicator, op: Op, forward: str, waits: bool = False) -> None:
         """Made before anything is sent: an answer may come while this rank is still sending."""
-        self.c, self.op, self.forward, self.call, self.waits = c, op, forward, forward + ".backward", waits
+        self.c, self.op, self.forward, self.call, self.waits = (
+            c,
+            op,
+            forward,
+            forward + ".backward",
+            waits,
+        )
         self.owes: Sequence[int] = ()  # ranks of c, as those of `tells`
         self.tells: Sequence[int] = ()
         self.done = False
@@ -37,7 +45,9 @@ class Ticket:
             self.c.owe(self.op)
 
     def send(self, gradients: Mapping[int, Sequence[torch.Tensor | None]]) -> None:
-        """Send `gradients`, {rank: list of tensors or None}, to those of them that this rank owes one."""
+        """Send `gradients`, {rank: list of tensors or None}, to those of them that this rank owes
+        one.
+        """
         self.done = True
         if self.owes:
             self.c.give(self.op, self.call, {rank: _dense(gradients[rank]) for rank in self.owes})
@@ -55,10 +65,14 @@ class Ticket:
             for rank in self.owes:
                 c.give_none(op, self.call, rank)
             for rank in self.tells:
-                c.want_none(op, rank, f"Rank {c.rank} does not wait for the gradient of its {self.forward} any more: "
-                            "the result was dropped. On that rank, give the delegate to recv as delegate_variable, "
-                            "join it to the loss by pseudo_connect, or call its backward(). If no gradient is wanted, "
-                            "detach.")
+                c.want_none(
+                    op,
+                    rank,
+                    f"Rank {c.rank} does not wait for the gradient of its {self.forward} any more: "
+                    "the result was dropped. On that rank, give the delegate to recv as "
+                    "delegate_variable, join it to the loss by pseudo_connect, or call its "
+                    "backward(). If no gradient is wanted, detach.",
+                )
         if self.waits or self.owes:
             c.forget(op)
 

@@ -1,7 +1,9 @@
-"""A small GPT and a text, for model parallelism what `manyhands.track` is for units 01 to 10: one task for every way.
+"""A small GPT and a text, for model parallelism what `manyhands.track` is for units 01 to 10: one
+task for every way.
 
-The text is prose of this course, 7-bit characters, kept as it was: it does not follow the tutorials when they change,
-so that the weights stay the same. Everything is float64 unless another type is asked for.
+The text is prose of this course, 7-bit characters, kept as it was: it does not follow the tutorials
+when they change, so that the weights stay the same. Everything is float64 unless another type is
+asked for.
 """
 
 from __future__ import annotations
@@ -23,23 +25,28 @@ def text() -> str:
 
 
 def batches(step: int, rows: int = ROWS) -> tuple[torch.Tensor, torch.Tensor]:
-    """The batch of a step (counted from 0): symbols [rows, CONTEXT], and the symbols that follow each of them, of the
-    same shape. The same in every process: each takes its rows or its places from it."""
+    """The batch of a step (counted from 0): symbols [rows, CONTEXT], and the symbols that follow
+    each of them, of the same shape. The same in every process: each takes its rows or its places
+    from it.
+    """
     symbols = torch.frombuffer(bytearray(text(), "ascii"), dtype=torch.uint8).long()
     starts = np.random.default_rng([16, step]).integers(0, len(symbols) - CONTEXT, rows)
-    windows = torch.stack([symbols[start:start + CONTEXT + 1] for start in starts.tolist()])
+    windows = torch.stack([symbols[start : start + CONTEXT + 1] for start in starts.tolist()])
     return windows[:, :-1], windows[:, 1:]
 
 
 @torch.no_grad()
 def write(model: torch.nn.Module, prompt: str, n: int) -> str:
-    """`prompt` and the n characters that the model writes after it, each time the one with the largest score.
+    """`prompt` and the n characters that the model writes after it, each time the one with the
+    largest score.
 
-    With `fully_shard` or a tensor-parallel model, every rank must call it, with the same arguments. ValueError if the
-    prompt is empty, or has a character that is not ASCII.
+    With `fully_shard` or a tensor-parallel model, every rank must call it, with the same arguments.
+    ValueError if the prompt is empty, or has a character that is not ASCII.
     """
     if not prompt or not prompt.isascii():
-        raise ValueError(f"the model cannot go on from {prompt!r}: give at least one character, ASCII only")
+        raise ValueError(
+            f"the model cannot go on from {prompt!r}: give at least one character, ASCII only"
+        )
     written = list(prompt.encode("ascii"))
     device = next(model.parameters()).device
     for _ in range(n):

@@ -1,5 +1,6 @@
-"""How the small GPT is cut for `manyhands.gpt.ways`: the mesh of a way, its blocks by heads and columns, and a weight
-that is whole again."""
+"""How the small GPT is cut for `manyhands.gpt.ways`: the mesh of a way, its blocks by heads and
+columns, and a weight that is whole again.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
     from manyhands.gpt.transformer import GPT
 
 # gloo's messages and reduce-scatters, which FSDP2 and a pipeline call, take the CPU's tensors only
-DEVICE = torch.device(os.environ["MANYHANDS_DEVICE"] if os.environ.get("MANYHANDS_BACKEND") == "nccl" else "cpu")
+DEVICE = torch.device(
+    os.environ["MANYHANDS_DEVICE"] if os.environ.get("MANYHANDS_BACKEND") == "nccl" else "cpu"
+)
 MICRO_BATCHES = 4
 
 
@@ -36,13 +39,15 @@ class Axis(NamedTuple):
     size: int
 
 
-# World -> its meshes. They must not end before it does: what DTensor has computed for a mesh it keeps for all meshes of
-# the same shape, with the names of that one's groups.
+# World -> its meshes. They must not end before it does: what DTensor has computed for a mesh it
+# keeps for all meshes of the same shape, with the names of that one's groups.
 _meshes: WeakKeyDictionary[Any, dict[tuple[tuple[str, int], ...], DeviceMesh]] = WeakKeyDictionary()
 
 
 def mesh_of(way: str, axes: Mapping[str, int], rows: int) -> DeviceMesh | None:
-    """The mesh of these axes over all ranks, None without axes; the same one each time as long as the world lives."""
+    """The mesh of these axes over all ranks, None without axes; the same one each time as long as
+    the world lives.
+    """
     if not axes:
         return None
     if not dist.is_initialized():
@@ -52,16 +57,23 @@ def mesh_of(way: str, axes: Mapping[str, int], rows: int) -> DeviceMesh | None:
         raise ValueError(f"{way!r} needs a multiple of {given} ranks, and there are {world}")
     sizes = {name: size if size > 0 else world // given for name, size in axes.items()}
     pieces = sizes.get("data", 1) * (MICRO_BATCHES if "stages" in sizes else 1)
-    for number, what, parts in ((HEADS, "heads", sizes.get("tensor", 1)), (BLOCKS, "blocks", sizes.get("stages", 1)),
-                                (rows, "rows", pieces)):
+    for number, what, parts in (
+        (HEADS, "heads", sizes.get("tensor", 1)),
+        (BLOCKS, "blocks", sizes.get("stages", 1)),
+        (rows, "rows", pieces),
+    ):
         if number % parts:
-            raise ValueError(f"{way!r} on {world} ranks: {number} {what} do not divide into {parts} equal parts")
+            raise ValueError(
+                f"{way!r} on {world} ranks: {number} {what} do not divide into {parts} equal parts"
+            )
     if DEVICE.type == "cuda":
         torch.cuda.set_device(DEVICE)  # FSDP2 asks which one is current
     meshes = _meshes.setdefault(dist.group.WORLD, {})
     key = tuple(sizes.items())
     if key not in meshes:
-        meshes[key] = init_device_mesh(DEVICE.type, tuple(sizes.values()), mesh_dim_names=tuple(sizes))
+        meshes[key] = init_device_mesh(
+            DEVICE.type, tuple(sizes.values()), mesh_dim_names=tuple(sizes)
+        )
     return meshes[key]
 
 
@@ -80,11 +92,14 @@ def my_rows(batch: torch.Tensor, mesh: DeviceMesh | None) -> torch.Tensor:
 
 
 def plan() -> dict[str, tp.ParallelStyle]:
-    """How DTensor cuts a block: q, k, v and up by columns, out and down by rows. What the norms give goes on as a
-    DTensor, so that the gradients that come back from q, k and v are summed over the ranks once, and not three times.
+    """How DTensor cuts a block: q, k, v and up by columns, out and down by rows.
+
+    What the norms give goes on as a DTensor, so that the gradients that come back from q, k and v
+    are summed over the ranks once, and not three times.
     """
-    shared = tp.PrepareModuleOutput(output_layouts=Replicate(), desired_output_layouts=Replicate(),
-                                    use_local_output=False)
+    shared = tp.PrepareModuleOutput(
+        output_layouts=Replicate(), desired_output_layouts=Replicate(), use_local_output=False
+    )
     styles: dict[str, tp.ParallelStyle] = dict.fromkeys(("norm1", "norm2"), shared)
     styles |= dict.fromkeys(("q", "k", "v", "up"), tp.ColwiseParallel())
     styles |= dict.fromkeys(("out", "down"), tp.RowwiseParallel())
@@ -92,7 +107,10 @@ def plan() -> dict[str, tp.ParallelStyle]:
 
 
 def cut_by_heads(model: GPT, axis: Axis) -> GPT:
-    """The same by hand: f behind the norms, g behind out and down. Nothing if the axis has one rank."""
+    """The same by hand: f behind the norms, g behind out and down.
+
+    Nothing if the axis has one rank.
+    """
     if axis.size == 1:
         return model
     block: Any
@@ -106,11 +124,17 @@ def cut_by_heads(model: GPT, axis: Axis) -> GPT:
 
 
 class Row(nn.Module):
-    """A linear layer of which each rank has some columns of the inputs; the bias is added once, after the sum."""
+    """A linear layer of which each rank has some columns of the inputs; the bias is added once,
+    after the sum.
+    """
 
     def __init__(self, layer: nn.Linear, axis: Axis) -> None:
         super().__init__()
-        self.weight, self.bias, self.group = _part(layer.weight, axis, along=1), layer.bias, axis.group
+        self.weight, self.bias, self.group = (
+            _part(layer.weight, axis, along=1),
+            layer.bias,
+            axis.group,
+        )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return reduce_from(linear(x, self.weight), self.group) + self.bias
@@ -124,9 +148,12 @@ def _part(parameter: torch.Tensor, axis: Axis, along: int) -> nn.Parameter:
 
 def whole(parameter: torch.Tensor, mesh: DeviceMesh | None) -> torch.Tensor:
     """The whole tensor on the CPU; all ranks that hold a part of it call this."""
-    if isinstance(parameter, DTensor):  # axis by axis: FSDP2 has cut what the axis "tensor" had left
+    # axis by axis: FSDP2 has cut what the axis "tensor" had left
+    if isinstance(parameter, DTensor):
         for done in range(1, parameter.device_mesh.ndim + 1):
-            parameter = parameter.redistribute(placements=[*[Replicate()] * done, *parameter.placements[done:]])
+            parameter = parameter.redistribute(
+                placements=[*[Replicate()] * done, *parameter.placements[done:]]
+            )
         parameter = parameter.to_local()
     elif hasattr(parameter, "cut_along"):
         axis = axis_of(mesh, "tensor")

@@ -1,7 +1,8 @@
-"""A small GPT: the network of units 14 to 16, which can be cut by layers, by heads and columns, or by weights.
+"""A small GPT: the network of units 14 to 16, which can be cut by layers, by heads and columns, or
+by weights.
 
-Radford, Wu, Child, Luan, Amodei, Sutskever, "Language Models are Unsupervised Multitask Learners", 2019; without
-dropout and without tied weights.
+Radford, Wu, Child, Luan, Amodei, Sutskever, "Language Models are Unsupervised Multitask Learners",
+2019; without dropout and without tied weights.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ SYMBOLS, WIDTH, HEADS, BLOCKS, CONTEXT = 128, 64, 4, 4, 64
 
 
 class Block(nn.Module):
-    """Attention, then two linear layers; each adds to its input [rows, places, width] and keeps its shape.
+    """Attention, then two linear layers; each adds to its input [rows, places, width] and keeps its
+    shape.
 
-    The number of heads follows from the columns that `q` gives: a rank that holds half of the columns of `q`, `k`, `v`
-    computes half of the heads. `out` and `down` then hold the matching columns of their inputs.
+    The number of heads follows from the columns that `q` gives: a rank that holds half of the
+    columns of `q`, `k`, `v` computes half of the heads. `out` and `down` then hold the matching
+    columns of their inputs.
     """
 
     def __init__(self, width: int, heads: int) -> None:
@@ -34,28 +37,45 @@ class Block(nn.Module):
 
     def attention(self, x: torch.Tensor) -> torch.Tensor:
         # [rows, places, columns] -> [rows, heads, places, head_size]
-        q, k, v = (layer(x).unflatten(-1, (-1, self.head_size)).transpose(1, 2) for layer in (self.q, self.k, self.v))
+        q, k, v = (
+            layer(x).unflatten(-1, (-1, self.head_size)).transpose(1, 2)
+            for layer in (self.q, self.k, self.v)
+        )
         later = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).triu(1)
-        scores = (q @ k.mT / self.head_size ** 0.5).masked_fill(later, -torch.inf)
+        scores = (q @ k.mT / self.head_size**0.5).masked_fill(later, -torch.inf)
         return self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
 
 
 class GPT(nn.Module):
-    """The network, or one stage of it: from symbols [rows, places] to scores [rows, places, SYMBOLS].
+    """The network, or one stage of it: from symbols [rows, places] to scores [rows, places,
+    SYMBOLS].
 
-    Stage `stage` of `stages` holds its blocks only; the first also the embeddings, the last also the final norm and
-    the head. Between stages goes [rows, places, width]. The names of the parameters, and their values at the start,
-    are those of the whole network. ValueError if heads or stages do not fit.
+    Stage `stage` of `stages` holds its blocks only; the first also the embeddings, the last also
+    the final norm and the head. Between stages goes [rows, places, width]. The names of the
+    parameters, and their values at the start, are those of the whole network. ValueError if heads
+    or stages do not fit.
     """
 
-    def __init__(self, stage: int = 0, stages: int = 1, width: int = WIDTH, heads: int = HEADS, blocks: int = BLOCKS,
-                 dtype: torch.dtype = torch.float64) -> None:
+    def __init__(
+        self,
+        stage: int = 0,
+        stages: int = 1,
+        width: int = WIDTH,
+        heads: int = HEADS,
+        blocks: int = BLOCKS,
+        dtype: torch.dtype = torch.float64,
+    ) -> None:
         super().__init__()
         if heads < 1 or width % heads:
-            raise ValueError(f"width {width} does not divide into {heads} heads: choose a width that is a multiple "
-                             "of the heads")
+            raise ValueError(
+                f"width {width} does not divide into {heads} heads: choose a width that is a "
+                "multiple of the heads"
+            )
         if not 1 <= stages <= blocks:
-            raise ValueError(f"{stages} stages cannot be made of {blocks} blocks: each stage needs at least one block")
+            raise ValueError(
+                f"{stages} stages cannot be made of {blocks} blocks: each stage needs at least one "
+                "block"
+            )
         if not 0 <= stage < stages:
             raise ValueError(f"stage {stage} is not one of 0 to {stages - 1}: the first stage is 0")
         mine = range(blocks * stage // stages, blocks * (stage + 1) // stages)
@@ -71,8 +91,10 @@ class GPT(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         if self.first:
             if x.shape[1] > CONTEXT:
-                raise ValueError(f"{x.shape[1]} symbols do not fit into a context of {CONTEXT}: give only the last "
-                                 "ones")
+                raise ValueError(
+                    f"{x.shape[1]} symbols do not fit into a context of {CONTEXT}: give only the "
+                    "last ones"
+                )
             x = self.symbols(x) + self.places(torch.arange(x.shape[1], device=x.device))
         for block in self.blocks.values():
             x = block(x)
@@ -80,16 +102,24 @@ class GPT(nn.Module):
 
 
 def _start(model: nn.Module) -> None:
-    """Draw each matrix from a seed that its name gives: a stage gets the same numbers as the whole network."""
+    """Draw each matrix from a seed that its name gives: a stage gets the same numbers as the whole
+    network.
+    """
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if parameter.ndim == 2:
                 draw = np.random.default_rng(list(name.encode()))
-                parameter.copy_(torch.from_numpy(draw.normal(0, parameter.shape[1] ** -0.5, tuple(parameter.shape))))
+                parameter.copy_(
+                    torch.from_numpy(
+                        draw.normal(0, parameter.shape[1] ** -0.5, tuple(parameter.shape))
+                    )
+                )
             elif name.endswith("bias"):
                 parameter.zero_()
 
 
 def loss_of(scores: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """The mean cross-entropy of scores [rows, places, SYMBOLS] for the symbols that follow, targets [rows, places]."""
+    """The mean cross-entropy of scores [rows, places, SYMBOLS] for the symbols that follow, targets
+    [rows, places].
+    """
     return functional.cross_entropy(scores.flatten(0, 1), targets.flatten())

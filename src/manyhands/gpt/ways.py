@@ -1,10 +1,12 @@
-"""One network for all: the small GPT trained by one process, and to the same weights by each way of the course.
+"""One network for all: the small GPT trained by one process, and to the same weights by each way of
+the course.
 
     result = train("FSDP2", steps=4)  # on all ranks, after dist.init_process_group
     distance(result.weights, train("one process", steps=4).weights) < tolerance(4)
 
-Every way begins with the same weights, reads the same batches and takes the same steps of Adam, in float64; what
-differs is where the weights lie and what travels. Tensors are where any call of the backend takes them, `cuts.DEVICE`.
+Every way begins with the same weights, reads the same batches and takes the same steps of Adam, in
+float64; what differs is where the weights lie and what travels. Tensors are where any call of the
+backend takes them, `cuts.DEVICE`.
 """
 
 from __future__ import annotations
@@ -24,7 +26,16 @@ from torch.distributed.tensor.parallel import parallelize_module
 from torch.nn.parallel import DistributedDataParallel
 
 from manyhands.gpt import CONTEXT, GPT, ROWS, SYMBOLS, batches, loss_of
-from manyhands.gpt.cuts import DEVICE, MICRO_BATCHES, axis_of, cut_by_heads, mesh_of, my_rows, plan, whole
+from manyhands.gpt.cuts import (
+    DEVICE,
+    MICRO_BATCHES,
+    axis_of,
+    cut_by_heads,
+    mesh_of,
+    my_rows,
+    plan,
+    whole,
+)
 from manyhands.gpt.transformer import WIDTH
 from manyhands.ledger import Ledger
 
@@ -43,20 +54,25 @@ class Result(NamedTuple):
     seconds: list[float]
 
 
-Step = Callable[[torch.Tensor, torch.Tensor], float | None]  # of x and y: the loss, None where this rank has none
+# of x and y: the loss, None where this rank has none
+Step = Callable[[torch.Tensor, torch.Tensor], float | None]
 Built = tuple[Step, GPT]
 
 
 def train(way: str, steps: int, rows: int = ROWS, memory: bool = False) -> Result:
-    """Train for some steps by one of `WAYS`. Returns a `Result`.
+    """Train for some steps by one of `WAYS`.
 
-    `weights`: {name: whole tensor on the CPU}, by the names of one process, and `losses`, that of each step's whole
-    batch before the step, are the same on all ranks. `sent_bytes`: what this rank sent in the last step, by a ledger
-    (in its second step DDP arranges its buckets, and sends a little more). `peak_bytes`: with `memory`, the peak of
-    this rank's memory (`manyhands.ledger.memory`) over making the model and all steps. `seconds` of each step, here.
+    Returns a `Result`.
 
-    All ranks of the world call it, after init_process_group; with "one process" nothing is sent, and any rank can call
-    it alone. ValueError if there is no such way or no step, or if heads, blocks or rows do not divide over the ranks.
+    `weights`: {name: whole tensor on the CPU}, by the names of one process, and `losses`, that of
+    each step's whole batch before the step, are the same on all ranks. `sent_bytes`: what this rank
+    sent in the last step, by a ledger (in its second step DDP arranges its buckets, and sends a
+    little more). `peak_bytes`: with `memory`, the peak of this rank's memory
+    (`manyhands.ledger.memory`) over making the model and all steps. `seconds` of each step, here.
+
+    All ranks of the world call it, after init_process_group; with "one process" nothing is sent,
+    and any rank can call it alone. ValueError if there is no such way or no step, or if heads,
+    blocks or rows do not divide over the ranks.
     """
     if way not in WAYS:
         raise ValueError(f"there is no way {way!r}: choose one of {', '.join(WAYS)}")
@@ -73,33 +89,52 @@ def train(way: str, steps: int, rows: int = ROWS, memory: bool = False) -> Resul
             with Ledger() as of_step:
                 losses.append(step(x, y))
             seconds.append(time.perf_counter() - begun)
-    found = _of_all_ranks(({name: whole(p, mesh) for name, p in model.named_parameters()}, losses), mesh)
+    found = _of_all_ranks(
+        ({name: whole(p, mesh) for name, p in model.named_parameters()}, losses), mesh
+    )
     weights = {name: tensor for of_rank, _ in found for name, tensor in of_rank.items()}
-    known = [of_rank for _, of_rank in found if None not in of_rank]  # in a pipeline, those of the last stages
-    return Result(weights, [sum(each) / len(known) for each in zip(*known)], of_step.bytes_sent, ledger.peak_bytes,
-                  seconds)
+    # in a pipeline, those of the last stages
+    known = [of_rank for _, of_rank in found if None not in of_rank]
+    return Result(
+        weights,
+        [sum(each) / len(known) for each in zip(*known, strict=False)],
+        of_step.bytes_sent,
+        ledger.peak_bytes,
+        seconds,
+    )
 
 
 def tolerance(steps: int, rows: int = ROWS) -> float:
-    """How far weights may be apart that were computed in another order: a rounding of a gradient, as Adam enlarges it,
-    for each step.
+    """How far weights may be apart that were computed in another order: a rounding of a gradient,
+    as Adam enlarges it, for each step.
 
-    A gradient is a mean of n = rows * CONTEXT terms. In another order it differs by about eps / sqrt(n) times the size
-    of a term, if the roundings have random signs; terms here are below 1. Where the gradient itself is nothing but such
-    a rounding, Adam's step is lr / eps of Adam times it: so it is for the bias of k, which moves all scores of a row
-    alike, and softmax does not see that.
+    A gradient is a mean of n = rows * CONTEXT terms. In another order it differs by about eps /
+    sqrt(n) times the size of a term, if the roundings have random signs; terms here are below 1.
+    Where the gradient itself is nothing but such a rounding, Adam's step is lr / eps of Adam times
+    it: so it is for the bias of k, which moves all scores of a row alike, and softmax does not see
+    that.
     """
-    return steps * ADAM["lr"] / ADAM["eps"] * torch.finfo(torch.float64).eps / math.sqrt(rows * CONTEXT)
+    return (
+        steps
+        * ADAM["lr"]
+        / ADAM["eps"]
+        * torch.finfo(torch.float64).eps
+        / math.sqrt(rows * CONTEXT)
+    )
 
 
 def distance(weights: Mapping[str, torch.Tensor], reference: Mapping[str, torch.Tensor]) -> float:
-    """The largest difference between the weights of two results. KeyError if they have other names."""
+    """The largest difference between the weights of two results.
+
+    KeyError if they have other names.
+    """
     if weights.keys() != reference.keys():
         raise KeyError(f"only one of the two has {sorted(weights.keys() ^ reference.keys())}")
     return max((weights[name] - reference[name]).abs().max().item() for name in reference)
 
 
-# --- the ways: each makes its model from the mesh, and returns its step(x, y) -> loss, and the model ------------------
+# --- the ways: each makes its model from the mesh, and returns its step(x, y) -> loss, and the
+# model
 
 
 def one_process(mesh: DeviceMesh | None, rows: int) -> Built:
@@ -109,20 +144,35 @@ def one_process(mesh: DeviceMesh | None, rows: int) -> Built:
 
 
 def ddp(mesh: DeviceMesh | None, rows: int) -> Built:
-    """Each rank has the whole model and some rows; gradients are averaged by all-reduce. Unit 06."""
+    """Each rank has the whole model and some rows; gradients are averaged by all-reduce.
+
+    Unit 06.
+    """
     model = GPT().to(DEVICE)
-    return _plain_step(DistributedDataParallel(model), torch.optim.Adam(model.parameters(), **ADAM)), model
+    return (
+        _plain_step(DistributedDataParallel(model), torch.optim.Adam(model.parameters(), **ADAM)),
+        model,
+    )
 
 
 def zero_1(mesh: DeviceMesh | None, rows: int) -> Built:
-    """As DDP, and each rank has Adam's states of some tensors only, steps these, and broadcasts them. Unit 16."""
+    """As DDP, and each rank has Adam's states of some tensors only, steps these, and broadcasts
+    them. Unit 16.
+    """
     model = GPT().to(DEVICE)
-    return _plain_step(DistributedDataParallel(model),
-                       ZeroRedundancyOptimizer(model.parameters(), torch.optim.Adam, **ADAM)), model
+    return (
+        _plain_step(
+            DistributedDataParallel(model),
+            ZeroRedundancyOptimizer(model.parameters(), torch.optim.Adam, **ADAM),
+        ),
+        model,
+    )
 
 
 def fsdp2(mesh: DeviceMesh | None, rows: int) -> Built:
-    """Weights, gradients and states are sharded over "data"; a block is gathered when it is needed. Unit 16.
+    """Weights, gradients and states are sharded over "data"; a block is gathered when it is needed.
+
+    Unit 16.
 
     With an axis "tensor" each block is cut by heads and columns first.
     """
@@ -137,7 +187,10 @@ def fsdp2(mesh: DeviceMesh | None, rows: int) -> Built:
 
 
 def tensor_dtensor(mesh: DeviceMesh | None, rows: int) -> Built:
-    """Each rank has all rows, and of each block some heads and columns, as DTensor lays them out. Unit 15."""
+    """Each rank has all rows, and of each block some heads and columns, as DTensor lays them out.
+
+    Unit 15.
+    """
     model = cast("GPT", parallelize_module(GPT().to(DEVICE), mesh, plan()))
     return _plain_step(model, torch.optim.Adam(model.parameters(), **ADAM)), model
 
@@ -149,26 +202,37 @@ def tensor_by_hand(mesh: DeviceMesh | None, rows: int) -> Built:
 
 
 def pipeline(mesh: DeviceMesh | None, rows: int) -> Built:
-    """Each rank has some blocks; micro-batches go through them by 1F1B. Unit 14.
+    """Each rank has some blocks; micro-batches go through them by 1F1B.
 
-    With an axis "tensor" each stage is cut by hand; with "data" gradients are averaged over it after the last
-    micro-batch.
+    Unit 14.
+
+    With an axis "tensor" each stage is cut by hand; with "data" gradients are averaged over it
+    after the last micro-batch.
     """
     data, stages = axis_of(mesh, "data"), axis_of(mesh, "stages")
     model = cut_by_heads(GPT(stages.rank, stages.size).to(DEVICE), axis_of(mesh, "tensor"))
     border = partial(torch.empty, rows // data.size // MICRO_BATCHES, CONTEXT, device="meta")
     inner = partial(border, WIDTH, dtype=torch.float64, requires_grad=True)
     stage = PipelineStage(
-        model, stages.rank, stages.size, DEVICE, group=stages.group,
+        model,
+        stages.rank,
+        stages.size,
+        DEVICE,
+        group=stages.group,
         input_args=border(dtype=torch.long) if model.first else inner(),
-        output_args=border(SYMBOLS, dtype=torch.float64, requires_grad=True) if model.last else inner())
+        output_args=(
+            border(SYMBOLS, dtype=torch.float64, requires_grad=True) if model.last else inner()
+        ),
+    )
     schedule: Any = Schedule1F1B(stage, MICRO_BATCHES, loss_fn=loss_of)
     optimizer = torch.optim.Adam(model.parameters(), **ADAM)
 
     def step(x: torch.Tensor, y: torch.Tensor) -> float | None:
         losses: list[torch.Tensor] = []
         optimizer.zero_grad()
-        schedule.step(*([x] if model.first else []), **({"target": y, "losses": losses} if model.last else {}))
+        schedule.step(
+            *([x] if model.first else []), **({"target": y, "losses": losses} if model.last else {})
+        )
         if data.size > 1:
             for parameter in model.parameters():
                 gradient = cast("torch.Tensor", parameter.grad)  # all of them took part in the loss

@@ -1,21 +1,24 @@
-"""A stand-in for GPUs, put in place before a script starts on a machine without one: device `cuda` is the CPU.
+"""A stand-in for GPUs, put in place before a script starts on a machine without one: device `cuda`
+is the CPU.
 
     from manyhands import gpu_stand_in
     gpu_stand_in.install(gpus=2, index=0, report="used-0.json")
 
 The script then takes the branch that it will take on GPUs. What it sees:
 
-* `torch.cuda.is_available()` says yes, and `torch.cuda.device_count()` is the number of ranks on this machine.
-* A device keeps the name that the script gave it: `torch.device("cuda", 0).type` is "cuda". From the first move to a
-  GPU on, each tensor says the same (`x.device`, `x.is_cuda`), the few that would still be on the CPU included.
-* PyTorch itself goes on seeing the CPU: whatever calls from inside of `torch` gets PyTorch's own answer. So torch works
-  as it does without a GPU, and only what names a GPU is translated (`cuda_devices`, `cuda_module`, `precision`,
-  `groups`).
-* A move between CPU and GPU copies, as it does there. Numbers drawn on the GPU come from a generator of its own seed;
-  dropout draws from the CPU's generator.
+* `torch.cuda.is_available()` says yes, and `torch.cuda.device_count()` is the number of ranks on
+  this machine.
+* A device keeps the name that the script gave it: `torch.device("cuda", 0).type` is "cuda". From
+  the first move to a GPU on, each tensor says the same (`x.device`, `x.is_cuda`), the few that
+  would still be on the CPU included.
+* PyTorch itself goes on seeing the CPU: whatever calls from inside of `torch` gets PyTorch's own
+  answer. So torch works as it does without a GPU, and only what names a GPU is translated
+  (`cuda_devices`, `cuda_module`, `precision`, `groups`).
+* A move between CPU and GPU copies, as it does there. Numbers drawn on the GPU come from a
+  generator of its own seed; dropout draws from the CPU's generator.
 
-What was substituted is written to `report`, each phrase when it is first used. Only a process that runs one script
-installs the stand-in: nothing is put back.
+What was substituted is written to `report`, each phrase when it is first used. Only a process that
+runs one script installs the stand-in: nothing is put back.
 """
 
 from __future__ import annotations
@@ -30,7 +33,9 @@ if TYPE_CHECKING:
 
 
 def install(gpus: int, index: int = 0, report: str | None = None) -> bool:
-    """Put the stand-in in place, with so many GPUs, unless there is a real one; returns whether it is in place."""
+    """Put the stand-in in place, with so many GPUs, unless there is a real one; returns whether it
+    is in place.
+    """
     import torch
 
     if INDEX["gpus"] or torch.cuda.is_available():
@@ -53,7 +58,9 @@ def active() -> bool:
 
 
 def no_nccl_takes(tensor: torch.Tensor) -> bool:
-    """Whether a script that asks for NCCL has made this tensor on the CPU, as far as the stand-in knows."""
+    """Whether a script that asks for NCCL has made this tensor on the CPU, as far as the stand-in
+    knows.
+    """
     if not active():
         return False
     from manyhands.gpu_stand_in import cuda_devices, groups
@@ -70,6 +77,10 @@ def alone() -> None:
 
 
 def in_words(substituted: Iterable[str]) -> str:
-    """A sentence for a page or a terminal on what was substituted in a run, phrases of its `report`."""
-    return ("There is no GPU here. A stand-in took the place of GPUs, so that the script takes the same branches as "
-            f"with GPUs: {'; '.join(substituted)}. --as-it-is switches it off.")
+    """A sentence for a page or a terminal on what was substituted in a run, phrases of its
+    `report`.
+    """
+    return (
+        "There is no GPU here. A stand-in took the place of GPUs, so that the script takes the "
+        f"same branches as with GPUs: {'; '.join(substituted)}. --as-it-is switches it off."
+    )

@@ -14,17 +14,50 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 DEVICES = "device cuda is the CPU"
-DRAWN = ("rand", "randn", "randint", "randperm", "normal", "rand_like", "randn_like", "randint_like")
-LIKE = ("empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "randint_like")
+DRAWN = (
+    "rand",
+    "randn",
+    "randint",
+    "randperm",
+    "normal",
+    "rand_like",
+    "randn_like",
+    "randint_like",
+)
+LIKE = (
+    "empty_like",
+    "zeros_like",
+    "ones_like",
+    "full_like",
+    "rand_like",
+    "randn_like",
+    "randint_like",
+)
 NEW = ("new_tensor", "new_empty", "new_empty_strided", "new_full", "new_zeros", "new_ones")
-FROM_NOTHING = ("tensor", "zeros", "ones", "empty", "full", "arange", "linspace", "eye", "rand", "randn", "randint",
-                "randperm")  # of which a script makes a tensor on the CPU unless it names a GPU
-OWN: dict[str, Any] = {"generator": None,  # the generator that the GPU draws from
-       "default": False}  # whether a GPU has been the default device
+FROM_NOTHING = (
+    "tensor",
+    "zeros",
+    "ones",
+    "empty",
+    "full",
+    "arange",
+    "linspace",
+    "eye",
+    "rand",
+    "randn",
+    "randint",
+    "randperm",
+)  # of which a script makes a tensor on the CPU unless it names a GPU
+OWN: dict[str, Any] = {
+    "generator": None,  # the generator that the GPU draws from
+    "default": False,
+}  # whether a GPU has been the default device
 
 
 def is_gpu(device: Any) -> bool:
-    """Whether `device`, as a script writes it, is a GPU: "cuda", "cuda:1", torch.device("cuda") or a number."""
+    """Whether `device`, as a script writes it, is a GPU: "cuda", "cuda:1", torch.device("cuda") or
+    a number.
+    """
     if isinstance(device, str):
         return device == "cuda" or device.startswith("cuda:")
     return type(device) is int or getattr(device, "type", None) == "cuda"
@@ -40,12 +73,16 @@ def index_of(device: Any) -> int:
 
 
 def gpu_of(tensor: torch.Tensor) -> int | None:
-    """The number of the GPU that a tensor was made on or moved to; None for the result of a computation."""
+    """The number of the GPU that a tensor was made on or moved to; None for the result of a
+    computation.
+    """
     return getattr(_memory(tensor), "on_gpu", None)
 
 
 def made_on_cpu(tensor: torch.Tensor) -> bool:
-    """Whether a script made this tensor on the CPU; of what is computed from tensors, that is not known."""
+    """Whether a script made this tensor on the CPU; of what is computed from tensors, that is not
+    known.
+    """
     return getattr(_memory(tensor), "made_on_cpu", False)
 
 
@@ -53,7 +90,8 @@ def install() -> None:
     import torch
     from torch.utils import _device
 
-    constructors = _device._device_constructors()  # torch keeps this set: it must hold torch's own functions
+    # torch keeps this set: it must hold torch's own functions
+    constructors = _device._device_constructors()
     OWN["generator"] = torch.Generator().manual_seed(torch.initial_seed())
     _classes(torch)
     for name in {one.__name__ for one in constructors} | {*DRAWN, *LIKE, "asarray", "from_file"}:
@@ -68,8 +106,11 @@ def install() -> None:
     warnings.filterwarnings("ignore", message=".*pin_memory.*no accelerator")
 
 
-def _made(original: Callable[..., Any], drawn: bool = False, from_nothing: bool = False) -> Callable[..., Any]:
+def _made(
+    original: Callable[..., Any], drawn: bool = False, from_nothing: bool = False
+) -> Callable[..., Any]:
     """A function that makes a tensor: on the CPU, where it would make it on a GPU."""
+
     def make(*args: Any, **kwargs: Any) -> Any:
         kwargs.pop("pin_memory", None)
         asked = kwargs.get("device")
@@ -78,11 +119,15 @@ def _made(original: Callable[..., Any], drawn: bool = False, from_nothing: bool 
             kwargs["device"] = "cpu"
         for place, one in enumerate(args):
             if isinstance(one, REAL["device"]) and one.type == "cuda":
-                args, on_gpu, asked = (*args[:place], "cpu", *args[place + 1:]), True, one
+                args, on_gpu, asked = (*args[:place], "cpu", *args[place + 1 :]), True, one
         if on_gpu and drawn and kwargs.get("generator") is None and not _of_meta(args):
             kwargs["generator"] = OWN["generator"]
         made = original(*args, **kwargs)
-        if from_nothing and not (on_gpu or OWN["default"] or asked_by_torch()) and _memory(made) is not None:
+        if (
+            from_nothing
+            and not (on_gpu or OWN["default"] or asked_by_torch())
+            and _memory(made) is not None
+        ):
             _memory(made).made_on_cpu = True
         return _on_gpu(made, asked) if on_gpu else made
 
@@ -108,14 +153,25 @@ def _classes(torch: Any) -> None:
         return real_generator("cpu" if is_gpu(device) else device)
 
     for real, make in ((real_device, device), (real_generator, generator)):
-        kind = type(f"_{real.__name__}", (type,), {
-            "__call__": lambda cls, *args, _make=make, **kwargs: _make(*args, **kwargs),
-            "__instancecheck__": lambda cls, one, _real=real: isinstance(one, _real)})
-        setattr(torch, real.__name__, kind(real.__name__, (), {"__module__": "torch", "__doc__": real.__doc__}))
+        kind = type(
+            f"_{real.__name__}",
+            (type,),
+            {
+                "__call__": lambda cls, *args, _make=make, **kwargs: _make(*args, **kwargs),
+                "__instancecheck__": lambda cls, one, _real=real: isinstance(one, _real),
+            },
+        )
+        setattr(
+            torch,
+            real.__name__,
+            kind(real.__name__, (), {"__module__": "torch", "__doc__": real.__doc__}),
+        )
 
 
 def _on_gpu(tensor: Any, device: Any) -> Any:
-    """The same tensor; its memory is marked with the number of a GPU, so that a second move there does not copy it."""
+    """The same tensor; its memory is marked with the number of a GPU, so that a second move there
+    does not copy it.
+    """
     note(DEVICES)
     memory = _memory(tensor)
     if memory is not None and _real_device(tensor).type == "cpu":
@@ -133,7 +189,9 @@ def _may_be_on_gpu(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _memory(tensor: torch.Tensor) -> Any:
-    """The memory of a plain tensor; None of a sparse one, of one of torch.func, or of a subclass."""
+    """The memory of a plain tensor; None of a sparse one, of one of torch.func, or of a
+    subclass.
+    """
     if type(tensor).__name__ not in ("Tensor", "Parameter") or tensor.is_sparse:
         return None
     try:
@@ -156,8 +214,12 @@ def _moves(torch: Any) -> None:
 
     def to_gpu(device: Any, tensor: Any, /, *args: Any, **kwargs: Any) -> Any:
         moved = to(tensor, *args, **kwargs)
-        if moved is tensor and _memory(tensor) is not None and _real_device(tensor).type == "cpu" and (
-                gpu_of(tensor) != index_of(device)):
+        if (
+            moved is tensor
+            and _memory(tensor) is not None
+            and _real_device(tensor).type == "cpu"
+            and (gpu_of(tensor) != index_of(device))
+        ):
             moved = tensor.clone(memory_format=torch.preserve_format)
         return _on_gpu(moved, device)
 
@@ -169,17 +231,27 @@ def _moves(torch: Any) -> None:
         moved = to(tensor, *args, **kwargs)
         if args and isinstance(args[0], Tensor):
             _may_be_on_gpu(moved)
-        leaves = moved is tensor and DEVICES in USED and not asked_by_torch() and (
-            str(args[0] if args else kwargs.get("device")) == "cpu")
+        leaves = (
+            moved is tensor
+            and DEVICES in USED
+            and not asked_by_torch()
+            and (str(args[0] if args else kwargs.get("device")) == "cpu")
+        )
         return moved.clone() if leaves else moved
 
-    def cuda(tensor: Any, device: Any = None, non_blocking: bool = False,
-             memory_format: Any = torch.preserve_format) -> Any:
+    def cuda(
+        tensor: Any,
+        device: Any = None,
+        non_blocking: bool = False,
+        memory_format: Any = torch.preserve_format,
+    ) -> Any:
         return to_gpu(device, tensor, "cpu", memory_format=memory_format)
 
     def to_cpu(tensor: Any, *args: Any, **kwargs: Any) -> Any:
         moved = cpu(tensor, *args, **kwargs)
-        return moved.clone() if moved is tensor and DEVICES in USED and not asked_by_torch() else moved
+        return (
+            moved.clone() if moved is tensor and DEVICES in USED and not asked_by_torch() else moved
+        )
 
     def as_type(tensor: Any, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
         if isinstance(dtype, str) and "cuda." in dtype:
@@ -187,9 +259,15 @@ def _moves(torch: Any) -> None:
         return typed(tensor, dtype, *args, **kwargs) if dtype is not None else typed(tensor)
 
     type_as = Tensor.type_as
-    for name, new in (("to", move), ("cuda", cuda), ("cpu", to_cpu), ("type", as_type),
-                      ("type_as", lambda tensor, other: _may_be_on_gpu(type_as(tensor, other))),
-                      ("pin_memory", lambda tensor, *_, **__: tensor), ("record_stream", lambda tensor, stream: None)):
+    for name, new in (
+        ("to", move),
+        ("cuda", cuda),
+        ("cpu", to_cpu),
+        ("type", as_type),
+        ("type_as", lambda tensor, other: _may_be_on_gpu(type_as(tensor, other))),
+        ("pin_memory", lambda tensor, *_, **__: tensor),
+        ("record_stream", lambda tensor, stream: None),
+    ):
         replace(Tensor, name, new)
     module_to = Module.to
 
@@ -212,23 +290,36 @@ def _what_tensors_say(torch: Any) -> None:
     _GETTERS.update(device=base.device, is_cuda=base.is_cuda)
 
     def on_gpu(tensor: Tensor) -> bool:
-        return (DEVICES in USED and not asked_by_torch(3)
-                and _GETTERS["device"].__get__(tensor).type == "cpu")
+        return (
+            DEVICES in USED
+            and not asked_by_torch(3)
+            and _GETTERS["device"].__get__(tensor).type == "cpu"
+        )
 
     def number_of(tensor: Tensor) -> int:
-        """The result of a computation is on the GPU that the script has named last, since it names one for its data."""
+        """The result of a computation is on the GPU that the script has named last, since it names
+        one for its data.
+        """
         number = gpu_of(tensor)
         return INDEX.get("named", INDEX["current"]) if number is None else number
 
     def device(tensor: Tensor) -> Any:
-        return REAL["device"]("cuda", number_of(tensor)) if on_gpu(tensor) else _GETTERS["device"].__get__(tensor)
+        return (
+            REAL["device"]("cuda", number_of(tensor))
+            if on_gpu(tensor)
+            else _GETTERS["device"].__get__(tensor)
+        )
 
     def is_cuda(tensor: Tensor) -> bool:
         return on_gpu(tensor)
 
     torch.Tensor.device, torch.Tensor.is_cuda = property(device), property(is_cuda)
     number = torch.Tensor.get_device
-    replace(torch.Tensor, "get_device", lambda tensor: number_of(tensor) if on_gpu(tensor) else number(tensor))
+    replace(
+        torch.Tensor,
+        "get_device",
+        lambda tensor: number_of(tensor) if on_gpu(tensor) else number(tensor),
+    )
 
 
 def _defaults(torch: Any, _device: Any) -> None:

@@ -1,4 +1,6 @@
-"""`torch.cuda` and `torch.accelerator`: the functions that ask for GPUs, choose one, wait for it or measure it."""
+"""`torch.cuda` and `torch.accelerator`: the functions that ask for GPUs, choose one, wait for it or
+measure it.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,18 @@ if TYPE_CHECKING:
 
 NAME = "NVIDIA A100-SXM4-80GB (a stand-in of manyhands: the CPU)"
 CAPABILITY, MEMORY_BYTES = (8, 0), 80 * 2**30
-FOUND, STREAMS, GRAPHS = ("torch.cuda.is_available() returns "
-                          "True"), "streams and events of CUDA follow the CPU's order", (
-    "CUDA graphs record kernels of a GPU, which a CPU cannot replace")
+FOUND, STREAMS, GRAPHS = (
+    "torch.cuda.is_available() returns True",
+    "streams and events of CUDA follow the CPU's order",
+    "CUDA graphs record kernels of a GPU, which a CPU cannot replace",
+)
 
 
 class Stream:
-    """A queue of a GPU. The CPU has done everything before the next line, so there is nothing to wait for."""
+    """A queue of a GPU.
+
+    The CPU has done everything before the next line, so there is nothing to wait for.
+    """
 
     device_index, cuda_stream, stream_id, priority = 0, 0, 0, 0
 
@@ -70,7 +77,9 @@ class Event:
 
     def elapsed_time(self, other: Event) -> float:
         if other.at_s is None or self.at_s is None:
-            raise RuntimeError("both events must be recorded before the time between them is asked for")
+            raise RuntimeError(
+                "both events must be recorded before the time between them is asked for"
+            )
         return 1e3 * (other.at_s - self.at_s)
 
     def wait(self, stream: object = None) -> None:
@@ -127,11 +136,23 @@ def held_bytes(device: object = None) -> int:
 
 
 def properties(device: object = None) -> SimpleNamespace:
-    return SimpleNamespace(name=NAME, major=CAPABILITY[0], minor=CAPABILITY[1], total_memory=MEMORY_BYTES,
-                           multi_processor_count=108, warp_size=32, max_threads_per_multi_processor=2048,
-                           regs_per_multiprocessor=65536, shared_memory_per_block=49152,
-                           shared_memory_per_multiprocessor=167936, L2_cache_size=40 * 2**20, is_integrated=False,
-                           is_multi_gpu_board=False, gcnArchName="", uuid="stand-in")
+    return SimpleNamespace(
+        name=NAME,
+        major=CAPABILITY[0],
+        minor=CAPABILITY[1],
+        total_memory=MEMORY_BYTES,
+        multi_processor_count=108,
+        warp_size=32,
+        max_threads_per_multi_processor=2048,
+        regs_per_multiprocessor=65536,
+        shared_memory_per_block=49152,
+        shared_memory_per_multiprocessor=167936,
+        L2_cache_size=40 * 2**20,
+        is_integrated=False,
+        is_multi_gpu_board=False,
+        gcnArchName="",
+        uuid="stand-in",
+    )
 
 
 def install() -> None:
@@ -144,7 +165,11 @@ def install() -> None:
         note(FOUND)
         return True
 
-    for name, answer in {"is_available": available, "is_initialized": lambda: True, "device_count": count}.items():
+    for name, answer in {
+        "is_available": available,
+        "is_initialized": lambda: True,
+        "device_count": count,
+    }.items():
         for_scripts(cuda, name, answer)
     for name, answer in _functions(torch, current).items():
         replace(cuda, name, answer)
@@ -159,7 +184,18 @@ def install() -> None:
     cuda.CUDAGraph, cuda.graph = NoGraph, NoGraph
     replace(cuda, "make_graphed_callables", lambda *_, **__: NoGraph())
     cuda.default_generators = (OWN["generator"],) * INDEX["gpus"]
-    for name in ("Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Byte", "Char", "Bool"):
+    for name in (
+        "Float",
+        "Double",
+        "Half",
+        "BFloat16",
+        "Long",
+        "Int",
+        "Short",
+        "Byte",
+        "Char",
+        "Bool",
+    ):
         setattr(cuda, f"{name}Tensor", getattr(torch, f"{name}Tensor"))
     for name in ("range_push", "range_pop", "mark", "range_start", "range_end"):
         replace(cuda.nvtx, name, lambda *_, **__: 0)
@@ -185,55 +221,99 @@ def _functions(torch: Any, current: Stream) -> dict[str, Callable[..., Any]]:
         generator.set_state(states[0])
 
     return {
-        "init": nothing, "_lazy_init": nothing, "set_device": set_device, "synchronize": nothing,
-        "current_device": lambda: INDEX["current"], "empty_cache": nothing, "ipc_collect": nothing,
-        "current_stream": lambda device=None: current, "default_stream": lambda device=None: current,
-        "set_stream": nothing, "is_current_stream_capturing": lambda: False, "current_blas_handle": lambda: 0,
-        "get_device_name": lambda device=None: NAME, "get_device_capability": lambda device=None: CAPABILITY,
-        "get_device_properties": properties, "get_arch_list": lambda: ["sm_80"], "get_gencode_flags": lambda: "",
-        "can_device_access_peer": lambda device, peer: True, "get_sync_debug_mode": lambda: 0,
-        "set_sync_debug_mode": nothing, "is_bf16_supported": lambda including_emulation=True: True,
-        "is_tf32_supported": lambda: True, "utilization": lambda device=None: 0, "memory_usage": lambda device=None: 0,
-        "temperature": lambda device=None: 0, "power_draw": lambda device=None: 0, "clock_rate": lambda device=None: 0,
+        "init": nothing,
+        "_lazy_init": nothing,
+        "set_device": set_device,
+        "synchronize": nothing,
+        "current_device": lambda: INDEX["current"],
+        "empty_cache": nothing,
+        "ipc_collect": nothing,
+        "current_stream": lambda device=None: current,
+        "default_stream": lambda device=None: current,
+        "set_stream": nothing,
+        "is_current_stream_capturing": lambda: False,
+        "current_blas_handle": lambda: 0,
+        "get_device_name": lambda device=None: NAME,
+        "get_device_capability": lambda device=None: CAPABILITY,
+        "get_device_properties": properties,
+        "get_arch_list": lambda: ["sm_80"],
+        "get_gencode_flags": lambda: "",
+        "can_device_access_peer": lambda device, peer: True,
+        "get_sync_debug_mode": lambda: 0,
+        "set_sync_debug_mode": nothing,
+        "is_bf16_supported": lambda including_emulation=True: True,
+        "is_tf32_supported": lambda: True,
+        "utilization": lambda device=None: 0,
+        "memory_usage": lambda device=None: 0,
+        "temperature": lambda device=None: 0,
+        "power_draw": lambda device=None: 0,
+        "clock_rate": lambda device=None: 0,
         # memory: what the process has, since the CPU's memory is not the stand-in's
-        "memory_allocated": held_bytes, "memory_reserved": held_bytes, "memory_cached": held_bytes,
-        "max_memory_allocated": peak_bytes, "max_memory_reserved": peak_bytes, "max_memory_cached": peak_bytes,
+        "memory_allocated": held_bytes,
+        "memory_reserved": held_bytes,
+        "memory_cached": held_bytes,
+        "max_memory_allocated": peak_bytes,
+        "max_memory_reserved": peak_bytes,
+        "max_memory_cached": peak_bytes,
         "mem_get_info": lambda device=None: (MEMORY_BYTES - held_bytes(), MEMORY_BYTES),
-        "memory_stats": lambda device=None: defaultdict(int), "memory_snapshot": lambda *_: [],
-        "memory_summary": lambda *_, **__: "There is no GPU here.", "list_gpu_processes": lambda device=None: "",
-        "reset_peak_memory_stats": nothing, "reset_max_memory_allocated": nothing, "reset_max_memory_cached": nothing,
-        "reset_accumulated_memory_stats": nothing, "set_per_process_memory_fraction": nothing,
-        "_record_memory_history": nothing, "_dump_snapshot": nothing, "_snapshot": lambda *_, **__: {"segments": []},
+        "memory_stats": lambda device=None: defaultdict(int),
+        "memory_snapshot": lambda *_: [],
+        "memory_summary": lambda *_, **__: "There is no GPU here.",
+        "list_gpu_processes": lambda device=None: "",
+        "reset_peak_memory_stats": nothing,
+        "reset_max_memory_allocated": nothing,
+        "reset_max_memory_cached": nothing,
+        "reset_accumulated_memory_stats": nothing,
+        "set_per_process_memory_fraction": nothing,
+        "_record_memory_history": nothing,
+        "_dump_snapshot": nothing,
+        "_snapshot": lambda *_, **__: {"segments": []},
         # the generator of the GPU
-        "manual_seed": seed, "manual_seed_all": seed, "initial_seed": lambda: generator.initial_seed(),
-        "seed": lambda: generator.seed(), "seed_all": lambda: generator.seed(),
-        "get_rng_state": lambda device=None: generator.get_state(), "set_rng_state": set_state,
-        "get_rng_state_all": lambda: [generator.get_state()] * count(), "set_rng_state_all": set_states}
+        "manual_seed": seed,
+        "manual_seed_all": seed,
+        "initial_seed": lambda: generator.initial_seed(),
+        "seed": lambda: generator.seed(),
+        "seed_all": lambda: generator.seed(),
+        "get_rng_state": lambda device=None: generator.get_state(),
+        "set_rng_state": set_state,
+        "get_rng_state_all": lambda: [generator.get_state()] * count(),
+        "set_rng_state_all": set_states,
+    }
 
 
 def _accelerator(torch: Any, current: Stream) -> None:
     accelerator = getattr(torch, "accelerator", None)
     if accelerator is None:
         return
+
     def available() -> bool:
         note(FOUND)
         return True
 
     seen: dict[str, Callable[..., Any]] = {
-        "is_available": available, "device_count": count,
-        "current_accelerator": lambda check_available=False: REAL["device"]("cuda")}
+        "is_available": available,
+        "device_count": count,
+        "current_accelerator": lambda check_available=False: REAL["device"]("cuda"),
+    }
     for name, answer in seen.items():
         for_scripts(accelerator, name, answer)
     answers: dict[str, Callable[..., Any]] = {
-        "current_device_index": lambda: INDEX["current"], "current_device_idx": lambda: INDEX["current"],
-        "set_device_index": set_device, "set_device_idx": set_device, "synchronize": lambda device=None: None,
-        "current_stream": lambda device=None: current, "set_stream": lambda stream: None,
+        "current_device_index": lambda: INDEX["current"],
+        "current_device_idx": lambda: INDEX["current"],
+        "set_device_index": set_device,
+        "set_device_idx": set_device,
+        "synchronize": lambda device=None: None,
+        "current_stream": lambda device=None: current,
+        "set_stream": lambda stream: None,
         "empty_cache": lambda: None,
-        "memory_allocated": held_bytes, "max_memory_allocated": peak_bytes,
-        "memory_reserved": held_bytes, "max_memory_reserved": peak_bytes,
+        "memory_allocated": held_bytes,
+        "max_memory_allocated": peak_bytes,
+        "memory_reserved": held_bytes,
+        "max_memory_reserved": peak_bytes,
         "memory_stats": lambda device=None: defaultdict(int),
         "reset_peak_memory_stats": lambda device=None: None,
-        "get_memory_info": lambda device=None: (MEMORY_BYTES - held_bytes(), MEMORY_BYTES)}
+        "get_memory_info": lambda device=None: (MEMORY_BYTES - held_bytes(), MEMORY_BYTES),
+    }
     for name, answer in answers.items():
         if hasattr(accelerator, name):
             replace(accelerator, name, answer)

@@ -1,4 +1,6 @@
-"""Process groups and what is built on them: NCCL's groups become gloo's, wrappers of a GPU's modules the CPU's."""
+"""Process groups and what is built on them: NCCL's groups become gloo's, wrappers of a GPU's
+modules the CPU's.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,24 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from manyhands.gpu_stand_in.stand_in_state import INDEX, asked_by_torch, note, replace, when_imported
 from manyhands.gpu_stand_in.cuda_devices import REAL, is_gpu
+from manyhands.gpu_stand_in.stand_in_state import (
+    INDEX,
+    asked_by_torch,
+    note,
+    replace,
+    when_imported,
+)
 
 if TYPE_CHECKING:
     import torch
 
-NCCL, MESH, IDS, SYNC = ("backend nccl is gloo", "a mesh of GPUs is a mesh of CPUs", "device_ids of DDP are ignored",
-                         "SyncBatchNorm computes on the CPU, with the same collectives forward and backward")
+NCCL, MESH, IDS, SYNC = (
+    "backend nccl is gloo",
+    "a mesh of GPUs is a mesh of CPUs",
+    "device_ids of DDP are ignored",
+    "SyncBatchNorm computes on the CPU, with the same collectives forward and backward",
+)
 # group -> the backend that the script asked for
 _asked: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 ALONE: list[bool] = []  # not empty: no other rank answers any more
@@ -36,7 +48,12 @@ def install() -> None:
     _everywhere(dist, c10d, "get_backend", _backend(c10d, c10d.get_backend))
     for name in ("is_nccl_available",):
         _everywhere(dist, c10d, name, lambda: True)
-    for name in ("all_gather_single", "reduce_scatter_single", "all_gather_into_tensor", "reduce_scatter_tensor"):
+    for name in (
+        "all_gather_single",
+        "reduce_scatter_single",
+        "all_gather_into_tensor",
+        "reduce_scatter_tensor",
+    ):
         if hasattr(c10d, name):
             _everywhere(dist, c10d, name, _of_any_shape(getattr(c10d, name)))
     for name in ("all_reduce", "reduce", "reduce_scatter_tensor", "reduce_scatter_single"):
@@ -94,6 +111,7 @@ def _group_maker(c10d: Any, original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _backend(c10d: Any, original: Callable[..., Any]) -> Callable[..., str]:
     """Scripts hear of the backend that they have asked for; torch of the one that there is."""
+
     @functools.wraps(original)
     def get_backend(group: Any = None) -> str:
         if asked_by_torch():
@@ -105,7 +123,9 @@ def _backend(c10d: Any, original: Callable[..., Any]) -> Callable[..., str]:
 
 
 def _multiplied_first(c10d: Any, original: Callable[..., Any]) -> Callable[..., Any]:
-    """A collective whose sum may be ReduceOp.PREMUL_SUM, which gloo lacks: multiply first, then sum."""
+    """A collective whose sum may be ReduceOp.PREMUL_SUM, which gloo lacks: multiply first, then
+    sum.
+    """
     signature = inspect.signature(inspect.unwrap(original))
 
     @functools.wraps(original)
@@ -132,7 +152,8 @@ def _of_any_shape(original: Callable[..., Any]) -> Callable[..., Any]:
         given = dict(signature.bind(*args, **kwargs).arguments)
         first, second = list(given)[:2]
         if given[first].shape[1:] == given[second].shape[1:] or not (
-                given[first].is_contiguous() and given[second].is_contiguous()):
+            given[first].is_contiguous() and given[second].is_contiguous()
+        ):
             return original(*args, **kwargs)
         return original(**{**given, first: given[first].view(-1), second: given[second].view(-1)})
 
@@ -140,16 +161,29 @@ def _of_any_shape(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _in_parts(c10d: Any) -> Callable[..., Any]:
-    """gloo has no `gather_single` (PyTorch 2.15): the parts of the tensor are gathered, each in its place."""
+    """gloo has no `gather_single` (PyTorch 2.15): the parts of the tensor are gathered, each in its
+    place.
+    """
+
     @functools.wraps(c10d.gather_single)
-    def gather_single(tensor: torch.Tensor, gather_tensor: torch.Tensor | None = None, dst: int | None = None,
-                      group: Any = None, async_op: bool = False, group_dst: int | None = None) -> Any:
+    def gather_single(
+        tensor: torch.Tensor,
+        gather_tensor: torch.Tensor | None = None,
+        dst: int | None = None,
+        group: Any = None,
+        async_op: bool = False,
+        group_dst: int | None = None,
+    ) -> Any:
         ranks = c10d.get_world_size(group)
         parts = None
-        if gather_tensor is not None and c10d.get_rank(group) == _root_in(c10d, group, dst, group_dst):
+        if gather_tensor is not None and c10d.get_rank(group) == _root_in(
+            c10d, group, dst, group_dst
+        ):
             if gather_tensor.numel() != ranks * tensor.numel() or not gather_tensor.is_contiguous():
-                raise ValueError(f"gather_tensor must be contiguous and have {ranks} times the elements of tensor "
-                                 f"({tensor.numel()}); it has {gather_tensor.numel()}")
+                raise ValueError(
+                    f"gather_tensor must be contiguous and have {ranks} times the elements of "
+                    f"tensor ({tensor.numel()}); it has {gather_tensor.numel()}"
+                )
             parts = list(gather_tensor.view(ranks, *tensor.shape))
         return c10d.gather(tensor, parts, dst, group, async_op, group_dst)
 
@@ -169,7 +203,8 @@ def _meshes(dist: Any, device_mesh: Any) -> None:
     def of_cpus(device_type: str) -> str:
         if is_gpu(device_type):
             note(MESH)
-            INDEX["current"] = INDEX["current"] or int(os.environ.get("LOCAL_RANK", 0))  # as a mesh of GPUs chooses
+            # as a mesh of GPUs chooses
+            INDEX["current"] = INDEX["current"] or int(os.environ.get("LOCAL_RANK", 0))
         return "cpu" if is_gpu(device_type) else device_type
 
     @functools.wraps(init)
@@ -185,12 +220,20 @@ def _meshes(dist: Any, device_mesh: Any) -> None:
 
     for owner in (device_mesh, dist):
         owner.init_device_mesh = init_device_mesh
-    device_mesh.DeviceMesh.__init__, device_mesh.DeviceMesh.from_group = __init__, staticmethod(of_group)
+    device_mesh.DeviceMesh.__init__, device_mesh.DeviceMesh.from_group = (
+        __init__,
+        staticmethod(of_group),
+    )
 
 
 def _wrappers(torch: Any) -> None:
-    """DataParallel, which has no GPUs to share out to; DDP and FSDP, whose modules are on the CPU."""
-    DDP, begin = torch.nn.parallel.DistributedDataParallel, torch.nn.parallel.DistributedDataParallel.__init__
+    """DataParallel, which has no GPUs to share out to; DDP and FSDP, whose modules are on the
+    CPU.
+    """
+    DDP, begin = (
+        torch.nn.parallel.DistributedDataParallel,
+        torch.nn.parallel.DistributedDataParallel.__init__,
+    )
     signature = inspect.signature(begin)
 
     @functools.wraps(begin)
@@ -202,14 +245,17 @@ def _wrappers(torch: Any) -> None:
         begin(**given)
 
     DDP.__init__ = __init__
-    DDP._passing_sync_batchnorm_handle = lambda self, module: None  # it only refuses such layers on a CPU
+    # it only refuses such layers on a CPU
+    DDP._passing_sync_batchnorm_handle = lambda self, module: None
     when_imported("torch.distributed.fsdp.fully_sharded_data_parallel", _fully_sharded)
 
 
 def _fully_sharded(module: Any) -> None:
     """FSDP's first version takes the CPU where it is named as its device."""
-    begin, signature = module.FullyShardedDataParallel.__init__, inspect.signature(
-        module.FullyShardedDataParallel.__init__)
+    begin, signature = (
+        module.FullyShardedDataParallel.__init__,
+        inspect.signature(module.FullyShardedDataParallel.__init__),
+    )
 
     @functools.wraps(begin)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -225,13 +271,19 @@ def _fully_sharded(module: Any) -> None:
 
 
 def _sync_batch_norm(torch: Any) -> None:
-    """torch's own autograd function, which holds the collectives, on kernels that are written for the CPU."""
+    """torch's own autograd function, which holds the collectives, on kernels that are written for
+    the CPU.
+    """
     from torch.nn.modules import _functions
     from torch.nn.modules.batchnorm import SyncBatchNorm, _BatchNorm
 
-    for name, kernel in (("batch_norm_stats", _stats), ("batch_norm_gather_stats_with_counts", _gathered),
-                         ("batch_norm_elemt", _normed), ("batch_norm_backward_reduce", _reduced),
-                         ("batch_norm_backward_elemt", _slope)):
+    for name, kernel in (
+        ("batch_norm_stats", _stats),
+        ("batch_norm_gather_stats_with_counts", _gathered),
+        ("batch_norm_elemt", _normed),
+        ("batch_norm_backward_reduce", _reduced),
+        ("batch_norm_backward_elemt", _slope),
+    ):
         setattr(torch, name, kernel)
 
     def forward(layer: Any, input: Any) -> Any:
@@ -249,9 +301,20 @@ def _sync_batch_norm(torch: Any) -> None:
             layer.num_batches_tracked.add_(1)
             if layer.momentum is None:
                 factor = 1.0 / layer.num_batches_tracked.item()
-        mean, var = (layer.running_mean, layer.running_var) if layer.track_running_stats else (None, None)
-        return _functions.SyncBatchNorm.apply(input, layer.weight, layer.bias, mean, var, layer.eps, factor, group,
-                                              dist.get_world_size(group))
+        mean, var = (
+            (layer.running_mean, layer.running_var) if layer.track_running_stats else (None, None)
+        )
+        return _functions.SyncBatchNorm.apply(
+            input,
+            layer.weight,
+            layer.bias,
+            mean,
+            var,
+            layer.eps,
+            factor,
+            group,
+            dist.get_world_size(group),
+        )
 
     SyncBatchNorm.forward = forward  # type: ignore[method-assign,assignment]  # torch's own is replaced
 
@@ -271,9 +334,16 @@ def _stats(input: torch.Tensor, eps: float) -> tuple[torch.Tensor, torch.Tensor]
     return mean, (whole.var(_over(input), unbiased=False) + eps).rsqrt()
 
 
-def _gathered(input: torch.Tensor, means: torch.Tensor, invstds: torch.Tensor, running_mean: torch.Tensor | None,
-              running_var: torch.Tensor, momentum: float, eps: float,
-              counts: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _gathered(
+    input: torch.Tensor,
+    means: torch.Tensor,
+    invstds: torch.Tensor,
+    running_mean: torch.Tensor | None,
+    running_var: torch.Tensor,
+    momentum: float,
+    eps: float,
+    counts: torch.Tensor,
+) -> tuple[torch.Tensor, torch.Tensor]:
     counts = counts.to(means.dtype).reshape(-1, 1)
     total = counts.sum()
     mean = (counts * means).sum(0) / total
@@ -285,17 +355,30 @@ def _gathered(input: torch.Tensor, means: torch.Tensor, invstds: torch.Tensor, r
     return mean, (var + eps).rsqrt()
 
 
-def _normed(input: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor, mean: torch.Tensor,
-            invstd: torch.Tensor, eps: float) -> torch.Tensor:
+def _normed(
+    input: torch.Tensor,
+    weight: torch.Tensor | None,
+    bias: torch.Tensor,
+    mean: torch.Tensor,
+    invstd: torch.Tensor,
+    eps: float,
+) -> torch.Tensor:
     out = (input - _columns(mean, input)) * _columns(invstd, input)
     if weight is not None:
         out = out * _columns(weight, input) + _columns(bias, input)
     return out.to(input.dtype)
 
 
-def _reduced(slope: torch.Tensor, input: torch.Tensor, mean: torch.Tensor, invstd: torch.Tensor,
-             weight: torch.Tensor | None, of_input: bool, of_weight: bool,
-             of_bias: bool) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+def _reduced(
+    slope: torch.Tensor,
+    input: torch.Tensor,
+    mean: torch.Tensor,
+    invstd: torch.Tensor,
+    weight: torch.Tensor | None,
+    of_input: bool,
+    of_weight: bool,
+    of_bias: bool,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     slope = slope.to(mean.dtype)
     total = slope.sum(_over(input))
     with_x = (slope * (input - _columns(mean, input))).sum(_over(input))
@@ -303,10 +386,19 @@ def _reduced(slope: torch.Tensor, input: torch.Tensor, mean: torch.Tensor, invst
     return total, with_x, (with_x * invstd).to(kind), total.to(kind)
 
 
-def _slope(slope: torch.Tensor, input: torch.Tensor, mean: torch.Tensor, invstd: torch.Tensor,
-           weight: torch.Tensor | None, total: torch.Tensor, with_x: torch.Tensor,
-           counts: torch.Tensor) -> torch.Tensor:
+def _slope(
+    slope: torch.Tensor,
+    input: torch.Tensor,
+    mean: torch.Tensor,
+    invstd: torch.Tensor,
+    weight: torch.Tensor | None,
+    total: torch.Tensor,
+    with_x: torch.Tensor,
+    counts: torch.Tensor,
+) -> torch.Tensor:
     number = counts.sum()
     far = (input - _columns(mean, input)) * _columns(invstd.square() * with_x / number, input)
     scale = invstd if weight is None else invstd * weight
-    return ((slope - _columns(total / number, input) - far) * _columns(scale, input)).to(input.dtype)
+    return ((slope - _columns(total / number, input) - far) * _columns(scale, input)).to(
+        input.dtype
+    )

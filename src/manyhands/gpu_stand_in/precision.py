@@ -1,4 +1,6 @@
-"""Autocast, GradScaler and compiled code: what a GPU does in shorter types, the CPU does in the same types."""
+"""Autocast, GradScaler and compiled code: what a GPU does in shorter types, the CPU does in the
+same types.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,11 @@ from manyhands.gpu_stand_in.stand_in_state import note, replace
 if TYPE_CHECKING:
     import torch
 
-AUTOCAST, SCALER, COMPILE = ("autocast is the CPU's, with the same type", "GradScaler scales gradients on the CPU",
-                             "torch.compile does not change the function")
+AUTOCAST, SCALER, COMPILE = (
+    "autocast is the CPU's, with the same type",
+    "GradScaler scales gradients on the CPU",
+    "torch.compile does not change the function",
+)
 DEFAULT: dict[str, torch.dtype] = {}  # "cuda": the type that autocast takes on a GPU
 
 
@@ -22,7 +27,10 @@ def install() -> None:
     from torch.amp import autocast_mode, grad_scaler
 
     DEFAULT["cuda"] = torch.float16
-    begin, signature = autocast_mode.autocast.__init__, inspect.signature(autocast_mode.autocast.__init__)
+    begin, signature = (
+        autocast_mode.autocast.__init__,
+        inspect.signature(autocast_mode.autocast.__init__),
+    )
 
     def autocast(self: Any, *args: Any, **kwargs: Any) -> None:
         given = signature.bind(self, *args, **kwargs).arguments
@@ -43,7 +51,8 @@ def install() -> None:
     _what_autocast_says(torch)
     _decorators(torch)
     _compile(torch)
-    replace(torch, "set_float32_matmul_precision", lambda precision: None)  # of a GPU's matrix units
+    # of a GPU's matrix units
+    replace(torch, "set_float32_matmul_precision", lambda precision: None)
     import torch.nn.attention as attention
 
     for owner, name in ((attention, "sdpa_kernel"), (torch.backends.cuda, "sdp_kernel")):
@@ -51,7 +60,11 @@ def install() -> None:
 
 
 def _what_autocast_says(torch: Any) -> None:
-    enabled, switch, dtype_of = torch.is_autocast_enabled, torch.set_autocast_enabled, torch.get_autocast_dtype
+    enabled, switch, dtype_of = (
+        torch.is_autocast_enabled,
+        torch.set_autocast_enabled,
+        torch.get_autocast_dtype,
+    )
     set_dtype = torch.set_autocast_dtype
 
     def known(device: str) -> str:
@@ -65,7 +78,11 @@ def _what_autocast_says(torch: Any) -> None:
         switch(known(device), value)
 
     def get_dtype(device: str = "cuda") -> Any:
-        return dtype_of("cpu") if device == "cuda" and enabled("cpu") else DEFAULT.get(device) or dtype_of(device)
+        return (
+            dtype_of("cpu")
+            if device == "cuda" and enabled("cpu")
+            else DEFAULT.get(device) or dtype_of(device)
+        )
 
     def choose_dtype(device: str, dtype: Any) -> None:
         if device == "cuda":
@@ -73,10 +90,14 @@ def _what_autocast_says(torch: Any) -> None:
         else:
             set_dtype(device, dtype)
 
-    for name, new in (("is_autocast_enabled", is_enabled), ("set_autocast_enabled", set_enabled),
-                      ("get_autocast_dtype", get_dtype), ("set_autocast_dtype", choose_dtype),
-                      ("get_autocast_gpu_dtype", get_dtype),
-                      ("set_autocast_gpu_dtype", lambda dtype: choose_dtype("cuda", dtype))):
+    for name, new in (
+        ("is_autocast_enabled", is_enabled),
+        ("set_autocast_enabled", set_enabled),
+        ("get_autocast_dtype", get_dtype),
+        ("set_autocast_dtype", choose_dtype),
+        ("get_autocast_gpu_dtype", get_dtype),
+        ("set_autocast_gpu_dtype", lambda dtype: choose_dtype("cuda", dtype)),
+    ):
         replace(torch, name, new)
 
 
@@ -87,16 +108,25 @@ def _decorators(torch: Any) -> None:
     for name in ("custom_fwd", "custom_bwd"):
         original = getattr(torch.amp, name)
 
-        def custom(function: Any = None, *, device_type: str = "cuda", _original: Callable[..., Any] = original,
-                   **options: Any) -> Any:
-            return _original(function, device_type="cpu" if device_type == "cuda" else device_type, **options)
+        def custom(
+            function: Any = None,
+            *,
+            device_type: str = "cuda",
+            _original: Callable[..., Any] = original,
+            **options: Any,
+        ) -> Any:
+            return _original(
+                function, device_type="cpu" if device_type == "cuda" else device_type, **options
+            )
 
         for owner in (torch.amp, autocast_mode, torch.cuda.amp, torch.cuda.amp.autocast_mode):
             setattr(owner, name, custom)
 
 
 def _compile(torch: Any) -> None:
-    """What `torch.compile` makes for a GPU cannot run here; the function itself gives the same numbers."""
+    """What `torch.compile` makes for a GPU cannot run here; the function itself gives the same
+    numbers.
+    """
     compiled = torch.compile
 
     def uncompiled(*args: Any, **kwargs: Any) -> Any:

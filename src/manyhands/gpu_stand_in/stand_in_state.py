@@ -1,5 +1,6 @@
-"""What the modules of the stand-in share: the GPUs that there seem to be, what was substituted, and how a function is
-replaced."""
+"""What the modules of the stand-in share: the GPUs that there seem to be, what was substituted, and
+how a function is replaced.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ def note(what: str) -> None:
     if what not in USED:
         USED[what] = None
         if path := REPORT.get("path"):
-            part = f"{path}.{os.getpid()}.{threading.get_ident()}.part"  # also where workers of a loader note something
+            # also where workers of a loader note something
+            part = f"{path}.{os.getpid()}.{threading.get_ident()}.part"
             with open(part, "w") as file:
                 json.dump(used(), file)
             os.replace(part, path)
@@ -43,7 +45,9 @@ def asked_by_torch(depth: int = 2) -> bool:
 
 
 def for_scripts(owner: Any, name: str, answer: Callable[..., Any]) -> None:
-    """Put `answer` in the place of `owner.name` for scripts and libraries; torch itself gets its own answer."""
+    """Put `answer` in the place of `owner.name` for scripts and libraries; torch itself gets its
+    own answer.
+    """
     original = getattr(owner, name, answer)
 
     def either(*args: Any, **kwargs: Any) -> Any:
@@ -53,7 +57,9 @@ def for_scripts(owner: Any, name: str, answer: Callable[..., Any]) -> None:
 
 
 def replace(owner: Any, name: str, new: Any, original: Any = None) -> None:
-    """Put the function `new` in the place of `owner.name`, under that name; torch.jit takes it for what it replaces."""
+    """Put the function `new` in the place of `owner.name`, under that name; torch.jit takes it for
+    what it replaces.
+    """
     from torch.jit import _builtins
 
     original = original or getattr(owner, name, None)
@@ -67,7 +73,9 @@ def replace(owner: Any, name: str, new: Any, original: Any = None) -> None:
 
 
 def when_imported(name: str, change: Callable[[ModuleType], object]) -> None:
-    """Call `change` with the module `name` as soon as the script imports it; at once if it is imported already."""
+    """Call `change` with the module `name` as soon as the script imports it; at once if it is
+    imported already.
+    """
     if name in sys.modules:
         change(sys.modules[name])
     else:
@@ -75,13 +83,16 @@ def when_imported(name: str, change: Callable[[ModuleType], object]) -> None:
 
 
 class _Awaited:
-    """A finder of one module, which leaves the search to all others and changes the module once it is loaded."""
+    """A finder of one module, which leaves the search to all others and changes the module once it
+    is loaded.
+    """
 
     def __init__(self, name: str, change: Callable[[ModuleType], object]) -> None:
         self.name, self.change = name, change
 
-    def find_spec(self, name: str, path: Sequence[str] | None = None,
-                  target: ModuleType | None = None) -> ModuleSpec | None:
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         if name != self.name:
             return None
         sys.meta_path.remove(self)

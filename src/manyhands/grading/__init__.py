@@ -1,7 +1,10 @@
-"""Grades for labs. One engine for the learner, for the tests and for the instructor.
+"""Grades for labs.
 
-`grade(submission_path, solution_path)` is the engine; `check("06")` shows a grade in a notebook; `manyhands check 06`
-in a terminal. What runs in the learner's kernel is never believed: it only hands over numbers, which are compared here.
+One engine for the learner, for the tests and for the instructor.
+
+`grade(submission_path, solution_path)` is the engine; `check("06")` shows a grade in a notebook;
+`manyhands check 06` in a terminal. What runs in the learner's kernel is never believed: it only
+hands over numbers, which are compared here.
 """
 
 from importlib import import_module

@@ -1,4 +1,6 @@
-"""The marks in a notebook's cells that tie them to the lab: which cells are answers, which are checks."""
+"""The marks in a notebook's cells that tie them to the lab: which cells are answers, which are
+checks.
+"""
 
 
 def grade_id(cell):
@@ -25,13 +27,25 @@ def checks_of(solution):
 
 
 def cells_of(solution):
-    """The grade_ids of all the solution's cells that nbgrader records: checks, answers, and those that are locked."""
-    return {grade_id(cell) for cell in solution.cells
-            if any((cell.metadata.get("nbgrader") or {}).get(kind) for kind in ("grade", "solution", "task", "locked"))}
+    """The grade_ids of all the solution's cells that nbgrader records: checks, answers, and those
+    that are locked.
+    """
+    return {
+        grade_id(cell)
+        for cell in solution.cells
+        if any(
+            (cell.metadata.get("nbgrader") or {}).get(kind)
+            for kind in ("grade", "solution", "task", "locked")
+        )
+    }
 
 
 def answer_cells(solution):
     """{grade_id: cell} of the solution's answer cells, in order."""
-    return {grade_id(cell): cell for cell in solution.cells
-            if cell.cell_type == "code" and not is_check(cell)
-            and (cell.metadata.get("nbgrader") or {}).get("solution")}
+    return {
+        grade_id(cell): cell
+        for cell in solution.cells
+        if cell.cell_type == "code"
+        and not is_check(cell)
+        and (cell.metadata.get("nbgrader") or {}).get("solution")
+    }

@@ -4,22 +4,31 @@ import json
 import sys
 from pathlib import Path
 
-from manyhands.command_line import Line, completed, refuse, seconds, sigterm_exits, unit_names_and_notebooks
-from manyhands.command_line import parser as command_parser
 from manyhands.checks import colour
 from manyhands.checks import progress as memory
+from manyhands.command_line import (
+    Line,
+    completed,
+    refuse,
+    seconds,
+    sigterm_exits,
+    unit_names_and_notebooks,
+)
+from manyhands.command_line import parser as command_parser
 from manyhands.units import NotAClone, find_root, is_number, units
 
 DESCRIPTION = """Grade a lab: your own copy in work/, or the notebook that you name. Your file is only read, never changed.
 The checks run on a fresh kernel with a hidden seed, in a sandbox if one is available. On an attendee's server, which has no
-solutions, the seed is the public one, and the room is the sandbox. Exit code 0 means full marks."""  # noqa: E501
+solutions, the seed is the public one, and the room is the sandbox. Exit code 0 means full marks."""
 NO_LAB = "There is no lab {word!r}. There are: {known}."
 PLANNED = "Unit {number}, {title}, does not have a lab yet. There are: {known}."
 NO_FILE = "There is no file {path}."
 WHICH = "{path} is not the name of a lab. Say which lab it is, for example with --lab 06."
 ANNOUNCED = "\nTo the class: {text}"
-NOT_COPIED = ("You have no copy of this lab in work/ yet (`make lab` makes it). Therefore the lab is graded as it was "
-              "released.")
+NOT_COPIED = (
+    "You have no copy of this lab in work/ yet (`make lab` makes it). Therefore the lab is graded "
+    "as it was released."
+)
 
 
 class Unknown(Exception):
@@ -27,10 +36,13 @@ class Unknown(Exception):
 
 
 def labs(root):
-    """The names of all labs that have a solution; where there are no solutions (an attendee's server),
-    of all that were released."""
+    """The names of all labs that have a solution; where there are no solutions (an attendee's
+    server), of all that were released.
+    """
     folder = Path(root) / ("solutions" if (Path(root) / "solutions").is_dir() else "labs")
-    return sorted(path.parent.name for path in folder.glob("*/*.ipynb") if path.stem == path.parent.name)
+    return sorted(
+        path.parent.name for path in folder.glob("*/*.ipynb") if path.stem == path.parent.name
+    )
 
 
 def unit_named(word, root):
@@ -39,10 +51,19 @@ def unit_named(word, root):
     for unit in known:
         if unit == name or is_number(name, unit[:2]):
             return unit
-    coming = next((unit for unit in units(root) if unit.planned
-                   and (unit.name == name or is_number(name, unit.number))), None)
-    text = (PLANNED.format(number=coming.number, title=coming.title, known=", ".join(known)) if coming
-            else NO_LAB.format(word=word, known=", ".join(known) or "none yet"))
+    coming = next(
+        (
+            unit
+            for unit in units(root)
+            if unit.planned and (unit.name == name or is_number(name, unit.number))
+        ),
+        None,
+    )
+    text = (
+        PLANNED.format(number=coming.number, title=coming.title, known=", ".join(known))
+        if coming
+        else NO_LAB.format(word=word, known=", ".join(known) or "none yet")
+    )
     raise Unknown(text)
 
 
@@ -53,7 +74,14 @@ def find(word, root, lab=None):
         if not path.is_file():
             raise Unknown(NO_FILE.format(path=path))
         known = labs(root)
-        guess = next((name for name in (path.stem.split(".")[0], path.resolve().parent.name) if name in known), None)
+        guess = next(
+            (
+                name
+                for name in (path.stem.split(".")[0], path.resolve().parent.name)
+                if name in known
+            ),
+            None,
+        )
         if not (lab or guess):
             raise Unknown(WHICH.format(path=path))
         return (unit_named(lab, root) if lab else guess), path, ""
@@ -76,7 +104,9 @@ class Progress(Line):
         self.last = what
 
     def say(self, line, stays=False):
-        """In the place of what was said before, on a terminal; `stays`: and it is not replaced itself."""
+        """In the place of what was said before, on a terminal; `stays`: and it is not replaced
+        itself.
+        """
         self.show(line)
         if stays or not self.live:
             self.stream.write("\n" if self.live else f"{line}\n")
@@ -85,18 +115,38 @@ class Progress(Line):
 
 
 def parser():
-    made = command_parser("check", DESCRIPTION, ["06", "06 07", "work/06_ddp/06_ddp.ipynb", "my_copy.ipynb --lab 06"])
-    made.add_argument("lab_or_notebook", nargs="+",
-                      help="06, 06_ddp, labs/06_ddp, or the path of a notebook").completer = unit_names_and_notebooks
-    made.add_argument("--lab", help="the lab that the notebook belongs to, if its name does not show it")
-    made.add_argument("--no-sandbox", action="store_true",
-                      help="run as an ordinary process, even if a sandbox is available")
-    made.add_argument("--cell-timeout", type=seconds, default=None, metavar="S",
-                      help="time limit of one cell in seconds")
-    made.add_argument("--timeout", type=seconds, default=None, metavar="S",
-                      help="time limit of the whole notebook in seconds")
+    made = command_parser(
+        "check", DESCRIPTION, ["06", "06 07", "work/06_ddp/06_ddp.ipynb", "my_copy.ipynb --lab 06"]
+    )
+    made.add_argument(
+        "lab_or_notebook", nargs="+", help="06, 06_ddp, labs/06_ddp, or the path of a notebook"
+    ).completer = unit_names_and_notebooks
+    made.add_argument(
+        "--lab", help="the lab that the notebook belongs to, if its name does not show it"
+    )
+    made.add_argument(
+        "--no-sandbox",
+        action="store_true",
+        help="run as an ordinary process, even if a sandbox is available",
+    )
+    made.add_argument(
+        "--cell-timeout",
+        type=seconds,
+        default=None,
+        metavar="S",
+        help="time limit of one cell in seconds",
+    )
+    made.add_argument(
+        "--timeout",
+        type=seconds,
+        default=None,
+        metavar="S",
+        help="time limit of the whole notebook in seconds",
+    )
     made.add_argument("--json", action="store_true", help="print the grade as JSON")
-    made.add_argument("--verbose", action="store_true", help="if no sandbox is available, also say why")
+    made.add_argument(
+        "--verbose", action="store_true", help="if no sandbox is available, also say why"
+    )
     return made
 
 
@@ -128,10 +178,20 @@ def _one(word, root, arguments):
         against = _against(root, unit)
         # nothing that the work must not see is there, and the person's room has its own limits
         own_server = "wanted" in against
-        grade = engine.grade(submission, **against, progress=progress, place=check_place.taken(progress.say),
-                             sandboxed=False if arguments.no_sandbox or own_server else None,
-                             limits=Limits(**{name: value for name, value in limits.items() if value}))
-    except (engine.SolutionFails, container.NotStarted, public_references.NotYet, check_place.Refused) as problem:
+        grade = engine.grade(
+            submission,
+            **against,
+            progress=progress,
+            place=check_place.taken(progress.say),
+            sandboxed=False if arguments.no_sandbox or own_server else None,
+            limits=Limits(**{name: value for name, value in limits.items() if value}),
+        )
+    except (
+        engine.SolutionFails,
+        container.NotStarted,
+        public_references.NotYet,
+        check_place.Refused,
+    ) as problem:
         print(problem, file=sys.stderr)
         return 3
     finally:
@@ -141,7 +201,9 @@ def _one(word, root, arguments):
     if note:
         grade.notes.insert(0, note)
     remember(submission, unit, grade, root)
-    text = "\n".join(colour.lines(grade_report.as_text(grade, arguments.verbose).split("\n"), sys.stdout))
+    text = "\n".join(
+        colour.lines(grade_report.as_text(grade, arguments.verbose).split("\n"), sys.stdout)
+    )
     print(json.dumps(grade_report.as_data(grade)) if arguments.json else text, flush=True)
     if (announcement := tell_board(submission, unit, grade)) and not arguments.json:
         print(ANNOUNCED.format(text=announcement), flush=True)
@@ -150,19 +212,24 @@ def _one(word, root, arguments):
 
 def _against(root, unit):
     """What to grade against: the solution under a hidden seed, or, where it is not there,
-    the lab and its public reference."""
+    the lab and its public reference.
+    """
     from manyhands.grading.store import public_references
 
     solution = root / "solutions" / unit / f"{unit}.ipynb"
     if solution.is_file():
         return {"solution_path": solution}
-    return {"solution_path": root / "labs" / unit / f"{unit}.ipynb", "seed": public_references.SEED,
-            "wanted": public_references.load(root, unit)}
+    return {
+        "solution_path": root / "labs" / unit / f"{unit}.ipynb",
+        "seed": public_references.SEED,
+        "wanted": public_references.load(root, unit),
+    }
 
 
 def tell_board(submission, unit, grade):
     """Tell the class's board, if there is one and the notebook is the learner's own copy;
-    returns the class's announcement, or ""."""
+    returns the class's announcement, or "".
+    """
     from manyhands.grading.hub_client import class_board
 
     work = memory.work_folder(Path(submission).parent)
@@ -170,7 +237,9 @@ def tell_board(submission, unit, grade):
 
 
 def remember(submission, unit, grade, root):
-    """Note the result, and renew the start page with it, if the notebook is one of the learner's own copies."""
+    """Note the result, and renew the start page with it, if the notebook is one of the learner's
+    own copies.
+    """
     from manyhands.learner import start_page
 
     work = memory.work_folder(Path(submission).parent)

@@ -1,5 +1,6 @@
 """Comparing what a check cell showed in the learner's kernel with what it showed for the solution,
-outside any kernel."""
+outside any kernel.
+"""
 
 import copy
 import math
@@ -12,16 +13,28 @@ from nbval.plugin import IPyNbCell, coalesce_streams, nocolors
 
 from manyhands.checks.record import BLOCKED, FAIL, MIME, PASS
 
-NOT_COMPARED = ("metadata", "traceback", "prompt_number", "output_type", "name", "execution_count", "image/png",
-                "image/jpeg",
-                "image/svg+xml", "application/vnd.jupyter.widget-view+json")
+NOT_COMPARED = (
+    "metadata",
+    "traceback",
+    "prompt_number",
+    "output_type",
+    "name",
+    "execution_count",
+    "image/png",
+    "image/jpeg",
+    "image/svg+xml",
+    "application/vnd.jupyter.widget-view+json",
+)
 LONGEST = 600  # letters of a detail
 MUCH = 10_000  # letters more than the solution shows: nbval takes hours over some long lines
 
 
 @dataclass
 class Criterion:
-    """One line of a grade. `points` and `text` come from the reference, never from the learner's kernel."""
+    """One line of a grade.
+
+    `points` and `text` come from the reference, never from the learner's kernel.
+    """
 
     check: str
     name: str
@@ -37,8 +50,11 @@ class Criterion:
 
 def records(outputs):
     """All records among a cell's outputs."""
-    return [_data(output)[MIME] for output in outputs if output.get("output_type") in ("display_data", "execute_result")
-            and MIME in _data(output)]
+    return [
+        _data(output)[MIME]
+        for output in outputs
+        if output.get("output_type") in ("display_data", "execute_result") and MIME in _data(output)
+    ]
 
 
 def _data(output):
@@ -47,26 +63,42 @@ def _data(output):
 
 
 def compare(check, points, got, reference):
-    """The criteria of one check cell, from its outputs in the learner's kernel and those of the solution."""
+    """The criteria of one check cell, from its outputs in the learner's kernel and those of the
+    solution.
+    """
     wanted = records(reference)
     if not wanted:
         return [_compare_text(check, points, got, reference)]
     why_not, learner = _the_record(records(got), wanted[0])
-    return [_compare_criterion(check, criterion, learner.get(criterion["name"]), why_not)
-            for criterion in wanted[0]["criteria"]]
+    return [
+        _compare_criterion(check, criterion, learner.get(criterion["name"]), why_not)
+        for criterion in wanted[0]["criteria"]
+    ]
 
 
 def _the_record(found, wanted):
-    """(why it does not count or None, {name: criterion}) of the one record that a check cell shows."""
+    """(why it does not count or None, {name: criterion}) of the one record that a check cell
+    shows.
+    """
     if not found:
         return "The check cell showed no result.", {}
     if len(found) > 1:
         return "The check cell showed more than one result.", {}
     record = found[0]
-    criteria = record.get("criteria") if isinstance(record, dict) and record.get("name") == wanted["name"] else None
-    if not isinstance(criteria, list) or not all(isinstance(criterion, dict) for criterion in criteria):
+    criteria = (
+        record.get("criteria")
+        if isinstance(record, dict) and record.get("name") == wanted["name"]
+        else None
+    )
+    if not isinstance(criteria, list) or not all(
+        isinstance(criterion, dict) for criterion in criteria
+    ):
         return "The check cell showed something that is not a result of this check.", {}
-    return None, {criterion.get("name"): criterion for criterion in criteria if isinstance(criterion.get("name"), str)}
+    return None, {
+        criterion.get("name"): criterion
+        for criterion in criteria
+        if isinstance(criterion.get("name"), str)
+    }
 
 
 def _compare_criterion(check, reference, learner, why_not):
@@ -78,7 +110,9 @@ def _compare_criterion(check, reference, learner, why_not):
     elif learner.get("status") != PASS:
         verdict.detail = _safe_detail(learner.get("detail"))
     else:
-        problem = differs(learner.get("values"), reference["values"], reference["atol"], reference["rtol"])
+        problem = differs(
+            learner.get("values"), reference["values"], reference["atol"], reference["rtol"]
+        )
         if problem is None:
             verdict.status = PASS
         else:
@@ -87,14 +121,21 @@ def _compare_criterion(check, reference, learner, why_not):
 
 
 def differs(values, reference, atol, rtol):
-    """None if the values are the reference's, to the tolerance, else what is wrong (without telling the reference)."""
+    """None if the values are the reference's, to the tolerance, else what is wrong (without telling
+    the reference).
+    """
     if not isinstance(values, list) or len(values) != len(reference):
-        return "It passes in your notebook, but its evidence does not have the length of a right solution's."
-    for number, (value, wanted) in enumerate(zip(values, reference), 1):
+        return (
+            "It passes in your notebook, but its evidence does not have the length of a right "
+            "solution's."
+        )
+    for number, (value, wanted) in enumerate(zip(values, reference, strict=False), 1):
         if not _equal(value, wanted, atol, rtol):
-            return (f"It passes in your notebook, but with a different seed, value {number} of {len(reference)} of its "
-                    "evidence differs from a right solution's. Does the answer contain fixed numbers that should be "
-                    "computed?")
+            return (
+                f"It passes in your notebook, but with a different seed, value {number} of "
+                f"{len(reference)} of its evidence differs from a right solution's. Does the "
+                "answer contain fixed numbers that should be computed?"
+            )
     return None
 
 
@@ -111,8 +152,11 @@ def _equal(value, wanted, atol, rtol):
 def _safe_detail(detail):
     """What a failing criterion says of itself, as short text: it is shown, and never counts."""
     detail = detail if isinstance(detail, dict) else {}
-    return {key: printable(str(detail[key])[:LONGEST]) for key in ("rank", "expected", "got", "mistake")
-            if key in detail}
+    return {
+        key: printable(str(detail[key])[:LONGEST])
+        for key in ("rank", "expected", "got", "mistake")
+        if key in detail
+    }
 
 
 def printable(text):
@@ -122,7 +166,7 @@ def printable(text):
 
 def in_a_line(text, longest):
     """The same in one line, cut."""
-    return " ".join(printable(text[:10 * longest]).split())[:longest]
+    return " ".join(printable(text[: 10 * longest]).split())[:longest]
 
 
 def told(problem):
@@ -158,9 +202,14 @@ def _same(got, reference):
     try:
         if len(str(got)) > 2 * len(str(reference)) + MUCH:
             return False
-        return _Comparator().compare_outputs(*(
-            coalesce_streams([nbformat.from_dict(copy.deepcopy(dict(output))) for output in outputs])
-            for outputs in (got, reference)))
+        return _Comparator().compare_outputs(
+            *(
+                coalesce_streams(
+                    [nbformat.from_dict(copy.deepcopy(dict(output))) for output in outputs]
+                )
+                for outputs in (got, reference)
+            )
+        )
     except Exception:  # noqa: BLE001 - nothing that a kernel showed may stop the grader
         return False
 
@@ -174,7 +223,9 @@ def _text(outputs):
             [output["text"]]
             if stream
             else [
-                f"{part}\n" for part in (data.get("text/plain"), output.get("evalue")) if part and isinstance(part, str)
+                f"{part}\n"
+                for part in (data.get("text/plain"), output.get("evalue"))
+                if part and isinstance(part, str)
             ]
         )
     return "".join(parts).strip()

@@ -1,4 +1,6 @@
-"""Grading one submission: pristine check cells, a hidden seed, a sandbox, and the comparison outside the kernel."""
+"""Grading one submission: pristine check cells, a hidden seed, a sandbox, and the comparison
+outside the kernel.
+"""
 
 import tempfile
 import time
@@ -20,22 +22,41 @@ from manyhands.grading.store.beneath import Below
 NOT_RUN = "not run"
 NO_CLUSTER = "ClusterNotStarted"  # the error's name
 SLOW = "it took more than {cell_s:.0f} s and was interrupted."
-TWICE = "The cluster did not start in two attempts. Grade it again when the machine has less to do. {note}"
-FOLDER_BYTES, FILE_AT_LEAST = 50 * 2**20, 2**14  # of what lies beside a notebook; what a file counts for however small
+TWICE = (
+    "The cluster did not start in two attempts. Grade it again when the machine has less to do. "
+    "{note}"
+)
+# of what lies beside a notebook; what a file counts for however small
+FOLDER_BYTES, FILE_AT_LEAST = 50 * 2**20, 2**14
 TOO_MUCH = (
-    f"The folder holds more than {FOLDER_BYTES // 2**20} MB, too many files, or folders that are too deep, so not all "
-    "of them were copied."
+    f"The folder holds more than {FOLDER_BYTES // 2**20} MB, too many files, or folders that are "
+    "too deep, so not all of them were copied."
 )
 SHOWN = (
-    "Every submission could read the solution {path}, because it is in a folder that the sandbox shows. Keep the "
-    "course elsewhere."
+    "Every submission could read the solution {path}, because it is in a folder that the sandbox "
+    "shows. Keep the course elsewhere."
 )
 ENDED = {
-    "total": "The notebook took more than {total_s:.0f} s in total. The check cells after that point were not run.",
-    "cell": "A cell took more than {cell_s:.0f} s and could not be interrupted. The cells after it were not run.",
-    "memory": "The notebook used more than {memory_gb:.1f} GB of memory. The cells after that point were not run.",
-    "processes": "The notebook started more than {processes} processes. The cells after that point were not run.",
-    "output": "A cell showed more than {output_mb:.0f} MB, or closed its connection. The cells after it were not run.",
+    "total": (
+        "The notebook took more than {total_s:.0f} s in total. The check cells after that point "
+        "were not run."
+    ),
+    "cell": (
+        "A cell took more than {cell_s:.0f} s and could not be interrupted. The cells after it were"
+        " not run."
+    ),
+    "memory": (
+        "The notebook used more than {memory_gb:.1f} GB of memory. The cells after that point were "
+        "not run."
+    ),
+    "processes": (
+        "The notebook started more than {processes} processes. The cells after that point were not "
+        "run."
+    ),
+    "output": (
+        "A cell showed more than {output_mb:.0f} MB, or closed its connection. The cells after it "
+        "were not run."
+    ),
     "died": "The kernel ended while it ran a cell. The cells after it were not run.",
     "start": "The kernel did not start within {start_s:.0f} s.",
 }
@@ -65,28 +86,48 @@ class Grade:
 
     @property
     def full(self):
-        return not self.verdict and self.max > 0 and all(criterion.status != FAIL for criterion in self.criteria)
+        return (
+            not self.verdict
+            and self.max > 0
+            and all(criterion.status != FAIL for criterion in self.criteria)
+        )
 
     @property
     def hints(self):
         """The names of the hints that help with what failed."""
-        failed = {criterion.check.removesuffix("-check") for criterion in self.criteria if criterion.status == FAIL}
-        return [name for name in sorted(hints_of(self.unit[:2])) if name.split("-", 1)[-1] in failed]
+        failed = {
+            criterion.check.removesuffix("-check")
+            for criterion in self.criteria
+            if criterion.status == FAIL
+        }
+        return [
+            name for name in sorted(hints_of(self.unit[:2])) if name.split("-", 1)[-1] in failed
+        ]
 
 
 class SolutionFails(RuntimeError):
     """The solution itself does not pass its checks on this machine."""
 
 
-def grade(submission_path, solution_path, *, seed=None, wanted=None, sandboxed=None, limits=Limits(), progress=None,
-          cache=True,
-          place=nullcontext()):
+def grade(
+    submission_path,
+    solution_path,
+    *,
+    seed=None,
+    wanted=None,
+    sandboxed=None,
+    limits=Limits(),
+    progress=None,
+    cache=True,
+    place=nullcontext(),
+):
     """Grade a notebook against its solution; the file that was handed in is only read.
 
-    seed: None draws a hidden one. wanted: the reference under that seed, where the caller has it; the released lab does
-    then for the solution. sandboxed: None uses a sandbox if there is one, True insists, False does without.
-    progress: called as `progress(what, done, of)` while cells run. place: a context manager, entered while kernels run.
-    Returns a `Grade`; raises `SolutionFails`.
+    seed: None draws a hidden one. wanted: the reference under that seed, where the caller has it;
+    the released lab does then for the solution. sandboxed: None uses a sandbox if there is one,
+    True insists, False does without. progress: called as `progress(what, done, of)` while cells
+    run. place: a context manager, entered while kernels run. Returns a `Grade`; raises
+    `SolutionFails`.
     """
     progress = progress or (lambda what, done, of: None)
     solution_path = Path(solution_path)
@@ -109,18 +150,32 @@ def grade(submission_path, solution_path, *, seed=None, wanted=None, sandboxed=N
     with place, tempfile.TemporaryDirectory(prefix="mh-") as folder:
         started = time.monotonic()
         wanted = wanted or reference(
-            solution_path, solution, seed, limits=limits, progress=progress, cache=cache, image=image
+            solution_path,
+            solution,
+            seed,
+            limits=limits,
+            progress=progress,
+            cache=cache,
+            image=image,
         )
         result.notes += plan.notes
         result.notes += copy_beside(submission_path, folder)
         try:
-            shown, notes = run(plan, folder, seed, sandboxed, limits,
-                               lambda done, of: progress("your notebook", done, of))
+            shown, notes = run(
+                plan,
+                folder,
+                seed,
+                sandboxed,
+                limits,
+                lambda done, of: progress("your notebook", done, of),
+            )
         except NotGraded as problem:
             return not_graded(solution_path, problem)
     result.notes += notes
     for name, cell in notebooks.checks_of(solution).items():
-        result.criteria += compare(name, notebooks.points_of(cell), shown.get(name, []), wanted[name])
+        result.criteria += compare(
+            name, notebooks.points_of(cell), shown.get(name, []), wanted[name]
+        )
     result.seconds = time.monotonic() - started
     return result
 
@@ -135,14 +190,19 @@ def _where(sandboxed, lack):
 def not_graded(solution_path, problem):
     """The grade of what cannot be graded: no points, and `problem` as its verdict."""
     solution = notebooks.read(solution_path)
-    criteria = [Criterion(name, name, NOT_RUN, notebooks.points_of(cell), FAIL)
-                for name, cell in notebooks.checks_of(solution).items()]
+    criteria = [
+        Criterion(name, name, NOT_RUN, notebooks.points_of(cell), FAIL)
+        for name, cell in notebooks.checks_of(solution).items()
+    ]
     return Grade(Path(solution_path).stem, criteria, verdict=str(problem))
 
 
-def reference(solution_path, solution, seed, *, limits=Limits(), progress=None, cache=True, image=""):
+def reference(
+    solution_path, solution, seed, *, limits=Limits(), progress=None, cache=True, image=""
+):
     """{grade_id: outputs} of the solution's check cells under this seed;
-    run if it is not kept already, in a container of the image if one is named."""
+    run if it is not kept already, in a container of the image if one is named.
+    """
     name = references.key(solution_path, solution, seed, image)
     kept = references.load(name) if cache else None
     if kept is not None:
@@ -152,8 +212,14 @@ def reference(solution_path, solution, seed, *, limits=Limits(), progress=None, 
         copy_beside(solution_path, folder)
         plan = notebooks.plan_of_solution(solution)
         try:
-            shown, notes = run(plan, folder, seed, bool(image), limits,
-                               lambda done, of: report("running the solution for reference", done, of))
+            shown, notes = run(
+                plan,
+                folder,
+                seed,
+                bool(image),
+                limits,
+                lambda done, of: report("running the solution for reference", done, of),
+            )
         except NotGraded as problem:
             raise SolutionFails(f"The solution cannot be run on this machine: {problem}") from None
     _refuse_failures(solution, shown, notes)
@@ -170,17 +236,24 @@ def _refuse_failures(solution, shown, notes):
         if outputs is None or len(found) > 1:
             problems.append(f"{name}: {len(found)} records")
         for record in found:
-            problems += [f"{name}: {one['name']}: {one['detail']}" for one in record["criteria"]
-                         if one["status"] == FAIL]
+            problems += [
+                f"{name}: {one['name']}: {one['detail']}"
+                for one in record["criteria"]
+                if one["status"] == FAIL
+            ]
     if problems:
-        raise SolutionFails("The solution does not pass its own checks on this machine:\n  " + "\n  ".join(problems))
+        raise SolutionFails(
+            "The solution does not pass its own checks on this machine:\n  " + "\n  ".join(problems)
+        )
 
 
 def run(plan, folder, seed, sandboxed, limits, progress):
-    """Run a plan in a fresh kernel: ({grade_id: outputs of the check cell}, notes about what went wrong).
+    """Run a plan in a fresh kernel: ({grade_id: outputs of the check cell}, notes about what went
+    wrong).
 
-    A cell whose cluster does not start is run once more, within the same limits; then `NotGraded`. So is a set-up cell
-    that takes too long: on a busy machine its imports can leave too little time for the start.
+    A cell whose cluster does not start is run once more, within the same limits; then `NotGraded`.
+    So is a set-up cell that takes too long: on a busy machine its imports can leave too little time
+    for the start.
     """
     shown, notes, errors = {}, [], []
     step = None
@@ -192,7 +265,11 @@ def run(plan, folder, seed, sandboxed, limits, progress):
                 if _no_start(step, ran):
                     ran = kernel.run(step.source)
                     if _no_start(step, ran):
-                        why = ran.error if NO_CLUSTER in (ran.error or "") else SLOW.format(**vars(limits))
+                        why = (
+                            ran.error
+                            if NO_CLUSTER in (ran.error or "")
+                            else SLOW.format(**vars(limits))
+                        )
                         raise NotGraded(TWICE.format(note=in_a_line(f"{step.where}: {why}", 400)))
                 if step.check:
                     shown[step.check] = ran.outputs
@@ -202,28 +279,36 @@ def run(plan, folder, seed, sandboxed, limits, progress):
                     errors.append(in_a_line(f"{step.where}: {ran.error}", 400).rstrip(" :"))
             progress(len(plan.steps), len(plan.steps))
     except KernelEnded as end:
-        facts = {**vars(limits), "memory_gb": limits.memory_bytes / 2**30, "output_mb": limits.output_bytes / 2**20}
+        facts = {
+            **vars(limits),
+            "memory_gb": limits.memory_bytes / 2**30,
+            "output_mb": limits.output_bytes / 2**20,
+        }
         notes.append((f"{step.where}: " if step else "") + ENDED[end.reason].format(**facts))
     return shown, notes + errors[:5]
 
 
 def _no_start(step, ran):
     """Whether no cluster came of a cell that was run."""
-    return NO_CLUSTER in (ran.error or "") or step.sets_up and ran.interrupted
+    return NO_CLUSTER in (ran.error or "") or (step.sets_up and ran.interrupted)
 
 
 def copy_beside(notebook_path, folder):
-    """Copy what lies beside a notebook (scripts that it launches), without notebooks, hidden files and links;
-    notes if not all.
+    """Copy what lies beside a notebook (scripts that it launches), without notebooks, hidden files
+    and links; notes if not all.
 
-    The files may be somebody else's, who changes them meanwhile (see `beneath`); no more is read than there is room
-    for.
+    The files may be somebody else's, who changes them meanwhile (see `beneath`); no more is read
+    than there is room for.
     """
     room = FOLDER_BYTES
     with Below(Path(notebook_path).parent.resolve()) as base:
         found = base.files(_left_out)
         for one in found:
-            if one.kind != "file" or _left_out(one.name.rpartition("/")[2]) or one.name.endswith(".ipynb"):
+            if (
+                one.kind != "file"
+                or _left_out(one.name.rpartition("/")[2])
+                or one.name.endswith(".ipynb")
+            ):
                 continue
             try:
                 content = base.read(one.name, room)

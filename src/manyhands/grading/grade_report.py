@@ -72,26 +72,55 @@ def as_html(grade):
     rows = []
     for criterion in grade.criteria:
         status = criterion.status
-        extra = "".join(f"<br><small><b>{html.escape(key)}</b> {html.escape(value)}</small>".replace("\n", "<br>")
-                        for key, value in details(criterion))
-        cells = [html.escape(criterion.check.removesuffix("-check")),
-                 f'<b style="{STYLE}{COLOUR[status]}">{SIGN[status]} {status.upper()}</b>', share(criterion),
-                 html.escape(criterion.text) + extra]
-        rows.append("<tr>" + "".join(f'<td style="text-align:left;vertical-align:top">{cell}</td>'
-                                     for cell in cells) + "</tr>")
-    after = [grade.verdict, *grade.notes, *(HELP.format(name=name) for name in grade.hints), DONE if grade.full else ""]
-    after.append(HOW.format(seed=grade.seed, sandbox=grade.sandbox, seconds=grade.seconds) if grade.sandbox else "")
+        extra = "".join(
+            f"<br><small><b>{html.escape(key)}</b> {html.escape(value)}</small>".replace(
+                "\n", "<br>"
+            )
+            for key, value in details(criterion)
+        )
+        cells = [
+            html.escape(criterion.check.removesuffix("-check")),
+            f'<b style="{STYLE}{COLOUR[status]}">{SIGN[status]} {status.upper()}</b>',
+            share(criterion),
+            html.escape(criterion.text) + extra,
+        ]
+        rows.append(
+            "<tr>"
+            + "".join(
+                f'<td style="text-align:left;vertical-align:top">{cell}</td>' for cell in cells
+            )
+            + "</tr>"
+        )
+    after = [
+        grade.verdict,
+        *grade.notes,
+        *(HELP.format(name=name) for name in grade.hints),
+        DONE if grade.full else "",
+    ]
+    after.append(
+        HOW.format(seed=grade.seed, sandbox=grade.sandbox, seconds=grade.seconds)
+        if grade.sandbox
+        else ""
+    )
     below = "".join(f"<p>{html.escape(line)}</p>" for line in after if line)
     return f"<p><b>{html.escape(head(grade))}</b></p><table>{''.join(rows)}</table>{below}"
 
 
 def as_data(grade):
     """Plain data, for JSON."""
-    return {**asdict(grade), "points": grade.points, "max": grade.max, "full": grade.full, "hints": grade.hints}
+    return {
+        **asdict(grade),
+        "points": grade.points,
+        "max": grade.max,
+        "full": grade.full,
+        "hints": grade.hints,
+    }
 
 
 def from_data(data):
     """What `as_data` made, as something that this module can show again."""
-    criteria = [SimpleNamespace(**one, earned=one["points"] if one["status"] == PASS else 0)
-                for one in data["criteria"]]
+    criteria = [
+        SimpleNamespace(**one, earned=one["points"] if one["status"] == PASS else 0)
+        for one in data["criteria"]
+    ]
     return SimpleNamespace(**{"seed": "a hidden seed", **data, "criteria": criteria})

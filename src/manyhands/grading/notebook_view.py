@@ -1,4 +1,6 @@
-"""`from manyhands.grading import check; check("06")`: the grade of a lab as a table in the notebook."""
+"""`from manyhands.grading import check; check("06")`: the grade of a lab as a table in the
+notebook.
+"""
 
 import json
 import signal
@@ -22,10 +24,14 @@ class Shown:
 
 
 def check(lab):
-    """Grade a lab (`"06"`) as it was last saved: save the notebook first. This kernel is not touched."""
+    """Grade a lab (`"06"`) as it was last saved: save the notebook first.
+
+    This kernel is not touched.
+    """
     command = [sys.executable, "-m", "manyhands", "check", "--json", str(lab)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                               start_new_session=True)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
     try:
         out, problem = process.communicate()
     except BaseException:  # the stop button

@@ -15,12 +15,14 @@ from manyhands.grading.compare import in_a_line
 from manyhands.grading.isolation.json_weight import pieces
 from manyhands.grading.store.beneath import Below
 
-TOO_LARGE_BYTES, TOO_MANY_PIECES = 20 * 2**20, 1_000_000  # the pieces are 250 MB at most when they are read
+# the pieces are 250 MB at most when they are read
+TOO_LARGE_BYTES, TOO_MANY_PIECES = 20 * 2**20, 1_000_000
 MOST_CELLS = 2000  # a lab has some fifty
 LINK = "{name} is a symbolic link, which is not followed. Hand in the file itself."
 NO_FILE = "{name} is not a file. Hand in the notebook itself."
 MISSING = "There is no file {name} at {folder}."
-HALF = re.compile(r"\\u[dD][89a-fA-F]")  # of a pair that JSON may write for a letter beyond the first 65,536
+# of a pair that JSON may write for a letter beyond the first 65,536
+HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class NotGraded(Exception):
@@ -33,7 +35,9 @@ def read(path):
     try:
         folder = Below(path.parent.resolve())
     except (OSError, RuntimeError):  # a loop of links
-        raise NotGraded(MISSING.format(name=in_a_line(path.name, 100), folder=path.parent)) from None
+        raise NotGraded(
+            MISSING.format(name=in_a_line(path.name, 100), folder=path.parent)
+        ) from None
     with folder:
         if folder.look(path.name) is None:
             raise NotGraded(MISSING.format(name=in_a_line(path.name, 100), folder=path.parent))
@@ -42,31 +46,42 @@ def read(path):
 
 def read_in(folder, name):
     """The notebook at a path in an open folder (a `Below`), which may be somebody else's;
-    `NotGraded` if there is none."""
+    `NotGraded` if there is none.
+    """
     shown = in_a_line(Path(name).name, 100)
     data = _data(folder, name, shown)
     if pieces(data, TOO_MANY_PIECES) == TOO_MANY_PIECES:
-        raise NotGraded(f"{shown} holds too many values to be read. Clear its outputs and save it again.")
+        raise NotGraded(
+            f"{shown} holds too many values to be read. Clear its outputs and save it again."
+        )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about cell ids: they do not matter here
-            notebook = nbformat.convert(_bare(reader.reads(_whole_letters(data.decode("utf-8-sig")))), 4)
+            notebook = nbformat.convert(
+                _bare(reader.reads(_whole_letters(data.decode("utf-8-sig")))), 4
+            )
         cells = [(cell.cell_type, cell.source, tags(cell)) for cell in notebook.cells]
         notebook.metadata.get("kernelspec")
     except Exception as error:  # noqa: BLE001 - whatever is wrong in somebody else's file
         reason = in_a_line(str(error).split("\n")[0], 200)
-        raise NotGraded(f"{shown} is not a notebook that can be read ({type(error).__name__}: {reason}). "
-                        "Open it in JupyterLab and save it again, or start from a new copy of the lab.") from None
+        raise NotGraded(
+            f"{shown} is not a notebook that can be read ({type(error).__name__}: {reason}). "
+            "Open it in JupyterLab and save it again, or start from a new copy of the lab."
+        ) from None
     if not all(isinstance(source, str) for _, source, _ in cells):
-        raise NotGraded(f"{shown} has a cell whose content is not text. Start from a new copy of the lab.")
+        raise NotGraded(
+            f"{shown} has a cell whose content is not text. Start from a new copy of the lab."
+        )
     for cell in notebook.cells:
         cell.source = cell.source.replace("\r\n", "\n").replace("\r", "\n")
     return notebook
 
 
 def _bare(notebook):
-    """A notebook of any format without outputs and odd tags. nbformat would only note that they are wrong, but takes
-    hours and all memory for it: for the same reason this does not go through its `reads`, which validates."""
+    """A notebook of any format without outputs and odd tags. nbformat would only note that they are
+    wrong, but takes hours and all memory for it: for the same reason this does not go through its
+    `reads`, which validates.
+    """
     sheets = [notebook, *notebook.get("worksheets", [])]
     cells = [cell for sheet in sheets for cell in sheet.get("cells", [])]
     if len(cells) > MOST_CELLS:
@@ -90,14 +105,21 @@ def _data(folder, name, shown):
     try:
         data = folder.read(name, TOO_LARGE_BYTES)
     except OSError as error:
-        raise NotGraded(f"It could not be read: {shown} ({error.strerror or error}). Hand it in again.") from None
+        raise NotGraded(
+            f"It could not be read: {shown} ({error.strerror or error}). Hand it in again."
+        ) from None
     if len(data) > TOO_LARGE_BYTES:
-        raise NotGraded(f"{shown} is larger than {TOO_LARGE_BYTES // 2**20} MB. Clear its outputs and save it again.")
+        raise NotGraded(
+            f"{shown} is larger than {TOO_LARGE_BYTES // 2**20} MB. Clear its outputs and save it "
+            "again."
+        )
     return data
 
 
 def _whole_letters(text):
-    r"""JSON without halves of letters ("\ud800" alone), which Python reads and nothing can write."""
+    r"""JSON without halves of letters ("\ud800" alone), which Python reads and nothing can
+    write.
+    """
     if not HALF.search(text):
         return text
     return json.dumps(json.loads(text), ensure_ascii=False).encode("utf-8", "replace").decode()
@@ -116,7 +138,9 @@ class Step:
 
 @dataclass
 class Plan:
-    """The cells to run, in order, and what the reader should know about how they were put together."""
+    """The cells to run, in order, and what the reader should know about how they were put
+    together.
+    """
 
     steps: list
     notes: list = field(default_factory=list)
@@ -124,25 +148,45 @@ class Plan:
 
 def plan_of_solution(solution):
     """The solution's own code cells."""
-    return Plan(_to_the_last_check([_step(cell, number, grade_id(cell) if is_check(cell) else None)
-                                    for number, cell in enumerate(solution.cells, 1) if cell.cell_type == "code"]))
+    return Plan(
+        _to_the_last_check(
+            [
+                _step(cell, number, grade_id(cell) if is_check(cell) else None)
+                for number, cell in enumerate(solution.cells, 1)
+                if cell.cell_type == "code"
+            ]
+        )
+    )
 
 
 def plan(submission, solution):
-    """The submission's cells, with every check cell the solution's: in its order, none missing, none doubled."""
+    """The submission's cells, with every check cell the solution's: in its order, none missing,
+    none doubled.
+    """
     checks = checks_of(solution)
     known = {grade_id(cell) for cell in solution.cells} - {None}
     found = {grade_id(cell) for cell in submission.cells} & known
     if not found:
-        raise NotGraded("This notebook is not a copy of the lab: none of its cells carries the lab's marks, which some "
-                        "editors remove. "
-                        "Start from a new copy of the lab and paste your answers into it.")
+        raise NotGraded(
+            "This notebook is not a copy of the lab: none of its cells carries the lab's marks, "
+            "which some editors remove. Start from a new copy of the lab and paste your answers "
+            "into it."
+        )
     marks = altered_cells.marks_found_again(submission, solution)
     excused = {grade_id(cell) for cell in solution.cells if "raises-exception" in tags(cell)}
-    steps = [(position, _step(cell, position + 1, excused=grade_id(cell) not in known or grade_id(cell) in excused))
-             for position, cell in enumerate(submission.cells)
-             if cell.cell_type == "code" and marks[position] not in checks]
-    steps += [(place, _step(checks[name], None, name)) for name, place in _places(marks, solution, checks)]
+    steps = [
+        (
+            position,
+            _step(
+                cell, position + 1, excused=grade_id(cell) not in known or grade_id(cell) in excused
+            ),
+        )
+        for position, cell in enumerate(submission.cells)
+        if cell.cell_type == "code" and marks[position] not in checks
+    ]
+    steps += [
+        (place, _step(checks[name], None, name)) for name, place in _places(marks, solution, checks)
+    ]
     steps.sort(key=lambda pair: pair[0])
     notes = altered_cells.notes_of(submission, solution) + _other_kernel(submission)
     return Plan(_to_the_last_check([step for _, step in steps]), notes)
@@ -150,23 +194,32 @@ def plan(submission, solution):
 
 def _other_kernel(submission):
     """A note where the notebook was saved with a kernel that is not Python's:
-    what runs is the course's Python anyway."""
+    what runs is the course's Python anyway.
+    """
     spec = submission.metadata.get("kernelspec")
     language = spec.get("language") if isinstance(spec, dict) else None
     if not isinstance(language, str) or language.lower() == "python":
         return []
-    return [f"The notebook asks for a kernel of a different language ({language[:40]!r}). It was run with the course's "
-            "Python. Choose the kernel Python 3 and run it again."]
+    return [
+        f"The notebook asks for a kernel of a different language ({language[:40]!r}). It was run "
+        "with the course's Python. Choose the kernel Python 3 and run it again."
+    ]
 
 
 def _to_the_last_check(steps):
-    """What follows the last check, such as the launch of a script, bears on no point and is not run."""
-    return steps[:1 + max((number for number, step in enumerate(steps) if step.check), default=len(steps))]
+    """What follows the last check, such as the launch of a script, bears on no point and is not
+    run.
+    """
+    return steps[
+        : 1 + max((number for number, step in enumerate(steps) if step.check), default=len(steps))
+    ]
 
 
 def _places(marks, solution, checks):
-    """Where each check cell goes, in the solution's order: where the learner has it, but never before an earlier check,
-    nor before a cell of the lab that it follows in the solution. A half stands for "just after"."""
+    """Where each check cell goes, in the solution's order: where the learner has it, but never
+    before an earlier check, nor before a cell of the lab that it follows in the solution. A half
+    stands for "just after".
+    """
     positions = {}
     for position, mark in enumerate(marks):
         positions.setdefault(mark, position)
@@ -182,10 +235,16 @@ def _places(marks, solution, checks):
 
 
 def _step(cell, number, check=None, excused=True):
-    """The step of a cell; where it is not `excused`, its tag raises-exception does not count: a learner has set it."""
-    where = check or (f"cell {number}" + (f" ({in_a_line(grade_id(cell), 100)})" if grade_id(cell) else ""))
+    """The step of a cell; where it is not `excused`, its tag raises-exception does not count: a
+    learner has set it.
+    """
+    where = check or (
+        f"cell {number}" + (f" ({in_a_line(grade_id(cell), 100)})" if grade_id(cell) else "")
+    )
     may_raise = excused and "raises-exception" in tags(cell)
-    return Step(cell.source, check, where, may_raise, "setup" in tags(cell) and "Cluster(" in cell.source)
+    return Step(
+        cell.source, check, where, may_raise, "setup" in tags(cell) and "Cluster(" in cell.source
+    )
 
 
 def points_of(cell):

@@ -1,7 +1,9 @@
-"""What computes for a rank: it has the rank's data, and gives loss and gradient for weights that the rank sends.
+"""What computes for a rank: it has the rank's data, and gives loss and gradient for weights that
+the rank sends.
 
-The data never reach the entry, and no forward or backward is computed elsewhere, so that each gradient is counted where
-it is made: one takes the challenge's `gradient_s` on the rank's clock, whatever this machine does meanwhile.
+The data never reach the entry, and no forward or backward is computed elsewhere, so that each
+gradient is counted where it is made: one takes the challenge's `gradient_s` on the rank's clock,
+whatever this machine does meanwhile.
 """
 
 import hashlib
@@ -13,8 +15,10 @@ from manyhands.hackathon.network import Refused
 
 
 class Accelerator:
-    """`model` is the challenge's, for this accelerator alone; `x` and `y` are the rank's data; `draw` is a generator
-    for the order of the batches; the rank gets `most_batches` batches of `batch_size`, then no more."""
+    """`model` is the challenge's, for this accelerator alone; `x` and `y` are the rank's data;
+    `draw` is a generator for the order of the batches; the rank gets `most_batches` batches of
+    `batch_size`, then no more.
+    """
 
     def __init__(self, model, x, y, batch_size, most_batches, draw):
         self.model, self.x, self.y, self.draw = model, x, y, draw
@@ -23,18 +27,25 @@ class Accelerator:
         self._batches, self._order, self._last = [], torch.empty(0, dtype=torch.int64), None
 
     def take(self):
-        """The number of a new batch, or None: there are no more. Each sample comes once before any comes again."""
+        """The number of a new batch, or None: there are no more.
+
+        Each sample comes once before any comes again.
+        """
         if len(self._batches) == self.most_batches:
             return None
         if len(self._order) < self.batch_size:
-            self._order = torch.cat([self._order, torch.from_numpy(self.draw.permutation(len(self.x)))])
-        rows, self._order = self._order[:self.batch_size], self._order[self.batch_size:]
+            self._order = torch.cat(
+                [self._order, torch.from_numpy(self.draw.permutation(len(self.x)))]
+            )
+        rows, self._order = self._order[: self.batch_size], self._order[self.batch_size :]
         self._batches.append(rows)
         return len(self._batches) - 1
 
     def gradient(self, number, weights):
-        """(loss, gradient as bytes, whether the weights are others than the last ones) of a batch, at these weights:
-        bytes of float32, as `flat` orders them. The loss is the mean over the batch."""
+        """(loss, gradient as bytes, whether the weights are others than the last ones) of a batch,
+        at these weights: bytes of float32, as `flat` orders them. The loss is the mean over the
+        batch.
+        """
         if not isinstance(number, int) or not 0 <= number < len(self._batches):
             raise Refused("A gradient was requested for a batch that was not handed out.")
         load(self.model, weights)
@@ -56,7 +67,11 @@ def flat(model):
 
 def load(model, weights):
     """Put bytes that `flat` has made into the model."""
-    values = torch.frombuffer(bytearray(weights), dtype=torch.float32) if len(weights) % 4 == 0 else torch.empty(0)
+    values = (
+        torch.frombuffer(bytearray(weights), dtype=torch.float32)
+        if len(weights) % 4 == 0
+        else torch.empty(0)
+    )
     if len(values) != sum(one.numel() for one in model.parameters()):
         raise Refused("The weights that were sent do not fit the challenge's model.")
     with torch.no_grad():

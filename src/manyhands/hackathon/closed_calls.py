@@ -1,13 +1,15 @@
-"""What a rank may ask of the operating system once an entry runs in it: what is listed here, and nothing else.
+"""What a rank may ask of the operating system once an entry runs in it: what is listed here, and
+nothing else.
 
-Its room has no network and no file that can be written. Everything else through which two rooms, or two runs in one
-room, could exchange a number is refused: new processes, sockets, pipes, locks and hints on files that both see, queues
-and keys and memory that stay in the kernel, calls that show or change which pages of a library are in memory, and calls
-that count for the whole machine or for all processes of a user (contexts of asynchronous I/O, timers, the numbers of
-files without a name). A list of what is refused was never complete, because the kernel gains calls with each version;
-so this is the list of what Python and torch need after they have been loaded. A call that is missing here gives
-PermissionError. The same filter is what there is of a wall around ranks without rooms (`open_judge`). It cannot be
-taken off again.
+Its room has no network and no file that can be written. Everything else through which two rooms, or
+two runs in one room, could exchange a number is refused: new processes, sockets, pipes, locks and
+hints on files that both see, queues and keys and memory that stay in the kernel, calls that show or
+change which pages of a library are in memory, and calls that count for the whole machine or for all
+processes of a user (contexts of asynchronous I/O, timers, the numbers of files without a name). A
+list of what is refused was never complete, because the kernel gains calls with each version; so
+this is the list of what Python and torch need after they have been loaded. A call that is missing
+here gives PermissionError. The same filter is what there is of a wall around ranks without rooms
+(`open_judge`). It cannot be taken off again.
 """
 
 import ctypes
@@ -18,52 +20,129 @@ MACHINES = ("x86_64", "aarch64")
 # (x86_64, aarch64); None where a machine does not have the call
 OPEN = {
     # files, which can only be read
-    "read": (0, 63), "pread64": (17, 67), "readv": (19, 65), "write": (1, 64), "writev": (20, 66), "lseek": (8, 62),
-    "close": (3, 57), "close_range": (436, 436), "dup": (32, 23), "dup2": (33, None), "stat": (4, None),
-    "lstat": (6, None), "fstat": (5, 80), "newfstatat": (262, 79), "statx": (332, 291), "access": (21, None),
-    "faccessat": (269, 48), "faccessat2": (439, 439), "readlink": (89, None), "readlinkat": (267, 78),
-    "getdents": (78, None), "getdents64": (217, 61), "getcwd": (79, 17), "chdir": (80, 49),
+    "read": (0, 63),
+    "pread64": (17, 67),
+    "readv": (19, 65),
+    "write": (1, 64),
+    "writev": (20, 66),
+    "lseek": (8, 62),
+    "close": (3, 57),
+    "close_range": (436, 436),
+    "dup": (32, 23),
+    "dup2": (33, None),
+    "stat": (4, None),
+    "lstat": (6, None),
+    "fstat": (5, 80),
+    "newfstatat": (262, 79),
+    "statx": (332, 291),
+    "access": (21, None),
+    "faccessat": (269, 48),
+    "faccessat2": (439, 439),
+    "readlink": (89, None),
+    "readlinkat": (267, 78),
+    "getdents": (78, None),
+    "getdents64": (217, 61),
+    "getcwd": (79, 17),
+    "chdir": (80, 49),
     # the connection to the judge
-    "sendto": (44, 206), "recvfrom": (45, 207), "shutdown": (48, 210), "getsockname": (51, 204),
-    "getpeername": (52, 205), "getsockopt": (55, 209), "poll": (7, None), "ppoll": (271, 73), "select": (23, None),
+    "sendto": (44, 206),
+    "recvfrom": (45, 207),
+    "shutdown": (48, 210),
+    "getsockname": (51, 204),
+    "getpeername": (52, 205),
+    "getsockopt": (55, 209),
+    "poll": (7, None),
+    "ppoll": (271, 73),
+    "select": (23, None),
     "pselect6": (270, 72),
     # the process's own memory, signals and threads
-    "brk": (12, 214), "mprotect": (10, 226), "munmap": (11, 215), "mremap": (25, 216), "membarrier": (324, 283),
-    "rt_sigaction": (13, 134), "rt_sigprocmask": (14, 135), "rt_sigreturn": (15, 139), "rt_sigpending": (127, 136),
-    "rt_sigtimedwait": (128, 137), "rt_sigsuspend": (130, 133), "sigaltstack": (131, 132), "pause": (34, None),
-    "alarm": (37, None), "getitimer": (36, 102), "setitimer": (38, 103), "set_tid_address": (218, 96),
-    "set_robust_list": (273, 99), "rseq": (334, 293), "sched_yield": (24, 124), "sched_getaffinity": (204, 123),
-    "sched_getparam": (143, 121), "sched_getscheduler": (145, 120), "sched_get_priority_max": (146, 125),
-    "sched_get_priority_min": (147, 126), "getcpu": (309, 168), "restart_syscall": (219, 128), "exit": (60, 93),
+    "brk": (12, 214),
+    "mprotect": (10, 226),
+    "munmap": (11, 215),
+    "mremap": (25, 216),
+    "membarrier": (324, 283),
+    "rt_sigaction": (13, 134),
+    "rt_sigprocmask": (14, 135),
+    "rt_sigreturn": (15, 139),
+    "rt_sigpending": (127, 136),
+    "rt_sigtimedwait": (128, 137),
+    "rt_sigsuspend": (130, 133),
+    "sigaltstack": (131, 132),
+    "pause": (34, None),
+    "alarm": (37, None),
+    "getitimer": (36, 102),
+    "setitimer": (38, 103),
+    "set_tid_address": (218, 96),
+    "set_robust_list": (273, 99),
+    "rseq": (334, 293),
+    "sched_yield": (24, 124),
+    "sched_getaffinity": (204, 123),
+    "sched_getparam": (143, 121),
+    "sched_getscheduler": (145, 120),
+    "sched_get_priority_max": (146, 125),
+    "sched_get_priority_min": (147, 126),
+    "getcpu": (309, 168),
+    "restart_syscall": (219, 128),
+    "exit": (60, 93),
     "exit_group": (231, 94),
     # time, chance, and what the process is
-    "nanosleep": (35, 101), "clock_nanosleep": (230, 115), "clock_gettime": (228, 113), "clock_getres": (229, 114),
-    "gettimeofday": (96, 169), "time": (201, None), "times": (100, 153), "getrandom": (318, 278), "uname": (63, 160),
-    "getrlimit": (97, 163), "getpid": (39, 172), "getppid": (110, 173), "gettid": (186, 178), "getpgrp": (111, None),
-    "getpgid": (121, 155), "getsid": (124, 156), "getuid": (102, 174), "geteuid": (107, 175), "getgid": (104, 176),
-    "getegid": (108, 177), "getresuid": (118, 148), "getresgid": (120, 150), "getgroups": (115, 158),
+    "nanosleep": (35, 101),
+    "clock_nanosleep": (230, 115),
+    "clock_gettime": (228, 113),
+    "clock_getres": (229, 114),
+    "gettimeofday": (96, 169),
+    "time": (201, None),
+    "times": (100, 153),
+    "getrandom": (318, 278),
+    "uname": (63, 160),
+    "getrlimit": (97, 163),
+    "getpid": (39, 172),
+    "getppid": (110, 173),
+    "gettid": (186, 178),
+    "getpgrp": (111, None),
+    "getpgid": (121, 155),
+    "getsid": (124, 156),
+    "getuid": (102, 174),
+    "geteuid": (107, 175),
+    "getgid": (104, 176),
+    "getegid": (108, 177),
+    "getresuid": (118, 148),
+    "getresgid": (120, 150),
+    "getgroups": (115, 158),
 }
 _AUDIT, _CLONE3, _X32 = (0xC000003E, 0xC00000B7), 435, 0x40000000
 _FIRST, _SECOND, _THIRD, _FOURTH = 16, 24, 32, 40  # where a call's arguments are
 _TO_WRITE = 0o1 | 0o2 | 0o100 | 0o1000  # of open: O_WRONLY, O_RDWR, O_CREAT, O_TRUNC
-_THREAD, _HUGE_PAGES, _REAL_TIME = 0x10000, 0x40000, 0xFFFFFFE0  # of clone; of mmap; signals from 32 on, which queue up
-# of fcntl: to duplicate, flags, to look at a lock. Locks, leases, watches and hints would be seen in other rooms
+# of clone; of mmap; signals from 32 on, which queue up
+_THREAD, _HUGE_PAGES, _REAL_TIME = 0x10000, 0x40000, 0xFFFFFFE0
+# of fcntl: to duplicate, flags, to look at a lock. Locks, leases, watches and hints would be seen
+# in other rooms
 _FCNTL = (0, 1, 2, 3, 4, 5, 1030)
-# of ioctl: whether it is a terminal (two ways) and how wide, close on exec or not, blocking or not, bytes to be read
+# of ioctl: whether it is a terminal (two ways) and how wide, close on exec or not, blocking or not,
+# bytes to be read
 _IOCTL = (0x5401, 0x802C542A, 0x5413, 0x5450, 0x5451, 0x5421, 0x541B)
-# of madvise: advice for the process alone. What fills, drops or merges pages that others have too is missing
+# of madvise: advice for the process alone. What fills, drops or merges pages that others have too
+# is missing
 _MADVISE = (0, 1, 2, 4, 8, 10, 11, 14, 15, 16, 17, 18, 19)
-_WAITS = (0, 9, 11)  # of futex, where the number that is waited for is not in a page of the process alone
-# call, its numbers, the argument that is looked at, and: one of these values, or none of these bits, or this bit
+# of futex, where the number that is waited for is not in a page of the process alone
+_WAITS = (0, 9, 11)
+# call, its numbers, the argument that is looked at, and: one of these values, or none of these
+# bits, or this bit
 CHECKED = (
-    ("open", (2, None), _SECOND, "none", _TO_WRITE), ("openat", (257, 56), _THIRD, "none", _TO_WRITE),
-    ("mmap", (9, 222), _FOURTH, "none", _HUGE_PAGES), ("kill", (62, 129), _SECOND, "none", _REAL_TIME),
-    ("tkill", (200, 130), _SECOND, "none", _REAL_TIME), ("tgkill", (234, 131), _THIRD, "none", _REAL_TIME),
-    ("clone", (56, 220), _FIRST, "has", _THREAD), ("fcntl", (72, 25), _SECOND, "is", _FCNTL),
-    ("ioctl", (16, 29), _SECOND, "is", _IOCTL), ("madvise", (28, 233), _THIRD, "is", _MADVISE),
+    ("open", (2, None), _SECOND, "none", _TO_WRITE),
+    ("openat", (257, 56), _THIRD, "none", _TO_WRITE),
+    ("mmap", (9, 222), _FOURTH, "none", _HUGE_PAGES),
+    ("kill", (62, 129), _SECOND, "none", _REAL_TIME),
+    ("tkill", (200, 130), _SECOND, "none", _REAL_TIME),
+    ("tgkill", (234, 131), _THIRD, "none", _REAL_TIME),
+    ("clone", (56, 220), _FIRST, "has", _THREAD),
+    ("fcntl", (72, 25), _SECOND, "is", _FCNTL),
+    ("ioctl", (16, 29), _SECOND, "is", _IOCTL),
+    ("madvise", (28, 233), _THIRD, "is", _MADVISE),
 )
 _FUTEX, _PRLIMIT = (202, 98), (302, 261)
-_ALLOW, _REFUSE, _MISSING, _AGAIN = 0x7FFF0000, 0x00050001, 0x00050026, 0x0005000B  # errors: EPERM, ENOSYS, EAGAIN
+# errors: EPERM, ENOSYS, EAGAIN
+_ALLOW, _REFUSE, _MISSING, _AGAIN = 0x7FFF0000, 0x00050001, 0x00050026, 0x0005000B
 _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _FILTER = 22, 38, 2
 _LOAD, _EQUAL, _AT_LEAST, _ANY_OF, _ONLY, _END = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 
@@ -77,21 +156,39 @@ def close():
     """From now on, in this process and its threads to come."""
     program = _program(MACHINES.index(os.uname().machine))
     code = ctypes.create_string_buffer(program)
-    whole = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(program) // 8, ctypes.addressof(code)))
+    whole = ctypes.create_string_buffer(
+        struct.pack("HxxxxxxQ", len(program) // 8, ctypes.addressof(code))
+    )
     libc = ctypes.CDLL(None, use_errno=True)
-    for option, *values in ((_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), (_PR_SET_SECCOMP, _FILTER, ctypes.addressof(whole))):
+    for option, *values in (
+        (_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0),
+        (_PR_SET_SECCOMP, _FILTER, ctypes.addressof(whole)),
+    ):
         if libc.prctl(option, *map(ctypes.c_ulong, values)):
             raise OSError(ctypes.get_errno(), f"prctl {option}")
 
 
 def _program(machine):
-    """The filter, as the operating system reads it: steps of (code, skip if so, skip if not, value)."""
+    """The filter, as the operating system reads it: steps of (code, skip if so, skip if not,
+    value).
+    """
     number, kind = 0, 4  # where the call's number and the machine are
-    steps = [(_LOAD, 0, 0, kind), (_EQUAL, 1, 0, _AUDIT[machine]), (_END, 0, 0, _REFUSE),
-             (_LOAD, 0, 0, number), (_AT_LEAST, 0, 1, _X32), (_END, 0, 0, _REFUSE),
-             (_EQUAL, 0, 1, _CLONE3), (_END, 0, 0, _MISSING)]  # its flags cannot be seen: all fall back to clone
-    for call, body in ((_FUTEX, _futex()), (_PRLIMIT, _own_limits_read()),
-                       *((numbers, _checked(*rest)) for _, numbers, *rest in CHECKED)):
+    steps = [
+        (_LOAD, 0, 0, kind),
+        (_EQUAL, 1, 0, _AUDIT[machine]),
+        (_END, 0, 0, _REFUSE),
+        (_LOAD, 0, 0, number),
+        (_AT_LEAST, 0, 1, _X32),
+        (_END, 0, 0, _REFUSE),
+        # its flags cannot be seen: all fall back to clone
+        (_EQUAL, 0, 1, _CLONE3),
+        (_END, 0, 0, _MISSING),
+    ]
+    for call, body in (
+        (_FUTEX, _futex()),
+        (_PRLIMIT, _own_limits_read()),
+        *((numbers, _checked(*rest)) for _, numbers, *rest in CHECKED),
+    ):
         if call[machine] is not None:
             steps += [(_EQUAL, 0, len(body), call[machine]), *body]
     for numbers in OPEN.values():
@@ -109,14 +206,20 @@ def _checked(argument, how, values):
 
 
 def _futex():
-    """Not refused but "look again", which is what a thread does that waits for another's end: a C library gives up
-    otherwise."""
+    """Not refused but "look again", which is what a thread does that waits for another's end: a C
+    library gives up otherwise.
+    """
     waits = [step for kind in _WAITS for step in ((_EQUAL, 0, 1, kind), (_END, 0, 0, _AGAIN))]
     return [(_LOAD, 0, 0, _SECOND), (_ONLY, 0, 0, 0xFF), *waits, (_END, 0, 0, _ALLOW)]
 
 
 def _own_limits_read():
-    """Limits are read, and never set: a limit that is moved finds out how much of it a user's processes have used."""
-    zero = [step for half in (_FIRST, _THIRD, _THIRD + 4)
-            for step in ((_LOAD, 0, 0, half), (_EQUAL, 1, 0, 0), (_END, 0, 0, _REFUSE))]
+    """Limits are read, and never set: a limit that is moved finds out how much of it a user's
+    processes have used.
+    """
+    zero = [
+        step
+        for half in (_FIRST, _THIRD, _THIRD + 4)
+        for step in ((_LOAD, 0, 0, half), (_EQUAL, 1, 0, 0), (_END, 0, 0, _REFUSE))
+    ]
     return [*zero, (_END, 0, 0, _ALLOW)]

@@ -1,9 +1,10 @@
-"""An accelerator with a memory of its own, which the judge has: arrays, what a forward keeps for its backward, and a
-limit in bytes.
+"""An accelerator with a memory of its own, which the judge has: arrays, what a forward keeps for
+its backward, and a limit in bytes.
 
-An entry's rank holds numbers of arrays only, never what is in them. So what a rank has is counted where it cannot be
-reached, to the byte, and more than the limit is never there. A storage counts once, whoever holds it: arrays, and what
-autograd has saved. What a call needs while it runs does not count.
+An entry's rank holds numbers of arrays only, never what is in them. So what a rank has is counted
+where it cannot be reached, to the byte, and more than the limit is never there. A storage counts
+once, whoever holds it: arrays, and what autograd has saved. What a call needs while it runs does
+not count.
 """
 
 from dataclasses import dataclass, field
@@ -35,26 +36,34 @@ class Kept:
 
 
 class DeviceMemory:
-    """`stages` are the parts of the model (for the shapes only); `symbols` are the data, [samples, places + 1];
-    `weights` the flat initial weights of each stage."""
+    """`stages` are the parts of the model (for the shapes only); `symbols` are the data, [samples,
+    places + 1]; `weights` the flat initial weights of each stage.
+    """
 
     def __init__(self, rank, stages, weights, symbols, batch_size, limit_bytes):
         self.rank, self.stages, self.start, self.symbols = rank, stages, weights, symbols
         self.batch_size, self.limit_bytes = batch_size, limit_bytes
         self.held, self.most_bytes, self.gradients = {}, 0, 0
         self._storages, self._bytes, self._next = {}, 0, 0
-        self.clock_s, self.history = lambda: 0.0, []  # of each moment when it changed: (clock, bytes held)
+        # of each moment when it changed: (clock, bytes held)
+        self.clock_s, self.history = lambda: 0.0, []
 
     # ------------------------------------------------------------ arrays
 
     def keep(self, what, tensors):
         """The number of what is kept from now on; `Refused` if there is no room for its tensors."""
-        found = {one.untyped_storage().data_ptr(): one.untyped_storage().nbytes() for one in tensors}
+        found = {
+            one.untyped_storage().data_ptr(): one.untyped_storage().nbytes() for one in tensors
+        }
         more = sum(size for place, size in found.items() if place not in self._storages)
         if self._bytes + more > self.limit_bytes:
-            arrays = sum(_bytes(one) for one, _ in self.held.values() if isinstance(one, torch.Tensor))
-            raise Refused(f"Rank {self.rank} is out of memory: it holds {self._bytes} bytes ({arrays} in arrays, the "
-                          f"rest for backward), wants {more} more, and has {self.limit_bytes}.")
+            arrays = sum(
+                _bytes(one) for one, _ in self.held.values() if isinstance(one, torch.Tensor)
+            )
+            raise Refused(
+                f"Rank {self.rank} is out of memory: it holds {self._bytes} bytes ({arrays} in "
+                f"arrays, the rest for backward), wants {more} more, and has {self.limit_bytes}."
+            )
         for place, size in found.items():
             users, _ = self._storages.get(place, (0, 0))
             self._storages[place] = users + 1, size
@@ -90,7 +99,8 @@ class DeviceMemory:
     def _count(self, more):
         self._bytes += more
         now = self.clock_s()
-        if len(self.history) > 1 and self.history[-2][0] == self.history[-1][0] == now:  # the most at a time is enough
+        # the most at a time is enough
+        if len(self.history) > 1 and self.history[-2][0] == self.history[-1][0] == now:
             self.history[-2:] = [(now, max(self.history[-2][1], self.history[-1][1]))]
         self.history.append((now, self._bytes))
 
@@ -99,7 +109,11 @@ class DeviceMemory:
 
     def weights(self, stage, begin, end):
         """A part of a stage's initial weights."""
-        return self.new(self.start[_index(stage, len(self.stages))][_part(begin, end, self.sizes[stage])].clone())
+        return self.new(
+            self.start[_index(stage, len(self.stages))][
+                _part(begin, end, self.sizes[stage])
+            ].clone()
+        )
 
     @property
     def sizes(self):
@@ -113,10 +127,15 @@ class DeviceMemory:
     # ------------------------------------------------------------ computing
 
     def forward(self, stage, weights, x, batch, begin, end, keep):
-        """(number of what comes out, the loss, number of what is kept); the loss in the last stage only, else None."""
+        """(number of what comes out, the loss, number of what is kept); the loss in the last stage
+        only, else None.
+        """
         module, leaf = self.stages[_index(stage, len(self.stages))], self.array(weights).detach()
         if leaf.shape != (self.sizes[stage],):
-            raise Refused(f"Rank {self.rank}: stage {stage} has {self.sizes[stage]} weights; {leaf.numel()} came.")
+            raise Refused(
+                f"Rank {self.rank}: stage {stage} has {self.sizes[stage]} weights; {leaf.numel()} "
+                "came."
+            )
         rows = self._rows(batch, begin, end)
         given = None if module.first else self.array(x).detach()
         if given is not None:
@@ -129,28 +148,42 @@ class DeviceMemory:
             kept.saved.append(tensor)
             return tensor
 
-        with torch.set_grad_enabled(keep), torch.autograd.graph.saved_tensors_hooks(save, lambda tensor: tensor):
-            out = functional_call(module, _named(module, leaf), (rows[:, :-1] if module.first else given,))
+        with (
+            torch.set_grad_enabled(keep),
+            torch.autograd.graph.saved_tensors_hooks(save, lambda tensor: tensor),
+        ):
+            out = functional_call(
+                module, _named(module, leaf), (rows[:, :-1] if module.first else given,)
+            )
             if module.last:
                 out = loss_of(out, rows[:, 1:])
         kept.out, kept.versions = out, [one._version for one in kept.leaves]
-        number = self.keep(kept, kept.saved) if keep else None  # weights too: they are needed until the backward
+        # weights too: they are needed until the backward
+        number = self.keep(kept, kept.saved) if keep else None
         if module.last:
             return None, out.item(), number
         return self.new(out.detach().flatten()), None, number
 
     def backward(self, number, slopes, into):
-        """(number of the gradient of what went in, None in the first stage; the rows). That of the weights is added to
-        `into`; what was kept is let go."""
+        """(number of the gradient of what went in, None in the first stage; the rows).
+
+        That of the weights is added to `into`; what was kept is let go.
+        """
         kept, _ = self.held[number]
         into = self.array(into)
         if not isinstance(kept, Kept) or into.shape != kept.weights.shape:
             raise ValueError(number)
         self.gradients += 1
-        above, leaves = None if slopes is None else self.array(slopes).view_as(kept.out), kept.leaves
-        if [one._version for one in leaves] != kept.versions:  # where hooks save, autograd does not look
-            raise Refused(f"Rank {self.rank}: weights, or what went into a stage, were changed between forward and "
-                          "backward.")
+        above, leaves = (
+            None if slopes is None else self.array(slopes).view_as(kept.out),
+            kept.leaves,
+        )
+        # where hooks save, autograd does not look
+        if [one._version for one in leaves] != kept.versions:
+            raise Refused(
+                f"Rank {self.rank}: weights, or what went into a stage, were changed between "
+                "forward and backward."
+            )
         found = torch.autograd.grad(kept.out, leaves, above)
         into += found[0]
         self.free(number)
@@ -159,12 +192,15 @@ class DeviceMemory:
     def adam(self, weights, slopes, first, second, step, rate):
         """A step of Adam (Kingma and Ba 2015), each array in its place."""
         weights, slopes, first, second = map(self.array, (weights, slopes, first, second))
-        if not weights.shape == slopes.shape == first.shape == second.shape or not 1 <= step < 10**6:
+        if (
+            not weights.shape == slopes.shape == first.shape == second.shape
+            or not 1 <= step < 10**6
+        ):
             raise ValueError(step)
         first.lerp_(slopes, 1 - ADAM_DECAY[0])
         second.lerp_(slopes.square(), 1 - ADAM_DECAY[1])
-        unbiased = (second / (1 - ADAM_DECAY[1]**step)).sqrt_().add_(ADAM_LEAST)
-        weights.addcdiv_(first, unbiased, value=-float(rate) / (1 - ADAM_DECAY[0]**step))
+        unbiased = (second / (1 - ADAM_DECAY[1] ** step)).sqrt_().add_(ADAM_LEAST)
+        weights.addcdiv_(first, unbiased, value=-float(rate) / (1 - ADAM_DECAY[0] ** step))
 
     def add(self, one, other, times):
         self.array(one).add_(self.array(other), alpha=float(times))
@@ -178,7 +214,7 @@ class DeviceMemory:
         rows = _part(begin, end, self.batch_size)
         if rows.start == rows.stop:
             raise Refused(f"Rank {self.rank} called forward without any rows.")
-        return self.symbols[batch * self.batch_size:(batch + 1) * self.batch_size][rows].clone()
+        return self.symbols[batch * self.batch_size : (batch + 1) * self.batch_size][rows].clone()
 
 
 def _named(module, flat):

@@ -1,4 +1,6 @@
-"""What an entry gets on its rank where the model does not fit: the rank's device, whose memory the judge has."""
+"""What an entry gets on its rank where the model does not fit: the rank's device, whose memory the
+judge has.
+"""
 
 from contextlib import suppress
 
@@ -6,7 +8,10 @@ from manyhands.hackathon.batches import Batch
 
 
 class Array:
-    """A flat array of float32 in the device's memory. It is freed when nothing in the entry names it any more."""
+    """A flat array of float32 in the device's memory.
+
+    It is freed when nothing in the entry names it any more.
+    """
 
     def __init__(self, device, number, size):
         self.device, self.number, self.size = device, number, size
@@ -19,19 +24,30 @@ class Array:
 
 
 class Kept(Array):
-    """What a forward keeps for its backward. It is freed by the backward, or when nothing names it any more."""
+    """What a forward keeps for its backward.
+
+    It is freed by the backward, or when nothing names it any more.
+    """
 
     rows = 0
 
 
 class Device:
-    """The device of a rank. `sizes[stage]` is the number of weights of a stage of the model, `activation` that of the
-    numbers that go from one stage to the next, for a row of a batch. Out of memory: no error, the run ends."""
+    """The device of a rank.
+
+    `sizes[stage]` is the number of weights of a stage of the model, `activation` that of the
+    numbers that go from one stage to the next, for a row of a batch. Out of memory: no error, the
+    run ends.
+    """
 
     def __init__(self, connection, numbers, order):
         self._connection, self._numbers = connection, numbers
         self.rank, self.ranks = order["rank"], order["ranks"]
-        self.sizes, self.activation, self.batch_size = order["sizes"], order["activation"], order["batch_size"]
+        self.sizes, self.activation, self.batch_size = (
+            order["sizes"],
+            order["activation"],
+            order["batch_size"],
+        )
 
     def weights(self, stage, begin=0, end=None):
         """The stage's weights at the start, or a part of them; takes no time."""
@@ -42,16 +58,32 @@ class Device:
         return Array(self, self._do("zeros", size), size)
 
     def forward(self, stage, weights, batch, rows, x=None, keep=True):
-        """(what comes out, what is kept) of a stage for the rows (begin, end) of a batch; of the last stage comes the
-        loss, a number, the mean over these rows. `x` is what came out of the stage before. Without `keep` nothing is
-        kept, and there is no backward. Takes call_s + rows * row_s of the challenge."""
+        """(what comes out, what is kept) of a stage for the rows (begin, end) of a batch; of the
+        last stage comes the loss, a number, the mean over these rows. `x` is what came out of the
+        stage before. Without `keep` nothing is kept, and there is no backward. Takes call_s +
+        rows * row_s of the challenge.
+        """
         if not isinstance(batch, Batch):
-            raise TypeError(f"forward takes a batch of `batches`; this is a {type(batch).__name__}.")
+            raise TypeError(
+                f"forward takes a batch of `batches`; this is a {type(batch).__name__}."
+            )
         begin, end = rows
-        head = {"do": "forward", "stage": stage, "weights": weights.number, "x": _number(x), "batch": batch.number,
-                "begin": begin, "end": end, "keep": keep}
+        head = {
+            "do": "forward",
+            "stage": stage,
+            "weights": weights.number,
+            "x": _number(x),
+            "batch": batch.number,
+            "begin": begin,
+            "end": end,
+            "keep": keep,
+        }
         came = self._connection.ask(head)[0]
-        out = came["loss"] if came["out"] is None else Array(self, came["out"], (end - begin) * self.activation)
+        out = (
+            came["loss"]
+            if came["out"] is None
+            else Array(self, came["out"], (end - begin) * self.activation)
+        )
         if came["kept"] is None:
             return out, None
         kept = Kept(self, came["kept"], 0)
@@ -59,15 +91,25 @@ class Device:
         return out, kept
 
     def backward(self, kept, into, slopes=None):
-        """The gradient of the `x` of a forward (None in the first stage), from that of what came out (`slopes`; None in
-        the last stage). The gradient of the weights is added to `into`. Takes twice as long as the forward."""
-        head = {"do": "backward", "kept": kept.number, "into": into.number, "slopes": _number(slopes)}
+        """The gradient of the `x` of a forward (None in the first stage), from that of what came
+        out (`slopes`; None in the last stage). The gradient of the weights is added to `into`.
+        Takes twice as long as the forward.
+        """
+        head = {
+            "do": "backward",
+            "kept": kept.number,
+            "into": into.number,
+            "slopes": _number(slopes),
+        }
         out = self._connection.ask(head)[0]["out"]
         kept.number = None
         return None if out is None else Array(self, out, kept.rows * self.activation)
 
     def adam(self, weights, slopes, first, second, step, rate):
-        """A step of Adam, in place, on arrays of one size; `step` counts from 1. Takes no time, as what follows."""
+        """A step of Adam, in place, on arrays of one size; `step` counts from 1.
+
+        Takes no time, as what follows.
+        """
         self._do("adam", weights.number, slopes.number, first.number, second.number, step, rate)
 
     def add(self, one, other, times=1.0):
@@ -79,11 +121,16 @@ class Device:
         self._do("scale", one.number, times)
 
     def give(self, stage, weights, begin=0):
-        """These are the trained weights of a stage, or of a part that begins there. All of all stages must be given, by
-        whichever ranks; what two give must be the same."""
-        self._connection.ask({"do": "give", "stage": stage, "begin": begin, "array": weights.number})
+        """These are the trained weights of a stage, or of a part that begins there.
 
-    # ------------------------------------------------------------ between ranks; `.wait()` of what they return
+        All of all stages must be given, by whichever ranks; what two give must be the same.
+        """
+        self._connection.ask(
+            {"do": "give", "stage": stage, "begin": begin, "array": weights.number}
+        )
+
+    # ------------------------------------------------------------ between ranks; `.wait()` of what
+    # they return
 
     def all_reduce(self, one):
         """The sum over all ranks, in place."""
@@ -106,8 +153,18 @@ class Device:
     def _start(self, call, one, into, **more):
         number = next(self._numbers)
         members = {} if more else {"members": list(range(self.ranks))}
-        self._connection.tell({"do": "start", "id": number, "call": call, "dtype": "float32", "array": one.number,
-                               "into": _number(into), **members, **more})
+        self._connection.tell(
+            {
+                "do": "start",
+                "id": number,
+                "call": call,
+                "dtype": "float32",
+                "array": one.number,
+                "into": _number(into),
+                **members,
+                **more,
+            }
+        )
         return Ongoing(self._connection, number)
 
     def _do(self, call, *values):
@@ -121,8 +178,10 @@ class Device:
 
 
 class Ongoing:
-    """A message under way; what comes is in its array after `wait`, and not before. Until then both of its arrays stay
-    in memory, and what is sent must not be changed."""
+    """A message under way; what comes is in its array after `wait`, and not before.
+
+    Until then both of its arrays stay in memory, and what is sent must not be changed.
+    """
 
     def __init__(self, connection, number):
         self._connection, self._number = connection, number
@@ -136,5 +195,7 @@ def _number(array):
 
 
 def batches(order):
-    """All batches: on each rank the same ones in the same order, since one may be worked on by several."""
+    """All batches: on each rank the same ones in the same order, since one may be worked on by
+    several.
+    """
     return (Batch(number) for number in range(order["most_batches"]))

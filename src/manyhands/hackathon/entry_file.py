@@ -36,22 +36,35 @@ def read(folder, challenges):
     if problem := name_problem(folder):
         raise BadEntry(problem)
     if not folder.is_dir():
-        raise BadEntry(f"{folder} is not a folder. `manyhands hack init {challenges[0]} {folder}` makes one.")
+        raise BadEntry(
+            f"{folder} is not a folder. `manyhands hack init {challenges[0]} {folder}` makes one."
+        )
     challenge = _text(folder / CHALLENGE).strip()
     if challenge not in challenges:
-        raise BadEntry(f"{folder / CHALLENGE} names no challenge. There are: {', '.join(challenges)}.")
+        raise BadEntry(
+            f"{folder / CHALLENGE} names no challenge. There are: {', '.join(challenges)}."
+        )
     source = _text(folder / ENTRY)
-    return Entry(Path(os.path.abspath(folder)).name, challenge, source, hashlib.sha256(source.encode()).hexdigest())
+    return Entry(
+        Path(os.path.abspath(folder)).name,
+        challenge,
+        source,
+        hashlib.sha256(source.encode()).hexdigest(),
+    )
 
 
 def name_problem(folder):
-    """Why this folder's name cannot be that of an entry, and what to do; None if it can. It comes into records, on the
-    board and on terminals."""
+    """Why this folder's name cannot be that of an entry, and what to do; None if it can.
+
+    It comes into records, on the board and on terminals.
+    """
     name = Path(os.path.abspath(folder)).name
     if name and name.isprintable() and len(name) <= MOST_LETTERS:
         return None
-    return (f"{str(folder)!r}: the name of an entry's folder has 1 to {MOST_LETTERS} characters that can be printed, "
-            "in UTF-8. Rename the folder, or choose a different name.")
+    return (
+        f"{str(folder)!r}: the name of an entry's folder has 1 to {MOST_LETTERS} characters that "
+        "can be printed, in UTF-8. Rename the folder, or choose a different name."
+    )
 
 
 def checked(text, name=ENTRY):

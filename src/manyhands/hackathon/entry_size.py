@@ -1,25 +1,55 @@
-"""How large an entry is, for the prize of the simplest: the nodes of its syntax tree, wherever its author breaks lines.
+"""How large an entry is, for the prize of the simplest: the nodes of its syntax tree, wherever its
+author breaks lines.
 
-A constant counts as many nodes as it has characters (a text as many as it has bytes, an integer as many as it has
-digits), so that a program hidden in a text, in bytes or in a number costs at least what it would cost in the open. A
-name counts one for each eight bytes, and the name of a keyword argument one for each byte, because names can be read
-as data, too. Comments and docstrings count nothing; a rank does not have them (`without_docstrings`). An entry that
-runs a text by name, or that reaches into the interpreter, where names and comments could be read, has no size.
+A constant counts as many nodes as it has characters (a text as many as it has bytes, an integer as
+many as it has digits), so that a program hidden in a text, in bytes or in a number costs at least
+what it would cost in the open. A name counts one for each eight bytes, and the name of a keyword
+argument one for each byte, because names can be read as data, too. Comments and docstrings count
+nothing; a rank does not have them (`without_docstrings`). An entry that runs a text by name, or
+that reaches into the interpreter, where names and comments could be read, has no size.
 """
 
 import ast
 
 RUN_TEXT = {"exec", "eval", "compile", "builtins", "__import__"}
-REFLECT = {"vars", "locals", "globals", "dir", "inspect", "gc", "ctypes", "_getframe", "_current_frames",
-           "currentframe", "f_back", "f_locals", "f_code", "tb_frame", "gi_frame", "co_names", "co_consts"}
-PLAIN_DUNDERS = {"__init__", "__call__", "__len__", "__iter__", "__next__", "__getitem__", "__setitem__", "__enter__",
-                 "__exit__"}
+REFLECT = {
+    "vars",
+    "locals",
+    "globals",
+    "dir",
+    "inspect",
+    "gc",
+    "ctypes",
+    "_getframe",
+    "_current_frames",
+    "currentframe",
+    "f_back",
+    "f_locals",
+    "f_code",
+    "tb_frame",
+    "gi_frame",
+    "co_names",
+    "co_consts",
+}
+PLAIN_DUNDERS = {
+    "__init__",
+    "__call__",
+    "__len__",
+    "__iter__",
+    "__next__",
+    "__getitem__",
+    "__setitem__",
+    "__enter__",
+    "__exit__",
+}
 NAME_BYTES = 8
 DIGITS_A_BIT, MOST_BITS = 0.30103, 10_000  # Python writes no number of many digits
 
 
 def count(source):
-    """The size; None for what Python cannot read here, and for what runs a text or reaches into the interpreter."""
+    """The size; None for what Python cannot read here, and for what runs a text or reaches into the
+    interpreter.
+    """
     try:
         nodes = list(ast.walk(without_docstrings(ast.parse(source))))
         if any(_reaches_inside(node) for node in nodes):
@@ -30,7 +60,9 @@ def count(source):
 
 
 def without_docstrings(tree):
-    """The same tree, changed: texts that are statements are left out, and what would be empty then has a `pass`."""
+    """The same tree, changed: texts that are statements are left out, and what would be empty then
+    has a `pass`.
+    """
     for node in ast.walk(tree):
         if isinstance(body := getattr(node, "body", None), list) and any(map(_is_text, body)):
             kept = [one for one in body if not _is_text(one)]
@@ -39,7 +71,11 @@ def without_docstrings(tree):
 
 
 def _is_text(node):
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
 
 
 def _size(node):
@@ -48,7 +84,11 @@ def _size(node):
     if isinstance(node, ast.Constant):
         return _length(node.value)
     lengths = [len(name.encode()) for name in _names(node)]
-    return 1 + sum(lengths if isinstance(node, ast.keyword) else [(length - 1) // NAME_BYTES for length in lengths])
+    return 1 + sum(
+        lengths
+        if isinstance(node, ast.keyword)
+        else [(length - 1) // NAME_BYTES for length in lengths]
+    )
 
 
 def _length(value):
@@ -57,7 +97,11 @@ def _length(value):
     if value is None or value is ... or isinstance(value, bool):
         return 1
     if isinstance(value, int):
-        return len(str(value)) if value.bit_length() < MOST_BITS else int(value.bit_length() * DIGITS_A_BIT)
+        return (
+            len(str(value))
+            if value.bit_length() < MOST_BITS
+            else int(value.bit_length() * DIGITS_A_BIT)
+        )
     return max(1, len(value if isinstance(value, bytes) else repr(value)))
 
 
@@ -73,6 +117,10 @@ def _names(node):
 
 def _reaches_inside(node):
     if isinstance(node, ast.Attribute) and node.attr == "compile":
-        return not (isinstance(node.value, ast.Name) and node.value.id == "torch")  # torch.compile runs no text
-    return any(part in RUN_TEXT | REFLECT or part.startswith("__") and part not in PLAIN_DUNDERS
-               for name in _names(node) for part in name.split("."))
+        # torch.compile runs no text
+        return not (isinstance(node.value, ast.Name) and node.value.id == "torch")
+    return any(
+        part in RUN_TEXT | REFLECT or (part.startswith("__") and part not in PLAIN_DUNDERS)
+        for name in _names(node)
+        for part in name.split(".")
+    )

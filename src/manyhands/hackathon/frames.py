@@ -1,4 +1,7 @@
-"""What a rank and the judge send each other: a head of JSON, and bytes behind it. Nothing here opens a pickle."""
+"""What a rank and the judge send each other: a head of JSON, and bytes behind it.
+
+Nothing here opens a pickle.
+"""
 
 import json
 import struct

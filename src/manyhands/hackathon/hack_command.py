@@ -1,5 +1,6 @@
-"""`manyhands hack`: begin an entry, try it, judge it, verify a record; what belongs to an event is in
-`event/event_command.py`."""
+"""`manyhands hack`: begin an entry, try it, judge it, verify a record; what belongs to an event is
+in `event/event_command.py`.
+"""
 
 import hashlib
 import os
@@ -15,13 +16,22 @@ from manyhands.hackathon.event.event_settings import BadEvent
 
 DESCRIPTION = """The hackathon. An entry is a folder with a file entry.py that defines train(model, batches, comm).
 docs/HACKATHON.md has the rules. Exit code 0: the entry has a score; 1: it has none; 2: it could not be judged."""
-EXAMPLES = ["init slow_links our_entry", "try our_entry --runs 1", "judge our_entry --key judge.key",
-            "judge our_entry --key judge.key --seeds-of our_entry.record", "verify our_entry.record",
-            "event autumn", 'submit our_entry --event autumn --team "The Rings"', "run autumn --key judge.key",
-            "board autumn --reveal"]
+EXAMPLES = [
+    "init slow_links our_entry",
+    "try our_entry --runs 1",
+    "judge our_entry --key judge.key",
+    "judge our_entry --key judge.key --seeds-of our_entry.record",
+    "verify our_entry.record",
+    "event autumn",
+    'submit our_entry --event autumn --team "The Rings"',
+    "run autumn --key judge.key",
+    "board autumn --reveal",
+]
 ENTRY_FOLDER = "the entry's folder, as `manyhands hack init` makes one"
-WITHOUT_ROOMS = ("Tried without rooms, that is, with the same clock but without isolation of the ranks. Try only your "
-                 "own code.")
+WITHOUT_ROOMS = (
+    "Tried without rooms, that is, with the same clock but without isolation of the ranks. Try only"
+    " your own code."
+)
 OF_EVENT = ("event", "submit", "withdraw", "status", "run", "look", "board")
 
 
@@ -29,19 +39,40 @@ def parser():
     made = command_parser("hack", DESCRIPTION, EXAMPLES)
     names = "init", "try", "judge", "verify", *OF_EVENT
     does = made.add_subparsers(dest="does", required=True, metavar=" | ".join(names))
-    one = does.add_parser("init", help="make a folder with the challenge's start page and its baseline")
+    one = does.add_parser(
+        "init", help="make a folder with the challenge's start page and its baseline"
+    )
     one.add_argument("challenge", help=f"one of {', '.join(challenge_names())}")
     one.add_argument("folder", help="a new one")
     one = does.add_parser("try", help="judge an entry with public seeds, and show what it prints")
     one.add_argument("entry", help=ENTRY_FOLDER)
-    one.add_argument("--runs", type=int, choices=range(1, 6), default=5, metavar="N", help="number of runs (of five)")
-    one = does.add_parser("judge", help="judge an entry with hidden seeds, and write a signed record")
+    one.add_argument(
+        "--runs",
+        type=int,
+        choices=range(1, 6),
+        default=5,
+        metavar="N",
+        help="number of runs (of five)",
+    )
+    one = does.add_parser(
+        "judge", help="judge an entry with hidden seeds, and write a signed record"
+    )
     one.add_argument("entry", help=ENTRY_FOLDER)
-    one.add_argument("--key", required=True, metavar="FILE",
-                     help="the key to sign with: `manyhands certificate --new-key FILE` makes one")
-    one.add_argument("--seeds-of", metavar="RECORD", help="judge again with the seeds of this record")
-    one.add_argument("-o", "--output", metavar="FILE",
-                     help="where to write the record (ENTRY.record); an existing one is never overwritten")
+    one.add_argument(
+        "--key",
+        required=True,
+        metavar="FILE",
+        help="the key to sign with: `manyhands certificate --new-key FILE` makes one",
+    )
+    one.add_argument(
+        "--seeds-of", metavar="RECORD", help="judge again with the seeds of this record"
+    )
+    one.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="where to write the record (ENTRY.record); an existing one is never overwritten",
+    )
     one = does.add_parser("verify", help="print what a record contains and who has signed it")
     one.add_argument("record", help="the file that `manyhands hack judge` wrote")
     one.add_argument("--public", metavar="FILE", help="the key that must have signed it")
@@ -58,7 +89,9 @@ def main(argv):
     try:
         if options.does in OF_EVENT:
             return getattr(event_command, options.does)(options)
-        return {"init": _init, "try": _try, "judge": _judge, "verify": _verify}[options.does](options)
+        return {"init": _init, "try": _try, "judge": _judge, "verify": _verify}[options.does](
+            options
+        )
     except FileExistsError as problem:
         return _cannot(f"{problem.filename} already exists, and nothing is overwritten.")
     except FileNotFoundError as problem:
@@ -74,7 +107,11 @@ def main(argv):
 
 
 def _no_file(path, key):
-    makes_one = f" `manyhands certificate --new-key {path}` makes a key." if key and str(path) == key else ""
+    makes_one = (
+        f" `manyhands certificate --new-key {path}` makes a key."
+        if key and str(path) == key
+        else ""
+    )
     return f"there is no file {path}.{makes_one}"
 
 
@@ -84,13 +121,19 @@ def _cannot(problem, code=2):
 
 
 def _init(options):
-    """Copy three small files. The challenge's numbers, whose import loads PyTorch, are not needed for that."""
+    """Copy three small files.
+
+    The challenge's numbers, whose import loads PyTorch, are not needed for that.
+    """
     from manyhands.hackathon.entry_file import CHALLENGE, ENTRY, challenge_folder
 
     if problem := name_problem(options.folder):
         return _cannot(problem)
     if options.challenge not in challenge_names():
-        return _cannot(f"there is no challenge {options.challenge!r}. There are: {', '.join(challenge_names())}.")
+        return _cannot(
+            f"there is no challenge {options.challenge!r}. There are: "
+            f"{', '.join(challenge_names())}."
+        )
     source, folder = challenge_folder(options.challenge), Path(options.folder)
     texts = {ENTRY: source / "baseline.py", "README.md": source / "start.md"}
     texts = {target: path.read_text(encoding="utf-8") for target, path in texts.items()}
@@ -98,8 +141,12 @@ def _init(options):
     for target, text in {CHALLENGE: options.challenge + "\n", **texts}.items():
         (folder / target).write_text(text, encoding="utf-8")
     title = texts["README.md"].partition("\n")[0].removeprefix("# ")
-    print(printable(f"{folder}: {title}. Read {folder / 'README.md'}, change {folder / ENTRY}, and try it:\n"
-                    f"  manyhands hack try {folder}"))
+    print(
+        printable(
+            f"{folder}: {title}. Read {folder / 'README.md'}, change {folder / ENTRY}, and try "
+            f"it:\n  manyhands hack try {folder}"
+        )
+    )
     return 0
 
 
@@ -121,7 +168,12 @@ def _judge(options):
     output = _output(options)
     record = {**_judged(options, seeds, show=False), "seeds_of": seeds_of}
     write_file(output, judging.signed(record, key).decode(), new=True, mode=0o644)
-    print(printable(f"{output}: signed with the key {signing.fingerprint(key.public_key().public_bytes_raw())}."))
+    print(
+        printable(
+            f"{output}: signed with the key "
+            f"{signing.fingerprint(key.public_key().public_bytes_raw())}."
+        )
+    )
     return 1 if record["problem"] else 0
 
 
@@ -135,7 +187,10 @@ def _seeds_of(path):
 
 
 def _output(options):
-    """Where the record will be written. What is wrong with that place is found before the judging, which takes long."""
+    """Where the record will be written.
+
+    What is wrong with that place is found before the judging, which takes long.
+    """
     problem = name_problem(options.entry)
     if problem:
         raise BadEntry(problem)
@@ -146,7 +201,10 @@ def _output(options):
     except FileNotFoundError:
         pass
     if not os.access(output.parent, os.W_OK) or not output.parent.is_dir():
-        raise BadEntry(f"{output} cannot be written, because {output.parent} is not a folder in which you may write.")
+        raise BadEntry(
+            f"{output} cannot be written, because {output.parent} is not a folder in which you may "
+            "write."
+        )
     return output
 
 
@@ -179,7 +237,11 @@ def _judged(options, seeds, show):
 
 
 def _says(record):
-    score = f"no score: {record['problem']}" if record["problem"] else f"{record['score']:.4g} {record['unit']}"
+    score = (
+        f"no score: {record['problem']}"
+        if record["problem"]
+        else f"{record['score']:.4g} {record['unit']}"
+    )
     flags = "".join(f"\nFlag: {flag}" for flag in record.get("flags", []))
     return f"{record['entry']}, {record['challenge']}: {score}{flags}"
 
@@ -193,11 +255,21 @@ def _verify(options):
     data = records.read_file(options.record)
     record, public = records.verified(data)
     if wanted not in (None, public):
-        return _cannot(f"{options.record} was signed with a different key, {signing.fingerprint(public)}.", 1)
+        return _cannot(
+            f"{options.record} was signed with a different key, {signing.fingerprint(public)}.", 1
+        )
     seen = looks.read(looks.beside(Path(options.record), public), data.decode())
-    looked = "No person has signed that they have looked at it." if seen is None else \
-        f"{seen.by} has looked at it: it {'counts' if seen.counts else 'breaks the rules'}."
-    print(printable(f"{options.record}: signed, and unchanged since.\n{_says(record)}\njudged {record['judged']}, the "
-                    f"entry's text {record['sha256'][:16]}\n{records.seeds_words(record)}\n"
-                    f"The key: {signing.fingerprint(public)}\n{looked}"))
+    looked = (
+        "No person has signed that they have looked at it."
+        if seen is None
+        else f"{seen.by} has looked at it: it {'counts' if seen.counts else 'breaks the rules'}."
+    )
+    print(
+        printable(
+            f"{options.record}: signed, and unchanged since.\n{_says(record)}\njudged "
+            f"{record['judged']}, the entry's text "
+            f"{record['sha256'][:16]}\n{records.seeds_words(record)}\nThe key: "
+            f"{signing.fingerprint(public)}\n{looked}"
+        )
+    )
     return 0

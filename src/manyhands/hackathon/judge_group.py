@@ -1,17 +1,29 @@
 """A process group of torch.distributed whose messages go through the judge.
 
-Whatever is built on `torch.distributed` finds it as it finds gloo or NCCL: `all_reduce`, `send`, DDP with its hooks.
-The calls that it has are those of `network.PATTERNS`, send, receive and barrier; another one says so.
+Whatever is built on `torch.distributed` finds it as it finds gloo or NCCL: `all_reduce`, `send`,
+DDP with its hooks. The calls that it has are those of `network.PATTERNS`, send, receive and
+barrier; another one says so.
 """
 
 import torch
 import torch.distributed as dist
 
 ANYBODY = -1  # as `network.ANYBODY`
-HOW = {dist.ReduceOp.SUM: "sum", dist.ReduceOp.AVG: "avg", dist.ReduceOp.PRODUCT: "product",
-       dist.ReduceOp.MIN: "min", dist.ReduceOp.MAX: "max"}
-_MISSING = ("gather", "scatter", "allreduce_coalesced", "monitored_barrier",
-            "all_gather_single_coalesced", "reduce_scatter_single_coalesced")
+HOW = {
+    dist.ReduceOp.SUM: "sum",
+    dist.ReduceOp.AVG: "avg",
+    dist.ReduceOp.PRODUCT: "product",
+    dist.ReduceOp.MIN: "min",
+    dist.ReduceOp.MAX: "max",
+}
+_MISSING = (
+    "gather",
+    "scatter",
+    "allreduce_coalesced",
+    "monitored_barrier",
+    "all_gather_single_coalesced",
+    "reduce_scatter_single_coalesced",
+)
 
 
 class Ongoing(dist.Work):
@@ -43,7 +55,9 @@ class Ongoing(dist.Work):
 
 
 class JudgeGroup(dist.ProcessGroup):
-    """`members` are the ranks of the group, out of `ranks`; `numbers` count the calls of this rank, in all groups."""
+    """`members` are the ranks of the group, out of `ranks`; `numbers` count the calls of this rank,
+    in all groups.
+    """
 
     def __init__(self, connection, numbers, rank, members, ranks):
         super().__init__(members.index(rank), len(members))
@@ -54,9 +68,17 @@ class JudgeGroup(dist.ProcessGroup):
         return "judge"
 
     def _start(self, call, tensor, outputs, **more):
-        """Start a call with what this rank gives; what comes goes into the tensors `outputs`, one after the other."""
+        """Start a call with what this rank gives; what comes goes into the tensors `outputs`, one
+        after the other.
+        """
         number, tensor = next(self._numbers), tensor.detach().contiguous()
-        head = {"do": "start", "id": number, "call": call, "dtype": str(tensor.dtype).removeprefix("torch."), **more}
+        head = {
+            "do": "start",
+            "id": number,
+            "call": call,
+            "dtype": str(tensor.dtype).removeprefix("torch."),
+            **more,
+        }
         self._connection.tell(head, tensor.flatten().view(torch.uint8).numpy().tobytes())
 
         def put(data):
@@ -64,8 +86,12 @@ class JudgeGroup(dist.ProcessGroup):
                 return
             room = sum(one.numel() for one in outputs)
             if len(data) != room:
-                raise ValueError(f"{call}: {len(data)} elements came, and there is room for {room}.")
-            for output, part in zip(outputs, data.split([one.numel() for one in outputs]), strict=True):
+                raise ValueError(
+                    f"{call}: {len(data)} elements came, and there is room for {room}."
+                )
+            for output, part in zip(
+                outputs, data.split([one.numel() for one in outputs]), strict=True
+            ):
                 output.detach().copy_(part.view(output.shape))
 
         work = Ongoing(self._connection, number, put)
@@ -76,23 +102,30 @@ class JudgeGroup(dist.ProcessGroup):
         return self._start(call, tensor, outputs, members=self._members, **more)
 
     def allreduce(self, tensors, opts=None):
-        one, = tensors
+        (one,) = tensors
         return self._collective("all_reduce", one, [one], how=_how(opts))
 
     def reduce(self, tensors, opts):
-        one, = tensors
+        (one,) = tensors
         mine = opts.rootRank == self.rank()
-        return self._collective("reduce", one, [one] if mine else [torch.empty_like(one)], how=_how(opts),
-                                root=opts.rootRank)
+        return self._collective(
+            "reduce",
+            one,
+            [one] if mine else [torch.empty_like(one)],
+            how=_how(opts),
+            root=opts.rootRank,
+        )
 
     def broadcast(self, tensors, opts):
-        one, = tensors
+        (one,) = tensors
         return self._collective("broadcast", one, [one], root=opts.rootRank)
 
     def allgather(self, outputs, inputs, opts=None):
         (parts,), (one,) = outputs, inputs
         if any(part.shape != one.shape for part in parts):
-            raise ValueError("all_gather: each rank's tensor must have one and the same shape, as with gloo.")
+            raise ValueError(
+                "all_gather: each rank's tensor must have one and the same shape, as with gloo."
+            )
         return self._collective("all_gather", one, parts)
 
     def all_gather_single(self, output, one, opts=None):
@@ -100,7 +133,9 @@ class JudgeGroup(dist.ProcessGroup):
 
     def reduce_scatter(self, outputs, inputs, opts):
         (one,), (parts,) = outputs, inputs
-        return self._collective("reduce_scatter", torch.cat([part.flatten() for part in parts]), [one], how=_how(opts))
+        return self._collective(
+            "reduce_scatter", torch.cat([part.flatten() for part in parts]), [one], how=_how(opts)
+        )
 
     def reduce_scatter_single(self, output, one, opts):
         return self._collective("reduce_scatter", one, [output], how=_how(opts))
@@ -112,25 +147,32 @@ class JudgeGroup(dist.ProcessGroup):
 
     def alltoall(self, outputs, inputs, opts=None):
         whole = torch.cat([part.flatten() for part in inputs])
-        return self._collective("all_to_all", whole, outputs, splits=[part.numel() for part in inputs])
+        return self._collective(
+            "all_to_all", whole, outputs, splits=[part.numel() for part in inputs]
+        )
 
     def barrier(self, opts=None):
-        return self._collective("all_reduce", torch.zeros(1, dtype=torch.uint8), [torch.zeros(1, dtype=torch.uint8)])
+        return self._collective(
+            "all_reduce", torch.zeros(1, dtype=torch.uint8), [torch.zeros(1, dtype=torch.uint8)]
+        )
 
     def send(self, tensors, peer, tag):
-        one, = tensors
+        (one,) = tensors
         return self._start("send", one, [], peer=self._members[peer], tag=tag)
 
     def recv(self, tensors, peer, tag):
-        one, = tensors
-        return self._start("recv", torch.empty(0, dtype=one.dtype), [one], peer=self._members[peer], tag=tag)
-
+        (one,) = tensors
+        return self._start(
+            "recv", torch.empty(0, dtype=one.dtype), [one], peer=self._members[peer], tag=tag
+        )
 
     def recv_anysource(self, tensors, tag):
         """`dist.recv(tensor)` without a source: what arrives first by the challenge's clocks."""
-        one, = tensors
+        (one,) = tensors
         if len(self._members) < self._ranks:
-            raise NotImplementedError("Receiving from any rank is possible only in the group of all ranks.")
+            raise NotImplementedError(
+                "Receiving from any rank is possible only in the group of all ranks."
+            )
         return self._start("recv", torch.empty(0, dtype=one.dtype), [one], peer=ANYBODY, tag=tag)
 
     def clock_s(self):
@@ -143,13 +185,18 @@ def _how(opts):
     for known, name in HOW.items():
         if kind == known:
             return name
-    raise ValueError("The challenge's network can add, average, multiply, and take the maximum or the minimum.")
+    raise ValueError(
+        "The challenge's network can add, average, multiply, and take the maximum or the minimum."
+    )
 
 
 def _refuse(name):
     def missing(self, *_, **__):
-        raise NotImplementedError(f"The challenge's network has no {name}: it has all_reduce, reduce, broadcast, "
-                                  "all_gather, reduce_scatter, all_to_all, send, recv and barrier.")
+        raise NotImplementedError(
+            f"The challenge's network has no {name}: it has all_reduce, reduce, broadcast, "
+            "all_gather, reduce_scatter, all_to_all, send, recv and barrier."
+        )
+
     return missing
 
 

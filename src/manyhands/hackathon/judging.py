@@ -1,8 +1,9 @@
-"""An entry is judged: five runs under seeds that nobody knows before, each of which must reach the target; the median
-of their scores counts.
+"""An entry is judged: five runs under seeds that nobody knows before, each of which must reach the
+target; the median of their scores counts.
 
-Each judging draws new seeds. So whatever an entry has found out about them, and got out, is worth nothing the next
-time; and the record can name them, so that anybody can judge the entry again, under the same ones.
+Each judging draws new seeds. So whatever an entry has found out about them, and got out, is worth
+nothing the next time; and the record can name them, so that anybody can judge the entry again,
+under the same ones.
 """
 
 import json
@@ -22,14 +23,18 @@ from manyhands.learner import signing
 from manyhands.machine import crowding, processors
 
 RUNS, SEED_BYTES = 5, 16
-TOO_LONG = ("The judging did not finish within {limit} s of this machine's time, which is the limit for all {runs} "
-            "runs together (judging_s). The entries of the ladders take 5 to 80 s. Make your entry compute less, and "
-            "do not let it sleep.")
+TOO_LONG = (
+    "The judging did not finish within {limit} s of this machine's time, which is the limit for all"
+    " {runs} runs together (judging_s). The entries of the ladders take 5 to 80 s. Make your entry "
+    "compute less, and do not let it sleep."
+)
 
 
 class Spent:
-    """The time that a judging has taken, as on a machine with nothing else to do: where processes share the
-    processors, a second counts as much less as work takes longer. A sleeping entry makes no machine busy."""
+    """The time that a judging has taken, as on a machine with nothing else to do: where processes
+    share the processors, a second counts as much less as work takes longer. A sleeping entry makes
+    no machine busy.
+    """
 
     def __init__(self):
         self._total, self._last = 0.0, time.monotonic()
@@ -50,11 +55,15 @@ def public_seeds(count=RUNS):
 
 
 def judge(entry, challenge, rooms, seeds, tell, look=lambda lasted_s: None):
-    """The record of a judging: a mapping. `tell(number, run, said)` hears of each run when it has ended. `look` is
-    called meanwhile with the seconds that it has taken (`Spent`); `Stopped`, which it may raise, ends it without a
+    """The record of a judging: a mapping.
+
+    `tell(number, run, said)` hears of each run when it has ended. `look` is called meanwhile with
+    the seconds that it has taken (`Spent`); `Stopped`, which it may raise, ends it without a
     record.
 
-    The first run that gives no score ends it, and so does the challenge's limit of this machine's time."""
+    The first run that gives no score ends it, and so does the challenge's limit of this machine's
+    time.
+    """
     runs, spent = [], Spent()
 
     def look_on():
@@ -70,15 +79,29 @@ def judge(entry, challenge, rooms, seeds, tell, look=lambda lasted_s: None):
             break
     problem = runs[-1].problem
     return {
-        "entry": entry.name, "sha256": entry.sha256, "challenge": challenge.name, "problem": problem,
-        "score": None if problem else round(statistics.median(getattr(run, challenge.score) for run in runs), 4),
-        "unit": challenge.unit, "size": None if problem else entry_size.count(entry.source), "seeds_of": None,
+        "entry": entry.name,
+        "sha256": entry.sha256,
+        "challenge": challenge.name,
+        "problem": problem,
+        "score": (
+            None
+            if problem
+            else round(statistics.median(getattr(run, challenge.score) for run in runs), 4)
+        ),
+        "unit": challenge.unit,
+        "size": None if problem else entry_size.count(entry.source),
+        "seeds_of": None,
         "flags": honesty.flags(runs),
-        "seeds": [seed.hex() for seed in seeds], "runs": [run.as_record() for run in runs],
+        "seeds": [seed.hex() for seed in seeds],
+        "runs": [run.as_record() for run in runs],
         "judged": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "machine": {"system": platform.platform(), "processors": processors()},
-        "versions": {"python": platform.python_version(), "torch": version("torch"), "manyhands": version("manyhands"),
-                     "judge": course(Path(__file__).parent)},
+        "versions": {
+            "python": platform.python_version(),
+            "torch": version("torch"),
+            "manyhands": version("manyhands"),
+            "judge": course(Path(__file__).parent),
+        },
     }
 
 

@@ -1,7 +1,9 @@
-"""What a record of a judging is: one check of all its fields and their types, for everything that reads records.
+"""What a record of a judging is: one check of all its fields and their types, for everything that
+reads records.
 
-A signature only says that a record is unchanged: anybody can make a key, and sign anything. So each reader takes a
-record from here, or gets a `BadRecord`, whose message continues the name of the file.
+A signature only says that a record is unchanged: anybody can make a key, and sign anything. So each
+reader takes a record from here, or gets a `BadRecord`, whose message continues the name of the
+file.
 """
 
 import json
@@ -28,12 +30,17 @@ class NoFile(Exception):
 
 
 def read_file(path):
-    """The bytes of a record's file, and no more than a record can have. Raises `NoFile`, `BadRecord`."""
+    """The bytes of a record's file, and no more than a record can have.
+
+    Raises `NoFile`, `BadRecord`.
+    """
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             os.close(handle)
-            raise NoFile(f"{path} is not a regular file: name the file that `manyhands hack judge` wrote.")
+            raise NoFile(
+                f"{path} is not a regular file: name the file that `manyhands hack judge` wrote."
+            )
         with open(handle, "rb") as file:
             data = file.read(MOST_BYTES + 1)
     except FileNotFoundError:
@@ -46,8 +53,9 @@ def read_file(path):
 
 
 def verified(data):
-    """(the record, the public key that has signed it) of the bytes of a record's file; `signing.BadSignature` or
-    `BadRecord` where it is not that any more."""
+    """(the record, the public key that has signed it) of the bytes of a record's file;
+    `signing.BadSignature` or `BadRecord` where it is not that any more.
+    """
     before, public = signing.verified(data)
     return checked(before), public
 
@@ -56,14 +64,18 @@ def checked(data):
     """The record of bytes without a signature, with all its fields; raises `BadRecord`."""
     record, problem = _object(data)
     missing = [name for name in FIELDS if name not in record and name not in OPTIONAL]
-    problem = problem or (f"`{missing[0]}` is missing" if missing else _problem(record) or _contradiction(record))
+    problem = problem or (
+        f"`{missing[0]}` is missing" if missing else _problem(record) or _contradiction(record)
+    )
     if problem:
         raise BadRecord(f"is signed, but is not a record of a judging: {problem}")
     return record
 
 
 def of_event(text):
-    """The record in an event's log, which has fewer fields where the judge gave up; raises `BadRecord`."""
+    """The record in an event's log, which has fewer fields where the judge gave up; raises
+    `BadRecord`.
+    """
     record, problem = _object(text.split(SIGNATURE, 1)[0].encode("utf-8", "surrogatepass"))
     problem = problem or ("`score` is missing" if "score" not in record else _problem(record))
     if problem:
@@ -79,20 +91,31 @@ def judged_s(record):
 def seeds_words(record):
     """Where the seeds of a record come from, in a sentence."""
     if "seeds_of" not in record:
-        return "The record does not say how its seeds were chosen, because it was written by an earlier version."
+        return (
+            "The record does not say how its seeds were chosen, because it was written by an "
+            "earlier version."
+        )
     if record["seeds_of"] is None:
         return "The seeds were drawn anew for this judging."
-    return (f"The seeds were taken from an earlier record ({record['seeds_of'][:16]}), so they were known before this "
-            "judging.")
+    return (
+        f"The seeds were taken from an earlier record ({record['seeds_of'][:16]}), so they were "
+        "known before this judging."
+    )
 
 
 # ------------------------------------------------------------ JSON, strictly
 
 
 def _object(data):
-    """(the object of these bytes, what is wrong with them); the object is empty where something is."""
+    """(the object of these bytes, what is wrong with them); the object is empty where something
+    is.
+    """
     try:
-        found = json.loads(data.decode("utf-8"), parse_constant=_refuse_constant, object_pairs_hook=_without_doubles)
+        found = json.loads(
+            data.decode("utf-8"),
+            parse_constant=_refuse_constant,
+            object_pairs_hook=_without_doubles,
+        )
     except RecursionError:
         return {}, "it is nested too deeply"
     except UnicodeDecodeError:
@@ -121,8 +144,12 @@ def _short(text):
 
 
 def _text(most, pattern=None):
-    return lambda value: (isinstance(value, str) and len(value) <= most and value.isprintable()
-                          and (pattern is None or re.fullmatch(pattern, value) is not None))
+    return lambda value: (
+        isinstance(value, str)
+        and len(value) <= most
+        and value.isprintable()
+        and (pattern is None or re.fullmatch(pattern, value) is not None)
+    )
 
 
 def _whole(value):
@@ -138,13 +165,17 @@ def _or_none(check):
 
 
 def _list_of(check, most=100, least=0):
-    return lambda value: isinstance(value, list) and least <= len(value) <= most and all(map(check, value))
+    return lambda value: (
+        isinstance(value, list) and least <= len(value) <= most and all(map(check, value))
+    )
 
 
 def _object_of(checks):
     """An object in which these names, where it has them, have such values."""
-    return lambda value: isinstance(value, dict) and all(check(value[name]) for name, check in checks.items()
-                                                         if name in value)
+    return lambda value: (
+        isinstance(value, dict)
+        and all(check(value[name]) for name, check in checks.items() if name in value)
+    )
 
 
 def _moment(value):
@@ -156,10 +187,21 @@ def _moment(value):
 
 
 _HEX = _text(64, "([0-9a-f]{2})+")
-_RUN = _object_of({"problem": _text(2000), "accuracy": _number, "clock_s": _number, "updates": _whole,
-                   "gradients": _list_of(_whole), "messages": _list_of(_whole), "sent_bytes": _list_of(_whole),
-                   "processor_s": _list_of(_number), "most_bytes": _list_of(_whole), "telling": _list_of(_whole),
-                   "gap": _number})
+_RUN = _object_of(
+    {
+        "problem": _text(2000),
+        "accuracy": _number,
+        "clock_s": _number,
+        "updates": _whole,
+        "gradients": _list_of(_whole),
+        "messages": _list_of(_whole),
+        "sent_bytes": _list_of(_whole),
+        "processor_s": _list_of(_number),
+        "most_bytes": _list_of(_whole),
+        "telling": _list_of(_whole),
+        "gap": _number,
+    }
+)
 FIELDS = {  # name: (check, what it must be)
     "entry": (_text(200, ".+"), "text of 1 to 200 printable characters"),
     "sha256": (_HEX, "text of hexadecimal digits"),
@@ -170,12 +212,24 @@ FIELDS = {  # name: (check, what it must be)
     "lines": (_or_none(_whole), "a whole number, or null"),  # in records of earlier versions
     "size": (_or_none(_whole), "a whole number, or null"),
     "flags": (_list_of(_text(500), 10), "a list of printable texts"),
-    "seeds": (_list_of(_HEX, MOST_RUNS, 1), f"a list of 1 to {MOST_RUNS} texts of hexadecimal digits"),
+    "seeds": (
+        _list_of(_HEX, MOST_RUNS, 1),
+        f"a list of 1 to {MOST_RUNS} texts of hexadecimal digits",
+    ),
     "seeds_of": (_or_none(_HEX), "the SHA-256 of the record that the seeds come from, or null"),
-    "runs": (_list_of(_RUN, MOST_RUNS, 1), f"a list of 1 to {MOST_RUNS} runs with numbers of 0 or more"),
+    "runs": (
+        _list_of(_RUN, MOST_RUNS, 1),
+        f"a list of 1 to {MOST_RUNS} runs with numbers of 0 or more",
+    ),
     "judged": (_moment, "a date with time and time zone, as 2026-12-01T09:00:00+00:00"),
-    "machine": (_object_of({"system": _text(500), "processors": _whole}), "an object that describes the machine"),
-    "versions": (lambda value: isinstance(value, dict) and all(map(_text(200), value.values())), "an object of texts"),
+    "machine": (
+        _object_of({"system": _text(500), "processors": _whole}),
+        "an object that describes the machine",
+    ),
+    "versions": (
+        lambda value: isinstance(value, dict) and all(map(_text(200), value.values())),
+        "an object of texts",
+    ),
 }
 OPTIONAL = {"lines", "size", "seeds_of", "flags"}
 

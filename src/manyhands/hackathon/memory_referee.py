@@ -1,8 +1,10 @@
-"""The referee of a challenge whose model does not fit: each rank has a `DeviceMemory`, and asks for what happens in it.
+"""The referee of a challenge whose model does not fit: each rank has a `DeviceMemory`, and asks for
+what happens in it.
 
-Its network carries arrays from one memory to another, and only from array to array: no host sees what is in one. From
-the start of a message until it is waited for, both arrays of a rank stay in its memory, whether the entry still names
-them or not. What a rank has sent and the receiver has not asked for yet counts as memory of the sender.
+Its network carries arrays from one memory to another, and only from array to array: no host sees
+what is in one. From the start of a message until it is waited for, both arrays of a rank stay in
+its memory, whether the entry still names them or not. What a rank has sent and the receiver has not
+asked for yet counts as memory of the sender.
 """
 
 from collections import namedtuple
@@ -25,26 +27,43 @@ class MemoryReferee(Referee):
     def _accelerators(self, seed):
         challenge = self.challenge
         self.stages = stages_of(challenge)
-        weights = [_start(stage, tasks.stream(seed, f"weights {number}")) for number, stage in enumerate(self.stages)]
+        weights = [
+            _start(stage, tasks.stream(seed, f"weights {number}"))
+            for number, stage in enumerate(self.stages)
+        ]
         self.given = [torch.full_like(one, torch.nan) for one in weights]
         self.under_way = [{} for _ in range(challenge.ranks)]
-        found = [DeviceMemory(rank, self.stages, weights, self.task.train, challenge.batch_size, challenge.memory_bytes)
-                 for rank in range(challenge.ranks)]
+        found = [
+            DeviceMemory(
+                rank,
+                self.stages,
+                weights,
+                self.task.train,
+                challenge.batch_size,
+                challenge.memory_bytes,
+            )
+            for rank in range(challenge.ranks)
+        ]
         for device in found:
             device.clock_s = lambda rank=device.rank: self.network.clock_s[rank]
         return found
 
     def order(self):
-        return {"sizes": self.accelerators[0].sizes, "batch_size": self.challenge.batch_size,
-                "activation": tasks.PLACES * self.challenge.layers[0], "most_batches": self.challenge.most_batches}
+        return {
+            "sizes": self.accelerators[0].sizes,
+            "batch_size": self.challenge.batch_size,
+            "activation": tasks.PLACES * self.challenge.layers[0],
+            "most_batches": self.challenge.most_batches,
+        }
 
     async def _answer(self, rank, head, payload):
         device, do = self.accelerators[rank], head["do"]
         if do in ("take", "gradient"):
             raise ValueError(do)
         if do == "forward":
-            out, loss, kept = device.forward(*(head[name] for name in (
-                "stage", "weights", "x", "batch", "begin", "end", "keep")))
+            out, loss, kept = device.forward(
+                *(head[name] for name in ("stage", "weights", "x", "batch", "begin", "end", "keep"))
+            )
             self.network.compute(rank, self._seconds(head["end"] - head["begin"]))
             return ({"out": out, "loss": loss, "kept": kept},)
         if do == "backward":
@@ -65,9 +84,14 @@ class MemoryReferee(Referee):
         return await super()._answer(rank, head, payload)
 
     async def _carry(self, rank, head):
-        """Start a message from one array to another one, which may be the same; a send has no second one."""
+        """Start a message from one array to another one, which may be the same; a send has no
+        second one.
+        """
         device = self.accelerators[rank]
-        array, into = device.array(head["array"]), None if head["into"] is None else device.array(head["into"])
+        array, into = (
+            device.array(head["array"]),
+            None if head["into"] is None else device.array(head["into"]),
+        )
         if (into is None) != (head["call"] == "send"):
             raise ValueError(head["call"])
         await super()._answer(rank, {**head, "dtype": "float32"}, array.numpy().tobytes())
@@ -78,11 +102,18 @@ class MemoryReferee(Referee):
         answer, data = await super()._answer(rank, head, b"")
         place, array, version, into = self.under_way[rank].pop(head["id"])
         if array._version != version:
-            raise Refused(f"Rank {rank}: an array was changed between the start of a message and its wait.")
+            raise Refused(
+                f"Rank {rank}: an array was changed between the start of a message and its wait."
+            )
         if into is not None:
-            came = torch.frombuffer(bytearray(data), dtype=torch.float32) if data else torch.empty(0)
+            came = (
+                torch.frombuffer(bytearray(data), dtype=torch.float32) if data else torch.empty(0)
+            )
             if came.shape != into.shape:
-                raise Refused(f"Rank {rank}: {came.numel()} elements came, and there is room for {into.numel()}.")
+                raise Refused(
+                    f"Rank {rank}: {came.numel()} elements came, and there is room for "
+                    f"{into.numel()}."
+                )
             into.copy_(came)
         self.accelerators[rank].free(place)
         return (answer,)
@@ -94,12 +125,14 @@ class MemoryReferee(Referee):
         """A rank gives a part of the trained weights."""
         if not isinstance(stage, int) or not 0 <= stage < len(self.given):
             raise ValueError(stage)
-        place = self.given[stage][begin:begin + len(array)]
+        place = self.given[stage][begin : begin + len(array)]
         if not isinstance(begin, int) or begin < 0 or len(place) != len(array):
             raise Refused(f"Rank {rank} gives more weights than stage {stage} has.")
         there = ~place.isnan()
         if not torch.equal(place[there], array[there]):
-            raise Refused(f"Rank {rank} gives different weights of stage {stage} from another rank.")
+            raise Refused(
+                f"Rank {rank} gives different weights of stage {stage} from another rank."
+            )
         place.copy_(array)
 
     def _take_weights(self, rank, payload):
@@ -114,32 +147,41 @@ class MemoryReferee(Referee):
         for number, one in enumerate(self.given):
             if one.isnan().any():
                 missing = int(one.isnan().sum())
-                return Run(f"Of stage {number}, {missing} of {len(one)} weights were not given, or are not numbers.")
+                return Run(
+                    f"Of stage {number}, {missing} of {len(one)} weights were not given, or are not"
+                    " numbers."
+                )
         x = self.task.test[:, :-1]
         with torch.no_grad():
             for stage, one in zip(self.stages, self.given, strict=True):
                 torch.nn.utils.vector_to_parameters(one, stage.parameters())
                 x = stage(x)
-        right = x.argmax(-1)[:, tasks.BACK - 1:] == self.task.test[:, tasks.BACK:]
-        return Run(accuracy=right.float().mean().item(), clock_s=max(self.network.clock_s),
-                   gradients=tuple(one.gradients for one in self.accelerators), messages=tuple(self.network.messages),
-                   sent_bytes=tuple(self.network.sent_bytes),
-                   most_bytes=tuple(one.most_bytes for one in self.accelerators))
-
+        right = x.argmax(-1)[:, tasks.BACK - 1 :] == self.task.test[:, tasks.BACK :]
+        return Run(
+            accuracy=right.float().mean().item(),
+            clock_s=max(self.network.clock_s),
+            gradients=tuple(one.gradients for one in self.accelerators),
+            messages=tuple(self.network.messages),
+            sent_bytes=tuple(self.network.sent_bytes),
+            most_bytes=tuple(one.most_bytes for one in self.accelerators),
+        )
 
     def _too_much(self, rank, most_bytes):
         lost = self.network.not_received(rank)
         if lost:
             return f"Rank {rank} has sent {lost} bytes that no rank has received."
         if most_bytes > self.challenge.memory_bytes:
-            return (f"Rank {rank} is out of memory: with what it had sent before its receiver asked for it, it holds "
-                    f"{most_bytes} bytes, and has {self.challenge.memory_bytes}.")
+            return (
+                f"Rank {rank} is out of memory: with what it had sent before its receiver asked for"
+                f" it, it holds {most_bytes} bytes, and has {self.challenge.memory_bytes}."
+            )
         return ""
 
 
 def most_at_once(history, stored):
-    """The most bytes at a time: of what a device held, [(since when, bytes), ...], together with what was stored on the
-    way from it, [(from when, until when, bytes), ...]."""
+    """The most bytes at a time: of what a device held, [(since when, bytes), ...], together with
+    what was stored on the way from it, [(from when, until when, bytes), ...].
+    """
     events = [(begin, 2, size) for begin, end, size in stored if end > begin]
     events += [(end, 0, -size) for begin, end, size in stored if end > begin]
     events += [(when, 1, held) for when, held in history]
@@ -151,13 +193,24 @@ def most_at_once(history, stored):
 
 
 def stages_of(challenge):
-    """The small GPT in as many stages as there are ranks; its width and heads are the challenge's layers."""
+    """The small GPT in as many stages as there are ranks; its width and heads are the challenge's
+    layers.
+    """
     (width, heads), ranks = challenge.layers, challenge.ranks
     return [GPT(stage, ranks, width, heads, ranks, torch.float32) for stage in range(ranks)]
 
 
 def _start(stage, draw):
-    """Initial weights: matrices normal with the size of their inputs, the rest as the layers have it."""
-    return torch.cat([
-        (torch.from_numpy(draw.normal(0, one.shape[1]**-0.5, tuple(one.shape))).float() if one.ndim == 2 else
-         one.detach()).flatten() for one in stage.parameters()])
+    """Initial weights: matrices normal with the size of their inputs, the rest as the layers have
+    it.
+    """
+    return torch.cat(
+        [
+            (
+                torch.from_numpy(draw.normal(0, one.shape[1] ** -0.5, tuple(one.shape))).float()
+                if one.ndim == 2
+                else one.detach()
+            ).flatten()
+            for one in stage.parameters()
+        ]
+    )

@@ -1,19 +1,22 @@
 """The network of a challenge: it carries what ranks send each other, and says when it has arrived.
 
-No time passes here. Each rank has a clock of its own, which goes on when it computes and when it waits; a message takes
-latency + bytes / rate (alpha and beta of unit 05), and each rank's link carries one thing at a time, in the order in
-which the rank has started them: sends, receives where they are waited for, and collectives, for which all members'
-links must be free. What comes out depends on the entry alone: on a busy machine the same entry gets the same time.
+No time passes here. Each rank has a clock of its own, which goes on when it computes and when it
+waits; a message takes latency + bytes / rate (alpha and beta of unit 05), and each rank's link
+carries one thing at a time, in the order in which the rank has started them: sends, receives where
+they are waited for, and collectives, for which all members' links must be free. What comes out
+depends on the entry alone: on a busy machine the same entry gets the same time.
 
-A receive from anybody gets what arrives first by these clocks. So it waits, in the judge's own time, until no rank can
-still send what arrives earlier (conservative simulation: Chandy and Misra 1979).
+A receive from anybody gets what arrives first by these clocks. So it waits, in the judge's own
+time, until no rank can still send what arrives earlier (conservative simulation: Chandy and Misra
+1979).
 
-Updates are counted as time is, one after the other: who receives from a rank has that rank's updates behind it, too,
-and after a collective all its members have as many as the one that had most. So what ranks do in turn adds up.
+Updates are counted as time is, one after the other: who receives from a rank has that rank's
+updates behind it, too, and after a collective all its members have as many as the one that had
+most. So what ranks do in turn adds up.
 
-A collective costs what its ring costs, an all-reduce of n bytes among p ranks 2 (p - 1) messages of n / p bytes, a
-broadcast what a tree costs. Who knows a better way builds it from `send` and `recv`. Each message has a head of 64
-bytes, so that one without content is not free.
+A collective costs what its ring costs, an all-reduce of n bytes among p ranks 2 (p - 1) messages of
+n / p bytes, a broadcast what a tree costs. Who knows a better way builds it from `send` and `recv`.
+Each message has a head of 64 bytes, so that one without content is not free.
 """
 
 import asyncio
@@ -26,14 +29,34 @@ from manyhands.simulate.collective_costs import rounds
 
 HEAD_BYTES = 64
 ANYBODY = -1  # the peer of a receive
-MOST_KEPT_BYTES, OPERATION_BYTES = 2**26, 1000  # what the judge keeps for a rank: what is under way, or not yet fetched
-DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in (
-    torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.uint8, torch.int8, torch.int16, torch.int32,
-    torch.int64, torch.bool)}
+# what the judge keeps for a rank: what is under way, or not yet fetched
+MOST_KEPT_BYTES, OPERATION_BYTES = 2**26, 1000
+DTYPES = {
+    str(dtype).removeprefix("torch."): dtype
+    for dtype in (
+        torch.float32,
+        torch.float64,
+        torch.float16,
+        torch.bfloat16,
+        torch.uint8,
+        torch.int8,
+        torch.int16,
+        torch.int32,
+        torch.int64,
+        torch.bool,
+    )
+}
 # call -> its pattern in `manyhands.simulate.collective_costs`
-PATTERNS = {"all_reduce": "ring", "reduce_scatter": "reduce-scatter", "all_gather": "all-gather",
-            "all_to_all": "all-to-all", "broadcast": "broadcast", "reduce": "reduce"}
-SAME = ("call", "dtype", "count", "how", "root", "on_device")  # in which the members of a collective must agree
+PATTERNS = {
+    "all_reduce": "ring",
+    "reduce_scatter": "reduce-scatter",
+    "all_gather": "all-gather",
+    "all_to_all": "all-to-all",
+    "broadcast": "broadcast",
+    "reduce": "reduce",
+}
+# in which the members of a collective must agree
+SAME = ("call", "dtype", "count", "how", "root", "on_device")
 
 
 class Refused(Exception):
@@ -52,11 +75,13 @@ class Operation:
     dtype: str = "uint8"
     how: str = "sum"
     root: int = 0
-    on_device: bool = False  # whether it carries an array of a device's memory, which no host may see
+    # whether it carries an array of a device's memory, which no host may see
+    on_device: bool = False
     splits: tuple = ()  # of an all-to-all: elements for each member
     data: torch.Tensor | None = None
     at_s: float = 0.0  # the rank's clock when it was started
-    updates: int = 0  # that the rank had behind it then; of what has been received, those that it brings
+    # that the rank had behind it then; of what has been received, those that it brings
+    updates: int = 0
     end_s: float = 0.0
     result: torch.Tensor | None = None
     done: asyncio.Event = field(default_factory=asyncio.Event)
@@ -90,7 +115,8 @@ class Network:
         self._queues = [deque() for _ in range(ranks)]
         self._waits, self._gone = {}, set()
         self._arrived = {}  # (from, to, tag, on_device) -> sends that have left
-        self.stored = [[] for _ in range(ranks)]  # of what a rank sent too early: (from when, until when, bytes)
+        # of what a rank sent too early: (from when, until when, bytes)
+        self.stored = [[] for _ in range(ranks)]
         self._kept_bytes = [0] * ranks
 
     def compute(self, rank, seconds):
@@ -98,7 +124,10 @@ class Network:
         self._advance()
 
     def start(self, operation):
-        """An operation begins now, by the clock of its rank. A receive takes its place when it is waited for."""
+        """An operation begins now, by the clock of its rank.
+
+        A receive takes its place when it is waited for.
+        """
         rank = operation.rank
         operation.at_s, operation.updates = self.clock_s[rank], self.updates[rank]
         if operation.call == "recv":
@@ -109,7 +138,10 @@ class Network:
         self._advance()
 
     async def wait(self, operation):
-        """Until it is done; the rank's clock goes on to its end. Raises `Refused` if it never can be."""
+        """Until it is done; the rank's clock goes on to its end.
+
+        Raises `Refused` if it never can be.
+        """
         rank = operation.rank
         if operation.call == "recv" and not operation.done.is_set():
             operation.at_s = self.clock_s[rank]
@@ -129,12 +161,19 @@ class Network:
     def _keep(self, rank, more_bytes):
         self._kept_bytes[rank] += more_bytes
         if self._kept_bytes[rank] > MOST_KEPT_BYTES:
-            raise Refused(f"Rank {rank} has more than {MOST_KEPT_BYTES >> 20} MiB under way that no rank receives.")
+            raise Refused(
+                f"Rank {rank} has more than {MOST_KEPT_BYTES >> 20} MiB under way that no rank "
+                "receives."
+            )
 
     def not_received(self, rank):
         """The bytes that a rank has sent from its device and that no rank has received."""
-        return sum(message[1] for (sender, _, _, on_device), waiting in self._arrived.items()
-                   if sender == rank and on_device for message in waiting)
+        return sum(
+            message[1]
+            for (sender, _, _, on_device), waiting in self._arrived.items()
+            if sender == rank and on_device
+            for message in waiting
+        )
 
     def leave(self, rank):
         """The rank has returned: it takes part in nothing more."""
@@ -173,7 +212,10 @@ class Network:
             return False
         for name in SAME:
             if len({getattr(one, name) for one in together}) > 1:
-                said = ", ".join(f"rank {one.rank}: {one.call} of {one.data.numel()} {one.dtype}" for one in together)
+                said = ", ".join(
+                    f"rank {one.rank}: {one.call} of {one.data.numel()} {one.dtype}"
+                    for one in together
+                )
                 raise Refused(f"The members of a collective make different calls: {said}.")
         self._collective(together)
         return True
@@ -198,12 +240,16 @@ class Network:
         self._up_s[rank] = max(operation.at_s, self._up_s[rank]) + taken_s
         self._count(rank, 1, operation.n_bytes)
         message = self._up_s[rank], operation.n_bytes, operation.data, operation.updates
-        self._arrived.setdefault((rank, operation.peer, operation.tag, operation.on_device), deque()).append(message)
+        self._arrived.setdefault(
+            (rank, operation.peer, operation.tag, operation.on_device), deque()
+        ).append(message)
         self._finish(operation, self._up_s[rank], torch.empty(0))
 
     def _receive(self, operation):
         rank, earliest = operation.rank, self._earliest(operation)
-        if earliest is None or operation.peer == ANYBODY and not self._nothing_earlier(rank, earliest[0]):
+        if earliest is None or (
+            operation.peer == ANYBODY and not self._nothing_earlier(rank, earliest[0])
+        ):
             return False
         end_s, operation.peer = earliest
         place = operation.peer, rank, operation.tag, operation.on_device
@@ -217,7 +263,9 @@ class Network:
         return True
 
     def _earliest(self, operation):
-        """(when it has arrived, from whom) of the message that a receive gets, of those that are under way; or None."""
+        """(when it has arrived, from whom) of the message that a receive gets, of those that are
+        under way; or None.
+        """
         rank, peers = operation.rank, [operation.peer]
         if operation.peer == ANYBODY:
             peers = [peer for peer in range(len(self._queues)) if peer != rank]
@@ -230,8 +278,9 @@ class Network:
         return min(found, default=None)
 
     def _nothing_earlier(self, rank, end_s):
-        """Whether no other rank can still send what arrives before this time: each has returned, or its clock has gone
-        that far, or it waits for something that nobody has sent yet."""
+        """Whether no other rank can still send what arrives before this time: each has returned, or
+        its clock has gone that far, or it waits for something that nobody has sent yet.
+        """
         for other in range(len(self._queues)):
             waits = self._waits.get(other)
             if other == rank or other in self._gone or self.clock_s[other] >= end_s:
@@ -246,11 +295,19 @@ class Network:
 
     def _collective(self, together):
         first, p = together[0], len(together)
-        n_bytes = max(max(one.splits or (0,)) * one.data.element_size() * p for one in together) \
-            if first.call == "all_to_all" else first.n_bytes
+        n_bytes = (
+            max(max(one.splits or (0,)) * one.data.element_size() * p for one in together)
+            if first.call == "all_to_all"
+            else first.n_bytes
+        )
         messages, each_bytes = messages_of(first.call, p, n_bytes)
-        begin_s = max(max(one.at_s, self._up_s[one.rank], self._down_s[one.rank]) for one in together)
-        end_s, updates = begin_s + messages * self._message_s(each_bytes)[1], max(one.updates for one in together)
+        begin_s = max(
+            max(one.at_s, self._up_s[one.rank], self._down_s[one.rank]) for one in together
+        )
+        end_s, updates = (
+            begin_s + messages * self._message_s(each_bytes)[1],
+            max(one.updates for one in together),
+        )
         for one, result in zip(together, results(together), strict=True):
             self._up_s[one.rank] = self._down_s[one.rank] = end_s
             self._keep(one.rank, _size(result) - one.n_bytes)
@@ -260,7 +317,9 @@ class Network:
 
 
 def messages_of(call, p, n_bytes):
-    """(messages one after the other, bytes in each) of a collective of p ranks with a tensor of `n_bytes` on each."""
+    """(messages one after the other, bytes in each) of a collective of p ranks with a tensor of
+    `n_bytes` on each.
+    """
     whole_bytes = p * n_bytes if call == "all_gather" else n_bytes
     return rounds(PATTERNS[call], p, whole_bytes)[0] if p > 1 else (0, n_bytes)
 
@@ -283,7 +342,10 @@ def results(together):
     total = _reduced(inputs, how)
     if call == "reduce_scatter":
         return list(total.chunk(p))
-    return [total if call == "all_reduce" or place == together[0].root else one for place, one in enumerate(inputs)]
+    return [
+        total if call == "all_reduce" or place == together[0].root else one
+        for place, one in enumerate(inputs)
+    ]
 
 
 def _reduced(inputs, how):
@@ -293,6 +355,8 @@ def _reduced(inputs, how):
         if how in ("sum", "avg"):
             total = total + one
         else:
-            total = {"product": torch.mul, "max": torch.maximum, "min": torch.minimum}[how](total, one)
+            total = {"product": torch.mul, "max": torch.maximum, "min": torch.minimum}[how](
+                total, one
+            )
     total = total.to(inputs[0].dtype)  # a sum of bools is a number
     return total / len(inputs) if how == "avg" else total

@@ -1,4 +1,6 @@
-"""One run of an entry: its ranks ask, and are answered until each has given its weights; then these are judged."""
+"""One run of an entry: its ranks ask, and are answered until each has given its weights; then these
+are judged.
+"""
 
 import asyncio
 
@@ -8,8 +10,13 @@ from manyhands.hackathon.memory_referee import MemoryReferee
 from manyhands.hackathon.network import Refused
 from manyhands.hackathon.referee import Referee, Run
 
-SIGNALS = {24: "used up its processor time", 9: "was killed: it used up its processor time or the memory",
-           11: "crashed (segmentation fault)", 6: "crashed (abort)", 31: "crashed (a forbidden system call)"}
+SIGNALS = {
+    24: "used up its processor time",
+    9: "was killed: it used up its processor time or the memory",
+    11: "crashed (segmentation fault)",
+    6: "crashed (abort)",
+    31: "crashed (a forbidden system call)",
+}
 
 
 LOOK_S = 0.5  # between two questions whether a run must end
@@ -20,8 +27,10 @@ class Stopped(Exception):
 
 
 def one_run(challenge, rooms, source, seed, look=lambda: None):
-    """(the `Run` of an entry's text under a seed, what its ranks printed). `look` is called while it runs; what it
-    raises, `Stopped` or `Refused`, ends the run."""
+    """(the `Run` of an entry's text under a seed, what its ranks printed).
+
+    `look` is called while it runs; what it raises, `Stopped` or `Refused`, ends the run.
+    """
     run, referee = played(challenge, rooms, source, seed, look)
     return run, referee.said
 
@@ -30,8 +39,13 @@ def played(challenge, rooms, source, seed, look=lambda: None):
     """(the `Run` of an entry's text under a seed, its referee, who has the weights)."""
     torch.set_num_threads(1)
     referee = (MemoryReferee if challenge.memory_bytes else Referee)(challenge, seed)
-    order = {"ranks": challenge.ranks, "source": source, **referee.order(), "memory_mib": challenge.memory_mib,
-             "cpu_s": challenge.processor_s}
+    order = {
+        "ranks": challenge.ranks,
+        "source": source,
+        **referee.order(),
+        "memory_mib": challenge.memory_mib,
+        "cpu_s": challenge.processor_s,
+    }
     sockets = [room.begin({**order, "rank": rank}) for rank, room in enumerate(rooms)]
     try:
         run = asyncio.run(_judged(referee, sockets, look))
@@ -42,8 +56,10 @@ def played(challenge, rooms, source, seed, look=lambda: None):
         if one["signal"] in SIGNALS and run.problem.startswith(f"Rank {rank} has ended"):
             run.problem = f"Rank {rank} {SIGNALS[one['signal']]}."
     if not run.problem and run.accuracy < challenge.target:
-        run.problem = (f"The target was not reached: the accuracy is {run.accuracy:.4f} instead of {challenge.target} "
-                       "on the test's samples.")
+        run.problem = (
+            f"The target was not reached: the accuracy is {run.accuracy:.4f} instead of "
+            f"{challenge.target} on the test's samples."
+        )
     return run, referee
 
 
@@ -51,15 +67,20 @@ def told(challenge, run):
     """A run in a line."""
     if run.problem:
         return run.problem
-    return (f"{getattr(run, challenge.score):.4g} {challenge.unit}, accuracy {run.accuracy:.3f}, "
-            f"{max(run.gradients)} gradients, {sum(run.sent_bytes) / 1e6:.2f} MB in {sum(run.messages)} messages")
+    return (
+        f"{getattr(run, challenge.score):.4g} {challenge.unit}, accuracy {run.accuracy:.3f}, "
+        f"{max(run.gradients)} gradients, {sum(run.sent_bytes) / 1e6:.2f} MB in "
+        f"{sum(run.messages)} messages"
+    )
 
 
 async def _judged(referee, sockets, look):
     referee.limit = asyncio.timeout(None)
     referee.until = asyncio.get_running_loop().time() + referee.challenge.run_s
     streams = [await asyncio.open_connection(sock=one) for one in sockets]
-    ranks = [asyncio.create_task(referee.serve(rank, *stream)) for rank, stream in enumerate(streams)]
+    ranks = [
+        asyncio.create_task(referee.serve(rank, *stream)) for rank, stream in enumerate(streams)
+    ]
     ended, looking = asyncio.gather(*ranks), asyncio.create_task(_look_on(look))
     try:
         async with referee.limit:
@@ -70,8 +91,10 @@ async def _judged(referee, sockets, look):
     except Refused as refused:
         return Run(str(refused))
     except TimeoutError:
-        return Run(f"No rank has asked for anything in {referee.challenge.quiet_s} s of this machine's time, or the "
-                   f"run has not ended after {referee.challenge.run_s} s.")
+        return Run(
+            f"No rank has asked for anything in {referee.challenge.quiet_s} s of this machine's "
+            f"time, or the run has not ended after {referee.challenge.run_s} s."
+        )
     finally:
         for one in (*ranks, looking):
             one.cancel()

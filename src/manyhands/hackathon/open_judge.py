@@ -1,10 +1,11 @@
 """The judge without rooms: for one's own entry, on one's own machine, and in a lab.
 
-Referee, network and clock are the judge's, and so are the scores. The ranks are plain processes: they are forked before
-any data are drawn, may ask of the system only what `closed_calls` leaves, and have the judge's limits of memory and
-time. But there are no walls around them: they see the files and processes that their user sees. So a score from here
-counts for whoever has written the entry, and in a lab, where the whole notebook has a room of its own; it counts for
-nobody else. It needs neither bubblewrap nor root.
+Referee, network and clock are the judge's, and so are the scores. The ranks are plain processes:
+they are forked before any data are drawn, may ask of the system only what `closed_calls` leaves,
+and have the judge's limits of memory and time. But there are no walls around them: they see the
+files and processes that their user sees. So a score from here counts for whoever has written the
+entry, and in a lab, where the whole notebook has a room of its own; it counts for nobody else. It
+needs neither bubblewrap nor root.
 """
 
 import ctypes
@@ -33,7 +34,9 @@ def why_not():
     """What this machine lacks for it, in a sentence; None if nothing."""
     if sys.platform == "linux" and closed_calls.known():
         return None
-    return "The judge needs Linux on x86_64 or aarch64, where it can restrict an entry's system calls."
+    return (
+        "The judge needs Linux on x86_64 or aarch64, where it can restrict an entry's system calls."
+    )
 
 
 class OpenRoom(Room):
@@ -59,7 +62,10 @@ class OpenRoom(Room):
 
 
 class OpenRooms(Rooms):
-    """An `OpenRoom` for each rank, forked from this process. The last is closed first: it holds the others' lines."""
+    """An `OpenRoom` for each rank, forked from this process.
+
+    The last is closed first: it holds the others' lines.
+    """
 
     room, why_none = OpenRoom, staticmethod(why_not)
 
@@ -71,21 +77,32 @@ def serve():
         for line in sys.stdin:
             order = json.loads(line)
             challenge = replace(CHALLENGES[order["challenge"]], **order["changed"])
-            seed = bytes.fromhex(order["seed"]) if order["seed"] else secrets.token_bytes(SEED_BYTES)
-            run, referee = played(challenge, rooms[:challenge.ranks], order["source"], seed)
+            seed = (
+                bytes.fromhex(order["seed"]) if order["seed"] else secrets.token_bytes(SEED_BYTES)
+            )
+            run, referee = played(challenge, rooms[: challenge.ranks], order["source"], seed)
             weights = referee.weights[0].hex() if order["weights"] and not run.problem else ""
             print(json.dumps([asdict(run), referee.said, weights]), flush=True)
 
 
 class OpenJudge:
-    """A judge in a process of its own, kept for the next run; a context manager. Raises `NoRooms`."""
+    """A judge in a process of its own, kept for the next run; a context manager.
+
+    Raises `NoRooms`.
+    """
 
     def __enter__(self):
         if why_not():
             raise NoRooms(why_not())
-        self.process = subprocess.Popen([sys.executable, "-I", "-c", PROGRAM], env=ENVIRONMENT, text=True,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                                        start_new_session=True)
+        self.process = subprocess.Popen(
+            [sys.executable, "-I", "-c", PROGRAM],
+            env=ENVIRONMENT,
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
         return self
 
     def __exit__(self, *_):
@@ -98,18 +115,28 @@ class OpenJudge:
             self.process.wait()
 
     def run(self, challenge, source, seed=None, **changed):
-        """(the `Run` of an entry's text, what its ranks printed). Without a seed one is drawn that nobody knows.
-        `changed`: numbers of the challenge that are to be others."""
+        """(the `Run` of an entry's text, what its ranks printed).
+
+        Without a seed one is drawn that nobody knows. `changed`: numbers of the challenge that are
+        to be others.
+        """
         return self._asked(challenge, source, seed, changed, False)[:2]
 
     def weights(self, challenge, source, seed, **changed):
-        """(the `Run`, the weights at the end as bytes of float32; none where there is a problem)."""
+        """(the `Run`, the weights at the end as bytes of float32; none where there is a
+        problem).
+        """
         run, _, weights = self._asked(challenge, source, seed, changed, True)
         return run, bytes.fromhex(weights)
 
     def _asked(self, challenge, source, seed, changed, weights):
-        order = {"challenge": challenge.name, "changed": changed, "source": checked(source),
-                 "seed": seed.hex() if seed else "", "weights": weights}
+        order = {
+            "challenge": challenge.name,
+            "changed": changed,
+            "source": checked(source),
+            "seed": seed.hex() if seed else "",
+            "weights": weights,
+        }
         try:
             self.process.stdin.write(json.dumps(order) + "\n")
             self.process.stdin.flush()

@@ -1,6 +1,7 @@
 """What an entry gets on its rank: a model that computes elsewhere, batches, and a process group.
 
-All of it only asks the judge. What an entry changes here changes its own rank alone: the judge counts what arrives.
+All of it only asks the judge. What an entry changes here changes its own rank alone: the judge
+counts what arrives.
 """
 
 import ast
@@ -40,9 +41,12 @@ class Connection:
 
 
 class Model(torch.nn.Module):
-    """The challenge's network. Its weights are here; `model(batch)` sends them to the rank's accelerator and gives the
-    loss, the mean over the batch. **backward**: `loss.backward()` adds the gradient to each parameter's `grad`, as the
-    accelerator has computed it, and costs nothing more."""
+    """The challenge's network.
+
+    Its weights are here; `model(batch)` sends them to the rank's accelerator and gives the loss,
+    the mean over the batch. **backward**: `loss.backward()` adds the gradient to each parameter's
+    `grad`, as the accelerator has computed it, and costs nothing more.
+    """
 
     def __init__(self, layers, weights, connection):
         super().__init__()
@@ -53,8 +57,10 @@ class Model(torch.nn.Module):
 
     def forward(self, batch):
         if not isinstance(batch, Batch):
-            raise TypeError("model(batch) takes a batch of `batches`and returns its loss; this is a "
-                            f"{type(batch).__name__}.")
+            raise TypeError(
+                "model(batch) takes a batch of `batches`and returns its loss; this is a "
+                f"{type(batch).__name__}."
+            )
         return _Loss.apply(self._connection, batch.number, *self.network.parameters())
 
 
@@ -62,13 +68,20 @@ class _Loss(torch.autograd.Function):
     @staticmethod
     def forward(ctx, connection, number, *parameters):
         head, slopes = connection.ask({"do": "gradient", "batch": number}, flat(parameters))
-        ctx.slopes, ctx.shapes = torch.frombuffer(slopes, dtype=torch.float32), [one.shape for one in parameters]
+        ctx.slopes, ctx.shapes = (
+            torch.frombuffer(slopes, dtype=torch.float32),
+            [one.shape for one in parameters],
+        )
         return torch.tensor(head["loss"])
 
     @staticmethod
     def backward(ctx, above):
         parts = ctx.slopes.split([shape.numel() for shape in ctx.shapes])
-        return None, None, *(above * part.view(shape) for part, shape in zip(parts, ctx.shapes, strict=True))
+        return (
+            None,
+            None,
+            *(above * part.view(shape) for part, shape in zip(parts, ctx.shapes, strict=True)),
+        )
 
 
 def flat(parameters):
@@ -92,7 +105,9 @@ class Said:
 
 
 def run(order, socket):
-    """Run the entry of an order on this rank, and send its weights to the judge, or what is wrong."""
+    """Run the entry of an order on this rank, and send its weights to the judge, or what is
+    wrong.
+    """
     torch.set_num_threads(1)
     connection = Connection(socket)
     sys.stdout = sys.stderr = Said(connection)
@@ -107,15 +122,19 @@ def run(order, socket):
             given = train(model, Batches(connection), group)
             weights = flat(model.network.parameters())
         if given is not None:
-            raise TypeError(f"train returned a {type(given).__name__}: it must return nothing, and leave the trained "
-                            "weights in the model.")
+            raise TypeError(
+                f"train returned a {type(given).__name__}: it must return nothing, and leave the "
+                "trained weights in the model."
+            )
         connection.tell({"do": "done"}, weights)
     except BaseException as error:  # noqa: BLE001 - also SystemExit: it is the entry's end
         connection.tell({"do": "failed", "text": _told(error)})
 
 
 def _code(source):
-    """The entry's code, without docstrings: what does not count for its size is not there to be read either."""
+    """The entry's code, without docstrings: what does not count for its size is not there to be
+    read either.
+    """
     return compile(entry_size.without_docstrings(ast.parse(source, ENTRY)), ENTRY, "exec")
 
 
@@ -144,9 +163,19 @@ def _join(connection, numbers, rank, ranks):
 
 def _told(error):
     """The error in a line, with the line of the entry where it came from."""
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == ENTRY]
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename == ENTRY
+    ]
     if isinstance(error, SyntaxError) and error.filename == ENTRY:
         lines = [error.lineno]
     where = f"{ENTRY}, line {lines[-1]}: " if lines else ""
-    said = error.msg if isinstance(error, SyntaxError) else str(error).splitlines()[0] if str(error) else ""
+    said = (
+        error.msg
+        if isinstance(error, SyntaxError)
+        else str(error).splitlines()[0]
+        if str(error)
+        else ""
+    )
     return f"{where}{type(error).__name__}: {said}".removesuffix(": ")[:500]

@@ -32,8 +32,16 @@ class Run:
     gap: float = 0.0  # the largest one in the losses that were asked for
 
     def as_record(self):
-        return {name: [round(one, 4) for one in value] if isinstance(value, (tuple, list)) else
-                round(value, 4) if isinstance(value, float) else value for name, value in asdict(self).items()}
+        return {
+            name: (
+                [round(one, 4) for one in value]
+                if isinstance(value, (tuple, list))
+                else round(value, 4)
+                if isinstance(value, float)
+                else value
+            )
+            for name, value in asdict(self).items()
+        }
 
 
 class Referee:
@@ -42,7 +50,9 @@ class Referee:
     def __init__(self, challenge, seed):
         self.challenge, self.task = challenge, challenge.task(seed)
         self.network = Network(challenge.ranks, challenge.rate_mbit, challenge.delay_ms)
-        self.pace = tasks.Pace(seed, challenge.gradient_s, challenge.ranks, challenge.slow_times, challenge.slow_s)
+        self.pace = tasks.Pace(
+            seed, challenge.gradient_s, challenge.ranks, challenge.slow_times, challenge.slow_s
+        )
         self.weights = [None] * challenge.ranks
         self.said = [[] for _ in range(challenge.ranks)]
         self.operations = [{} for _ in range(challenge.ranks)]
@@ -50,8 +60,16 @@ class Referee:
 
     def _accelerators(self, seed):
         challenge = self.challenge
-        return [Accelerator(network_of(challenge.layers), *shard, challenge.batch_size, challenge.most_batches,
-                            tasks.stream(seed, f"order {rank}")) for rank, shard in enumerate(self.task.shards)]
+        return [
+            Accelerator(
+                network_of(challenge.layers),
+                *shard,
+                challenge.batch_size,
+                challenge.most_batches,
+                tasks.stream(seed, f"order {rank}"),
+            )
+            for rank, shard in enumerate(self.task.shards)
+        ]
 
     def order(self):
         """What a rank is told of the model."""
@@ -70,9 +88,12 @@ class Referee:
                 raise Refused(f"Rank {rank} has ended without giving its weights.") from None
             except frames.Broken as broken:
                 raise Refused(f"Rank {rank}: {broken}") from None
-            except (LookupError, TypeError, ValueError, ArithmeticError, RuntimeError) as error:  # also of torch
-                raise Refused(f"Rank {rank} has sent the judge what the model, the batches and the group never send "
-                              f"({type(error).__name__}).") from None
+            except (LookupError, TypeError, ValueError, ArithmeticError, RuntimeError) as error:
+                # also of torch
+                raise Refused(
+                    f"Rank {rank} has sent the judge what the model, the batches and the group "
+                    f"never send ({type(error).__name__})."
+                ) from None
             if answer:
                 writer.write(frames.pack(*answer))
                 with suppress(ConnectionError):  # the next read tells
@@ -99,7 +120,10 @@ class Referee:
             operation = self.operations[rank].pop(head["id"])
             result = await self.network.wait(operation)
             data = result.contiguous().view(torch.uint8).numpy().tobytes()
-            return {"dtype": str(result.dtype).removeprefix("torch."), "source": operation.peer}, data
+            return {
+                "dtype": str(result.dtype).removeprefix("torch."),
+                "source": operation.peer,
+            }, data
         elif do == "clock":
             return ({"clock_s": self.network.clock_s[rank]},)
         elif do == "say":
@@ -119,23 +143,46 @@ class Referee:
 
     def _start(self, rank, head, payload):
         number, call, dtype = head["id"], head["call"], DTYPES[head["dtype"]]
-        if not isinstance(number, int) or number in self.operations[rank] or head.get("how", "sum") not in HOW:
+        if (
+            not isinstance(number, int)
+            or number in self.operations[rank]
+            or head.get("how", "sum") not in HOW
+        ):
             raise ValueError(number)
-        data = torch.frombuffer(bytearray(payload), dtype=torch.uint8).view(dtype) if payload else \
-            torch.empty(0, dtype=dtype)
-        operation = Operation(rank, call, dtype=head["dtype"], how=head.get("how", "sum"), data=data,
-                              on_device="array" in head)
+        data = (
+            torch.frombuffer(bytearray(payload), dtype=torch.uint8).view(dtype)
+            if payload
+            else torch.empty(0, dtype=dtype)
+        )
+        operation = Operation(
+            rank,
+            call,
+            dtype=head["dtype"],
+            how=head.get("how", "sum"),
+            data=data,
+            on_device="array" in head,
+        )
         if call in ("send", "recv"):
             anybody = call == "recv" and head["peer"] == ANYBODY
-            operation.peer, operation.tag = ANYBODY if anybody else self._rank(head["peer"]), int(head["tag"])
+            operation.peer, operation.tag = (
+                ANYBODY if anybody else self._rank(head["peer"]),
+                int(head["tag"]),
+            )
             if operation.peer == rank:
                 raise Refused(f"Rank {rank} sends to itself.")
         else:
             PATTERNS[call]
             members = operation.members = tuple(map(self._rank, head["members"]))
-            operation.root, operation.splits = int(head.get("root", 0)), tuple(map(int, head.get("splits", ())))
+            operation.root, operation.splits = (
+                int(head.get("root", 0)),
+                tuple(map(int, head.get("splits", ()))),
+            )
             self._check(operation, len(members))
-            if rank not in members or len(set(members)) != len(members) or operation.root not in range(len(members)):
+            if (
+                rank not in members
+                or len(set(members)) != len(members)
+                or operation.root not in range(len(members))
+            ):
                 raise ValueError(members)
         self.network.start(operation)
         self.operations[rank][number] = operation
@@ -143,9 +190,13 @@ class Referee:
     def _check(self, operation, ranks):
         elements, splits = operation.data.numel(), operation.splits
         if operation.call == "reduce_scatter" and elements % ranks:
-            raise Refused(f"Rank {operation.rank}: reduce_scatter of {elements} elements among {ranks} ranks cannot be "
-                          "divided equally.")
-        if operation.call == "all_to_all" and (len(splits) != ranks or sum(splits) != elements or min(splits) < 0):
+            raise Refused(
+                f"Rank {operation.rank}: reduce_scatter of {elements} elements among {ranks} ranks "
+                "cannot be divided equally."
+            )
+        if operation.call == "all_to_all" and (
+            len(splits) != ranks or sum(splits) != elements or min(splits) < 0
+        ):
             raise ValueError(splits)
 
     def _rank(self, number):
@@ -157,16 +208,25 @@ class Referee:
         """The `Run` of ranks that have all given their weights."""
         if len(set(self.weights)) > 1:
             apart = [rank for rank, one in enumerate(self.weights) if one != self.weights[0]]
-            return Run(f"The ranks end with different weights, since {_ranks(apart)} and rank 0 differ.")
+            return Run(
+                f"The ranks end with different weights, since {_ranks(apart)} and rank 0 differ."
+            )
         network = network_of(self.challenge.layers)
-        return Run(accuracy=accuracy(network, self.weights[0], *self.task.test), gap=self._gap(network),
-                   telling=tuple(one.reading.count for one in self.accelerators),
-                   clock_s=max(self.network.clock_s), updates=max(self.network.updates),
-                   gradients=tuple(one.gradients for one in self.accelerators),
-                   messages=tuple(self.network.messages), sent_bytes=tuple(self.network.sent_bytes))
+        return Run(
+            accuracy=accuracy(network, self.weights[0], *self.task.test),
+            gap=self._gap(network),
+            telling=tuple(one.reading.count for one in self.accelerators),
+            clock_s=max(self.network.clock_s),
+            updates=max(self.network.updates),
+            gradients=tuple(one.gradients for one in self.accelerators),
+            messages=tuple(self.network.messages),
+            sent_bytes=tuple(self.network.sent_bytes),
+        )
 
     def _gap(self, network):
-        """The largest gap in the losses down to the one of the trained weights, which `network` has."""
+        """The largest gap in the losses down to the one of the trained weights, which `network`
+        has.
+        """
         x, y = map(torch.cat, zip(*self.task.shards, strict=True))
         with torch.no_grad():
             final = torch.nn.functional.cross_entropy(network(x), y).item()

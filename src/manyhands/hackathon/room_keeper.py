@@ -1,9 +1,12 @@
-"""The first process of a rank's room. It has torch loaded, and forks a new process for each run of an entry, so that
-nothing of one run is there in the next. It runs nothing of an entry itself.
+"""The first process of a rank's room.
 
-Over its socket come orders, {"rank", "ranks", "source", "layers", "weights", "memory_mib", "cpu_s"}, each with the
-socket that the run's process is to have; it answers with how the process ended. Anything that comes meanwhile ends the
-process. When the judge has gone, this process ends, and with it, as the first of its namespace, all others.
+It has torch loaded, and forks a new process for each run of an entry, so that nothing of one run is
+there in the next. It runs nothing of an entry itself.
+
+Over its socket come orders, {"rank", "ranks", "source", "layers", "weights", "memory_mib",
+"cpu_s"}, each with the socket that the run's process is to have; it answers with how the process
+ended. Anything that comes meanwhile ends the process. When the judge has gone, this process ends,
+and with it, as the first of its namespace, all others.
 """
 
 import atexit
@@ -18,21 +21,25 @@ import socket
 import sys
 import tempfile
 
-tempfile.tempdir = "/tmp"  # nobody can write there: else who imports what wants to know it looks for another
+# nobody can write there: else who imports what wants to know it looks for another
+tempfile.tempdir = "/tmp"
 
-gc.disable()  # imports make many objects and no garbage: to look for some takes a fifth of their time
+# imports make many objects and no garbage: to look for some takes a fifth of their time
+gc.disable()
 
-import torch._dynamo  # noqa: E402, F401 (any optimizer imports it, 1 s)
-import torch.nn.parallel  # noqa: E402, F401
+import torch._dynamo  # noqa: E402 (any optimizer imports it, 1 s)
+import torch.nn.parallel  # noqa: E402
 
 from manyhands.hackathon import closed_calls, rank_side  # noqa: E402
 from manyhands.hackathon.run_spaces import OneSpace  # noqa: E402
 
-# torch looks at the processors when it first makes halves of floats, for which it reads the system's own /proc
+# torch looks at the processors when it first makes halves of floats, for which it reads the
+# system's own /proc
 torch.ones(16).half().float().bfloat16().float()
 
 gc.freeze()
-atexit.register(gc.unfreeze)  # Triton, which PyTorch's CUDA build brings, lists its objects that a frozen process keeps
+# Triton, which PyTorch's CUDA build brings, lists its objects that a frozen process keeps
+atexit.register(gc.unfreeze)
 gc.enable()
 
 _PR_SET_DUMPABLE = 4
@@ -42,7 +49,8 @@ MOST_ORDER_BYTES, MOST_FILES = 2**20, 64
 def main(number, spaces=None):
     """`spaces` are the namespaces of each run, in a room (`RunSpaces`)."""
     spaces = spaces or OneSpace()
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # the first process of a namespace gets only signals that it handles
+    # the first process of a namespace gets only signals that it handles
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)  # nobody looks into it
     line = socket.socket(fileno=number)
     line.send(b"ready")
@@ -68,21 +76,31 @@ def _run(line, order, fd, spaces):
     os.close(ended)
     _, status, usage = os.wait4(child, 0)
     spaces.end()
-    return {"signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0,
-            "processor_s": usage.ru_utime + usage.ru_stime}
+    return {
+        "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0,
+        "processor_s": usage.ru_utime + usage.ru_stime,
+    }
 
 
 def _be_a_rank(order, fd, spaces):
-    """Does not return. No open file of the keeper's stays: its place and flags would be there in the next run."""
+    """Does not return.
+
+    No open file of the keeper's stays: its place and flags would be there in the next run.
+    """
     try:
         address_space = spaces.address_space()
         for number in range(3):
             os.dup2(os.open("/dev/null", os.O_RDWR), number)
         os.closerange(3, fd)
         os.closerange(fd + 1, MOST_FILES)
-        limits = {resource.RLIMIT_AS: address_space + order["memory_mib"] * 2**20, resource.RLIMIT_CPU: order["cpu_s"],
-                  resource.RLIMIT_FSIZE: 0, resource.RLIMIT_CORE: 0, resource.RLIMIT_NOFILE: MOST_FILES,
-                  resource.RLIMIT_MEMLOCK: 0}
+        limits = {
+            resource.RLIMIT_AS: address_space + order["memory_mib"] * 2**20,
+            resource.RLIMIT_CPU: order["cpu_s"],
+            resource.RLIMIT_FSIZE: 0,
+            resource.RLIMIT_CORE: 0,
+            resource.RLIMIT_NOFILE: MOST_FILES,
+            resource.RLIMIT_MEMLOCK: 0,
+        }
         for kind, limit in limits.items():
             resource.setrlimit(kind, (limit, limit))
         spaces.leave()

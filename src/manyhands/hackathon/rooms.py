@@ -1,5 +1,6 @@
-"""Closed rooms, one for each rank: bubblewrap's namespaces, in which there is no network, no other process, and no
-place to write."""
+"""Closed rooms, one for each rank: bubblewrap's namespaces, in which there is no network, no other
+process, and no place to write.
+"""
 
 import functools
 import json
@@ -13,13 +14,23 @@ from manyhands.grading.isolation import bubblewrap
 from manyhands.hackathon import closed_calls, run_spaces
 
 START_S = 600  # on a machine that has no time it takes minutes
-KEEPER = ("import sys; from manyhands.hackathon import room_keeper, run_spaces; "
-          "room_keeper.main(int(sys.argv[1]), run_spaces.RunSpaces())")
+KEEPER = (
+    "import sys; from manyhands.hackathon import room_keeper, run_spaces; "
+    "room_keeper.main(int(sys.argv[1]), run_spaces.RunSpaces())"
+)
 TRIAL = "from manyhands.hackathon import run_spaces; run_spaces.trial()"
 CACHE = "/tmp/cache"  # torch wants to see it, empty
-ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "LC_ALL": "C.UTF-8", "TZ": "UTC", "PYTHONHASHSEED": "0",
-               "TORCH_CPP_LOG_LEVEL": "ERROR", "PATH": "/usr/bin:/bin", "HOME": "/tmp",
-               "TORCHINDUCTOR_CACHE_DIR": CACHE}
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "LC_ALL": "C.UTF-8",
+    "TZ": "UTC",
+    "PYTHONHASHSEED": "0",
+    "TORCH_CPP_LOG_LEVEL": "ERROR",
+    "PATH": "/usr/bin:/bin",
+    "HOME": "/tmp",
+    "TORCHINDUCTOR_CACHE_DIR": CACHE,
+}
 
 
 class NoRooms(Exception):
@@ -29,7 +40,10 @@ class NoRooms(Exception):
 def why_none():
     """What this machine lacks for the judge, in a sentence; None if nothing."""
     if sys.platform != "linux" or not closed_calls.known():
-        return "The judge needs Linux on x86_64 or aarch64, where it can restrict an entry's system calls."
+        return (
+            "The judge needs Linux on x86_64 or aarch64, where it can restrict an entry's system "
+            "calls."
+        )
     spaces = bubblewrap.spaces()
     lack = spaces if isinstance(spaces, str) else _lack_of_spaces()
     return f"The judge runs entries only in bubblewrap's rooms: {lack}" if lack else None
@@ -37,24 +51,37 @@ def why_none():
 
 @functools.cache
 def _lack_of_spaces():
-    """Why a room cannot make the namespaces of a run here (a security module can forbid it), or ""."""
-    done = subprocess.run([*_walls(), sys.executable, "-I", "-c", TRIAL], env=ENVIRONMENT, capture_output=True,
-                          stdin=subprocess.DEVNULL)
+    """Why a room cannot make the namespaces of a run here (a security module can forbid it), or
+    "".
+    """
+    done = subprocess.run(
+        [*_walls(), sys.executable, "-I", "-c", TRIAL],
+        env=ENVIRONMENT,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+    )
     last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
     return " ".join(["a room cannot make namespaces here.", *last]) if done.returncode else ""
 
 
 class Room:
-    """A room of its own, with its keeper in it, which does not yet answer: `ready` waits for that."""
+    """A room of its own, with its keeper in it, which does not yet answer: `ready` waits for
+    that.
+    """
 
     def __init__(self):
         self.line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.said = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
         with theirs:
             self.process = subprocess.Popen(
-                [*_walls(), sys.executable, "-I", "-c", KEEPER, str(theirs.fileno())], env=ENVIRONMENT,
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.said, pass_fds=[theirs.fileno()],
-                start_new_session=True)
+                [*_walls(), sys.executable, "-I", "-c", KEEPER, str(theirs.fileno())],
+                env=ENVIRONMENT,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=self.said,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
 
     def ready(self):
         self.line.settimeout(START_S)
@@ -119,9 +146,12 @@ class Rooms(list):
 
 
 def _walls():
-    """bubblewrap and its options. All that can be seen can only be read: a file would be a way from run to run.
-    The first process inside may make namespaces (`run_spaces`), for which it must be root of the room's users; what a
-    rank may ask of the system is closed in the rank itself."""
+    """bubblewrap and its options.
+
+    All that can be seen can only be read: a file would be a way from run to run. The first process
+    inside may make namespaces (`run_spaces`), for which it must be root of the room's users; what a
+    rank may ask of the system is closed in the rank itself.
+    """
     spaces = [one for one in bubblewrap.spaces() if one != "--disable-userns"]
     options = [shutil.which("bwrap"), *bubblewrap.frame(spaces, []), "--as-pid-1"]
     options += ["--uid", "0", "--gid", "0"] if "--unshare-user" in spaces else []
@@ -131,5 +161,17 @@ def _walls():
         options += ["--ro-bind-try", place, place]
     for place in bubblewrap.read_only_places():
         options += ["--ro-bind", place, place]
-    return [*options, "--dir", CACHE, "--chdir", "/tmp", "--remount-ro", "/proc", "--remount-ro", "/dev",
-            "--remount-ro", "/", "--"]
+    return [
+        *options,
+        "--dir",
+        CACHE,
+        "--chdir",
+        "/tmp",
+        "--remount-ro",
+        "/proc",
+        "--remount-ro",
+        "/dev",
+        "--remount-ro",
+        "/",
+        "--",
+    ]

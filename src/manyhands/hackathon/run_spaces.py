@@ -1,9 +1,11 @@
-"""What is made anew for each run in a room: process IDs that start at 1, and a `/proc` in which there are only these.
+"""What is made anew for each run in a room: process IDs that start at 1, and a `/proc` in which
+there are only these.
 
-The room's first process has the right to make namespaces (`CAP_SYS_ADMIN` of the room's own user namespace); a rank
-gives it up before it reads the entry. `/proc` is a folder in memory with an empty folder for each process of a run:
-the system's own tells of the whole machine in `/proc/sys`, `loadavg` or `meminfo`, and its `/proc/self/smaps` counts
-how many processes of the machine have a page of a library.
+The room's first process has the right to make namespaces (`CAP_SYS_ADMIN` of the room's own user
+namespace); a rank gives it up before it reads the entry. `/proc` is a folder in memory with an
+empty folder for each process of a run: the system's own tells of the whole machine in `/proc/sys`,
+`loadavg` or `meminfo`, and its `/proc/self/smaps` counts how many processes of the machine have a
+page of a library.
 """
 
 import ctypes
@@ -40,7 +42,9 @@ class OneSpace:
 
 
 class RunSpaces(OneSpace):
-    """The namespaces of the runs in a room, one run after the other; made once, by the room's first process."""
+    """The namespaces of the runs in a room, one run after the other; made once, by the room's first
+    process.
+    """
 
     def __init__(self):
         super().__init__()
@@ -49,7 +53,9 @@ class RunSpaces(OneSpace):
             _cover(place, (FIRST, RANK) if place == "/proc" else ())
 
     def begin(self):
-        """The process that is forked next has process ID 2; 1 is one that does nothing, and with which all end."""
+        """The process that is forked next has process ID 2; 1 is one that does nothing, and with
+        which all end.
+        """
         _ask("setns", self._own, _NEW_IDS)  # else the kernel makes no second one
         _ask("unshare", _NEW_IDS)
         self._first = os.fork()
@@ -69,7 +75,10 @@ class RunSpaces(OneSpace):
 
 
 def trial():
-    """Whether a room can make all this here; for its first process. Raises OSError where it cannot."""
+    """Whether a room can make all this here; for its first process.
+
+    Raises OSError where it cannot.
+    """
     spaces = RunSpaces()
     for _ in range(2):
         spaces.begin()
@@ -77,9 +86,18 @@ def trial():
 
 
 def _cover(place, folders):
-    """Put a folder in memory over this one, with these empty folders, which then can only be read."""
+    """Put a folder in memory over this one, with these empty folders, which then can only be
+    read.
+    """
     flags = _NO_SETUID | _NO_DEVICES | _NO_PROGRAMS
-    _ask("mount", b"none", place.encode(), b"tmpfs", ctypes.c_ulong(flags), b"size=16k,nr_inodes=16,mode=755")
+    _ask(
+        "mount",
+        b"none",
+        place.encode(),
+        b"tmpfs",
+        ctypes.c_ulong(flags),
+        b"size=16k,nr_inodes=16,mode=755",
+    )
     for name in folders:
         os.mkdir(f"{place}/{name}", 0o555)
     _ask("mount", b"none", place.encode(), None, ctypes.c_ulong(flags | _READ_ONLY | _AGAIN), None)

@@ -1,8 +1,9 @@
 """The data of the challenges, drawn by a seed.
 
-They are made, not collected: an entry that brought along a known data set, or weights trained on it, would have the
-test's answers. What a seed draws is drawn from streams that have nothing to do with each other: who finds out how the
-initial weights were drawn knows nothing of the data, and who has the training data nothing of the test's.
+They are made, not collected: an entry that brought along a known data set, or weights trained on
+it, would have the test's answers. What a seed draws is drawn from streams that have nothing to do
+with each other: who finds out how the initial weights were drawn knows nothing of the data, and who
+has the training data nothing of the test's.
 """
 
 import hashlib
@@ -21,16 +22,24 @@ Task = namedtuple("Task", "shards test weights")  # shards: (x, y) of each rank
 
 def stream(seed, what):
     """A generator for one purpose. `seed` is bytes."""
-    return np.random.default_rng(int.from_bytes(hashlib.sha256(what.encode() + b"\0" + seed).digest()))
+    return np.random.default_rng(
+        int.from_bytes(hashlib.sha256(what.encode() + b"\0" + seed).digest())
+    )
 
 
 def clouds(seed, ranks, layers, own=0.5, centres=6, noise=0.55, train=6000, test=4000):
-    """Ten classes, each of some clouds of points. A rank sees more of some classes than of others: the part `own` of
-    its samples is of classes that are mostly its own, as where data lie where they were collected."""
+    """Ten classes, each of some clouds of points.
+
+    A rank sees more of some classes than of others: the part `own` of its samples is of classes
+    that are mostly its own, as where data lie where they were collected.
+    """
     places = stream(seed, "centres").normal(size=(CLASSES, centres, DIMENSIONS))
 
     def samples(draw, y):
-        x = places[y, draw.integers(centres, size=len(y))] + noise * draw.normal(size=(len(y), DIMENSIONS)) * 2
+        x = (
+            places[y, draw.integers(centres, size=len(y))]
+            + noise * draw.normal(size=(len(y), DIMENSIONS)) * 2
+        )
         return torch.from_numpy(x.astype(np.float32)), torch.from_numpy(y)
 
     shards = []
@@ -44,8 +53,10 @@ def clouds(seed, ranks, layers, own=0.5, centres=6, noise=0.55, train=6000, test
 
 
 def chains(seed, train, sure=0.85, test=1000):
-    """Sequences of symbols [samples, PLACES + 1]: with the probability `sure` a symbol is what a table says of the one
-    `BACK` places before, else any. So no guess is right more often than `sure` + (1 - sure) / SYMBOLS of the time."""
+    """Sequences of symbols [samples, PLACES + 1]: with the probability `sure` a symbol is what a
+    table says of the one `BACK` places before, else any. So no guess is right more often than
+    `sure` + (1 - sure) / SYMBOLS of the time.
+    """
     table = stream(seed, "table").permutation(SYMBOLS)
 
     def samples(what, count):
@@ -60,12 +71,21 @@ def chains(seed, train, sure=0.85, test=1000):
 
 
 class Pace:
-    """How long a gradient takes on a rank. In each stretch of `slow_s` seconds one rank takes `slow_times` as long as
-    the others, and what begins in the stretch is slow until it ends. Each rank has its turn once in a round of as many
-    stretches as there are ranks, in an order that the seed draws anew for each round. Therefore seeds differ little."""
+    """How long a gradient takes on a rank.
+
+    In each stretch of `slow_s` seconds one rank takes `slow_times` as long as the others, and what
+    begins in the stretch is slow until it ends. Each rank has its turn once in a round of as many
+    stretches as there are ranks, in an order that the seed draws anew for each round. Therefore
+    seeds differ little.
+    """
 
     def __init__(self, seed, gradient_s, ranks, slow_times, slow_s):
-        self.usual_s, self.ranks, self.slow_times, self.slow_s = gradient_s, ranks, slow_times, slow_s
+        self.usual_s, self.ranks, self.slow_times, self.slow_s = (
+            gradient_s,
+            ranks,
+            slow_times,
+            slow_s,
+        )
         self._draw, self._slow = stream(seed, "lame"), []
 
     def gradient_s(self, rank, at_s):
@@ -80,6 +100,12 @@ class Pace:
 def _start(seed, layers):
     """The initial weights, as `nn.Linear` draws them."""
     draw, network = stream(seed, "weights"), network_of(layers)
-    return torch.cat([
-        torch.from_numpy(draw.uniform(-1, 1, one.numel()).astype(np.float32)) / layer.in_features**0.5
-        for layer in network if hasattr(layer, "weight") for one in (layer.weight, layer.bias)])
+    return torch.cat(
+        [
+            torch.from_numpy(draw.uniform(-1, 1, one.numel()).astype(np.float32))
+            / layer.in_features**0.5
+            for layer in network
+            if hasattr(layer, "weight")
+            for one in (layer.weight, layer.bias)
+        ]
+    )

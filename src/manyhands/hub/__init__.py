@@ -1,1 +1,3 @@
-"""The classroom's server: trial accounts, a JupyterHub on this machine, and a closed room for each attendee."""
+"""The classroom's server: trial accounts, a JupyterHub on this machine, and a closed room for each
+attendee.
+"""

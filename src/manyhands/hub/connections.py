@@ -1,8 +1,9 @@
 """Who is at the other end of a connection to the hub, and whose word about that is believed.
 
-Requests come through the proxy, which says from where (X-Forwarded-For); only the proxy is believed: a process of the
-hub's own user on this machine. A room comes through the relay, which connects from an address of the loopback that
-carries the person's user number. Anybody else, as a node of a cluster, is taken for what the kernel says.
+Requests come through the proxy, which says from where (X-Forwarded-For); only the proxy is
+believed: a process of the hub's own user on this machine. A room comes through the relay, which
+connects from an address of the loopback that carries the person's user number. Anybody else, as a
+node of a cluster, is taken for what the kernel says.
 """
 
 import http.cookies
@@ -18,11 +19,20 @@ from tornado.httputil import HTTPMessageDelegate
 
 ROOMS = ipaddress.ip_network("127.128.0.0/9")
 MOST_BODY_BYTES = 2**20  # of a request to the hub, whose forms and messages are short
-SAID = ("X-Forwarded-For", "X-Real-Ip", "X-Forwarded-Proto", "X-Scheme", "X-Forwarded-Host", "Forwarded")
+SAID = (
+    "X-Forwarded-For",
+    "X-Real-Ip",
+    "X-Forwarded-Proto",
+    "X-Scheme",
+    "X-Forwarded-Host",
+    "Forwarded",
+)
 
 
 def address_of_room(uid):
-    """Where the relay connects from for this person; raises OSError for a number that no account has."""
+    """Where the relay connects from for this person; raises OSError for a number that no account
+    has.
+    """
     if uid >= ROOMS.num_addresses:
         raise OSError(f"user number {uid} does not belong to an account of this hub")
     return str(ROOMS[uid])
@@ -30,7 +40,8 @@ def address_of_room(uid):
 
 def place(address, accounts):
     """What the log says for an address, and where attempts are counted: a room;
-    of IPv6 the network, in which one machine has what addresses it likes."""
+    of IPv6 the network, in which one machine has what addresses it likes.
+    """
     found = ipaddress.ip_address(address)
     found = getattr(found, "ipv4_mapped", None) or found
     if found.version == 6:
@@ -38,8 +49,10 @@ def place(address, accounts):
     if found not in ROOMS:
         return str(found)
     uid = int(found) - int(ROOMS.network_address)
-    return next((f"room of {account.name}" for account in accounts.values() if account.uid == uid),
-                f"user number {uid}")
+    return next(
+        (f"room of {account.name}" for account in accounts.values() if account.uid == uid),
+        f"user number {uid}",
+    )
 
 
 class HubServer(HTTPServer):
@@ -58,8 +71,11 @@ class HubServer(HTTPServer):
 
 
 def read_cookies_quickly():
-    """Let this process decode cookies as tornado does. Before Python 3.11.10, a cookie of 14 KB full of backslashes
-    holds the event loop for seconds (CVE-2024-7592), and JupyterHub decodes cookies of anybody."""
+    """Let this process decode cookies as tornado does.
+
+    Before Python 3.11.10, a cookie of 14 KB full of backslashes holds the event loop for seconds
+    (CVE-2024-7592), and JupyterHub decodes cookies of anybody.
+    """
     http.cookies._unquote = httputil._unquote_cookie
 
 
@@ -69,7 +85,9 @@ class _Unheard(HTTPMessageDelegate):
     def __init__(self, delegate):
         self.delegate = delegate
         self.data_received, self.finish, self.on_connection_close = (
-            delegate.data_received, delegate.finish, delegate.on_connection_close
+            delegate.data_received,
+            delegate.finish,
+            delegate.on_connection_close,
         )
 
     def headers_received(self, start_line, headers):
@@ -79,7 +97,9 @@ class _Unheard(HTTPMessageDelegate):
 
 
 def _is_ours(connection):
-    """Whether a process of our own user on this machine has opened this connection, and not for a room."""
+    """Whether a process of our own user on this machine has opened this connection, and not for a
+    room.
+    """
     try:
         there, here = connection.getpeername(), connection.getsockname()
         if ipaddress.ip_address(there[0]) in ROOMS:

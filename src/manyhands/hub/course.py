@@ -1,12 +1,13 @@
-"""The course as attendees see it: tutorials, labs, slides, and what checks need in the place of the solutions.
+"""The course as attendees see it: tutorials, labs, slides, and what checks need in the place of the
+solutions.
 
     course/notebooks  course/labs  course/slides      copies of the clone's folders
     course/facts.json                                 minutes and ranks of the units, which the sources tell in a clone
     course/references/06_ddp.json                     what the solution shows under the public seed
 
-A check on an attendee's server compares with the reference, so the solution need not be there. The seed is public:
-whoever writes the reference's numbers into a lab deceives nobody but themselves, for grades are taken under a hidden
-one.
+A check on an attendee's server compares with the reference, so the solution need not be there. The
+seed is public: whoever writes the reference's numbers into a lab deceives nobody but themselves,
+for grades are taken under a hidden one.
 """
 
 import json
@@ -24,26 +25,33 @@ FOLDERS = ("notebooks", "labs", "slides/built")
 
 def make(root, course):
     """Copy the clone's course to the folder `course`; the references that are there stay.
-    Call it before rooms are opened."""
+
+    Call it before rooms are opened.
+    """
     for name in FOLDERS:
         source, target = Path(root) / name, Path(course) / name
         shutil.rmtree(target, ignore_errors=True)
         if source.is_dir():
             shutil.copytree(source, target, ignore=shutil.ignore_patterns(".*", "__pycache__"))
-    (Path(course) / "facts.json").write_text(json.dumps({unit.name: unit.facts for unit in units(root)}))
+    (Path(course) / "facts.json").write_text(
+        json.dumps({unit.name: unit.facts for unit in units(root)})
+    )
     (Path(course) / "references").mkdir(exist_ok=True)
     _readable(course)
 
 
 def make_solutions(root, folder):
     """Copy the clone's solutions to `folder`, which only instructors' servers are shown:
-    the folder above it is closed to all but its owner."""
+    the folder above it is closed to all but its owner.
+    """
     folder = Path(folder)
     folder.parent.mkdir(mode=0o700, exist_ok=True)
     folder.parent.chmod(0o700)
     shutil.rmtree(folder, ignore_errors=True)
     if (Path(root) / "solutions").is_dir():
-        shutil.copytree(Path(root) / "solutions", folder, ignore=shutil.ignore_patterns(".*", "__pycache__"))
+        shutil.copytree(
+            Path(root) / "solutions", folder, ignore=shutil.ignore_patterns(".*", "__pycache__")
+        )
         _readable(folder)
 
 
@@ -55,21 +63,43 @@ def _readable(folder):
 
 
 def start_references(root, course, log):
-    """Begin to make the references that are missing or out of date, one after the other, behind all else;
-    the process."""
-    command = [*WITH_PARENT, "nice", "-n", "19", sys.executable, "-P", "-m", "manyhands.hub.course", str(root),
-               str(course)]
+    """Begin to make the references that are missing or out of date, one after the other, behind all
+    else; the process.
+    """
+    command = [
+        *WITH_PARENT,
+        "nice",
+        "-n",
+        "19",
+        sys.executable,
+        "-P",
+        "-m",
+        "manyhands.hub.course",
+        str(root),
+        str(course),
+    ]
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
 
 def make_references(root, course, report=print):
-    """Make them. A solution that does not pass its own checks here is told and tried once more:
-    the machine may have been too busy."""
-    solutions = {unit.name: Path(root) / "solutions" / unit.name / f"{unit.name}.ipynb" for unit in units(root)}
+    """Make them.
+
+    A solution that does not pass its own checks here is told and tried once more: the machine may
+    have been too busy.
+    """
+    solutions = {
+        unit.name: Path(root) / "solutions" / unit.name / f"{unit.name}.ipynb"
+        for unit in units(root)
+    }
     left = [name for name, path in solutions.items() if path.is_file()]
     for _ in range(2):
-        left = [name for name in left
-                if not _made(name, solutions[name], Path(course) / "references" / f"{name}.json", report)]
+        left = [
+            name
+            for name in left
+            if not _made(
+                name, solutions[name], Path(course) / "references" / f"{name}.json", report
+            )
+        ]
 
 
 def _made(name, solution, path, report):
@@ -77,7 +107,11 @@ def _made(name, solution, path, report):
     from manyhands.grading.store import public_references
 
     try:
-        report(f"{name}: reference {'made' if public_references.renew(solution, path) else 'is there'}", flush=True)
+        report(
+            f"{name}: reference "
+            f"{'made' if public_references.renew(solution, path) else 'is there'}",
+            flush=True,
+        )
         return True
     except (engine.SolutionFails, notebooks.NotGraded, OSError) as problem:
         report(f"{name}: NO reference: {problem}", flush=True)

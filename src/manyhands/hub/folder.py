@@ -21,12 +21,21 @@ def hub_folder(named=None):
 
 
 def prepare(folder):
-    """Make the hub's folder with its parts. Others may pass through it to what is theirs, and list nothing."""
+    """Make the hub's folder with its parts.
+
+    Others may pass through it to what is theirs, and list nothing.
+    """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for name, mode in (
-        ("", 0o711), ("homes", 0o711), ("run", 0o711), ("run/sockets", 0o755), ("tmp", 0o700), ("archive", 0o700),
-        ("handouts", 0o700), ("course", 0o755)
+        ("", 0o711),
+        ("homes", 0o711),
+        ("run", 0o711),
+        ("run/sockets", 0o755),
+        ("tmp", 0o700),
+        ("archive", 0o700),
+        ("handouts", 0o700),
+        ("course", 0o755),
     ):
         part = folder / name
         part.mkdir(exist_ok=True)
@@ -34,8 +43,10 @@ def prepare(folder):
 
 
 def sockets(folder):
-    """The folder of the sockets that rooms see. Who listens there makes a socket of mode 666,
-    and asks the kernel who has connected."""
+    """The folder of the sockets that rooms see.
+
+    Who listens there makes a socket of mode 666, and asks the kernel who has connected.
+    """
     return Path(folder) / "run" / "sockets"
 
 

@@ -1,4 +1,6 @@
-"""Where a hub is to be found: its ports, and the address that papers name, before its first start too."""
+"""Where a hub is to be found: its ports, and the address that papers name, before its first start
+too.
+"""
 
 import socket
 from contextlib import suppress
@@ -21,7 +23,9 @@ def free_ports(count):
 
 
 def port_of(folder, asked, name="port"):
-    """The port asked for, else that of the last start, so that printed slips stay right, else a free one."""
+    """The port asked for, else that of the last start, so that printed slips stay right, else a
+    free one.
+    """
     kept = Path(folder) / name
     port = asked
     with suppress(OSError, ValueError):
@@ -34,7 +38,10 @@ def port_of(folder, asked, name="port"):
 
 
 def own_ip():
-    """This machine's address for others: that of the way out; 127.0.0.1 where there is none. Nothing is sent."""
+    """This machine's address for others: that of the way out; 127.0.0.1 where there is none.
+
+    Nothing is sent.
+    """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way, suppress(OSError):
         way.connect(("192.0.2.1", 9))  # an address of nobody (RFC 5737)
         return way.getsockname()[0]
@@ -47,16 +54,18 @@ def shown(ip):
 
 
 def note(folder, where):
-    """Keep the address of a hub that starts; returns the one that papers have named until then, where that was
-    another, else ""."""
+    """Keep the address of a hub that starts; returns the one that papers have named until then,
+    where that was another, else "".
+    """
     before = address(folder)
     (Path(folder) / ADDRESS).write_text(f"{where}\n", encoding="utf-8")
     return before if before != where else ""
 
 
 def promised(folder, ip):
-    """The address that a hub in this folder, which was never started, will have when it listens on `ip`;
-    its port is kept for it."""
+    """The address that a hub in this folder, which was never started, will have when it listens on
+    `ip`; its port is kept for it.
+    """
     where = f"http://{shown(ip)}:{port_of(folder, 0)}/"
     note(folder, where)
     return where

@@ -20,21 +20,28 @@ from manyhands.hub.services import proxy
 from manyhands.units import NotAClone, find_root
 
 DEMONSTRATION = (
-    "DEMONSTRATION for one trusted person: without root, nothing keeps one user of this hub from the files of "
-    "another. Run it as root for a class."
+    "DEMONSTRATION for one trusted person: without root, nothing keeps one user of this hub from "
+    "the files of another. Run it as root for a class."
 )
-CLASSROOM = "A classroom: each attendee has a separate user number and a closed room, with limits by {limits}."
+CLASSROOM = (
+    "A classroom: each attendee has a separate user number and a closed room, with limits by "
+    "{limits}."
+)
 CONTAINERS = (
-    "A classroom: each attendee has a separate user number and a container of the image {image}, with limits by the "
-    "engine of containers."
+    "A classroom: each attendee has a separate user number and a container of the image {image}, "
+    "with limits by the engine of containers."
 )
 CLUSTER = """A class on a Slurm cluster: each attendee's server is a job of the cluster's user with the account's name.
 Only UNIX accounts and Slurm keep attendees apart (see "On a Slurm cluster" in docs/HUB.md)."""
 NOT_ROOT = (
-    "With --image or --slurm, attendees' servers run under different user numbers, so start the hub as root."
+    "With --image or --slurm, attendees' servers run under different user numbers, so start the hub"
+    " as root."
 )
 NO_JOBS = "{why}\nThe hub does not start."
-NO_ROOM = "{why}\nWithout rooms, attendees could read each other's files and the solutions, so the hub does not start."
+NO_ROOM = (
+    "{why}\nWithout rooms, attendees could read each other's files and the solutions, so the hub "
+    "does not start."
+)
 BEFORE = "Papers that were printed before name a different address: {before}"
 
 
@@ -61,17 +68,31 @@ def _walls(root, options):
         if image or jobs:
             raise CannotStart(NOT_ROOT)
         return DEMONSTRATION
-    if why := _slurm().why_none(root) if jobs else _containers().why_none(image) if image else room.why_none():
+    if why := (
+        _slurm().why_none(root)
+        if jobs
+        else _containers().why_none(image)
+        if image
+        else room.why_none()
+    ):
         raise CannotStart((NO_JOBS if jobs else NO_ROOM).format(why=why))
-    return CLUSTER if jobs else CONTAINERS.format(image=image) if image else CLASSROOM.format(limits=limits.way().name)
+    return (
+        CLUSTER
+        if jobs
+        else CONTAINERS.format(image=image)
+        if image
+        else CLASSROOM.format(limits=limits.way().name)
+    )
 
 
 def _containers():
     try:
         from manyhands.hub.servers import docker
     except ImportError as missing:
-        raise CannotStart(f"{missing.name} is missing, with which the hub starts containers: pip install "
-                          "dockerspawner") from None
+        raise CannotStart(
+            f"{missing.name} is missing, with which the hub starts containers: pip install "
+            "dockerspawner"
+        ) from None
     return docker
 
 
@@ -79,13 +100,16 @@ def _slurm():
     try:
         from manyhands.hub.servers import slurm
     except ImportError as missing:
-        raise CannotStart(f"{missing.name} is missing, with which the hub starts jobs: make setup") from None
+        raise CannotStart(
+            f"{missing.name} is missing, with which the hub starts jobs: make setup"
+        ) from None
     return slurm
 
 
 def _remove_servers(settings):
     """End what an earlier hub in the same folder has left;
-    jobs and containers do not end with the process that started them."""
+    jobs and containers do not end with the process that started them.
+    """
     if settings.kind != "rooms":
         (_slurm() if settings.kind == "slurm" else _containers()).remove(settings.folder)
 
@@ -94,23 +118,37 @@ def _only_one(lock, folder):
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise CannotStart(f"A hub is already running in {folder}. Stop it first, or name another folder with "
-                          "--home.") from None
+        raise CannotStart(
+            f"A hub is already running in {folder}. Stop it first, or name another folder with "
+            "--home."
+        ) from None
 
 
 def _settings(root, folder, options):
     hub_port, proxy_port, formgrader_port, board_port = hub_address.free_ports(4)
     return Settings(
-        root=str(root), formgrader_port=formgrader_port,
-        folder=str(folder), ip=options.ip, port=hub_address.port_of(folder, options.port),
+        root=str(root),
+        formgrader_port=formgrader_port,
+        folder=str(folder),
+        ip=options.ip,
+        port=hub_address.port_of(folder, options.port),
         servers_port=hub_address.port_of(folder, options.servers_port, "servers_port"),
-        hub_port=hub_port, proxy_port=proxy_port, board_port=board_port,
-        address=options.address or "", servers_address=options.servers_address, behind=options.behind,
+        hub_port=hub_port,
+        proxy_port=proxy_port,
+        board_port=board_port,
+        address=options.address or "",
+        servers_address=options.servers_address,
+        behind=options.behind,
         title=options.title,
-        proxy=proxy.command(os.environ.get("MANYHANDS_PROXY") or root / ".manyhands"), exchange=_exchange(root),
-        idle_s=options.idle * 60, tidy_up_s=options.tidy_up * 60, places=max(1, options.places),
-        certificate=options.certificate, key=options.key,
-        limits=limits.Limits(options.cpus, options.memory, options.processes, options.disk), image=options.image,
+        proxy=proxy.command(os.environ.get("MANYHANDS_PROXY") or root / ".manyhands"),
+        exchange=_exchange(root),
+        idle_s=options.idle * 60,
+        tidy_up_s=options.tidy_up * 60,
+        places=max(1, options.places),
+        certificate=options.certificate,
+        key=options.key,
+        limits=limits.Limits(options.cpus, options.memory, options.processes, options.disk),
+        image=options.image,
         gpus=options.gpus,
         hub_name=options.hub_name if options.slurm else "",
     )
@@ -118,7 +156,8 @@ def _settings(root, folder, options):
 
 def _exchange(root):
     """The folder through which labs are fetched and handed in;
-    made here, for a room shows only what is there when it is opened."""
+    made here, for a room shows only what is there when it is opened.
+    """
     from manyhands.grading.nbgrader import exchange
     from manyhands.grading.nbgrader.class_settings import Classroom
     from manyhands.grading.store.paths import exchange_of
@@ -134,7 +173,9 @@ def _serve(root, folder, settings, named):
     scheme = "https" if settings.certificate else "http"
     address = named or f"{scheme}://{hub_address.shown(settings.ip)}:{settings.port}/"
     before = hub_address.note(folder, address)
-    with open(os.open(folder / "hub.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:
+    with open(
+        os.open(folder / "hub.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab"
+    ) as log:
         _remove_servers(settings)
         _mark(folder, settings)
         hub = _start(folder, settings, log)
@@ -149,18 +190,32 @@ def _serve(root, folder, settings, named):
             with working("The hub is starting") as line:
                 answers = _answers(hub, settings, line)
             if not answers:
-                raise CannotStart("The hub did not start. The end of its log, "
-                                  f"{folder / 'hub.log'}:\n\n{_tail(folder / 'hub.log')}")
-            print(_welcome(address, settings, "import people.csv" if settings.kind == "slurm" else "create 40"),
-                  flush=True)
-            print(BEFORE.format(before=before) if before else "", end="\n" if before else "", flush=True)
+                raise CannotStart(
+                    "The hub did not start. The end of its log, "
+                    f"{folder / 'hub.log'}:\n\n{_tail(folder / 'hub.log')}"
+                )
+            print(
+                _welcome(
+                    address,
+                    settings,
+                    "import people.csv" if settings.kind == "slurm" else "create 40",
+                ),
+                flush=True,
+            )
+            print(
+                BEFORE.format(before=before) if before else "",
+                end="\n" if before else "",
+                flush=True,
+            )
             status = hub.wait()
         finally:
             for process in filter(None, (references, hub)):
                 _end(process)
     if status and not stop.asked:
-        raise CannotStart(f"The hub ended with status {status}. The end of its log, "
-                          f"{folder / 'hub.log'}:\n\n{_tail(folder / 'hub.log')}")
+        raise CannotStart(
+            f"The hub ended with status {status}. The end of its log, "
+            f"{folder / 'hub.log'}:\n\n{_tail(folder / 'hub.log')}"
+        )
     print("Stopped.")
     return 0
 
@@ -181,16 +236,31 @@ def _start(folder, settings, log):
         # JupyterHub ends its services with it; a shell may have made us ignore it
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
-    command = [sys.executable, "-P", "-m", "jupyterhub", "--config",
-               str(Path(__file__).with_name("jupyterhub_config.py"))]
-    return subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                            start_new_session=True, preexec_fn=in_child,
-                            umask=0o077, env=os.environ | {VARIABLE: settings.as_text()})
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "jupyterhub",
+        "--config",
+        str(Path(__file__).with_name("jupyterhub_config.py")),
+    ]
+    return subprocess.Popen(
+        command,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        start_new_session=True,
+        preexec_fn=in_child,
+        umask=0o077,
+        env=os.environ | {VARIABLE: settings.as_text()},
+    )
 
 
 def _answers(hub, settings, line):
-    """Wait until the hub is there where attendees look for it: its proxy leads to it once the services have started.
-    `line` says how long that takes."""
+    """Wait until the hub is there where attendees look for it: its proxy leads to it once the
+    services have started. `line` says how long that takes.
+    """
     import ssl
     from http.client import HTTPException  # something else than a hub may have taken the port
     from urllib.request import HTTPSHandler, ProxyHandler, build_opener
@@ -206,8 +276,9 @@ def _answers(hub, settings, line):
     while hub.poll() is None and (took := time.monotonic() - begun) < START_LIMIT_S:
         line.show(f"The hub is starting: {took:.0f} s")
         with (
-            suppress(OSError, HTTPException), opener.open(hub_itself + "/hub/health", timeout=5),
-            opener.open(through_proxy + "/hub/health", timeout=5)
+            suppress(OSError, HTTPException),
+            opener.open(hub_itself + "/hub/health", timeout=5),
+            opener.open(through_proxy + "/hub/health", timeout=5),
         ):
             return True
         time.sleep(0.5)
@@ -241,11 +312,16 @@ def _end(process, patience_s=60):
 
 
 def _welcome(address, settings, accounts):
-    folder, servers = Path(settings.folder), settings.servers_address or f"port {settings.servers_port}"
-    return (f"\nThe hub is open at\n\n    {address}\n\nand shows people's servers at {servers}. Browsers must be able "
-            f"to reach both addresses.\n\nAccounts: manyhands accounts {accounts} --expires 3d\nLog: "
-            f"{folder / 'hub.log'}; log-ins and accounts: {folder / 'log.jsonl'}\nPress Ctrl-C to stop it and every "
-            "server.")
+    folder, servers = (
+        Path(settings.folder),
+        settings.servers_address or f"port {settings.servers_port}",
+    )
+    return (
+        f"\nThe hub is open at\n\n    {address}\n\nand shows people's servers at {servers}. "
+        "Browsers must be able to reach both addresses.\n\nAccounts: manyhands accounts "
+        f"{accounts} --expires 3d\nLog: {folder / 'hub.log'}; log-ins and accounts: "
+        f"{folder / 'log.jsonl'}\nPress Ctrl-C to stop it and every server."
+    )
 
 
 def _tail(path, lines=20):

@@ -16,13 +16,27 @@ SHUT_DOWN_GRACE_S = 10
 START_LIMIT_S = 180  # on a busy machine; JupyterHub gives a service 30 s, then ends itself
 RESTART_S = 2  # JupyterHub looks this often whether a service still runs, instead of every 30 s
 WAIT_LIMIT_S = 900  # for a server, with the time that it waits for its turn
-SPAWNERS = {"rooms": "spawner.RoomSpawner", "containers": "docker.ContainerSpawner", "slurm": "slurm.SlurmRoomSpawner"}
+SPAWNERS = {
+    "rooms": "spawner.RoomSpawner",
+    "containers": "docker.ContainerSpawner",
+    "slurm": "slurm.SlurmRoomSpawner",
+}
 # to formgrader, which grades
-PASSED_ON = ("HOME", "XDG_CACHE_HOME", "MANYHANDS_CLASSROOM", "MANYHANDS_IMAGE", "DOCKER_HOST", "TMPDIR")
-LOGO = Path(__file__).parents[1] / "website" / "settings" / "static" / "hands.svg"  # that of the web site
+PASSED_ON = (
+    "HOME",
+    "XDG_CACHE_HOME",
+    "MANYHANDS_CLASSROOM",
+    "MANYHANDS_IMAGE",
+    "DOCKER_HOST",
+    "TMPDIR",
+)
+# that of the web site
+LOGO = Path(__file__).parents[1] / "website" / "settings" / "static" / "hands.svg"
 PAGES = Path(__file__).with_name("pages")  # templates that take the place of JupyterHub's
-WELCOME = ("{title}Your name and password are on your slip. Capitals, spaces and hyphens in the password make no "
-           "difference.")
+WELCOME = (
+    "{title}Your name and password are on your slip. Capitals, spaces and hyphens in the password "
+    "make no difference."
+)
 NOTICE = "An unused server is stopped after {minutes} minutes, but its files are kept."
 
 
@@ -40,7 +54,8 @@ class Settings:
     formgrader_port: int
     proxy: list
     board_port: int
-    # what people type for the hub; and how browsers reach the servers, where the two have not one name and these ports
+    # what people type for the hub; and how browsers reach the servers, where the two have not one
+    # name and these ports
     address: str = ""
     servers_address: str = ""
     behind: list = field(default_factory=list)  # addresses of proxies in front of ours
@@ -54,7 +69,8 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
     image: str = ""  # of the containers in which attendees' servers run; "": in rooms
     gpus: int = 0
-    hub_name: str = ""  # of this machine, as the nodes of a Slurm cluster reach it; "": servers run here
+    # of this machine, as the nodes of a Slurm cluster reach it; "": servers run here
+    hub_name: str = ""
 
     @property
     def kind(self):
@@ -88,21 +104,33 @@ def configure(c, settings):
     hub.db_url = f"sqlite:///{folder / 'jupyterhub.sqlite'}"
     hub.cookie_secret_file = str(folder / "cookie_secret")
     hub.log_level = "INFO"
-    hub.authenticator_class, hub.spawner_class = TrialAuthenticator, f"manyhands.hub.servers.{SPAWNERS[settings.kind]}"
+    hub.authenticator_class, hub.spawner_class = (
+        TrialAuthenticator,
+        f"manyhands.hub.servers.{SPAWNERS[settings.kind]}",
+    )
     hub.cleanup_servers = hub.cleanup_proxy = True
-    hub.concurrent_spawn_limit = 0  # who comes with many others waits for a turn (InTurn.start) and is not sent away
+    # who comes with many others waits for a turn (InTurn.start) and is not sent away
+    hub.concurrent_spawn_limit = 0
     hub.logo_file = str(LOGO)
     title = f"<strong>{html.escape(settings.title)}</strong><br>" if settings.title else ""
     hub.template_paths = [str(PAGES)]
-    hub.template_vars = {"announcement_login": WELCOME.format(title=title), "course_title": settings.title,
-                         "announcement_home": NOTICE.format(minutes=settings.idle_s // 60),
-                         "expected": lambda _: lambda: _attendees(folder)}  # JupyterHub calls the first for each page
+    hub.template_vars = {
+        "announcement_login": WELCOME.format(title=title),
+        "course_title": settings.title,
+        "announcement_home": NOTICE.format(minutes=settings.idle_s // 60),
+        # JupyterHub calls the first for each page
+        "expected": lambda _: lambda: _attendees(folder),
+    }
     c.TrialAuthenticator.folder = settings.folder
     c.TrialAuthenticator.allow_all = True  # whoever has an account
     c.TrialAuthenticator.manage_groups = True
     c.TrialAuthenticator.auth_refresh_age = 2
     spawner = c.InTurn
-    spawner.folder, spawner.exchange, spawner.idle_s = settings.folder, settings.exchange, settings.idle_s
+    spawner.folder, spawner.exchange, spawner.idle_s = (
+        settings.folder,
+        settings.exchange,
+        settings.idle_s,
+    )
     spawner.limits, spawner.env_keep = settings.limits, KEPT
     spawner.mem_limit = settings.limits.memory_bytes  # told to the server, which shows it
     spawner.disable_user_config = True
@@ -117,41 +145,73 @@ def configure(c, settings):
         c.ContainerSpawner.gpus = settings.gpus
     else:
         room = c.RoomSpawner
-        room.limiting, room.interrupt_timeout, room.term_timeout = limits.way(), SHUT_DOWN_GRACE_S, SHUT_DOWN_GRACE_S
+        room.limiting, room.interrupt_timeout, room.term_timeout = (
+            limits.way(),
+            SHUT_DOWN_GRACE_S,
+            SHUT_DOWN_GRACE_S,
+        )
     _roles(hub)
     _services(hub, settings)
 
 
 def _attendees(folder):
-    """[(name, full name)] of the attendees whose accounts are open, for the page that says who works now: JupyterHub
-    itself knows only those who have logged in."""
+    """[(name, full name)] of the attendees whose accounts are open, for the page that says who
+    works now: JupyterHub itself knows only those who have logged in.
+    """
     from manyhands.hub.accounts.table import ATTENDEE, Accounts
 
-    return [(one.name, one.full_name) for one in Accounts(folder).load().values()
-            if one.role == ATTENDEE and one.state == "open"]
+    return [
+        (one.name, one.full_name)
+        for one in Accounts(folder).load().values()
+        if one.role == ATTENDEE and one.state == "open"
+    ]
 
 
 def _doors(settings):
     """What the proxy must know of its two doors; where they are named, both are,
-    else they have the name by which a browser has asked."""
-    names = {"hub": settings.address, "servers": settings.servers_address} if settings.servers_address else {}
-    return json.dumps({"servers_port": settings.servers_port, "names": names, "behind": settings.behind})
+    else they have the name by which a browser has asked.
+    """
+    names = (
+        {"hub": settings.address, "servers": settings.servers_address}
+        if settings.servers_address
+        else {}
+    )
+    return json.dumps(
+        {"servers_port": settings.servers_port, "names": names, "behind": settings.behind}
+    )
 
 
 def _roles(hub):
-    """Who may do what. Attendees: JupyterHub's own role `user`, which reaches nothing but one's own;
-    and the board, which shows each what is theirs."""
+    """Who may do what.
+
+    Attendees: JupyterHub's own role `user`, which reaches nothing but one's own; and the board,
+    which shows each what is theirs.
+    """
     helping = ["admin-ui", "list:users", "read:users:activity", "read:servers", "servers"]
     hub.load_roles = [
         {"name": "user", "scopes": ["self", "access:services!service=board"]},
-        {"name": ASSISTANT, "description": "see who works, start and stop servers", "groups": [ASSISTANT],
-         "scopes": helping},
-        {"name": INSTRUCTOR, "description": "and open an attendee's server, and grade", "groups": [INSTRUCTOR],
-         "scopes": [*helping, "access:servers", "access:services!service=formgrader"]},
-        {"name": "keeper", "services": ["keeper"],
-         "scopes": ["list:users", "read:users", "delete:users", "delete:servers"]},
-        {"name": "culler", "services": ["culler"],
-         "scopes": ["list:users", "read:users:activity", "read:servers", "delete:servers"]},
+        {
+            "name": ASSISTANT,
+            "description": "see who works, start and stop servers",
+            "groups": [ASSISTANT],
+            "scopes": helping,
+        },
+        {
+            "name": INSTRUCTOR,
+            "description": "and open an attendee's server, and grade",
+            "groups": [INSTRUCTOR],
+            "scopes": [*helping, "access:servers", "access:services!service=formgrader"],
+        },
+        {
+            "name": "keeper",
+            "services": ["keeper"],
+            "scopes": ["list:users", "read:users", "delete:users", "delete:servers"],
+        },
+        {
+            "name": "culler",
+            "services": ["culler"],
+            "scopes": ["list:users", "read:users:activity", "read:servers", "delete:servers"],
+        },
     ]
 
 
@@ -161,24 +221,62 @@ def _services(hub, settings):
     _ServiceSpawner.poll_interval = RESTART_S
     python = [*WITH_PARENT, sys.executable, "-P", "-m"]
     passed_on = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-    own = {f"JUPYTER_{part}_DIR": str(Path(settings.folder) / "run" / "formgrader" / part.lower())
-           for part in ("CONFIG", "DATA", "RUNTIME")}
+    own = {
+        f"JUPYTER_{part}_DIR": str(Path(settings.folder) / "run" / "formgrader" / part.lower())
+        for part in ("CONFIG", "DATA", "RUNTIME")
+    }
     hub.services = [
-        {"name": "formgrader", "url": f"http://127.0.0.1:{settings.formgrader_port}",
-         "command": [*python, "manyhands.hub.services.formgrader"],
-         "cwd": settings.root, "oauth_no_confirm": True, "timeout": START_LIMIT_S,
-         "environment": {**passed_on, **own, "MANYHANDS_ROOT": settings.root, "MANYHANDS_EXCHANGE": settings.exchange,
-                         "MANYHANDS_HUB": settings.folder}},
-        {"name": "keeper", "command": [*python, "manyhands.hub.services.expiry", settings.folder,
-                                       str(settings.limits.disk_bytes), str(settings.tidy_up_s)]},
-        {"name": "culler", "command": [*python, "jupyterhub_idle_culler", f"--timeout={settings.idle_s}",
-                                       f"--cull-every={max(1, min(60, settings.idle_s // 4))}"]},
+        {
+            "name": "formgrader",
+            "url": f"http://127.0.0.1:{settings.formgrader_port}",
+            "command": [*python, "manyhands.hub.services.formgrader"],
+            "cwd": settings.root,
+            "oauth_no_confirm": True,
+            "timeout": START_LIMIT_S,
+            "environment": {
+                **passed_on,
+                **own,
+                "MANYHANDS_ROOT": settings.root,
+                "MANYHANDS_EXCHANGE": settings.exchange,
+                "MANYHANDS_HUB": settings.folder,
+            },
+        },
+        {
+            "name": "keeper",
+            "command": [
+                *python,
+                "manyhands.hub.services.expiry",
+                settings.folder,
+                str(settings.limits.disk_bytes),
+                str(settings.tidy_up_s),
+            ],
+        },
+        {
+            "name": "culler",
+            "command": [
+                *python,
+                "jupyterhub_idle_culler",
+                f"--timeout={settings.idle_s}",
+                f"--cull-every={max(1, min(60, settings.idle_s // 4))}",
+            ],
+        },
     ]
     if settings.kind != "slurm":  # they speak to servers through sockets of this machine
         hub.services += [
-            {"name": "places", "command": [*python, "manyhands.hub.services.check_queue",
-                                           str(sockets(settings.folder) / PLACES), str(settings.places)]},
-            {"name": "board", "command": [*python, "manyhands.hub.board.service", settings.folder],
-             "url": f"http://127.0.0.1:{settings.board_port}",
-             "oauth_no_confirm": True, "timeout": START_LIMIT_S},
+            {
+                "name": "places",
+                "command": [
+                    *python,
+                    "manyhands.hub.services.check_queue",
+                    str(sockets(settings.folder) / PLACES),
+                    str(settings.places),
+                ],
+            },
+            {
+                "name": "board",
+                "command": [*python, "manyhands.hub.board.service", settings.folder],
+                "url": f"http://127.0.0.1:{settings.board_port}",
+                "oauth_no_confirm": True,
+                "timeout": START_LIMIT_S,
+            },
         ]

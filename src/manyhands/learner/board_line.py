@@ -1,4 +1,6 @@
-"""A line to the class's board: only on an attendee's server, where MANYHANDS_BOARD names the board's socket."""
+"""A line to the class's board: only on an attendee's server, where MANYHANDS_BOARD names the
+board's socket.
+"""
 
 import json
 import os
@@ -9,7 +11,8 @@ from typing import Any
 
 VARIABLE = "MANYHANDS_BOARD"
 PATIENCE_S = 1
-LONGEST_BYTES = 2**17  # of a message: an entry of 20,000 characters of which JSON writes each in six
+# of a message: an entry of 20,000 characters of which JSON writes each in six
+LONGEST_BYTES = 2**17
 LONGEST_ANSWER_BYTES = 2**16
 
 
@@ -21,8 +24,8 @@ def as_line(message: object) -> bytes:
 def send(message: dict[str, Any], patience_s: float = PATIENCE_S) -> dict[str, Any]:
     """Send the message as JSON; the board's answer, a dict.
 
-    Takes a second at most, and gives {} where there is no board or it does not answer: nobody must wait for it, but
-    who wants to, with more patience.
+    Takes a second at most, and gives {} where there is no board or it does not answer: nobody must
+    wait for it, but who wants to, with more patience.
     """
     path = os.environ.get(VARIABLE)
     if not path:

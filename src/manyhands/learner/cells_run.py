@@ -1,8 +1,10 @@
-"""Notes which cells of the learner's notebooks have run, so that Start_Here can say where they left off.
+"""Notes which cells of the learner's notebooks have run, so that Start_Here can say where they left
+off.
 
-A start-up file of the course's own IPython profile calls `register`, so this holds in the kernels of JupyterLab, on the
-hub too, but not where a notebook is built or graded. Only the ids of the cells and the time of the last one are kept,
-and only in the learner's own progress file (`manyhands.checks.progress`). The code itself is not kept.
+A start-up file of the course's own IPython profile calls `register`, so this holds in the kernels
+of JupyterLab, on the hub too, but not where a notebook is built or graded. Only the ids of the
+cells and the time of the last one are kept, and only in the learner's own progress file
+(`manyhands.checks.progress`). The code itself is not kept.
 """
 
 import os
@@ -20,8 +22,11 @@ Place = tuple[Path, str, str]  # (the work folder, the unit's name, the path ins
 
 
 def register() -> None:
-    """Have this kernel note each cell that runs in its notebook, if that is one of the learner's copies of a unit."""
-    path = Path(os.environ.get("JPY_SESSION_NAME", ""))  # the Jupyter server names the notebook when it starts a kernel
+    """Have this kernel note each cell that runs in its notebook, if that is one of the learner's
+    copies of a unit.
+    """
+    # the Jupyter server names the notebook when it starts a kernel
+    path = Path(os.environ.get("JPY_SESSION_NAME", ""))
     if place := place_of(path):
         known = place
 
@@ -33,7 +38,9 @@ def register() -> None:
 
 
 def place_of(path: Path) -> Place | None:
-    """(the work folder, the unit's name, the path inside `work`) of a notebook, or None if it is not one of a unit."""
+    """(the work folder, the unit's name, the path inside `work`) of a notebook, or None if it is
+    not one of a unit.
+    """
     if path.suffix != ".ipynb" or not path.is_file():
         return None
     path = path.resolve()
@@ -45,15 +52,21 @@ def place_of(path: Path) -> Place | None:
         return None
     folder, _, inside = name.partition("/")
     unit = next((unit.name for unit in units(root) if unit.number == number_of(name)), None)
-    unit = unit or (folder if inside and folder[:2].isdecimal() else None)  # a lab that a class has added
+    # a lab that a class has added
+    unit = unit or (folder if inside and folder[:2].isdecimal() else None)
     return (root / "work", unit, name) if unit else None
 
 
 def note(place: Place, result: Any) -> None:
-    """Note the cell of an IPython `ExecutionResult`, unless it could not begin because a cell above has not run.
+    """Note the cell of an IPython `ExecutionResult`, unless it could not begin because a cell above
+    has not run.
 
     A cell that failed counts, because many cells of the course show an error on purpose.
     """
     cell = getattr(result.info, "cell_id", None)
-    if cell and not result.error_before_exec and not isinstance(result.error_in_exec, (NameError, NewKernel)):
+    if (
+        cell
+        and not result.error_before_exec
+        and not isinstance(result.error_in_exec, (NameError, NewKernel))
+    ):
         progress.add_run(*place, cell)

@@ -1,7 +1,8 @@
-"""A certificate: a page of PDF with a name, the units of a path, the points of each, and the day of the last grade.
+"""A certificate: a page of PDF with a name, the units of a path, the points of each, and the day of
+the last grade.
 
-The same certificate gives the same bytes. Behind the page stands, as a comment of PDF, what it says in short; a
-signature (`manyhands.learner.signing`) covers both.
+The same certificate gives the same bytes. Behind the page stands, as a comment of PDF, what it says
+in short; a signature (`manyhands.learner.signing`) covers both.
 """
 
 from __future__ import annotations
@@ -25,7 +26,14 @@ PATH_TITLES = {"one_day": "One day", "two_days": "Two days", "three_days": "Thre
 LONGEST_NAME = 60
 OWN = "Points as graded on the learner's own machine. This certificate is not signed."
 SIGNED = "Points as graded by the instructor, who has signed this file. To verify it:"
-BRIEF = {"name": str, "path": str, "day": str, "units": int, "points": (int, float), "max": (int, float)}
+BRIEF = {
+    "name": str,
+    "path": str,
+    "day": str,
+    "units": int,
+    "points": (int, float),
+    "max": (int, float),
+}
 VERIFY = "manyhands certificate --verify FILE"
 
 
@@ -35,7 +43,10 @@ class NoCertificate(ValueError):
 
 @dataclass(frozen=True)
 class Certificate:
-    """What a certificate says. `units`: (number, title, points, max) of each; `day`: of the last grade, 2026-11-25."""
+    """What a certificate says.
+
+    `units`: (number, title, points, max) of each; `day`: of the last grade, 2026-11-25.
+    """
 
     name: str
     path: str  # of PATH_TITLES
@@ -53,24 +64,46 @@ class Certificate:
 
     @property
     def brief(self) -> dict[str, Any]:
-        return {"name": self.name, "path": PATH_TITLES[self.path], "points": self.points, "max": self.max,
-                "day": self.day, "units": len(self.units)}
+        return {
+            "name": self.name,
+            "path": PATH_TITLES[self.path],
+            "points": self.points,
+            "max": self.max,
+            "day": self.day,
+            "units": len(self.units),
+        }
 
 
-def certificate(name: str, path: str, units: Sequence[Unit], grades: Mapping[str, dict[str, Any]],
-                by_instructor: bool = False) -> Certificate:
-    """The certificate of the path's units (`Unit`s that are there), from `grades`, {unit's name: {"points", "max",
-    "when"}}; `NoCertificate` where a unit was never graded."""
+def certificate(
+    name: str,
+    path: str,
+    units: Sequence[Unit],
+    grades: Mapping[str, dict[str, Any]],
+    by_instructor: bool = False,
+) -> Certificate:
+    """The certificate of the path's units (`Unit`s that are there), from `grades`, {unit's name:
+    {"points", "max", "when"}}; `NoCertificate` where a unit was never graded.
+    """
     name = " ".join(name.split())
     if not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
         raise NoCertificate(f"A name has 1 to {LONGEST_NAME} letters. Give it with --name.")
     missing = [unit for unit in units if not graded(grades.get(unit.name))]
     if missing or not units:
-        which = ", ".join(f"{unit.number} {unit.title}" for unit in missing) or "the path has no unit yet"
-        raise NoCertificate("There is no certificate, because points that were never graded are not certified. Not "
-                            f"graded: {which}.")
-    rows = tuple((unit.number, unit.title, grades[unit.name]["points"], grades[unit.name]["max"]) for unit in units)
-    return Certificate(name, path, rows, max(grades[unit.name]["when"] for unit in units)[:10], by_instructor)
+        which = (
+            ", ".join(f"{unit.number} {unit.title}" for unit in missing)
+            or "the path has no unit yet"
+        )
+        raise NoCertificate(
+            "There is no certificate, because points that were never graded are not certified. Not "
+            f"graded: {which}."
+        )
+    rows = tuple(
+        (unit.number, unit.title, grades[unit.name]["points"], grades[unit.name]["max"])
+        for unit in units
+    )
+    return Certificate(
+        name, path, rows, max(grades[unit.name]["when"] for unit in units)[:10], by_instructor
+    )
 
 
 def graded(grade: Any) -> bool:
@@ -107,15 +140,23 @@ def brief_of(data: bytes) -> dict[str, Any] | None:
     """What a certificate says in short, or None where these bytes are none."""
     line = data.rstrip(b"\n").rpartition(b"\n")[2]
     try:
-        brief = json.loads(b64decode(line.removeprefix(MARK), validate=True)) if line.startswith(MARK) else None
+        brief = (
+            json.loads(b64decode(line.removeprefix(MARK), validate=True))
+            if line.startswith(MARK)
+            else None
+        )
     except (ValueError, RecursionError):
         return None
-    whole = isinstance(brief, dict) and all(_fits(brief.get(key), kind) for key, kind in BRIEF.items())
+    whole = isinstance(brief, dict) and all(
+        _fits(brief.get(key), kind) for key, kind in BRIEF.items()
+    )
     return brief if whole else None
 
 
 def _fits(value: Any, kind: Any) -> bool:
-    """Whether a value of a certificate that may come from anybody can be shown as what it claims to be."""
+    """Whether a value of a certificate that may come from anybody can be shown as what it claims to
+    be.
+    """
     if kind is str:
         return isinstance(value, str) and value.isprintable() and len(value) <= LONGEST_NAME
     return isinstance(value, kind) and not isinstance(value, bool) and abs(value) < 1e9
@@ -134,8 +175,13 @@ def _head(paper: FPDF, certificate: Certificate) -> None:
     _line(paper, 12, "manyhands: distributed training of neural networks, hands on")
     _line(paper, 26, "Certificate", "B", 2.5)
     _line(paper, 20, certificate.name, "B", 2)
-    _line(paper, 11, f"has earned {certificate.points:g} of {certificate.max:g} points "
-                     f"in the labs of the path “{PATH_TITLES[certificate.path]}”.", space=2)
+    _line(
+        paper,
+        11,
+        f"has earned {certificate.points:g} of {certificate.max:g} points "
+        f"in the labs of the path “{PATH_TITLES[certificate.path]}”.",
+        space=2,
+    )
 
 
 def _table(paper: FPDF, certificate: Certificate) -> None:
@@ -147,7 +193,15 @@ def _table(paper: FPDF, certificate: Certificate) -> None:
         paper.set_x(35)
         paper.cell(12, height, number, border="B")
         paper.cell(98, height, title, border="B")
-        paper.cell(30, height, f"{points:g} of {most:g}", border="B", align="R", new_x="LMARGIN", new_y="NEXT")
+        paper.cell(
+            30,
+            height,
+            f"{points:g} of {most:g}",
+            border="B",
+            align="R",
+            new_x="LMARGIN",
+            new_y="NEXT",
+        )
 
 
 def _foot(paper: FPDF, certificate: Certificate) -> None:

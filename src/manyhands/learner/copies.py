@@ -22,7 +22,8 @@ from pathlib import Path
 from manyhands import unit_links
 from manyhands.learner import outcomes
 
-SKIPPED = {".ipynb_checkpoints", "__pycache__", Path(outcomes.FILE).name}  # the last one has the predictions' answers
+# the last one has the predictions' answers
+SKIPPED = {".ipynb_checkpoints", "__pycache__", Path(outcomes.FILE).name}
 
 
 @dataclass
@@ -30,7 +31,8 @@ class Copied:
     """What `copy_course` did: paths inside `work/`."""
 
     made: list[str] = field(default_factory=list)  # copied now
-    newer: list[str] = field(default_factory=list)  # the course has a newer version than the learner's copy came from
+    # the course has a newer version than the learner's copy came from
+    newer: list[str] = field(default_factory=list)
     beside: list[str] = field(default_factory=list)  # new versions put beside the learner's
 
 
@@ -44,13 +46,16 @@ def lab_copy(unit_name: str) -> str:
 
 def number_of(name: str) -> str:
     """The number of the unit that a path inside `work/` belongs to:
-    `06` of `06_ddp/train.py` and `scripts/06_train.py`."""
+    `06` of `06_ddp/train.py` and `scripts/06_train.py`.
+    """
     return next((part[:2] for part in name.split("/") if part[:2].isdecimal()), "")
 
 
-def copy_course(root: str | Path, beside: Collection[str] = (), fetched: Collection[str] = ()) -> Copied:
-    """Copy what is not yet in `work/`; put clean copies of the units numbered in `beside` next to the learner's,
-    where those are no longer as the course has them.
+def copy_course(
+    root: str | Path, beside: Collection[str] = (), fetched: Collection[str] = ()
+) -> Copied:
+    """Copy what is not yet in `work/`; put clean copies of the units numbered in `beside` next to
+    the learner's, where those are no longer as the course has them.
 
     fetched: names of labs that the learner gets in another way, from the class's exchange.
     """
@@ -64,14 +69,17 @@ def copy_course(root: str | Path, beside: Collection[str] = (), fetched: Collect
         content = source.read_bytes()
         version = hashlib.sha256(content).hexdigest()
         if name in (tutorial_copy(source.stem), lab_copy(source.stem)):
-            content = _learners(content, Path(root), source.stem, tutorial=name == tutorial_copy(source.stem))
+            content = _learners(
+                content, Path(root), source.stem, tutorial=name == tutorial_copy(source.stem)
+            )
         if _put(work / name, content):
             known[name] = version
             done.made.append(name)
         elif number_of(name) in beside and (work / name).read_bytes() != content:
             done.beside.append(_put_beside(work, name, content))
             known[name] = version
-        elif known.setdefault(name, version) != version:  # not in the list, but there: taken for a copy of this version
+        elif known.setdefault(name, version) != version:
+            # not in the list, but there: taken for a copy of this version
             done.newer.append(name)
     _save(work, known)
     return done
@@ -81,18 +89,29 @@ def _sources(root: Path) -> Iterator[tuple[Path, str]]:
     """Every file of the course that the learner gets, with its path inside `work/`."""
     for path in _files(root / "notebooks"):
         name = path.relative_to(root / "notebooks")
-        yield path, tutorial_copy(path.stem) if name.parent == Path() and path.suffix == ".ipynb" else name.as_posix()
+        yield (
+            path,
+            (
+                tutorial_copy(path.stem)
+                if name.parent == Path() and path.suffix == ".ipynb"
+                else name.as_posix()
+            ),
+        )
     for path in _files(root / "labs"):
         yield path, path.relative_to(root / "labs").as_posix()
 
 
 def _learners(content: bytes, root: Path, unit: str, tutorial: bool) -> bytes:
-    """A notebook as the learner gets it: links to the other copies; a tutorial as if it had never been run.
-    What is no notebook stays as it is."""
-    links = unit_links.cells(root, unit, unit_links.TUTORIAL if tutorial else unit_links.LAB, own=True)
+    """A notebook as the learner gets it: links to the other copies; a tutorial as if it had never
+    been run. What is no notebook stays as it is.
+    """
+    links = unit_links.cells(
+        root, unit, unit_links.TUTORIAL if tutorial else unit_links.LAB, own=True
+    )
     try:
         notebook = json.loads(content)
-        theirs = {unit_links.HEAD, unit_links.FOOT} - links.keys()  # only the course's own notebook has these
+        # only the course's own notebook has these
+        theirs = {unit_links.HEAD, unit_links.FOOT} - links.keys()
         notebook["cells"] = [cell for cell in notebook["cells"] if cell.get("id") not in theirs]
         for cell in notebook["cells"]:
             if cell.get("id") in links:
@@ -137,12 +156,14 @@ def _rename_if_free(temporary: str, path: Path) -> bool:
 
 
 def _put_beside(work: Path, name: str, content: bytes) -> str:
-    """`06_ddp.ipynb` -> `06_ddp.new.ipynb`, or `.new2`, `.new3` ... where that name is taken by something else."""
+    """`06_ddp.ipynb` -> `06_ddp.new.ipynb`, or `.new2`, `.new3` ... where that name is taken by
+    something else.
+    """
     path = work / name
     number = 1
     while True:
         candidate = path.with_suffix(f".new{number if number > 1 else ''}{path.suffix}")
-        if _put(candidate, content) or candidate.is_file() and candidate.read_bytes() == content:
+        if _put(candidate, content) or (candidate.is_file() and candidate.read_bytes() == content):
             return candidate.relative_to(work).as_posix()
         number += 1
 

@@ -1,8 +1,8 @@
-"""The part of Start_Here that an attendee of a class's hub has: the account, the labs that the class releases, when
-they are due, what was handed in, and where feedback is waiting.
+"""The part of Start_Here that an attendee of a class's hub has: the account, the labs that the
+class releases, when they are due, what was handed in, and where feedback is waiting.
 
-The hub tells it by the environment: MANYHANDS_NOTICE, a sentence about the account; MANYHANDS_EXCHANGE, the folder
-through which labs, hand-ins and feedback go.
+The hub tells it by the environment: MANYHANDS_NOTICE, a sentence about the account;
+MANYHANDS_EXCHANGE, the folder through which labs, hand-ins and feedback go.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 EXCHANGE = """
 **Labs that your instructor releases** are in the menu under *Nbgrader*, *Assignment List*. There you fetch a lab (it is copied to `work/`) and hand it in (*Submit*).
 Before you hand it in, save the notebook with Ctrl+S. You may hand in a lab again, and only the last one counts. This page says when your feedback is ready.
-"""  # noqa: E501
+"""
 DUE = """
 **Due:** {labs}.
 """
@@ -52,7 +52,9 @@ def to_fetch(root: str | Path) -> list[str]:
 
 
 def watched(root: str | Path) -> list[Path]:
-    """The files and folders that change when the class or the learner changes what this part shows."""
+    """The files and folders that change when the class or the learner changes what this part
+    shows.
+    """
     return [due_file(there), *handed_in.watched(root, there)] if (there := exchange()) else []
 
 
@@ -74,7 +76,9 @@ def section(root: str | Path, course: Sequence[Unit]) -> str:
 
 
 def lab_states(root: str | Path) -> dict[str, str]:
-    """{lab: what the table says of it} of each lab that was handed in: a link if feedback is ready."""
+    """{lab: what the table says of it} of each lab that was handed in: a link if feedback is
+    ready.
+    """
     found = handed_in.handed_in(root) if exchange() else {}
     pages = {name: _feedback(root, tries) for name, tries in found.items()}
     return {name: link("feedback", page) if page else "handed in" for name, page in pages.items()}
@@ -85,15 +89,21 @@ def _titles(course: Sequence[Unit]) -> dict[str, str]:
 
 
 def _due(there: str, found: Container[str], course: Sequence[Unit]) -> str:
-    """A paragraph that says until when the labs are to be handed in which the class has released, or nothing."""
+    """A paragraph that says until when the labs are to be handed in which the class has released,
+    or nothing.
+    """
     titles = _titles(course)
-    labs = [f"{titles.get(name, plain(name))}: {when}{' (handed in)' if name in found else ''}"
-            for name, when in due_in(there)]
+    labs = [
+        f"{titles.get(name, plain(name))}: {when}{' (handed in)' if name in found else ''}"
+        for name, when in due_in(there)
+    ]
     return DUE.format(labs=" · ".join(labs)) if labs else ""
 
 
 def _handed_in(root: str | Path, found: HandIns, course: Sequence[Unit]) -> str:
-    """A paragraph on the labs whose feedback is ready, with links to it, and one on the others that were handed in."""
+    """A paragraph on the labs whose feedback is ready, with links to it, and one on the others that
+    were handed in.
+    """
     titles = _titles(course)
     ready: list[str] = []
     waiting: list[str] = []
@@ -101,11 +111,19 @@ def _handed_in(root: str | Path, found: HandIns, course: Sequence[Unit]) -> str:
         title, page = titles.get(name, plain(name)), _feedback(root, tries)
         if page:
             newest = tries[-1].page(_work(root)).is_file()
-            again = "" if newest else f" (on an earlier version; handed in again {plain(tries[-1].shown)})"
+            again = (
+                ""
+                if newest
+                else f" (on an earlier version; handed in again {plain(tries[-1].shown)})"
+            )
             ready.append(link(title, page) + again)
         else:
             waiting.append(f"{title}, {plain(tries[-1].shown)}")
-    return "".join(form.format(labs=" · ".join(labs)) for form, labs in ((READY, ready), (HANDED_IN, waiting)) if labs)
+    return "".join(
+        form.format(labs=" · ".join(labs))
+        for form, labs in ((READY, ready), (HANDED_IN, waiting))
+        if labs
+    )
 
 
 def _work(root: str | Path) -> Path:

@@ -1,7 +1,7 @@
 """The part of Start_Here that an instructor of a class's hub has besides what attendees see.
 
-The hub tells it by the environment: MANYHANDS_TEACHES, the hub's address; MANYHANDS_SOLUTIONS, where the solutions are
-seen, on an instructor's server alone.
+The hub tells it by the environment: MANYHANDS_TEACHES, the hub's address; MANYHANDS_SOLUTIONS,
+where the solutions are seen, on an instructor's server alone.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from manyhands.units import Unit
 
-LINK = "solved"  # beside work/: `solutions` would be where `manyhands check` looks for what to grade against
+# beside work/: `solutions` would be where `manyhands check` looks for what to grade against
+LINK = "solved"
 SECTION = """
 ## For instructors
 
@@ -25,7 +26,7 @@ In [Formgrader]({hub}/services/formgrader/), you see what was handed in, grade i
   it in. Afterwards, run `manyhands collect 06`, `manyhands grade 06`, `manyhands feedback 06`, and `manyhands export -o grades.csv`. You can also use the buttons of formgrader instead.
 * **Marks and comments by hand.** Use *Manual Grading* in formgrader. A later `manyhands grade` keeps them, and `manyhands feedback` shows them to the attendee.
 * **An attendee is stuck.** The board says who is stuck, since when and on what. From *who works now*, you can open their server to help them.
-"""  # noqa: E501
+"""
 SOLUTIONS = """
 * **Solutions,** which attendees do not have: {links}.
 """
@@ -43,6 +44,11 @@ def section(root: str | Path, course: Sequence[Unit]) -> str:
     hub = os.environ.get("MANYHANDS_TEACHES", "").rstrip("/")
     if not hub:
         return ""
-    links = [f"[{unit.number}](../{LINK}/{unit.name}/{unit.name}.ipynb)" for unit in course
-             if (Path(root) / LINK / unit.name / f"{unit.name}.ipynb").is_file()]
-    return SECTION.format(hub=hub, solutions=SOLUTIONS.format(links=" · ".join(links)).rstrip() if links else "")
+    links = [
+        f"[{unit.number}](../{LINK}/{unit.name}/{unit.name}.ipynb)"
+        for unit in course
+        if (Path(root) / LINK / unit.name / f"{unit.name}.ipynb").is_file()
+    ]
+    return SECTION.format(
+        hub=hub, solutions=SOLUTIONS.format(links=" · ".join(links)).rstrip() if links else ""
+    )

@@ -1,8 +1,11 @@
-"""What a notebook says in a new kernel. The next morning its outputs are still on the page, but its variables are gone.
+"""What a notebook says in a new kernel.
 
-`%%px` and a name of a set-up cell then fail with an error that does not help. Instead, the cell shows a card with the
-remedy, and a button where JupyterLab has our extension (`labextensions/manyhands-lab`). A start-up file of the course's
-own IPython profile calls `register`, so this holds in the kernels of JupyterLab, but not where a notebook is graded.
+The next morning its outputs are still on the page, but its variables are gone.
+
+`%%px` and a name of a set-up cell then fail with an error that does not help. Instead, the cell
+shows a card with the remedy, and a button where JupyterLab has our extension
+(`labextensions/manyhands-lab`). A start-up file of the course's own IPython profile calls
+`register`, so this holds in the kernels of JupyterLab, but not where a notebook is graded.
 """
 
 import sys
@@ -13,13 +16,17 @@ from typing import Any
 from IPython import get_ipython
 from IPython.display import display
 
-REMEDY = ("The outputs on this page are from an earlier run. To continue, select this cell and choose "
-          "Run > Run All Above Selected Cell, and then run it again.")
-CARD = ('<div role="group" aria-label="new kernel" style="max-width: 60em; padding: .4em .8em; border: 1px solid '
-        'var(--jp-border-color2, #8a8a8a); border-left: 6px solid #8a5a00; border-radius: 4px; line-height: 1.4">'
-        '<div><b>{said}</b></div><div>{remedy}</div>'
-        '<button class="manyhands-run-above" type="button" style="display: none; margin-top: .4em">'
-        'Run the cells above, then this one</button></div>')
+REMEDY = (
+    "The outputs on this page are from an earlier run. To continue, select this cell and choose "
+    "Run > Run All Above Selected Cell, and then run it again."
+)
+CARD = (
+    '<div role="group" aria-label="new kernel" style="max-width: 60em; padding: .4em .8em; border: '
+    "1px solid var(--jp-border-color2, #8a8a8a); border-left: 6px solid #8a5a00; border-radius: "
+    '4px; line-height: 1.4"><div><b>{said}</b></div><div>{remedy}</div><button '
+    'class="manyhands-run-above" type="button" style="display: none; margin-top: .4em">Run the '
+    "cells above, then this one</button></div>"
+)
 
 
 class NewKernel(Exception):
@@ -35,12 +42,19 @@ def register() -> None:
     ran: list[bool] = []
 
     def px(line: str, cell: str | None = None) -> None:
-        """A stand-in for the magic of `manyhands.cluster`, which takes its place as soon as it is imported."""
+        """A stand-in for the magic of `manyhands.cluster`, which takes its place as soon as it is
+        imported.
+        """
         _show("This kernel has no cluster yet, because the cell that starts it has not run.")
         raise NewKernel("%%px needs a cluster.")
 
-    def unknown(shell: Any, kind: type[BaseException], error: BaseException, traceback: TracebackType | None,
-                tb_offset: int | None = None) -> None:
+    def unknown(
+        shell: Any,
+        kind: type[BaseException],
+        error: BaseException,
+        traceback: TracebackType | None,
+        tb_offset: int | None = None,
+    ) -> None:
         name = getattr(error, "name", None)
         if ran or _modules() > ours or not name:
             shell.showtraceback((kind, error, traceback), tb_offset=tb_offset)
@@ -51,7 +65,9 @@ def register() -> None:
 
     shell.register_magic_function(px, "line_cell", "px")
     shell.set_custom_exc((NameError,), unknown)
-    shell.events.register("post_run_cell", lambda result: ran.append(True) if result.success else None)
+    shell.events.register(
+        "post_run_cell", lambda result: ran.append(True) if result.success else None
+    )
 
 
 def _modules() -> set[str]:

@@ -1,11 +1,12 @@
-"""What the learner has handed in on a class's hub, and the feedback on it, so that Start_Here can show both.
+"""What the learner has handed in on a class's hub, and the feedback on it, so that Start_Here can
+show both.
 
     DATA/nbgrader_cache/manyhands/hand01+06_ddp+TIME/submission_secret.txt   what Submit keeps at home of each hand-in
     EXCHANGE/manyhands/feedback/HASH.html                                    a page; the hash comes from that secret
     work/06_ddp/feedback/TIME/06_ddp.html                                    where nbgrader's Fetch Feedback puts it
 
-`fetch` does what that button does, so that the page is there as soon as the class has it. Nothing is read but the
-person's own folder and the pages whose names only they can know.
+`fetch` does what that button does, so that the page is there as soon as the class has it. Nothing
+is read but the person's own folder and the pages whose names only they can know.
 """
 
 import filecmp
@@ -49,7 +50,8 @@ class HandIn:
             secret = (self.folder / "submission_secret.txt").read_bytes()
         except OSError:
             return None
-        name = hashlib.md5(secret + self.lab.encode(), usedforsecurity=False).hexdigest()  # as nbgrader's notebook_hash
+        # as nbgrader's notebook_hash
+        name = hashlib.md5(secret + self.lab.encode(), usedforsecurity=False).hexdigest()
         return Path(exchange) / COURSE / "feedback" / f"{name}.html"
 
 
@@ -57,7 +59,9 @@ HandIns = dict[str, list[HandIn]]  # of each lab, the newest last
 
 
 def watched(root: str | Path, exchange: str | Path) -> list[Path]:
-    """The folders that change when the learner hands something in, and when the class releases feedback."""
+    """The folders that change when the learner hands something in, and when the class releases
+    feedback.
+    """
     return [_cache(root), Path(exchange) / COURSE / "feedback"]
 
 
@@ -77,7 +81,8 @@ def handed_in(root: str | Path) -> HandIns:
 
 
 def fetch(root: str | Path, exchange: str | Path) -> None:
-    """Fetch every page of feedback that the class has released and that is not here yet, or not in this version.
+    """Fetch every page of feedback that the class has released and that is not here yet, or not in
+    this version.
 
     A lab whose folder the learner has removed or renamed is left out.
     """

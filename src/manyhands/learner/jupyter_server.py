@@ -1,7 +1,7 @@
 """JupyterLab as a child process: settings of its own, an end that leaves nothing behind.
 
-We stand above the server as the process that inherits orphans (Linux), so that at the end every kernel and every
-cluster that it started can be seen to be gone.
+We stand above the server as the process that inherits orphans (Linux), so that at the end every
+kernel and every cluster that it started can be seen to be gone.
 """
 
 import ctypes
@@ -31,16 +31,22 @@ _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 def state_folder(root: str | Path) -> Path:
-    """Where JupyterLab keeps what it writes for this clone: settings, signatures, runtime files, the log."""
+    """Where JupyterLab keeps what it writes for this clone: settings, signatures, runtime files,
+    the log.
+    """
     return Path(root) / "work" / ".manyhands" / "jupyter"
 
 
 def environment(root: str | Path) -> dict[str, str]:
     """The environment of the server and its kernels: this Python first,
-    nothing of the user's own Jupyter configuration."""
+    nothing of the user's own Jupyter configuration.
+    """
     state, binaries = state_folder(root), Path(sys.executable).parent
-    env = {name: value for name, value in os.environ.items()
-           if name not in ("JUPYTER_PATH", "JUPYTERLAB_DIR", "PYTHONHOME")}
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("JUPYTER_PATH", "JUPYTERLAB_DIR", "PYTHONHOME")
+    }
     return env | {
         "PATH": f"{binaries}{os.pathsep}{env.get('PATH', os.defpath)}",
         "JUPYTER_CONFIG_DIR": str(state / "config"),
@@ -55,23 +61,31 @@ def environment(root: str | Path) -> dict[str, str]:
 
 
 def put_settings(root: str | Path) -> None:
-    """Copy what JupyterLab and IPython look for in one place only: the style, and what a new kernel runs first."""
+    """Copy what JupyterLab and IPython look for in one place only: the style, and what a new kernel
+    runs first.
+    """
     state = state_folder(root)
-    for name, target in (("custom.css", state / "config" / "custom" / "custom.css"),
-                         ("startup.py", state / "ipython" / "profile_default" / "startup" / "00-manyhands.py")):
+    for name, target in (
+        ("custom.css", state / "config" / "custom" / "custom.css"),
+        ("startup.py", state / "ipython" / "profile_default" / "startup" / "00-manyhands.py"),
+    ):
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(SETTINGS / name, target)
 
 
 def first_page(root: str | Path, page: str) -> str:
-    """Where on the server JupyterLab opens: `page` is in front, next to the tabs that were open before."""
+    """Where on the server JupyterLab opens: `page` is in front, next to the tabs that were open
+    before.
+    """
     before = any((state_folder(root) / "workspaces").glob("*.jupyterlab-workspace"))
     return f"/lab/tree/{page}" if before else f"/lab/tree/{page}?reset"
 
 
 def command(root: str | Path, page: str, arguments: Sequence[str], port: int = 0) -> list[str]:
-    """The server's command line; the user's `arguments` come last and win. It takes `port` again if that is free, so
-    that a tab of the browser that is still open finds it."""
+    """The server's command line; the user's `arguments` come last and win.
+
+    It takes `port` again if that is free, so that a tab of the browser that is still open finds it.
+    """
     ours = [
         f"--ServerApp.root_dir={root}",
         f"--LabApp.default_url={first_page(root, page)}",
@@ -79,9 +93,13 @@ def command(root: str | Path, page: str, arguments: Sequence[str], port: int = 0
         "--LabApp.custom_css=True",
         f"--LabApp.extra_labextensions_path={EXTENSIONS}",
         # a login shell would reset PATH
-        f"--ServerApp.terminado_settings={{'shell_command': [{os.environ.get('SHELL') or 'sh'!r}]}}",
+        (
+            "--ServerApp.terminado_settings={'shell_command': "
+            f"[{os.environ.get('SHELL') or 'sh'!r}]}}"
+        ),
     ]
-    if not any(one.startswith(("--port", "--ServerApp.port")) for one in arguments):  # given twice it would be refused
+    # given twice it would be refused
+    if not any(one.startswith(("--port", "--ServerApp.port")) for one in arguments):
         ours.append(f"--ServerApp.port={port if _is_free(port) else 0}")
     if os.geteuid() == 0:
         ours.append("--ServerApp.allow_root=True")
@@ -110,7 +128,9 @@ def can_open_browser() -> bool:
 class Server:
     """One JupyterLab. `start()` returns its address, `wait()` ends with it."""
 
-    def __init__(self, root: str | Path, page: str, arguments: Sequence[str], port: int = 0) -> None:
+    def __init__(
+        self, root: str | Path, page: str, arguments: Sequence[str], port: int = 0
+    ) -> None:
         self.state = state_folder(root)
         self.log = self.state / "lab.log"
         self._call = command(root, page, arguments, port), environment(root), root
@@ -118,7 +138,9 @@ class Server:
         self.status: int | None = None
 
     def start(self) -> str | None:
-        """Start it; returns the address with its token, or None where it has ended instead, or is `late`."""
+        """Start it; returns the address with its token, or None where it has ended instead, or is
+        `late`.
+        """
         for _ in range(PORT_TRIES):
             self.status = None
             if (address := self._start()) or not self.lost_its_port():
@@ -132,8 +154,14 @@ class Server:
         put_settings(root)
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
-                call, env=env, cwd=root, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                start_new_session=True, preexec_fn=end_with_parent,
+                call,
+                env=env,
+                cwd=root,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=end_with_parent,
             )
         until = time.monotonic() + START_LIMIT_S
         while time.monotonic() < until and self._reap(os.WNOHANG):
@@ -148,9 +176,13 @@ class Server:
         return self.process
 
     def _address(self) -> str | None:
-        """Where the server answers, or None as long as it does not: it writes its address before it listens there."""
+        """Where the server answers, or None as long as it does not: it writes its address before it
+        listens there.
+        """
         try:
-            info = json.loads((self.state / "runtime" / f"jpserver-{self._child.pid}.json").read_text())
+            info = json.loads(
+                (self.state / "runtime" / f"jpserver-{self._child.pid}.json").read_text()
+            )
         except (OSError, ValueError):
             return None
         address = info["url"] + ("?" + urlencode({"token": info["token"]}) if info["token"] else "")
@@ -176,7 +208,9 @@ class Server:
         return self.status is None
 
     def wait(self) -> int:
-        """Wait until the server has ended, then until all that it had started has; returns its exit status."""
+        """Wait until the server has ended, then until all that it had started has; returns its exit
+        status.
+        """
         self._reap(0)
         signal.alarm(0)
         _end_orphans()
@@ -192,7 +226,9 @@ class Server:
 
 def _answers(info: dict[str, Any]) -> bool:
     """Ask with the token: somebody else's server on that port would refuse it."""
-    request = Request(info["url"] + "api/status", headers={"Authorization": f"token {info['token']}"})
+    request = Request(
+        info["url"] + "api/status", headers={"Authorization": f"token {info['token']}"}
+    )
     try:
         with build_opener(ProxyHandler({})).open(request, timeout=2):
             return True

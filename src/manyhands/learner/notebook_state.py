@@ -1,4 +1,6 @@
-"""How far the learner is in a notebook, from the cells that have run (`manyhands.learner.cells_run`)."""
+"""How far the learner is in a notebook, from the cells that have run
+(`manyhands.learner.cells_run`).
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def cells_in(path: Path) -> tuple[Cell, ...]:
 
 @functools.lru_cache(maxsize=100)
 def _cells_in(path: Path, *version: int) -> tuple[Cell, ...]:
-    """Keeps what a version of the file holds, because the page is often written anew and few notebooks change."""
+    """Keeps what a version of the file holds, because the page is often written anew and few
+    notebooks change.
+    """
     heading = ""
     found: list[Cell] = []
     for cell in json.loads(path.read_bytes())["cells"]:
@@ -63,7 +67,9 @@ def _cells_in(path: Path, *version: int) -> tuple[Cell, ...]:
 
 
 def _last_heading(lines: Sequence[str]) -> str:
-    """The text of the last heading among lines of Markdown, or ""; a comment in a block of code is none."""
+    """The text of the last heading among lines of Markdown, or ""; a comment in a block of code is
+    none.
+    """
     found, in_code = "", False
     for line in lines:
         in_code ^= line.startswith("```")
@@ -82,10 +88,16 @@ def _short(text: str) -> str:
 
 
 def tutorial_run(unit: Unit, entry: Mapping[str, Any]) -> tuple[int, int]:
-    """(how many of its cells have run, how many there are) of the learner's copy of the tutorial. If there is also a
-    newer copy next to it (`manyhands lab --new`), it is the copy of which more has run."""
-    counted = [_counted(unit, name, ran) for name, ran in entry.get("ran", {}).items()
-               if name.startswith(f"{unit.name}_tutorial.")]
+    """(how many of its cells have run, how many there are) of the learner's copy of the tutorial.
+
+    If there is also a newer copy next to it (`manyhands lab --new`), it is the copy of which more
+    has run.
+    """
+    counted = [
+        _counted(unit, name, ran)
+        for name, ran in entry.get("ran", {}).items()
+        if name.startswith(f"{unit.name}_tutorial.")
+    ]
     return max(counted, key=lambda pair: pair[0] / max(1, pair[1]), default=(0, 0))
 
 
@@ -100,14 +112,22 @@ def questions_in(unit: Unit) -> int:
 
 
 def left_off(root: str | Path, done: Mapping[str, Mapping[str, Any]]) -> Place | None:
-    """The `Place` of the cell that was run last, or None. A notebook that no longer exists counts as not run."""
-    last = [(datetime.fromisoformat(entry["last"]["when"]), unit, entry["last"]) for unit, entry in done.items()
-            if "last" in entry]
+    """The `Place` of the cell that was run last, or None.
+
+    A notebook that no longer exists counts as not run.
+    """
+    last = [
+        (datetime.fromisoformat(entry["last"]["when"]), unit, entry["last"])
+        for unit, entry in done.items()
+        if "last" in entry
+    ]
     for _, unit, where in sorted(last, key=lambda one: one[0], reverse=True):
         path = Path(root) / "work" / where["notebook"]
         if path.is_file():
             cells = cells_in(path)
             found = zip(count(1), cells)
-            number, cell = next(((n, cell) for n, cell in found if cell.id == where["cell"]), (0, None))
+            number, cell = next(
+                ((n, cell) for n, cell in found if cell.id == where["cell"]), (0, None)
+            )
             return Place(unit, where["notebook"], cell, number, len(cells))
     return None

@@ -1,7 +1,7 @@
 """What the runs of the tutorials gave: `notebooks/outcomes.json`, {name of a question: outcome}.
 
-`settle` notes each outcome while a notebook is built, and the build keeps them. Nothing runs on the web site, so it
-settles its readers' predictions with these.
+`settle` notes each outcome while a notebook is built, and the build keeps them. Nothing runs on the
+web site, so it settles its readers' predictions with these.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from manyhands.learner.questions import Question
 
 FILE = "notebooks/outcomes.json"
-NOTES = "MANYHANDS_OUTCOMES"  # names the file that the kernel of a build writes, a line for each outcome
+# names the file that the kernel of a build writes, a line for each outcome
+NOTES = "MANYHANDS_OUTCOMES"
 
 
 Outcome = str | float  # one of the choices, or a number
@@ -42,7 +43,10 @@ def noted(path: str | Path) -> dict[str, Outcome]:
 
 
 def read(root: str | Path) -> dict[str, Outcome]:
-    """{name: outcome} of all tutorials. ValueError if the file cannot be read; empty if it does not exist."""
+    """{name: outcome} of all tutorials.
+
+    ValueError if the file cannot be read; empty if it does not exist.
+    """
     path = Path(root) / FILE
     if not path.is_file():
         return {}
@@ -61,13 +65,21 @@ def of(found: dict[str, T], number: str) -> dict[str, T]:
 
 
 def text_with(root: str | Path, number: str, found: dict[str, Outcome]) -> str:
-    """The text of the file once unit `number` has given `found`. A measured number that the question would accept for
-    the new one stays, so that a rebuild changes nothing without need."""
+    """The text of the file once unit `number` has given `found`.
+
+    A measured number that the question would accept for the new one stays, so that a rebuild
+    changes nothing without need.
+    """
     old, asked = read(root), questions(Path(root) / "notebooks")
     kept = {name: value for name, value in old.items() if name not in of(old, number)}
     for name, value in found.items():
-        kept[name] = old[name] if name in old and accepts(asked.get(name), old[name], value) else value
-    lines = [f"  {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in sorted(kept.items())]
+        kept[name] = (
+            old[name] if name in old and accepts(asked.get(name), old[name], value) else value
+        )
+    lines = [
+        f"  {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}"
+        for name, value in sorted(kept.items())
+    ]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
@@ -80,7 +92,12 @@ def accepts(question: Question | None, old: Any, new: Any) -> bool:
 
 
 def wanting(root: str | Path, number: str) -> list[str]:
-    """The questions of unit `number` that have no outcome, or one that does not answer them; by name."""
+    """The questions of unit `number` that have no outcome, or one that does not answer them; by
+    name.
+    """
     kept = read(root)
-    return [name for name, question in of(questions(Path(root) / "notebooks"), number).items()
-            if not (name in kept and accepts(question, kept[name], kept[name]))]
+    return [
+        name
+        for name, question in of(questions(Path(root) / "notebooks"), number).items()
+        if not (name in kept and accepts(question, kept[name], kept[name]))
+    ]

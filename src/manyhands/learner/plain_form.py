@@ -1,5 +1,7 @@
-"""The form of a prediction as plain HTML, for pages that cannot show the widgets of `prediction_form`. These are VS
-Code, which would fetch their program from the network, and Colab and Kaggle, whose widgets are older."""
+"""The form of a prediction as plain HTML, for pages that cannot show the widgets of
+`prediction_form`. These are VS Code, which would fetch their program from the network, and Colab
+and Kaggle, whose widgets are older.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +22,16 @@ if TYPE_CHECKING:
 OLDEST_WIDGETS = 8  # the major version of ipywidgets
 OTHER_PLACES = ("COLAB_RELEASE_TAG", "KAGGLE_KERNEL_RUN_TYPE")  # variables of Colab and of Kaggle
 VS_CODE = "__vsc_ipynb_file__"  # a name that VS Code gives to each of its kernels
-CALL = ('To predict, run <code>predict("{name}", guess=...)</code> in a new cell, with {answer} instead of the dots. '
-        "It locks your prediction. You can also go on without one.")
+CALL = (
+    'To predict, run <code>predict("{name}", guess=...)</code> in a new cell, with {answer} instead'
+    " of the dots. It locks your prediction. You can also go on without one."
+)
 
 
 def is_needed(shell: Any) -> bool:
-    """Whether the page that shows this kernel's outputs, of the IPython `shell`, has no place for our widgets."""
+    """Whether the page that shows this kernel's outputs, of the IPython `shell`, has no place for
+    our widgets.
+    """
     if VS_CODE in shell.user_ns or any(name in os.environ for name in OTHER_PLACES):
         return True
     try:

@@ -1,4 +1,6 @@
-"""The form of a prediction in JupyterLab: choices or a field for a number, and a button that locks it."""
+"""The form of a prediction in JupyterLab: choices or a field for a number, and a button that locks
+it.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,16 @@ class Form:
             self.answer = ipywidgets.RadioButtons(options=question.choices, value=None)
             self.answer.layout.width = "100%"
         else:
-            self.answer = ipywidgets.Text(placeholder=f"a number of {question.unit}" if question.unit else "a number")
+            self.answer = ipywidgets.Text(
+                placeholder=f"a number of {question.unit}" if question.unit else "a number"
+            )
         self.button = ipywidgets.Button(description="Lock", tooltip="Lock this prediction")
         self.said = ipywidgets.HTML()
         self.button.on_click(self._pressed)
         question_line = ipywidgets.HTML(LINE.format(f"<b>Predict:</b> {escape(question.text)}"))
-        self.box = ipywidgets.VBox([question_line, self.answer, ipywidgets.HBox([self.button, self.said])])
+        self.box = ipywidgets.VBox(
+            [question_line, self.answer, ipywidgets.HBox([self.button, self.said])]
+        )
         self.box.add_class("manyhands-prediction")
 
     def show(self, plain: str) -> None:
@@ -43,7 +49,11 @@ class Form:
 
     def _pressed(self, _: object) -> None:
         if self._guess() is None:
-            self.say("Choose one first." if self.question.choices else "Type a number first: 8, 0.5, 2/3 or 1e6.")
+            self.say(
+                "Choose one first."
+                if self.question.choices
+                else "Type a number first: 8, 0.5, 2/3 or 1e6."
+            )
         else:
             self.end()
 

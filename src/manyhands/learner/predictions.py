@@ -3,10 +3,11 @@
     predict("06-messages", "How many messages does a step send?", unit="messages")     # before the run
     settle("06-messages", lambda: sent)                                                # after it: the run's own value
 
-In JupyterLab `predict` shows the choices or a field, elsewhere the call to make: `predict("06-messages", guess=8)`. A
-prediction is locked by its button, or when the next cell runs; from then on nothing changes it. Skipping one costs
-nothing. In a notebook, `settle` shows the result as a card, and `predict` does not show it again. Predictions are kept
-with the learner's progress. In builds and tests (MANYHANDS_QUIET=1) both are silent, and strict: a value that answers
+In JupyterLab `predict` shows the choices or a field, elsewhere the call to make:
+`predict("06-messages", guess=8)`. A prediction is locked by its button, or when the next cell runs;
+from then on nothing changes it. Skipping one costs nothing. In a notebook, `settle` shows the
+result as a card, and `predict` does not show it again. Predictions are kept with the learner's
+progress. In builds and tests (MANYHANDS_QUIET=1) both are silent, and strict: a value that answers
 the question with none of its choices is an error there.
 """
 
@@ -27,7 +28,9 @@ from manyhands.units import units
 LOCKED = "You predicted: {guess}. It is locked; now run the cells below."
 SHOWN_BELOW = "You predicted: {guess}. The result is shown below the run."
 TOO_LATE = "You made no prediction before the run. You can make it after a restart of the kernel."
-CAME_FIRST = "The run came before a prediction: {came}. You can predict it after a restart of the kernel."
+CAME_FIRST = (
+    "The run came before a prediction: {came}. You can predict it after a restart of the kernel."
+)
 PLAIN = '{question}\n{answers}To predict: predict("{name}", guess=...). Or go on without.'
 SETTLED = "You predicted: {guess}. The run: {came}. {verdict}"
 NOT_PREDICTED = "The run: {came}. (You made no prediction.)"
@@ -43,17 +46,29 @@ _came: dict[str, Any] = {}  # name -> what the run gave
 _forms: dict[str, Any] = {}  # name -> the form that JupyterLab shows
 
 
-def predict(name: str, question: str | None = None, choices: Sequence[str] = (), *, unit: str = "", within: float = 0.0,
-            guess: Any = None) -> None:
-    """Ask for a prediction before a run: one of `choices`, or without them a number in `unit` that is right to `within`
-    times the run's. `guess` gives the answer at once: a choice's text or its number from 1, or the number; with it the
-    name of what was asked before is enough. A prediction that was made is shown, and cannot be changed.
+def predict(
+    name: str,
+    question: str | None = None,
+    choices: Sequence[str] = (),
+    *,
+    unit: str = "",
+    within: float = 0.0,
+    guess: Any = None,
+) -> None:
+    """Ask for a prediction before a run: one of `choices`, or without them a number in `unit` that
+    is right to `within` times the run's. `guess` gives the answer at once: a choice's text or its
+    number from 1, or the number; with it the name of what was asked before is enough. A prediction
+    that was made is shown, and cannot be changed.
 
     ValueError where the question or the guess is none.
     """
     if question is None and name not in _asked:
-        raise ValueError(f"the question {name!r} has not been asked yet: run the cell with the question first")
-    asked = _asked[name] if question is None else Question(name, question, tuple(choices), unit, within)
+        raise ValueError(
+            f"the question {name!r} has not been asked yet: run the cell with the question first"
+        )
+    asked = (
+        _asked[name] if question is None else Question(name, question, tuple(choices), unit, within)
+    )
     _asked[name] = asked
     made = None if guess is None else asked.read(guess)
     if _quiet():
@@ -65,17 +80,21 @@ def predict(name: str, question: str | None = None, choices: Sequence[str] = (),
     if known := told(asked):
         _say(known, prediction_card.remark(asked.text, _without_outcome(asked)))
     elif name in _came:
-        _say(CAME_FIRST.format(came=asked.words(_came[name])), prediction_card.remark(asked.text, TOO_LATE))
+        _say(
+            CAME_FIRST.format(came=asked.words(_came[name])),
+            prediction_card.remark(asked.text, TOO_LATE),
+        )
     else:
         _show(asked)
 
 
 def settle(name: str, came: Any) -> None:
-    """Say what the run gave, as its value or as a function without arguments that returns it: for choices one of their
-    texts, or True and False for "yes" and "no"; else the number. A first outcome stays.
+    """Say what the run gave, as its value or as a function without arguments that returns it: for
+    choices one of their texts, or True and False for "yes" and "no"; else the number. A first
+    outcome stays.
 
-    Shows a card, or one line outside a notebook, where the question was asked in this kernel. A run that was changed,
-    or not made, is told, not raised; in builds it is raised.
+    Shows a card, or one line outside a notebook, where the question was asked in this kernel. A run
+    that was changed, or not made, is told, not raised; in builds it is raised.
     """
     asked = _asked.get(name)
     if asked is None and not _quiet():
@@ -84,10 +103,15 @@ def settle(name: str, came: Any) -> None:
         if asked is None:
             raise ValueError(f"settle({name!r}): no cell before has asked predict({name!r}, ...)")
         value = asked.outcome(_value_of(came))
-    except Exception as problem:  # of the learner's own run: a name that is missing, a cluster that was stopped
+    except Exception as problem:
+        # of the learner's own run: a name that is missing, a cluster that was stopped
         if _quiet():
             raise
-        print(NOTHING_CAME.format(name=name, why=str(problem).split("\n")[0][:120] or type(problem).__name__))
+        print(
+            NOTHING_CAME.format(
+                name=name, why=str(problem).split("\n")[0][:120] or type(problem).__name__
+            )
+        )
         return
     if _quiet():
         outcomes.note(name, value)
@@ -101,7 +125,9 @@ def settle(name: str, came: Any) -> None:
 
 
 def _value_of(came: Any) -> Any:
-    """The value itself, or what the function returns; what it prints on its way, a fault's report, is not shown."""
+    """The value itself, or what the function returns; what it prints on its way, a fault's report,
+    is not shown.
+    """
     if not callable(came):
         return came
     with redirect_stdout(io.StringIO()):
@@ -125,11 +151,15 @@ def told(asked: Question) -> str:
         return ""
     if "came" not in kept:
         return LOCKED.format(guess=_words(asked, kept["guess"]))
-    return SETTLED.format(guess=_words(asked, kept["guess"]), came=_words(asked, kept["came"]), verdict=_verdict(kept))
+    return SETTLED.format(
+        guess=_words(asked, kept["guess"]), came=_words(asked, kept["came"]), verdict=_verdict(kept)
+    )
 
 
 def _without_outcome(asked: Question) -> str:
-    """What is told of a prediction where its question is asked, since the card below the run shows the rest."""
+    """What is told of a prediction where its question is asked, since the card below the run shows
+    the rest.
+    """
     kept = _found(asked.name)
     return SHOWN_BELOW.format(guess=_words(asked, kept["guess"])) if "came" in kept else told(asked)
 
@@ -139,7 +169,9 @@ def _outcome(asked: Question, value: Any) -> str:
     kept = _found(asked.name)
     guess = _words(asked, kept["guess"]) if kept else None
     came = _words(asked, kept.get("came", value))
-    right, verdict = (kept["right"], _verdict(kept)) if "came" in kept else (None, CHANGED if kept else NONE)
+    right, verdict = (
+        (kept["right"], _verdict(kept)) if "came" in kept else (None, CHANGED if kept else NONE)
+    )
     return prediction_card.outcome(asked.text, guess, came, right, verdict)
 
 
@@ -164,7 +196,9 @@ def _verdict(kept: dict[str, Any]) -> str:
 
 def _words(asked: Question, value: Any) -> str:
     """Also of what was kept when the question was another one."""
-    return value if isinstance(value, str) else asked.words(value) if not asked.choices else str(value)
+    return (
+        value if isinstance(value, str) else asked.words(value) if not asked.choices else str(value)
+    )
 
 
 def _remember_outcome(asked: Question, value: Any) -> None:
@@ -175,7 +209,11 @@ def _remember_outcome(asked: Question, value: Any) -> None:
         guess = asked.read(kept["guess"])
     except ValueError:  # kept when the question was another one
         return
-    outcome = {"came": value, "right": asked.right(guess, value), "surprise": asked.surprise(guess, value)}
+    outcome = {
+        "came": value,
+        "right": asked.right(guess, value),
+        "surprise": asked.surprise(guess, value),
+    }
     _kept[asked.name] = kept | outcome
     with suppress(OSError):
         if place := _place(asked.name):

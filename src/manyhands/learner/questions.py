@@ -15,13 +15,17 @@ from manyhands.checks.record import plain
 
 YES_NO = ("yes", "no")
 EQUAL = 1e-9  # two numbers that are equal but for rounding
-MOST_DOUBLINGS = 10.0  # no single number is a larger surprise; also where one of the two is 0, or they differ in sign
+# no single number is a larger surprise; also where one of the two is 0, or they differ in sign
+MOST_DOUBLINGS = 10.0
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked. With `choices` one of these texts is the answer, without them a number, in `unit`;
-    it is right if it is not further than `within` times the run's number from it."""
+    """What is asked.
+
+    With `choices` one of these texts is the answer, without them a number, in `unit`; it is right
+    if it is not further than `within` times the run's number from it.
+    """
 
     name: str
     text: str
@@ -32,29 +36,41 @@ class Question:
     def __post_init__(self) -> None:
         number, _, word = str(self.name).partition("-")
         if not (len(number) == 2 and number.isdecimal() and word):
-            raise ValueError(f'{self.name!r} is not the name of a prediction, such as "06-messages" in unit 06')
+            raise ValueError(
+                f'{self.name!r} is not the name of a prediction, such as "06-messages" in unit 06'
+            )
         if len(self.choices) == 1 or len(set(self.choices)) < len(self.choices):
-            raise ValueError(f"{self.name}: give two choices or more, all different, or none to ask for a number")
+            raise ValueError(
+                f"{self.name}: give two choices or more, all different, or none to ask for a number"
+            )
 
     def read(self, guess: Any) -> str | float:
-        """The guess as it is kept: a choice's text (given as that, or as its number, from 1), or a number.
-        ValueError if it is none."""
+        """The guess as it is kept: a choice's text (given as that, or as its number, from 1), or a
+        number. ValueError if it is none.
+        """
         if self.choices:
             if guess in self.choices:
                 return guess
             if type(guess) is int and 1 <= guess <= len(self.choices):
                 return self.choices[guess - 1]
-            raise ValueError(f"{guess!r} is none of the choices: {', '.join(map(repr, self.choices))}")
+            raise ValueError(
+                f"{guess!r} is none of the choices: {', '.join(map(repr, self.choices))}"
+            )
         return _number(guess)
 
     def outcome(self, came: Any) -> str | float:
-        """What the run gave, as it is kept; True and False stand for the choices "yes" and "no". ValueError if it is no
-        answer to this question."""
+        """What the run gave, as it is kept; True and False stand for the choices "yes" and "no".
+
+        ValueError if it is no answer to this question.
+        """
         came = plain(came)
         if self.choices and isinstance(came, bool) and set(self.choices) >= set(YES_NO):
             came = YES_NO[not came]
         if self.choices and came not in self.choices:
-            raise ValueError(f"{came!r} is none of the choices of {self.name}: {', '.join(map(repr, self.choices))}")
+            raise ValueError(
+                f"{came!r} is none of the choices of {self.name}: "
+                f"{', '.join(map(repr, self.choices))}"
+            )
         return came if self.choices else _number(came)
 
     def right(self, guess: Any, came: Any) -> bool:
@@ -63,7 +79,9 @@ class Question:
         return abs(guess - came) <= max(self.within, EQUAL) * abs(came)
 
     def surprise(self, guess: Any, came: Any) -> float:
-        """0 for what is right; 1 for another choice; for a number, how many doublings lie between the two."""
+        """0 for what is right; 1 for another choice; for a number, how many doublings lie between
+        the two.
+        """
         if self.right(guess, came):
             return 0.0
         if self.choices:
@@ -96,32 +114,53 @@ def _number(value: Any) -> float:
     raise ValueError(f"{value!r} is not a number: give, for example, 8, 0.5, 2/3 or 1e6")
 
 
-def calls(source: str, functions: Collection[str] = ("predict", "settle")) -> list[tuple[str, ast.Call]]:
-    """[(function, call)] of a code cell: its calls of `predict` and `settle` with a written-out name, in order."""
+def calls(
+    source: str, functions: Collection[str] = ("predict", "settle")
+) -> list[tuple[str, ast.Call]]:
+    """[(function, call)] of a code cell: its calls of `predict` and `settle` with a written-out
+    name, in order.
+    """
     try:
         tree = ast.parse(source)
     except SyntaxError:  # a cell with a magic
         return []
-    found = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-             and node.func.id in functions and node.args and isinstance(node.args[0], ast.Constant)]
-    return [(cast(ast.Name, node.func).id, node) for node in sorted(found, key=lambda node: node.lineno)]
+    found = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in functions
+        and node.args
+        and isinstance(node.args[0], ast.Constant)
+    ]
+    return [
+        (cast(ast.Name, node.func).id, node) for node in sorted(found, key=lambda node: node.lineno)
+    ]
 
 
 def question_of(call: ast.Call) -> Question:
-    """The question that a written call of `predict` asks; ValueError where its arguments are not written out."""
-    given: dict[str, Any] = dict(zip(("name", "text", "choices"), map(ast.literal_eval, call.args)))
+    """The question that a written call of `predict` asks; ValueError where its arguments are not
+    written out.
+    """
+    given: dict[str, Any] = dict(
+        zip(("name", "text", "choices"), map(ast.literal_eval, call.args), strict=False)
+    )
     given |= {str(one.arg): ast.literal_eval(one.value) for one in call.keywords}
     return Question(**given | {"choices": tuple(given.get("choices", ()))})
 
 
 def questions(folder: str | Path) -> dict[str, Question]:
-    """{name: Question} of all notebooks in a folder, in their order; what cannot be read has none."""
+    """{name: Question} of all notebooks in a folder, in their order; what cannot be read has
+    none.
+    """
     found: dict[str, Question] = {}
     for path in sorted(Path(folder).glob("*.ipynb")):
         try:
             cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
             sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-            asked = [question_of(call) for source in sources for _, call in calls(source, ("predict",))]
+            asked = [
+                question_of(call) for source in sources for _, call in calls(source, ("predict",))
+            ]
         except (OSError, ValueError, KeyError, TypeError):
             continue
         found |= {question.name: question for question in asked}

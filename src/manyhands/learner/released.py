@@ -2,7 +2,8 @@
 
     EXCHANGE/manyhands/due.json    {"06_ddp": {"until": "2026-12-01T09:00:00+00:00", "shown": "2026-12-01 18:00 JST"}}
 
-`shown` is in the time zone of the machine that has released it: a container or a node may have another.
+`shown` is in the time zone of the machine that has released it: a container or a node may have
+another.
 """
 
 import json
@@ -17,15 +18,21 @@ def due_file(exchange: str | Path) -> Path:
 
 
 def due_in(exchange: str | Path) -> list[tuple[str, str]]:
-    """[(lab's name, when it is due as people read it)], the next one first; [] where nothing is told,
-    or nothing that can be read."""
+    """[(lab's name, when it is due as people read it)], the next one first; [] where nothing is
+    told, or nothing that can be read.
+    """
     try:
         told = json.loads(due_file(exchange).read_text(encoding="utf-8"))
-        return [(name, str(one["shown"])) for name, one in sorted(told.items(), key=lambda item: item[1]["until"])]
+        return [
+            (name, str(one["shown"]))
+            for name, one in sorted(told.items(), key=lambda item: item[1]["until"])
+        ]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return []
 
 
 def labs_in(exchange: str | Path) -> list[str]:
     """The names of the labs that are in the exchange to be fetched."""
-    return sorted(path.name for path in (Path(exchange) / COURSE / "outbound").glob("*") if path.is_dir())
+    return sorted(
+        path.name for path in (Path(exchange) / COURSE / "outbound").glob("*") if path.is_dir()
+    )

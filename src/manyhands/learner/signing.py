@@ -1,6 +1,8 @@
-"""Signatures under files: Ed25519 (Bernstein et al. 2012, *High-speed high-security signatures*; RFC 8032).
+"""Signatures under files: Ed25519 (Bernstein et al. 2012, *High-speed high-security signatures*;
+RFC 8032).
 
-A signed file ends with a line of its own, a comment of PDF: the public key, and the signature of all bytes before it.
+A signed file ends with a line of its own, a comment of PDF: the public key, and the signature of
+all bytes before it.
 """
 
 from __future__ import annotations
@@ -22,12 +24,15 @@ class BadKey(ValueError):
 
 
 class BadSignature(ValueError):
-    """The bytes are not those that were signed, or nobody has signed them; the message says which."""
+    """The bytes are not those that were signed, or nobody has signed them; the message says
+    which.
+    """
 
 
 def new_key(path: str | Path) -> tuple[Path, Path]:
-    """Make a private key in `path`, for its owner's eyes alone, and the public one beside it, `<path>.pub`;
-    FileExistsError where there is a file already."""
+    """Make a private key in `path`, for its owner's eyes alone, and the public one beside it,
+    `<path>.pub`; FileExistsError where there is a file already.
+    """
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
@@ -38,7 +43,10 @@ def new_key(path: str | Path) -> tuple[Path, Path]:
     if public.exists():
         raise FileExistsError(17, "the file already exists", str(public))
     private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    for place, content, mode in ((path, private, 0o600), (public, b64encode(_raw(key)) + b"\n", 0o644)):
+    for place, content, mode in (
+        (path, private, 0o600),
+        (public, b64encode(_raw(key)) + b"\n", 0o644),
+    ):
         with open(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             file.write(content)
     return path, public
@@ -69,14 +77,16 @@ def load_public(path: str | Path) -> bytes:
     except ValueError:
         found = b""
     if len(found) != 32:
-        raise BadKey(f"{path} is not a public key. The public key is the file whose name ends with .pub.")
+        raise BadKey(
+            f"{path} is not a public key. The public key is the file whose name ends with .pub."
+        )
     return found
 
 
 def fingerprint(public: bytes) -> str:
     """Letters by which people compare a public key: `3f2a 91c0 ...`, 64 bits of its SHA-256."""
     digest = hashlib.sha256(public).hexdigest()[:16]
-    return " ".join(digest[place:place + 4] for place in range(0, 16, 4))
+    return " ".join(digest[place : place + 4] for place in range(0, 16, 4))
 
 
 def signed(data: bytes, key: Ed25519PrivateKey) -> bytes:
@@ -85,7 +95,9 @@ def signed(data: bytes, key: Ed25519PrivateKey) -> bytes:
 
 
 def verified(data: bytes) -> tuple[bytes, bytes]:
-    """(the bytes that were signed, the public key) of a signed file; BadSignature where they do not belong together."""
+    """(the bytes that were signed, the public key) of a signed file; BadSignature where they do not
+    belong together.
+    """
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -94,8 +106,11 @@ def verified(data: bytes) -> tuple[bytes, bytes]:
         raise BadSignature("is not signed, so anyone could have written it")
     before, line = data[:start], data[start:]
     try:
-        public, signature = (b64decode(part, validate=True) for part in line[len(MARK):-1].split(b" "))
-        if line != MARK + b64encode(public) + b" " + b64encode(signature) + b"\n":  # nothing behind it either
+        public, signature = (
+            b64decode(part, validate=True) for part in line[len(MARK) : -1].split(b" ")
+        )
+        # nothing behind it either
+        if line != MARK + b64encode(public) + b" " + b64encode(signature) + b"\n":
             raise ValueError
         Ed25519PublicKey.from_public_bytes(public).verify(signature, before)
     except (ValueError, InvalidSignature):

@@ -1,5 +1,6 @@
 """The page that the learner lands on, `work/Start_Here.md`:
-made anew at each start and whenever progress is written."""
+made anew at each start and whenever progress is written.
+"""
 
 from __future__ import annotations
 
@@ -27,19 +28,25 @@ if TYPE_CHECKING:
 
 NAME = "Start_Here.md"
 TO_FETCH = "your lab (to fetch)"
-PATHS = {"one_day": ["one_day"], "two_days": ["one_day", "two_days_more"],
-         "three_days": ["one_day", "two_days_more", "three_days_more"]}
+PATHS = {
+    "one_day": ["one_day"],
+    "two_days": ["one_day", "two_days_more"],
+    "three_days": ["one_day", "two_days_more", "three_days_more"],
+}
 Progress = Mapping[str, Mapping[str, Any]]  # by unit: what `manyhands.checks.progress` keeps of it
 PLANNED = "*{}*"
 
 
 def write(root: str | Path) -> Path:
-    """Write the page of the clone at `root`, after feedback that is waiting has been fetched; returns its path. Call it
-    after progress was written. A page that would be the same is left alone, so that no browser loads it again."""
+    """Write the page of the clone at `root`, after feedback that is waiting has been fetched;
+    returns its path. Call it after progress was written. A page that would be the same is left
+    alone, so that no browser loads it again.
+    """
     work = Path(root) / "work"
     work.mkdir(exist_ok=True)
     for_attendees.fetch_feedback(root)
-    new = text(root).encode("utf-8", "replace").decode("utf-8")  # a notebook may hold half of a character
+    # a notebook may hold half of a character
+    new = text(root).encode("utf-8", "replace").decode("utf-8")
     if _holds(work / NAME, new):
         return work / NAME
     handle, temporary = tempfile.mkstemp(dir=work, prefix=".start-")
@@ -58,7 +65,9 @@ def _holds(path: Path, content: str) -> bool:
 
 
 def renew() -> None:
-    """Write it anew where the learner is, after something has changed; a page that cannot be written costs no work."""
+    """Write it anew where the learner is, after something has changed; a page that cannot be
+    written costs no work.
+    """
     with suppress(NotAClone, OSError):
         root = find_root()
         if (root / "work").is_dir():
@@ -69,10 +78,16 @@ def text(root: str | Path) -> str:
     """The page, as Markdown."""
     course, done = units(root), progress.load(Path(root) / "work")
     missing = for_attendees.to_fetch(root)
-    template = Template(files("manyhands.learner").joinpath("start_page.md").read_text(encoding="utf-8"))
+    template = Template(
+        files("manyhands.learner").joinpath("start_page.md").read_text(encoding="utf-8")
+    )
     return template.substitute(
-        machine=machine(), left_off=left_off(root, course, done), next=next_step(course, done, missing),
-        notice=building(root) + for_attendees.section(root, course) + for_instructors.section(root, course),
+        machine=machine(),
+        left_off=left_off(root, course, done),
+        next=next_step(course, done, missing),
+        notice=building(root)
+        + for_attendees.section(root, course)
+        + for_instructors.section(root, course),
         table=table(course, done, missing, for_attendees.lab_states(root)),
         check=f"`manyhands check {_any_ready(course)}`",
         **{path: path_line(course, path) for path in paths()},
@@ -88,10 +103,19 @@ def _any_ready(course: Sequence[Unit]) -> str:
 @functools.cache
 def machine() -> str:
     """What this machine can do, in one line; `manyhands doctor` tells more."""
-    gpus = [line for line in (says("nvidia-smi", "-L") or "").splitlines() if line.startswith("GPU ")]
+    gpus = [
+        line for line in (says("nvidia-smi", "-L") or "").splitlines() if line.startswith("GPU ")
+    ]
     nodes = says("sinfo", "--noheader", "--format=%D", timeout_s=2)
-    parts = [f"{processors()} CPU cores", f"{memory_gb()} GB memory",
-             f"{len(gpus)} GPU" + "s" * (len(gpus) > 1) if gpus else "no GPU, so everything runs on the CPU"]
+    parts = [
+        f"{processors()} CPU cores",
+        f"{memory_gb()} GB memory",
+        (
+            f"{len(gpus)} GPU" + "s" * (len(gpus) > 1)
+            if gpus
+            else "no GPU, so everything runs on the CPU"
+        ),
+    ]
     if nodes:
         parts.append(f"Slurm with {nodes.split()[0]} nodes")
     return " · ".join(parts)
@@ -100,7 +124,11 @@ def machine() -> str:
 def building(root: str | Path) -> str:
     """A paragraph on Horovod while the set-up builds it in the background, or nothing."""
     how_far = horovod_build(root)
-    return f"\n**Horovod is not ready yet** ({how_far}). Meanwhile, everything but unit 10 works.\n" if how_far else ""
+    return (
+        f"\n**Horovod is not ready yet** ({how_far}). Meanwhile, everything but unit 10 works.\n"
+        if how_far
+        else ""
+    )
 
 
 LEFT_OFF = """
@@ -115,13 +143,22 @@ def left_off(root: str | Path, course: Sequence[Unit], done: Progress) -> str:
         return ""
     usual = {tutorial_copy(place.unit): "tutorial", lab_copy(place.unit): "lab"}
     titles = {unit.name: f"{unit.number} {unit.title}" for unit in course}
-    title = f"{titles.get(place.unit, plain(place.unit))}, {usual.get(place.name, plain(place.name))}"
+    title = (
+        f"{titles.get(place.unit, plain(place.unit))}, {usual.get(place.name, plain(place.name))}"
+    )
     path = quote(place.name)
     if not place.cell:
-        return LEFT_OFF.format(notebook=link(title, path), cell="whose last cell that you ran no longer exists")
+        return LEFT_OFF.format(
+            notebook=link(title, path), cell="whose last cell that you ran no longer exists"
+        )
     heading = f" in *{plain(place.cell.heading)}*" if place.cell.heading else ""
-    last = f"code cell {place.number} of {place.total}{heading}, which begins with {code(place.cell.line)}"
-    return LEFT_OFF.format(notebook=link(title, f"{path}#cell-id={quote(place.cell.id)}"), cell=last)
+    last = (
+        f"code cell {place.number} of {place.total}{heading}, which begins with "
+        f"{code(place.cell.line)}"
+    )
+    return LEFT_OFF.format(
+        notebook=link(title, f"{path}#cell-id={quote(place.cell.id)}"), cell=last
+    )
 
 
 def next_step(course: Sequence[Unit], done: Progress, missing: Container[str]) -> str:
@@ -131,14 +168,23 @@ def next_step(course: Sequence[Unit], done: Progress, missing: Container[str]) -
         if unit.planned or _solved(unit, entry):
             continue
         ran, total = notebook_state.tutorial_run(unit, entry)
-        tutorial = f"{'the rest of the ' if ran else ''}{link('tutorial', tutorial_copy(unit.name))}, then "
-        return f"unit {unit.number}, {unit.title}: {'' if 0 < total == ran else tutorial}{_lab(unit, missing)}."
+        tutorial = (
+            f"{'the rest of the ' if ran else ''}{link('tutorial', tutorial_copy(unit.name))}, "
+            "then "
+        )
+        return (
+            f"unit {unit.number}, {unit.title}: "
+            f"{'' if 0 < total == ran else tutorial}{_lab(unit, missing)}."
+        )
     return (
-        "you have solved every lab that is ready. `manyhands check` in a terminal records your points."
+        "you have solved every lab that is ready. `manyhands check` in a terminal records your "
+        "points."
         if any(not _full(done.get(unit.name, {})) for unit in course if not unit.planned)
-        else "you have full marks in every lab that is ready."
-        if any(not unit.planned for unit in course)
-        else "no unit is ready yet."
+        else (
+            "you have full marks in every lab that is ready."
+            if any(not unit.planned for unit in course)
+            else "no unit is ready yet."
+        )
     )
 
 
@@ -148,23 +194,44 @@ def _solved(unit: Unit, entry: Mapping[str, Any]) -> bool:
     return _full(entry) or 0 < checks <= len(progress.seen_green(entry))
 
 
-def table(course: Sequence[Unit], done: Progress, missing: Container[str], states: Mapping[str, str]) -> str:
-    """The units with the learner's progress; `states`: what is said of each lab that was handed in."""
-    lines = ["| # | unit | points | tutorial | lab | slides | minutes | ranks | framework |",
-             "|---|---|---|---|---|---|---|---|---|"]
-    return "\n".join(lines + [_row(unit, done.get(unit.name, {}), missing, states.get(unit.name, ""))
-                              for unit in course])
+def table(
+    course: Sequence[Unit], done: Progress, missing: Container[str], states: Mapping[str, str]
+) -> str:
+    """The units with the learner's progress; `states`: what is said of each lab that was handed
+    in.
+    """
+    lines = [
+        "| # | unit | points | tutorial | lab | slides | minutes | ranks | framework |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    return "\n".join(
+        lines
+        + [
+            _row(unit, done.get(unit.name, {}), missing, states.get(unit.name, ""))
+            for unit in course
+        ]
+    )
 
 
-def _row(unit: Unit, points: Mapping[str, Any], missing: Container[str], handed_in: str = "") -> str:
+def _row(
+    unit: Unit, points: Mapping[str, Any], missing: Container[str], handed_in: str = ""
+) -> str:
     if unit.planned:
         cells = [unit.number, unit.title, "coming", "", "", "", "", "", unit.framework]
         return "| " + " | ".join(cell and PLANNED.format(cell) for cell in cells) + " |"
     tutorial = _with(link("tutorial", tutorial_copy(unit.name)), _tutorial_state(unit, points))
     lab = _with(_lab(unit, missing), handed_in)
-    cells = [unit.number, unit.title, _points(unit, points), tutorial, lab,
-             link("slides", "../" + unit.slides) if unit.slides else "", minutes_text(unit),
-             str(unit.ranks or ""), unit.framework]
+    cells = [
+        unit.number,
+        unit.title,
+        _points(unit, points),
+        tutorial,
+        lab,
+        link("slides", "../" + unit.slides) if unit.slides else "",
+        minutes_text(unit),
+        str(unit.ranks or ""),
+        unit.framework,
+    ]
     return "| " + " | ".join(cells) + " |"
 
 
@@ -173,11 +240,15 @@ def _with(what: str, state: str) -> str:
 
 
 def _tutorial_state(unit: Unit, entry: Mapping[str, Any]) -> str:
-    """How many cells of the tutorial have run and how many of its questions were answered by a prediction."""
+    """How many cells of the tutorial have run and how many of its questions were answered by a
+    prediction.
+    """
     ran, total = notebook_state.tutorial_run(unit, entry)
     predicted, asked = len(entry.get("predictions", {})), notebook_state.questions_in(unit)
-    return _lines(f"{'✓ ' if ran == total else ''}{ran} of {total} cells" if ran else "",
-                  f"{predicted} of {max(predicted, asked)} predicted" if predicted else "")
+    return _lines(
+        f"{'✓ ' if ran == total else ''}{ran} of {total} cells" if ran else "",
+        f"{predicted} of {max(predicted, asked)} predicted" if predicted else "",
+    )
 
 
 PREDICTIONS = """
@@ -187,12 +258,18 @@ PREDICTIONS = """
 
 The surprise is 0 for a right prediction and 1 for a wrong choice. For a wrong number, it says how many times you must double the smaller of the two numbers to get
 the larger one. The table shows the mean over your predictions.
-"""  # noqa: E501
+"""
 
 
 def predictions(course: Sequence[Unit], done: Progress) -> str:
-    """How often the learner was right before a run, and how surprised; nothing before the first prediction."""
-    rows = [row for unit in course if (row := _predicted(unit, done.get(unit.name, {}).get("predictions")))]
+    """How often the learner was right before a run, and how surprised; nothing before the first
+    prediction.
+    """
+    rows = [
+        row
+        for unit in course
+        if (row := _predicted(unit, done.get(unit.name, {}).get("predictions")))
+    ]
     head = ["| # | unit | predicted | right | surprise |", "|---|---|---|---|---|"]
     return PREDICTIONS.format(table="\n".join(head + rows)) if rows else ""
 
@@ -202,7 +279,10 @@ def _predicted(unit: Unit, made: Any) -> str:
     settled = [one for one in listed if isinstance(one, dict) and "right" in one]
     if not settled:
         return ""
-    right, surprise = sum(one["right"] for one in settled), sum(one["surprise"] for one in settled) / len(settled)
+    right, surprise = (
+        sum(one["right"] for one in settled),
+        sum(one["surprise"] for one in settled) / len(settled),
+    )
     return f"| {unit.number} | {unit.title} | {len(settled)} | {right} | {surprise:.1f} |"
 
 
@@ -216,10 +296,20 @@ def _full(points: Mapping[str, Any]) -> bool:
 
 
 def _points(unit: Unit, points: Mapping[str, Any]) -> str:
-    """`5 of 8`, those of the last `manyhands check`, and how many checks were seen green in the notebook."""
-    graded = f"{'✓ ' if _full(points) else ''}{points['points']:g} of {points['max']:g}" if "max" in points else ""
+    """`5 of 8`, those of the last `manyhands check`, and how many checks were seen green in the
+    notebook.
+    """
+    graded = (
+        f"{'✓ ' if _full(points) else ''}{points['points']:g} of {points['max']:g}"
+        if "max" in points
+        else ""
+    )
     seen = len(progress.seen_green(points))
-    green = [f"{seen} of {max(seen, checks_in(unit))}", "seen green"] if seen and not _full(points) else []
+    green = (
+        [f"{seen} of {max(seen, checks_in(unit))}", "seen green"]
+        if seen and not _full(points)
+        else []
+    )
     return _lines(graded, *green)
 
 
@@ -244,15 +334,24 @@ def units_of(course: Sequence[Unit], path: str) -> list[Unit]:
 
 
 def times(course: Sequence[Unit], done: Progress, path: str) -> str:
-    """`in class: 6 h 40 min; alone: 5 h of tutorials and 7 h of labs, with 3 h left`. The minutes alone are those of
-    the path's units that are there."""
+    """`in class: 6 h 40 min; alone: 5 h of tutorials and 7 h of labs, with 3 h left`.
+
+    The minutes alone are those of the path's units that are there.
+    """
     ready = [unit for unit in units_of(course, path) if not unit.planned]
     tutorials, labs = (sum(unit.minutes[part] or 0 for unit in ready) for part in (0, 1))
     left = sum(_minutes_left(unit, done.get(unit.name, {})) for unit in ready)
-    rest = (", all of which is done" if ready and not left else
-            f", with about {_hours(left)} left" if round(left) < tutorials + labs else "")
-    return (f"in class: {_hours(minutes_in_class()[path])}; "
-            f"alone: {_hours(tutorials)} of tutorials and {_hours(labs)} of labs{rest}")
+    rest = (
+        ", all of which is done"
+        if ready and not left
+        else f", with about {_hours(left)} left"
+        if round(left) < tutorials + labs
+        else ""
+    )
+    return (
+        f"in class: {_hours(minutes_in_class()[path])}; "
+        f"alone: {_hours(tutorials)} of tutorials and {_hours(labs)} of labs{rest}"
+    )
 
 
 def _hours(minutes: float) -> str:
@@ -262,8 +361,11 @@ def _hours(minutes: float) -> str:
 
 
 def _minutes_left(unit: Unit, points: Mapping[str, Any]) -> float:
-    """All of a unit that is not begun. Of a tutorial the part whose cells have not run, unless the lab is begun; of a
-    lab the part that is not solved."""
+    """All of a unit that is not begun.
+
+    Of a tutorial the part whose cells have not run, unless the lab is begun; of a lab the part that
+    is not solved.
+    """
     tutorial, lab = (part or 0 for part in unit.minutes)
     solved = points["points"] / points["max"] if points.get("max") else 0
     seen = len(progress.seen_green(points)) / max(1, checks_in(unit))
@@ -278,5 +380,7 @@ def path_line(course: Sequence[Unit], path: str) -> str:
     by_number = {unit.number: unit for unit in course}
     chosen = [by_number[number] for number in paths()[path]]
     shown = [f"{unit.number} {unit.title}" for unit in chosen]
-    return " · ".join(PLANNED.format(name) if unit.planned else link(name, tutorial_copy(unit.name))
-                      for unit, name in zip(chosen, shown))
+    return " · ".join(
+        PLANNED.format(name) if unit.planned else link(name, tutorial_copy(unit.name))
+        for unit, name in zip(chosen, shown, strict=False)
+    )

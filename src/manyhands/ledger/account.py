@@ -1,22 +1,26 @@
-"""From what was heard to an account: which message belongs to which round, sums per call, and all ranks put together.
+"""From what was heard to an account: which message belongs to which round, sums per call, and all
+ranks put together.
 
-**Rounds.** Each rank has a clock that starts at 0. A message gets a round when it is sent: the sender's clock + 1. A
-clock moves on to the round of a message when the rank takes that message in, or when it has waited for its own sending
-of it (`work.wait()`, `dist.send`). So messages of one round may all be under way at once, a message of round r had to
-wait for one of round r - 1, and the number of rounds is the length of the longest chain of messages each of which had
-to wait for the one before: Lamport's clocks (1978), counted in messages. A ring all-reduce has 2(p - 1) rounds, a
+**Rounds.** Each rank has a clock that starts at 0. A message gets a round when it is sent: the
+sender's clock + 1. A clock moves on to the round of a message when the rank takes that message in,
+or when it has waited for its own sending of it (`work.wait()`, `dist.send`). So messages of one
+round may all be under way at once, a message of round r had to wait for one of round r - 1, and the
+number of rounds is the length of the longest chain of messages each of which had to wait for the
+one before: Lamport's clocks (1978), counted in messages. A ring all-reduce has 2(p - 1) rounds, a
 binomial tree log2 p, direct sends from each rank to each other one 1.
 
-A collective of torch.distributed starts on all its ranks in the round after the largest of their clocks, and takes the
-rounds of its model; who waits for its work has the clock of its last round. Calls that DDP's reducer makes in one
-backward pass do not wait for each other; the end of that pass waits for all of them. So do other calls of one kind that
-C++ makes directly one after the other.
+A collective of torch.distributed starts on all its ranks in the round after the largest of their
+clocks, and takes the rounds of its model; who waits for its work has the clock of its last round.
+Calls that DDP's reducer makes in one backward pass do not wait for each other; the end of that pass
+waits for all of them. So do other calls of one kind that C++ makes directly one after the other.
 
-One rank alone does not know the rounds of what it receives. Its own account (`Ledger.rounds`) takes a message that
-comes in to be of the same round as the last one that it sent: right where ranks go in step (ring, recursive doubling,
-all-to-all), a guess elsewhere. `merge` knows the senders, and is exact.
+One rank alone does not know the rounds of what it receives. Its own account (`Ledger.rounds`) takes
+a message that comes in to be of the same round as the last one that it sent: right where ranks go
+in step (ring, recursive doubling, all-to-all), a guess elsewhere. `merge` knows the senders, and is
+exact.
 
-Lamport 1978: Time, clocks, and the ordering of events in a distributed system, Communications of the ACM 21(7).
+Lamport 1978: Time, clocks, and the ordering of events in a distributed system, Communications of
+the ACM 21(7).
 """
 
 from __future__ import annotations
@@ -34,8 +38,8 @@ if TYPE_CHECKING:
     from manyhands.ledger.entry import Entry
     from manyhands.ledger.rounds import Clocks
 
-# what a ledger has heard, in order: ("sent" or "received", peer, bytes, call, seconds, identity), ("start" or "wait",
-# entry)
+# what a ledger has heard, in order: ("sent" or "received", peer, bytes, call, seconds, identity),
+# ("start" or "wait", entry)
 Log = list[tuple[Any, ...]]
 
 
@@ -88,11 +92,9 @@ class Row(NamedTuple):
     how: str
 
 
-
-# One line of `Merged.events`. kind: "sent", "received", or "call" for a collective of torch.distributed, which has
-# start and stop.
-# `round` is that of a message, the first one of a collective. Seconds are of time.perf_counter(), None in a model's
-# messages.
+# One line of `Merged.events`. kind: "sent", "received", or "call" for a collective of
+# torch.distributed, which has start and stop. `round` is that of a message, the first one of a
+# collective. Seconds are of time.perf_counter(), None in a model's messages.
 class Event(NamedTuple):
     kind: str
     peer: int | None
@@ -110,7 +112,8 @@ COUNTED = "counted"
 
 def this_rank(log: Log) -> int:
     """This rank's global number: torch.distributed's, else that of the first message that it sent,
-    else what its launcher said."""
+    else what its launcher said.
+    """
     try:
         import torch.distributed as dist
 
@@ -122,10 +125,14 @@ def this_rank(log: Log) -> int:
         if item[0] == "sent":
             rank: int = item[5][0]
             return rank
-    return int(os.environ.get("RANK", os.environ.get("PMI_RANK", os.environ.get("OMPI_COMM_WORLD_RANK", 0))))
+    return int(
+        os.environ.get(
+            "RANK", os.environ.get("PMI_RANK", os.environ.get("OMPI_COMM_WORLD_RANK", 0))
+        )
+    )
 
 
-# --- one rank's log as plain events -----------------------------------------------------------------------------------
+# --- one rank's log as plain events ---------------------------------------------------------------
 
 
 def events_of(log: Log) -> Heard:
@@ -133,7 +140,8 @@ def events_of(log: Log) -> Heard:
     with names for messages that are the same on both sides.
 
     Events: ["sent", key, peer, bytes, call, seconds], ["passed", key]: its sending was waited for,
-    ["received", key, peer, bytes, call, seconds], ["enter", key] and ["leave", key] of a collective.
+    ["received", key, peer, bytes, call, seconds], ["enter", key] and ["leave", key] of a
+    collective.
     """
     plain, rank = _Plain({id(item[1]) for item in log if item[0] == "wait"}), this_rank(log)
     for item in log:
@@ -160,13 +168,31 @@ class _Plain:
         self._of: tuple[str, Any] | None = None
         self._expected: list[Entry] = []  # receives that nobody has waited for yet
 
-    def message(self, rank: int, kind: str, peer: int, nbytes: int, call: str, seconds: float,
-                identity: tuple[Any, ...]) -> None:
-        """One of our own functions' messages; several that go to different ranks may have one identity."""
+    def message(
+        self,
+        rank: int,
+        kind: str,
+        peer: int,
+        nbytes: int,
+        call: str,
+        seconds: float,
+        identity: tuple[Any, ...],
+    ) -> None:
+        """One of our own functions' messages; several that go to different ranks may have one
+        identity.
+        """
         self.flush(None)
         name = ".".join(str(part) for part in identity)
-        self.events.append([kind, self._key(f"{name}>{peer if kind == 'sent' else rank} #"), peer, nbytes, call,
-                            seconds])
+        self.events.append(
+            [
+                kind,
+                self._key(f"{name}>{peer if kind == 'sent' else rank} #"),
+                peer,
+                nbytes,
+                call,
+                seconds,
+            ]
+        )
 
     def start(self, entry: Entry) -> None:
         alike: tuple[str, Any] | None = None
@@ -181,9 +207,16 @@ class _Plain:
         key = self._key(f"{entry.group} #")
         self.keys[id(entry)] = key
         self.collectives[key] = {
-            "call": entry.call, "rank": entry.rank, "ranks": list(entry.ranks), "given": list(entry.given),
+            "call": entry.call,
+            "rank": entry.rank,
+            "ranks": list(entry.ranks),
+            "given": list(entry.given),
             "taken": list(entry.taken),
-            "itemsize": entry.itemsize, "root": entry.root, "start_s": entry.start_s, "stop_s": entry.stop_s}
+            "itemsize": entry.itemsize,
+            "root": entry.root,
+            "start_s": entry.start_s,
+            "stop_s": entry.stop_s,
+        }
         self.events.append(["enter", key])
         if alike and id(entry) not in self._waited:
             self._held.append(key)
@@ -192,11 +225,15 @@ class _Plain:
     def _start_message(self, entry: Entry) -> None:
         if entry.call == "send":
             peer = entry.ranks[entry.peer]
-            self.keys[id(entry)] = key = self._key(f"{entry.group} {entry.rank}>{peer} {entry.tag} #")
+            self.keys[id(entry)] = key = self._key(
+                f"{entry.group} {entry.rank}>{peer} {entry.tag} #"
+            )
             self.events.append(["sent", key, peer, entry.bytes, "dist.send", entry.start_s])
         else:
             if entry.peer >= 0:  # the order of posting decides which message it gets
-                self.keys[id(entry)] = self._key(f"{entry.group} {entry.ranks[entry.peer]}>{entry.rank} {entry.tag} #")
+                self.keys[id(entry)] = self._key(
+                    f"{entry.group} {entry.ranks[entry.peer]}>{entry.rank} {entry.tag} #"
+                )
             self._expected.append(entry)
 
     def wait(self, entry: Entry) -> None:
@@ -210,9 +247,12 @@ class _Plain:
             self.events.append(["leave", self.keys[id(entry)]])
 
     def _received(self, entry: Entry) -> None:
-        key = self.keys.get(id(entry)) or self._key(f"{entry.group} {entry.ranks[entry.peer]}>{entry.rank} {entry.tag} "
-                                                    "#")
-        self.events.append(["received", key, entry.ranks[entry.peer], entry.bytes, "dist.recv", entry.stop_s])
+        key = self.keys.get(id(entry)) or self._key(
+            f"{entry.group} {entry.ranks[entry.peer]}>{entry.rank} {entry.tag} #"
+        )
+        self.events.append(
+            ["received", key, entry.ranks[entry.peer], entry.bytes, "dist.recv", entry.stop_s]
+        )
 
     def flush(self, alike: tuple[str, Any] | None) -> None:
         """Something else begins: whatever C++ had under way has been waited for."""
@@ -232,57 +272,85 @@ class _Plain:
         return f"{start}{self._numbers[start]}"
 
 
-# --- all ranks --------------------------------------------------------------------------------------------------------
+# --- all ranks ------------------------------------------------------------------------------------
 
 
 def merge(accounts: Sequence[Account]) -> Merged:
-    """Put the accounts of several ranks together (`[ledger.account() of rank 0, of rank 1, ...]`): a `Merged`."""
+    """Put the accounts of several ranks together (`[ledger.account() of rank 0, of rank 1, ...]`):
+    a `Merged`.
+    """
     return Merged(accounts)
 
 
 class Merged:
     """The account of all ranks.
 
-    `ranks`: each rank's numbers as a dict; `rounds`: over all of them; `messages`, `bytes`: sums of what was sent;
-    `events`: per rank a list of `Event`, what `manyhands.plots.spacetime` draws; `by_call`, `table`, `log`: the account
-    as rows and as text.
+    `ranks`: each rank's numbers as a dict; `rounds`: over all of them; `messages`, `bytes`: sums of
+    what was sent; `events`: per rank a list of `Event`, what `manyhands.plots.spacetime` draws;
+    `by_call`, `table`, `log`: the account as rows and as text.
     """
 
     def __init__(self, accounts: Sequence[Account]) -> None:
         clocks = replay(accounts)
         self._names = [account["rank"] for account in accounts]
-        self.events = [[Event(*event) for event in _events(account, clocks)] for account in accounts]
-        self.ranks = [_numbers(account, events) for account, events in zip(accounts, self.events)]
+        self.events = [
+            [Event(*event) for event in _events(account, clocks)] for account in accounts
+        ]
+        self.ranks = [
+            _numbers(account, events) for account, events in zip(accounts, self.events, strict=True)
+        ]
         self.rounds = max([each["rounds"] for each in self.ranks], default=0)
         self.messages = sum(each["messages_sent"] for each in self.ranks)
         self.bytes = sum(each["bytes_sent"] for each in self.ranks)
 
     def by_call(self, rank: int | None = None) -> dict[str, Row]:
         """`{call: Row}` in the order of first use: of one rank, or summed over all.
-        A call's rounds are those that it has a message in."""
+
+        A call's rounds are those that it has a message in.
+        """
         groups: defaultdict[str, list[Event]] = defaultdict(list)
-        for name, events in zip(self._names, self.events):
+        for name, events in zip(self._names, self.events, strict=False):
             for event in events:
                 if event.kind != "call" and rank in (None, name):
                     groups[event.call].append(event)
-        return {call: Row(*_sums(events), len({event.round for event in events}), events[0].how)
-                for call, events in groups.items()}
+        return {
+            call: Row(*_sums(events), len({event.round for event in events}), events[0].how)
+            for call, events in groups.items()
+        }
 
     def table(self, rank: int | None = None) -> str:
-        """One line per call and one of sums as text; nothing in it depends on time. Of one rank, or over all."""
-        rows, seen = self.by_call(rank), self.ranks if rank is None else [self.ranks[self._names.index(rank)]]
+        """One line per call and one of sums as text; nothing in it depends on time.
+
+        Of one rank, or over all.
+        """
+        rows, seen = (
+            self.by_call(rank),
+            self.ranks if rank is None else [self.ranks[self._names.index(rank)]],
+        )
         head = ("call", "messages out", "messages in", "bytes out", "bytes in", "rounds", "")
-        lines = [(call, *row[:5], row.how if row.how == COUNTED else f"model: {row.how}") for call, row in rows.items()]
-        sums = [sum(each[name] for each in seen)
-                for name in ("messages_sent", "messages_received", "bytes_sent", "bytes_received")]
-        return _as_text([head, *lines, ("all", *sums, max([each["rounds"] for each in seen], default=0), "")])
+        lines = [
+            (call, *row[:5], row.how if row.how == COUNTED else f"model: {row.how}")
+            for call, row in rows.items()
+        ]
+        sums = [
+            sum(each[name] for each in seen)
+            for name in ("messages_sent", "messages_received", "bytes_sent", "bytes_received")
+        ]
+        return _as_text(
+            [head, *lines, ("all", *sums, max([each["rounds"] for each in seen], default=0), "")]
+        )
 
     def log(self) -> str:
         """One line per message as text, by rounds: who sent what to whom, in which call.
-        Nothing in it depends on time."""
-        lines = [(event.round, event.call, rank, event.peer, event.bytes)
-                 for rank, events in zip(self._names, self.events)
-                 for event in events if event.kind == "sent"]
+
+        Nothing in it depends on time.
+        """
+        lines = [
+            (event.round, event.call, rank, event.peer, event.bytes)
+            for rank, events in zip(self._names, self.events, strict=False)
+            for event in events
+            if event.kind == "sent"
+        ]
         lines.sort(key=lambda line: (line[0], line[2], line[3]))
         return _as_text([("round", "call", "from", "to", "bytes"), *lines])
 
@@ -292,38 +360,84 @@ def _events(account: Account, clocks: Clocks) -> Iterator[tuple[Any, ...]]:
     for kind, key, *rest in account["events"]:
         if kind in ("sent", "received"):
             peer, nbytes, call, seconds = rest
-            yield kind, peer, nbytes, call, clocks.of_message(account, kind, key), seconds, None, key, COUNTED
+            yield (
+                kind,
+                peer,
+                nbytes,
+                call,
+                clocks.of_message(account, kind, key),
+                seconds,
+                None,
+                key,
+                COUNTED,
+            )
         elif kind == "enter":
             about = account["collectives"][key]
             ranks, first, call = about["ranks"], clocks.start[key] + 1, "dist." + about["call"]
             how, given = models.name(about["call"]), sum(about["given"])
             yield "call", None, given, call, first, about["start_s"], about["stop_s"], key, how
             me = about["rank"]
-            for step in models.steps(about["call"], len(ranks), ranks.index(me), about["given"], about["taken"],
-                                     about["itemsize"], about["root"]):
+            for step in models.steps(
+                about["call"],
+                len(ranks),
+                ranks.index(me),
+                about["given"],
+                about["taken"],
+                about["itemsize"],
+                about["root"],
+            ):
                 peer = ranks[step.peer]
                 ends = (me, peer) if step.kind == "sent" else (peer, me)
                 yield (
-                    step.kind, peer, step.bytes, call, first + step.step, None, None,
-                    f"{key} {step.step} {ends[0]}>{ends[1]}", how
+                    step.kind,
+                    peer,
+                    step.bytes,
+                    call,
+                    first + step.step,
+                    None,
+                    None,
+                    f"{key} {step.step} {ends[0]}>{ends[1]}",
+                    how,
                 )
 
 
 def _sums(events: Iterable[Event]) -> tuple[int, int, int, int]:
-    sent, received = ([event for event in events if event.kind == kind] for kind in ("sent", "received"))
-    return len(sent), len(received), sum(event.bytes for event in sent), sum(event.bytes for event in received)
+    sent, received = (
+        [event for event in events if event.kind == kind] for kind in ("sent", "received")
+    )
+    return (
+        len(sent),
+        len(received),
+        sum(event.bytes for event in sent),
+        sum(event.bytes for event in received),
+    )
 
 
 def _numbers(account: Account, events: Sequence[Event]) -> Numbers:
     sent, received, bytes_sent, bytes_received = _sums(events)
     rounds = max([event.round for event in events if event.kind != "call"], default=0)
-    return {"rank": account["rank"], "messages_sent": sent, "messages_received": received, "bytes_sent": bytes_sent,
-            "bytes_received": bytes_received, "rounds": rounds, "peak_bytes": account["peak_bytes"]}
+    return {
+        "rank": account["rank"],
+        "messages_sent": sent,
+        "messages_received": received,
+        "bytes_sent": bytes_sent,
+        "bytes_received": bytes_received,
+        "rounds": rounds,
+        "peak_bytes": account["peak_bytes"],
+    }
 
 
 def _as_text(lines: Sequence[tuple[object, ...]]) -> str:
     """Columns: text to the left, numbers to the right."""
-    left = [any(isinstance(line[i], str) for line in lines[1:]) or len(lines) == 1 for i in range(len(lines[0]))]
+    left = [
+        any(isinstance(line[i], str) for line in lines[1:]) or len(lines) == 1
+        for i in range(len(lines[0]))
+    ]
     widths = [max(len(str(line[i])) for line in lines) for i in range(len(lines[0]))]
-    return "\n".join("  ".join(str(cell).ljust(width) if to_left else str(cell).rjust(width)
-                               for cell, width, to_left in zip(line, widths, left)).rstrip() for line in lines)
+    return "\n".join(
+        "  ".join(
+            str(cell).ljust(width) if to_left else str(cell).rjust(width)
+            for cell, width, to_left in zip(line, widths, left, strict=False)
+        ).rstrip()
+        for line in lines
+    )

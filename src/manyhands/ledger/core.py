@@ -17,31 +17,36 @@ if TYPE_CHECKING:
 
 
 class Ledger:
-    """A context manager: counts what this rank sends and receives inside its block. Ledgers can be nested.
+    """A context manager: counts what this rank sends and receives inside its block.
+
+    Ledgers can be nested.
 
         with Ledger() as ledger:
             loss.backward()
         ledger.bytes_sent, ledger.rounds
         print(ledger.table())
 
-    Each rank has its own; to open it is no communication, and other ranks need none. Numbers over all ranks: `gather`,
-    or `merge` of the ranks' `account()`.
+    Each rank has its own; to open it is no communication, and other ranks need none. Numbers over
+    all ranks: `gather`, or `merge` of the ranks' `account()`.
 
-    * `messages_sent`, `messages_received`, `bytes_sent`, `bytes_received`: payload that left and that came. A
-      collective of torch.distributed counts with the messages of a model (`manyhands.ledger.models`); all others are
-      counted one by one.
-    * `rounds`: how many steps this rank's messages needed one after the other, as far as one rank can tell; see
-      `manyhands.ledger.account` for the definition.
-    * `peak_bytes`: with `memory=True`, the most bytes of tensors that were alive at once of those that the block made;
-      see `manyhands.ledger.memory`. Else None.
-    * `entries`: this rank's calls of torch.distributed in the order in which they were made, DDP's own among them.
+    * `messages_sent`, `messages_received`, `bytes_sent`, `bytes_received`: payload that left and
+      that came. A collective of torch.distributed counts with the messages of a model
+      (`manyhands.ledger.models`); all others are counted one by one.
+    * `rounds`: how many steps this rank's messages needed one after the other, as far as one rank
+      can tell; see `manyhands.ledger.account` for the definition.
+    * `peak_bytes`: with `memory=True`, the most bytes of tensors that were alive at once of those
+      that the block made; see `manyhands.ledger.memory`. Else None.
+    * `entries`: this rank's calls of torch.distributed in the order in which they were made, DDP's
+      own among them.
 
-    `on_entry`, if given, is called with each new `Entry`. With gloo `stop_s` of an entry is the moment at which the
-    work was done; with NCCL a work counts as done when it is queued on the GPU. An open ledger costs some microseconds
-    a call; a closed one costs nothing.
+    `on_entry`, if given, is called with each new `Entry`. With gloo `stop_s` of an entry is the
+    moment at which the work was done; with NCCL a work counts as done when it is queued on the GPU.
+    An open ledger costs some microseconds a call; a closed one costs nothing.
     """
 
-    def __init__(self, on_entry: Callable[[Entry], object] | None = None, memory: bool = False) -> None:
+    def __init__(
+        self, on_entry: Callable[[Entry], object] | None = None, memory: bool = False
+    ) -> None:
         self.entries: list[Entry] = []
         self.log: Log = []
         self.peak_bytes: int | None = None
@@ -70,22 +75,32 @@ class Ledger:
             self._on_entry(entry)
 
     def count(self, call: str) -> int:
-        """How many calls of torch.distributed there were by this name (that of ProcessGroup's method)."""
+        """How many calls of torch.distributed there were by this name (that of ProcessGroup's
+        method).
+        """
         return sum(entry.call == call for entry in self.entries)
 
     def bytes(self, call: str) -> int:
-        """The bytes that this rank handed to these calls: the size of its tensors, whatever is sent for them."""
+        """The bytes that this rank handed to these calls: the size of its tensors, whatever is sent
+        for them.
+        """
         return sum(entry.bytes for entry in self.entries if entry.call == call)
 
     def account(self) -> Account:
-        """This rank's account as plain numbers and text: what `merge` takes, and what a notebook can pull."""
-        return {"rank": account.this_rank(self.log), "peak_bytes": self.peak_bytes, **account.events_of(self.log)}
+        """This rank's account as plain numbers and text: what `merge` takes, and what a notebook
+        can pull.
+        """
+        return {
+            "rank": account.this_rank(self.log),
+            "peak_bytes": self.peak_bytes,
+            **account.events_of(self.log),
+        }
 
     def gather(self, communicator: Communicator | None = None) -> Merged:
         """The accounts of all ranks, merged: the same on each rank.
 
-        Collective: all ranks of the communicator (of torch.distributed's world without one) call it, after their
-        blocks.
+        Collective: all ranks of the communicator (of torch.distributed's world without one) call
+        it, after their blocks.
         """
         if communicator is not None:
             return account.merge(communicator.allgather_obj(self.account()))
@@ -97,7 +112,8 @@ class Ledger:
 
     def by_call(self) -> dict[str, Row]:
         """`{call: Row}` in the order of first use: messages and bytes of this rank, its rounds,
-        and how they are known."""
+        and how they are known.
+        """
         return self._merged().by_call(self._merged().ranks[0]["rank"])
 
     def table(self) -> str:
@@ -128,5 +144,3 @@ class Ledger:
     @property
     def rounds(self) -> int:
         return self._merged().ranks[0]["rounds"]
-
-

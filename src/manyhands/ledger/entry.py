@@ -1,5 +1,6 @@
 """One call of torch.distributed as a ledger notes it:
-its name, its sizes, its group, when it started and when it ended."""
+its name, its sizes, its group, when it started and when it ended.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +12,33 @@ if TYPE_CHECKING:
     import torch
 
 # method of ProcessGroup -> the position of the argument that holds what this rank hands in
-CALLS = {"allreduce": 0, "allreduce_coalesced": 0, "broadcast": 0, "reduce": 0, "send": 0, "recv": 0,
-         "recv_anysource": 0, "barrier": None,
-         "monitored_barrier": None, "allgather": 1, "_allgather_base": 1, "all_gather_single": 1,
-         "allgather_coalesced": 1,
-         "all_gather_single_coalesced": 1, "allgather_into_tensor_coalesced": 1, "gather": 1, "scatter": 1,
-         "reduce_scatter": 1,
-         "_reduce_scatter_base": 1, "reduce_scatter_single": 1, "reduce_scatter_single_coalesced": 1,
-         "reduce_scatter_tensor_coalesced": 1, "alltoall": 1, "alltoall_base": 1, "all_to_all_single": 1}
+CALLS = {
+    "allreduce": 0,
+    "allreduce_coalesced": 0,
+    "broadcast": 0,
+    "reduce": 0,
+    "send": 0,
+    "recv": 0,
+    "recv_anysource": 0,
+    "barrier": None,
+    "monitored_barrier": None,
+    "allgather": 1,
+    "_allgather_base": 1,
+    "all_gather_single": 1,
+    "allgather_coalesced": 1,
+    "all_gather_single_coalesced": 1,
+    "allgather_into_tensor_coalesced": 1,
+    "gather": 1,
+    "scatter": 1,
+    "reduce_scatter": 1,
+    "_reduce_scatter_base": 1,
+    "reduce_scatter_single": 1,
+    "reduce_scatter_single_coalesced": 1,
+    "reduce_scatter_tensor_coalesced": 1,
+    "alltoall": 1,
+    "alltoall_base": 1,
+    "all_to_all_single": 1,
+}
 POINT_TO_POINT = ("send", "recv")
 # the position of the root, or of the options that name it
 _ROOT = {"broadcast": 1, "reduce": 1, "gather": 2, "scatter": 2}
@@ -29,9 +49,12 @@ Group = tuple[str, tuple[int, ...], int]
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """One call. Times are `time.perf_counter()` seconds; `stop_s` is None until the work has ended.
+    """One call.
 
-    `numel` and `bytes` are the size of what this rank hands in (of what it makes room for, in "recv").
+    Times are `time.perf_counter()` seconds; `stop_s` is None until the work has ended.
+
+    `numel` and `bytes` are the size of what this rank hands in (of what it makes room for, in
+    "recv").
     """
 
     call: str
@@ -53,9 +76,12 @@ class Entry:
     task: int = -1  # the backward pass that called it, -1 outside
 
 
-def describe(call: str, group: object, args: Sequence[Any], facts: Group, task: int, native: bool = False) -> Entry:
+def describe(
+    call: str, group: object, args: Sequence[Any], facts: Group, task: int, native: bool = False
+) -> Entry:
     """The entry of a call of ProcessGroup's method `call` with these arguments;
-    `facts` is (name, global ranks, own global rank) of the group."""
+    `facts` is (name, global ranks, own global rank) of the group.
+    """
     given: tuple[int, ...] = ()
     taken: tuple[int, ...] = ()
     place, itemsize, numel = CALLS[call], 1, 0
@@ -70,8 +96,20 @@ def describe(call: str, group: object, args: Sequence[Any], facts: Group, task: 
             taken = tuple([t.numel() * t.element_size() for t in filled])
             if filled and not tensors:
                 itemsize = filled[0].element_size()
-    entry = Entry(call, numel, sum(given), len(facts[1]), 0.0, None, *facts, given, taken, itemsize, native=native,
-                  task=task)
+    entry = Entry(
+        call,
+        numel,
+        sum(given),
+        len(facts[1]),
+        0.0,
+        None,
+        *facts,
+        given,
+        taken,
+        itemsize,
+        native=native,
+        task=task,
+    )
     if call in _ROOT:
         root = args[_ROOT[call]] if len(args) > _ROOT[call] else 0
         entry.root = getattr(root, "rootRank", root)
@@ -94,8 +132,12 @@ def tensors_in(value: Any) -> list[torch.Tensor]:
 
 
 def cut_bytes(tensor: torch.Tensor, rows: Sequence[int]) -> tuple[int, ...]:
-    """Bytes of the parts of a tensor that is cut along its first dimension into so many rows each."""
+    """Bytes of the parts of a tensor that is cut along its first dimension into so many rows
+    each.
+    """
     row_bytes = (
-        tensor.numel() * tensor.element_size() // max(tensor.shape[0], 1) if tensor.dim() else tensor.element_size()
+        tensor.numel() * tensor.element_size() // max(tensor.shape[0], 1)
+        if tensor.dim()
+        else tensor.element_size()
     )
     return tuple([n * row_bytes for n in rows])

@@ -1,10 +1,11 @@
-"""Where the ledgers hear torch's functional collectives (`torch.distributed._functional_collectives`),
-those of DTensor among them.
+"""Where the ledgers hear torch's functional collectives
+(`torch.distributed._functional_collectives`), those of DTensor among them.
 
-Python calls them as `torch.ops._c10d_functional.all_reduce(...)`: while a ledger is open, a stand-in has the operator's
-place there. It is no kernel in front of the operator, as those for what C++ calls are: that would replace torch's own
-kernel for the key Autograd, and with it the gradient. What the operator itself calls skips that key, and so is not
-noted a second time. Not seen: functional messages between two ranks, and what compiled code calls.
+Python calls them as `torch.ops._c10d_functional.all_reduce(...)`: while a ledger is open, a
+stand-in has the operator's place there. It is no kernel in front of the operator, as those for what
+C++ calls are: that would replace torch's own kernel for the key Autograd, and with it the gradient.
+What the operator itself calls skips that key, and so is not noted a second time. Not seen:
+functional messages between two ranks, and what compiled code calls.
 """
 
 from __future__ import annotations
@@ -26,14 +27,22 @@ if TYPE_CHECKING:
     Waited = Callable[[Sequence[Entry]], None]
     UnderWay = dict[int, tuple[Any, Entry]]  # id of a result -> (the result, its entry)
 
-METHODS = {"all_reduce": "allreduce", "all_reduce_": "allreduce",
-           "all_reduce_coalesced": "allreduce_coalesced", "all_reduce_coalesced_": "allreduce_coalesced",
-           "broadcast": "broadcast", "broadcast_": "broadcast",
-           "all_gather_into_tensor": "_allgather_base", "all_gather_into_tensor_out": "_allgather_base",
-           "all_gather_into_tensor_coalesced": "allgather_into_tensor_coalesced",
-           "reduce_scatter_tensor": "_reduce_scatter_base", "reduce_scatter_tensor_out": "_reduce_scatter_base",
-           "reduce_scatter_tensor_coalesced": "reduce_scatter_tensor_coalesced",
-           "all_to_all_single": "alltoall_base"}  # operator -> the method of ProcessGroup that it calls
+METHODS = {
+    "all_reduce": "allreduce",
+    "all_reduce_": "allreduce",
+    "all_reduce_coalesced": "allreduce_coalesced",
+    "all_reduce_coalesced_": "allreduce_coalesced",
+    "broadcast": "broadcast",
+    "broadcast_": "broadcast",
+    "all_gather_into_tensor": "_allgather_base",
+    "all_gather_into_tensor_out": "_allgather_base",
+    "all_gather_into_tensor_coalesced": "allgather_into_tensor_coalesced",
+    "reduce_scatter_tensor": "_reduce_scatter_base",
+    "reduce_scatter_tensor_out": "_reduce_scatter_base",
+    "reduce_scatter_tensor_coalesced": "reduce_scatter_tensor_coalesced",
+    # operator -> the method of ProcessGroup that it calls
+    "all_to_all_single": "alltoall_base",
+}
 
 
 class StandIn:
@@ -59,7 +68,8 @@ def install(note: Note, facts: Facts, waited: Waited) -> Callable[[], None]:
     under_way: UnderWay = {}  # until it is waited for
     replaced: list[tuple[Any, str, Any]] = []
     heard: dict[str, Callable[..., Any]] = {
-        name: functools.partial(_call, method, under_way, note, facts) for name, method in METHODS.items()
+        name: functools.partial(_call, method, under_way, note, facts)
+        for name, method in METHODS.items()
     }
     heard["wait_tensor"] = functools.partial(_wait, under_way, waited)
     for space in (torch.ops._c10d_functional, torch.ops._c10d_functional_autograd):
@@ -76,13 +86,24 @@ def _put_back(replaced: list[tuple[Any, str, Any]]) -> None:
         setattr(space, name, operator)
 
 
-def _call(method: str, under_way: UnderWay, note: Note, facts: Facts, operator: Any, *args: Any, **kwargs: Any) -> Any:
+def _call(
+    method: str,
+    under_way: UnderWay,
+    note: Note,
+    facts: Facts,
+    operator: Any,
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
     import torch
     from torch.distributed import distributed_c10d
 
     named = args[-1]
-    group = named if isinstance(named, torch.distributed.ProcessGroup) else (
-        distributed_c10d._resolve_process_group(named))
+    group = (
+        named
+        if isinstance(named, torch.distributed.ProcessGroup)
+        else (distributed_c10d._resolve_process_group(named))
+    )
     given = args[:2] if CALLS[method] == 0 else ([], args[0], None)  # the results are not there yet
     entry = describe(method, group, given, facts(group), torch._C._current_graph_task_id())
     note(entry, given)

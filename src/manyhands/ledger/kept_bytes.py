@@ -1,7 +1,7 @@
 """The bytes of the tensors that a block of code has made and that still exist, whatever holds them.
 
-`StageClock` counts what autograd saves. Selective recomputation keeps tensors elsewhere, in a cache of
-`torch.utils.checkpoint`, so this counts the memory itself.
+`StageClock` counts what autograd saves. Selective recomputation keeps tensors elsewhere, in a cache
+of `torch.utils.checkpoint`, so this counts the memory itself.
 """
 
 from __future__ import annotations
@@ -15,18 +15,24 @@ from torch.utils._pytree import tree_leaves
 
 
 class KeptBytes(TorchDispatchMode):
-    """A context manager; `nbytes` says how much of the memory that its block allocated is still in use.
+    """A context manager; `nbytes` says how much of the memory that its block allocated is still in
+    use.
 
-    Several tensors that share their memory count once. Memory that an operation was given does not count, so parameters
-    and inputs are left out.
+    Several tensors that share their memory count once. Memory that an operation was given does not
+    count, so parameters and inputs are left out.
     """
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch's own
         self._made: dict[int, tuple[StorageWeakRef, int]] = {}
 
-    def __torch_dispatch__(self, function: Any, types: Any, args: tuple[Any, ...] = (),
-                           kwargs: dict[str, Any] | None = None) -> Any:
+    def __torch_dispatch__(
+        self,
+        function: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
         given = {_key(one) for one in _tensors((args, kwargs))}
         answer = function(*args, **(kwargs or {}))
         for one in _tensors(answer):

@@ -1,21 +1,24 @@
-"""The peak of a block's memory: how far this process rises above where it stood when the block began.
+"""The peak of a block's memory: how far this process rises above where it stood when the block
+began.
 
-On a GPU it is torch's own count: `torch.cuda.max_memory_allocated` over the block, less what was allocated when it
-began. On the CPU it is the Linux kernel's: the resident set of the process, whose peak (`VmHWM` in /proc/self/status)
-begins anew when 5 is written to /proc/self/clear_refs (proc(5)). Both see whatever frees or takes memory, on any
-thread: gloo's threads let go of a collective's tensors, which torch's profiler does not see.
+On a GPU it is torch's own count: `torch.cuda.max_memory_allocated` over the block, less what was
+allocated when it began. On the CPU it is the Linux kernel's: the resident set of the process, whose
+peak (`VmHWM` in /proc/self/status) begins anew when 5 is written to /proc/self/clear_refs
+(proc(5)). Both see whatever frees or takes memory, on any thread: gloo's threads let go of a
+collective's tensors, which torch's profiler does not see.
 
-The kernel counts pages of 4 KiB that were written to. So that a freed tensor goes back to it at once, malloc maps
-blocks of 64 KiB and more one by one from the first count of a process on (mallopt(3), M_MMAP_THRESHOLD), and each count
-begins with malloc's free pages given back. What was made before that first count and freed since may have left holes in
-malloc's heap: tensors that go into one are not given back, and count to the end. So open a ledger with memory before
-you make large tensors. n tensors of 1 MiB that are alive at the end are counted to 1 %. Of a peak that has passed the
-kernel knows portions of 32 pages for each processor: it may be told 0.3 MiB too small on two, so measure with tensors
-of some MiB.
+The kernel counts pages of 4 KiB that were written to. So that a freed tensor goes back to it at
+once, malloc maps blocks of 64 KiB and more one by one from the first count of a process on
+(mallopt(3), M_MMAP_THRESHOLD), and each count begins with malloc's free pages given back. What was
+made before that first count and freed since may have left holes in malloc's heap: tensors that go
+into one are not given back, and count to the end. So open a ledger with memory before you make
+large tensors. n tensors of 1 MiB that are alive at the end are counted to 1 %. Of a peak that has
+passed the kernel knows portions of 32 pages for each processor: it may be told 0.3 MiB too small on
+two, so measure with tensors of some MiB.
 
-What it is not: tensors alone. The first call of an operation brings in its library's code, some MiB once: run it
-before. Memory that is never written to (`torch.empty`) costs nothing. What is freed in the block and was there before
-it may make the number smaller, on the GPU too.
+What it is not: tensors alone. The first call of an operation brings in its library's code, some MiB
+once: run it before. Memory that is never written to (`torch.empty`) costs nothing. What is freed in
+the block and was there before it may make the number smaller, on the GPU too.
 """
 
 from __future__ import annotations
@@ -26,16 +29,24 @@ import sys
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # mallopt's names for them, in malloc.h
 _ONE_BY_ONE_BYTES = 64 * 1024
-NOT_HERE = ("Ledger(memory=True) needs counters of the Linux kernel, which are not accessible on this machine "
-            "({why}). Open the ledger without memory=True, which changes none of its other numbers.")
-AT_WORK = ("Ledger(memory=True) cannot count while another such ledger is open, because the peak of that one would be "
-           "reset: close it first")
+NOT_HERE = (
+    "Ledger(memory=True) needs counters of the Linux kernel, which are not accessible on this "
+    "machine ({why}). Open the ledger without memory=True, which changes none of its other "
+    "numbers."
+)
+AT_WORK = (
+    "Ledger(memory=True) cannot count while another such ledger is open, because the peak of that "
+    "one would be reset: close it first"
+)
 
 _at_work = False
 
 
 class Peak:
-    """Counts from `start` to `stop`, which returns the peak in bytes. One at a time in a process."""
+    """Counts from `start` to `stop`, which returns the peak in bytes.
+
+    One at a time in a process.
+    """
 
     def start(self) -> None:
         global _at_work
@@ -89,7 +100,8 @@ class _OnCpu:
 
 
 def _malloc_gives_back() -> None:
-    """Large blocks are mapped one by one from now on, and go back when they are freed; what is free now goes back.
+    """Large blocks are mapped one by one from now on, and go back when they are freed; what is free
+    now goes back.
 
     Nothing where malloc is not glibc's.
     """

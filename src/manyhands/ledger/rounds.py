@@ -1,4 +1,7 @@
-"""The clocks: which round each message belongs to. The definition stands in `manyhands.ledger.account`."""
+"""The clocks: which round each message belongs to.
+
+The definition stands in `manyhands.ledger.account`.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,9 @@ if TYPE_CHECKING:
 
 
 def replay(accounts: Sequence[Account]) -> Clocks:
-    """Go through the events of all ranks, each rank's in its own order, none before what it had to wait for.
-    Returns the `Clocks`."""
+    """Go through the events of all ranks, each rank's in its own order, none before what it had to
+    wait for. Returns the `Clocks`.
+    """
     clocks = Clocks(accounts)
     while True:
         moved = [clocks.go_on(rank) for rank in range(len(accounts))]
@@ -28,11 +32,13 @@ class Clocks:
         self._accounts, n = accounts, len(accounts)
         self.rounds: dict[str, int] = {}  # of messages that were sent
         self.start: dict[str, int] = {}  # of collectives
-        self._guessed: dict[tuple[int, str], int] = {}  # (rank, message) whose sending no account tells of
+        # (rank, message) whose sending no account tells of
+        self._guessed: dict[tuple[int, str], int] = {}
         self._clock, self._last_sent, self._place = [0] * n, [0] * n, [0] * n
         told = [event[:2] for account in accounts for event in account["events"]]
         self._sent = {key for kind, key in told if kind == "sent"}
-        self._missing: dict[str, int] = {}  # collective -> how many of the accounts have yet to enter it
+        # collective -> how many of the accounts have yet to enter it
+        self._missing: dict[str, int] = {}
         for kind, key in told:
             if kind == "enter":
                 self._missing[key] = self._missing.get(key, 0) + 1
@@ -48,8 +54,10 @@ class Clocks:
         return self._place[rank] > begun
 
     def break_free(self) -> bool:
-        """No rank can go on: logs that do not belong together. Let the first one that stands still guess;
-        whether there was one."""
+        """No rank can go on: logs that do not belong together.
+
+        Let the first one that stands still guess; whether there was one.
+        """
         for rank, account in enumerate(self._accounts):
             if self._place[rank] < len(account["events"]):
                 kind, key = account["events"][self._place[rank]][:2]

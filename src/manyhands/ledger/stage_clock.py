@@ -1,6 +1,8 @@
-"""A stage of a pipeline whose computing takes a set time without needing a core, and which notes what it did.
+"""A stage of a pipeline whose computing takes a set time without needing a core, and which notes
+what it did.
 
-Sleeping ranks do not disturb each other: so a pipeline of many ranks shows its true time on a machine of few cores.
+Sleeping ranks do not disturb each other: so a pipeline of many ranks shows its true time on a
+machine of few cores.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ class _Nap(torch.autograd.Function):
     """x as it is; its backward takes `seconds`, and is noted in the clock's log under `kind`."""
 
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, clock: StageClock, kind: str, seconds: float) -> torch.Tensor:
+    def forward(
+        ctx: Any, x: torch.Tensor, clock: StageClock, kind: str, seconds: float
+    ) -> torch.Tensor:
         ctx.clock, ctx.kind, ctx.seconds = clock, kind, seconds
         return x.view_as(x)
 
@@ -34,7 +38,11 @@ class _Kept:
     """A tensor that backward needs; the clock counts it for as long as autograd holds it."""
 
     def __init__(self, tensor: torch.Tensor, clock: StageClock) -> None:
-        self.tensor, self._clock, self._key = tensor.detach(), clock, tensor.untyped_storage().data_ptr()
+        self.tensor, self._clock, self._key = (
+            tensor.detach(),
+            clock,
+            tensor.untyped_storage().data_ptr(),
+        )
         clock.note(self._key, tensor.untyped_storage().nbytes(), 1)
 
     def __del__(self) -> None:
@@ -42,13 +50,16 @@ class _Kept:
 
 
 class StageClock(nn.Module):
-    """`module` as a stage that takes `forward_s` more, and `backward_s` more in backward, by sleeping.
+    """`module` as a stage that takes `forward_s` more, and `backward_s` more in backward, by
+    sleeping.
 
-    x, y: one tensor each. Outputs and gradients are those of `module`. Half of backward's time belongs to the gradient
-    of the input, half to those of the weights: so a schedule that cuts backward in two finds two halves.
+    x, y: one tensor each. Outputs and gradients are those of `module`. Half of backward's time
+    belongs to the gradient of the input, half to those of the weights: so a schedule that cuts
+    backward in two finds two halves.
 
-    `kept_bytes`, `peak_kept_bytes`: of the tensors, parameters left out, that backward still needs; `memory`: each
-    change of them, (seconds, bytes more or less). Seconds are those of one clock for all processes of a host.
+    `kept_bytes`, `peak_kept_bytes`: of the tensors, parameters left out, that backward still needs;
+    `memory`: each change of them, (seconds, bytes more or less). Seconds are those of one clock for
+    all processes of a host.
     """
 
     def __init__(self, module: nn.Module, forward_s: float = 0.0, backward_s: float = 0.0) -> None:
@@ -64,13 +75,17 @@ class StageClock(nn.Module):
         """Forget what was noted. What is still kept is the first change of `memory`."""
         self.log: list[tuple[str, float, float]] = []
         self.peak_kept_bytes = self.kept_bytes
-        self.memory: list[tuple[float, int]] = [(time.monotonic(), self.kept_bytes)] if self._held else []
+        self.memory: list[tuple[float, int]] = (
+            [(time.monotonic(), self.kept_bytes)] if self._held else []
+        )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         start_s = time.monotonic()
         weights = {parameter.untyped_storage().data_ptr() for parameter in self.parameters()}
-        with saved_tensors_hooks(lambda t: t if t.untyped_storage().data_ptr() in weights else _Kept(t, self),
-                                 lambda kept: getattr(kept, "tensor", kept)):
+        with saved_tensors_hooks(
+            lambda t: t if t.untyped_storage().data_ptr() in weights else _Kept(t, self),
+            lambda kept: getattr(kept, "tensor", kept),
+        ):
             half_s = self.backward_s / 2
             if x.requires_grad:
                 x = _Nap.apply(x, self, "I", half_s)
@@ -94,20 +109,22 @@ class StageClock(nn.Module):
             self.memory.append((time.monotonic(), change * nbytes))
             self.peak_kept_bytes = max(self.peak_kept_bytes, self.kept_bytes)
 
-    def spans(self, order: Iterable[tuple[str, int, int]]) -> list[tuple[str, int, int, float, float]]:
-        """The log put together with the order in which this stage has worked, [(kind, micro-batch, stage), ...]: a list
-        of (kind, micro-batch, stage, start_s, stop_s).
+    def spans(
+        self, order: Iterable[tuple[str, int, int]]
+    ) -> list[tuple[str, int, int, float, float]]:
+        """The log put together with the order in which this stage has worked, [(kind, micro-batch,
+        stage), ...]: a list of (kind, micro-batch, stage, start_s, stop_s).
 
-        A "B" lasts from its first half to the end of its second. On the first stage "I" is empty, as there is no input
-        to have a gradient; its "W" is the whole.
+        A "B" lasts from its first half to the end of its second. On the first stage "I" is empty,
+        as there is no input to have a gradient; its "W" is the whole.
         """
         logs = {kind: iter([span[1:] for span in self.log if span[0] == kind]) for kind in "FIW"}
         found = []
         for kind, micro_batch, stage in order:
-            both = kind == "B" or kind == "W" and stage == 0
+            both = kind == "B" or (kind == "W" and stage == 0)
             if kind == "I" and stage == 0:
                 continue
             parts = [next(logs[one]) for one in ("IW" if both else kind)]
-            starts, stops = zip(*parts)
+            starts, stops = zip(*parts, strict=False)
             found.append((kind, micro_batch, stage, min(starts), max(stops)))
         return found

@@ -13,18 +13,21 @@ if TYPE_CHECKING:
 
     from manyhands.ledger.entry import Entry
 
-Lanes = dict[str, list[tuple[float, float, str]]]  # "compute", "network" -> (start_ms, stop_ms, label)
+# "compute", "network" -> (start_ms, stop_ms, label)
+Lanes = dict[str, list[tuple[float, float, str]]]
 if TYPE_CHECKING:
     Way = tuple[Callable[[], torch.Tensor], Callable[[], object]]  # loss, finish
 
 
 def median_steps(ways: Mapping[str, Way], warm_up: int = 3, repeats: int = 9) -> dict[str, Lanes]:
-    """Time a step of training in several ways, in turn; of each way return the step of median length as plain numbers.
+    """Time a step of training in several ways, in turn; of each way return the step of median
+    length as plain numbers.
 
-    `ways` maps a name to `(loss, finish)`: two functions without arguments, the forward pass and what stands between
-    backward and the optimiser. All ranks of the world call it. Returns `{name: {"compute": [(start_ms, stop_ms,
-    label)], "network": [...]}}` in ms from the start of backward. A message is under way from the call that starts it
-    until its work is done; its label is its number.
+    `ways` maps a name to `(loss, finish)`: two functions without arguments, the forward pass and
+    what stands between backward and the optimiser. All ranks of the world call it. Returns `{name:
+    {"compute": [(start_ms, stop_ms, label)], "network": [...]}}` in ms from the start of backward.
+    A message is under way from the call that starts it until its work is done; its label is its
+    number.
     """
     steps: dict[str, list[Lanes]] = {name: [] for name in ways}
     for _ in range(warm_up + repeats):
@@ -53,7 +56,8 @@ def _step(loss: Callable[[], torch.Tensor], finish: Callable[[], object]) -> Lan
 def _message(entry: Entry, start_s: float, number: int) -> tuple[float, float, str]:
     if entry.stop_s is None:
         raise TimeoutError(
-            f"message {number} of this step ({entry.call}) has not ended within 5 s: have all ranks called it?"
+            f"message {number} of this step ({entry.call}) has not ended within 5 s: have all ranks"
+            " called it?"
         )
     return (entry.start_s - start_s) * 1e3, (entry.stop_s - start_s) * 1e3, str(number)
 

@@ -1,11 +1,12 @@
 """Where the ledgers listen: while one is open, and at no other time.
 
 * our own messages: `manyhands.comm.observers`;
-* what Python calls: the methods of `ProcessGroup`, below the functions of `torch.distributed`, so by whatever name
-  those were imported;
-* what C++ calls (DistributedDataParallel's reducer, its broadcasts): torch's dispatcher, through which each collective
-  goes. A Python kernel for the dispatch key Autograd notes the call and hands it on. Calls that a method above has
-  noted skip that key. So do C++ calls in inference mode: these are not seen;
+* what Python calls: the methods of `ProcessGroup`, below the functions of `torch.distributed`, so
+  by whatever name those were imported;
+* what C++ calls (DistributedDataParallel's reducer, its broadcasts): torch's dispatcher, through
+  which each collective goes. A Python kernel for the dispatch key Autograd notes the call and hands
+  it on. Calls that a method above has noted skip that key. So do C++ calls in inference mode: these
+  are not seen;
 * torch's functional collectives, DTensor's among them: `manyhands.ledger.functional_taps`;
 * `Work.wait`, to know which call was waited for before the next one.
 
@@ -96,13 +97,16 @@ def _remove() -> None:
 
 
 def _replace(owner: Any, name: str, wrapped: Callable[[Any], Any]) -> None:
-    original = vars(owner).get(name)  # not getattr: that unbinds the method, and it could not be put back
+    # not getattr: that unbinds the method, and it could not be put back
+    original = vars(owner).get(name)
     if original is not None:
         setattr(owner, name, wrapped(getattr(owner, name)))
         _undo.append(lambda: setattr(owner, name, original))
 
 
-def _message(kind: str, peer: int, nbytes: int, call: str, seconds: float, identity: tuple[Any, ...]) -> None:
+def _message(
+    kind: str, peer: int, nbytes: int, call: str, seconds: float, identity: tuple[Any, ...]
+) -> None:
     """The observer of our own messages."""
     event = (kind, peer, nbytes, call, seconds, identity)
     for ledger in _open:
@@ -130,7 +134,7 @@ def _facts(group: ProcessGroup) -> Group:
     return facts
 
 
-# --- calls from Python ------------------------------------------------------------------------------------------------
+# --- calls from Python ----------------------------------------------------------------------------
 
 
 def _noting(call: str, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -153,8 +157,11 @@ def _noting(call: str, original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _follow(work: Work | None, entry: Entry, waits: bool) -> None:
-    """Remember whose work this is, and have the end of it noted, unless the caller waits at once."""
-    if work is None:  # it has ended (monitored_barrier), or is joined with others until _end_coalescing
+    """Remember whose work this is, and have the end of it noted, unless the caller waits at
+    once.
+    """
+    # it has ended (monitored_barrier), or is joined with others until _end_coalescing
+    if work is None:
         if entry.group not in _joining:
             entry.stop_s = time.perf_counter()
             _waited([entry])
@@ -169,8 +176,9 @@ def _follow(work: Work | None, entry: Entry, waits: bool) -> None:
 def _note_end(work: Work, entry: Entry) -> None:
     """Have a thread of ours wait for the end of a work.
 
-    No callback of its future: that one runs on gloo's thread and needs the GIL. Who lets go of a group's last reference
-    (of DistributedDataParallel after `destroy_process_group`) holds the GIL and waits for that thread: a deadlock.
+    No callback of its future: that one runs on gloo's thread and needs the GIL. Who lets go of a
+    group's last reference (of DistributedDataParallel after `destroy_process_group`) holds the GIL
+    and waits for that thread: a deadlock.
     """
     try:
         future = work.get_future()
@@ -246,7 +254,7 @@ def _ending(original: Callable[..., Any]) -> Callable[..., Any]:
     return end
 
 
-# --- calls from C++ ---------------------------------------------------------------------------------------------------
+# --- calls from C++ -------------------------------------------------------------------------------
 
 
 def _native_taps() -> Callable[[], None]:
@@ -281,7 +289,11 @@ def _native(operator: Any, call: str) -> Callable[..., Any]:
 
     def seen(keyset: torch._C.DispatchKeySet, *args: Any) -> Any:
         group = ProcessGroup.unbox(args[place])
-        given = [one for one in args[:place] + args[place + 1:] if not isinstance(one, torch.ScriptObject)]
+        given = [
+            one
+            for one in args[:place] + args[place + 1 :]
+            if not isinstance(one, torch.ScriptObject)
+        ]
         entry = describe(call, group, given, _facts(group), task(), native=True)
         _note(entry, given)
         entry.start_s = time.perf_counter()

@@ -6,9 +6,9 @@ chains, recurrent networks, batch normalisation, convolution, optimizer, evaluat
     model = links.MultiNodeChainList(c)
     model.add_link(encoder, rank_in=None, rank_out=1)
 
-All of them take their communicator as an argument and are built of `manyhands.functions`: every gradient is the exact
-adjoint of the global program, a time-out of the communicator ends what would hang, and an output that nobody uses stops
-no other rank.
+All of them take their communicator as an argument and are built of `manyhands.functions`: every
+gradient is the exact adjoint of the global program, a time-out of the communicator ends what would
+hang, and an output that nobody uses stops no other rank.
 """
 
 from manyhands.links.batch_norm import MultiNodeBatchNorm

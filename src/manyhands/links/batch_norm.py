@@ -18,24 +18,35 @@ if TYPE_CHECKING:
 class MultiNodeBatchNorm(KeepsCommunicator, _BatchNorm):
     """`nn.BatchNorm` whose mean and variance are those of the batches of all ranks together.
 
-    num_features, eps, momentum, affine, track_running_stats: as in `torch.nn.BatchNorm1d`, whose state_dict this one
-    shares. Forward: y = (x - mean) / sqrt(var + eps) * weight + bias, as one process would compute on the concatenated
-    batch. Every value counts once: a rank's batch may be of any size, or empty. Running statistics are the same on all
-    ranks. In evaluation they are used, and nothing is communicated, unless `track_running_stats=False`.
-    Backward: the gradient of x is that of one process. That of weight and bias is the MEAN over all ranks, the same on
-    each, as in ChainerMN: one process's gradient divided by the number of ranks, which an optimizer that averages over
-    ranks leaves as it is. Shapes: x is (batch, features), or (batch, features, ...) with up to three more dimensions;
-    all but the features may differ from rank to rank. Who calls: all ranks of `c`, in training. One message to each
-    other rank forward (4 * features + 1 numbers), and one backward. Raises ValueError for an x of other shapes, and on
-    all ranks if they have together less than two values for a feature; CommunicationError if a rank does not take part.
-    Source: Ioffe and Szegedy 2015, https://arxiv.org/abs/1502.03167, equations of figure 1; the variances of the ranks
-    are combined as in Chan, Golub and LeVeque 1983, https://doi.org/10.1080/00031305.1983.10483115, equation 2.1, which
-    loses no digits where mean and deviation are far apart.
+    num_features, eps, momentum, affine, track_running_stats: as in `torch.nn.BatchNorm1d`, whose
+    state_dict this one shares. Forward: y = (x - mean) / sqrt(var + eps) * weight + bias, as one
+    process would compute on the concatenated batch. Every value counts once: a rank's batch may be
+    of any size, or empty. Running statistics are the same on all ranks. In evaluation they are
+    used, and nothing is communicated, unless `track_running_stats=False`. Backward: the gradient of
+    x is that of one process. That of weight and bias is the MEAN over all ranks, the same on each,
+    as in ChainerMN: one process's gradient divided by the number of ranks, which an optimizer that
+    averages over ranks leaves as it is. Shapes: x is (batch, features), or (batch, features, ...)
+    with up to three more dimensions; all but the features may differ from rank to rank. Who calls:
+    all ranks of `c`, in training. One message to each other rank forward (4 * features + 1
+    numbers), and one backward. Raises ValueError for an x of other shapes, and on all ranks if they
+    have together less than two values for a feature; CommunicationError if a rank does not take
+    part. Source: Ioffe and Szegedy 2015, https://arxiv.org/abs/1502.03167, equations of figure 1;
+    the variances of the ranks are combined as in Chan, Golub and LeVeque 1983,
+    https://doi.org/10.1080/00031305.1983.10483115, equation 2.1, which loses no digits where mean
+    and deviation are far apart.
     """
 
-    def __init__(self, num_features: int, c: Communicator, eps: float = 1e-5, momentum: float | None = 0.1,
-                 affine: bool = True, track_running_stats: bool = True, device: torch.device | str | None = None,
-                 dtype: torch.dtype | None = None) -> None:
+    def __init__(
+        self,
+        num_features: int,
+        c: Communicator,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
         self.c = c
 
@@ -56,24 +67,36 @@ class MultiNodeBatchNorm(KeepsCommunicator, _BatchNorm):
 
     def _check_input_dim(self, x: torch.Tensor) -> None:
         if not 2 <= x.dim() <= 5 or x.shape[1] != self.num_features:
-            raise ValueError(f"MultiNodeBatchNorm({self.num_features}) takes x of shape (batch, "
-                             f"{self.num_features}) with up to three more dimensions, and got {tuple(x.shape)}.")
+            raise ValueError(
+                f"MultiNodeBatchNorm({self.num_features}) takes x of shape (batch, "
+                f"{self.num_features}) with up to three more dimensions, and got {tuple(x.shape)}."
+            )
 
     def _combine(self, rows: torch.Tensor) -> tuple[float, torch.Tensor, torch.Tensor]:
         """Number of values, mean and variance for each feature over all ranks;
-        `rows` has one row of `_Statistics` for each rank."""
+        `rows` has one row of `_Statistics` for each rank.
+        """
         n = self.num_features
-        counts, means, squares = rows[:, :1].detach(), rows[:, 1 : n + 1], rows[:, n + 1 : 2 * n + 1]
+        counts, means, squares = (
+            rows[:, :1].detach(),
+            rows[:, 1 : n + 1],
+            rows[:, n + 1 : 2 * n + 1],
+        )
         count = counts.sum().item()
         if count < 2:
-            raise ValueError("Training needs at least two values for each feature over all ranks, "
-                             f"and there are {count:.0f}. Give the ranks larger batches, or call eval().")
+            raise ValueError(
+                "Training needs at least two values for each feature over all ranks, "
+                f"and there are {count:.0f}. Give the ranks larger batches, or call eval()."
+            )
         mean = (counts * means).sum(0) / count
         return count, mean, (squares.sum(0) + (counts * (means - mean) ** 2).sum(0)) / count
 
-    def _with_mean_gradient(self, rows: Sequence[torch.Tensor], parameters: list[torch.Tensor],
-                            like: torch.Tensor) -> Sequence[torch.Tensor]:
-        """This rank's weight and bias; in backward, each rank's own receive the mean of all ranks' gradients."""
+    def _with_mean_gradient(
+        self, rows: Sequence[torch.Tensor], parameters: list[torch.Tensor], like: torch.Tensor
+    ) -> Sequence[torch.Tensor]:
+        """This rank's weight and bias; in backward, each rank's own receive the mean of all ranks'
+        gradients.
+        """
         n, found = self.num_features, []
         for i, own in enumerate(parameters):
             everyones = [row[(2 + i) * n + 1 : (3 + i) * n + 1] for row in rows]
@@ -82,12 +105,17 @@ class MultiNodeBatchNorm(KeepsCommunicator, _BatchNorm):
 
     @torch.no_grad()
     def _remember(self, count: float, mean: torch.Tensor, var: torch.Tensor) -> None:
-        """As nn.BatchNorm: the variance without bias; with momentum=None the plain mean of all batches so far."""
+        """As nn.BatchNorm: the variance without bias; with momentum=None the plain mean of all
+        batches so far.
+        """
         if self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
         # with track_running_stats, without which nobody calls this, none of the three is None
         batches = cast("torch.Tensor", self.num_batches_tracked)
-        running_mean, running_var = cast("torch.Tensor", self.running_mean), cast("torch.Tensor", self.running_var)
+        running_mean, running_var = (
+            cast("torch.Tensor", self.running_mean),
+            cast("torch.Tensor", self.running_var),
+        )
         share = 1 / batches.item() if self.momentum is None else self.momentum
         running_mean.lerp_(mean.to(running_mean.dtype), share)
         running_var.lerp_((var * (count / (count - 1))).to(running_var.dtype), share)
@@ -104,8 +132,9 @@ def _wide(numbers: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 
 
 class _Statistics(torch.autograd.Function):
-    """Of a rank's batch: how many values a feature has, their means, and their sums of squared deviations,
-    in one vector."""
+    """Of a rank's batch: how many values a feature has, their means, and their sums of squared
+    deviations, in one vector.
+    """
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
@@ -114,24 +143,32 @@ class _Statistics(torch.autograd.Function):
         mean = wide.sum(_over(x)) / max(count, 1)
         ctx.save_for_backward(x, mean)
         ctx.count = count
-        return torch.cat([mean.new_tensor([count]), mean, ((wide - _wide(mean, x)) ** 2).sum(_over(x))])
+        return torch.cat(
+            [mean.new_tensor([count]), mean, ((wide - _wide(mean, x)) ** 2).sum(_over(x))]
+        )
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None]:
         x, mean = ctx.saved_tensors
         of_mean, of_squares = grad[1:].view(2, -1)
-        return (_wide(of_mean / max(ctx.count, 1), x) + _wide(2 * of_squares, x) * (x - _wide(mean, x))).to(
-            x.dtype
-        ), None
+        return (
+            _wide(of_mean / max(ctx.count, 1), x) + _wide(2 * of_squares, x) * (x - _wide(mean, x))
+        ).to(x.dtype), None
 
 
 class _Normalise(torch.autograd.Function):
     """(x - mean) * scale * weight + bias, and the gradients of all five."""
 
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, mean: torch.Tensor, scale: torch.Tensor, weight: torch.Tensor,
-                bias: torch.Tensor) -> torch.Tensor:
+    def forward(
+        ctx: Any,
+        x: torch.Tensor,
+        mean: torch.Tensor,
+        scale: torch.Tensor,
+        weight: torch.Tensor,
+        bias: torch.Tensor,
+    ) -> torch.Tensor:
         ctx.save_for_backward(x, mean, scale, weight)
         return ((x - _wide(mean, x)) * _wide(scale * weight, x) + _wide(bias, x)).to(x.dtype)
 

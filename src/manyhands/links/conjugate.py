@@ -1,11 +1,12 @@
 """Pairs of operators for layers whose loss is computed alike on every rank.
 
-In each pair the forward pass of one is the backward pass of the other, so that a gradient that is the same on all ranks
-is counted once: `copy_to_ranks` (identity, all-reduce) and `sum_over_ranks` (all-reduce, identity); `split_channels`
-(cut, all-gather) and `gather_channels` (all-gather, cut). These are not adjoints of the global program, in which N
-equal losses count N times. All ranks call them, forward and backward, with gradients that are the same on all ranks.
-Channels are the third dimension from the end. Source: Shoeybi et al. 2019, Megatron-LM,
-https://arxiv.org/abs/1909.08053, section 3 and figure 3: f and g.
+In each pair the forward pass of one is the backward pass of the other, so that a gradient that is
+the same on all ranks is counted once: `copy_to_ranks` (identity, all-reduce) and `sum_over_ranks`
+(all-reduce, identity); `split_channels` (cut, all-gather) and `gather_channels` (all-gather, cut).
+These are not adjoints of the global program, in which N equal losses count N times. All ranks call
+them, forward and backward, with gradients that are the same on all ranks. Channels are the third
+dimension from the end. Source: Shoeybi et al. 2019, Megatron-LM, https://arxiv.org/abs/1909.08053,
+section 3 and figure 3: f and g.
 """
 
 from __future__ import annotations
@@ -30,28 +31,38 @@ class Sums(Protocol):
 
 
 def copy_to_ranks(c: Sums, x: torch.Tensor) -> torch.Tensor:
-    """Forward: x, which is the same on all ranks. Backward: the sum of all ranks' gradients.
-    Any shape, the same on all ranks. Of `c` only its `allreduce` is called, here and in `sum_over_ranks`."""
+    """Forward: x, which is the same on all ranks.
+
+    Backward: the sum of all ranks' gradients. Any shape, the same on all ranks. Of `c` only its
+    `allreduce` is called, here and in `sum_over_ranks`.
+    """
     y: torch.Tensor = _Copy.apply(c, x)
     return y
 
 
 def sum_over_ranks(c: Sums, x: torch.Tensor) -> torch.Tensor:
-    """Forward: the sum of all ranks' x. Backward: the gradient as it is. Any shape, the same on all ranks."""
+    """Forward: the sum of all ranks' x.
+
+    Backward: the gradient as it is. Any shape, the same on all ranks.
+    """
     y: torch.Tensor = _Sum.apply(c, x)
     return y
 
 
 def split_channels(c: Communicator, x: torch.Tensor, sizes: Sequence[int]) -> torch.Tensor:
-    """Forward: this rank's channels of x, which is the same on all ranks. Backward: the ranks' gradients side by side.
-    `sizes[r]`: channels of rank r."""
+    """Forward: this rank's channels of x, which is the same on all ranks.
+
+    Backward: the ranks' gradients side by side. `sizes[r]`: channels of rank r.
+    """
     y: torch.Tensor = _Split.apply(c, x, sizes)
     return y
 
 
 def gather_channels(c: Communicator, x: torch.Tensor, sizes: Sequence[int]) -> torch.Tensor:
-    """Forward: the channels of all ranks side by side. Backward: this rank's channels of the gradient.
-    `sizes[r]`: channels of rank r."""
+    """Forward: the channels of all ranks side by side.
+
+    Backward: this rank's channels of the gradient. `sizes[r]`: channels of rank r.
+    """
     y: torch.Tensor = _Gather.apply(c, x, sizes)
     return y
 

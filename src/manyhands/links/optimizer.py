@@ -16,49 +16,60 @@ if TYPE_CHECKING:
     from manyhands.comm.communicator import Communicator
 
 
-def create_multi_node_optimizer(optimizer: torch.optim.Optimizer, c: Communicator,
-                                double_buffering: bool = False) -> MultiNodeOptimizer:
+def create_multi_node_optimizer(
+    optimizer: torch.optim.Optimizer, c: Communicator, double_buffering: bool = False
+) -> MultiNodeOptimizer:
     """Wrap a `torch.optim` optimizer so that all ranks take the same steps: data parallelism.
 
         optimizer = links.create_multi_node_optimizer(torch.optim.Adam(model.parameters()), c)
         for x, t in batches:                              # each rank its own
             optimizer.update(loss_function, x, t)         # or: zero_grad(), loss.backward(), step()
 
-    Returns a `MultiNodeOptimizer`, which says what a step does. With `double_buffering=True` (collective: it splits the
-    communicator) gradients are exchanged in a thread while the next ones are computed, and each step applies the
-    averages of the step before. Raises ValueError for something that is not an optimizer, for LBFGS and for SparseAdam.
-    Source: ChainerMN 7.8.1, function of the same name.
+    Returns a `MultiNodeOptimizer`, which says what a step does. With `double_buffering=True`
+    (collective: it splits the communicator) gradients are exchanged in a thread while the next ones
+    are computed, and each step applies the averages of the step before. Raises ValueError for
+    something that is not an optimizer, for LBFGS and for SparseAdam. Source: ChainerMN 7.8.1,
+    function of the same name.
     """
     if not isinstance(optimizer, torch.optim.Optimizer):
-        raise ValueError("create_multi_node_optimizer takes a torch.optim optimizer and got "
-                         f"{type(optimizer).__name__}. Make one first: torch.optim.SGD(model.parameters(), lr=0.1).")
+        raise ValueError(
+            "create_multi_node_optimizer takes a torch.optim optimizer and got "
+            f"{type(optimizer).__name__}. Make one first: torch.optim.SGD(model.parameters(), "
+            "lr=0.1)."
+        )
     if isinstance(optimizer, (torch.optim.LBFGS, torch.optim.SparseAdam)):
         why = (
             "computes the loss several times in a step"
             if isinstance(optimizer, torch.optim.LBFGS)
             else "takes only sparse gradients, whereas the mean is dense"
         )
-        raise ValueError(f"create_multi_node_optimizer cannot wrap {type(optimizer).__name__}, which {why}. Take Adam, "
-                         "for example.")
+        raise ValueError(
+            f"create_multi_node_optimizer cannot wrap {type(optimizer).__name__}, which {why}. Take"
+            " Adam, for example."
+        )
     return (_DoubleBuffered if double_buffering else MultiNodeOptimizer)(optimizer, c)
 
 
 class MultiNodeOptimizer(torch.optim.Optimizer):
-    """What `create_multi_node_optimizer` makes; `actual_optimizer` is the optimizer that it was given.
+    """What `create_multi_node_optimizer` makes; `actual_optimizer` is the optimizer that it was
+    given.
 
-    The first `step()` changes nothing by its gradients: it copies the parameters of rank 0 to all ranks, so that ranks
-    may start from different seeds. It does so again when parameters have been added. Every other `step()` replaces each
-    gradient by the mean over the ranks, where None counts as zeros, and then steps the wrapped optimizer. Frozen
-    parameters (`requires_grad=False`) are copied at the first step and have no gradients. Buffers of the model are not
-    the optimizer's: copy them with `c.bcast_data(model)`. Everything else (`zero_grad`, `param_groups`, `state_dict`,
-    hooks) is the wrapped optimizer's own; schedulers take this one. The state_dict does not remember that the
-    parameters have been copied: the first step after a restart copies them again. Who calls: all ranks of `c`, equally
-    often, with the same parameters in the same order. CommunicationError if a rank does not. Source: ChainerMN 7.8.1;
-    averaging in place of a server: Goyal et al. 2017, https://arxiv.org/abs/1706.02677, section 3.
+    The first `step()` changes nothing by its gradients: it copies the parameters of rank 0 to all
+    ranks, so that ranks may start from different seeds. It does so again when parameters have been
+    added. Every other `step()` replaces each gradient by the mean over the ranks, where None counts
+    as zeros, and then steps the wrapped optimizer. Frozen parameters (`requires_grad=False`) are
+    copied at the first step and have no gradients. Buffers of the model are not the optimizer's:
+    copy them with `c.bcast_data(model)`. Everything else (`zero_grad`, `param_groups`,
+    `state_dict`, hooks) is the wrapped optimizer's own; schedulers take this one. The state_dict
+    does not remember that the parameters have been copied: the first step after a restart copies
+    them again. Who calls: all ranks of `c`, equally often, with the same parameters in the same
+    order. CommunicationError if a rank does not. Source: ChainerMN 7.8.1; averaging in place of a
+    server: Goyal et al. 2017, https://arxiv.org/abs/1706.02677, section 3.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer, c: Communicator) -> None:
-        # not super().__init__: parameters, state and hooks stay where they are, in the wrapped optimizer
+        # not super().__init__: parameters, state and hooks stay where they are, in the wrapped
+        # optimizer
         self.actual_optimizer, self.c = optimizer, c
         self._known: list[int] | None = None
 
@@ -73,7 +84,9 @@ class MultiNodeOptimizer(torch.optim.Optimizer):
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Average the gradients and step; the first time, copy the parameters of rank 0.
-        Returns what `closure` returns: it computes loss and gradients."""
+
+        Returns what `closure` returns: it computes loss and gradients.
+        """
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -84,9 +97,12 @@ class MultiNodeOptimizer(torch.optim.Optimizer):
             self._exchange_and_step()
         return loss
 
-    def update(self, lossfun: Callable[..., torch.Tensor] | None = None, *args: Any, **kwargs: Any) -> None:
-        """As ChainerMN calls it: with a function, compute `lossfun(*args, **kwargs)`, clear the gradients,
-        go backward and step; without, only step."""
+    def update(
+        self, lossfun: Callable[..., torch.Tensor] | None = None, *args: Any, **kwargs: Any
+    ) -> None:
+        """As ChainerMN calls it: with a function, compute `lossfun(*args, **kwargs)`, clear the
+        gradients, go backward and step; without, only step.
+        """
         if lossfun is not None:
             loss = lossfun(*args, **kwargs)
             self.zero_grad()
@@ -123,9 +139,11 @@ class MultiNodeOptimizer(torch.optim.Optimizer):
         for own in flatten(parameters):
             flats.append(functions.bcast(self.c, own))
             if (flats[-1].dtype, flats[-1].shape) != (own.dtype, own.shape):
-                raise CommunicationError(f"The optimizer of rank 0 has {flats[-1].numel()} parameters of "
-                                         f"{flats[-1].dtype}, that of rank {self.c.rank} has {own.numel()} of "
-                                         f"{own.dtype}. Make the same model on all ranks.")
+                raise CommunicationError(
+                    f"The optimizer of rank 0 has {flats[-1].numel()} parameters of "
+                    f"{flats[-1].dtype}, that of rank {self.c.rank} has {own.numel()} of "
+                    f"{own.dtype}. Make the same model on all ranks."
+                )
         for p, new in zip(parameters, unflatten(flats, parameters), strict=True):
             p.copy_(new)
 
@@ -151,8 +169,8 @@ class _DoubleBuffered(MultiNodeOptimizer):
     """The exchange of one step's gradients runs in a thread, on a communicator of its own,
     until the next step needs them.
 
-    Step 1 copies the parameters. Step 2 hands its gradients over and changes nothing. Step k hands its own over and
-    applies the mean of step k - 1's.
+    Step 1 copies the parameters. Step 2 hands its gradients over and changes nothing. Step k hands
+    its own over and applies the mean of step k - 1's.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer, c: Communicator) -> None:
@@ -171,7 +189,9 @@ class _DoubleBuffered(MultiNodeOptimizer):
 
     def wait(self) -> None:
         """Wait until no exchange is under way; call it before the communicator is closed.
-        Raises what the exchange has raised."""
+
+        Raises what the exchange has raised.
+        """
         thread, self._thread = self._thread, None
         if thread is not None:
             thread.join()
@@ -183,8 +203,11 @@ class _DoubleBuffered(MultiNodeOptimizer):
         self.wait()
         trained = self._trained()
         means, self._means = self._means, None
-        self._thread = threading.Thread(target=self._exchange, args=(flatten([gradient_of(p) for p in trained]),),
-                                        name="gradients")
+        self._thread = threading.Thread(
+            target=self._exchange,
+            args=(flatten([gradient_of(p) for p in trained]),),
+            name="gradients",
+        )
         self._thread.start()
         if means is not None:
             self._step_with(unflatten(means, trained))

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 
 class KeepsCommunicator:
-    """For a module with a communicator `c`: copies of the module share it, because a communicator cannot be copied."""
+    """For a module with a communicator `c`: copies of the module share it, because a communicator
+    cannot be copied.
+    """
 
     c: Communicator
 
@@ -26,7 +28,11 @@ class KeepsCommunicator:
 def check_rank(rank: object, c: Communicator, name: str) -> None:
     """Raise ValueError unless `rank` is a rank of `c`."""
     if isinstance(rank, bool) or not isinstance(rank, int):
-        raise ValueError(f"{name}={rank!r} is not a rank. Give a whole number from 0 to {c.size - 1}, or None.")
+        raise ValueError(
+            f"{name}={rank!r} is not a rank. Give a whole number from 0 to {c.size - 1}, or None."
+        )
     if not 0 <= rank < c.size:
-        raise ValueError(f"{name}={rank}: this communicator has the ranks 0 to {c.size - 1}. Take one of them, "
-                         "or start more ranks.")
+        raise ValueError(
+            f"{name}={rank}: this communicator has the ranks 0 to {c.size - 1}. Take one of them, "
+            "or start more ranks."
+        )

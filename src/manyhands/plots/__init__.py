@@ -1,7 +1,9 @@
-"""Figures from plain numbers: one look for the whole course, and SVG that is the same from build to build.
+"""Figures from plain numbers: one look for the whole course, and SVG that is the same from build to
+build.
 
-A figure module decorates its function with `@styled`, takes its axes from `figure()` and returns `svg(fig, "what it
-shows")`. Words inside a figure are arguments with an English default, so that a translation can hand in its own.
+A figure module decorates its function with `@styled`, takes its axes from `figure()` and returns
+`svg(fig, "what it shows")`. Words inside a figure are arguments with an English default, so that a
+translation can hand in its own.
 """
 
 from __future__ import annotations
@@ -15,8 +17,18 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# One colour per rank, then from the start again. Their lightness differs, so that they stay apart when printed in grey.
-RANK_COLOURS = ("#0f2f52", "#a8322d", "#3a9a8c", "#f2b134", "#51318f", "#7d7a1e", "#e48fb0", "#bfe3f2")
+# One colour per rank, then from the start again. Their lightness differs, so that they stay apart
+# when printed in grey.
+RANK_COLOURS = (
+    "#0f2f52",
+    "#a8322d",
+    "#3a9a8c",
+    "#f2b134",
+    "#51318f",
+    "#7d7a1e",
+    "#e48fb0",
+    "#bfe3f2",
+)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -38,8 +50,9 @@ STYLE: Any = {
     "xtick.color": INK,
     "ytick.color": INK,
     "legend.frameon": False,
-    "svg.fonttype": "none",          # letters stay letters: small files, and a translation can change them
-    "svg.hashsalt": "manyhands",     # the same numbers give the same bytes
+    # letters stay letters: small files, and a translation can change them
+    "svg.fonttype": "none",
+    "svg.hashsalt": "manyhands",  # the same numbers give the same bytes
 }
 
 
@@ -49,12 +62,14 @@ def rank_colour(rank: int) -> str:
 
 def ink_on(rank: int) -> str:
     """White letters on the dark colours, dark ones on the light."""
-    red, green, blue = (int(rank_colour(rank)[k:k + 2], 16) for k in (1, 3, 5))
+    red, green, blue = (int(rank_colour(rank)[k : k + 2], 16) for k in (1, 3, 5))
     return "white" if 0.299 * red + 0.587 * green + 0.114 * blue < 140 else INK
 
 
 def styled(draw: Callable[P, T]) -> Callable[P, T]:
-    """Decorator: draw in the course's style, and leave the reader's own matplotlib settings as they were."""
+    """Decorator: draw in the course's style, and leave the reader's own matplotlib settings as they
+    were.
+    """
 
     @functools.wraps(draw)
     def inner(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -66,9 +81,13 @@ def styled(draw: Callable[P, T]) -> Callable[P, T]:
     return inner
 
 
-def figure(rows: int = 1, columns: int = 1, width: float = 7.2, height: float = 2.6,
-           **subplots: Any) -> tuple[Figure, Any]:
-    """A figure of `width` x `height` inches and its axes. It belongs to no window and no global state."""
+def figure(
+    rows: int = 1, columns: int = 1, width: float = 7.2, height: float = 2.6, **subplots: Any
+) -> tuple[Figure, Any]:
+    """A figure of `width` x `height` inches and its axes.
+
+    It belongs to no window and no global state.
+    """
     from matplotlib.figure import Figure
 
     fig = Figure(figsize=(width, height), layout="constrained")
@@ -97,4 +116,4 @@ def svg(fig: Figure, title: str) -> Svg:
     buffer = io.StringIO()
     fig.savefig(buffer, format="svg", metadata={"Title": title, "Date": None, "Creator": None})
     text = buffer.getvalue()
-    return Svg(text[text.index("<svg"):].rstrip() + "\n", title)
+    return Svg(text[text.index("<svg") :].rstrip() + "\n", title)

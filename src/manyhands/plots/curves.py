@@ -14,17 +14,30 @@ if TYPE_CHECKING:
 
     from manyhands.plots import Svg, Words
 
-WORDS = {"step": "step", "loss": "loss", "difference": "difference", "tolerance": "tolerance {value:g}", "zero": "0"}
+WORDS = {
+    "step": "step",
+    "loss": "loss",
+    "difference": "difference",
+    "tolerance": "tolerance {value:g}",
+    "zero": "0",
+}
 
 
 @styled
-def coinciding(reference: tuple[str, ArrayLike], curves: Mapping[str, ArrayLike], tolerance: float,
-               words: Words = WORDS, title: str = "loss curves on top of each other") -> Svg:
-    """Above: the curves, the first one as a wide pale line. Below: how far each of the others is from it, step by step.
+def coinciding(
+    reference: tuple[str, ArrayLike],
+    curves: Mapping[str, ArrayLike],
+    tolerance: float,
+    words: Words = WORDS,
+    title: str = "loss curves on top of each other",
+) -> Svg:
+    """Above: the curves, the first one as a wide pale line.
 
-    `reference` is `(name, values)`; `curves` maps names to values, one for each step. The lower axis is logarithmic;
-    its bottom line stands for exactly 0. A dotted line marks the `tolerance`; curves that leave it far behind are shown
-    too. Returns an `Svg`.
+    Below: how far each of the others is from it, step by step.
+
+    `reference` is `(name, values)`; `curves` maps names to values, one for each step. The lower
+    axis is logarithmic; its bottom line stands for exactly 0. A dotted line marks the `tolerance`;
+    curves that leave it far behind are shown too. Returns an `Svg`.
     """
     name, values = reference
     values = np.asarray(values, float)
@@ -36,12 +49,23 @@ def coinciding(reference: tuple[str, ArrayLike], curves: Mapping[str, ArrayLike]
     steps = np.arange(1, len(values) + 1)
     top.plot(steps, values, color=PALE, linewidth=9, solid_capstyle="round", label=name)
     for i, (other, curve) in enumerate(curves.items()):
-        look = {"color": rank_colour(i), "linestyle": ("-", (0, (4, 3)), (0, (1, 2)))[i % 3], "linewidth": 1.6}
+        look = {
+            "color": rank_colour(i),
+            "linestyle": ("-", (0, (4, 3)), (0, (1, 2)))[i % 3],
+            "linewidth": 1.6,
+        }
         top.plot(steps, curve, label=other, **look)
         bottom.plot(steps, np.maximum(gaps[other], floor), **look)
     bottom.axhline(tolerance, color=INK, linestyle=":", linewidth=1)
-    bottom.text(steps[-1], tolerance, words["tolerance"].format(value=tolerance), ha="right", va="bottom", color=INK,
-                fontsize=8)
+    bottom.text(
+        steps[-1],
+        tolerance,
+        words["tolerance"].format(value=tolerance),
+        ha="right",
+        va="bottom",
+        color=INK,
+        fontsize=8,
+    )
     bottom.set_yscale("log")
     bottom.set(xlabel=words["step"], ylabel=words["difference"], ylim=(floor / 2, ceiling))
     marks = 10.0 ** np.arange(np.log10(floor), np.log10(ceiling), 4)

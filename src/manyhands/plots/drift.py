@@ -14,29 +14,57 @@ if TYPE_CHECKING:
 
     from manyhands.plots import Svg, Words
 
-WORDS = {"along": "along the way of one process", "across": "across", "rank": "rank {rank}", "start": "start",
-         "end": "end"}
+WORDS = {
+    "along": "along the way of one process",
+    "across": "across",
+    "rank": "rank {rank}",
+    "start": "start",
+    "end": "end",
+}
 LINES = ("-", (0, (5, 2)), (0, (2, 1.5)), (0, (1, 1.5)))
 
 
 @styled
-def drift(ways: Mapping[str, ArrayLike], serial: tuple[ArrayLike, ArrayLike], words: Words = WORDS,
-          title: str = "ways of the ranks through the space of weights") -> Svg:
-    """One panel for each way to train, in the same scale; one line for each rank, from a ring (start) to a dot (end).
+def drift(
+    ways: Mapping[str, ArrayLike],
+    serial: tuple[ArrayLike, ArrayLike],
+    words: Words = WORDS,
+    title: str = "ways of the ranks through the space of weights",
+) -> Svg:
+    """One panel for each way to train, in the same scale; one line for each rank, from a ring
+    (start) to a dot (end).
 
-    `ways` maps names to arrays [ranks, points, weights]; `serial` is `(start, end)` of one process, each [weights]. All
-    panels show the same direction to the right, from `start` to `end`; upwards, each shows the direction in which its
-    own ranks differ most. Distances in the plane are never larger than the real ones. Returns an `Svg`.
+    `ways` maps names to arrays [ranks, points, weights]; `serial` is `(start, end)` of one process,
+    each [weights]. All panels show the same direction to the right, from `start` to `end`; upwards,
+    each shows the direction in which its own ranks differ most. Distances in the plane are never
+    larger than the real ones. Returns an `Svg`.
     """
     fig, axes = figure(height=2.7, columns=len(ways), sharex=True, sharey=True, squeeze=False)
-    for ax, (name, paths) in zip(axes[0], ways.items()):
+    for ax, (name, paths) in zip(axes[0], ways.items(), strict=True):
         for rank, points in enumerate(plane(np.asarray(paths, float), *serial)):
-            look = {"color": rank_colour(rank), "linewidth": 4.2 - 0.9 * (rank % 4),
-                    "linestyle": LINES[rank % len(LINES)]}
+            look = {
+                "color": rank_colour(rank),
+                "linewidth": 4.2 - 0.9 * (rank % 4),
+                "linestyle": LINES[rank % len(LINES)],
+            }
             ax.plot(*points.T, label=words["rank"].format(rank=rank), zorder=2 + rank, **look)
-            ax.plot(*points[0], "o", color="white", markeredgecolor=rank_colour(rank), markersize=6, zorder=9)
-            ax.plot(*points[-1], "o", color=rank_colour(rank), markeredgecolor=INK, markeredgewidth=0.4, markersize=5,
-                    zorder=9)
+            ax.plot(
+                *points[0],
+                "o",
+                color="white",
+                markeredgecolor=rank_colour(rank),
+                markersize=6,
+                zorder=9,
+            )
+            ax.plot(
+                *points[-1],
+                "o",
+                color=rank_colour(rank),
+                markeredgecolor=INK,
+                markeredgewidth=0.4,
+                markersize=5,
+                zorder=9,
+            )
         ax.set(title=name, xlabel=words["along"])
         ax.grid(True)
         for spine in ax.spines.values():
@@ -47,8 +75,9 @@ def drift(ways: Mapping[str, ArrayLike], serial: tuple[ArrayLike, ArrayLike], wo
 
 
 def plane(paths: np.ndarray, start: ArrayLike, end: ArrayLike) -> np.ndarray:
-    """[ranks, points, 2]: how far along the way from `start` to `end`, and across it, where the ranks differ most (or,
-    if they do not differ, where they turn); six decimals."""
+    """[ranks, points, 2]: how far along the way from `start` to `end`, and across it, where the
+    ranks differ most (or, if they do not differ, where they turn); six decimals.
+    """
     origin = np.asarray(start, float)
     whole = np.asarray(end, float) - origin
     along = whole / np.linalg.norm(whole)

@@ -1,4 +1,6 @@
-"""A step of a pipeline: what each rank does when, and below it how much its memory must keep, for several schedules."""
+"""A step of a pipeline: what each rank does when, and below it how much its memory must keep, for
+several schedules.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ if TYPE_CHECKING:
 
     from manyhands.plots import Svg, Words
 
-Spans = Sequence[Sequence[tuple[str, int, int, float, float]]]  # by rank: (kind, micro-batch, stage, start, stop)
+# by rank: (kind, micro-batch, stage, start, stop)
+Spans = Sequence[Sequence[tuple[str, int, int, float, float]]]
 Memory = Sequence[Sequence[tuple[float, float]]]  # by rank: (time, what is kept from then on)
 
 
@@ -23,27 +26,47 @@ class Run(NamedTuple):
     memory: Memory | None
 
 
-WORDS = {"time": "time (ms)", "rank": "rank {i}", "kept": "kept",
-         "bubble": "{name}: bubble {bubble:.2f}, {ms:.0f} ms",
-         "legend": "dark: forward; pale: backward; hatched: backward of the weights only; "
-                   "the number: micro-batch; thin frame: the rank's second stage"}
+WORDS = {
+    "time": "time (ms)",
+    "rank": "rank {i}",
+    "kept": "kept",
+    "bubble": "{name}: bubble {bubble:.2f}, {ms:.0f} ms",
+    "legend": (
+        "dark: forward; pale: backward; hatched: backward of the weights only; "
+        "the number: micro-batch; thin frame: the rank's second stage"
+    ),
+}
 
 
 @styled
-def gantt(runs: Mapping[str, tuple[Spans, Memory | None]], words: Words = WORDS,
-          title: str = "schedules of a pipeline, with the memory that they need") -> Svg:
-    """Draw a chart for each schedule, all on one time axis, and under each the curves of its ranks' memory.
+def gantt(
+    runs: Mapping[str, tuple[Spans, Memory | None]],
+    words: Words = WORDS,
+    title: str = "schedules of a pipeline, with the memory that they need",
+) -> Svg:
+    """Draw a chart for each schedule, all on one time axis, and under each the curves of its ranks'
+    memory.
 
-    `runs` maps a name to `(spans, memory)`: for each rank a list of (kind, micro-batch, stage, start_ms, stop_ms), kind
-    "F", "B", "I" or "W"; and a list of (ms, what is kept from then on) in a unit of your choice, which `words["kept"]`
-    names. `memory` may be None. Returns an `Svg`.
+    `runs` maps a name to `(spans, memory)`: for each rank a list of (kind, micro-batch, stage,
+    start_ms, stop_ms), kind "F", "B", "I" or "W"; and a list of (ms, what is kept from then on) in
+    a unit of your choice, which `words["kept"]` names. `memory` may be None. Returns an `Svg`.
     """
     made = {name: Run(*run) for name, run in runs.items()}
-    tall = [height for run in made.values() for height in ([1.0] if run.memory is None else [1.0, 0.62])]
-    fig, axes = figure(rows=len(tall), height=0.5 + 0.85 * sum(tall), sharex=True, squeeze=False,
-                       gridspec_kw={"height_ratios": tall})
+    tall = [
+        height for run in made.values() for height in ([1.0] if run.memory is None else [1.0, 0.62])
+    ]
+    fig, axes = figure(
+        rows=len(tall),
+        height=0.5 + 0.85 * sum(tall),
+        sharex=True,
+        squeeze=False,
+        gridspec_kw={"height_ratios": tall},
+    )
     panels, end_ms = iter(axes[:, 0]), max(_end(run) for run in made.values())
-    most = max((kept for run in made.values() for points in run.memory or () for _, kept in points), default=1)
+    most = max(
+        (kept for run in made.values() for points in run.memory or () for _, kept in points),
+        default=1,
+    )
     for name, run in made.items():
         _chart(next(panels), name, run, words)
         if run.memory is not None:
@@ -63,23 +86,48 @@ def _chart(ax: Axes, name: str, run: Run, words: Words) -> None:
         for kind, micro_batch, stage, start_ms, stop_ms in row:
             pale, second = kind != "F", stage != first[rank]
             white = 0.75 if pale else 0.3 if second else 0
-            ax.barh(rank, stop_ms - start_ms, left=start_ms, height=0.92, color=_fill(rank, white), edgecolor=INK,
-                    linewidth=0.3 if second else 0.9, hatch="////" if kind == "W" else None)
+            ax.barh(
+                rank,
+                stop_ms - start_ms,
+                left=start_ms,
+                height=0.92,
+                color=_fill(rank, white),
+                edgecolor=INK,
+                linewidth=0.3 if second else 0.9,
+                hatch="////" if kind == "W" else None,
+            )
             if kind != "W":  # its number is that of an "I" before it
-                ax.text((start_ms + stop_ms) / 2, rank, str(micro_batch), ha="center", va="center", fontsize=6,
-                        color=INK if pale or rank % 8 in (3, 6, 7) else "white", clip_on=True)
-    ax.set(title=words["bubble"].format(name=name, bubble=bubble_of(run.spans), ms=_end(run)),
-           ylim=(len(run.spans) - 0.5, -0.5), yticks=range(len(run.spans)),
-           yticklabels=[words["rank"].format(i=i) for i in range(len(run.spans))])
+                ax.text(
+                    (start_ms + stop_ms) / 2,
+                    rank,
+                    str(micro_batch),
+                    ha="center",
+                    va="center",
+                    fontsize=6,
+                    color=INK if pale or rank % 8 in (3, 6, 7) else "white",
+                    clip_on=True,
+                )
+    ax.set(
+        title=words["bubble"].format(name=name, bubble=bubble_of(run.spans), ms=_end(run)),
+        ylim=(len(run.spans) - 0.5, -0.5),
+        yticks=range(len(run.spans)),
+        yticklabels=[words["rank"].format(i=i) for i in range(len(run.spans))],
+    )
     ax.tick_params(axis="y", length=0, labelsize=7)
     ax.tick_params(axis="x", labelbottom=False, length=0)
 
 
 def _curves(ax: Axes, run: Run, words: Words, most: float) -> None:
     for rank, points in enumerate(run.memory or ()):
-        times, kept = zip(*points)
-        ax.step([*times, _end(run)], [*kept, kept[-1]], where="post", color=rank_colour(rank),
-                linestyle=("-", (0, (4, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)))[rank % 4], linewidth=1.2)
+        times, kept = zip(*points, strict=True)
+        ax.step(
+            [*times, _end(run)],
+            [*kept, kept[-1]],
+            where="post",
+            color=rank_colour(rank),
+            linestyle=("-", (0, (4, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)))[rank % 4],
+            linewidth=1.2,
+        )
     ax.set(ylabel=words["kept"], ylim=(0, most * 1.1))
     ax.yaxis.label.set_fontsize(7)
     ax.tick_params(labelsize=7)
@@ -88,7 +136,7 @@ def _curves(ax: Axes, run: Run, words: Words, most: float) -> None:
 
 def _fill(rank: int, white: float) -> list[float]:
     """The rank's colour, mixed with this part of white."""
-    return [(1 - white) * int(rank_colour(rank)[k:k + 2], 16) / 255 + white for k in (1, 3, 5)]
+    return [(1 - white) * int(rank_colour(rank)[k : k + 2], 16) / 255 + white for k in (1, 3, 5)]
 
 
 def bubble_of(spans: Spans) -> float:
@@ -101,7 +149,11 @@ def table(runs: Mapping[str, tuple[Spans, Memory | None]], unit: str = "kept") -
     """The numbers of the picture as text: a line for each schedule."""
     lines = [f"{'':<16} {'step ms':>8} {'bubble':>7}   most {unit}, by rank"]
     for name, (spans, memory) in runs.items():
-        peaks = "" if memory is None else "  ".join(f"{max(kept for _, kept in points):4.1f}" for points in memory)
+        peaks = (
+            ""
+            if memory is None
+            else "  ".join(f"{max(kept for _, kept in points):4.1f}" for points in memory)
+        )
         step_ms = max(span[4] for row in spans for span in row)
         lines.append(f"{name:<16} {step_ms:>8.0f} {bubble_of(spans):>7.3f}   {peaks}".rstrip())
     return "\n".join(lines)
@@ -114,11 +166,21 @@ def quickest(steps_per_rank: Sequence[Sequence[tuple[Any, Any]]], unit: float = 
         list of changes, (seconds, more or less). What is kept comes in multiples of `unit`, times in ms from the
         beginning of the step's first span.
     """
-    steps = list(zip(*steps_per_rank))  # [step][rank]
-    bounds = [(min(s[3] for spans, _ in step for s in spans), max(s[4] for spans, _ in step for s in spans))
-              for step in steps]
-    (start_s, stop_s), step = min(zip(bounds, steps), key=lambda pair: pair[0][1] - pair[0][0])
-    spans = [[(*span[:3], (span[3] - start_s) * 1e3, (span[4] - start_s) * 1e3) for span in rows] for rows, _ in step]
+    steps = list(zip(*steps_per_rank, strict=False))  # [step][rank]
+    bounds = [
+        (
+            min(s[3] for spans, _ in step for s in spans),
+            max(s[4] for spans, _ in step for s in spans),
+        )
+        for step in steps
+    ]
+    (start_s, stop_s), step = min(
+        zip(bounds, steps, strict=True), key=lambda pair: pair[0][1] - pair[0][0]
+    )
+    spans = [
+        [(*span[:3], (span[3] - start_s) * 1e3, (span[4] - start_s) * 1e3) for span in rows]
+        for rows, _ in step
+    ]
     memory = []
     for _, changes in step:
         points, kept = [(0.0, 0.0)], 0.0

@@ -1,5 +1,6 @@
 """The autograd graphs of several ranks as one picture:
-what backward reaches on each rank, and the messages between them."""
+what backward reaches on each rank, and the messages between them.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +15,12 @@ if TYPE_CHECKING:
 
     from manyhands.plots import Svg, Words
 
-WORDS = {"rank": "rank {rank}", "step": "steps of the forward pass (backward goes along the arrows)"}
-LANE, BOX = 1.0, (0.36, 0.17)  # height of a rank's lane; half the width and half the height of a node
+WORDS = {
+    "rank": "rank {rank}",
+    "step": "steps of the forward pass (backward goes along the arrows)",
+}
+# height of a rank's lane; half the width and half the height of a node
+LANE, BOX = 1.0, (0.36, 0.17)
 
 
 Graph = dict[str, Any]  # what `walk` gives
@@ -25,11 +30,12 @@ Graphs = Mapping[int, Graph]  # by rank
 def walk(*outputs: torch.Tensor, names: Mapping[str, torch.Tensor] | None = None) -> Graph:
     """This rank's autograd graph as plain numbers and words; runs on the rank.
 
-    `outputs` are tensors: the first is the one on which backward is called; from the others, parts are found that it
-    may not reach. `names` maps a name to a leaf tensor. A node that sends or receives has the attributes `peer` and
-    `tag`, as an autograd Function has that keeps them in its `ctx`. Returns `{"nodes": [...], "edges": [[node, input],
-    ...]}`; a node is `{"label", "call": "send" | "recv" | None, "peer", "tag", "reached"}`, and an edge leads from a
-    node to one of its inputs.
+    `outputs` are tensors: the first is the one on which backward is called; from the others, parts
+    are found that it may not reach. `names` maps a name to a leaf tensor. A node that sends or
+    receives has the attributes `peer` and `tag`, as an autograd Function has that keeps them in its
+    `ctx`. Returns `{"nodes": [...], "edges": [[node, input], ...]}`; a node is `{"label", "call":
+    "send" | "recv" | None, "peer", "tag", "reached"}`, and an edge leads from a node to one of its
+    inputs.
     """
     leaves = {id(tensor): name for name, tensor in (names or {}).items()}
     places: dict[Any, int] = {}
@@ -45,7 +51,11 @@ def walk(*outputs: torch.Tensor, names: Mapping[str, torch.Tensor] | None = None
             nodes.append({**_describe(function, leaves), "reached": number == 0})
             todo += [following for following, _ in function.next_functions]
     for function, place in places.items():
-        edges += [[place, places[following]] for following, _ in function.next_functions if following is not None]
+        edges += [
+            [place, places[following]]
+            for following, _ in function.next_functions
+            if following is not None
+        ]
     return {"nodes": nodes, "edges": edges}
 
 
@@ -54,35 +64,50 @@ def _describe(function: Any, leaves: Mapping[int, str]) -> dict[str, Any]:
     call = label if label in ("send", "recv") else None
     if hasattr(function, "variable"):
         label = leaves.get(id(function.variable), "leaf")
-    return {"label": label, "call": call, "peer": getattr(function, "peer", None),
-            "tag": getattr(function, "tag", None)}
+    return {
+        "label": label,
+        "call": call,
+        "peer": getattr(function, "peer", None),
+        "tag": getattr(function, "tag", None),
+    }
 
 
 def messages(ranks: Graphs) -> list[tuple[int, int, int, int]]:
     """[(sender, its node, receiver, its node)]: the messages between the graphs `{rank:
-    walk(...)}`, in order of the senders."""
+    walk(...)}`, in order of the senders.
+    """
     found: list[tuple[int, int, int, int]] = []
     for sender, graph in sorted(ranks.items()):
         for i, node in enumerate(graph["nodes"]):
             if node["call"] == "send":
-                found += [(sender, i, node["peer"], j) for j, other in enumerate(ranks[node["peer"]]["nodes"])
-                          if other["call"] == "recv" and (other["peer"], other["tag"]) == (sender, node["tag"])]
+                found += [
+                    (sender, i, node["peer"], j)
+                    for j, other in enumerate(ranks[node["peer"]]["nodes"])
+                    if other["call"] == "recv"
+                    and (other["peer"], other["tag"]) == (sender, node["tag"])
+                ]
     return found
 
 
 def table(graphs: Mapping[str, Graphs]) -> str:
-    """The picture as text: for each graph and rank the nodes that backward reaches, the ones it does not,
-    and lost gradients."""
+    """The picture as text: for each graph and rank the nodes that backward reaches, the ones it
+    does not, and lost gradients.
+    """
     lines = []
     for title, ranks in graphs.items():
         lines.append(title)
         for rank, graph in sorted(ranks.items()):
             reached = [node["label"] for node in graph["nodes"] if node["reached"]]
             missed = [node["label"] for node in graph["nodes"] if not node["reached"]]
-            lines.append(f"  rank {rank}: backward reaches {', '.join(reached)}"
-                         + (f"; never {', '.join(missed)}" if missed else ""))
-        lines += [f"  rank {receiver} sends a gradient to rank {sender}, which never receives it"
-                  for sender, i, receiver, j in messages(ranks) if _lost(ranks, sender, i, receiver, j)]
+            lines.append(
+                f"  rank {rank}: backward reaches {', '.join(reached)}"
+                + (f"; never {', '.join(missed)}" if missed else "")
+            )
+        lines += [
+            f"  rank {receiver} sends a gradient to rank {sender}, which never receives it"
+            for sender, i, receiver, j in messages(ranks)
+            if _lost(ranks, sender, i, receiver, j)
+        ]
     return "\n".join(lines)
 
 
@@ -92,9 +117,13 @@ def _lost(ranks: Graphs, sender: int, i: int, receiver: int, j: int) -> bool:
 
 def levels(ranks: Graphs) -> dict[tuple[int, int], int]:
     """{(rank, node): step of the forward pass}: every node comes after its inputs,
-    and a leaf just before what uses it."""
-    inputs = {(rank, i): [(rank, b) for a, b in graph["edges"] if a == i] for rank, graph in ranks.items()
-              for i in range(len(graph["nodes"]))}
+    and a leaf just before what uses it.
+    """
+    inputs = {
+        (rank, i): [(rank, b) for a, b in graph["edges"] if a == i]
+        for rank, graph in ranks.items()
+        for i in range(len(graph["nodes"]))
+    }
     for sender, i, receiver, j in messages(ranks):
         inputs[receiver, j].append((sender, i))
     found: dict[tuple[int, int], int] = {}
@@ -108,40 +137,60 @@ def levels(ranks: Graphs) -> dict[tuple[int, int], int]:
         level(node)
     for node, before in inputs.items():
         if not before:
-            found[node] = min((found[user] for user, used in inputs.items() if node in used), default=1) - 1
+            found[node] = (
+                min((found[user] for user, used in inputs.items() if node in used), default=1) - 1
+            )
     return found
 
 
 @styled
-def graph(graphs: Mapping[str, Graphs], words: Words = WORDS, title: str = "autograd graphs of the ranks") -> Svg:
+def graph(
+    graphs: Mapping[str, Graphs], words: Words = WORDS, title: str = "autograd graphs of the ranks"
+) -> Svg:
     """Draw one panel for each entry of `graphs`, `{name: {rank:
     walk(...)}}`: a lane for each rank, the forward pass to the right.
 
-    Full boxes are what backward reaches. A thick arrow is a gradient that travels to another rank; if it is dotted and
-    ends in a cross, nobody receives it. A dashed arrow is a delegate edge: from a recv to the send that it was given.
-    Returns an `Svg`.
+    Full boxes are what backward reaches. A thick arrow is a gradient that travels to another rank;
+    if it is dotted and ends in a cross, nobody receives it. A dashed arrow is a delegate edge: from
+    a recv to the send that it was given. Returns an `Svg`.
     """
     fig, axes = figure(
-        rows=len(graphs), height=0.35 + sum(0.3 + 0.75 * len(ranks) for ranks in graphs.values()), squeeze=False,
-        sharex=True
+        rows=len(graphs),
+        height=0.35 + sum(0.3 + 0.75 * len(ranks) for ranks in graphs.values()),
+        squeeze=False,
+        sharex=True,
     )
-    for ax, (name, ranks) in zip(axes[:, 0], graphs.items()):
+    for ax, (name, ranks) in zip(axes[:, 0], graphs.items(), strict=True):
         places = _places(ranks)
         for (rank, i), (x, y) in places.items():
             _box(ax, x, y, rank, ranks[rank]["nodes"][i])
         for rank, one in ranks.items():
             for a, b in one["edges"]:
                 delegate = one["nodes"][a]["call"] == "recv" and one["nodes"][b]["call"] == "send"
-                _arrow(ax, places[rank, a], places[rank, b], INK if one["nodes"][a]["reached"] else GREY, "--"
-                       if delegate else "-")
+                _arrow(
+                    ax,
+                    places[rank, a],
+                    places[rank, b],
+                    INK if one["nodes"][a]["reached"] else GREY,
+                    "--" if delegate else "-",
+                )
         for sender, i, receiver, j in messages(ranks):
-            _message(ax, places[receiver, j], places[sender, i], rank_colour(receiver),
-                     _lost(ranks, sender, i, receiver, j))
+            _message(
+                ax,
+                places[receiver, j],
+                places[sender, i],
+                rank_colour(receiver),
+                _lost(ranks, sender, i, receiver, j),
+            )
         lanes = sorted(ranks)
-        ax.set(title=name, yticks=[LANE * n for n in range(len(lanes))],
-               yticklabels=[words["rank"].format(rank=rank) for rank in lanes],
-               ylim=(LANE * (len(lanes) - 0.5), -0.5 * LANE), xlim=(-0.5, max(x for x, _ in places.values()) + 0.5),
-               xticks=[])
+        ax.set(
+            title=name,
+            yticks=[LANE * n for n in range(len(lanes))],
+            yticklabels=[words["rank"].format(rank=rank) for rank in lanes],
+            ylim=(LANE * (len(lanes) - 0.5), -0.5 * LANE),
+            xlim=(-0.5, max(x for x, _ in places.values()) + 0.5),
+            xticks=[],
+        )
         ax.tick_params(axis="y", length=0)
     axes[-1, 0].set_xlabel(words["step"])
     return svg(fig, title)
@@ -149,10 +198,12 @@ def graph(graphs: Mapping[str, Graphs], words: Words = WORDS, title: str = "auto
 
 def _places(ranks: Graphs) -> dict[tuple[int, int], tuple[float, float]]:
     """{(rank, node): (x, y)}; nodes of one rank that share a step stand below each other,
-    what talks to a rank nearest to it."""
+    what talks to a rank nearest to it.
+    """
     at, lanes = levels(ranks), sorted(ranks)
     places: dict[tuple[int, int], tuple[float, float]] = {}
     for lane, rank in enumerate(lanes):
+
         def towards(i: int, rank: int = rank) -> int:
             peer = ranks[rank]["nodes"][i]["peer"]
             return 0 if peer is None else (peer > rank) - (peer < rank)
@@ -171,28 +222,82 @@ def _box(ax: Axes, x: float, y: float, rank: int, node: Mapping[str, Any]) -> No
 
     half_width, half_height = BOX
     reached = node["reached"]
-    ax.add_patch(FancyBboxPatch((x - half_width, y - half_height), 2 * half_width, 2 * half_height,
-                                boxstyle="round,pad=0,rounding_size=0.06",
-                                facecolor=rank_colour(rank) if reached else "white", edgecolor=INK if reached else GREY,
-                                linestyle="-" if reached else ":", linewidth=0.8))
-    ax.text(x, y, node["label"], ha="center", va="center", fontsize=8.5, color=ink_on(rank) if reached else GREY)
+    ax.add_patch(
+        FancyBboxPatch(
+            (x - half_width, y - half_height),
+            2 * half_width,
+            2 * half_height,
+            boxstyle="round,pad=0,rounding_size=0.06",
+            facecolor=rank_colour(rank) if reached else "white",
+            edgecolor=INK if reached else GREY,
+            linestyle="-" if reached else ":",
+            linewidth=0.8,
+        )
+    )
+    ax.text(
+        x,
+        y,
+        node["label"],
+        ha="center",
+        va="center",
+        fontsize=8.5,
+        color=ink_on(rank) if reached else GREY,
+    )
 
 
-def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], colour: str, style: str,
-           width: float = 1.0) -> None:
-    """From the left side of the later node to the right side of the earlier one: the way that backward takes."""
+def _arrow(
+    ax: Axes,
+    start: tuple[float, float],
+    end: tuple[float, float],
+    colour: str,
+    style: str,
+    width: float = 1.0,
+) -> None:
+    """From the left side of the later node to the right side of the earlier one: the way that
+    backward takes.
+    """
     half_width, _ = BOX
-    ax.annotate("", (end[0] + half_width, end[1]), (start[0] - half_width, start[1]),
-                arrowprops={"arrowstyle": "-|>", "color": colour, "linewidth": width, "linestyle": style, "shrinkA": 0,
-                            "shrinkB": 0})
+    ax.annotate(
+        "",
+        (end[0] + half_width, end[1]),
+        (start[0] - half_width, start[1]),
+        arrowprops={
+            "arrowstyle": "-|>",
+            "color": colour,
+            "linewidth": width,
+            "linestyle": style,
+            "shrinkA": 0,
+            "shrinkB": 0,
+        },
+    )
 
 
-def _message(ax: Axes, start: tuple[float, float], end: tuple[float, float], colour: str, lost: bool) -> None:
+def _message(
+    ax: Axes, start: tuple[float, float], end: tuple[float, float], colour: str, lost: bool
+) -> None:
     """From the receiver of a message to its sender, which the gradient goes back to:
-    between the facing sides of the two boxes."""
+    between the facing sides of the two boxes.
+    """
     side = BOX[1] if end[1] > start[1] else -BOX[1]
-    ax.annotate("", (end[0], end[1] - side), (start[0], start[1] + side),
-                arrowprops={"arrowstyle": "-|>", "color": colour, "linewidth": 2, "linestyle": ":" if lost else "-",
-                            "shrinkA": 0, "shrinkB": 0})
+    ax.annotate(
+        "",
+        (end[0], end[1] - side),
+        (start[0], start[1] + side),
+        arrowprops={
+            "arrowstyle": "-|>",
+            "color": colour,
+            "linewidth": 2,
+            "linestyle": ":" if lost else "-",
+            "shrinkA": 0,
+            "shrinkB": 0,
+        },
+    )
     if lost:
-        ax.plot((start[0] + end[0]) / 2, (start[1] + end[1]) / 2, "x", color=INK, markersize=11, markeredgewidth=2.5)
+        ax.plot(
+            (start[0] + end[0]) / 2,
+            (start[1] + end[1]) / 2,
+            "x",
+            color=INK,
+            markersize=11,
+            markeredgewidth=2.5,
+        )

@@ -22,8 +22,12 @@ if TYPE_CHECKING:
 
     from manyhands.plots import Svg, Words
 
-WORDS = {"sample": "sample", "worker": "worker {rank}", "times": "times in all",
-         "step": "number in a square: the step in which the worker sees the sample"}
+WORDS = {
+    "sample": "sample",
+    "worker": "worker {rank}",
+    "times": "times in all",
+    "step": "number in a square: the step in which the worker sees the sample",
+}
 
 
 Steps = Sequence[Sequence[int]]  # a worker's batches of samples
@@ -49,52 +53,85 @@ def times(workers: Iterable[Steps], samples: int) -> list[int]:
 
 def table(seen: Mapping[str, Sequence[Steps]], samples: int) -> str:
     """The picture in letters: a line for each worker, its batches one after the other,
-    and which samples are not seen exactly once."""
+    and which samples are not seen exactly once.
+    """
     width = max(map(len, seen))
     lines: list[str] = []
     for policy, workers in seen.items():
         for rank, steps in enumerate(workers):
             head = policy if rank == 0 else ""
-            lines.append(f"{head:<{width}}  worker {rank}: " + " ".join(str(batch) for batch in steps))
+            lines.append(
+                f"{head:<{width}}  worker {rank}: " + " ".join(str(batch) for batch in steps)
+            )
         counts = times(workers, samples)
         twice, never = (
             [sample for sample, count in enumerate(counts) if test(count)]
             for test in (lambda c: c > 1, lambda c: c == 0)
         )
-        wrong = [f"{word} {found if len(found) < samples else 'all'}"
-                 for word, found in (("more than once:", twice), ("never:", never)) if found]
+        wrong = [
+            f"{word} {found if len(found) < samples else 'all'}"
+            for word, found in (("more than once:", twice), ("never:", never))
+            if found
+        ]
         lines.append(f"{'':<{width}}  " + ("; ".join(wrong) or "each sample once"))
     return "\n".join(lines)
 
 
 @styled
-def who_holds(seen: Mapping[str, Sequence[Steps]], samples: int, words: Words = WORDS,
-              title: str = "which worker sees which sample, for each way to share the data") -> Svg:
+def who_holds(
+    seen: Mapping[str, Sequence[Steps]],
+    samples: int,
+    words: Words = WORDS,
+    title: str = "which worker sees which sample, for each way to share the data",
+) -> Svg:
     """One panel for each way: workers against samples.
+
     A square says that the worker sees the sample, its number in which step.
 
-    `seen` maps the name of a way to a list with one entry for each worker: its batches in the order of the steps, as
-    lists of sample numbers from 0 to `samples` - 1. Below each panel stands how often a sample is seen by all workers
-    together. Returns an `Svg`.
+    `seen` maps the name of a way to a list with one entry for each worker: its batches in the order
+    of the steps, as lists of sample numbers from 0 to `samples` - 1. Below each panel stands how
+    often a sample is seen by all workers together. Returns an `Svg`.
     """
     workers = max(map(len, seen.values()))
-    fig, panels = figure(rows=len(seen), height=(0.3 * workers + 0.62) * len(seen) + 0.4, sharex=True, squeeze=False)
-    for ax, (way, of_workers) in zip(panels[:, 0], seen.items()):
+    fig, panels = figure(
+        rows=len(seen), height=(0.3 * workers + 0.62) * len(seen) + 0.4, sharex=True, squeeze=False
+    )
+    for ax, (way, of_workers) in zip(panels[:, 0], seen.items(), strict=True):
         for rank, steps in enumerate(of_workers):
             for sample, numbers in steps_of(steps).items():
                 ax.add_patch(_square(sample, rank, rank_colour(rank)))
-                ax.text(sample, rank, ", ".join(map(str, numbers)), ha="center", va="center", color=ink_on(rank),
-                        fontsize=8)
+                ax.text(
+                    sample,
+                    rank,
+                    ", ".join(map(str, numbers)),
+                    ha="center",
+                    va="center",
+                    color=ink_on(rank),
+                    fontsize=8,
+                )
         for sample, count in enumerate(times(of_workers, samples)):
             right = count == 1
-            ax.text(sample, len(of_workers), count, ha="center", va="center", color=GREY if right else RANK_COLOURS[1],
-                    fontsize=8,
-                    fontweight="normal" if right else "bold")
+            ax.text(
+                sample,
+                len(of_workers),
+                count,
+                ha="center",
+                va="center",
+                color=GREY if right else RANK_COLOURS[1],
+                fontsize=8,
+                fontweight="normal" if right else "bold",
+            )
         labels = [words["worker"].format(rank=rank) for rank in range(len(of_workers))]
         ax.set_yticks(range(len(of_workers) + 1), [*labels, words["times"]])
         ax.set(xlim=(-0.6, samples - 0.4), ylim=(len(of_workers) + 0.5, -0.6), title=way)
         ax.tick_params(length=0)
-        ax.hlines([rank + 0.5 for rank in range(len(of_workers))], -0.6, samples - 0.4, color=PALE, linewidth=1)
+        ax.hlines(
+            [rank + 0.5 for rank in range(len(of_workers))],
+            -0.6,
+            samples - 0.4,
+            color=PALE,
+            linewidth=1,
+        )
         ax.spines[:].set_visible(False)
     panels[-1, 0].set_xticks(range(samples))
     panels[-1, 0].set_xlabel(f"{words['sample']} ({words['step']})", color=INK)

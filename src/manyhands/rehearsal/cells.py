@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 
 
 class Rehearsed:
-    """`with cluster.rehearse() as rehearsal:`: what the ranks ask of torch.distributed in the block is judged when it
-    ends. `findings` and `traces` then hold what came of it, `picture` is a drawing where something hangs, else None.
+    """`with cluster.rehearse() as rehearsal:`: what the ranks ask of torch.distributed in the block
+    is judged when it ends. `findings` and `traces` then hold what came of it, `picture` is a
+    drawing where something hangs, else None.
 
-    Communicators are taken as new at the beginning of the block. Where the block raises, nothing is judged.
+    Communicators are taken as new at the beginning of the block. Where the block raises, nothing is
+    judged.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -36,8 +38,12 @@ class Rehearsed:
         self._cluster.run(_start)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         try:
             texts = self._cluster.run(_stop)
         except Exception:
@@ -46,7 +52,9 @@ class Rehearsed:
             return  # what the block raised says more
         if error is not None:
             return
-        self.traces = {rank: [_on_all_ranks(event) for event in load(text)] for rank, text in enumerate(texts)}
+        self.traces = {
+            rank: [_on_all_ranks(event) for event in load(text)] for rank, text in enumerate(texts)
+        }
         self.findings = judge(self.traces)
         self.picture = picture(self.findings, self.traces)
         print("\n".join(lines(self.findings, self.traces, self._cluster.place)))
@@ -67,7 +75,9 @@ def _start() -> None:
     from manyhands.rehearsal.trace_recorder import Recorder
 
     if getattr(dist, "_manyhands_rehearsal", None) is not None:
-        raise RuntimeError("a rehearsal is already running on this rank: end it before the next one begins")
+        raise RuntimeError(
+            "a rehearsal is already running on this rank: end it before the next one begins"
+        )
     # by the cluster, see `agent._choose_gpu`
     recorder = dist._manyhands_rehearsal = Recorder(gpu_chosen=True)  # type: ignore[attr-defined]  # our own attribute
     recorder.start()

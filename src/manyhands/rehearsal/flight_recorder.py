@@ -1,12 +1,14 @@
-"""Traces in the format of PyTorch's flight recorder, so that `torchfrtrace` can read what a rehearsal has recorded.
+"""Traces in the format of PyTorch's flight recorder, so that `torchfrtrace` can read what a
+rehearsal has recorded.
 
     write_flight_record(traces, "record")          # record/rank_0, record/rank_1, ...
     torchfrtrace record --prefix rank_             # or -j, to list the calls
 
-It holds what NCCL's recorder would hold where the replay stands at its end (strict, without device_id): calls that are
-done are "completed", one that runs for ever is "started", one that queues or whose ranks have yet to meet is
-"scheduled"; what Python has not come to is not there. `torchfrtrace` compares collectives, rank by rank; of messages it
-compares little, and it decides no deadlock: see docs/HANGS.md.
+It holds what NCCL's recorder would hold where the replay stands at its end (strict, without
+device_id): calls that are done are "completed", one that runs for ever is "started", one that
+queues or whose ranks have yet to meet is "scheduled"; what Python has not come to is not there.
+`torchfrtrace` compares collectives, rank by rank; of messages it compares little, and it decides no
+deadlock: see docs/HANGS.md.
 """
 
 from __future__ import annotations
@@ -23,22 +25,43 @@ if TYPE_CHECKING:
     from manyhands.rehearsal.trace import Event, Layout, Traces
 
 VERSION = "2.10"  # of the format, as PyTorch 2.13 writes it
-NAMES = {"all_gather_object": "all_gather", "gather_object": "gather", "broadcast_object_list": "broadcast",
-         "scatter_object_list": "scatter", "monitored_barrier": "barrier",
-         "all_gather_into_tensor": "all_gather_single", "reduce_scatter_tensor": "reduce_scatter_single",
-         "all_reduce_coalesced": "allreduce_coalesced", "all_gather_coalesced": "ALLGATHER_coalesced",
-         "all_gather_single_coalesced": "all_gather_into_tensor_coalesced",
-         "reduce_scatter_single_coalesced": "reduce_scatter_tensor_coalesced"}  # where torchfrtrace has other ones
+NAMES = {
+    "all_gather_object": "all_gather",
+    "gather_object": "gather",
+    "broadcast_object_list": "broadcast",
+    "scatter_object_list": "scatter",
+    "monitored_barrier": "barrier",
+    "all_gather_into_tensor": "all_gather_single",
+    "reduce_scatter_tensor": "reduce_scatter_single",
+    "all_reduce_coalesced": "allreduce_coalesced",
+    "all_gather_coalesced": "ALLGATHER_coalesced",
+    "all_gather_single_coalesced": "all_gather_into_tensor_coalesced",
+    # where torchfrtrace has other ones
+    "reduce_scatter_single_coalesced": "reduce_scatter_tensor_coalesced",
+}
 ONE_TO_MANY, MANY_TO_ONE = {"all_gather", "gather"}, {"reduce_scatter", "scatter"}
 IN_PLACE = {"all_reduce", "allreduce_coalesced", "broadcast", "reduce"}
-DTYPES = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long",
-          "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool"}  # PyTorch's names there
+DTYPES = {
+    "float32": "Float",
+    "float64": "Double",
+    "float16": "Half",
+    "bfloat16": "BFloat16",
+    "int64": "Long",
+    # PyTorch's names there
+    "int32": "Int",
+    "int16": "Short",
+    "int8": "Char",
+    "uint8": "Byte",
+    "bool": "Bool",
+}
 
 
 def write_flight_record(traces: Traces, folder: str | Path) -> list[Path]:
-    """Write `rank_N` for each rank of `traces`, {global rank: [Event, ...]}, into `folder`, which is made.
+    """Write `rank_N` for each rank of `traces`, {global rank: [Event, ...]}, into `folder`, which
+    is made.
 
-    Returns the files. Raises FileExistsError where the folder holds something already, `trace.BadTrace` as `judge`.
+    Returns the files. Raises FileExistsError where the folder holds something already,
+    `trace.BadTrace` as `judge`.
     """
     folder = Path(folder)
     check_free(folder)
@@ -65,24 +88,36 @@ def flight_record(traces: Traces) -> dict[int, dict[str, Any]]:
     stuck = {id(event): why for _, event, why in replay.stuck()}
     dumps = {}
     for rank, events in traces.items():
-        reached = events[:replay.at[rank] + bool(replay.hold[rank])]
+        reached = events[: replay.at[rank] + bool(replay.hold[rank])]
         calls = [event for event in reached if event.kind in ("collective", "message")]
         entries: list[dict[str, Any]] = []
-        for event, seqs in zip(calls, _sequences(calls)):
+        for event, seqs in zip(calls, _sequences(calls), strict=False):
             done = event.on_cpu or ended[id(event)] >= max(1, len(event.parts))
             runs = stuck.get(id(event), "").startswith("runs")
-            entries += _entries(rank, event, seqs, "completed" if done else "started" if runs else "scheduled")
+            entries += _entries(
+                rank, event, seqs, "completed" if done else "started" if runs else "scheduled"
+            )
         for number, entry in enumerate(entries):
             entry.update(record_id=number, op_id=number + 1, time_created_ns=number)
-        groups = {event.group: event.ranks for events in traces.values() for event in events if event.ranks}
-        config = {name: {"name": name, "desc": _description(name), "ranks": str(list(ranks))}
-                  for name, ranks in sorted(groups.items()) if rank in ranks}
+        groups = {
+            event.group: event.ranks
+            for events in traces.values()
+            for event in events
+            if event.ranks
+        }
+        config = {
+            name: {"name": name, "desc": _description(name), "ranks": str(list(ranks))}
+            for name, ranks in sorted(groups.items())
+            if rank in ranks
+        }
         dumps[rank] = {"version": VERSION, "pg_config": config, "pg_status": {}, "entries": entries}
     return dumps
 
 
 def _sequences(calls: Iterable[Event]) -> Iterator[tuple[int, int]]:
-    """(how many collectives, how many messages) each call's group has had, itself included; a batch counts as one."""
+    """(how many collectives, how many messages) each call's group has had, itself included; a batch
+    counts as one.
+    """
     counts: Counter[tuple[str, str]] = Counter()
     for event in calls:
         counts[event.group, event.kind] += 1
@@ -96,10 +131,19 @@ def _description(group: str) -> str:
 def _entries(rank: int, event: Event, seqs: tuple[int, int], state: str) -> list[dict[str, Any]]:
     collective, message = seqs
     backend = "gloo" if event.on_cpu else "nccl"
-    same = {"pg_id": 0, "process_group": (event.group, _description(event.group)), "collective_seq_id": collective,
-            "p2p_seq_id": message, "state": state, "is_p2p": bool(event.parts), "retired": state == "completed",
-            "time_discovered_started_ns": None, "time_discovered_completed_ns": None, "timeout_ms": 600000,
-            "frames": [{"name": event.call, "filename": event.file, "line": event.line}]}
+    same = {
+        "pg_id": 0,
+        "process_group": (event.group, _description(event.group)),
+        "collective_seq_id": collective,
+        "p2p_seq_id": message,
+        "state": state,
+        "is_p2p": bool(event.parts),
+        "retired": state == "completed",
+        "time_discovered_started_ns": None,
+        "time_discovered_completed_ns": None,
+        "timeout_ms": 600000,
+        "frames": [{"name": event.call, "filename": event.file, "line": event.line}],
+    }
     if not event.parts:
         name = NAMES.get(event.call, event.call)
         given, filled = _given_and_filled(name, event.tensors, len(event.ranks))
@@ -117,11 +161,16 @@ def _entries(rank: int, event: Event, seqs: tuple[int, int], state: str) -> list
     return entries
 
 
-def _given_and_filled(name: str, tensors: Sequence[Layout], size: int) -> tuple[list[list[int]], list[list[int]]]:
-    """(input sizes, output sizes) as NCCL's recorder has them: of a list of tensors that go with one, the sum."""
+def _given_and_filled(
+    name: str, tensors: Sequence[Layout], size: int
+) -> tuple[list[list[int]], list[list[int]]]:
+    """(input sizes, output sizes) as NCCL's recorder has them: of a list of tensors that go with
+    one, the sum.
+    """
     shapes = [list(one.shape) for one in tensors]
     if not shapes:
-        return [[1]], [[size if name == "all_gather" else 1]]  # a barrier; an object, whose bytes nobody counted
+        # a barrier; an object, whose bytes nobody counted
+        return [[1]], [[size if name == "all_gather" else 1]]
     if name in ONE_TO_MANY:
         return shapes[:1], [[sum(one.numel for one in tensors[1:])]] if shapes[1:] else [[]]
     if name in MANY_TO_ONE:
@@ -130,8 +179,19 @@ def _given_and_filled(name: str, tensors: Sequence[Layout], size: int) -> tuple[
     return shapes[:half], shapes if name in IN_PLACE else shapes[half:]
 
 
-def _entry(name: str, given: list[list[int]], filled: list[list[int]], tensors: Sequence[Layout],
-           same: dict[str, Any]) -> dict[str, Any]:
+def _entry(
+    name: str,
+    given: list[list[int]],
+    filled: list[list[int]],
+    tensors: Sequence[Layout],
+    same: dict[str, Any],
+) -> dict[str, Any]:
     dtypes = [DTYPES.get(one.dtype, one.dtype) for one in tensors[:1]] or ["Float"]
-    return {**same, "profiling_name": name, "input_sizes": given, "output_sizes": filled,
-            "input_dtypes": dtypes * len(given), "output_dtypes": dtypes * len(filled)}
+    return {
+        **same,
+        "profiling_name": name,
+        "input_sizes": given,
+        "output_sizes": filled,
+        "input_dtypes": dtypes * len(given),
+        "output_dtypes": dtypes * len(filled),
+    }

@@ -1,10 +1,12 @@
-"""Whether the program has chosen its GPU: objects and barriers for which no device is named go through the current one.
+"""Whether the program has chosen its GPU: objects and barriers for which no device is named go
+through the current one.
 
-What counts are calls that are made, by whatever module: `torch.cuda.set_device`, `with torch.cuda.device(...)`, a
-`DeviceMesh` and `device_id=` of `init_process_group`, and a new value of CUDA_VISIBLE_DEVICES. Accelerate and Lightning
-choose the GPU themselves, with such calls; without a GPU an `Accelerator` that was made counts, and Lightning's calls.
-Where `torch.cuda.is_available()` is false, the program does not take its branch for GPUs, so a call that is written in
-one of its files counts too.
+What counts are calls that are made, by whatever module: `torch.cuda.set_device`, `with
+torch.cuda.device(...)`, a `DeviceMesh` and `device_id=` of `init_process_group`, and a new value of
+CUDA_VISIBLE_DEVICES. Accelerate and Lightning choose the GPU themselves, with such calls; without a
+GPU an `Accelerator` that was made counts, and Lightning's calls. Where `torch.cuda.is_available()`
+is false, the program does not take its branch for GPUs, so a call that is written in one of its
+files counts too.
 """
 
 from __future__ import annotations
@@ -28,9 +30,13 @@ if TYPE_CHECKING:
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 CHOOSERS = {"set_device", "set_device_index", "set_device_idx", "init_device_mesh", "DeviceMesh"}
 LIGHTNING = ("lightning", "pytorch_lightning", "lightning_fabric")
-CHOOSE_ON_A_GPU = {"lightning": ("Trainer", "Fabric"), "pytorch_lightning": ("Trainer",),
-                   "lightning_fabric": ("Fabric",), "accelerate": ("Accelerator", "PartialState"),
-                   "transformers": ("Trainer",)}
+CHOOSE_ON_A_GPU = {
+    "lightning": ("Trainer", "Fabric"),
+    "pytorch_lightning": ("Trainer",),
+    "lightning_fabric": ("Fabric",),
+    "accelerate": ("Accelerator", "PartialState"),
+    "transformers": ("Trainer",),
+}
 
 
 Undo = Callable[[], object]
@@ -44,7 +50,8 @@ class GpuChoice:
         self._visible: str | None = None
         self.bound = False  # device_id was given to init_process_group
         self._first = 0  # the number of the first rank on this machine
-        self._of_model: int | None = None  # the GPU of the module that a DistributedDataParallel was made for last
+        # the GPU of the module that a DistributedDataParallel was made for last
+        self._of_model: int | None = None
 
     def watch(self) -> list[Undo]:
         """See to the calls from now on; returns how to undo it."""
@@ -55,10 +62,14 @@ class GpuChoice:
         self._visible, accelerator = os.environ.get(VISIBLE), getattr(torch, "accelerator", None)
         self._first = int(os.environ.get("RANK", 0)) - int(os.environ.get("LOCAL_RANK", 0))
         heard: list[tuple[Any, str, Callable[..., object]]] = [
-            (torch.cuda, "set_device", self._chosen), (accelerator, "set_device_index", self._chosen),
-            (accelerator, "set_device_idx", self._chosen), (DeviceMesh, "__init__", self._chosen),
-            (torch.cuda.device, "__enter__", self._entered), (torch.cuda.device, "__exit__", self._left),
-            (DistributedDataParallel, "__init__", self._wrapped)]
+            (torch.cuda, "set_device", self._chosen),
+            (accelerator, "set_device_index", self._chosen),
+            (accelerator, "set_device_idx", self._chosen),
+            (DeviceMesh, "__init__", self._chosen),
+            (torch.cuda.device, "__enter__", self._entered),
+            (torch.cuda.device, "__exit__", self._left),
+            (DistributedDataParallel, "__init__", self._wrapped),
+        ]
         return [_before(owner, name, hear) for owner, name, hear in heard if hasattr(owner, name)]
 
     def _chosen(self, *_: object, **__: object) -> None:
@@ -74,8 +85,9 @@ class GpuChoice:
         self._of_model = next(map(_gpu_of, module.parameters()), None)
 
     def number(self, tensors: Sequence[torch.Tensor], native: bool) -> int | None:
-        """The number of the GPU that a call's tensors are on, among those of all machines; None where it is not known.
-        What C++ sends is DDP's, a copy of gradients, weights or buffers."""
+        """The number of the GPU that a call's tensors are on, among those of all machines; None
+        where it is not known. What C++ sends is DDP's, a copy of gradients, weights or buffers.
+        """
         known = [self._of_model] if native else [_gpu_of(tensor) for tensor in tensors]
         if None in known or not known or os.environ.get(VISIBLE) != self._visible:
             return None
@@ -85,9 +97,14 @@ class GpuChoice:
         """Whether the current GPU is one that the program has chosen."""
         import torch
 
-        return bool(self._made or self._inside or self.bound or os.environ.get(VISIBLE) != self._visible
-                    or _by_package()
-                    or not (gpu_stand_in.INDEX["gpus"] or torch.cuda.is_available()) and _is_written())
+        return bool(
+            self._made
+            or self._inside
+            or self.bound
+            or os.environ.get(VISIBLE) != self._visible
+            or _by_package()
+            or (not (gpu_stand_in.INDEX["gpus"] or torch.cuda.is_available()) and _is_written())
+        )
 
 
 def _by_package() -> bool:
@@ -96,7 +113,9 @@ def _by_package() -> bool:
     if getattr(state, "_shared_state", None):
         return True
     frame: FrameType | None = sys._getframe()
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] not in LIGHTNING:
+    while (
+        frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] not in LIGHTNING
+    ):
         frame = frame.f_back
     return frame is not None
 
@@ -105,11 +124,15 @@ def _gpu_of(tensor: torch.Tensor) -> int | None:
     """The number of a tensor's GPU on its machine; None where it is not known."""
     from manyhands.gpu_stand_in.cuda_devices import gpu_of
 
-    return gpu_of(tensor) if gpu_stand_in.active() else tensor.get_device() if tensor.is_cuda else None
+    return (
+        gpu_of(tensor) if gpu_stand_in.active() else tensor.get_device() if tensor.is_cuda else None
+    )
 
 
 def _before(owner: Any, name: str, hear: Callable[..., object]) -> Undo:
-    """Have `hear` called before each call of this function, as it is called; returns how to undo it."""
+    """Have `hear` called before each call of this function, as it is called; returns how to undo
+    it.
+    """
     original = getattr(owner, name)
 
     @functools.wraps(original)
@@ -129,7 +152,10 @@ def _is_written() -> bool:
 
 @functools.cache
 def _chooses(file: str) -> bool:
-    with contextlib.suppress(OSError, SyntaxError, ValueError), open(file, encoding="utf-8", errors="replace") as text:
+    with (
+        contextlib.suppress(OSError, SyntaxError, ValueError),
+        open(file, encoding="utf-8", errors="replace") as text,
+    ):
         return any(map(_is_choice, ast.walk(ast.parse(text.read()))))
     return False
 
@@ -138,9 +164,16 @@ def _is_choice(node: ast.AST) -> bool:
     if isinstance(node, ast.Call):
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
         named = {one.arg for one in node.keywords}
-        objects = {one for package, classes in CHOOSE_ON_A_GPU.items() if package in sys.modules for one in classes}
-        return name in CHOOSERS | objects or name == "init_process_group" and "device_id" in named
+        objects = {
+            one
+            for package, classes in CHOOSE_ON_A_GPU.items()
+            if package in sys.modules
+            for one in classes
+        }
+        return name in CHOOSERS | objects or (name == "init_process_group" and "device_id" in named)
     if isinstance(node, ast.With):
         managers = [ast.unparse(one.context_expr) for one in node.items]
         return any(text.startswith(("torch.cuda.device(", "cuda.device(")) for text in managers)
-    return isinstance(node, ast.Assign) and any(f"environ['{VISIBLE}']" in ast.unparse(one) for one in node.targets)
+    return isinstance(node, ast.Assign) and any(
+        f"environ['{VISIBLE}']" in ast.unparse(one) for one in node.targets
+    )

@@ -1,5 +1,7 @@
-"""The watch over the ranks of a rehearsed script: where all that have not ended wait in communication for long, they
-are ended, and the report says which rank waits for which, as for the cell of a cluster."""
+"""The watch over the ranks of a rehearsed script: where all that have not ended wait in
+communication for long, they are ended, and the report says which rank waits for which, as for the
+cell of a cluster.
+"""
 
 from __future__ import annotations
 
@@ -20,18 +22,22 @@ from manyhands.cluster.on_rank.signalled_stack import Outside
 if TYPE_CHECKING:
     from manyhands.cluster.faults.kinds import Fault
 
-PERIOD_S, QUIET_S, PATIENCE_S = 0.5, 2.0, 10.0  # a rank is looked at once it has asked for nothing for QUIET_S
+# a rank is looked at once it has asked for nothing for QUIET_S
+PERIOD_S, QUIET_S, PATIENCE_S = 0.5, 2.0, 10.0
 
 
 class HangWatch:
-    """Looks at the ranks, between `with` and its end. `hung`: it had to end them; `stands`, {rank: where it stood}, as
-    `SignalledStack.look` has it."""
+    """Looks at the ranks, between `with` and its end.
+
+    `hung`: it had to end them; `stands`, {rank: where it stood}, as `SignalledStack.look` has it.
+    """
 
     def __init__(self, folder: str, ranks: int, patience_s: float = PATIENCE_S) -> None:
         self.folder, self.ranks, self.patience_s, self.hung = folder, ranks, patience_s, False
         self.stands: dict[int, Any] = {}
         self._outside, self._over = Outside(folder), threading.Event()
-        self._since: dict[int, tuple[Any, float]] = {}  # of each rank: where it stands, as `_look_at` says; since when
+        # of each rank: where it stands, as `_look_at` says; since when
+        self._since: dict[int, tuple[Any, float]] = {}
         self._thread = threading.Thread(target=self._look, daemon=True)
 
     def __enter__(self) -> HangWatch:
@@ -50,15 +56,18 @@ class HangWatch:
                 if rank not in self._since or self._since[rank][0] != stands:
                     self._since[rank] = stands, now
             running = [rank for rank, (stands, _) in self._since.items() if stands != "ended"]
-            if running and all(now - since >= self.patience_s for _, since in self._since.values()) and all(
-                    _waits(self._since[rank][0]) for rank in running):
+            if (
+                running
+                and all(now - since >= self.patience_s for _, since in self._since.values())
+                and all(_waits(self._since[rank][0]) for rank in running)
+            ):
                 self.hung, self.stands = True, {rank: self._since[rank][0] for rank in running}
                 for rank in running:
                     self._outside.end(rank)
                 return
 
     def _look_at(self, rank: int) -> dict[str, Any] | Literal["ended"] | None:
-        """"ended", None where the rank is at work or has not begun, or where it stands."""
+        """ "ended", None where the rank is at work or has not begun, or where it stands."""
         if Path(self.folder, f"{rank}.end").exists():
             return "ended"
         try:
@@ -76,23 +85,31 @@ class HangWatch:
         standing = SimpleNamespace(reports=SimpleNamespace(newest=reports))
         where = explain.states(outcome, standing, "", Places(), None, self.ranks)
         fault = explain.make(outcome, where, self.ranks, 0, tf_configs=self._tf_configs())
-        fault.text = fault.text.replace("finished the cell", "ended").replace("of the cell", "of the script")
+        fault.text = fault.text.replace("finished the cell", "ended").replace(
+            "of the cell", "of the script"
+        )
         return fault
 
     def cause_of(self, errors: Mapping[int, str]) -> str:
         """What TensorFlow's tasks have to do with errors, {rank: text}; or ""."""
         for text in errors.values():
             if said := tf_tasks.mismatch({"evalue": text}):
-                return "\n".join((SENTENCES["title mismatch"], SENTENCES["cause"].format(cause=said)))
+                return "\n".join(
+                    (SENTENCES["title mismatch"], SENTENCES["cause"].format(cause=said))
+                )
             if tf_tasks.TAKEN in text:
                 same = tf_tasks.cause_of_same_task(self._tf_configs())
-                return SENTENCES["cause"].format(cause=same.text if same else SENTENCES["address taken"])
+                return SENTENCES["cause"].format(
+                    cause=same.text if same else SENTENCES["address taken"]
+                )
         return ""
 
     def _tf_configs(self) -> dict[int, Any]:
-        return {rank: tf_config.read(Path(self.folder, f"tf-config-{rank}")) for rank in range(self.ranks)}
+        return {
+            rank: tf_config.read(Path(self.folder, f"tf-config-{rank}"))
+            for rank in range(self.ranks)
+        }
 
 
 def _waits(stands: Any) -> bool:
     return bool(stands) and stands != "ended" and stands["blocked"]
-

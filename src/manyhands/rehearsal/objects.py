@@ -1,5 +1,6 @@
-"""Calls that send Python's objects: their root, the device that the bytes travel on, and what the receiver reads; and
-the device of a barrier, which is chosen in the same way."""
+"""Calls that send Python's objects: their root, the device that the bytes travel on, and what the
+receiver reads; and the device of a barrier, which is chosen in the same way.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +24,14 @@ WITH_DEVICE = {*MESSAGES_OF_OBJECTS, "barrier"}
 
 
 def running(names: Iterable[str]) -> FrameType | None:
-    """The frame of the send_object_list, recv_object_list or barrier that runs, or None; `names` are the functions of
-    torch.distributed that run."""
+    """The frame of the send_object_list, recv_object_list or barrier that runs, or None; `names`
+    are the functions of torch.distributed that run.
+    """
     frame: FrameType | None = sys._getframe(1) if WITH_DEVICE.intersection(names) else None
-    while frame is not None and not (frame.f_code.co_name in WITH_DEVICE
-                                     and frame.f_code.co_filename.endswith("distributed_c10d.py")):
+    while frame is not None and not (
+        frame.f_code.co_name in WITH_DEVICE
+        and frame.f_code.co_filename.endswith("distributed_c10d.py")
+    ):
         frame = frame.f_back
     return frame
 
@@ -41,8 +45,11 @@ def root(frame: FrameType) -> int | None:
 
 
 def device(frame: FrameType, library: bool) -> tuple[Any, str]:
-    """(the device that a call with objects was given, what to say of it: CURRENT for none). A device that is the CPU
-    here is a GPU there, unless the program's call itself says "cpu", and no other: then it is ON_CPU."""
+    """(the device that a call with objects was given, what to say of it: CURRENT for none).
+
+    A device that is the CPU here is a GPU there, unless the program's call itself says "cpu", and
+    no other: then it is ON_CPU.
+    """
     is_barrier = frame.f_code.co_name == "barrier"
     given = frame.f_locals.get("device_ids" if is_barrier else "device")
     if given is None:
@@ -53,7 +60,10 @@ def device(frame: FrameType, library: bool) -> tuple[Any, str]:
 
 
 def read(recorder: Recorder, original: Callable[..., Any]) -> Callable[..., Any]:
-    """`recv_object_list`, which reads the sizes before it can make room for the bytes: on a GPU, Python waits."""
+    """`recv_object_list`, which reads the sizes before it can make room for the bytes: on a GPU,
+    Python waits.
+    """
+
     @functools.wraps(original)
     def recv_object_list(*args: Any, **kwargs: Any) -> Any:
         before = len(recorder.events)

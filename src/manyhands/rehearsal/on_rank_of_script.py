@@ -2,9 +2,10 @@
 
     python on_rank_of_script.py FOLDER SCRIPT [ARGUMENTS]
 
-Each event is written to FOLDER/RANK.trace as it happens, so that a script that hangs leaves its trace. A script that
-ended by itself leaves FOLDER/RANK.end, with the error's text if there was one. Where MANYHANDS_REHEARSAL_STEPS is set,
-a rank ends after so many steps of optimizers, and FOLDER/RANK.whole says how many events it had before the last.
+Each event is written to FOLDER/RANK.trace as it happens, so that a script that hangs leaves its
+trace. A script that ended by itself leaves FOLDER/RANK.end, with the error's text if there was one.
+Where MANYHANDS_REHEARSAL_STEPS is set, a rank ends after so many steps of optimizers, and
+FOLDER/RANK.whole says how many events it had before the last.
 """
 
 from __future__ import annotations
@@ -62,8 +63,8 @@ def main() -> None:
     if ended:
         print(ended, file=sys.stderr, flush=True)
     sys.stdout.flush()
-    # What is left of torch.distributed is not waited for: other ranks may wait for this one, and a process group that
-    # is freed here joins its threads, which may wait for Python's lock.
+    # What is left of torch.distributed is not waited for: other ranks may wait for this one, and a
+    # process group that is freed here joins its threads, which may wait for Python's lock.
     os._exit(bool(ended))
 
 
@@ -94,16 +95,22 @@ def _end_after(steps: int, recorder: Recorder, base: Path) -> None:
 def _wait_for_others(folder: Path) -> None:
     """Who ends early closes connections that others still need."""
     until = time.monotonic() + OTHERS_S
-    while time.monotonic() < until and len(list(folder.glob("*.end"))) < int(os.environ["WORLD_SIZE"]):
+    while time.monotonic() < until and len(list(folder.glob("*.end"))) < int(
+        os.environ["WORLD_SIZE"]
+    ):
         time.sleep(0.05)
 
 
 def _text(problem: BaseException, script: str) -> str:
     """The traceback from the script on."""
     frames = problem.__traceback__
-    while frames is not None and os.path.realpath(frames.tb_frame.f_code.co_filename) != os.path.realpath(script):
+    while frames is not None and os.path.realpath(
+        frames.tb_frame.f_code.co_filename
+    ) != os.path.realpath(script):
         frames = frames.tb_next
-    return "".join(traceback.format_exception(problem.with_traceback(frames or problem.__traceback__)))
+    return "".join(
+        traceback.format_exception(problem.with_traceback(frames or problem.__traceback__))
+    )
 
 
 if __name__ == "__main__":

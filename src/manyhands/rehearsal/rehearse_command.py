@@ -29,23 +29,27 @@ if TYPE_CHECKING:
 ON_RANK = str(Path(__file__).with_name("on_rank_of_script.py"))
 CLEAN, FOUND, FAILED, UNKNOWN = 0, 1, 2, 3
 RANKS = 4  # by default
-BY_TORCHRUN = ("A rehearsal starts the ranks as torchrun does, not with {launcher}. Therefore the script must take "
-               "its rank from torchrun's variables, and the calls of Horovod and MPI are not seen.")
+BY_TORCHRUN = (
+    "A rehearsal starts the ranks as torchrun does, not with {launcher}. Therefore the script must "
+    "take its rank from torchrun's variables, and the calls of Horovod and MPI are not seen."
+)
 GONE = re.compile("closed by peer|reset by peer|Broken pipe")
 TIMED_OUT = re.compile("[Tt]imed out")
 REFUSED = re.compile(r"\[enforce fail at \S*gloo\S*\]\s*(.*)")  # in an error that gloo raises
-GLOO_ENDED_IT = re.compile(r"what\(\):\s*(?:\[[^]]*\]\s*)?(.*)")  # in the output of a rank that gloo has aborted
+# in the output of a rank that gloo has aborted
+GLOO_ENDED_IT = re.compile(r"what\(\):\s*(?:\[[^]]*\]\s*)?(.*)")
 
 
 @dataclass
 class Rehearsal:
     """What came of it.
 
-    `findings`; the `traces` of the ranks; `errors` {rank: text} of ranks that failed, and their likely `cause`, where
-    TensorFlow's tasks are to blame; `cut`, where the time was over before the script had ended; `hang`, the report
-    where all its ranks waited, with gloo too; `left`, where a rank had ended while others waited for it, with gloo too;
-    `refused`, {rank: what gloo said} of ranks that gloo has ended, and `lost`, where gloo gave up waiting; `whole`,
-    where it was ended after some steps, {rank: how many of its events are those of the steps before the last}.
+    `findings`; the `traces` of the ranks; `errors` {rank: text} of ranks that failed, and their
+    likely `cause`, where TensorFlow's tasks are to blame; `cut`, where the time was over before the
+    script had ended; `hang`, the report where all its ranks waited, with gloo too; `left`, where a
+    rank had ended while others waited for it, with gloo too; `refused`, {rank: what gloo said} of
+    ranks that gloo has ended, and `lost`, where gloo gave up waiting; `whole`, where it was ended
+    after some steps, {rank: how many of its events are those of the steps before the last}.
     """
 
     script: str
@@ -59,8 +63,10 @@ class Rehearsal:
     refused: dict[int, str] = field(default_factory=dict)
     lost: bool = False
     whole: dict[int, int] | None = None
-    substituted: list[str] = field(default_factory=list)  # phrases: what the stand-in for GPUs took the place of
-    reasons: list[str] = field(default_factory=list)  # sentences for a script that has failed: why, and where it ran
+    # phrases: what the stand-in for GPUs took the place of
+    substituted: list[str] = field(default_factory=list)
+    # sentences for a script that has failed: why, and where it ran
+    reasons: list[str] = field(default_factory=list)
 
     @property
     def waits(self) -> bool:
@@ -74,7 +80,11 @@ class Rehearsal:
     @property
     def calls(self) -> int:
         """How many calls were seen, on all ranks together."""
-        return sum(event.kind in ("collective", "message") for events in self.traces.values() for event in events)
+        return sum(
+            event.kind in ("collective", "message")
+            for events in self.traces.values()
+            for event in events
+        )
 
     @property
     def code(self) -> int:
@@ -87,15 +97,25 @@ class Rehearsal:
         return UNKNOWN if self.cut or not self.calls else CLEAN
 
 
-def rehearse(script: str | Path, arguments: Sequence[str] = (), ranks: int = 4, limit_s: float = 120,
-             echo: bool = False, steps: int | None = None, patience_s: float = PATIENCE_S, stand_in: bool = True,
-             nodes: int = 1, env: Mapping[str, str] | None = None) -> Rehearsal:
-    """Run `script` on `ranks` processes under torchrun, in a copy of its repository, and judge what they asked of
-    torch.distributed: a `Rehearsal`. `stand_in`: where there are no GPUs, one takes their place.
+def rehearse(
+    script: str | Path,
+    arguments: Sequence[str] = (),
+    ranks: int = 4,
+    limit_s: float = 120,
+    echo: bool = False,
+    steps: int | None = None,
+    patience_s: float = PATIENCE_S,
+    stand_in: bool = True,
+    nodes: int = 1,
+    env: Mapping[str, str] | None = None,
+) -> Rehearsal:
+    """Run `script` on `ranks` processes under torchrun, in a copy of its repository, and judge what
+    they asked of torch.distributed: a `Rehearsal`. `stand_in`: where there are no GPUs, one takes
+    their place.
 
-    With `steps`, each rank ends after so many steps of its optimizers; what the last one began need not have come to
-    its end. Where all ranks wait for `patience_s`, they are ended. No process is left. Raises FileNotFoundError where
-    there is no such script.
+    With `steps`, each rank ends after so many steps of its optimizers; what the last one began need
+    not have come to its end. Where all ranks wait for `patience_s`, they are ended. No process is
+    left. Raises FileNotFoundError where there is no such script.
     """
     from manyhands.cluster.launch.as_main import STAND_IN, substituted
     from manyhands.cluster.launch.run_script import launch
@@ -107,10 +127,23 @@ def rehearse(script: str | Path, arguments: Sequence[str] = (), ranks: int = 4, 
     if ranks < 1:
         raise ValueError("--ranks must be 1 or more.")
     with tempfile.TemporaryDirectory(prefix="manyhands-") as folder, copied(script) as place:
-        options = {**({STEPS: str(steps)} if steps else {}), **({STAND_IN: "1"} if stand_in else {}), **(env or {})}
+        options = {
+            **({STEPS: str(steps)} if steps else {}),
+            **({STAND_IN: "1"} if stand_in else {}),
+            **(env or {}),
+        }
         with HangWatch(folder, ranks, patience_s) as watch:
-            done = launch(ON_RANK, folder, str(place.script), *arguments, nodes=nodes, ranks_per_node=ranks // nodes,
-                          env=place.environment(options), timeout_s=limit_s, echo=echo)
+            done = launch(
+                ON_RANK,
+                folder,
+                str(place.script),
+                *arguments,
+                nodes=nodes,
+                ranks_per_node=ranks // nodes,
+                env=place.environment(options),
+                timeout_s=limit_s,
+                echo=echo,
+            )
         if problem := failed_import(folder):
             raise LaunchError(problem)
         made = _judged(place.script, folder, ranks, done, watch)
@@ -158,7 +191,10 @@ def _cause(errors: Mapping[int, str]) -> int:
 
 
 def _look_at_deaths(made: Rehearsal, running: list[int], done: Launch) -> None:
-    """Tell the script's own failures from what gloo does to ranks whose calls do not fit together. That is judged."""
+    """Tell the script's own failures from what gloo does to ranks whose calls do not fit together.
+
+    That is judged.
+    """
     for rank in running:
         words = GLOO_ENDED_IT.search(done.output.get(rank, ""))
         if done.returncodes.get(rank) == -signal.SIGABRT and "gloo::" in done.output[rank]:
@@ -166,14 +202,22 @@ def _look_at_deaths(made: Rehearsal, running: list[int], done: Launch) -> None:
     for rank, text in made.errors.items():
         if words := REFUSED.search(text):
             made.refused[rank] = words[1]
-    own = {rank: text for rank, text in made.errors.items() if not _lost(text) and rank not in made.refused}
+    own = {
+        rank: text
+        for rank, text in made.errors.items()
+        if not _lost(text) and rank not in made.refused
+    }
     first = done.first_failed
     if not own and first in running and first not in made.refused and first is not None:
         own[first] = done.report()
     elif not own and not made.errors and not made.refused and done.returncode:
         own[first or 0] = done.report()
     if not own:
-        made.left = bool(made.errors) and not made.refused and len(made.errors) + len(running) < len(made.traces)
+        made.left = (
+            bool(made.errors)
+            and not made.refused
+            and len(made.errors) + len(running) < len(made.traces)
+        )
         made.lost = any(map(TIMED_OUT.search, made.errors.values()))
     by_gloo = not own and (made.refused or made.left or made.lost)
     made.errors = {} if by_gloo else {**made.errors, **own}
@@ -193,25 +237,40 @@ def told(rehearsal: Rehearsal) -> list[str]:
     """The lines that a terminal shows."""
     if rehearsal.errors:
         rank, script = _cause(rehearsal.errors), command_line.printable(rehearsal.script)
-        return [f"rank {rank} of {script} failed by itself, so nothing was judged:", rehearsal.errors[rank].rstrip(),
-                *rehearsal.cause.splitlines(), *rehearsal.reasons]
+        return [
+            f"rank {rank} of {script} failed by itself, so nothing was judged:",
+            rehearsal.errors[rank].rstrip(),
+            *rehearsal.cause.splitlines(),
+            *rehearsal.reasons,
+        ]
     lines = [gpu_stand_in.in_words(rehearsal.substituted)] if rehearsal.substituted else []
     if rehearsal.hang:
-        lines += ["All ranks that had not ended waited for so long (--patience) that they were stopped.",
-                  *rehearsal.hang.splitlines()]
+        lines += [
+            "All ranks that had not ended waited for so long (--patience) that they were stopped.",
+            *rehearsal.hang.splitlines(),
+        ]
     for rank, words in rehearsal.refused.items():
-        lines.append(f"With gloo, too, rank {rank} could not continue, because gloo ended it. {words}".rstrip())
+        lines.append(
+            f"With gloo, too, rank {rank} could not continue, because gloo ended it. {words}".rstrip()
+        )
     if rehearsal.left:
         lines.append("With gloo, too, a rank had ended while others waited for it.")
     elif rehearsal.lost and not rehearsal.refused:
         lines.append("With gloo, too, a rank waited in vain for another rank.")
     if rehearsal.cut:
-        lines.append("Not determined, because the script had not ended when the time was over (--limit)"
-                     + (", so later calls, and a hang at its end, were not looked for."
-                        if rehearsal.calls else ", and had not yet called anything of torch.distributed."))
+        lines.append(
+            "Not determined, because the script had not ended when the time was over (--limit)"
+            + (
+                ", so later calls, and a hang at its end, were not looked for."
+                if rehearsal.calls
+                else ", and had not yet called anything of torch.distributed."
+            )
+        )
     elif not rehearsal.calls and not rehearsal.hang:
-        lines.append(f"Not determined, because {rehearsal.script} did not call torch.distributed. Is it the script "
-                     "that torchrun starts?")
+        lines.append(
+            f"Not determined, because {rehearsal.script} did not call torch.distributed. Is it the "
+            "script that torchrun starts?"
+        )
     return lines + (telling.lines(rehearsal.findings, rehearsal.traces) if rehearsal.calls else [])
 
 
@@ -220,19 +279,43 @@ def main(argv: list[str]) -> int:
     from manyhands.cluster.launch import launch_line
 
     parser = command_line.parser(
-        "rehearse", "Run a script for torchrun on CPUs, and report what NCCL on GPUs would do differently.",
-        examples=["train.py", "torchrun --nproc-per-node 2 train.py --epochs 1",
-                  "train.py --ranks 4 --limit 60 -- --epochs 1", "train.py --json > findings.json"],
+        "rehearse",
+        "Run a script for torchrun on CPUs, and report what NCCL on GPUs would do differently.",
+        examples=[
+            "train.py",
+            "torchrun --nproc-per-node 2 train.py --epochs 1",
+            "train.py --ranks 4 --limit 60 -- --epochs 1",
+            "train.py --json > findings.json",
+        ],
         usage="manyhands rehearse [options] SCRIPT [-- the script's own arguments]",
-        epilog=f"Exit code: {CLEAN} nothing found, {FOUND} something found, {FAILED} the script itself failed, "
-               f"{UNKNOWN} not determined.")
+        epilog=(
+            f"Exit code: {CLEAN} nothing found, {FOUND} something found, {FAILED} the script itself"
+            f" failed, {UNKNOWN} not determined."
+        ),
+    )
     launch_line.add_options(parser, RANKS, launchers=False)
-    parser.add_argument("--limit", type=command_line.seconds, default=120, metavar="SECONDS",
-                        help="stop the run after this time (default: 120)")
-    parser.add_argument("--patience", type=command_line.seconds, default=PATIENCE_S, metavar="SECONDS",
-                        help=f"report a hang if all ranks wait for so long (default: {PATIENCE_S:g})")
-    parser.add_argument("--flight-record", metavar="FOLDER", help="write the calls for torchfrtrace to this new folder")
-    parser.add_argument("--json", action="store_true", help="print the findings as JSON, and nothing else")
+    parser.add_argument(
+        "--limit",
+        type=command_line.seconds,
+        default=120,
+        metavar="SECONDS",
+        help="stop the run after this time (default: 120)",
+    )
+    parser.add_argument(
+        "--patience",
+        type=command_line.seconds,
+        default=PATIENCE_S,
+        metavar="SECONDS",
+        help=f"report a hang if all ranks wait for so long (default: {PATIENCE_S:g})",
+    )
+    parser.add_argument(
+        "--flight-record",
+        metavar="FOLDER",
+        help="write the calls for torchfrtrace to this new folder",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print the findings as JSON, and nothing else"
+    )
     try:
         options = launch_line.parsed(command_line.completed(parser), argv, "rehearse", RANKS)
         if options.flight_record:
@@ -241,16 +324,37 @@ def main(argv: list[str]) -> int:
         launch_line.warn(line)
         if line.launcher != "torchrun":
             print(BY_TORCHRUN.format(launcher=line.launcher), file=sys.stderr)
-        rehearsal = rehearse(line.script, line.arguments, line.ranks, options.limit, echo=not options.json,
-                             patience_s=options.patience, stand_in=not options.as_it_is, nodes=line.nodes, env=line.env)
+        rehearsal = rehearse(
+            line.script,
+            line.arguments,
+            line.ranks,
+            options.limit,
+            echo=not options.json,
+            patience_s=options.patience,
+            stand_in=not options.as_it_is,
+            nodes=line.nodes,
+            env=line.env,
+        )
         if options.flight_record:
             flight_recorder.write_flight_record(rehearsal.traces, options.flight_record)
     except (OSError, ValueError, LaunchError) as problem:
         return command_line.refuse("rehearse", problem)
     if options.json:
-        print(json.dumps({"script": rehearsal.script, "ranks": line.ranks, "errors": rehearsal.errors,
-                          "cut": rehearsal.cut, "hang": rehearsal.hang, "refused": rehearsal.refused,
-                          "calls": rehearsal.calls, "findings": [asdict(one) for one in rehearsal.findings]}, indent=1))
+        print(
+            json.dumps(
+                {
+                    "script": rehearsal.script,
+                    "ranks": line.ranks,
+                    "errors": rehearsal.errors,
+                    "cut": rehearsal.cut,
+                    "hang": rehearsal.hang,
+                    "refused": rehearsal.refused,
+                    "calls": rehearsal.calls,
+                    "findings": [asdict(one) for one in rehearsal.findings],
+                },
+                indent=1,
+            )
+        )
     else:
         print("\n".join(told(rehearsal)))
     return rehearsal.code

@@ -1,20 +1,25 @@
-"""The replay: traces put through NCCL's queues, as far as PyTorch's sources and NCCL's documentation tell of them.
+"""The replay: traces put through NCCL's queues, as far as PyTorch's sources and NCCL's
+documentation tell of them.
 
-On each rank Python hands work to the GPU and mostly goes on at once. The GPU has streams; what is on one stream is done
-in order. A collective goes on the stream `current`, with `async_op=True` on the communicator's own; messages go on the
-communicator's own, and `send` and `recv` make `current` wait for it. `work.wait()` makes `current` wait, not Python.
+On each rank Python hands work to the GPU and mostly goes on at once. The GPU has streams; what is
+on one stream is done in order. A collective goes on the stream `current`, with `async_op=True` on
+the communicator's own; messages go on the communicator's own, and `send` and `recv` make `current`
+wait for it. `work.wait()` makes `current` wait, not Python.
 
-* A communicator is made at its first use, and all its ranks meet there: Python itself waits. An unbatched message has a
-  communicator of its own pair of ranks; a batch has the group's. With `device_id` given to init_process_group (`eager`)
-  each group has its communicator from the start, and all its messages go through it; its ranks still meet at its first
-  collective, which connects them.
+* A communicator is made at its first use, and all its ranks meet there: Python itself waits. An
+  unbatched message has a communicator of its own pair of ranks; a batch has the group's. With
+  `device_id` given to init_process_group (`eager`) each group has its communicator from the start,
+  and all its messages go through it; its ranks still meet at its first collective, which connects
+  them.
 * The first message from one rank to another sets up their connection: both meet there too.
-* The operations of a communicator are done in the order in which they were handed in. A collective is done when all
-  ranks have come to one; a message when its receiver has come to a receive from that sender. There are no tags.
+* The operations of a communicator are done in the order in which they were handed in. A collective
+  is done when all ranks have come to one; a message when its receiver has come to a receive from
+  that sender. There are no tags.
 * `buffered`: a send ends alone, as a small one may; else (strict) it ends with its receive.
 
-The replay goes on while anything can move. What is left then is stuck. It is linear in the length of the traces: each
-queue is looked at from its head, and a rank only when something that it may wait for has happened.
+The replay goes on while anything can move. What is left then is stuck. It is linear in the length
+of the traces: each queue is looked at from its head, and a rank only when something that it may
+wait for has happened.
 """
 
 from __future__ import annotations
@@ -35,9 +40,11 @@ Hold = tuple[str, Collection[int]]  # ("meets", the ranks that are late) or ("re
 
 
 class Item:
-    """On a stream: an operation of the communicator `comm`, or (no comm) the stream's wait for the item `after`."""
+    """On a stream: an operation of the communicator `comm`, or (no comm) the stream's wait for the
+    item `after`.
+    """
 
-    __slots__ = ("event", "rank", "comm", "after", "done", "parts", "left")
+    __slots__ = ("after", "comm", "done", "event", "left", "parts", "rank")
 
     comm: Comm  # () of a wait
 
@@ -48,7 +55,10 @@ class Item:
 
 
 class Replay:
-    """Replays `traces`, {global rank: [Event, ...]}; `stuck` and `odd` tell what came out. Raises `trace.BadTrace`."""
+    """Replays `traces`, {global rank: [Event, ...]}; `stuck` and `odd` tell what came out.
+
+    Raises `trace.BadTrace`.
+    """
 
     def __init__(self, traces: trace.Traces, eager: bool = False, buffered: bool = False) -> None:
         trace.check(traces)
@@ -59,8 +69,11 @@ class Replay:
         self.done: list[list[tuple[int, Event]]] = []
         self.at = dict.fromkeys(traces, 0)  # Python's place
         self.hold: dict[int, Hold | None] = dict.fromkeys(traces)  # why it cannot go on
-        self._streams: dict[int, dict[Comm | str, deque[Item]]] = {rank: defaultdict(deque) for rank in traces}
-        self._fifos: dict[tuple[int, Comm], deque[Item]] = defaultdict(deque)  # by (rank, communicator)
+        self._streams: dict[int, dict[Comm | str, deque[Item]]] = {
+            rank: defaultdict(deque) for rank in traces
+        }
+        # by (rank, communicator)
+        self._fifos: dict[tuple[int, Comm], deque[Item]] = defaultdict(deque)
         self._running: dict[tuple[int, Comm], Item] = {}  # likewise
         self._items: dict[tuple[int, int | None], Item] = {}
         self._turns: dict[tuple[int, str], int] = defaultdict(int)
@@ -77,17 +90,27 @@ class Replay:
         found = []
         for rank, events in self.traces.items():
             heads = [queue[0] for queue in self._streams[rank].values() if queue]
-            running = [item for item in heads if item.comm and self._running.get((rank, item.comm)) is item]
+            running = [
+                item for item in heads if item.comm and self._running.get((rank, item.comm)) is item
+            ]
             hold = self.hold[rank]
             if hold and hold[0] == "meets" and not events[self.at[rank]].on_cpu:
                 found.append((rank, events[self.at[rank]], _meeting(hold[1])))
             elif running or heads:
                 event = (running or heads)[0].event
-                found.append((rank, event, "runs on the GPU forever, because its other side is not reached or is "
-                                           "queued behind another operation"))
+                found.append(
+                    (
+                        rank,
+                        event,
+                        (
+                            "runs on the GPU forever, because its other side is not reached or is "
+                            "queued behind another operation"
+                        ),
+                    )
+                )
         return found
 
-    # --- Python -------------------------------------------------------------------------------------------------------
+    # --- Python -----------------------------------------------------------------------------------
 
     def _go_on(self, rank: int) -> None:
         events = self.traces[rank]
@@ -131,8 +154,14 @@ class Replay:
             return self._meet(rank, {turn: event.ranks}) if event.kind == "collective" else set()
         comm, members = self._communicator(rank, event)
         late = set() if self.eager and event.parts else self._meet(rank, {comm: members})
-        links = {(comm, *((rank, part.peer) if part.way == "send" else (part.peer, rank))): (rank, part.peer)
-                 for part in event.parts if part.peer is not None}
+        links = {
+            (comm, *((rank, part.peer) if part.way == "send" else (part.peer, rank))): (
+                rank,
+                part.peer,
+            )
+            for part in event.parts
+            if part.peer is not None
+        }
         return late or self._meet(rank, links)
 
     def _communicator(self, rank: int, event: Event) -> tuple[Comm, Sequence[int]]:
@@ -155,13 +184,15 @@ class Replay:
     def _enqueue(self, rank: int, number: int, event: Event) -> None:
         streams, (comm, _) = self._streams[rank], self._communicator(rank, event)
         current, own = streams["current"], bool(event.parts) or event.is_async
-        item = self._items[rank, number] = Item(event, rank, comm, after=current[-1] if own and current else None)
+        item = self._items[rank, number] = Item(
+            event, rank, comm, after=current[-1] if own and current else None
+        )
         streams[comm if own else "current"].append(item)
         self._fifos[rank, comm].append(item)
         if event.parts and not event.is_async:
             current.append(Item(event, rank, after=item))
 
-    # --- the GPU ------------------------------------------------------------------------------------------------------
+    # --- the GPU ----------------------------------------------------------------------------------
 
     def _gpu(self, rank: int) -> None:
         streams, moved = self._streams[rank], True
@@ -175,7 +206,7 @@ class Replay:
 
     def _ends(self, item: Item) -> bool:
         """Let the head of a stream run; whether it is done."""
-        if item.done or item.after and not item.after.done:
+        if item.done or (item.after and not item.after.done):
             return item.done
         if not item.comm:
             item.done = True
@@ -194,7 +225,11 @@ class Replay:
         return item if item and not item.done else None
 
     def _collective(self, item: Item) -> None:
-        everybody = [one for rank in item.event.ranks if (one := self._other(rank, item.comm)) and not one.parts]
+        everybody = [
+            one
+            for rank in item.event.ranks
+            if (one := self._other(rank, item.comm)) and not one.parts
+        ]
         if len(everybody) == len(item.event.ranks):
             self._compare(everybody)
             self.done.append([(one.rank, one.event) for one in everybody])
@@ -231,7 +266,12 @@ class Replay:
             return False
         for theirs in other.parts:
             answer, done = theirs
-            if not done and answer.peer == item.rank and answer.way != part.way and theirs[0] is not part:
+            if (
+                not done
+                and answer.peer == item.rank
+                and answer.way != part.way
+                and theirs[0] is not part
+            ):
                 self._pair(item, part, other, answer)
                 ends = [(item.rank, item.event), (other.rank, other.event)]
                 self.done.append(ends if part.way == "send" else ends[::-1])
@@ -248,10 +288,14 @@ class Replay:
                 self._listed.add(rank)
                 self._todo.append(rank)
 
-    # --- do the two sides agree ---------------------------------------------------------------------------------------
+    # --- do the two sides agree -------------------------------------------------------------------
 
     def _compare(self, items: Sequence[Item]) -> None:
-        pairs = combinations(items, 2) if items[0].event.call in MOVES else ((items[0], item) for item in items[1:])
+        pairs = (
+            combinations(items, 2)
+            if items[0].event.call in MOVES
+            else ((items[0], item) for item in items[1:])
+        )
         for one, other in pairs:
             if apart := difference(one.event, other.event, one.rank, other.rank):
                 self.odd.append((one, other, *apart))
@@ -264,8 +308,13 @@ class Replay:
         elif part.tensor.dtype != answer.tensor.dtype:
             self._told(item, other, "differs", "dtype", "NCCL does not check")
         elif part.tensor.contiguous != answer.tensor.contiguous:
-            self._told(item, other, "differs", "layout in memory",
-                       "NCCL moves bytes in the order in which they are stored")
+            self._told(
+                item,
+                other,
+                "differs",
+                "layout in memory",
+                "NCCL moves bytes in the order in which they are stored",
+            )
 
     def _told(self, one: Item, other: Item, severity: str, what: str, then: str) -> None:
         self.odd.append((one, other, severity, _apart(what, then)))
@@ -278,26 +327,45 @@ def peer_of(part: Part) -> int:
 
 def _meeting(late: Collection[int]) -> str:
     ranks = ", ".join(map(str, sorted(late)))
-    return f"waits in Python for rank {ranks}, because the first use of a communicator or connection is a rendezvous"
+    return (
+        f"waits in Python for rank {ranks}, because the first use of a communicator or connection "
+        "is a rendezvous"
+    )
 
 
 WAITS = {"size", "root"}  # where both sides differ in these, one may wait for what never comes
 WAITS_TEXT = "NCCL does not check, and a rank may wait forever"
-SAME_SIZE = {"all_reduce", "broadcast", "reduce", "all_gather_single", "reduce_scatter_single",
-             "all_gather_into_tensor", "reduce_scatter_tensor"}  # the last two: their names before PyTorch 2.13
+SAME_SIZE = {
+    "all_reduce",
+    "broadcast",
+    "reduce",
+    "all_gather_single",
+    "reduce_scatter_single",
+    # the last two: their names before PyTorch 2.13
+    "all_gather_into_tensor",
+    "reduce_scatter_tensor",
+}
 
 
-MOVES = {"all_gather", "gather", "scatter", "all_to_all"}  # what one rank sends, another has made room for
+# what one rank sends, another has made room for
+MOVES = {"all_gather", "gather", "scatter", "all_to_all"}
 
 
 def difference(event: Event, answer: Event, one: int, other: int) -> tuple[str, str] | None:
-    """Of two ranks' calls of one collective, `event` of rank `one` and `answer` of rank `other`: (severity, in what
-    they do not agree and what comes of it), or None."""
+    """Of two ranks' calls of one collective, `event` of rank `one` and `answer` of rank `other`:
+    (severity, in what they do not agree and what comes of it), or None.
+    """
     if event.call != answer.call:
-        return "may hang", ": the result of two different collectives is undefined, and NCCL does not check"
+        return (
+            "may hang",
+            ": the result of two different collectives is undefined, and NCCL does not check",
+        )
     facts, others = _facts(event), _facts(answer)
     differ = [name for name in facts if facts[name] != others[name]]
-    moved = [(_moved(event, one, other, sends=way), _moved(answer, other, one, sends=not way)) for way in (True, False)]
+    moved = [
+        (_moved(event, one, other, sends=way), _moved(answer, other, one, sends=not way))
+        for way in (True, False)
+    ]
     if any(None not in sizes and sizes[0] != sizes[1] for sizes in moved):
         differ.append("size")
     if WAITS.intersection(differ):
@@ -312,17 +380,30 @@ def _apart(what: str, then: str) -> str:
 def _facts(event: Event) -> dict[str, Any]:
     first = event.tensors[0] if event.tensors else None
     same = first if event.call in SAME_SIZE else None
-    size = [one.bytes for one in event.tensors[:-1]] if event.call == "reduce_scatter" else same and same.bytes
-    return {"operation": event.op, "root": event.root, "size": size,
-            "dtype": first and first.dtype, "layout in memory": same and same.channels_last}
+    size = (
+        [one.bytes for one in event.tensors[:-1]]
+        if event.call == "reduce_scatter"
+        else same and same.bytes
+    )
+    return {
+        "operation": event.op,
+        "root": event.root,
+        "size": size,
+        "dtype": first and first.dtype,
+        "layout in memory": same and same.channels_last,
+    }
 
 
 def _moved(event: Event, rank: int, other: int, sends: bool) -> int | None:
-    """How many bytes `rank` sends to `other` in its call, or makes room for; None where that is none or not known."""
+    """How many bytes `rank` sends to `other` in its call, or makes room for; None where that is
+    none or not known.
+    """
     sizes, members = [one.bytes for one in event.tensors], list(event.ranks)
     place, size = members.index(other), len(members)
     root = None if event.root is None else members[event.root]
-    if event.call == "all_gather" or event.call == "gather" and root == (other if sends else rank):
+    if event.call == "all_gather" or (
+        event.call == "gather" and root == (other if sends else rank)
+    ):
         return sizes[0] if sends else sizes[1 + place] if len(sizes) == 1 + size else None
     if event.call == "scatter" and root == (rank if sends else other):
         return (sizes[place] if len(sizes) == size + 1 else None) if sends else sizes[-1]

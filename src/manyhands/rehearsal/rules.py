@@ -39,23 +39,49 @@ if TYPE_CHECKING:
 
 SEVERITIES = ("hangs", "fails", "may hang", "differs", "remark")
 FLOAT8 = {"float8_e5m2", "float8_e4m3fn"}
-DTYPES = {"int8", "uint8", "int32", "int64", "float16", "float32", "float64", "bool", "bfloat16", "complex64", "complex128"} | FLOAT8  # noqa: E501
+DTYPES = {
+    "int8",
+    "uint8",
+    "int32",
+    "int64",
+    "float16",
+    "float32",
+    "float64",
+    "bool",
+    "bfloat16",
+    "complex64",
+    "complex128",
+} | FLOAT8
 REDUCES = {"SUM", "PRODUCT", "MIN", "MAX", "AVG", "PREMUL_SUM"}
-COPIED = {"all_gather": slice(1, None), "reduce_scatter": slice(-1)}  # of the tensors, those that go through a buffer
-AS_THEY_LIE = {"gather": slice(1, None), "scatter": slice(None), "reduce_scatter_single": slice(None),
-               "reduce_scatter_tensor": slice(None)}  # those whose layout nobody checks
-GLOO_AS_IT_LIES = {"all_reduce", "broadcast", "reduce"}  # of a column, its first number and those that lie behind it
+# of the tensors, those that go through a buffer
+COPIED = {"all_gather": slice(1, None), "reduce_scatter": slice(-1)}
+AS_THEY_LIE = {
+    "gather": slice(1, None),
+    "scatter": slice(None),
+    "reduce_scatter_single": slice(None),
+    "reduce_scatter_tensor": slice(None),
+}  # those whose layout nobody checks
+# of a column, its first number and those that lie behind it
+GLOO_AS_IT_LIES = {"all_reduce", "broadcast", "reduce"}
 SAME = "make both sides the same, in the same order"
-CAUGHT = {True: ("by default NCCL raises nothing here: the rank waits, or the watchdog ends the process",
-                 "let such an error end the program, and start it again from a checkpoint"),
-          False: ("the error is gloo's, and NCCL may raise a different error or none",
-                  "decide by dist.get_backend() what to call, and not by the error")}
+CAUGHT = {
+    True: (
+        "by default NCCL raises nothing here: the rank waits, or the watchdog ends the process",
+        "let such an error end the program, and start it again from a checkpoint",
+    ),
+    False: (
+        "the error is gloo's, and NCCL may raise a different error or none",
+        "decide by dist.get_backend() what to call, and not by the error",
+    ),
+}
 
 
 @dataclass(frozen=True)
 class Finding:
-    """`severity` is one of `SEVERITIES`; `ranks` those that it concerns; `text` what happens; `remedy` what to do. A
-    remark is about a measurement, and not about what the program computes: it is no mistake."""
+    """`severity` is one of `SEVERITIES`; `ranks` those that it concerns; `text` what happens;
+    `remedy` what to do. A remark is about a measurement, and not about what the program computes:
+    it is no mistake.
+    """
 
     severity: str
     ranks: tuple[int, ...]
@@ -81,23 +107,29 @@ FirstCalls = dict[str, "dict[int, Event]"]  # by group and rank
 Whole = Mapping[int, int] | None  # how many of a rank's events must have come to their end
 
 
-def judge(traces: Traces, source: str = "", ended: bool = True, whole: Whole = None) -> list[Finding]:
+def judge(
+    traces: Traces, source: str = "", ended: bool = True, whole: Whole = None
+) -> list[Finding]:
     """`[Finding, ...]`, the worst first, of the traces of all ranks: {global rank: [Event, ...]}.
 
-    `source`, the program's text, is searched for where it waits for its GPU before it reads a clock. `ended`: whether
-    the traces go to the program's end; what is stuck at the end of others may only have been cut off, and is not told:
-    only calls that have begun are compared with each other. `whole`: where all ranks were cut off at the same
-    place, {rank: so many of its events}: those must have come to their end, and what is left open of later ones is not
-    told.
-    The ranks that a line concerns in the same way are one finding. Raises `trace.BadTrace`.
+    `source`, the program's text, is searched for where it waits for its GPU before it reads a
+    clock. `ended`: whether the traces go to the program's end; what is stuck at the end of others
+    may only have been cut off, and is not told: only calls that have begun are compared with each
+    other. `whole`: where all ranks were cut off at the same place, {rank: so many of its events}:
+    those must have come to their end, and what is left open of later ones is not told. The ranks
+    that a line concerns in the same way are one finding. Raises `trace.BadTrace`.
     """
     check(traces)
     found: Found = defaultdict(set)
     first = _first_calls(traces)
     for rank, events in traces.items():
-        for event, severity, text, remedy in _of_one_rank(rank, events, first, source, ended, whole):
+        for event, severity, text, remedy in _of_one_rank(
+            rank, events, first, source, ended, whole
+        ):
             found[severity, event.file, event.line, event.call, text, remedy].add(rank)
-    refused = any(part.peer is None for events in traces.values() for event in events for part in event.parts)
+    refused = any(
+        part.peer is None for events in traces.values() for event in events for part in event.parts
+    )
     hangs = _replayed(traces, found, ended and not refused, whole)
     if not hangs:
         _orders(traces, found)
@@ -105,16 +137,22 @@ def judge(traces: Traces, source: str = "", ended: bool = True, whole: Whole = N
     _same_gpu(traces, found)
     if not ended and whole is None:
         _begun(traces, found)
-    findings = [Finding(severity, tuple(sorted(ranks)), file, line, call, text, remedy)
-                for (severity, file, line, call, text, remedy), ranks in found.items()]
-    return sorted(findings, key=lambda one: (SEVERITIES.index(one.severity), one.file, one.line, one.ranks, one.text))
+    findings = [
+        Finding(severity, tuple(sorted(ranks)), file, line, call, text, remedy)
+        for (severity, file, line, call, text, remedy), ranks in found.items()
+    ]
+    return sorted(
+        findings,
+        key=lambda one: (SEVERITIES.index(one.severity), one.file, one.line, one.ranks, one.text),
+    )
 
 
-# --- one rank's calls, one by one -------------------------------------------------------------------------------------
+# --- one rank's calls, one by one -----------------------------------------------------------------
 
 
-def _of_one_rank(rank: int, events: Sequence[Event], first: FirstCalls, source: str, ended: bool,
-                 whole: Whole) -> Iterator[tuple[Event, str, str, str]]:
+def _of_one_rank(
+    rank: int, events: Sequence[Event], first: FirstCalls, source: str, ended: bool, whole: Whole
+) -> Iterator[tuple[Event, str, str, str]]:
     waited = {event.of for event in events if event.kind == "wait"}
     queued, clocks = False, 0
     for number, event in enumerate(events):
@@ -124,21 +162,37 @@ def _of_one_rank(rank: int, events: Sequence[Event], first: FirstCalls, source: 
             yield from ((event, *one) for one in _set_up(rank, event, first))
             unwaited = event.is_async and number not in waited and not event.library
             if unwaited and ended and _counts(rank, number, whole):
-                yield (event, "differs", "is never waited for, so the program cannot know when its tensor may be used",
-                       "call wait() on each work that it returns")
+                yield (
+                    event,
+                    "differs",
+                    "is never waited for, so the program cannot know when its tensor may be used",
+                    "call wait() on each work that it returns",
+                )
         elif event.kind == "clock":
             if clocks and queued and "synchronize" not in source:
-                yield (event, "remark", "reads a clock when the operation is queued on the GPU, not when it is done",
-                       "call torch.cuda.synchronize() before each reading")
+                yield (
+                    event,
+                    "remark",
+                    "reads a clock when the operation is queued on the GPU, not when it is done",
+                    "call torch.cuda.synchronize() before each reading",
+                )
             clocks, queued = clocks + 1, False
         elif event.kind == "read":
             queued = False
         elif event.kind == "early" and not events[event.of or 0].on_cpu:
-            yield (event, "differs", f"{event.text}: on a GPU it may not have arrived yet",
-                   "call the work's wait() first")
+            yield (
+                event,
+                "differs",
+                f"{event.text}: on a GPU it may not have arrived yet",
+                "call the work's wait() first",
+            )
         elif event.kind == "works" and not event.on_cpu:
-            yield (event, "fails", "returns one work for all its messages with NCCL, and the program takes another",
-                   "wait for the works that were returned: for work in works: work.wait()")
+            yield (
+                event,
+                "fails",
+                "returns one work for all its messages with NCCL, and the program takes another",
+                "wait for the works that were returned: for work in works: work.wait()",
+            )
         elif event.kind == "error" and not event.on_cpu:
             then, remedy = CAUGHT[event.text == NO_ANSWER]
             yield event, "differs", f"raised {event.text}, which the program caught: {then}", remedy
@@ -156,49 +210,83 @@ def _refused(event: Event) -> Iterator[tuple[str, str, str]]:
     copied, unchecked = (places[which.get(event.call, slice(0))] for which in (COPIED, AS_THEY_LIE))
     for place, tensor in enumerate(tensors):
         if tensor.dtype not in DTYPES:
-            yield ("fails", f"is given {tensor.dtype}, which NCCL does not have",
-                   "send a different dtype, or the bytes: view(torch.uint8)")
+            yield (
+                "fails",
+                f"is given {tensor.dtype}, which NCCL does not have",
+                "send a different dtype, or the bytes: view(torch.uint8)",
+            )
         if tensor.sparse:
             yield "fails", "is given a sparse tensor", "give it to_dense()"
         elif event.parts and not tensor.dense:
-            yield "fails", "is given a tensor with gaps or overlaps in memory", "give it contiguous()"
+            yield (
+                "fails",
+                "is given a tensor with gaps or overlaps in memory",
+                "give it contiguous()",
+            )
         elif not event.parts and not (tensor.contiguous or tensor.channels_last or place in copied):
             severity, then = ("fails", "")
             if place in unchecked:
                 severity, then = "differs", ", and NCCL takes the memory as it is"
             if event.call in GLOO_AS_IT_LIES and not tensor.dense:
                 then = ", and gloo's result is wrong as well, because it takes the memory as it is"
-            yield (severity, f"is given a tensor that is not contiguous{then}",
-                   "give it contiguous(), and copy the result back")
+            yield (
+                severity,
+                f"is given a tensor that is not contiguous{then}",
+                "give it contiguous(), and copy the result back",
+            )
         if event.op == "AVG" and tensor.dtype == "bool":
             yield "fails", "averages bool, which NCCL does not support", "convert to a float first"
     if event.op is not None and event.op not in REDUCES:
-        yield "fails", f"reduces by {event.op}, which NCCL does not have", f"use one of {', '.join(sorted(REDUCES))}"
+        yield (
+            "fails",
+            f"reduces by {event.op}, which NCCL does not have",
+            f"use one of {', '.join(sorted(REDUCES))}",
+        )
     if event.call == "monitored_barrier":
         yield "fails", "is for gloo only", 'give it a group of new_group(backend="gloo")'
     if event.text == REPEATED:
-        yield ("differs", "is given one tensor several times as the place for what the ranks send, so each part "
-               "overwrites the one before (with gloo, too)",
-               "make one tensor for each rank: [torch.empty_like(x) for _ in range(size)]")
+        yield (
+            "differs",
+            (
+                "is given one tensor several times as the place for what the ranks send, so each "
+                "part overwrites the one before (with gloo, too)"
+            ),
+            "make one tensor for each rank: [torch.empty_like(x) for _ in range(size)]",
+        )
     if event.text == ON_CPU:
-        yield ("fails", "is given the CPU as its device, and NCCL's groups do not accept CPU tensors",
-               'give it a group of new_group(backend="gloo"), or no device')
+        yield (
+            "fails",
+            "is given the CPU as its device, and NCCL's groups do not accept CPU tensors",
+            'give it a group of new_group(backend="gloo"), or no device',
+        )
     if event.text == CPU_TENSOR:
-        yield ("fails", "is given a tensor that was made on the CPU, and NCCL's groups do not accept CPU tensors",
-               "make it on the GPU: device=..., or move it there first")
+        yield (
+            "fails",
+            (
+                "is given a tensor that was made on the CPU, and NCCL's groups do not accept CPU "
+                "tensors"
+            ),
+            "make it on the GPU: device=..., or move it there first",
+        )
     if any(part.peer is None for part in event.parts):
         yield "fails", "receives from any rank, which NCCL cannot do", "name the sender: src=..."
 
 
 def _set_up(rank: int, event: Event, first: FirstCalls) -> Iterator[tuple[str, str, str]]:
     if event.text == CURRENT:
-        yield ("may hang", "uses the current GPU, which no call chooses, so all ranks use GPU 0",
-               "call torch.cuda.set_device(local_rank) at the start where there are GPUs")
+        yield (
+            "may hang",
+            "uses the current GPU, which no call chooses, so all ranks use GPU 0",
+            "call torch.cuda.set_device(local_rank) at the start where there are GPUs",
+        )
     calls = first[event.group]
     opens = event.is_batch and calls.get(rank) is event
     if opens and not all(other in calls and calls[other].is_batch for other in event.ranks):
-        yield ("may hang", "is the group's first call, and not all of its ranks make it, which is undefined",
-               "make a collective of the whole group first")
+        yield (
+            "may hang",
+            "is the group's first call, and not all of its ranks make it, which is undefined",
+            "make a collective of the whole group first",
+        )
 
 
 def _first_calls(traces: Traces) -> FirstCalls:
@@ -211,7 +299,7 @@ def _first_calls(traces: Traces) -> FirstCalls:
     return first
 
 
-# --- all ranks together -----------------------------------------------------------------------------------------------
+# --- all ranks together ---------------------------------------------------------------------------
 
 
 def _replayed(traces: Traces, found: Found, ended: bool, whole: Whole) -> dict[Any, set[bool]]:
@@ -225,12 +313,22 @@ def _replayed(traces: Traces, found: Found, ended: bool, whole: Whole) -> dict[A
             number = next(number for number, one in enumerate(traces[rank]) if one is event)
             if not _counts(rank, number, whole):
                 continue
-            stuck[rank, event.file, event.line, event.call, why, "hangs" if sure else "may hang"].add(eager)
+            stuck[
+                rank, event.file, event.line, event.call, why, "hangs" if sure else "may hang"
+            ].add(eager)
         for one, other, severity, what in strict.odd:
             where = f"meets {other.event.call} of rank {other.rank} (line {other.event.line})"
-            odd.add(((severity, where + what), one.rank, one.event.file, one.event.line, one.event.call))
+            odd.add(
+                ((severity, where + what), one.rank, one.event.file, one.event.line, one.event.call)
+            )
     for (rank, *place, why, severity), ways in stuck.items():
-        only = "" if len(ways) == 2 else " (with device_id)" if True in ways else " (without device_id)"
+        only = (
+            ""
+            if len(ways) == 2
+            else " (with device_id)"
+            if True in ways
+            else " (without device_id)"
+        )
         small = "" if severity == "hangs" else "; a small message may get through"
         found[(severity, *place, why + only + small, _remedy(place[2], why))].add(rank)
     for (severity, text), rank, *place in odd:
@@ -240,49 +338,84 @@ def _replayed(traces: Traces, found: Found, ended: bool, whole: Whole) -> dict[A
 
 def _remedy(call: str, why: str) -> str:
     if call.removeprefix("i") in ("send", "recv", *MESSAGES_OF_OBJECTS):
-        return "send first on one side and receive first on the other, or give both to one batch_isend_irecv"
+        return (
+            "send first on one side and receive first on the other, or give both to one "
+            "batch_isend_irecv"
+        )
     if call == "batch_isend_irecv":
         return "put the messages that answer each other into one batch on each side"
     return "let all ranks of the group make this call, in one order with all others"
 
 
 def _orders(traces: Traces, found: Found) -> None:
-    """Collectives of several groups under way at once have to be started in one order everywhere."""
+    """Collectives of several groups under way at once have to be started in one order
+    everywhere.
+    """
     for a, b in combinations(sorted(traces), 2):
-        for one, other in zip(_shared(traces[a], a, b), _shared(traces[b], a, b)):
+        for one, other in zip(_shared(traces[a], a, b), _shared(traces[b], a, b), strict=False):
             if one.group != other.group:
-                found["may hang", one.file, one.line, one.call, f"is started before a collective of another group, "
-                      f"and rank {b} starts them in the other order (line {other.line})",
-                      "start the collectives of all groups in one order on all ranks"].add(a)
+                found[
+                    "may hang",
+                    one.file,
+                    one.line,
+                    one.call,
+                    "is started before a collective of another group, "
+                    f"and rank {b} starts them in the other order (line {other.line})",
+                    "start the collectives of all groups in one order on all ranks",
+                ].add(a)
                 break
 
 
 def _groups(traces: Traces, found: Found, ended: bool) -> None:
-    """All ranks have to make the same groups in one order, also those that they are no members of."""
-    made = {rank: [event for event in events if event.kind == "group"] for rank, events in traces.items()}
+    """All ranks have to make the same groups in one order, also those that they are no members
+    of.
+    """
+    made = {
+        rank: [event for event in events if event.kind == "group"]
+        for rank, events in traces.items()
+    }
     for calls in zip_longest(*made.values()):
-        there = {rank: call for rank, call in zip(made, calls) if call}
-        if len({call.text for call in there.values()}) > 1 or ended and len(there) < len(made):
+        there = {rank: call for rank, call in zip(made, calls, strict=True) if call}
+        if len({call.text for call in there.values()}) > 1 or (ended and len(there) < len(made)):
             for rank, call in there.items():
-                found["may hang", call.file, call.line, call.call, "is not called for the same ranks by all ranks: "
-                      "they meet in it where device_id is given, and number their groups by it",
-                      "call it on all ranks of the program, members or not, in one order"].add(rank)
+                found[
+                    "may hang",
+                    call.file,
+                    call.line,
+                    call.call,
+                    "is not called for the same ranks by all ranks: "
+                    "they meet in it where device_id is given, and number their groups by it",
+                    "call it on all ranks of the program, members or not, in one order",
+                ].add(rank)
             break
 
 
 def _same_gpu(traces: Traces, found: Found) -> None:
-    """Collectives for which several ranks have their tensors on one GPU; of each group the first one."""
+    """Collectives for which several ranks have their tensors on one GPU; of each group the first
+    one.
+    """
     for by_rank in _collectives(traces).values():
-        for calls in zip(*by_rank.values()):
+        for calls in zip(*by_rank.values(), strict=False):
             by_gpu: dict[int | None, list[tuple[int, Event]]] = defaultdict(list)
-            for rank, call in zip(by_rank, calls):
+            for rank, call in zip(by_rank, calls, strict=True):
                 by_gpu[call.gpu].append((rank, call))
-            shared = [pair for gpu, pairs in by_gpu.items() if gpu is not None and len(pairs) > 1 for pair in pairs]
+            shared = [
+                pair
+                for gpu, pairs in by_gpu.items()
+                if gpu is not None and len(pairs) > 1
+                for pair in pairs
+            ]
             for rank, call in shared:
-                found["fails", call.file, call.line, call.call, "is given tensors that are on the same GPU on several "
-                      "ranks, and NCCL takes one rank for each GPU",
-                      "call torch.cuda.set_device(local_rank) before the first tensor is put on a GPU, with the number "
-                      "of this process on its machine"].add(rank)
+                found[
+                    "fails",
+                    call.file,
+                    call.line,
+                    call.call,
+                    "is given tensors that are on the same GPU on several "
+                    "ranks, and NCCL takes one rank for each GPU",
+                    "call torch.cuda.set_device(local_rank) before the first tensor is put on a "
+                    "GPU, with the number of this process on its machine",
+                ].add(rank)
             if shared:
                 break
 
@@ -298,17 +431,30 @@ def _collectives(traces: Traces) -> dict[str, dict[int, list[Event]]]:
 
 
 def _begun(traces: Traces, found: Found) -> None:
-    """Of collectives that some ranks of the group have not come to: whether the others have begun the same one."""
+    """Of collectives that some ranks of the group have not come to: whether the others have begun
+    the same one.
+    """
     for by_rank in _collectives(traces).values():
         for calls in zip_longest(*by_rank.values()):
-            (rank, event), *others = [(rank, call) for rank, call in zip(by_rank, calls) if call]
+            (rank, event), *others = [
+                (rank, call) for rank, call in zip(by_rank, calls, strict=False) if call
+            ]
             for other, call in others if len(others) + 1 < len(event.ranks) else ():
                 if apart := difference(event, call, rank, other):
                     severity, what = apart
-                    found[severity, event.file, event.line, event.call,
-                          f"meets {call.call} of rank {other} (line {call.line}){what}", SAME].add(rank)
+                    found[
+                        severity,
+                        event.file,
+                        event.line,
+                        event.call,
+                        f"meets {call.call} of rank {other} (line {call.line}){what}",
+                        SAME,
+                    ].add(rank)
 
 
 def _shared(events: Sequence[Event], a: int, b: int) -> Iterator[Event]:
-    return (event for event in events
-            if event.kind == "collective" and not event.on_cpu and a in event.ranks and b in event.ranks)
+    return (
+        event
+        for event in events
+        if event.kind == "collective" and not event.on_cpu and a in event.ranks and b in event.ranks
+    )

@@ -14,15 +14,20 @@ if TYPE_CHECKING:
     from manyhands.rehearsal.rules import Finding
     from manyhands.rehearsal.trace import Event, Traces
 
-CANNOT_SEE = ("It cannot see branches that this run did not take, C++ code that calls NCCL directly, streams that you "
-              "create, most tensors that stay on the CPU, and the use of memory.")
+CANNOT_SEE = (
+    "It cannot see branches that this run did not take, C++ code that calls NCCL directly, streams "
+    "that you create, most tensors that stay on the CPU, and the use of memory."
+)
 
 
-def lines(findings: Iterable[Finding], traces: Traces, place: Callable[[str, int], str] | None = None) -> list[str]:
-    """The lines for a terminal or a cell: each finding, then what was looked at and what cannot be seen.
+def lines(
+    findings: Iterable[Finding], traces: Traces, place: Callable[[str, int], str] | None = None
+) -> list[str]:
+    """The lines for a terminal or a cell: each finding, then what was looked at and what cannot be
+    seen.
 
-    Findings of one line that differ only in the numbers of ranks are reported once, in the words of the first.
-    `place(file, line)` names a line; without it, file and number.
+    Findings of one line that differ only in the numbers of ranks are reported once, in the words of
+    the first. `place(file, line)` names a line; without it, file and number.
     """
     place = place or (lambda file, line: f"{file}:{line}" if file else "outside your code")
     told: list[str] = []
@@ -36,8 +41,11 @@ def lines(findings: Iterable[Finding], traces: Traces, place: Callable[[str, int
         says = f"{one.call} {one.text}."
         if others:
             says = f"On rank {one.ranks[0]}: {says} The same holds on the other ranks."
-        told += [f"{one.severity.upper()}: {place(one.file, one.line)}, {ranks}", f"    {says}",
-                 f"    What to do: {one.remedy}."]
+        told += [
+            f"{one.severity.upper()}: {place(one.file, one.line)}, {ranks}",
+            f"    {says}",
+            f"    What to do: {one.remedy}.",
+        ]
     remarks = sum(one.is_remark for one, *_ in alike.values())
     number = len(alike) - remarks
     also = f" and {_number(remarks, 'remark')}" if remarks else ""
@@ -48,10 +56,20 @@ def lines(findings: Iterable[Finding], traces: Traces, place: Callable[[str, int
 def seen(traces: Traces) -> str:
     """What was looked at, in words."""
     kinds = Counter(event.kind for events in traces.values() for event in events)
-    messages = sum(part.way == "send" for events in traces.values() for event in events for part in event.parts)
-    groups = {event.group for events in traces.values() for event in events if event.kind in ("collective", "message")}
-    return (f"{_number(kinds['collective'], 'call')} of collectives and {_number(messages, 'message')} of "
-            f"{_number(len(traces), 'rank')} in {_number(len(groups), 'group')}, their waits, reads and clocks")
+    messages = sum(
+        part.way == "send" for events in traces.values() for event in events for part in event.parts
+    )
+    groups = {
+        event.group
+        for events in traces.values()
+        for event in events
+        if event.kind in ("collective", "message")
+    }
+    return (
+        f"{_number(kinds['collective'], 'call')} of collectives and {_number(messages, 'message')} "
+        f"of {_number(len(traces), 'rank')} in {_number(len(groups), 'group')}, their waits, reads "
+        "and clocks"
+    )
 
 
 def _number(n: int, noun: str) -> str:
@@ -59,7 +77,9 @@ def _number(n: int, noun: str) -> str:
 
 
 def picture(findings: Iterable[Finding], traces: Traces) -> Svg | None:
-    """What is done and what is stuck with NCCL, as a drawing (`manyhands.plots.stuck`); None where nothing hangs."""
+    """What is done and what is stuck with NCCL, as a drawing (`manyhands.plots.stuck`); None where
+    nothing hangs.
+    """
     if not any(one.severity in ("hangs", "may hang") for one in findings):
         return None
     for eager in (False, True):
@@ -73,11 +93,15 @@ def picture(findings: Iterable[Finding], traces: Traces) -> Svg | None:
 
     done = [(ends[0][1].call, [rank for rank, _ in ends], ends[0][1].kind) for ends in replay.done]
     waiting = {rank: (event.call, _awaited(replay, rank, event)) for rank, event, _ in found}
-    return stuck(done, waiting, traces, title="calls that finish with NCCL, and calls that never do")
+    return stuck(
+        done, waiting, traces, title="calls that finish with NCCL, and calls that never do"
+    )
 
 
 def _awaited(replay: Replay, rank: int, event: Event) -> list[int]:
-    """The ranks that this one waits for: those that are late to a meeting, else the other sides of the call."""
+    """The ranks that this one waits for: those that are late to a meeting, else the other sides of
+    the call.
+    """
     hold = replay.hold[rank]
     if hold and hold[0] == "meets":
         return sorted(hold[1])

@@ -1,5 +1,6 @@
-"""What a program does with tensors and clocks while operations are under way: uses before the wait, values that Python
-reads, clocks that it looks at. A GPU would not have come as far as the CPU has."""
+"""What a program does with tensors and clocks while operations are under way: uses before the wait,
+values that Python reads, clocks that it looks at. A GPU would not have come as far as the CPU has.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,18 @@ if TYPE_CHECKING:
 
     from manyhands.rehearsal.trace_recorder import Recorder
 
-READING = ("item", "tolist", "numpy", "cpu", "__repr__", "__format__", "__float__", "__int__", "__bool__", "__index__")
+READING = (
+    "item",
+    "tolist",
+    "numpy",
+    "cpu",
+    "__repr__",
+    "__format__",
+    "__float__",
+    "__int__",
+    "__bool__",
+    "__index__",
+)
 CLOCKS = ("time", "perf_counter", "monotonic", "time_ns", "perf_counter_ns", "monotonic_ns")
 
 
@@ -28,20 +40,24 @@ Bytes = tuple[int, int]  # from which of a storage, to which
 
 
 class Uses(dispatch.TorchDispatchMode):
-    """Hears of each operation on tensors, and notes those on tensors of an asynchronous call before its wait.
+    """Hears of each operation on tensors, and notes those on tensors of an asynchronous call before
+    its wait.
 
-    A tensor that is being sent may be read; one that is being received or reduced may not even be read. To hear makes
-    every operation some microseconds longer, so it begins with the first such call. A backward would forget what is
-    begun in its midst: it is heard from its start if the program's own code runs in it.
+    A tensor that is being sent may be read; one that is being received or reduced may not even be
+    read. To hear makes every operation some microseconds longer, so it begins with the first such
+    call. A backward would forget what is begun in its midst: it is heard from its start if the
+    program's own code runs in it.
     """
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
-        # storage -> [(its weak reference, its bytes that are under way, the event, whether it is written), ...]
+        # storage -> [(its weak reference, its bytes that are under way, the event, whether it is
+        # written), ...]
         self._recorder = recorder
         self._flying: dict[int, list[tuple[StorageWeakRef, Bytes, int, bool]]] = {}
         self._thread, self._hears = threading.get_ident(), False
-        self._aside = False  # while it does an operation, it is not in the stack, and comes back by itself
+        # while it does an operation, it is not in the stack, and comes back by itself
+        self._aside = False
 
     def watch(self) -> list[Callable[[], object]]:
         """See to each backward from now on; returns how to undo it, and to hear no more."""
@@ -62,16 +78,23 @@ class Uses(dispatch.TorchDispatchMode):
         @functools.wraps(leaves)
         def leave(mode: torch.inference_mode, *error: Any) -> None:
             leaves(mode, *error)
-            if self._hears:  # what began in this mode is deaf after it: torch puts the dispatch keys of before back
+            # what began in this mode is deaf after it: torch puts the dispatch keys of before back
+            if self._hears:
                 self._hear()
 
         torch.autograd._engine_run_backward = run_backward  # type: ignore[assignment]  # torch's own are replaced
         torch.inference_mode.__exit__ = leave  # type: ignore[method-assign]  # likewise
         undo: list[Callable[[], object]] = [
             functools.partial(setattr, torch.autograd, "_engine_run_backward", original),
-            functools.partial(setattr, torch.inference_mode, "__exit__", leaves), self._hear_no_more]
-        for owner, name in ((torch.Tensor, "register_hook"), (torch.nn.Module, "register_backward_hook"),
-                            (threading.Thread, "start")):  # of what a thread begins, this one would not know
+            functools.partial(setattr, torch.inference_mode, "__exit__", leaves),
+            self._hear_no_more,
+        ]
+        for owner, name in (
+            (torch.Tensor, "register_hook"),
+            (torch.nn.Module, "register_backward_hook"),
+            # of what a thread begins, this one would not know
+            (threading.Thread, "start"),
+        ):
             _replace(owner, name, lambda _: self._hear(), undo)
         return [*undo, _compile_nothing()]
 
@@ -86,7 +109,9 @@ class Uses(dispatch.TorchDispatchMode):
             self._place([self])
 
     def _place(self, lowest: Sequence[Any]) -> None:
-        """Put these below the other modes, which end before; in the midst of a backward that lasts for a step of it."""
+        """Put these below the other modes, which end before; in the midst of a backward that lasts
+        for a step of it.
+        """
         others = [dispatch._pop_mode() for _ in dispatch._get_current_dispatch_mode_stack()]
         for mode in (*lowest, *(one for one in reversed(others) if one is not self)):
             dispatch._push_mode(mode)
@@ -100,10 +125,14 @@ class Uses(dispatch.TorchDispatchMode):
         self._flying.setdefault(storage.cdata, []).append((storage, _span(tensor), number, written))
 
     def land(self, number: int) -> None:
-        left = {key: [one for one in flying if one[2] != number] for key, flying in self._flying.items()}
+        left = {
+            key: [one for one in flying if one[2] != number] for key, flying in self._flying.items()
+        }
         self._flying = {key: flying for key, flying in left.items() if flying}
 
-    def __torch_dispatch__(self, operator: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self, operator: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         if self._flying and operator.namespace == "aten":
             self._look(operator._schema, args)
         self._aside = True
@@ -113,15 +142,21 @@ class Uses(dispatch.TorchDispatchMode):
             self._aside = False
 
     def _look(self, schema: Any, values: Sequence[Any]) -> None:
-        views = any(one.alias_info is not None and not one.alias_info.is_write for one in schema.returns)
-        for argument, value in zip(schema.arguments, values):
+        views = any(
+            one.alias_info is not None and not one.alias_info.is_write for one in schema.returns
+        )
+        for argument, value in zip(schema.arguments, values, strict=False):
             writes = argument.alias_info is not None and argument.alias_info.is_write
             for tensor in value if isinstance(value, (list, tuple)) else [value]:
                 number = None if views else self._under_way(tensor, writes)
                 if number is not None:
                     name, does = schema.name.partition("::")[2], "writes to" if writes else "reads"
-                    self._recorder.note("early", of=number, call=name,
-                                        text=f"{does} a tensor before the wait for its operation")
+                    self._recorder.note(
+                        "early",
+                        of=number,
+                        call=name,
+                        text=f"{does} a tensor before the wait for its operation",
+                    )
 
     def _under_way(self, tensor: Any, writes: bool) -> int | None:
         """The number of the event whose wait should come first, or None."""
@@ -130,12 +165,21 @@ class Uses(dispatch.TorchDispatchMode):
         if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout != torch.strided:
             return None
         flying = self._flying.get(tensor.untyped_storage()._cdata, ())
-        return next((number for storage, span, number, written in flying if (written or writes)
-                     and not storage.expired() and _overlap(span, _span(tensor))), None)
+        return next(
+            (
+                number
+                for storage, span, number, written in flying
+                if (written or writes) and not storage.expired() and _overlap(span, _span(tensor))
+            ),
+            None,
+        )
 
 
 def _compile_nothing() -> Callable[[], object]:
-    """Have torch.compile leave functions as they are: it would compile the recorder, too. Returns how to undo it."""
+    """Have torch.compile leave functions as they are: it would compile the recorder, too.
+
+    Returns how to undo it.
+    """
     import torch
 
     compiles = torch.compile
@@ -156,16 +200,20 @@ def _compile_nothing() -> Callable[[], object]:
             stance.__exit__(None, None, None)
 
     torch.compile = compile
-    if "torch._dynamo" in sys.modules:  # else nothing is compiled yet, and to import it takes seconds
+    # else nothing is compiled yet, and to import it takes seconds
+    if "torch._dynamo" in sys.modules:
         eagerly()
     return undo
 
 
 def _runs_code_of_the_program(outputs: Iterable[Any]) -> bool:
-    """Whether a backward from these comes to a Function in Python (DDP's, FSDP's and ours aside: others may call the
-    program, as checkpoint's do), or to a hook of a parameter or module."""
+    """Whether a backward from these comes to a Function in Python (DDP's, FSDP's and ours aside:
+    others may call the program, as checkpoint's do), or to a hook of a parameter or module.
+    """
     seen: set[Any] = set()
-    ahead: list[Any] = [getattr(one, "grad_fn", None) or getattr(one, "node", None) for one in outputs]
+    ahead: list[Any] = [
+        getattr(one, "grad_fn", None) or getattr(one, "node", None) for one in outputs
+    ]
     while ahead:
         node = ahead.pop()
         if node is None or node in seen:
@@ -176,17 +224,26 @@ def _runs_code_of_the_program(outputs: Iterable[Any]) -> bool:
             leaf = getattr(node, "variable", None)
             if leaf is not None and (leaf._backward_hooks or leaf._post_accumulate_grad_hooks):
                 return True
-        elif not function.__module__.startswith(("torch.distributed.", "torch.nn.parallel.", "manyhands.")):
+        elif not function.__module__.startswith(
+            ("torch.distributed.", "torch.nn.parallel.", "manyhands.")
+        ):
             return True
         ahead += [following for following, _ in node.next_functions]
     return False
 
 
 def _span(tensor: torch.Tensor) -> Bytes:
-    """From which byte of its storage to which a tensor lies; what is between its elements counts as its own."""
+    """From which byte of its storage to which a tensor lies; what is between its elements counts as
+    its own.
+    """
     first = int(tensor.storage_offset())
-    last = first + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
-    return first * tensor.element_size(), (last + 1 if tensor.numel() else first) * tensor.element_size()
+    last = first + sum(
+        (size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
+    )
+    return (
+        first * tensor.element_size(),
+        (last + 1 if tensor.numel() else first) * tensor.element_size(),
+    )
 
 
 def _overlap(one: Bytes, other: Bytes) -> bool:
@@ -217,7 +274,9 @@ def _note(recorder: Recorder, kind: str, name: str) -> None:
     recorder.note(kind, call=name)
 
 
-def _replace(owner: Any, name: str, told: Callable[[str], object], undo: list[Callable[[], object]]) -> None:
+def _replace(
+    owner: Any, name: str, told: Callable[[str], object], undo: list[Callable[[], object]]
+) -> None:
     """Have `told(name)` called whenever the program itself calls this."""
     original = getattr(owner, name)
     own = name in vars(owner)

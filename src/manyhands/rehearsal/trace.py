@@ -9,12 +9,20 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 KINDS = ("collective", "message", "wait", "read", "clock", "early", "error", "group", "works")
-ON_CPU, CURRENT = "on the CPU", "on the current device"  # of objects and barriers; CURRENT: which was not chosen
+# of objects and barriers; CURRENT: which was not chosen
+ON_CPU, CURRENT = "on the CPU", "on the current device"
 REPEATED = "into the same tensor several times"  # of a call that fills one tensor for each rank
 CPU_TENSOR = "a tensor that was made on the CPU"
 NO_ANSWER = "an error for want of an answer"  # a time-out, or a connection that was lost
-MESSAGES_OF_OBJECTS = ("send_object_list", "recv_object_list")  # two messages each: the sizes, then the bytes
-CPU_WAITS = {"barrier", "all_gather_object", "gather_object", "broadcast_object_list", "scatter_object_list"}
+# two messages each: the sizes, then the bytes
+MESSAGES_OF_OBJECTS = ("send_object_list", "recv_object_list")
+CPU_WAITS = {
+    "barrier",
+    "all_gather_object",
+    "gather_object",
+    "broadcast_object_list",
+    "scatter_object_list",
+}
 
 
 class BadTrace(ValueError):
@@ -23,10 +31,12 @@ class BadTrace(ValueError):
 
 @dataclass(frozen=True)
 class Layout:
-    """A tensor as far as NCCL minds: dtype ("float32"), shape, device ("cpu", "cuda"), and how it lies in memory.
+    """A tensor as far as NCCL minds: dtype ("float32"), shape, device ("cpu", "cuda"), and how it
+    lies in memory.
 
-    `dense`: its elements fill their memory without gaps or overlaps, in whatever order; each contiguous tensor does.
-    `channels_last`: it is not contiguous, but would be with its channels as the last dimension.
+    `dense`: its elements fill their memory without gaps or overlaps, in whatever order; each
+    contiguous tensor does. `channels_last`: it is not contiguous, but would be with its channels as
+    the last dimension.
     """
 
     dtype: str = "float32"
@@ -52,7 +62,9 @@ class Layout:
 
 @dataclass(frozen=True)
 class Part:
-    """One message: way "send" or "recv", the other side's global rank (None: anybody), its tag and tensor."""
+    """One message: way "send" or "recv", the other side's global rank (None: anybody), its tag and
+    tensor.
+    """
 
     way: str
     peer: int | None
@@ -75,12 +87,13 @@ class Event:
       * "group": new_group was called for the ranks in `text`;
       * "works": of what a batch returned, another work than the first is taken.
 
-    Of objects and barriers `text` says on which device they travel (CURRENT: on the current one, and the program has
-    not chosen it); of a collective, whether it fills one tensor several times (REPEATED), or takes one that was made on
-    the CPU (CPU_TENSOR). `group` is the group's name, `ranks` its global ranks; one of backend "gloo" is a CPU group,
-    which NCCL has nothing to do with. `is_async`: Python got the work at once (`async_op=True`, isend, irecv, a batch).
-    `library`: torch itself or another package made the call, and sees to its wait. `gpu`: the number of the GPU that
-    its tensors are on, where that is known.
+    Of objects and barriers `text` says on which device they travel (CURRENT: on the current one,
+    and the program has not chosen it); of a collective, whether it fills one tensor several times
+    (REPEATED), or takes one that was made on the CPU (CPU_TENSOR). `group` is the group's name,
+    `ranks` its global ranks; one of backend "gloo" is a CPU group, which NCCL has nothing to do
+    with. `is_async`: Python got the work at once (`async_op=True`, isend, irecv, a batch).
+    `library`: torch itself or another package made the call, and sees to its wait. `gpu`: the
+    number of the GPU that its tensors are on, where that is known.
     """
 
     kind: str
@@ -111,7 +124,7 @@ class Event:
     @property
     def waits_for_gpu(self) -> bool:
         """Whether Python goes on only when the GPU has done what was queued so far."""
-        return self.kind == "read" or self.kind == "collective" and self.call in CPU_WAITS
+        return self.kind == "read" or (self.kind == "collective" and self.call in CPU_WAITS)
 
 
 Traces = Mapping[int, Sequence[Event]]  # of all ranks, by global rank
@@ -120,12 +133,17 @@ Traces = Mapping[int, Sequence[Event]]  # of all ranks, by global rank
 def dump(events: Iterable[Event]) -> str:
     """The trace of one rank as text, one JSON object a line; what is as usual is left out."""
     usual = {field.name: field.default for field in fields(Event)}
-    return "".join(json.dumps({k: v for k, v in asdict(event).items() if k == "kind" or v != usual[k]}) + "\n"
-                   for event in events)
+    return "".join(
+        json.dumps({k: v for k, v in asdict(event).items() if k == "kind" or v != usual[k]}) + "\n"
+        for event in events
+    )
 
 
 def load(text: str) -> list[Event]:
-    """`[Event, ...]` from what `dump` wrote. A last line that was cut off (its process was ended) is left out."""
+    """`[Event, ...]` from what `dump` wrote.
+
+    A last line that was cut off (its process was ended) is left out.
+    """
     lines = text.split("\n")
     events: list[Event] = []
     for number, line in enumerate(lines, start=1):
@@ -136,7 +154,9 @@ def load(text: str) -> list[Event]:
         except (ValueError, TypeError, KeyError) as problem:
             if number == len(lines):
                 break
-            raise BadTrace(f"line {number} of the trace is no event ({problem}): record the trace anew") from None
+            raise BadTrace(
+                f"line {number} of the trace is no event ({problem}): record the trace anew"
+            ) from None
     return events
 
 
@@ -148,18 +168,26 @@ def check(traces: Traces) -> None:
             if event.kind not in KINDS:
                 raise BadTrace(f"{where} is of kind {event.kind!r}: it can be {', '.join(KINDS)}")
             if event.kind in ("collective", "message") and rank not in event.ranks:
-                raise BadTrace(f"{where}, {event.call}, is on a group of ranks {event.ranks}, and {rank} is none of "
-                               "them: put the traces under the ranks that made them")
+                raise BadTrace(
+                    f"{where}, {event.call}, is on a group of ranks {event.ranks}, and {rank} is "
+                    "none of them: put the traces under the ranks that made them"
+                )
             if event.kind == "message" and not event.parts:
                 raise BadTrace(f"{where}, {event.call}, has no message in it: give it its parts")
             if event.kind == "wait" and not (event.of is not None and 0 <= event.of < number):
-                raise BadTrace(f"{where} waits for event {event.of}: it can wait for an earlier one only")
+                raise BadTrace(
+                    f"{where} waits for event {event.of}: it can wait for an earlier one only"
+                )
 
 
 def _event(given: dict[str, Any]) -> Event:
-    parts = tuple(Part(**{**part, "tensor": _layout(part["tensor"])}) for part in given.pop("parts", ()))
+    parts = tuple(
+        Part(**{**part, "tensor": _layout(part["tensor"])}) for part in given.pop("parts", ())
+    )
     tensors = tuple(_layout(one) for one in given.pop("tensors", ()))
-    return Event(**{**given, "ranks": tuple(given.get("ranks", ())), "parts": parts, "tensors": tensors})
+    return Event(
+        **{**given, "ranks": tuple(given.get("ranks", ())), "parts": parts, "tensors": tensors}
+    )
 
 
 def _layout(given: dict[str, Any]) -> Layout:

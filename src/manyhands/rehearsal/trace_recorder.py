@@ -1,9 +1,11 @@
-"""The recorder of one rank: what the rank asks of torch.distributed becomes a trace, one `Event` after the other.
+"""The recorder of one rank: what the rank asks of torch.distributed becomes a trace, one `Event`
+after the other.
 
-It listens where the ledger does (`manyhands.ledger.taps`): at the methods of ProcessGroup, at torch's dispatcher and at
-functional collectives, so that DistributedDataParallel, FSDP and DTensor are heard too, by whatever name a function was
-imported. The name that the program called (isend or send, one of the object collectives, batch_isend_irecv) is read
-from the stack. While nobody records, none of this is in place.
+It listens where the ledger does (`manyhands.ledger.taps`): at the methods of ProcessGroup, at
+torch's dispatcher and at functional collectives, so that DistributedDataParallel, FSDP and DTensor
+are heard too, by whatever name a function was imported. The name that the program called (isend or
+send, one of the object collectives, batch_isend_irecv) is read from the stack. While nobody
+records, none of this is in place.
 
 What it takes on itself, because a CPU cannot tell:
 * a group of backend gloo is taken as one of NCCL, as a GPU would have it, but for a `new_group` that names "gloo" where
@@ -30,8 +32,18 @@ from manyhands.ledger.entry import CALLS, tensors_in
 from manyhands.rehearsal import objects
 from manyhands.rehearsal.gpu_choice import GpuChoice
 from manyhands.rehearsal.tensor_uses import Clocks, Reads, Uses
-from manyhands.rehearsal.trace import CPU_TENSOR, CPU_WAITS, CURRENT, MESSAGES_OF_OBJECTS, NO_ANSWER, ON_CPU, REPEATED
-from manyhands.rehearsal.trace import Event, Layout, Part
+from manyhands.rehearsal.trace import (
+    CPU_TENSOR,
+    CPU_WAITS,
+    CURRENT,
+    MESSAGES_OF_OBJECTS,
+    NO_ANSWER,
+    ON_CPU,
+    REPEATED,
+    Event,
+    Layout,
+    Part,
+)
 from manyhands.rehearsal.watched_groups import watch_groups
 from manyhands.rehearsal.works import BATCH, backend_of, completed, listed
 
@@ -41,29 +53,45 @@ if TYPE_CHECKING:
 
     from manyhands.ledger.entry import Entry
 
-NAMES = {"allreduce": "all_reduce", "allreduce_coalesced": "all_reduce_coalesced", "allgather": "all_gather",
-         "_allgather_base": "all_gather_single", "allgather_coalesced": "all_gather_coalesced",
-         "allgather_into_tensor_coalesced": "all_gather_single_coalesced",
-         "_reduce_scatter_base": "reduce_scatter_single",
-         "reduce_scatter_tensor_coalesced": "reduce_scatter_single_coalesced", "alltoall": "all_to_all",
-         "alltoall_base": "all_to_all_single"}  # ProcessGroup's method -> the function of torch.distributed
+NAMES = {
+    "allreduce": "all_reduce",
+    "allreduce_coalesced": "all_reduce_coalesced",
+    "allgather": "all_gather",
+    "_allgather_base": "all_gather_single",
+    "allgather_coalesced": "all_gather_coalesced",
+    "allgather_into_tensor_coalesced": "all_gather_single_coalesced",
+    "_reduce_scatter_base": "reduce_scatter_single",
+    "reduce_scatter_tensor_coalesced": "reduce_scatter_single_coalesced",
+    "alltoall": "all_to_all",
+    # ProcessGroup's method -> the function of torch.distributed
+    "alltoall_base": "all_to_all_single",
+}
 ROOTED = {"broadcast", "reduce", "gather", "scatter"}
 OBJECTS = CPU_WAITS - {"barrier"}
-FILLS_A_LIST = {"allgather", "allgather_coalesced", "gather", "alltoall"}  # of ProcessGroup's methods
+# of ProcessGroup's methods
+FILLS_A_LIST = {"allgather", "allgather_coalesced", "gather", "alltoall"}
 MESSAGES = ("send", "recv", "isend", "irecv")
-# where a function of torch.distributed begins: itself, what torch has put around it, and what listens here
-_CALLED = re.compile(r"/(distributed_c10d|c10d_logger|typing_extensions|warnings)\.py$|/manyhands/(rehearsal|ledger)/")
-_NO_ANSWER = re.compile(r"[Tt]imed out|[Tt]imeout|(closed|reset) by peer|Broken pipe|(Read|Write) error")
+# where a function of torch.distributed begins: itself, what torch has put around it, and what
+# listens here
+_CALLED = re.compile(
+    r"/(distributed_c10d|c10d_logger|typing_extensions|warnings)\.py$|/manyhands/(rehearsal|ledger)/"
+)
+_NO_ANSWER = re.compile(
+    r"[Tt]imed out|[Tt]imeout|(closed|reset) by peer|Broken pipe|(Read|Write) error"
+)
 
 
 class Recorder:
     """Records between `start` and `stop` into `events`, this rank's trace.
 
-    `heard`, if given, is called with each event when it is complete. Each rank has its own; starting it is no
-    communication. The program's errors pass through it unchanged. `gpu_chosen`: the current GPU is already this rank's.
+    `heard`, if given, is called with each event when it is complete. Each rank has its own;
+    starting it is no communication. The program's errors pass through it unchanged. `gpu_chosen`:
+    the current GPU is already this rank's.
     """
 
-    def __init__(self, heard: Callable[[Event], object] | None = None, gpu_chosen: bool = False) -> None:
+    def __init__(
+        self, heard: Callable[[Event], object] | None = None, gpu_chosen: bool = False
+    ) -> None:
         self.events: list[Event] = []
         self.log = self  # the taps append to a listener's log: see `append`
         self._heard = heard
@@ -73,13 +101,21 @@ class Recorder:
         self._undo: list[Callable[[], object]] = []
         self.gpu = GpuChoice(gpu_chosen)
         self._error: Event | None = None  # an error that the program has yet to catch: its event
-        self.barriers_by_gloo = False  # init_process_group is written with "gloo", and no choice: so no GPU is meant
-        self.with_cpu: set[str] = set()  # the groups that have gloo, too, as of "cpu:gloo,cuda:nccl": objects go by it
+        # init_process_group is written with "gloo", and no choice: so no GPU is meant
+        self.barriers_by_gloo = False
+        # the groups that have gloo, too, as of "cpu:gloo,cuda:nccl": objects go by it
+        self.with_cpu: set[str] = set()
 
     def start(self) -> None:
         taps.listen(self)
-        self._undo = [*watch_groups(self), *_watch_works(self), *Reads(self).undo, *Clocks(self).undo,
-                      *self._uses.watch(), *self.gpu.watch()]
+        self._undo = [
+            *watch_groups(self),
+            *_watch_works(self),
+            *Reads(self).undo,
+            *Clocks(self).undo,
+            *self._uses.watch(),
+            *self.gpu.watch(),
+        ]
 
     def stop(self) -> list[Event]:
         """End the recording; returns the trace."""
@@ -90,30 +126,39 @@ class Recorder:
         self._frame = None  # and with it what its variables hold
         return self.events
 
-    # --- what the taps tell -------------------------------------------------------------------------------------------
+    # --- what the taps tell -----------------------------------------------------------------------
 
     def add(self, entry: Entry, given: Sequence[Any]) -> None:
         """A call begins."""
         names, frame, library = _c10d_names()
-        if frame is not None and frame is self._frame:  # another part of the same batch or object collective
+        # another part of the same batch or object collective
+        if frame is not None and frame is self._frame:
             self._follow(entry, len(self.events) - 1)
             return
         self._frame = None
-        facts: dict[str, Any] = {"group": entry.group, "ranks": entry.ranks, "library": library,
-                 "backend": "gloo" if entry.group in cpu_groups.NAMES else "nccl"}
+        facts: dict[str, Any] = {
+            "group": entry.group,
+            "ranks": entry.ranks,
+            "library": library,
+            "backend": "gloo" if entry.group in cpu_groups.NAMES else "nccl",
+        }
         outer = next((name for name in names if name in OBJECTS or name == BATCH), None)
         with_device = frame if outer in OBJECTS else objects.running(names)
         if with_device:
             device, facts["text"] = objects.device(with_device, library)
             if entry.group in self.with_cpu and (device is None or facts["text"] == ON_CPU):
                 facts.update(backend="gloo", text="")
-            elif facts["text"] == CURRENT and (self.gpu.made() or "barrier" in names and self.barriers_by_gloo):
+            elif facts["text"] == CURRENT and (
+                self.gpu.made() or ("barrier" in names and self.barriers_by_gloo)
+            ):
                 facts["text"] = ""
         if outer:
             self._frame = frame
         if outer == BATCH and frame is not None:
             operations = frame.f_locals["p2p_op_list"]
-            parts = tuple(_part(one.op.__name__, one.tensor, one.peer, one.tag) for one in operations)
+            parts = tuple(
+                _part(one.op.__name__, one.tensor, one.peer, one.tag) for one in operations
+            )
             number = self.note("message", call=BATCH, parts=parts, is_async=True, **facts)
             for one in () if library else operations:
                 self._uses.fly(one.tensor, number, written=one.op.__name__ == "irecv")
@@ -128,12 +173,16 @@ class Recorder:
         self._follow(entry, number)
 
     def append(self, told: Sequence[Any]) -> None:
-        """The taps' log: of what is told only the waits are new; `add` has heard of the beginnings."""
+        """The taps' log: of what is told only the waits are new; `add` has heard of the
+        beginnings.
+        """
         if told[0] != "wait":
             return
         number = self._events_of.pop(told[1], None)
         if number is not None:
-            self._events_of = {entry: other for entry, other in self._events_of.items() if other != number}
+            self._events_of = {
+                entry: other for entry, other in self._events_of.items() if other != number
+            }
             self._uses.land(number)
             self.note("wait", of=number)
 
@@ -141,39 +190,66 @@ class Recorder:
         if self.events[number].is_async:
             self._events_of[entry] = number
 
-    def _message(self, entry: Entry, given: Sequence[Any], names: Sequence[str], facts: dict[str, Any]) -> None:
-        call = next((name for name in names if name in (*MESSAGES, *MESSAGES_OF_OBJECTS)), entry.call)
+    def _message(
+        self, entry: Entry, given: Sequence[Any], names: Sequence[str], facts: dict[str, Any]
+    ) -> None:
+        call = next(
+            (name for name in names if name in (*MESSAGES, *MESSAGES_OF_OBJECTS)), entry.call
+        )
         tensor = given[0][0] if isinstance(given[0], (list, tuple)) else given[0]
         peer = None if entry.peer < 0 else entry.ranks[entry.peer]
         is_async = (not names or call in ("isend", "irecv")) and not entry.native
-        number = self.note("message", call=call, parts=(_part(entry.call, tensor, peer, entry.tag),),
-                           is_async=is_async, **facts)
+        number = self.note(
+            "message",
+            call=call,
+            parts=(_part(entry.call, tensor, peer, entry.tag),),
+            is_async=is_async,
+            **facts,
+        )
         if is_async and not facts["library"]:
             self._uses.fly(tensor, number, written=entry.call == "recv")
 
-    def _collective(self, entry: Entry, given: Sequence[Any], names: Sequence[str], facts: dict[str, Any]) -> None:
+    def _collective(
+        self, entry: Entry, given: Sequence[Any], names: Sequence[str], facts: dict[str, Any]
+    ) -> None:
         place = CALLS[entry.call]
         handed_in = [] if place is None else tensors_in(given[place])
         filled = tensors_in(given[0]) if place == 1 else []
         options = given[-1] if given else None
         if entry.call in FILLS_A_LIST and same_memory(filled):
             facts["text"] = REPEATED
-        elif not facts["library"] and entry.group not in self.with_cpu and any(
-                map(gpu_stand_in.no_nccl_takes, handed_in + filled)):  # torch moves by itself what it is given
+        elif (
+            not facts["library"]
+            and entry.group not in self.with_cpu
+            and any(
+                # torch moves by itself what it is given
+                map(gpu_stand_in.no_nccl_takes, handed_in + filled)
+            )
+        ):
             facts["text"] = CPU_TENSOR
         waited_for = entry.native or "_functional_collectives" in names
-        is_async = not waited_for and bool(getattr(options, "asyncOp", True)) and entry.call != "monitored_barrier"
-        number = self.note("collective", call=NAMES.get(entry.call, entry.call), op=_operation(options),
-                           tensors=tuple(_layout(one) for one in handed_in + filled),
-                           root=entry.root if entry.call in ROOTED else None, is_async=is_async,
-                           gpu=self.gpu.number(handed_in + filled, entry.native), **facts)
+        is_async = (
+            not waited_for
+            and bool(getattr(options, "asyncOp", True))
+            and entry.call != "monitored_barrier"
+        )
+        number = self.note(
+            "collective",
+            call=NAMES.get(entry.call, entry.call),
+            op=_operation(options),
+            tensors=tuple(_layout(one) for one in handed_in + filled),
+            root=entry.root if entry.call in ROOTED else None,
+            is_async=is_async,
+            gpu=self.gpu.number(handed_in + filled, entry.native),
+            **facts,
+        )
         if is_async and not facts["library"]:
             for tensor in handed_in:
                 self._uses.fly(tensor, number, written=place == 0)
             for tensor in filled:
                 self._uses.fly(tensor, number, written=True)
 
-    # --- events -------------------------------------------------------------------------------------------------------
+    # --- events -----------------------------------------------------------------------------------
 
     def note(self, kind: str, **facts: Any) -> int:
         """Add an event at the program's line that is running; returns its number."""
@@ -181,7 +257,9 @@ class Recorder:
         return self._append(_event(kind, **facts))
 
     def error(self, **facts: Any) -> None:
-        """A call raises: it is an event when the program goes on after it, so once it was caught."""
+        """A call raises: it is an event when the program goes on after it, so once it was
+        caught.
+        """
         self._error = _event("error", **facts)
 
     def _caught(self) -> None:
@@ -203,8 +281,10 @@ def _event(kind: str, **facts: Any) -> Event:
 
 
 def _c10d_names() -> tuple[list[str], FrameType | None, bool]:
-    """(names of the functions of torch.distributed that are running, the outermost first; the frame of the one that is
-    a batch or an object collective, or None; whether another package called them, and not the program)."""
+    """(names of the functions of torch.distributed that are running, the outermost first; the frame
+    of the one that is a batch or an object collective, or None; whether another package called
+    them, and not the program).
+    """
     names: list[str] = []
     found: FrameType | None = None
     frame: FrameType | None = sys._getframe(2)
@@ -231,15 +311,30 @@ def _layout(tensor: torch.Tensor) -> Layout:
 
     sparse = tensor.layout not in _strided()
     contiguous = sparse or tensor.is_contiguous()
-    channels_last = not contiguous and tensor.is_contiguous(memory_format=suggest_memory_format(tensor))
-    return Layout(str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape), tensor.device.type, contiguous,
-                  contiguous or _dense(tensor), sparse, channels_last)
+    channels_last = not contiguous and tensor.is_contiguous(
+        memory_format=suggest_memory_format(tensor)
+    )
+    return Layout(
+        str(tensor.dtype).removeprefix("torch."),
+        tuple(tensor.shape),
+        tensor.device.type,
+        contiguous,
+        contiguous or _dense(tensor),
+        sparse,
+        channels_last,
+    )
 
 
 def _dense(tensor: torch.Tensor) -> bool:
-    """Whether the numbers fill a piece of memory without gaps and overlaps, in any order of the dimensions."""
+    """Whether the numbers fill a piece of memory without gaps and overlaps, in any order of the
+    dimensions.
+    """
     filled = 1
-    for stride, size in sorted((stride, size) for size, stride in zip(tensor.shape, tensor.stride()) if size > 1):
+    for stride, size in sorted(
+        (stride, size)
+        for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
+        if size > 1
+    ):
         if stride != filled:
             return False
         filled *= size
@@ -254,23 +349,37 @@ def _strided() -> tuple[torch.layout, ...]:
 
 
 def _operation(options: Any) -> str | None:
-    """"SUM" or another, where the options of a call name one."""
+    """ "SUM" or another, where the options of a call name one."""
     if isinstance(options, str):  # of a functional collective
         return {"product": "PRODUCT"}.get(options, options.upper())
     operation = getattr(options, "reduceOp", None)
-    return None if operation is None else str(getattr(operation, "op", operation)).rpartition(".")[2].split(":")[0]
+    return (
+        None
+        if operation is None
+        else str(getattr(operation, "op", operation)).rpartition(".")[2].split(":")[0]
+    )
 
 
 def _watch_works(recorder: Recorder) -> list[Callable[[], object]]:
-    """See to errors of communication that the program may catch, to futures, and to what a batch returns. Returns how
-    to undo it."""
+    """See to errors of communication that the program may catch, to futures, and to what a batch
+    returns. Returns how to undo it.
+    """
     import torch.distributed as dist
     from torch.distributed import distributed_c10d as c10d
 
     undo: list[Callable[[], object]] = []
-    # not isend and irecv: a P2POp asks whether it is given these two, and a cell may have imported them before
-    for name in ("send", "recv", *MESSAGES_OF_OBJECTS, *NAMES.values(), *ROOTED, *CPU_WAITS, BATCH,
-                 "monitored_barrier"):
+    # not isend and irecv: a P2POp asks whether it is given these two, and a cell may have imported
+    # them before
+    for name in (
+        "send",
+        "recv",
+        *MESSAGES_OF_OBJECTS,
+        *NAMES.values(),
+        *ROOTED,
+        *CPU_WAITS,
+        BATCH,
+        "monitored_barrier",
+    ):
         original = getattr(c10d, name, None)
         if original is not None:
             if name == BATCH:
@@ -281,8 +390,11 @@ def _watch_works(recorder: Recorder) -> list[Callable[[], object]]:
             for module in (c10d, dist):
                 undo.append(functools.partial(setattr, module, name, getattr(module, name)))
                 setattr(module, name, wrapped)
-    for name, made in (("wait", _noting_errors(recorder, "wait", dist.Work.wait)), ("get_future", _future(recorder)),
-                       ("is_completed", completed())):
+    for name, made in (
+        ("wait", _noting_errors(recorder, "wait", dist.Work.wait)),
+        ("get_future", _future(recorder)),
+        ("is_completed", completed()),
+    ):
         undo.append(functools.partial(setattr, dist.Work, name, getattr(dist.Work, name)))
         setattr(dist.Work, name, made)
     return undo[::-1]
@@ -303,7 +415,9 @@ def _future(recorder: Recorder) -> Callable[[dist.Work], Any]:
     return get_future
 
 
-def _noting_errors(recorder: Recorder, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+def _noting_errors(
+    recorder: Recorder, name: str, original: Callable[..., Any]
+) -> Callable[..., Any]:
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:

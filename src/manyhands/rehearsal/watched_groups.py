@@ -1,4 +1,6 @@
-"""What a rehearsal sees of groups when they are made: which backend was asked for, and which members."""
+"""What a rehearsal sees of groups when they are made: which backend was asked for, and which
+members.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ if TYPE_CHECKING:
 
 
 def watch_groups(recorder: Recorder) -> list[Callable[[], object]]:
-    """See to groups: those that are asked of NCCL are made of gloo here, and those that name gloo are the CPU's.
+    """See to groups: those that are asked of NCCL are made of gloo here, and those that name gloo
+    are the CPU's.
 
     Returns how to undo it.
     """
@@ -35,19 +38,25 @@ def watch_groups(recorder: Recorder) -> list[Callable[[], object]]:
         recorder.gpu.bound = recorder.gpu.bound or given.get("device_id") is not None
         asked = cpu_groups.written(cpu_groups.user_frame() or sys._getframe(1), "backend", 0)
         recorder.barriers_by_gloo = "gloo" in asked.lower()
-        if "cpu:" in str(backend) or backend is None and given.get("device_id") is None:  # without both, gloo and NCCL
+        # without both, gloo and NCCL
+        if "cpu:" in str(backend) or (backend is None and given.get("device_id") is None):
             recorder.with_cpu.add("0")
 
     @functools.wraps(original_group)
     def new_group(*args: Any, **kwargs: Any) -> Any:
         given = _for_a_cpu(original_group, args, kwargs)
-        if is_user_file(sys._getframe(1).f_code.co_filename) and not given.get("use_local_synchronization"):
+        if is_user_file(sys._getframe(1).f_code.co_filename) and not given.get(
+            "use_local_synchronization"
+        ):
             ranks = given.get("ranks")
             given["ranks"] = ranks if ranks is None else list(ranks)
             members = range(dist.get_world_size()) if ranks is None else given["ranks"]
             recorder.note("group", call="new_group", text=str(sorted(map(int, members))))
-        group, asked = original_group(**given), str(_by_name(original_group, args, kwargs).get("backend") or "").lower()
-        if "cpu:" in asked or not asked and "0" in recorder.with_cpu:
+        group, asked = (
+            original_group(**given),
+            str(_by_name(original_group, args, kwargs).get("backend") or "").lower(),
+        )
+        if "cpu:" in asked or (not asked and "0" in recorder.with_cpu):
             recorder.with_cpu.add(str(getattr(group, "group_name", "")))
         cpu_groups.note(group, asked)
         return group
@@ -59,14 +68,21 @@ def watch_groups(recorder: Recorder) -> list[Callable[[], object]]:
     return undo
 
 
-def _by_name(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def _by_name(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> dict[str, Any]:
     return dict(inspect.signature(inspect.unwrap(function)).bind_partial(*args, **kwargs).arguments)
 
 
-def _for_a_cpu(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of a call that makes a group, by name: gloo in place of NCCL, without what only a GPU has."""
+def _for_a_cpu(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> dict[str, Any]:
+    """The arguments of a call that makes a group, by name: gloo in place of NCCL, without what only
+    a GPU has.
+    """
     given = _by_name(function, args, kwargs)
-    if "nccl" in str(given.get("backend") or "").lower() and not gpu_stand_in.active():  # which does so itself
+    # which does so itself
+    if "nccl" in str(given.get("backend") or "").lower() and not gpu_stand_in.active():
         given.update(backend="gloo", pg_options=None)
     given.pop("device_id", None)
     return given

@@ -1,5 +1,6 @@
-"""The works that calls return, as a program uses them: the list of a batch (with gloo a work of each message, with NCCL
-one of all), and the question whether one has ended."""
+"""The works that calls return, as a program uses them: the list of a batch (with gloo a work of
+each message, with NCCL one of all), and the question whether one has ended.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,10 @@ BATCH = "batch_isend_irecv"
 
 
 def listed(recorder: Recorder, original: Callable[..., Any]) -> Callable[..., Any]:
-    """`batch_isend_irecv` whose works tell the recorder if the program takes more than one of them."""
+    """`batch_isend_irecv` whose works tell the recorder if the program takes more than one of
+    them.
+    """
+
     @functools.wraps(original)
     def batch_isend_irecv(p2p_op_list: Sequence[Any]) -> Works:
         return Works(original(p2p_op_list), recorder, backend_of(p2p_op_list[0].group))
@@ -31,8 +35,11 @@ def listed(recorder: Recorder, original: Callable[..., Any]) -> Callable[..., An
 
 
 class Works(list[Any]):
-    """The works of a batch. It notes where the program takes another one than the first, unless it has asked how many
-    there are."""
+    """The works of a batch.
+
+    It notes where the program takes another one than the first, unless it has asked how many there
+    are.
+    """
 
     def __init__(self, works: Iterable[Any], recorder: Recorder, backend: str) -> None:
         super().__init__(works)
@@ -51,7 +58,8 @@ class Works(list[Any]):
     def __iter__(self) -> Iterator[Any]:
         frame = sys._getframe(1)
         code, at = frame.f_code.co_code, frame.f_lasti
-        if dis.opname[code[at]] == "UNPACK_SEQUENCE" and code[at + 1] != 1:  # send, receive = batch_isend_irecv(...)
+        # send, receive = batch_isend_irecv(...)
+        if dis.opname[code[at]] == "UNPACK_SEQUENCE" and code[at + 1] != 1:
             self._taken()
         return super().__iter__()
 
@@ -60,11 +68,12 @@ class Works(list[Any]):
             self._recorder.note("works", call=BATCH, backend=self._backend)
 
 
-Works.__name__ = "list"  # what Python says of it to a program: "'list' object has no attribute 'wait'"
+# what Python says of it to a program: "'list' object has no attribute 'wait'"
+Works.__name__ = "list"
 
 
 def backend_of(group: object) -> Literal["gloo", "nccl"]:
-    """"gloo" where NCCL has nothing to do with the group, else "nccl"."""
+    """ "gloo" where NCCL has nothing to do with the group, else "nccl"."""
     return "gloo" if str(getattr(group, "group_name", "")) in cpu_groups.NAMES else "nccl"
 
 

@@ -12,15 +12,20 @@ from manyhands.simulate.given import Array
 X = TypeVar("X")
 
 
-def calibrate(model: Callable[[dict[str, float], X], float], rows: Sequence[tuple[X, float]],
-              guess: Mapping[str, float]) -> dict[str, float]:
-    """The constants with which `model` comes nearest to the measured rows: a dict with the keys of `guess`.
+def calibrate(
+    model: Callable[[dict[str, float], X], float],
+    rows: Sequence[tuple[X, float]],
+    guess: Mapping[str, float],
+) -> dict[str, float]:
+    """The constants with which `model` comes nearest to the measured rows: a dict with the keys of
+    `guess`.
 
-    `model(constants, x)`: a positive number, seconds or samples a second, for what a row is about. `rows`: [(x,
-    measured)], as many as there are constants at least. `guess`: {name: a positive number}, the right order of
-    magnitude. The sum of the squared logarithms of predicted / measured becomes smallest: errors are relative.
-    Constants stay positive. Gauss-Newton on their logarithms, damped as by Levenberg and Marquardt. ValueError where
-    there are fewer rows than constants, or a number that is not positive.
+    `model(constants, x)`: a positive number, seconds or samples a second, for what a row is about.
+    `rows`: [(x, measured)], as many as there are constants at least. `guess`: {name: a positive
+    number}, the right order of magnitude. The sum of the squared logarithms of predicted / measured
+    becomes smallest: errors are relative. Constants stay positive. Gauss-Newton on their
+    logarithms, damped as by Levenberg and Marquardt. ValueError where there are fewer rows than
+    constants, or a number that is not positive.
     """
     names = list(guess)
     if len(rows) < len(names):
@@ -30,14 +35,22 @@ def calibrate(model: Callable[[dict[str, float], X], float], rows: Sequence[tupl
     at = np.log([float(guess[name]) for name in names])
 
     def errors(logs: Array) -> Array:
-        constants = dict(zip(names, np.exp(logs).tolist()))
+        constants = dict(zip(names, np.exp(logs).tolist(), strict=True))
         return np.log([model(constants, x) / measured for x, measured in rows])
 
     now, damping = errors(at), 1e-3
     for _ in range(200):
-        slopes = np.stack([(errors(at + shift) - errors(at - shift)) / 2e-5 for shift in 1e-5 * np.eye(len(names))], 1)
+        slopes = np.stack(
+            [
+                (errors(at + shift) - errors(at - shift)) / 2e-5
+                for shift in 1e-5 * np.eye(len(names))
+            ],
+            1,
+        )
         square = slopes.T @ slopes
-        move = np.linalg.lstsq(square + damping * np.diag(np.diag(square) + 1e-12), -slopes.T @ now, rcond=None)[0]
+        move = np.linalg.lstsq(
+            square + damping * np.diag(np.diag(square) + 1e-12), -slopes.T @ now, rcond=None
+        )[0]
         move = np.clip(move, -1, 1)
         then = errors(at + move)
         if then @ then < now @ now:
@@ -48,4 +61,4 @@ def calibrate(model: Callable[[dict[str, float], X], float], rows: Sequence[tupl
             break
         else:
             damping *= 4
-    return dict(zip(names, np.exp(at).tolist()))
+    return dict(zip(names, np.exp(at).tolist(), strict=True))

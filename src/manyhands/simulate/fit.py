@@ -16,8 +16,10 @@ class Link(NamedTuple):
     bytes_per_s: float  # 1/beta
 
 
-
-def fit(n_bytes: Sequence[float] | Array, times_s: Sequence[float | Sequence[float]] | Sequence[Array] | Array) -> Link:
+def fit(
+    n_bytes: Sequence[float] | Array,
+    times_s: Sequence[float | Sequence[float]] | Sequence[Array] | Array,
+) -> Link:
     """The `Link` whose messages take the measured times.
 
     n_bytes : the sizes, at least two different ones. times_s : for each size its time, or a list of repeated
@@ -33,18 +35,25 @@ def fit(n_bytes: Sequence[float] | Array, times_s: Sequence[float | Sequence[flo
         raise ValueError("a fit needs a positive time for each of at least two sizes")
     latency_s, beta = _line(sizes, times)
     if beta <= 0:
-        raise ValueError("in these times, larger messages do not take longer: measure larger messages, or measure "
-                         "more often")
+        raise ValueError(
+            "in these times, larger messages do not take longer: measure larger messages, or "
+            "measure more often"
+        )
     return Link(float(latency_s), float(1 / beta))
 
 
-def bootstrap(n_bytes: Sequence[float] | Array, times_s: Sequence[Sequence[float]] | Sequence[Array] | Array,
-              resamples: int = 400, seed: int = 0) -> Array:
+def bootstrap(
+    n_bytes: Sequence[float] | Array,
+    times_s: Sequence[Sequence[float]] | Sequence[Array] | Array,
+    resamples: int = 400,
+    seed: int = 0,
+) -> Array:
     """What `fit` would have given, had the measurement been made again:
     an array [resamples, 2] of (latency_s, bytes_per_s).
 
-    Each time, as many of a size's repeated times are drawn as there are, with replacement, and fitted anew. Efron 1979,
-    Bootstrap methods: another look at the jackknife, Annals of Statistics 7(1).
+    Each time, as many of a size's repeated times are drawn as there are, with replacement, and
+    fitted anew. Efron 1979, Bootstrap methods: another look at the jackknife, Annals of Statistics
+    7(1).
     """
     given.whole("resamples", resamples)
     draw = np.random.default_rng(seed)
@@ -55,7 +64,8 @@ def bootstrap(n_bytes: Sequence[float] | Array, times_s: Sequence[Sequence[float
 
 def interval(values: Sequence[float] | Array, level: float = 0.9) -> tuple[Any, Any]:
     """(low, high) between which the middle `level` of the values lie, along the first axis:
-    of resampled numbers, or of what is predicted from them."""
+    of resampled numbers, or of what is predicted from them.
+    """
     if not 0 < level < 1:
         raise ValueError(f"level is {level}: it must be a part between 0 and 1, such as 0.9")
     return tuple(np.quantile(values, [(1 - level) / 2, (1 + level) / 2], axis=0))
@@ -63,9 +73,12 @@ def interval(values: Sequence[float] | Array, level: float = 0.9) -> tuple[Any, 
 
 def _line(sizes: Array, times: Array) -> tuple[Any, Any]:
     """alpha and beta with the smallest sum of ((alpha + n beta - t) / t)^2, along the last axis:
-    the normal equations, with sizes in units of the largest."""
+    the normal equations, with sizes in units of the largest.
+    """
     largest = sizes.max()
     one, n = 1 / times, sizes / largest / times
     a, b, c = (one * one).sum(-1), (one * n).sum(-1), (n * n).sum(-1)
     right, below = one.sum(-1), n.sum(-1)
-    return (c * right - b * below) / (a * c - b * b), (a * below - b * right) / (a * c - b * b) / largest
+    return (c * right - b * below) / (a * c - b * b), (a * below - b * right) / (
+        a * c - b * b
+    ) / largest

@@ -1,5 +1,7 @@
-"""Checks of the numbers that the simulator is given. Each check returns the number, or raises a ValueError whose
-sentence names the field, shows what was given, and says what belongs there.
+"""Checks of the numbers that the simulator is given.
+
+Each check returns the number, or raises a ValueError whose sentence names the field, shows what was
+given, and says what belongs there.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-N = TypeVar("N", float, NDArray[Any])  # of numbers that may also be arrays: the result is of the same kind
+# of numbers that may also be arrays: the result is of the same kind
+N = TypeVar("N", float, NDArray[Any])
 T = TypeVar("T")
 MOST_RANKS = 10_000_000  # of one simulated step: each is a place of several arrays
 
@@ -27,10 +30,22 @@ def whole(field: str, value: Any, least: int = 1, most: int | None = None) -> in
     return int(value)
 
 
-def real(field: str, value: float, above: float | None = None, unit: str = "", finite: bool = True) -> float:
-    """`value`, if it is a number of 0 or more, or of more than `above`; infinity only if it need not be `finite`."""
-    fits = isinstance(value, Real) and not isinstance(value, (bool, np.bool_)) and not math.isnan(value)
-    if not fits or finite and math.isinf(value) or (value < 0 if above is None else value <= above):
+def real(
+    field: str, value: float, above: float | None = None, unit: str = "", finite: bool = True
+) -> float:
+    """`value`, if it is a number of 0 or more, or of more than `above`; infinity only if it need
+    not be `finite`.
+    """
+    fits = (
+        isinstance(value, Real)
+        and not isinstance(value, (bool, np.bool_))
+        and not math.isnan(value)
+    )
+    if (
+        not fits
+        or (finite and math.isinf(value))
+        or (value < 0 if above is None else value <= above)
+    ):
         wanted = "0 or more" if above is None else f"more than {above:g}"
         raise ValueError(f"{field} is {value!r}: it must be a number of {wanted}{unit}")
     return value
@@ -48,6 +63,8 @@ def link(field: str, value: Any) -> Sequence[float]:
 def fields(field: str, value: T, kind: Any) -> T:
     """`value`, if it has the fields of the namedtuple `kind`."""
     if not all(hasattr(value, name) for name in kind._fields):
-        raise ValueError(f"{field} is {type(value).__name__} and must be a {kind.__name__}"
-                         f"({', '.join(kind._fields)})")
+        raise ValueError(
+            f"{field} is {type(value).__name__} and must be a {kind.__name__}"
+            f"({', '.join(kind._fields)})"
+        )
     return value

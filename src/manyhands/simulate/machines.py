@@ -1,7 +1,7 @@
 """Machines of the past and of today, by published numbers: `machines.toml`, with the sources.
 
-    dgx = named("dgx-h100")
-    step(dgx.machine, layers(networks.resnet(50), 32, dgx.flops_per_s * 0.3), Way(data=1024))
+dgx = named("dgx-h100")
+step(dgx.machine, layers(networks.resnet(50), 32, dgx.flops_per_s * 0.3), Way(data=1024))
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from manyhands.simulate.training_step import Machine
 from manyhands.toml import TOMLDecodeError, loads
 
 
-# machine: a `training_step.Machine`; flops_per_s: the peak of one GPU, float operations a second; memory_bytes: its own
+# machine: a `training_step.Machine`; flops_per_s: the peak of one GPU, float operations a second;
+# memory_bytes: its own
 class Kind(NamedTuple):
     name: str
     what: str
@@ -28,15 +29,29 @@ class Kind(NamedTuple):
     source: str
 
 
-KEYS = ("what", "gpus", "links", "inside", "between", "inside_shared_by", "adds", "torus", "flops_per_s", "arithmetic",
-        "memory_bytes", "source")
+KEYS = (
+    "what",
+    "gpus",
+    "links",
+    "inside",
+    "between",
+    "inside_shared_by",
+    "adds",
+    "torus",
+    "flops_per_s",
+    "arithmetic",
+    "memory_bytes",
+    "source",
+)
 
 MOST = 1_000_000  # GPUs of a node, links and so on in a file
 
-UNITS = {"latency_s": "seconds, up to 0.1: 10 microseconds are 10e-6",
-         "bytes_per_s": "bytes per second, from 1e6 up: 100 Gbit/s are 12.5e9",
-         "flops_per_s": "operations per second, from 1e6 up: 312 TFLOP/s are 312e12",
-         "memory_bytes": "bytes, from 1e6 up: 80 GB are 80e9"}
+UNITS = {
+    "latency_s": "seconds, up to 0.1: 10 microseconds are 10e-6",
+    "bytes_per_s": "bytes per second, from 1e6 up: 100 Gbit/s are 12.5e9",
+    "flops_per_s": "operations per second, from 1e6 up: 312 TFLOP/s are 312e12",
+    "memory_bytes": "bytes, from 1e6 up: 80 GB are 80e9",
+}
 
 
 def names() -> list[str]:
@@ -45,22 +60,28 @@ def names() -> list[str]:
 
 
 def named(name: str, reached: float = 1.0) -> Kind:
-    """The `Kind` of this name. `reached`: the part of the links' published rates that messages reach, above 0 to 1.
+    """The `Kind` of this name.
+
+    `reached`: the part of the links' published rates that messages reach, above 0 to 1.
 
     ValueError for a name that does not exist.
     """
     table = _table()
     if name not in table:
-        raise ValueError(f"There is no machine {name!r}; there are {', '.join(table)}, and files, such as my.toml")
+        raise ValueError(
+            f"There is no machine {name!r}; there are {', '.join(table)}, and files, such as "
+            "my.toml"
+        )
     return _kind(name, table[name], reached)
 
 
 def from_file(path: str | Path, reached: float = 1.0) -> Kind:
-    """The `Kind` that a TOML file describes with the keys of `machines.toml`, at its top or in one table.
+    """The `Kind` that a TOML file describes with the keys of `machines.toml`, at its top or in one
+    table.
 
-    Only `gpus` and `between` are needed; a machine with one GPU a node needs no `inside`, and 1 is the default for
-    `links`. ValueError, with the key, where something is missing or is not a number that makes sense; OSError where the
-    file cannot be read.
+    Only `gpus` and `between` are needed; a machine with one GPU a node needs no `inside`, and 1 is
+    the default for `links`. ValueError, with the key, where something is missing or is not a number
+    that makes sense; OSError where the file cannot be read.
     """
     path = Path(path)
     try:
@@ -68,15 +89,23 @@ def from_file(path: str | Path, reached: float = 1.0) -> Kind:
     except (TOMLDecodeError, UnicodeDecodeError) as problem:
         raise ValueError(f"{path} is not TOML: {problem}") from None
     name = path.stem
-    if told and not {"gpus", "between"} & set(told) and all(isinstance(one, dict) for one in told.values()):
+    if (
+        told
+        and not {"gpus", "between"} & set(told)
+        and all(isinstance(one, dict) for one in told.values())
+    ):
         if len(told) > 1:
-            raise ValueError(f"{path} describes {len(told)} machines: {', '.join(told)}; it must be one")
-        (name, told), = told.items()
+            raise ValueError(
+                f"{path} describes {len(told)} machines: {', '.join(told)}; it must be one"
+            )
+        ((name, told),) = told.items()
     whole = {"links": 1, **told}
     if whole.get("gpus") == 1:
         whole.setdefault("inside", whole.get("between"))
     for key in ("gpus", "links", "inside_shared_by", "torus"):
-        if key in (*whole, "gpus") and (type(whole.get(key)) is not int or not 1 <= whole[key] <= MOST):
+        if key in (*whole, "gpus") and (
+            type(whole.get(key)) is not int or not 1 <= whole[key] <= MOST
+        ):
             raise ValueError(f"{path}: `{key}` must be a whole number from 1 up, as in `{key} = 8`")
     for link in ("between", "inside"):
         _check_link(path, link, whole.get(link))
@@ -94,10 +123,14 @@ def from_file(path: str | Path, reached: float = 1.0) -> Kind:
 
 
 def _check_link(path: Path, name: str, link: Any) -> None:
-    """Refuse a link without its two numbers, or with numbers that cannot have the units that the keys name."""
+    """Refuse a link without its two numbers, or with numbers that cannot have the units that the
+    keys name.
+    """
     if not isinstance(link, dict) or set(link) != {"latency_s", "bytes_per_s"}:
-        raise ValueError(f"{path}: `{name}` must be a link with seconds and bytes per second, as in "
-                         f"`{name} = {{ latency_s = 10e-6, bytes_per_s = 12.5e9 }}`")
+        raise ValueError(
+            f"{path}: `{name}` must be a link with seconds and bytes per second, as in "
+            f"`{name} = {{ latency_s = 10e-6, bytes_per_s = 12.5e9 }}`"
+        )
     for key, low, high in (("latency_s", 0, 0.1), ("bytes_per_s", 1e6, 1e15)):
         if not (_is_number(link[key], low) and link[key] <= high):
             raise ValueError(f"{path}: `{name}.{key}` is {link[key]!r}; it must be {UNITS[key]}")
@@ -109,11 +142,31 @@ def _is_number(value: Any, least: float) -> bool:
 
 def _kind(name: str, one: dict[str, Any], reached: float) -> Kind:
     if not isinstance(reached, Real) or not 0 < reached <= 1:
-        raise ValueError(f"reached is {reached!r}: a part of the published rate, above 0 and up to 1")
-    inside, between = ((one[link]["latency_s"], one[link]["bytes_per_s"] * reached) for link in ("inside", "between"))
-    machine = Machine(one["gpus"], inside, between, one["links"], one.get("inside_shared_by") or 1,
-                      one.get("adds") or "", one.get("torus") or 0)
-    return Kind(name, one["what"], machine, one["flops_per_s"], one["arithmetic"], one["memory_bytes"], one["source"])
+        raise ValueError(
+            f"reached is {reached!r}: a part of the published rate, above 0 and up to 1"
+        )
+    inside, between = (
+        (one[link]["latency_s"], one[link]["bytes_per_s"] * reached)
+        for link in ("inside", "between")
+    )
+    machine = Machine(
+        one["gpus"],
+        inside,
+        between,
+        one["links"],
+        one.get("inside_shared_by") or 1,
+        one.get("adds") or "",
+        one.get("torus") or 0,
+    )
+    return Kind(
+        name,
+        one["what"],
+        machine,
+        one["flops_per_s"],
+        one["arithmetic"],
+        one["memory_bytes"],
+        one["source"],
+    )
 
 
 def _table() -> dict[str, Any]:

@@ -1,5 +1,6 @@
-"""Networks as lists of blocks, in forward order: their weights, multiplications, outputs. What `step` takes is made of
-them by `layers`, with a batch and a speed.
+"""Networks as lists of blocks, in forward order: their weights, multiplications, outputs.
+
+What `step` takes is made of them by `layers`, with a batch and a speed.
 
     blocks = resnet(50)
     layers(blocks, samples=32, flops_per_s=5e12)       # [Layer, ...]: 32 images on a GPU that reaches 5 TFLOP/s
@@ -17,8 +18,9 @@ from manyhands.simulate import given
 from manyhands.simulate.training_step import Layer
 
 
-# weights: how many numbers; multiply_adds: of one sample's forward; outputs: numbers that it hands on, of one sample;
-# sums: of one sample, the sizes of what ranks that share the block all-reduce in forward and in backward (see `Layer`)
+# weights: how many numbers; multiply_adds: of one sample's forward; outputs: numbers that it hands
+# on, of one sample; sums: of one sample, the sizes of what ranks that share the block all-reduce in
+# forward and in backward (see `Layer`)
 class Block(NamedTuple):
     name: str
     weights: float
@@ -27,14 +29,22 @@ class Block(NamedTuple):
     sums: tuple[tuple[float, ...], tuple[float, ...]] | None = None
 
 
+def layers(
+    blocks: Iterable[Block],
+    samples: float,
+    flops_per_s: float,
+    itemsize: float = 4,
+    backward: float = 2.0,
+    recompute: bool = False,
+    activation_itemsize: float | None = None,
+) -> list[Layer]:
+    """The `Layer`s of a micro-batch of `samples` on a device that reaches `flops_per_s`, one for
+    each block.
 
-def layers(blocks: Iterable[Block], samples: float, flops_per_s: float, itemsize: float = 4, backward: float = 2.0,
-           recompute: bool = False, activation_itemsize: float | None = None) -> list[Layer]:
-    """The `Layer`s of a micro-batch of `samples` on a device that reaches `flops_per_s`, one for each block.
-
-    `itemsize`: bytes of a gradient's number, as it travels; `activation_itemsize` of an activation's, the same where it
-    is None. Backward takes `backward` times forward (two products for one), and once more with `recompute`, where the
-    activations are computed again; ranks that share a block then repeat the all-reduces of its forward, too.
+    `itemsize`: bytes of a gradient's number, as it travels; `activation_itemsize` of an
+    activation's, the same where it is None. Backward takes `backward` times forward (two products
+    for one), and once more with `recompute`, where the activations are computed again; ranks that
+    share a block then repeat the all-reduces of its forward, too.
     """
     given.real("samples", samples, above=0)
     given.real("flops_per_s", flops_per_s, above=0, unit=" operations per second")
@@ -51,9 +61,18 @@ def layers(blocks: Iterable[Block], samples: float, flops_per_s: float, itemsize
         forward_s = 2 * block.multiply_adds * samples / flops_per_s
         usual: tuple[float, ...] = (block.outputs,) * 2
         ahead, back = block.sums or (usual, usual)
-        sums = [[size * samples * wide for size in sizes] for sizes in (ahead, recompute * ahead + back)]
-        found.append(Layer(block.weights * itemsize, forward_s, (backward + recompute) * forward_s,
-                           block.outputs * samples * wide, sums if block.sums or recompute else None))
+        sums = [
+            [size * samples * wide for size in sizes] for sizes in (ahead, recompute * ahead + back)
+        ]
+        found.append(
+            Layer(
+                block.weights * itemsize,
+                forward_s,
+                (backward + recompute) * forward_s,
+                block.outputs * samples * wide,
+                sums if block.sums or recompute else None,
+            )
+        )
     return found
 
 
@@ -63,9 +82,10 @@ def flops(blocks: Iterable[Block], recompute: bool = False) -> float:
 
 
 def mfu(blocks: Iterable[Block], samples: float, seconds: float, flops_per_s: float) -> float:
-    """The model FLOPs utilisation (MFU) of one GPU, from 0 to 1: the operations that its samples need, `flops(blocks)`
-    for each, divided by those that it could compute in the `seconds` of a step at its peak, `flops_per_s`. What
-    recomputation computes again is not counted. Chowdhery et al. 2022, PaLM, arXiv 2204.02311, appendix B.
+    """The model FLOPs utilisation (MFU) of one GPU, from 0 to 1: the operations that its samples
+    need, `flops(blocks)` for each, divided by those that it could compute in the `seconds` of a
+    step at its peak, `flops_per_s`. What recomputation computes again is not counted. Chowdhery et
+    al. 2022, PaLM, arXiv 2204.02311, appendix B.
     """
     given.real("seconds", seconds, above=0)
     given.real("flops_per_s", flops_per_s, above=0, unit=" operations per second")
@@ -78,13 +98,18 @@ def weights(blocks: Iterable[Block]) -> float:
 
 
 def resnet(depth: int = 50) -> list[Block]:
-    """ResNet-50, -101 or -152, block by block; strides are in the 3 x 3 convolutions. He et al. 2016, table 1."""
+    """ResNet-50, -101 or -152, block by block; strides are in the 3 x 3 convolutions.
+
+    He et al. 2016, table 1.
+    """
     counts = {50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3)}
     if given.whole("depth", depth) not in counts:
-        raise ValueError(f"depth is {depth}: there are ResNets of {', '.join(map(str, counts))} layers here")
+        raise ValueError(
+            f"depth is {depth}: there are ResNets of {', '.join(map(str, counts))} layers here"
+        )
     found = [Block("conv1", 64 * 3 * 49 + 128, 64 * 3 * 49 * 112**2, 64 * 56**2)]
     inputs, side = 64, 56
-    for stage, (width, count) in enumerate(zip((64, 128, 256, 512), counts[depth])):
+    for stage, (width, count) in enumerate(zip((64, 128, 256, 512), counts[depth], strict=True)):
         for number in range(count):
             before, side = side, side // 2 if stage and not number else side
             numbers: tuple[int, ...] = inputs * width, 9 * width * width, 4 * width * width
@@ -92,14 +117,28 @@ def resnet(depth: int = 50) -> list[Block]:
             norms = 2 * (2 * width + 4 * width)
             if not number:  # the shortcut's own convolution
                 shortcut = 4 * inputs * width
-                numbers, done, norms = (*numbers, shortcut), done + shortcut * side**2, norms + 8 * width
+                numbers, done, norms = (
+                    (*numbers, shortcut),
+                    done + shortcut * side**2,
+                    norms + 8 * width,
+                )
             inputs = 4 * width
-            found.append(Block(f"stage {stage + 1}, block {number + 1}", sum(numbers) + norms, done, inputs * side**2))
+            found.append(
+                Block(
+                    f"stage {stage + 1}, block {number + 1}",
+                    sum(numbers) + norms,
+                    done,
+                    inputs * side**2,
+                )
+            )
     return [*found, Block("classes", 2048 * 1000 + 1000, 2048 * 1000, 1000)]
 
 
 def vgg16() -> list[Block]:
-    """VGG-16: nine tenths of the weights are in three layers at its end. Simonyan and Zisserman 2015, table 1, D."""
+    """VGG-16: nine tenths of the weights are in three layers at its end.
+
+    Simonyan and Zisserman 2015, table 1, D.
+    """
     found: list[Block] = []
     inputs, side = 3, 224
     for width, count in ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3)):
@@ -112,29 +151,46 @@ def vgg16() -> list[Block]:
 
 def alexnet() -> list[Block]:
     """AlexNet on one GPU, as in torchvision. Krizhevsky 2014, One weird trick, arXiv 1404.5997."""
-    plan = ((3, 64, 11, 55), (64, 192, 5, 27), (192, 384, 3, 13), (384, 256, 3, 13), (256, 256, 3, 13))
-    return [_convolution(number, *one) for number, one in enumerate(plan, 1)] + _dense(256 * 6 * 6, 4096, 4096, 1000)
+    plan = (
+        (3, 64, 11, 55),
+        (64, 192, 5, 27),
+        (192, 384, 3, 13),
+        (384, 256, 3, 13),
+        (256, 256, 3, 13),
+    )
+    return [_convolution(number, *one) for number, one in enumerate(plan, 1)] + _dense(
+        256 * 6 * 6, 4096, 4096, 1000
+    )
 
 
 def inception_v3() -> list[Block]:
-    """Inception V3 in eleven equal blocks: 23,834,568 weights and 5.71e9 multiply-adds for images of 299 x 299, as
-    torchvision counts them. Where in the network they are is not modelled."""
-    return [Block(f"mixed {number}", 23_834_568 / 11, 5.71e9 / 11, 2048 * 64) for number in range(1, 12)]
+    """Inception V3 in eleven equal blocks: 23,834,568 weights and 5.71e9 multiply-adds for images
+    of 299 x 299, as torchvision counts them. Where in the network they are is not modelled.
+    """
+    return [
+        Block(f"mixed {number}", 23_834_568 / 11, 5.71e9 / 11, 2048 * 64) for number in range(1, 12)
+    ]
 
 
 def transformer(depth: int, width: int, length: int, words: int) -> list[Block]:
-    """A GPT: `depth` blocks of `width` numbers, sequences of `length` tokens, a vocabulary of `words`, its embedding
-    tied to its last layer. Narayanan et al. 2021, arXiv 2104.04473, equations 2 and 3, with layer norms and biases.
+    """A GPT: `depth` blocks of `width` numbers, sequences of `length` tokens, a vocabulary of
+    `words`, its embedding tied to its last layer. Narayanan et al. 2021, arXiv 2104.04473,
+    equations 2 and 3, with layer norms and biases.
 
-    Where ranks share the blocks, each has a part of the vocabulary: the embedding is summed once in forward, and the
-    loss needs the maximum, the sum and the right word's logit of each token only, never the logits (Shoeybi et al.
-    2019, section 3)."""
+    Where ranks share the blocks, each has a part of the vocabulary: the embedding is summed once in
+    forward, and the loss needs the maximum, the sum and the right word's logit of each token only,
+    never the logits (Shoeybi et al. 2019, section 3).
+    """
     for field, value in (("depth", depth), ("width", width), ("length", length), ("words", words)):
         given.whole(field, value)
     one = length * width
-    block = Block("block", 12 * width**2 + 13 * width, length * (12 * width**2 + 2 * length * width), one)
+    block = Block(
+        "block", 12 * width**2 + 13 * width, length * (12 * width**2 + 2 * length * width), one
+    )
     first = Block("embedding", (words + length) * width, 0, one, ((one,), ()))
-    last = Block("words", 2 * width, length * width * words, length * words, ((length,) * 3, (one,)))
+    last = Block(
+        "words", 2 * width, length * width * words, length * words, ((length,) * 3, (one,))
+    )
     return [first, *[block] * depth, last]
 
 
@@ -144,4 +200,7 @@ def _convolution(number: int, inputs: int, outputs: int, kernel: int, side: int)
 
 
 def _dense(*sizes: int) -> list[Block]:
-    return [Block(f"dense{number}", a * b + b, a * b, b) for number, (a, b) in enumerate(pairwise(sizes), 1)]
+    return [
+        Block(f"dense{number}", a * b + b, a * b, b)
+        for number, (a, b) in enumerate(pairwise(sizes), 1)
+    ]

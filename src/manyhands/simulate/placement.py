@@ -1,7 +1,8 @@
 """Which links a group of ranks has on a machine of nodes, and what its all-reduces cost there.
 
-A group is `ranks` ranks that are `apart` places from each other, in the numbering of `training_step`; nodes are filled
-in this order, and groups that work at the same time share a node's links evenly. All times are seconds, sizes bytes.
+A group is `ranks` ranks that are `apart` places from each other, in the numbering of
+`training_step`; nodes are filled in this order, and groups that work at the same time share a
+node's links evenly. All times are seconds, sizes bytes.
 """
 
 from __future__ import annotations
@@ -11,16 +12,34 @@ from typing import TYPE_CHECKING
 
 from manyhands.simulate import clocks as calls
 from manyhands.simulate.collective_costs import (
-    double_tree_s, hierarchical_s, in_network_s, message_s, node_ring_s, parameter_server_s, ring_s, torus_s,
+    double_tree_s,
+    hierarchical_s,
+    in_network_s,
+    message_s,
+    node_ring_s,
+    parameter_server_s,
+    ring_s,
+    torus_s,
 )
 
 if TYPE_CHECKING:
     from manyhands.simulate.given import Array
     from manyhands.simulate.training_step import Layer, Machine, Way
 
-ALL_REDUCES = ("ring", "tree", "double tree", "in network", "torus", "halving and doubling", "hierarchical",
-               "hierarchical, halving and doubling", "parameter servers", "auto")
-AUTO = ("ring", "double tree", "in network", "torus")  # "auto" takes the fastest of them for each message, as NCCL does
+ALL_REDUCES = (
+    "ring",
+    "tree",
+    "double tree",
+    "in network",
+    "torus",
+    "halving and doubling",
+    "hierarchical",
+    "hierarchical, halving and doubling",
+    "parameter servers",
+    "auto",
+)
+# "auto" takes the fastest of them for each message, as NCCL does
+AUTO = ("ring", "double tree", "in network", "torus")
 ADDS = ("", "inside", "everywhere")  # where a machine's switches can add numbers
 
 
@@ -32,13 +51,17 @@ def link(machine: Machine, ranks: int, apart: int) -> tuple[float, float]:
 
 
 def inside(machine: Machine, ranks: int) -> tuple[float, float]:
-    """A link inside a node while `ranks` of its ranks send: where the node's ranks share a bus, each gets a part."""
+    """A link inside a node while `ranks` of its ranks send: where the node's ranks share a bus,
+    each gets a part.
+    """
     latency_s, bytes_per_s = machine.inside
     return latency_s, bytes_per_s / min(machine.inside_shared_by, max(1, ranks))
 
 
 def shared(machine: Machine, groups: int) -> tuple[float, float]:
-    """What one of `groups` groups has of a node's links to other nodes, of which it uses one at most."""
+    """What one of `groups` groups has of a node's links to other nodes, of which it uses one at
+    most.
+    """
     latency_s, bytes_per_s = machine.between
     return latency_s, bytes_per_s * min(1, machine.links_per_node / groups)
 
@@ -51,8 +74,11 @@ def in_node(machine: Machine, ranks: int, apart: int) -> int:
     return inner
 
 
-def on_nodes(machine: Machine, ranks: int, apart: int) -> tuple[int, int, tuple[float, float], tuple[float, float]]:
-    """The group as the models of two kinds of links take it: (nodes, ranks on each, inside, between).
+def on_nodes(
+    machine: Machine, ranks: int, apart: int
+) -> tuple[int, int, tuple[float, float], tuple[float, float]]:
+    """The group as the models of two kinds of links take it: (nodes, ranks on each, inside,
+    between).
 
     `between` is all links of a node that the group has, as one: a rank uses one link at most.
     """
@@ -63,7 +89,9 @@ def on_nodes(machine: Machine, ranks: int, apart: int) -> tuple[int, int, tuple[
 
 
 def ring(machine: Machine, ranks: int, apart: int, n_bytes: float) -> float:
-    """The seconds of an all-reduce of a group along rings (`node_ring_s`), or those of a torus (`torus_s`)."""
+    """The seconds of an all-reduce of a group along rings (`node_ring_s`), or those of a torus
+    (`torus_s`).
+    """
     if machine.torus and ranks * apart <= machine.ranks_per_node:
         return torus_s(ranks, n_bytes, *machine.inside, machine.torus)
     nodes, inner, within, between = on_nodes(machine, ranks, apart)
@@ -71,7 +99,9 @@ def ring(machine: Machine, ranks: int, apart: int, n_bytes: float) -> float:
 
 
 def all_reduce(machine: Machine, way: Way, clocks: Array, n_bytes: float) -> Array:
-    """The clocks of the replicas, an array [data], after an all-reduce of `n_bytes` that they come to at `clocks`."""
+    """The clocks of the replicas, an array [data], after an all-reduce of `n_bytes` that they come
+    to at `clocks`.
+    """
     one = link(machine, way.data, way.split)
     if way.all_reduce == "tree":
         return calls.tree(clocks, n_bytes, one)
@@ -85,7 +115,9 @@ def all_reduce(machine: Machine, way: Way, clocks: Array, n_bytes: float) -> Arr
 
 
 def can(machine: Machine, way: Way, name: str) -> bool:
-    """Whether the machine has what this all-reduce needs: switches that add, or a torus around all replicas."""
+    """Whether the machine has what this all-reduce needs: switches that add, or a torus around all
+    replicas.
+    """
     if name == "torus":
         return bool(machine.torus) and way.data * way.split <= machine.ranks_per_node
     return name != "in network" or bool(machine.adds)
@@ -94,19 +126,30 @@ def can(machine: Machine, way: Way, name: str) -> bool:
 def _together_s(machine: Machine, way: Way, name: str, n_bytes: float) -> float:
     """An all-reduce of ranks that begin together, and go on together."""
     if name == "auto":
-        return min(_together_s(machine, way, one, n_bytes) for one in AUTO if can(machine, way, one))
+        return min(
+            _together_s(machine, way, one, n_bytes) for one in AUTO if can(machine, way, one)
+        )
     if name in ("ring", "torus"):
         return ring(machine, way.data, way.split, n_bytes)
     nodes, inner, within, between = on_nodes(machine, way.data, way.split)
     if name == "double tree":
         return double_tree_s(nodes, inner, n_bytes, within, between)
     if name == "in network":
-        return in_network_s(nodes, inner, n_bytes, within, between, everywhere=machine.adds == "everywhere")
-    if name == "parameter servers":  # one on each node, with a part of the tensor, which the other nodes send and get
+        return in_network_s(
+            nodes, inner, n_bytes, within, between, everywhere=machine.adds == "everywhere"
+        )
+    # one on each node, with a part of the tensor, which the other nodes send and get
+    if name == "parameter servers":
         inside_s = ring_s(inner, n_bytes, *within)
-        return inside_s + (parameter_server_s(nodes - 1, n_bytes / nodes, *between, overhead_s=way.overhead_s)
-                           if nodes > 1 else 0.0)
-    pattern = {"hierarchical": "ring", "hierarchical, halving and doubling": "halving and doubling"}[name]
+        return inside_s + (
+            parameter_server_s(nodes - 1, n_bytes / nodes, *between, overhead_s=way.overhead_s)
+            if nodes > 1
+            else 0.0
+        )
+    pattern = {
+        "hierarchical": "ring",
+        "hierarchical, halving and doubling": "halving and doubling",
+    }[name]
     return hierarchical_s(nodes, inner, n_bytes, within, between, pattern=pattern)
 
 
@@ -118,7 +161,9 @@ def reduce_scatter(machine: Machine, way: Way, clocks: Array, n_bytes: float) ->
 
 
 def borders_s(machine: Machine, blocks: Sequence[Sequence[Layer]], way: Way) -> list[float]:
-    """The times of a message over each border of the pipeline: what the last layer before the cut hands on, of which
-    each rank of a split layer sends its part. `blocks`: the layers of each stage."""
+    """The times of a message over each border of the pipeline: what the last layer before the cut
+    hands on, of which each rank of a split layer sends its part. `blocks`: the layers of each
+    stage.
+    """
     one = link(machine, 2, way.split * way.data)
     return [message_s(block[-1].activation_bytes / way.split, *one) for block in blocks[:-1]]

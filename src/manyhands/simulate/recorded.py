@@ -1,10 +1,10 @@
 """Times that were measured once, by the functions of notebook 05:
 for its text, and for machines that have no emulated network.
 
-Four nodes of the profile `emulated`, 10 Mbit/s and 10 ms, on 2 busy cores (x86-64, Linux, PyTorch 2.13 with gloo),
-November 2026. A message's time is half of a round trip, five rounds after two that do not count; an all-reduce's is the
-better of two means of three calls; "ready ahead" are the rounds of a ring whose receives are all posted before, the
-best of three.
+Four nodes of the profile `emulated`, 10 Mbit/s and 10 ms, on 2 busy cores (x86-64, Linux, PyTorch
+2.13 with gloo), November 2026. A message's time is half of a round trip, five rounds after two that
+do not count; an all-reduce's is the better of two means of three calls; "ready ahead" are the
+rounds of a ring whose receives are all posted before, the best of three.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypedDict
 
 
-# what: a name for the reader; p ranks; n_bytes and times_s: sizes of messages, and for each the times of its rounds;
-# all_reduce_s: {way: {bytes: seconds}}
+# what: a name for the reader; p ranks; n_bytes and times_s: sizes of messages, and for each the
+# times of its rounds; all_reduce_s: {way: {bytes: seconds}}
 class Measurement(NamedTuple):
     what: str
     n_bytes: list[int]
@@ -30,17 +30,26 @@ class Steps(TypedDict):
     steps_s: dict[tuple[int, int], list[float]]
 
 
-
-def _recording(what: str, messages_us: Mapping[int, Sequence[float]],
-               all_reduce_us: Mapping[str, Mapping[int, float]]) -> Measurement:
+def _recording(
+    what: str,
+    messages_us: Mapping[int, Sequence[float]],
+    all_reduce_us: Mapping[str, Mapping[int, float]],
+) -> Measurement:
     times_s = [[1e-6 * one for one in times] for times in messages_us.values()]
-    return Measurement(what, list(messages_us), times_s,
-                       {way: {n: 1e-6 * one for n, one in points.items()} for way, points in all_reduce_us.items()})
+    return Measurement(
+        what,
+        list(messages_us),
+        times_s,
+        {
+            way: {n: 1e-6 * one for n, one in points.items()}
+            for way, points in all_reduce_us.items()
+        },
+    )
 
 
-# Two nodes of two ranks, links as above: torch.distributed's all-reduce over all four ranks, and one in two levels:
-# seconds, the mean of three calls after one that does not count, and the bytes that a node sent to the other in a call,
-# divided by those of the tensor.
+# Two nodes of two ranks, links as above: torch.distributed's all-reduce over all four ranks, and
+# one in two levels: seconds, the mean of three calls after one that does not count, and the bytes
+# that a node sent to the other in a call, divided by those of the tensor.
 TWO_NODES = {
     "flat": {16: (0.0743, 87.8), 65536: (0.2066, 1.534), 262144: (0.4124, 1.509)},
     "two levels": {16: (0.0337, 69.3), 65536: (0.0983, 1.026), 262144: (0.2640, 1.006)},
@@ -59,18 +68,30 @@ EMULATED = _recording(
     {
         "ring": {16: 184352, 256: 180530, 1024: 196731, 4096: 195749, 16384: 206026, 65536: 321415},
         "tree": {16: 68659, 256: 72300, 1024: 70152, 4096: 94537, 16384: 128307, 65536: 320682},
-        "ready ahead": {16: 86389, 256: 82063, 1024: 90102, 4096: 94855, 16384: 110417, 65536: 180468},
+        "ready ahead": {
+            16: 86389,
+            256: 82063,
+            1024: 90102,
+            4096: 94855,
+            16384: 110417,
+            65536: 180468,
+        },
     },
 )
 
 # Steps of tutorial 19 on four nodes of one rank: rates 10 and 40 Mbit/s, 10 ms. `all_reduce_s`
-# {(ranks, bytes): seconds}, the median of four calls at 10 Mbit/s; `one_s`: from the start of a step of one rank to the
-# end of its backward; `steps_s` {(Mbit/s, ranks): seconds}, five steps after one that does not count, of each the
-# slowest rank.
+# {(ranks, bytes): seconds}, the median of four calls at 10 Mbit/s; `one_s`: from the start of a
+# step of one rank to the end of its backward; `steps_s` {(Mbit/s, ranks): seconds}, five steps
+# after one that does not count, of each the slowest rank.
 STEPS: Steps = {
     "all_reduce_s": {(2, 4096): 0.0539, (2, 131072): 0.1568, (4, 4096): 0.1571, (4, 131072): 0.349},
     "one_s": [0.275, 0.254, 0.248, 0.26, 0.257],
-    "steps_s": {(10, 2): [0.628, 0.596, 0.62, 0.624, 0.582], (10, 3): [1.018, 0.977, 0.998, 0.973, 0.975],
-                (10, 4): [1.245, 1.178, 1.118, 1.063, 1.136], (40, 2): [0.375, 0.369, 0.358, 0.363, 0.359],
-                (40, 3): [0.576, 0.573, 0.554, 0.598, 0.573], (40, 4): [0.786, 0.792, 0.79, 0.788, 0.806]},
+    "steps_s": {
+        (10, 2): [0.628, 0.596, 0.62, 0.624, 0.582],
+        (10, 3): [1.018, 0.977, 0.998, 0.973, 0.975],
+        (10, 4): [1.245, 1.178, 1.118, 1.063, 1.136],
+        (40, 2): [0.375, 0.369, 0.358, 0.363, 0.359],
+        (40, 3): [0.576, 0.573, 0.554, 0.598, 0.573],
+        (40, 4): [0.786, 0.792, 0.79, 0.788, 0.806],
+    },
 }

@@ -1,4 +1,6 @@
-"""A rank with a device that works on its own, on a virtual clock: something to measure, whose true speed is known."""
+"""A rank with a device that works on its own, on a virtual clock: something to measure, whose true
+speed is known.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,13 @@ LAUNCH_S = 0.0004  # of the host, to put a step into the device's queue
 
 
 class Bench:
-    """One of `world` ranks that all run the same program. A step is put into the queue of the device and runs there, as
-    on a GPU, while the host goes on.
+    """One of `world` ranks that all run the same program.
 
-    `step_s`: seconds that each step takes on the device until the slowest rank has the sum of the gradients. If more
-    steps are made, these numbers repeat, except for the first `slow_steps`, which are slower because something is
-    compiled or allocated.
+    A step is put into the queue of the device and runs there, as on a GPU, while the host goes on.
+
+    `step_s`: seconds that each step takes on the device until the slowest rank has the sum of the
+    gradients. If more steps are made, these numbers repeat, except for the first `slow_steps`,
+    which are slower because something is compiled or allocated.
     """
 
     def __init__(self, world: int, step_s: Sequence[float] | Array, slow_steps: int = 0) -> None:

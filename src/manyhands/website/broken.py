@@ -12,7 +12,9 @@ HEAD = 60  # characters of a cell that are quoted
 
 
 def problems(path: str | Path, name: str | Path) -> list[str]:
-    """Sentences on what is wrong with the notebook at `path`, which the reader knows as `name`; none if it is sound."""
+    """Sentences on what is wrong with the notebook at `path`, which the reader knows as `name`;
+    none if it is sound.
+    """
     try:
         notebook = nbformat.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
     except json.JSONDecodeError as error:
@@ -21,32 +23,48 @@ def problems(path: str | Path, name: str | Path) -> list[str]:
         return [f"{name}: this is not UTF-8 text: {error.reason} at byte {error.start}"]
     if not isinstance(notebook, dict) or "cells" not in notebook:
         return [f"{name}: this is not a notebook: it has no cells"]
-    found: dict[int | None, str] = {}  # one sentence a cell: the schema's later ones follow from the first
+    # one sentence a cell: the schema's later ones follow from the first
+    found: dict[int | None, str] = {}
     for complaint in iter_validate(notebook, relax_add_props=True):
         where = list(complaint.absolute_path)
         number = where[1] if where[:1] == ["cells"] and len(where) > 1 else None
         found.setdefault(number, f"{place(name, notebook, number)}: {_why(complaint)}")
     if found:
         return list(found.values())
-    return [f"{place(name, notebook, number)}: it is stored with an error, {output['ename']}: {_line(output['evalue'])}"
-            for number, cell in enumerate(notebook["cells"]) if cell["cell_type"] == "code"
-            and "raises-exception" not in cell["metadata"].get("tags", ())
-            for output in cell["outputs"] if output["output_type"] == "error"]
+    return [
+        f"{place(name, notebook, number)}: it is stored with an error, {output['ename']}: "
+        f"{_line(output['evalue'])}"
+        for number, cell in enumerate(notebook["cells"])
+        if cell["cell_type"] == "code"
+        and "raises-exception" not in cell["metadata"].get("tags", ())
+        for output in cell["outputs"]
+        if output["output_type"] == "error"
+    ]
 
 
 def place(name: str | Path, notebook: Mapping[str, Any], number: int | None) -> str:
-    """`notebooks/06_ddp.ipynb, cell 8 of 31 ("run = ...")`; cells count from 1, as a reader counts."""
+    """`notebooks/06_ddp.ipynb, cell 8 of 31 ("run = ...")`; cells count from 1, as a reader
+    counts.
+    """
     if number is None:
         return str(name)
-    source = notebook["cells"][number].get("source", "") if isinstance(notebook["cells"][number], dict) else ""
+    source = (
+        notebook["cells"][number].get("source", "")
+        if isinstance(notebook["cells"][number], dict)
+        else ""
+    )
     words = _line("".join(source))
-    return f"{name}, cell {number + 1} of {len(notebook['cells'])}" + (f' ("{words}")' if words else "")
+    return f"{name}, cell {number + 1} of {len(notebook['cells'])}" + (
+        f' ("{words}")' if words else ""
+    )
 
 
 def _why(error: Any) -> str:
     """The innermost reason of a schema's complaint."""
     while error.context:
-        error = min(error.context, key=lambda one: (one.validator == "enum", -len(one.absolute_path)))
+        error = min(
+            error.context, key=lambda one: (one.validator == "enum", -len(one.absolute_path))
+        )
     return error.message[:200]
 
 

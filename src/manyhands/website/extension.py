@@ -1,5 +1,5 @@
-"""A Sphinx extension: pictures named by what they show, predictions as forms, the cheat sheet on one sheet, excerpts in
-a search without a server.
+"""A Sphinx extension: pictures named by what they show, predictions as forms, the cheat sheet on
+one sheet, excerpts in a search without a server.
 """
 
 from __future__ import annotations
@@ -23,11 +23,15 @@ if TYPE_CHECKING:
 TITLE = "{http://www.w3.org/2000/svg}title"
 PRINTED = "docs/CHEAT_SHEET"
 TEXTS = "search_texts.js"
-MARKUP = re.compile(r'<a class="headerlink".*?</a>|<(script|style|svg)\b.*?</\1>|<[^>]+>', re.DOTALL)
+MARKUP = re.compile(
+    r'<a class="headerlink".*?</a>|<(script|style|svg)\b.*?</\1>|<[^>]+>', re.DOTALL
+)
 
 
 def title_of(path: str | Path) -> str | None:
-    """What an SVG file says it shows: its `aria-label`, else its `<title>`; None if it says nothing."""
+    """What an SVG file says it shows: its `aria-label`, else its `<title>`; None if it says
+    nothing.
+    """
     picture = ElementTree.parse(path).getroot()
     found = picture.get("aria-label") or picture.findtext(TITLE) or picture.findtext("title")
     return " ".join(found.split()) if found else None
@@ -36,22 +40,32 @@ def title_of(path: str | Path) -> str | None:
 def name_pictures(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """MyST-NB names a picture after its file; its own title says more."""
     for image in doctree.findall(nodes.image):
-        for path in (Path(app.srcdir, image["uri"]), Path(app.outdir, image["uri"]), Path(image["uri"])):
+        for path in (
+            Path(app.srcdir, image["uri"]),
+            Path(app.outdir, image["uri"]),
+            Path(image["uri"]),
+        ):
             if path.suffix == ".svg" and path.is_file():
                 image["alt"] = title_of(path) or ""
                 break
 
 
 def ask(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Tutorials ask for predictions, and have figures to play with; the notebook that a reader can download stays as it
-    is."""
+    """Tutorials ask for predictions, and have figures to play with; the notebook that a reader can
+    download stays as it is.
+    """
     if docname.startswith("notebooks/") and docname != "notebooks/index":
         source[0] = try_it.with_figure(docname, source[0])
         source[0] = web_predictions.with_forms(source[0], outcomes.read(find_root()))
 
 
-def add_files(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any],
-              doctree: nodes.document | None) -> None:
+def add_files(
+    app: Sphinx,
+    pagename: str,
+    templatename: str,
+    context: dict[str, Any],
+    doctree: nodes.document | None,
+) -> None:
     """What one page alone needs."""
     if pagename == PRINTED:
         app.add_css_file("one_sheet.css", priority=900)  # over course.css
@@ -66,10 +80,14 @@ def add_files(app: Sphinx, pagename: str, templatename: str, context: dict[str, 
 
 
 def write_texts(app: Sphinx, failed: Exception | None) -> None:
-    """The texts of all pages as a script: a page that was opened from the disk may not fetch another one."""
+    """The texts of all pages as a script: a page that was opened from the disk may not fetch
+    another one.
+    """
     if failed is None and app.builder.format == "html":
-        texts = {app.builder.get_target_uri(name): _words(app.env.get_doctree(name))
-                 for name in sorted(app.env.found_docs)}
+        texts = {
+            app.builder.get_target_uri(name): _words(app.env.get_doctree(name))
+            for name in sorted(app.env.found_docs)
+        }
         text = f"const COURSE_TEXTS = {json.dumps(texts, ensure_ascii=False)};\n"
         Path(app.outdir, "_static", TEXTS).write_text(text, encoding="utf-8")
 

@@ -1,4 +1,6 @@
-"""The glossary on the site: an address for each term, and its entries where units use them and in the search."""
+"""The glossary on the site: an address for each term, and its entries where units use them and in
+the search.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +22,23 @@ PAGE = "docs/GLOSSARY"
 ENTRIES = "glossary_entries.js"
 SHOWN_ON = ("notebooks/", "labs/")
 _ENTRY = re.compile(r"\*\*(?P<term>[^*]+)\*\*: (?P<text>.*)", re.DOTALL)
-_SKIPPED = (nodes.reference, nodes.literal, nodes.title, nodes.literal_block, nodes.raw, nodes.image, nodes.math,
-            nodes.strong, nodes.table)
+_SKIPPED = (
+    nodes.reference,
+    nodes.literal,
+    nodes.title,
+    nodes.literal_block,
+    nodes.raw,
+    nodes.image,
+    nodes.math,
+    nodes.strong,
+    nodes.table,
+)
 # words that most sentences use in another sense, or so often that a reader needs no explanation
-TOO_COMMON = set("""capacity challenge chief clinic commit delegate efficiency entry expert fusion gather generation
+TOO_COMMON = set(
+    """capacity challenge chief clinic commit delegate efficiency entry expert fusion gather generation
                  heal judge layout link mesh node overlap partial placement rank record reduce ring scatter stage
-                 strategy""".split())
+                 strategy""".split()
+)
 
 
 def anchor(term: str) -> str:
@@ -39,27 +52,38 @@ def entries(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for bullet in re.split(r"^\* ", text, flags=re.MULTILINE)[1:]:
         if entry := _ENTRY.match(bullet.partition("\n\n")[0]):
-            words = re.sub(r"\[([^\]]+)\](\([^)]*\))?|[*`]", lambda link: link[1] or "", entry["text"])
+            words = re.sub(
+                r"\[([^\]]+)\](\([^)]*\))?|[*`]", lambda link: link[1] or "", entry["text"]
+            )
             found[entry["term"]] = " ".join(words.split())
     return found
 
 
 def spellings(term: str) -> set[str]:
-    """How a text writes a term: also without what is in brackets or after a comma, without a hyphen, in the plural."""
+    """How a text writes a term: also without what is in brackets or after a comma, without a
+    hyphen, in the plural.
+    """
     short = re.sub(r"\s*\(.*\)|,.*", "", term)
     return {form for one in (term, short) for form in (one, one + "s", one.replace("-", " "))}
 
 
 def write_entries(app: Sphinx, failed: Exception | None) -> None:
-    """The entries as a script, because a page that was opened from the disk may not fetch another one."""
+    """The entries as a script, because a page that was opened from the disk may not fetch another
+    one.
+    """
     if failed is None and app.builder.format == "html":
         known = {anchor(term): [term, words] for term, words in _known(app).items()}
         text = json.dumps(known, ensure_ascii=False)
-        Path(app.outdir, "_static", ENTRIES).write_text(f"const GLOSSARY = {text};\n", encoding="utf-8")
+        Path(app.outdir, "_static", ENTRIES).write_text(
+            f"const GLOSSARY = {text};\n", encoding="utf-8"
+        )
 
 
 def give_addresses(app: Sphinx, doctree: nodes.document) -> None:
-    """Each entry of the glossary gets an anchor. A search for its term finds it and the unit that it names first."""
+    """Each entry of the glossary gets an anchor.
+
+    A search for its term finds it and the unit that it names first.
+    """
     page = app.env.docname
     if page == PAGE:
         for item in doctree.findall(nodes.list_item):
@@ -74,12 +98,15 @@ def give_addresses(app: Sphinx, doctree: nodes.document) -> None:
         terms = [term for term, words in _known(app).items() if f"unit {found[1]}" in words]
         section = doctree.next_node(nodes.section)
         if terms and section is not None:
-            section.insert(0, _indexed(terms, ""))  # the page itself, which the search must not list twice
+            # the page itself, which the search must not list twice
+            section.insert(0, _indexed(terms, ""))
 
 
 def _indexed(terms: Iterable[str], name: str) -> addnodes.index:
     written = {term.replace("-", mark) for term in terms for mark in ("-", " ", "_", "")}
-    return addnodes.index(entries=[("single", form, name, "main", None) for form in sorted(written)])
+    return addnodes.index(
+        entries=[("single", form, name, "main", None) for form in sorted(written)]
+    )
 
 
 def _known(app: Sphinx) -> dict[str, str]:
@@ -89,7 +116,9 @@ def _known(app: Sphinx) -> dict[str, str]:
 
 
 def link_terms(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """In a unit, the first occurrence of each term leads to its entry, which the page shows on hover and on focus."""
+    """In a unit, the first occurrence of each term leads to its entry, which the page shows on
+    hover and on focus.
+    """
     known = _known(app)
     if not known or not docname.startswith(SHOWN_ON) or docname.endswith("/index"):
         return
@@ -108,12 +137,16 @@ def link_terms(app: Sphinx, doctree: nodes.document, docname: str) -> None:
             if term in seen:
                 continue
             seen.add(term)
-            parts.append(nodes.Text(text.astext()[end:found.start()]))
+            parts.append(nodes.Text(text.astext()[end : found.start()]))
             address = f"{page}#{anchor(term)}"
-            parts.append(nodes.reference("", found[0], refuri=address, internal=True, classes=["term"]))
+            parts.append(
+                nodes.reference("", found[0], refuri=address, internal=True, classes=["term"])
+            )
             end = found.end()
         if parts:
-            text.parent.replace(text, [part for part in (*parts, nodes.Text(text.astext()[end:])) if part.astext()])
+            text.parent.replace(
+                text, [part for part in (*parts, nodes.Text(text.astext()[end:])) if part.astext()]
+            )
 
 
 def _any_case(form: str) -> str:

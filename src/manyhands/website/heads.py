@@ -1,4 +1,6 @@
-"""What a page says of itself to those that link to it, and what the theme writes into pages that nobody needs."""
+"""What a page says of itself to those that link to it, and what the theme writes into pages that
+nobody needs.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +20,43 @@ CARD = "_static/card.png"  # 1200 x 630
 STRAY = ("_static/webpack-macros.html",)  # a template of the theme's
 
 
-def describe(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any],
-             doctree: nodes.document | None) -> None:
-    """The page's description, also as OpenGraph data; a picture needs the site's address (`--address`)."""
+def describe(
+    app: Sphinx,
+    pagename: str,
+    templatename: str,
+    context: dict[str, Any],
+    doctree: nodes.document | None,
+) -> None:
+    """The page's description, also as OpenGraph data; a picture needs the site's address
+    (`--address`).
+    """
     words = description(doctree) if doctree is not None else ""
-    title = FIRST_TITLE if pagename == app.config.root_doc else re.sub("<[^>]*>", "", context.get("title") or "")
+    title = (
+        FIRST_TITLE
+        if pagename == app.config.root_doc
+        else re.sub("<[^>]*>", "", context.get("title") or "")
+    )
     if pagename == app.config.root_doc:
         context["title"] = title
-    told = {"og:type": "website", "og:site_name": app.config.project, "og:title": title, "og:description": words}
+    told = {
+        "og:type": "website",
+        "og:site_name": app.config.project,
+        "og:title": title,
+        "og:description": words,
+    }
     if address := app.config.html_baseurl:
-        told |= {"og:url": f"{address.rstrip('/')}/{app.builder.get_target_uri(pagename)}",
-                 "og:image": f"{address.rstrip('/')}/{CARD}", "og:image:width": "1200", "og:image:height": "630"}
+        told |= {
+            "og:url": f"{address.rstrip('/')}/{app.builder.get_target_uri(pagename)}",
+            "og:image": f"{address.rstrip('/')}/{CARD}",
+            "og:image:width": "1200",
+            "og:image:height": "630",
+        }
     tags = [f'<meta name="description" content="{_attribute(words)}" />'] if words else []
-    tags += [f'<meta property="{name}" content="{_attribute(text)}" />' for name, text in told.items() if text]
+    tags += [
+        f'<meta property="{name}" content="{_attribute(text)}" />'
+        for name, text in told.items()
+        if text
+    ]
     context["metatags"] = "\n    ".join(["", *tags])
 
 
@@ -40,7 +66,9 @@ def _attribute(text: str) -> str:
 
 
 def description(doctree: nodes.document) -> str:
-    """The first paragraph that has a sentence, cut at a word; of the first page, which is HTML, its lead."""
+    """The first paragraph that has a sentence, cut at a word; of the first page, which is HTML, its
+    lead.
+    """
     for paragraph in doctree.findall(nodes.paragraph):
         text = " ".join(paragraph.astext().split())
         if len(text) > 40 and not isinstance(paragraph.parent, nodes.entry):
@@ -51,8 +79,10 @@ def description(doctree: nodes.document) -> str:
 
 
 def tidy(folder: str | Path) -> None:
-    """Take out of the pages in `folder` what nobody needs: a second and third viewport, scripts that are loaded before
-    they are asked for (which a browser refuses from the disk), and table heads without text."""
+    """Take out of the pages in `folder` what nobody needs: a second and third viewport, scripts
+    that are loaded before they are asked for (which a browser refuses from the disk), and table
+    heads without text.
+    """
     for name in STRAY:
         Path(folder, name).unlink(missing_ok=True)
     for path in Path(folder).rglob("*.html"):
@@ -65,4 +95,8 @@ def tidied(page: str) -> str:
     head = re.sub(r'\s*<link rel="preload"[^>]*>', "", head)
     first, mark, rest = head.partition('<meta name="viewport"')
     head = first + mark + re.sub(r'\s*<meta name="viewport"[^>]*>', "", rest)
-    return head + end + re.sub(r'<th class="head([^"]*)">(?:<p></p>)?</th>', r'<td class="head\1"></td>', body)
+    return (
+        head
+        + end
+        + re.sub(r'<th class="head([^"]*)">(?:<p></p>)?</th>', r'<td class="head\1"></td>', body)
+    )

@@ -1,6 +1,8 @@
-"""The source folder of the site: what is committed, side by side, with a page in front of each kind.
+"""The source folder of the site: what is committed, side by side, with a page in front of each
+kind.
 
-`notebooks/`, `labs/` and `docs/` are arranged as they do in the clone, so that the links between them hold.
+`notebooks/`, `labs/` and `docs/` are arranged as they do in the clone, so that the links between
+them hold.
 """
 
 from __future__ import annotations
@@ -28,12 +30,20 @@ OWN_ENTRY = ("docs/GLOSSARY", "docs/CHEAT_SHEET")
 
 
 def lay_out(root: str | Path, folder: str | Path) -> list[Path]:
-    """Write the source of the site into the empty `folder`; returns the paths of its notebooks there."""
+    """Write the source of the site into the empty `folder`; returns the paths of its notebooks
+    there.
+    """
     root, folder = Path(root), Path(folder)
-    shutil.copytree(SETTINGS, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        SETTINGS, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__")
+    )
     there = [unit for unit in units(root) if not unit.planned]
-    todo = ["README.md", "CONTRIBUTING.md", *_found(root, "docs/*.md"),
-            *(path for unit in there for path in (unit.tutorial, unit.lab) if path)]
+    todo = [
+        "README.md",
+        "CONTRIBUTING.md",
+        *_found(root, "docs/*.md"),
+        *(path for unit in there for path in (unit.tutorial, unit.lab) if path),
+    ]
     done = set()
     while todo:
         path = todo.pop()
@@ -67,14 +77,21 @@ def _put(root: Path, path: str, folder: Path) -> list[str]:
     target = folder / path
     target.parent.mkdir(parents=True, exist_ok=True)
     text, links = (root / path).read_text(encoding="utf-8"), Links(path, root)
-    target.write_text(links.mended(text) if path.endswith(".md") else _mended_cells(text, links), encoding="utf-8")
+    target.write_text(
+        links.mended(text) if path.endswith(".md") else _mended_cells(text, links), encoding="utf-8"
+    )
     if lacking := sorted(link for link in links.asked if not (root / link).is_file()):
-        raise BuildError(f"{path} links to {', '.join(lacking)}, which does not exist. Repair the link in its source.")
+        raise BuildError(
+            f"{path} links to {', '.join(lacking)}, which does not exist. Repair the link in its "
+            "source."
+        )
     return sorted(links.asked)
 
 
 def _mended_cells(text: str, links: Links) -> str:
-    """The same for the text cells of a notebook; one that cannot be read stays as it is, and is told of later."""
+    """The same for the text cells of a notebook; one that cannot be read stays as it is, and is
+    told of later.
+    """
     try:
         notebook = json.loads(text)
         for cell in notebook["cells"]:
@@ -91,24 +108,46 @@ def _offer_lab(root: Path, unit: Unit, folder: Path) -> None:
     with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted((root / (unit.lab or "")).parent.iterdir()):
             if path.is_file():
-                archive.writestr(zipfile.ZipInfo(f"{unit.name}/{path.name}"), path.read_bytes(), zipfile.ZIP_DEFLATED)
+                archive.writestr(
+                    zipfile.ZipInfo(f"{unit.name}/{path.name}"),
+                    path.read_bytes(),
+                    zipfile.ZIP_DEFLATED,
+                )
     target = folder / "extra" / "downloads" / f"{unit.name}.zip"
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(data.getvalue())
 
 
 def _write_lists(root: Path, folder: Path, there: list[Unit], pages: Iterable[str]) -> None:
-    """The pages in front: the first page, tutorials, labs, slides, manuals; and what the header leads to."""
+    """The pages in front: the first page, tutorials, labs, slides, manuals; and what the header
+    leads to.
+    """
     texts = [page.removesuffix(".md") for page in sorted(pages) if page.endswith(".md")]
     manuals = [name for name in texts if name not in OWN_ENTRY]
     names = [unit.name for unit in there]
     _write(folder / "notebooks/index.md", ["# Tutorials\n", *lists.tutorials(root, there)], names)
-    _write(folder / "labs/index.md", ["# Labs\n", *lists.labs(root, there)], [f"{name}/{name}" for name in names])
+    _write(
+        folder / "labs/index.md",
+        ["# Labs\n", *lists.labs(root, there)],
+        [f"{name}/{name}" for name in names],
+    )
     _write(folder / "slides/index.md", ["# Slides\n", *lists.slides(root, there)], [])
-    _write(folder / "docs/index.md", ["# Manuals\n", *lists.manuals(manuals)], [f"/{name}" for name in manuals])
-    _write(folder / "index.md", [lists.first_page(root, there)],
-           ["notebooks/index", "labs/index", "slides/index", *(name for name in OWN_ENTRY if name in texts),
-            "docs/index"])
+    _write(
+        folder / "docs/index.md",
+        ["# Manuals\n", *lists.manuals(manuals)],
+        [f"/{name}" for name in manuals],
+    )
+    _write(
+        folder / "index.md",
+        [lists.first_page(root, there)],
+        [
+            "notebooks/index",
+            "labs/index",
+            "slides/index",
+            *(name for name in OWN_ENTRY if name in texts),
+            "docs/index",
+        ],
+    )
     for name, text in lists.covers(root, there).items():
         _write(folder / "static" / "covers" / name, [text], [])
 

@@ -6,7 +6,8 @@ from pathlib import Path, PurePosixPath
 
 from manyhands.units import units
 
-_LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]+)\)")  # [words](address), no picture
+# [words](address), no picture
+_LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]+)\)")
 _PICTURE = re.compile(r"""!\[[^\]]*\]\(([^()\s]+)\)|<img\b[^>]*\bsrc=["']([^"']+)["'][^>]*>""")
 _DEFINED = re.compile(r"^\[([^\]]+)\]: +(\S+)$", re.MULTILINE)  # [label]: address
 _CODE = re.compile(r"^ *(```+|~~~+).*?^ *\1 *$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
@@ -14,12 +15,14 @@ PAGES = (".md", ".ipynb")
 
 
 class Links:
-    """The links of one text: `page` is its path in the clone at `root`; `asked` are the files that they lead to.
+    """The links of one text: `page` is its path in the clone at `root`; `asked` are the files that
+    they lead to.
 
-    The first page takes the place of Start_Here, which only a learner's copy has; a lab's folder is its notebook; a
-    unit that is not there yet is the first page's list of units; a deck is opened as it is. A file that is
-    no page is offered for download. A folder that the site does not have, a maintainer's, loses its link and keeps its
-    words. Pictures of other hosts, badges, are left out: no page of the site asks another host for anything.
+    The first page takes the place of Start_Here, which only a learner's copy has; a lab's folder is
+    its notebook; a unit that is not there yet is the first page's list of units; a deck is opened
+    as it is. A file that is no page is offered for download. A folder that the site does not have,
+    a maintainer's, loses its link and keeps its words. Pictures of other hosts, badges, are left
+    out: no page of the site asks another host for anything.
     """
 
     def __init__(self, page: str, root: str | Path) -> None:
@@ -64,7 +67,9 @@ class Links:
         return "" if there is None else f"[{label}]: {there}"
 
     def _place(self, address: str) -> str | None:
-        """The address in the site of what `address` leads to; None where the site does not have it."""
+        """The address in the site of what `address` leads to; None where the site does not have
+        it.
+        """
         target, mark, anchor = address.partition("#")
         if not target or re.match(r"[a-z]+:", address):
             return address

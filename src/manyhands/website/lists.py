@@ -1,4 +1,6 @@
-"""The pages in front of the others: the first page, and the lists of tutorials, labs, slides and manuals."""
+"""The pages in front of the others: the first page, and the lists of tutorials, labs, slides and
+manuals.
+"""
 
 from __future__ import annotations
 
@@ -12,29 +14,56 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from manyhands.units import Unit
 
-WIDER = 40  # a cover is drawn for the deck's letters; without them, words may be longer than its frame
+# a cover is drawn for the deck's letters; without them, words may be longer than its frame
+WIDER = 40
 FIRST = Path(__file__).with_name("first_page.md")
 TOTAL = '<p class="prediction-total" hidden></p>\n\n'
-FIGURE = '<li><a href="notebooks/00_preflight.html#try-it-here">Make four ranks hang, in your browser</a></li>'
+FIGURE = (
+    '<li><a href="notebooks/00_preflight.html#try-it-here">Make four ranks hang, in your '
+    "browser</a></li>"
+)
 FRONT_PICTURE = "00_absent"
 MANUALS = {  # the others are listed under the last heading, without a sentence
     "For attendees": {
-        "README": "What you need, how to begin, what each unit takes, and on which hardware it has been run.",
-        "docs/SETUP": "What `make lab` installs, and how to use a mirror, conda or a different Python.",
-        "docs/CLINIC": "`manyhands clinic` checks your own training script for mistakes, hangs and costs.",
+        "README": (
+            "What you need, how to begin, what each unit takes, and on which hardware it has been "
+            "run."
+        ),
+        "docs/SETUP": (
+            "What `make lab` installs, and how to use a mirror, conda or a different Python."
+        ),
+        "docs/CLINIC": (
+            "`manyhands clinic` checks your own training script for mistakes, hangs and costs."
+        ),
         "docs/HANGS": "How to read the report of a hang, and how to find a hang in your own job.",
-        "docs/PREDICT": "`manyhands predict` tells you how long your script would take on a different machine.",
-        "docs/SIMULATE": "The simulator computes how long a training step takes, for any machine, model and method.",
+        "docs/PREDICT": (
+            "`manyhands predict` tells you how long your script would take on a different machine."
+        ),
+        "docs/SIMULATE": (
+            "The simulator computes how long a training step takes, for any machine, model and "
+            "method."
+        ),
     },
     "For instructors": {
-        "docs/TEACHING": "Schedules, what to show live, typical questions, and what to do when something fails.",
-        "docs/GRADING": "Five commands release labs to a class, collect them, grade them and return feedback.",
-        "docs/HUB": "Two commands give a class accounts on one machine, and a board that shows who is stuck where.",
-        "docs/HACKATHON": "How teams enter, how the judge computes scores, and how you run an event.",
+        "docs/TEACHING": (
+            "Schedules, what to show live, typical questions, and what to do when something fails."
+        ),
+        "docs/GRADING": (
+            "Five commands release labs to a class, collect them, grade them and return feedback."
+        ),
+        "docs/HUB": (
+            "Two commands give a class accounts on one machine, and a board that shows who is stuck"
+            " where."
+        ),
+        "docs/HACKATHON": (
+            "How teams enter, how the judge computes scores, and how you run an event."
+        ),
         "docs/ATTACKS": "What a hostile submission can try, and what prevents it.",
     },
     "What runs, and how fast": {
-        "docs/SYSTEMS": "Every system in the five documents that the course grew out of, and what became of it.",
+        "docs/SYSTEMS": (
+            "Every system in the five documents that the course grew out of, and what became of it."
+        ),
         "docs/CHAINERMN": "Six complete ChainerMN programs, and the same programs in this course.",
         "docs/BENCHMARKS": "All measured figures, each next to a named peer in the same run.",
         "docs/GPU": "What has been run on a GPU, including what failed.",
@@ -52,15 +81,23 @@ MANUALS = {  # the others are listed under the last heading, without a sentence
 
 def first_page(root: Path, there: Sequence[Unit]) -> str:
     """The front page: one picture, one sentence, three doors, and a card for each unit."""
-    picture = _alt(root, "00_preflight", FRONT_PICTURE) or "Ranks that wait for a rank that did not arrive"
+    picture = (
+        _alt(root, "00_preflight", FRONT_PICTURE)
+        or "Ranks that wait for a rank that did not arrive"
+    )
     figure = FIGURE if any(unit.number == "00" for unit in there) else ""
     text = FIRST.read_text(encoding="utf-8")
-    return text.format(picture=escape(picture), units=len(there), figure=figure, cards=cards(root, there, "", "h3"))
+    return text.format(
+        picture=escape(picture), units=len(there), figure=figure, cards=cards(root, there, "", "h3")
+    )
 
 
 def cards(root: Path, there: Iterable[Unit], up: str, heading: str) -> str:
-    """A card for each unit, with its picture, its sentence and its minutes. `up` leads to the first page's folder, and
-    `heading` is the tag of the cards' titles, one level below the heading above them."""
+    """A card for each unit, with its picture, its sentence and its minutes.
+
+    `up` leads to the first page's folder, and `heading` is the tag of the cards' titles, one level
+    below the heading above them.
+    """
     found = [_card(root, unit, up, heading) for unit in there]
     return '<div class="cards">\n' + "\n".join(found) + "\n</div>"
 
@@ -72,10 +109,12 @@ def _card(root: Path, unit: Unit, up: str, heading: str) -> str:
     title = f'<span class="number">{unit.number}</span> {breakable(unit.title)}'
     to_lab = f'{up}labs/{unit.name}/{unit.name}.html" aria-label="lab {lab} of unit {unit.number}'
     made = f"{escape(unit.framework)} · tutorial {tutorial}"
-    return (f'<div class="unit-card" data-unit="{unit.number}">{picture}'
-            f'<{heading} id="unit-{unit.number}"><a href="{up}notebooks/{unit.name}.html">{title}</a></{heading}>'
-            f'<p>{escape(unit.sentence)}</p>'
-            f'<p class="facts">{made} · <a href="{to_lab}">lab {lab}</a></p></div>')
+    return (
+        f'<div class="unit-card" data-unit="{unit.number}">{picture}<{heading} '
+        f'id="unit-{unit.number}"><a '
+        f'href="{up}notebooks/{unit.name}.html">{title}</a></{heading}><p>{escape(unit.sentence)}</p><p'
+        f' class="facts">{made} · <a href="{to_lab}">lab {lab}</a></p></div>'
+    )
 
 
 def breakable(title: str) -> str:
@@ -87,7 +126,11 @@ def covers(root: Path, there: Iterable[Unit]) -> dict[str, str]:
     """{name in `_static/covers`: SVG} of the cards and of the first page."""
     wanted = {"front": FRONT_PICTURE, **{unit.number: f"{unit.number}_cover" for unit in there}}
     found = {name: root / "slides" / "figures" / f"{figure}.svg" for name, figure in wanted.items()}
-    return {f"{name}.svg": _wider(path.read_text(encoding="utf-8")) for name, path in found.items() if path.is_file()}
+    return {
+        f"{name}.svg": _wider(path.read_text(encoding="utf-8"))
+        for name, path in found.items()
+        if path.is_file()
+    }
 
 
 def _wider(text: str) -> str:
@@ -108,16 +151,29 @@ def _alt(root: Path, name: str, figure: str) -> str:
 
 
 def tutorials(root: Path, there: Iterable[Unit]) -> list[str]:
-    return ["You can read the tutorials here with all outputs, and predict what their runs will give. To run them, use "
-            "`make lab`.\n\n" + TOTAL + cards(root, there, "../", "h2")]
+    return [
+        "You can read the tutorials here with all outputs, and predict what their runs will give. "
+        "To run them, use `make lab`.\n\n" + TOTAL + cards(root, there, "../", "h2")
+    ]
 
 
 def labs(root: Path, there: Iterable[Unit]) -> list[str]:
-    rows = [f"| {unit.number} | [{_lab_title(root, unit)}]({unit.name}/{unit.name}.ipynb) | {breakable(unit.title)} "
-            f"| {unit.minutes[1] or ''} | <a href=\"../downloads/{unit.name}.zip\" download>{unit.name}.zip</a> |"
-            for unit in there]
-    return ["Attendees get these unsolved labs, and solve them in JupyterLab, where the checks can run.\n",
-            "| # | lab | unit | minutes | download |", "|---|---|---|---|---|", *rows]
+    rows = [
+        f"| {unit.number} | [{_lab_title(root, unit)}]({unit.name}/{unit.name}.ipynb) | "
+        f"{breakable(unit.title)} "
+        f'| {unit.minutes[1] or ""} | <a href="../downloads/{unit.name}.zip" '
+        f"download>{unit.name}.zip</a> |"
+        for unit in there
+    ]
+    return [
+        (
+            "Attendees get these unsolved labs, and solve them in JupyterLab, where the checks can "
+            "run.\n"
+        ),
+        "| # | lab | unit | minutes | download |",
+        "|---|---|---|---|---|",
+        *rows,
+    ]
 
 
 def _lab_title(root: Path, unit: Unit) -> str:
@@ -136,10 +192,19 @@ def slides(root: Path, there: Iterable[Unit]) -> list[str]:
     for unit in there:
         pages, words = _deck(root, unit)
         deck = f'<a href="built/{unit.name}.html">{breakable(unit.title)}</a>'
-        rows.append(f'| {unit.number} | {deck} | {words} | {pages} '
-                    f'| <a href="built/{unit.name}.pdf" aria-label="PDF of unit {unit.number}">PDF</a> |')
-    return ["Each unit has a deck, which needs no network either. In a deck, press `p` to see the speaker's notes.\n",
-            "| # | deck | about | slides | to print |", "|---|---|---|---|---|", *rows]
+        rows.append(
+            f"| {unit.number} | {deck} | {words} | {pages} "
+            f'| <a href="built/{unit.name}.pdf" aria-label="PDF of unit {unit.number}">PDF</a> |'
+        )
+    return [
+        (
+            "Each unit has a deck, which needs no network either. In a deck, press `p` to see the "
+            "speaker's notes.\n"
+        ),
+        "| # | deck | about | slides | to print |",
+        "|---|---|---|---|---|",
+        *rows,
+    ]
 
 
 def _deck(root: Path, unit: Unit) -> tuple[int | str, str]:
@@ -150,11 +215,15 @@ def _deck(root: Path, unit: Unit) -> tuple[int | str, str]:
     _, _, text = path.read_text(encoding="utf-8").partition("\n---\n")  # after the settings
     text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
     subtitle = re.search(r"^## (.+)$", text, re.MULTILINE)
-    return len(re.findall(r"^---$", text, re.MULTILINE)) + 1, subtitle[1].replace("&shy;", "") if subtitle else ""
+    return len(re.findall(r"^---$", text, re.MULTILINE)) + 1, (
+        subtitle[1].replace("&shy;", "") if subtitle else ""
+    )
 
 
 def manuals(texts: Collection[str]) -> list[str]:
-    """The manuals under their headings, each with a sentence; those that `MANUALS` does not name are the last ones."""
+    """The manuals under their headings, each with a sentence; those that `MANUALS` does not name
+    are the last ones.
+    """
     named = {name for pages in MANUALS.values() for name in pages}
     lines: list[str] = []
     for title, pages in MANUALS.items():
@@ -162,7 +231,11 @@ def manuals(texts: Collection[str]) -> list[str]:
         if title == "For maintainers":
             found |= {name: "" for name in texts if name not in named}
         if found:
-            lines += [f"## {title}\n", *(f"* {_doc(name)}<br>{words}" for name, words in found.items()), ""]
+            lines += [
+                f"## {title}\n",
+                *(f"* {_doc(name)}<br>{words}" for name, words in found.items()),
+                "",
+            ]
     return lines
 
 

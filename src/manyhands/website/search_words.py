@@ -1,4 +1,7 @@
-"""The words of the search. A compound such as "all-reduce" is one word, since "all" alone is too common."""
+"""The words of the search.
+
+A compound such as "all-reduce" is one word, since "all" alone is too common.
+"""
 
 import re
 
@@ -9,7 +12,9 @@ COMPOUND = re.compile(r"\w+(?:-\w+)*")
 
 
 class CourseEnglish(SearchEnglish):
-    """English, with compounds and their parts; `splitQuery` does the same in the browser with what a reader types."""
+    """English, with compounds and their parts; `splitQuery` does the same in the browser with what
+    a reader types.
+    """
 
     js_splitter_code = r"""
 var splitQuery = (query) => query

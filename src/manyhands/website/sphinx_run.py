@@ -11,24 +11,48 @@ from manyhands.build import BuildError
 from manyhands.website.broken import place
 
 A_CELL = 10_000  # MyST-NB counts lines so: cell n, from 1, begins at line n * 10000
-_COMPLAINT = re.compile(r"(?P<path>[^\n:]+?)(?::(?P<line>\d+))?: (?:WARNING|ERROR|CRITICAL|SEVERE): (?P<text>.*)")
+_COMPLAINT = re.compile(
+    r"(?P<path>[^\n:]+?)(?::(?P<line>\d+))?: (?:WARNING|ERROR|CRITICAL|SEVERE): (?P<text>.*)"
+)
 
 
 def run(root: Path, source: Path, target: Path, address: str = "") -> None:
-    """Write the pages of `source`, which will be served at `address`, into the folder `target`; BuildError with every
-    complaint of Sphinx if it has one."""
+    """Write the pages of `source`, which will be served at `address`, into the folder `target`;
+    BuildError with every complaint of Sphinx if it has one.
+    """
     complaints = source.parent / "complaints.txt"
-    command = [sys.executable, "-m", "sphinx", "--builder", "html", "--jobs", "auto", "--quiet", "--no-color",
-               "--doctree-dir", source.parent / "doctrees", "--warning-file", complaints,
-               "--define", f"html_baseurl={address}"]
+    command = [
+        sys.executable,
+        "-m",
+        "sphinx",
+        "--builder",
+        "html",
+        "--jobs",
+        "auto",
+        "--quiet",
+        "--no-color",
+        "--doctree-dir",
+        source.parent / "doctrees",
+        "--warning-file",
+        complaints,
+        "--define",
+        f"html_baseurl={address}",
+    ]
     environment = {**os.environ, "MANYHANDS_ROOT": str(root), "LC_ALL": "C.UTF-8"}
-    done = subprocess.run([*map(str, command), str(source), str(target)], capture_output=True, text=True,
-                          env=environment)
+    done = subprocess.run(
+        [*map(str, command), str(source), str(target)],
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
     said = complaints.read_text(encoding="utf-8") if complaints.is_file() else ""
     if told := [in_words(line, source) for line in said.splitlines() if line.strip()]:
         raise BuildError("The site was not built:\n  " + "\n  ".join(told))
     if done.returncode:
-        raise BuildError(f"Sphinx ended with status {done.returncode}:\n{(done.stderr or done.stdout).strip()[-3000:]}")
+        raise BuildError(
+            "Sphinx ended with status "
+            f"{done.returncode}:\n{(done.stderr or done.stdout).strip()[-3000:]}"
+        )
 
 
 def in_words(line: str, source: Path) -> str:

@@ -27,7 +27,9 @@ def with_figure(page: str, text: str) -> str:
         for cell in notebook["cells"]:
             source = "\n" + "".join(cell["source"])
             if cell["cell_type"] == "markdown" and f"\n{heading}" in source:
-                cell["source"] = source.replace(f"\n{heading}", f"\n{figure}{heading}", 1).lstrip("\n")
+                cell["source"] = source.replace(f"\n{heading}", f"\n{figure}{heading}", 1).lstrip(
+                    "\n"
+                )
                 break
     except (ValueError, KeyError, TypeError):  # reported elsewhere
         return text

@@ -24,7 +24,7 @@ def main():
     for step in range(20):
         batch = torch.randperm(len(x), generator=order)[:32]
         if MISTAKE == "uneven":
-            mine = batch[:20] if rank == 0 else batch[20:][rank - 1::world - 1]
+            mine = batch[:20] if rank == 0 else batch[20:][rank - 1 :: world - 1]
         elif MISTAKE == "same rows":
             mine = batch[:8]
         else:

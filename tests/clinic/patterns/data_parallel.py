@@ -20,7 +20,9 @@ class Net(nn.Module):
 
 def main():
     draw = torch.Generator().manual_seed(1)
-    data = TensorDataset(torch.randn(256, 20, generator=draw), torch.randint(5, (256,), generator=draw))
+    data = TensorDataset(
+        torch.randn(256, 20, generator=draw), torch.randint(5, (256,), generator=draw)
+    )
     torch.manual_seed(0)
     model = nn.DataParallel(Net())
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

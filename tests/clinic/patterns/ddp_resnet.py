@@ -14,7 +14,9 @@ MISTAKE = os.environ.get("MISTAKE", "")
 class Block(nn.Module):
     def __init__(self, channels):
         super().__init__()
-        self.conv1, self.conv2 = (nn.Conv2d(channels, channels, 3, padding=1, bias=False) for _ in range(2))
+        self.conv1, self.conv2 = (
+            nn.Conv2d(channels, channels, 3, padding=1, bias=False) for _ in range(2)
+        )
         self.norm1, self.norm2 = nn.BatchNorm2d(channels), nn.BatchNorm2d(channels)
 
     def forward(self, x):
@@ -37,18 +39,24 @@ def main():
     dist.init_process_group("gloo")
     rank = dist.get_rank()
     draw = torch.Generator().manual_seed(1)
-    data = TensorDataset(torch.randn(256, 1, 8, 8, generator=draw), torch.randint(10, (256,), generator=draw))
+    data = TensorDataset(
+        torch.randn(256, 1, 8, 8, generator=draw), torch.randint(10, (256,), generator=draw)
+    )
     torch.manual_seed(0)
     model = ResNet()
     ddp = DDP(model, forward_sync_buffers=MISTAKE != "buffers")
-    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.05 * (rank + 1 if MISTAKE == "rate" else 1), momentum=0.9)
+    optimizer = torch.optim.SGD(
+        ddp.parameters(), lr=0.05 * (rank + 1 if MISTAKE == "rate" else 1), momentum=0.9
+    )
     sampler = None if MISTAKE == "no sampler" else DistributedSampler(data)
     loader = DataLoader(data, batch_size=8, sampler=sampler, shuffle=sampler is None)
     for epoch in range(3):
         if sampler and MISTAKE != "no set_epoch":
             sampler.set_epoch(epoch)
         for step, (x, y) in enumerate(loader):
-            loss = nn.functional.cross_entropy((model if MISTAKE == "not through ddp" else ddp)(x), y)
+            loss = nn.functional.cross_entropy(
+                (model if MISTAKE == "not through ddp" else ddp)(x), y
+            )
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

@@ -16,7 +16,9 @@ class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.first = nn.Linear(20, 33)
-        self.blocks = nn.ModuleList(nn.Sequential(nn.LayerNorm(33), nn.Linear(33, 33), nn.GELU()) for _ in range(2))
+        self.blocks = nn.ModuleList(
+            nn.Sequential(nn.LayerNorm(33), nn.Linear(33, 33), nn.GELU()) for _ in range(2)
+        )
         self.last = nn.Linear(33, 5)
 
     def forward(self, x):
@@ -30,13 +32,17 @@ def main():
     dist.init_process_group("gloo")
     rank, world = dist.get_rank(), dist.get_world_size()
     draw = torch.Generator().manual_seed(1)
-    data = TensorDataset(torch.randn(256, 20, generator=draw), torch.randint(5, (256,), generator=draw))
+    data = TensorDataset(
+        torch.randn(256, 20, generator=draw), torch.randint(5, (256,), generator=draw)
+    )
     torch.manual_seed(0)
     model, mesh = Net(), init_device_mesh("cpu", (world,))
     for block in model.blocks:
         fully_shard(block, mesh=mesh)
     fully_shard(model, mesh=mesh)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2 * (rank + 1 if MISTAKE == "rate" else 1))
+    optimizer = torch.optim.AdamW(
+        model.parameters(), lr=1e-2 * (rank + 1 if MISTAKE == "rate" else 1)
+    )
     sampler = None if MISTAKE == "no sampler" else DistributedSampler(data)
     loader = DataLoader(data, batch_size=8, sampler=sampler, shuffle=sampler is None)
     for epoch in range(3):
@@ -44,7 +50,11 @@ def main():
             sampler.set_epoch(epoch)
         for step, (x, y) in enumerate(loader):
             loss = nn.functional.cross_entropy(model(x), y)
-            loss = loss * (world if MISTAKE == "sum" else 1) / (world if MISTAKE == "divided twice" else 1)
+            loss = (
+                loss
+                * (world if MISTAKE == "sum" else 1)
+                / (world if MISTAKE == "divided twice" else 1)
+            )
             loss.backward()
             if MISTAKE == "rank 0 looks" and rank == 0 and step == 2:
                 model.last.weight.full_tensor()

@@ -14,7 +14,9 @@ def main():
     hvd.init()
     rank, world = hvd.rank(), hvd.size()
     draw = torch.Generator().manual_seed(1)
-    data = TensorDataset(torch.randn(256, 20, generator=draw), torch.randint(5, (256,), generator=draw))
+    data = TensorDataset(
+        torch.randn(256, 20, generator=draw), torch.randint(5, (256,), generator=draw)
+    )
     sampler = None
     if MISTAKE != "no sampler":
         sampler = DistributedSampler(data, num_replicas=world, rank=rank)
@@ -24,7 +26,9 @@ def main():
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     if MISTAKE != "not wrapped":
         op = hvd.Sum if MISTAKE == "sum" else hvd.Average
-        optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters(), op=op)
+        optimizer = hvd.DistributedOptimizer(
+            optimizer, named_parameters=model.named_parameters(), op=op
+        )
     if MISTAKE != "no broadcast":
         hvd.broadcast_parameters(model.state_dict(), root_rank=0)
         hvd.broadcast_optimizer_state(optimizer, root_rank=0)

@@ -28,7 +28,9 @@ class Digits(lightning.LightningModule):
     def training_step(self, batch, number):
         x, y = batch
         loss = nn.functional.cross_entropy(self.net(x), y)
-        loss = loss * (WORLD if MISTAKE == "sum" else 1) / (WORLD if MISTAKE == "divided twice" else 1)
+        loss = (
+            loss * (WORLD if MISTAKE == "sum" else 1) / (WORLD if MISTAKE == "divided twice" else 1)
+        )
         if MISTAKE == "rank 0 logs" and number == 2 and RANK == 0:
             dist.all_reduce(loss.detach())
         if MISTAKE == "no zero_grad":
@@ -45,11 +47,20 @@ def main():
     logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
     lightning.seed_everything(3, verbose=False)
     draw = torch.Generator().manual_seed(1)
-    data = TensorDataset(torch.randn(256, 20, generator=draw), torch.randint(5, (256,), generator=draw))
+    data = TensorDataset(
+        torch.randn(256, 20, generator=draw), torch.randint(5, (256,), generator=draw)
+    )
     trainer = lightning.Trainer(
-        max_epochs=3, accelerator="cpu", strategy="ddp" if WORLD > 1 else "auto", devices=WORLD, logger=False,
-        enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
-        use_distributed_sampler=MISTAKE != "no sampler")
+        max_epochs=3,
+        accelerator="cpu",
+        strategy="ddp" if WORLD > 1 else "auto",
+        devices=WORLD,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        use_distributed_sampler=MISTAKE != "no sampler",
+    )
     trainer.fit(Digits(), DataLoader(data, batch_size=8, shuffle=True))
 
 

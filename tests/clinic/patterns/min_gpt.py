@@ -1,5 +1,6 @@
-"""A small GPT in the manner of minGPT: DistributedDataParallel, gradient accumulation, clipping, dropout.
-MISTAKE names the one that is planted."""
+"""A small GPT in the manner of minGPT: DistributedDataParallel, gradient accumulation, clipping,
+dropout. MISTAKE names the one that is planted.
+"""
 
 import contextlib
 import os
@@ -23,7 +24,7 @@ class Text(Dataset):
         return 256
 
     def __getitem__(self, i):
-        return self.letters[i:i + CONTEXT], self.letters[i + 1:i + 1 + CONTEXT].clone()
+        return self.letters[i : i + CONTEXT], self.letters[i + 1 : i + 1 + CONTEXT].clone()
 
 
 class Block(nn.Module):
@@ -31,12 +32,21 @@ class Block(nn.Module):
         super().__init__()
         self.ln1, self.ln2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
         self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
-        self.mlp = nn.Sequential(nn.Linear(WIDTH, 4 * WIDTH), nn.GELU(), nn.Linear(4 * WIDTH, WIDTH), nn.Dropout(0.1))
+        self.mlp = nn.Sequential(
+            nn.Linear(WIDTH, 4 * WIDTH), nn.GELU(), nn.Linear(4 * WIDTH, WIDTH), nn.Dropout(0.1)
+        )
 
     def forward(self, x):
         b, t, _ = x.shape
-        q, k, v = (part.view(b, t, HEADS, -1).transpose(1, 2) for part in self.qkv(self.ln1(x)).split(WIDTH, 2))
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(b, t, WIDTH)
+        q, k, v = (
+            part.view(b, t, HEADS, -1).transpose(1, 2)
+            for part in self.qkv(self.ln1(x)).split(WIDTH, 2)
+        )
+        y = (
+            F.scaled_dot_product_attention(q, k, v, is_causal=True)
+            .transpose(1, 2)
+            .reshape(b, t, WIDTH)
+        )
         x = x + self.out(y)
         return x + self.mlp(self.ln2(x))
 
@@ -50,7 +60,7 @@ class GPT(nn.Module):
         self.head.weight = self.wte.weight
 
     def forward(self, idx, targets=None):
-        x = self.wte(idx) + self.wpe.weight[:idx.shape[1]]
+        x = self.wte(idx) + self.wpe.weight[: idx.shape[1]]
         for block in self.blocks:
             x = block(x)
         logits = self.head(self.ln(x))
@@ -82,7 +92,9 @@ class Trainer:
                 silent = not last or MISTAKE == "never in step"
                 with self.model.no_sync() if silent else contextlib.nullcontext():
                     _, loss = self.model(idx, targets)
-                    (loss / self.accumulate / (self.world if MISTAKE == "divided twice" else 1)).backward()
+                    (
+                        loss / self.accumulate / (self.world if MISTAKE == "divided twice" else 1)
+                    ).backward()
                 if not last:
                     continue
                 if MISTAKE == "rank 0 saves" and self.rank == 0 and number == 3:

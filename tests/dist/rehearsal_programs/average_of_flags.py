@@ -1,4 +1,5 @@
-"""Flags are averaged as bool, and gloo itself refuses. expect: fails 8; differs 8, ranks 2"""
+"""Flags are averaged as bool, and gloo itself refuses. expect: fails 9; differs 9, ranks 2"""
+
 import torch
 import torch.distributed as dist
 

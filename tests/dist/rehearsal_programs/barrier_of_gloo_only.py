@@ -1,4 +1,5 @@
-"""monitored_barrier on the default group, and on one that is NCCL's where there are GPUs. expect: fails 7 9, ranks 2"""
+"""monitored_barrier on the default group, and on one that is NCCL's where there are GPUs. expect: fails 8 10, ranks 2"""
+
 import torch
 import torch.distributed as dist
 

@@ -1,4 +1,5 @@
-"""A batch of two ranks is the first call in a group of four. expect: may hang 9, ranks 4"""
+"""A batch of two ranks is the first call in a group of four. expect: may hang 10, ranks 4"""
+
 import torch
 import torch.distributed as dist
 

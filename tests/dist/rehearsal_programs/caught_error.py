@@ -1,4 +1,5 @@
-"""A receive that never comes, caught: NCCL raises nothing. expect: hangs 11; differs 11, ranks 2"""
+"""A receive that never comes, caught: NCCL raises nothing. expect: hangs 12; differs 12, ranks 2"""
+
 import datetime
 
 import torch

@@ -1,4 +1,5 @@
-"""The wait for one chunk says nothing of the next. expect: differs 9, ranks 2"""
+"""The wait for one chunk says nothing of the next. expect: differs 10, ranks 2"""
+
 import torch
 import torch.distributed as dist
 

@@ -1,4 +1,5 @@
-"""A clock around a collective measures how long it takes to queue it. expect: remark 12, ranks 2"""
+"""A clock around a collective measures how long it takes to queue it. expect: remark 13, ranks 2"""
+
 import time
 
 import torch

@@ -1,4 +1,5 @@
-"""Rank 0 evaluates with a collective that the others leave out, in a group of its own order. expect: may hang 18, ranks 2"""
+"""Rank 0 evaluates with a collective that the others leave out, in a group of its own order. expect: may hang 20, ranks 2"""
+
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
@@ -15,10 +16,16 @@ for step in range(2):
 
 x, y = torch.ones(1), torch.ones(1)
 if rank == 0:
-    one, two = dist.all_reduce(x, group=evaluation, async_op=True), dist.all_reduce(y, async_op=True)
+    one, two = (
+        dist.all_reduce(x, group=evaluation, async_op=True),
+        dist.all_reduce(y, async_op=True),
+    )
 
 else:
-    two, one = dist.all_reduce(y, async_op=True), dist.all_reduce(x, group=evaluation, async_op=True)
+    two, one = (
+        dist.all_reduce(y, async_op=True),
+        dist.all_reduce(x, group=evaluation, async_op=True),
+    )
 one.wait()
 two.wait()
 dist.destroy_process_group()

@@ -1,4 +1,5 @@
-"""A server that receives from whoever comes first. expect: fails 9, ranks 3"""
+"""A server that receives from whoever comes first. expect: fails 10, ranks 3"""
+
 import torch
 import torch.distributed as dist
 

@@ -1,4 +1,5 @@
 """A sum, a broadcast, and the value read at the end. expect: nothing, ranks 2"""
+
 import torch
 import torch.distributed as dist
 

@@ -1,4 +1,5 @@
 """A script for GPUs: its groups are asked of NCCL, and made of gloo here. expect: nothing, ranks 2"""
+
 import os
 
 import torch

@@ -1,4 +1,5 @@
 """Works that are waited for before their tensors are used, in one order. expect: nothing, ranks 2"""
+
 import torch
 import torch.distributed as dist
 

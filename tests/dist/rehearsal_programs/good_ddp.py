@@ -1,4 +1,5 @@
 """DistributedDataParallel with a clock that waits for the GPU. expect: nothing, ranks 2"""
+
 import time
 
 import torch
@@ -7,7 +8,9 @@ from torch.nn.parallel import DistributedDataParallel
 
 dist.init_process_group("gloo")
 torch.manual_seed(0)
-network = DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 1)))
+network = DistributedDataParallel(
+    torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 1))
+)
 optimizer = torch.optim.Adam(network.parameters())
 for step in range(3):
     begun = time.perf_counter()

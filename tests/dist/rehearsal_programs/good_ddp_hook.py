@@ -1,4 +1,5 @@
 """A communication hook of DDP that compresses gradients. expect: nothing, ranks 2"""
+
 import torch
 import torch.distributed as dist
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook

@@ -1,4 +1,5 @@
 """Even ranks send first, odd ranks receive first. expect: nothing, ranks 4"""
+
 import torch
 import torch.distributed as dist
 

@@ -1,4 +1,5 @@
 """fully_shard on each layer and the root. expect: nothing, ranks 2"""
+
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh

@@ -1,4 +1,5 @@
 """The collectives that have a root or lists. expect: nothing, ranks 2"""
+
 import torch
 import torch.distributed as dist
 

@@ -1,4 +1,5 @@
 """Halves, the whole, and a group for the CPU whose barrier is gloo's. expect: nothing, ranks 4"""
+
 import torch
 import torch.distributed as dist
 

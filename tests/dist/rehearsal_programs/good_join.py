@@ -1,4 +1,5 @@
 """Uneven batches under Join, whose works torch itself sees to. expect: nothing, ranks 2"""
+
 import torch
 import torch.distributed as dist
 from torch.distributed.algorithms.join import Join

@@ -1,4 +1,5 @@
 """Weights whose channels are last, and lists of columns, which go through a buffer. expect: nothing, ranks 2"""
+
 import torch
 import torch.distributed as dist
 

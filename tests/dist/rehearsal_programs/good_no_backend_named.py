@@ -1,4 +1,5 @@
 """Without a name of a backend a group has gloo for the CPU and NCCL for GPUs. expect: nothing, ranks 2"""
+
 import torch
 import torch.distributed as dist
 

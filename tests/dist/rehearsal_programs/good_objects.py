@@ -1,4 +1,5 @@
 """Objects, where each rank has chosen its GPU, and in a group for the CPU. expect: nothing, ranks 2"""
+
 import os
 
 import torch

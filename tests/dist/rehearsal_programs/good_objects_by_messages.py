@@ -1,4 +1,5 @@
 """Objects are sent by messages, where each rank has chosen its GPU, and in groups for the CPU. expect: nothing, ranks 2"""
+
 import os
 
 import torch
@@ -14,10 +15,17 @@ for turn in range(2):
     for group in (None, for_the_cpu, both):
         names = [f"rank {rank}", turn] if rank == turn else [None] * 2
         if rank == turn:
-            dist.send_object_list(names, 1 - rank, group, torch.device(device or "cpu") if group is None else None)
+            dist.send_object_list(
+                names, 1 - rank, group, torch.device(device or "cpu") if group is None else None
+            )
         else:
-            dist.recv_object_list(names, 1 - rank, group, torch.device(device or "cpu") if group is None else None)
+            dist.recv_object_list(
+                names, 1 - rank, group, torch.device(device or "cpu") if group is None else None
+            )
         assert names == [f"rank {turn}", turn]
-dist.send_object_list([1], dst=1, group=for_the_cpu, device=torch.device("cpu")) if rank == 0 else (
-    dist.recv_object_list([None], src=0, group=for_the_cpu, device=torch.device("cpu")))
+(
+    dist.send_object_list([1], dst=1, group=for_the_cpu, device=torch.device("cpu"))
+    if rank == 0
+    else (dist.recv_object_list([None], src=0, group=for_the_cpu, device=torch.device("cpu")))
+)
 dist.destroy_process_group()

@@ -1,4 +1,5 @@
 """Parts of one buffer: each is used after its own wait, or is not under way; and a work that is asked whether it has ended. expect: nothing, ranks 2"""
+
 import torch
 import torch.distributed as dist
 
@@ -10,7 +11,9 @@ for chunk, work in zip(chunks, works):
     work.wait()
     chunk /= 2
 grid = torch.ones(8, 4)
-works = dist.batch_isend_irecv([dist.P2POp(dist.isend, grid[1], other), dist.P2POp(dist.irecv, grid[0], other)])
+works = dist.batch_isend_irecv(
+    [dist.P2POp(dist.isend, grid[1], other), dist.P2POp(dist.irecv, grid[0], other)]
+)
 inner = grid[2:-2] + grid[3:-1]
 for number in range(len(works)):
     works[number].wait()

@@ -1,4 +1,5 @@
 """Four stages hand activations on and gradients back, by send and recv. expect: nothing, ranks 4"""
+
 import torch
 import torch.distributed as dist
 

@@ -1,4 +1,5 @@
 """DTensor: a layer by columns, the next by rows. expect: nothing, ranks 2"""
+
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh

@@ -1,4 +1,5 @@
 """ZeroRedundancyOptimizer over DDP. expect: nothing, ranks 2"""
+
 import torch
 import torch.distributed as dist
 from torch.distributed.optim import ZeroRedundancyOptimizer

@@ -1,4 +1,5 @@
-"""Only its members make a group. expect: may hang 8, ranks 3"""
+"""Only its members make a group. expect: may hang 9, ranks 3"""
+
 import torch
 import torch.distributed as dist
 

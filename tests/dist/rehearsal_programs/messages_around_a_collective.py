@@ -1,4 +1,5 @@
-"""Rank 0 posts its isend before the collective, rank 1 receives after it: NCCL meets at the first use. expect: hangs 9 13, ranks 2"""
+"""Rank 0 posts its isend before the collective, rank 1 receives after it: NCCL meets at the first use. expect: hangs 10 14, ranks 2"""
+
 import torch
 import torch.distributed as dist
 

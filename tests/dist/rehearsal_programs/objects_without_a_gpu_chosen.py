@@ -1,10 +1,14 @@
-"""Objects go through the current GPU, which nobody chose. expect: may hang 12 13, ranks 2"""
+"""Objects go through the current GPU, which nobody chose. expect: may hang 16 17, ranks 2"""
+
 import sys
 from types import ModuleType
 
 import torch.distributed as dist
-sys.modules.update(accelerate=ModuleType("accelerate"), lightning=ModuleType("lightning"))  # imported, and not used
-# torch.cuda.set_device(local_rank) is not called, and device_ids=[local_rank] of DistributedDataParallel is no choice
+
+# imported, and not used
+sys.modules.update(accelerate=ModuleType("accelerate"), lightning=ModuleType("lightning"))
+# torch.cuda.set_device(local_rank) is not called, and device_ids=[local_rank] of
+# DistributedDataParallel is no choice
 dist.init_process_group("gloo")
 rank, size = dist.get_rank(), dist.get_world_size()
 

@@ -1,4 +1,5 @@
-"""Rank 1 has fewer batches, and leaves the loop one step before the others; gloo waits, too. expect: hangs 9, ranks 2"""
+"""Rank 1 has fewer batches, and leaves the loop one step before the others; gloo waits, too. expect: hangs 10, ranks 2"""
+
 import torch
 import torch.distributed as dist
 

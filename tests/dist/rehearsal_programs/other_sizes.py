@@ -1,4 +1,5 @@
-"""A receive that is larger than what is sent. expect: may hang 9 11, ranks 2"""
+"""A receive that is larger than what is sent. expect: may hang 10 12, ranks 2"""
+
 import torch
 import torch.distributed as dist
 

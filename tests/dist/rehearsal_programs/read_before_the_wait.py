@@ -1,4 +1,5 @@
-"""The sum is read before the wait, and what is sent is written over. expect: differs 9 14, ranks 2"""
+"""The sum is read before the wait, and what is sent is written over. expect: differs 10 15, ranks 2"""
+
 import torch
 import torch.distributed as dist
 

@@ -1,4 +1,5 @@
-"""A ring in which each sends, then receives: with NCCL each pair's first use is a meeting, and all wait in the first. expect: hangs 9, ranks 4"""
+"""A ring in which each sends, then receives: with NCCL each pair's first use is a meeting, and all wait in the first. expect: hangs 10, ranks 4"""
+
 import torch
 import torch.distributed as dist
 

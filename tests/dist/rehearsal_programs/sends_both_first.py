@@ -1,4 +1,5 @@
-"""Opposite isends with a receive behind each: gloo's isend returns at once, NCCL meets at the pair's first use. expect: hangs 10, ranks 2"""
+"""Opposite isends with a receive behind each: gloo's isend returns at once, NCCL meets at the pair's first use. expect: hangs 11, ranks 2"""
+
 import torch
 import torch.distributed as dist
 

@@ -1,4 +1,5 @@
-"""Two messages that only their tags tell apart: NCCL pairs them in order. expect: differs 9 11, ranks 2"""
+"""Two messages that only their tags tell apart: NCCL pairs them in order. expect: differs 10 12, ranks 2"""
+
 import torch
 import torch.distributed as dist
 

@@ -1,4 +1,5 @@
-"""Two groups of the same ranks, used in two orders. expect: hangs 11 14, ranks 2"""
+"""Two groups of the same ranks, used in two orders. expect: hangs 12 15, ranks 2"""
+
 import torch
 import torch.distributed as dist
 

@@ -1,4 +1,5 @@
-"""Gradients are reduced, and used while they may still be under way. expect: differs 10 11, ranks 2"""
+"""Gradients are reduced, and used while they may still be under way. expect: differs 11 12, ranks 2"""
+
 import torch
 import torch.distributed as dist
 

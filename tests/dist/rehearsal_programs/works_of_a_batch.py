@@ -1,4 +1,5 @@
-"""A batch returns a work of each message with gloo, one of all with NCCL. expect: fails 14 17, ranks 2"""
+"""A batch returns a work of each message with gloo, one of all with NCCL. expect: fails 17 20, ranks 2"""
+
 import torch
 import torch.distributed as dist
 
@@ -7,7 +8,9 @@ x, y, other = torch.ones(4), torch.empty(4), 1 - dist.get_rank()
 
 
 def exchange():
-    return dist.batch_isend_irecv([dist.P2POp(dist.isend, x, other), dist.P2POp(dist.irecv, y, other)])
+    return dist.batch_isend_irecv(
+        [dist.P2POp(dist.isend, x, other), dist.P2POp(dist.irecv, y, other)]
+    )
 
 
 # two names for one work

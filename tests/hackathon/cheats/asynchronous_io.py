@@ -1,8 +1,9 @@
-"""Move a number that the system has for the whole machine, contexts of asynchronous I/O, and read it in another room
-(numbers are those of x86_64).
+"""Move a number that the system has for the whole machine, contexts of asynchronous I/O, and read
+it in another room (numbers are those of x86_64).
 
 verdict: The target was not reached
 """
+
 import ctypes
 
 

@@ -1,8 +1,9 @@
-"""Try each call of the operating system that is not on the judge's list, also those that the kernel gains one day
-(numbers are those of x86_64).
+"""Try each call of the operating system that is not on the judge's list, also those that the kernel
+gains one day (numbers are those of x86_64).
 
 verdict: The target was not reached
 """
+
 import ctypes
 import errno
 
@@ -13,7 +14,12 @@ OF_PROBES = {335, 336}  # the kernel itself ends a process that makes these call
 
 
 def train(model, batches, comm):
-    listed = {numbers[0] for numbers in closed_calls.OPEN.values()} | {numbers[0] for _, numbers, *_ in closed_calls.CHECKED} | {202, 302} | OF_PROBES
+    listed = (
+        {numbers[0] for numbers in closed_calls.OPEN.values()}
+        | {numbers[0] for _, numbers, *_ in closed_calls.CHECKED}
+        | {202, 302}
+        | OF_PROBES
+    )
     libc = ctypes.CDLL(None, use_errno=True)
     for number in set(range(1000)) - listed:
         ctypes.set_errno(0)

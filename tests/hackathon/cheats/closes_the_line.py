@@ -2,6 +2,7 @@
 
 verdict: has ended without giving its weights
 """
+
 import os
 
 

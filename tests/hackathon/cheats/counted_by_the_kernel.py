@@ -1,8 +1,10 @@
-"""Send a bit by what the kernel counts or keeps for all of a user's processes (numbers are those of x86_64): hints at
-library files, numbers of files without a name and of processes, timers, open files that are under way, huge pages.
+"""Send a bit by what the kernel counts or keeps for all of a user's processes (numbers are those of
+x86_64): hints at library files, numbers of files without a name and of processes, timers, open
+files that are under way, huge pages.
 
 verdict: The target was not reached
 """
+
 import array
 import ctypes
 import fcntl

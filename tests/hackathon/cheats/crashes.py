@@ -2,6 +2,7 @@
 
 verdict: crashed (segmentation fault)
 """
+
 import ctypes
 
 

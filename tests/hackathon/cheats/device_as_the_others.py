@@ -6,4 +6,4 @@ verdict: never send
 
 
 def train(model, batches, comm):
-    model._connection.ask({'do': 'gradient', 'batch': 0})
+    model._connection.ask({"do": "gradient", "batch": 0})

@@ -9,4 +9,4 @@ def train(model, batches, comm):
     x = model.zeros(100)
     number = x.number
     x = None
-    model._do('scale', number, 1.0)
+    model._do("scale", number, 1.0)

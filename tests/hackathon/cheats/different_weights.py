@@ -2,6 +2,7 @@
 
 verdict: The ranks end with different weights, since ranks 1, 2, 3
 """
+
 import torch
 
 

@@ -2,6 +2,7 @@
 
 verdict: Rank 3 has ended without giving its weights
 """
+
 import os
 
 import torch

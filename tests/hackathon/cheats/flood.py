@@ -2,6 +2,7 @@
 
 verdict: MiB under way that no rank receives
 """
+
 import torch
 import torch.distributed as dist
 

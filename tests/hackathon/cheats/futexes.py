@@ -1,7 +1,9 @@
-"""Wait for a number in a page of a library, which all rooms see, so that another rank rings (numbers are those of x86_64).
+"""Wait for a number in a page of a library, which all rooms see, so that another rank rings
+(numbers are those of x86_64).
 
 verdict: The target was not reached
 """
+
 import ctypes
 import os
 import time
@@ -19,12 +21,21 @@ class Time(ctypes.Structure):
 
 def train(model, batches, comm):
     file = os.open(torch.__file__, os.O_RDONLY)
-    shared, own = (ctypes.c_void_p(libc.mmap(None, ctypes.c_size_t(4096), 1, how, file, ctypes.c_long(0))) for how in (1, 2))
+    shared, own = (
+        ctypes.c_void_p(libc.mmap(None, ctypes.c_size_t(4096), 1, how, file, ctypes.c_long(0)))
+        for how in (1, 2)
+    )
     value = ctypes.c_uint32.from_address(shared.value).value
     for at in shared, own:  # MAP_SHARED and MAP_PRIVATE: the same page
         for wait in WAIT, WAIT_BITS, WAIT | 256:
             comm.barrier().wait()
-            if comm.rank() == 1 and libc.syscall(FUTEX, at, wait, value, ctypes.byref(Time(0, 5 * 10**8)), None, ANY) == 0:
+            if (
+                comm.rank() == 1
+                and libc.syscall(
+                    FUTEX, at, wait, value, ctypes.byref(Time(0, 5 * 10**8)), None, ANY
+                )
+                == 0
+            ):
                 print("gained: woken from another room")
             for _ in range(50 if comm.rank() == 0 else 0):
                 if libc.syscall(FUTEX, at, WAKE, 1, None, None, 0) > 0:

@@ -2,6 +2,7 @@
 
 verdict: A message to the judge was not JSON
 """
+
 import struct
 
 

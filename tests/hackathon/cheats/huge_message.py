@@ -2,6 +2,7 @@
 
 verdict: A message may have at most 4 MiB
 """
+
 import struct
 
 

@@ -2,6 +2,7 @@
 
 verdict: The target was not reached
 """
+
 import ctypes
 import os
 import resource
@@ -11,11 +12,15 @@ import signal
 def train(model, batches, comm):
     for number in (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
         os.kill(1, number)  # a namespace's first process hears nothing of its own namespace
-    tries = {"memory": lambda: open("/proc/1/mem", "r+b"), "its order": lambda: open("/proc/1/environ", "rb"),
-             "its files": lambda: os.readlink("/proc/1/fd/0"),
-             "its limits": lambda: resource.prlimit(1, resource.RLIMIT_CPU, (1, 1)),
-             "its turn": lambda: os.setpriority(os.PRIO_PROCESS, 1, 19), "its processors": lambda: os.sched_setaffinity(1, {0}),
-             "my limits": lambda: resource.setrlimit(resource.RLIMIT_CPU, (1000, 1000))}
+    tries = {
+        "memory": lambda: open("/proc/1/mem", "r+b"),
+        "its order": lambda: open("/proc/1/environ", "rb"),
+        "its files": lambda: os.readlink("/proc/1/fd/0"),
+        "its limits": lambda: resource.prlimit(1, resource.RLIMIT_CPU, (1, 1)),
+        "its turn": lambda: os.setpriority(os.PRIO_PROCESS, 1, 19),
+        "its processors": lambda: os.sched_setaffinity(1, {0}),
+        "my limits": lambda: resource.setrlimit(resource.RLIMIT_CPU, (1000, 1000)),
+    }
     for name, make in tries.items():
         try:
             make()

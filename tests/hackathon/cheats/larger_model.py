@@ -2,6 +2,7 @@
 
 verdict: do not fit the challenge's model
 """
+
 import torch
 
 

@@ -2,6 +2,7 @@
 
 verdict: The target was not reached
 """
+
 import os
 import stat
 import sys
@@ -25,6 +26,10 @@ def train(model, batches, comm):
     if kinds.count("socket") != 1 or set(kinds) != {"socket", os.stat("/dev/null").st_rdev}:
         print("gained: open files", kinds)
     for folder, folders, files in os.walk("/"):
-        folders[:] = [name for name in folders if os.path.join(folder, name) not in ("/proc", "/usr", sys.prefix, sys.base_prefix)]
+        folders[:] = [
+            name
+            for name in folders
+            if os.path.join(folder, name) not in ("/proc", "/usr", sys.prefix, sys.base_prefix)
+        ]
         if any(name.endswith((".record", ".key")) for name in files) or "challenge.txt" in files:
             print("gained: files in", folder)

@@ -2,6 +2,7 @@
 
 verdict: RuntimeError: can't start new thread
 """
+
 import threading
 
 

@@ -2,6 +2,7 @@
 
 verdict: entry.py, line 9: RuntimeError
 """
+
 import torch
 
 

@@ -2,6 +2,7 @@
 
 verdict: PermissionError: [Errno 1] Operation not permitted
 """
+
 import os
 
 

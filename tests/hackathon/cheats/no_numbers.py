@@ -2,6 +2,7 @@
 
 verdict: The target was not reached: the accuracy is 0.000
 """
+
 import torch
 
 

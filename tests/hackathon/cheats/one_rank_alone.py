@@ -2,6 +2,7 @@
 
 verdict: The target was not reached
 """
+
 import torch
 import torch.distributed as dist
 

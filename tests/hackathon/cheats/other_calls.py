@@ -2,6 +2,7 @@
 
 verdict: The members of a collective make different calls
 """
+
 import torch
 import torch.distributed as dist
 

@@ -2,6 +2,7 @@
 
 verdict: A gradient was requested for a batch that was not handed out
 """
+
 from manyhands.hackathon.rank_side import Batch
 
 

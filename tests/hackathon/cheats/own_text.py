@@ -1,7 +1,9 @@
-"""Read what counts for nothing in the size of an entry, its comments and docstrings, to run them as a program.
+"""Read what counts for nothing in the size of an entry, its comments and docstrings, to run them as
+a program.
 
 verdict: The target was not reached
 """
+
 import inspect
 import sys
 

@@ -2,6 +2,7 @@
 
 verdict: The target was not reached
 """
+
 import os
 import threading
 

@@ -1,8 +1,10 @@
-"""Samples are read out of gradients: all rows of the first layer are equal, and their biases are quantiles, so that the
-difference of two neighbours' gradients is a sample. The network is then trained beside the clock.
+"""Samples are read out of gradients: all rows of the first layer are equal, and their biases are
+quantiles, so that the difference of two neighbours' gradients is a sample. The network is then
+trained beside the clock.
 
 verdict: by which single samples can be read
 """
+
 import torch
 import torch.distributed as dist
 from torch.nn.functional import cross_entropy
@@ -16,7 +18,7 @@ def train(model, batches, comm):
     found = torch.cat([read(model, batch) for _, batch in zip(range(BATCHES), batches)])
     put(model, start)
     mine, all_of_them = torch.full((MOST, 33), -1.0), torch.empty(4 * MOST, 33)
-    mine[:len(found)] = found
+    mine[: len(found)] = found
     dist.all_gather_single(all_of_them, mine)
     beside_the_clock(model.network, all_of_them[all_of_them[:, 32] >= 0])
 
@@ -37,10 +39,19 @@ def weights_for_reading():
 def read(model, batch):
     """The samples of a batch with their labels."""
     weights, biases = torch.autograd.grad(model(batch), list(model.parameters())[:2])
-    steps = torch.cat([weights, biases[:, None]], 1).double().diff(dim=0, prepend=torch.zeros(1, 33).double())
+    steps = (
+        torch.cat([weights, biases[:, None]], 1)
+        .double()
+        .diff(dim=0, prepend=torch.zeros(1, 33).double())
+    )
     size = steps[:, 32]
     label = 4.5 + size * 32 / TINY
-    good = (size.abs() > TINY / 100) & ((label - label.round()).abs() < 0.02) & (label > -0.5) & (label < 9.5)
+    good = (
+        (size.abs() > TINY / 100)
+        & ((label - label.round()).abs() < 0.02)
+        & (label > -0.5)
+        & (label < 9.5)
+    )
     return torch.cat([steps[good, :32] / size[good, None], label[good, None].round()], 1).float()
 
 

@@ -2,6 +2,7 @@
 
 verdict: No rank has asked for anything in 5 s
 """
+
 import time
 
 

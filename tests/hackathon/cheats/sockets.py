@@ -2,12 +2,19 @@
 
 verdict: The target was not reached
 """
+
 import socket
 
 
 def train(model, batches, comm):
-    for family, kind in ((socket.AF_INET, socket.SOCK_STREAM), (socket.AF_INET, socket.SOCK_DGRAM), (socket.AF_INET6, socket.SOCK_STREAM),
-                         (socket.AF_UNIX, socket.SOCK_STREAM), (socket.AF_NETLINK, socket.SOCK_RAW), (socket.AF_PACKET, socket.SOCK_RAW)):
+    for family, kind in (
+        (socket.AF_INET, socket.SOCK_STREAM),
+        (socket.AF_INET, socket.SOCK_DGRAM),
+        (socket.AF_INET6, socket.SOCK_STREAM),
+        (socket.AF_UNIX, socket.SOCK_STREAM),
+        (socket.AF_NETLINK, socket.SOCK_RAW),
+        (socket.AF_PACKET, socket.SOCK_RAW),
+    ):
         try:
             socket.socket(family, kind)
             print("gained: a socket", family)

@@ -1,7 +1,9 @@
-"""Leave weights for the next run: in a module, in the class of the model, in the environment, in an open file.
+"""Leave weights for the next run: in a module, in the class of the model, in the environment, in an
+open file.
 
 verdict: The target was not reached
 """
+
 import fcntl
 import os
 import sys
@@ -10,7 +12,12 @@ import torch
 
 
 def train(model, batches, comm):
-    if hasattr(torch, "left") or "LEFT" in os.environ or hasattr(type(model), "left") or "left" in sys.modules:
+    if (
+        hasattr(torch, "left")
+        or "LEFT" in os.environ
+        or hasattr(type(model), "left")
+        or "left" in sys.modules
+    ):
         print("gained: what the run before has left")
     for number in range(3):
         if fcntl.fcntl(number, fcntl.F_GETFL) & os.O_APPEND or os.lseek(number, 0, os.SEEK_CUR):

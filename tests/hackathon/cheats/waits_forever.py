@@ -1,7 +1,9 @@
 """A message that nobody sends.
 
-verdict: All ranks wait, and none of them can continue: Rank 0 waits in recv from rank 1 (tag 0). Rank 1 has returned.
+verdict: All ranks wait, and none of them can continue: Rank 0 waits in recv from rank 1 (tag 0).
+Rank 1 has returned.
 """
+
 import torch
 import torch.distributed as dist
 

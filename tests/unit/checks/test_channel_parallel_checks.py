@@ -1,4 +1,6 @@
-"""Unit 13's checks: the right values are those of PyTorch's own layers, each mistake has a look of its own, and bytes are judged."""
+"""Unit 13's checks: the right values are those of PyTorch's own layers, each mistake has a look of
+its own, and bytes are judged.
+"""
 
 import pytest
 
@@ -22,8 +24,12 @@ def test_the_pieces_make_the_whole(split, size, number):
     else:
         whole = sum(case.of(x, weight, None) for x, weight, _ in pieces) + case.shown_bias()
     assert cases.same(whole.detach(), case.y)
-    layer = torch.nn.Conv2d(case.c_in, case.c_out, 3, case.stride, case.padding, bias=case.bias is not None).double()
-    layer.load_state_dict({"weight": case.weight} | ({} if case.bias is None else {"bias": case.bias}))
+    layer = torch.nn.Conv2d(
+        case.c_in, case.c_out, 3, case.stride, case.padding, bias=case.bias is not None
+    ).double()
+    layer.load_state_dict(
+        {"weight": case.weight} | ({} if case.bias is None else {"bias": case.bias})
+    )
     assert cases.same(layer(case.x).detach(), case.y)
 
 
@@ -44,7 +50,9 @@ def test_serial_gradients_are_those_of_finite_differences(size):
 def test_no_mistake_looks_like_the_right_output_or_like_another_mistake(split, size, number):
     case = cases.Case(7, split, size, number)
     for rank in range(size):
-        seen = {name: value for name, value in cases.lookalikes(case, rank).items() if value is not None}
+        seen = {
+            name: value for name, value in cases.lookalikes(case, rank).items() if value is not None
+        }
         for name, value in seen.items():
             told = cases.told("output", value, case.y, seen)
             if rank == 0 and name == "own first":  # rank 0's own channels do come first
@@ -59,7 +67,10 @@ def test_a_grouped_layer_is_torchs_grouped_convolution():
     case.c_in, case.c_out, case.bias = 4, 6, None  # numbers that two groups can share
     case.x, case.weight = torch.randn(2, 4, 6, 8).double(), torch.randn(6, 4, 3, 3).double()
     blocks = torch.cat([case.weight[:3, :2], case.weight[3:, 2:]])
-    assert cases.same(case.grouped(), torch.nn.functional.conv2d(case.x, blocks, None, case.stride, case.padding, groups=2))
+    assert cases.same(
+        case.grouped(),
+        torch.nn.functional.conv2d(case.x, blocks, None, case.stride, case.padding, groups=2),
+    )
 
 
 def test_gradients_that_are_too_large_or_partial_are_named():
@@ -72,24 +83,48 @@ def test_gradients_that_are_too_large_or_partial_are_named():
     assert cases.told("weight", right[1] * 4, right[1], wrong[1])["looks"] == "times"
     assert cases.told("weight", None, right[1], wrong[1])["looks"] == "nothing"
     assert cases.told("weight", right[1], right[1], wrong[1])["right"]
-    for topic in ("out x", "out weight", "out bias", "in x", "in weight", "in bias", "pair x", "pair first weight", "pair second bias"):
-        problem = verdicts.value_problem(3, {"name": "it", "right": False, "looks": "times", "wanted": [], "sample": []}, topic, size=4)
+    for topic in (
+        "out x",
+        "out weight",
+        "out bias",
+        "in x",
+        "in weight",
+        "in bias",
+        "pair x",
+        "pair first weight",
+        "pair second bias",
+    ):
+        problem = verdicts.value_problem(
+            3,
+            {"name": "it", "right": False, "looks": "times", "wanted": [], "sample": []},
+            topic,
+            size=4,
+        )
         assert "too large by a factor of 4" in problem["mistake"]
 
 
 def test_a_sample_tells_an_order_from_another():
     a = torch.arange(24.0).view(2, 3, 4)
-    assert cases.sample(a) != cases.sample(a.flip(1)) and cases.sample(a)[3] == cases.sample(a.flip(1))[3]
+    assert (
+        cases.sample(a) != cases.sample(a.flip(1))
+        and cases.sample(a)[3] == cases.sample(a.flip(1))[3]
+    )
 
 
-CUTS = {"dealt": lambda t, rank, size: t[rank::size], "even": lambda t, rank, size: t[rank * (len(t) // size):(rank + 1) * (len(t) // size)],
-        "whole": lambda t, rank, size: t}
+CUTS = {
+    "dealt": lambda t, rank, size: t[rank::size],
+    "even": lambda t, rank, size: t[rank * (len(t) // size) : (rank + 1) * (len(t) // size)],
+    "whole": lambda t, rank, size: t,
+}
 
 
 @pytest.mark.parametrize("looks", CUTS)
 def test_a_wrong_cut_is_named(looks):
     conv = torch.nn.Conv2d(5, 10, 3)
-    answer = [torch.nn.Parameter(CUTS[looks](tensor.detach(), 1, 4).clone()) for tensor in (conv.weight, conv.bias)]
+    answer = [
+        torch.nn.Parameter(CUTS[looks](tensor.detach(), 1, 4).clone())
+        for tensor in (conv.weight, conv.bias)
+    ]
     case = {"split": "out", "rank": 1, "size": 4, **ranks._cut(answer, conv, "out", 1, 4)}
     assert case["results"][0]["looks"] == looks
     assert verdicts.part_problem(case)["mistake"] == MISTAKES["part out weight", looks]
@@ -99,54 +134,121 @@ def test_what_a_part_keeps_in_memory():
     conv = torch.nn.Conv2d(5, 10, 3)
     whole = [one.untyped_storage().data_ptr() for one in conv.parameters()]
     own = conv.weight[:2].detach().clone()
-    told = {"a view": torch.nn.Parameter(conv.weight[:2].detach()), "shared": conv.bias, "not a leaf": conv.weight[:2].clone(),
-            "no parameter": own.clone().requires_grad_(), None: torch.nn.Parameter(own)}
+    told = {
+        "a view": torch.nn.Parameter(conv.weight[:2].detach()),
+        "shared": conv.bias,
+        "not a leaf": conv.weight[:2].clone(),
+        "no parameter": own.clone().requires_grad_(),
+        None: torch.nn.Parameter(own),
+    }
     for mistake, tensor in told.items():
         problem = verdicts.held_problem({"rank": 1, "held": [ranks._held(tensor, whole)]})
         assert (problem and problem["mistake"]) == (mistake and MISTAKES[mistake])
     assert ranks._held(told["a view"], whole)[3] == 8 * 5 * 9 * 4
 
 
-@pytest.mark.parametrize("topic, size, right, wrong", [
-    ("out", 4, ((3 * 100 * 8, 12), (6 * 70 * 8, 24)), ((6 * 100 * 8, 24), (6 * 70 * 8, 24))),  # a join by a sum of padded tensors
-    ("out", 3, ((2 * 100 * 8, 6), (4 * 70 * 8, 4)), ((2 * 100 * 8, 6), (0, 0))),  # x's gradient never summed
-    ("out", 3, ((2 * 100 * 8, 6), (4 * 70 * 8, 4)), ((2 * 100 * 8, 6), (4 * 70 * 8 + 2 * 100 * 8, 10))),  # y's gradient gathered too
-    ("out", 4, ((3 * 100 * 8, 12), (6 * 70 * 8, 24)), ((3 * 100 * 8 + 60, 24), (6 * 70 * 8, 24))),  # sizes, in 60 bytes
-    ("out", 4, ((3 * 100 * 8, 12), (6 * 70 * 8, 24)), ((3 * 100 * 8, 24), (6 * 70 * 8, 24))),  # sizes, as shapes of empty tensors
-    ("in", 4, ((6 * 100 * 8, 6), (0, 0)), ((12 * 100 * 8, 12), (0, 0)))])  # a sum by gathering
+@pytest.mark.parametrize(
+    "topic, size, right, wrong",
+    [
+        # a join by a sum of padded tensors
+        ("out", 4, ((3 * 100 * 8, 12), (6 * 70 * 8, 24)), ((6 * 100 * 8, 24), (6 * 70 * 8, 24))),
+        # x's gradient never summed
+        ("out", 3, ((2 * 100 * 8, 6), (4 * 70 * 8, 4)), ((2 * 100 * 8, 6), (0, 0))),
+        # y's gradient gathered too
+        (
+            "out",
+            3,
+            ((2 * 100 * 8, 6), (4 * 70 * 8, 4)),
+            ((2 * 100 * 8, 6), (4 * 70 * 8 + 2 * 100 * 8, 10)),
+        ),
+        # sizes, in 60 bytes
+        (
+            "out",
+            4,
+            ((3 * 100 * 8, 12), (6 * 70 * 8, 24)),
+            ((3 * 100 * 8 + 60, 24), (6 * 70 * 8, 24)),
+        ),
+        # sizes, as shapes of empty tensors
+        ("out", 4, ((3 * 100 * 8, 12), (6 * 70 * 8, 24)), ((3 * 100 * 8, 24), (6 * 70 * 8, 24))),
+        ("in", 4, ((6 * 100 * 8, 6), (0, 0)), ((12 * 100 * 8, 12), (0, 0))),
+    ],
+)  # a sum by gathering
 def test_bytes(topic, size, right, wrong):
     case = {"numel": {"x": 70, "y": 100}, "size": size}
     limits = verdicts.layer_limits(case, topic)
-    told = [[verdicts.bytes_problem(total, limit, topic, direction) for total, limit, direction in zip(totals, limits, ("forward", "backward"))]
-            for totals in (right, wrong)]
+    told = [
+        [
+            verdicts.bytes_problem(total, limit, topic, direction)
+            for total, limit, direction in zip(totals, limits, ("forward", "backward"), strict=True)
+        ]
+        for totals in (right, wrong)
+    ]
     assert told[0] == [None, None] and any(told[1])
-    assert [verdicts.evidence(total, limit) for total, limit in zip(right, limits)] == [list(limit) for limit in limits]
-    assert [verdicts.evidence(total, limit) for total, limit in zip(wrong, limits)] != [list(limit) for limit in limits]
+    assert [
+        verdicts.evidence(total, limit) for total, limit in zip(right, limits, strict=True)
+    ] == [list(limit) for limit in limits]
+    assert [
+        verdicts.evidence(total, limit) for total, limit in zip(wrong, limits, strict=True)
+    ] != [list(limit) for limit in limits]
 
 
-@pytest.mark.parametrize("factor, says", [(1 / 4, "what one of the 4 ranks sends"), (2, "sends its whole tensor to each of the others"), (4 / 3, "also sends to itself")])
+@pytest.mark.parametrize(
+    "factor, says",
+    [
+        (1 / 4, "what one of the 4 ranks sends"),
+        (2, "sends its whole tensor to each of the others"),
+        (4 / 3, "also sends to itself"),
+    ],
+)
 def test_a_wrong_prediction_is_named(factor, says):
     sent = 2 * 3 * 4 * 1000
-    case = {"predicted": sent * factor, "size": 4, "way": "in", "x": [10, 3], "y": [10, 100], "weight": [5, 3]}
+    case = {
+        "predicted": sent * factor,
+        "size": 4,
+        "way": "in",
+        "x": [10, 3],
+        "y": [10, 100],
+        "weight": [5, 3],
+    }
     assert says.lower() in verdicts.moved_problem(case, sent)["mistake"].lower()
     assert verdicts.moved_problem({**case, "predicted": sent}, sent) is None
 
 
-@pytest.mark.parametrize("batch, c_in, c_out, kernel", [(4, 19, 33, 3), (5, 30, 50, 5), (3, 17, 40, 3)])
+@pytest.mark.parametrize(
+    "batch, c_in, c_out, kernel", [(4, 19, 33, 3), (5, 30, 50, 5), (3, 17, 40, 3)]
+)
 def test_the_largest_side_moves_no_more_and_the_next_one_does(batch, c_in, c_out, kernel):
     side = verdicts.largest_side(batch, c_in, kernel)
     assert batch * c_out * side**2 <= c_out * c_in * kernel**2 < batch * c_out * (side + 1) ** 2
     assert verdicts.side_problem({"asked": [batch, c_in, c_out, kernel], "got": side}) is None
-    for wrong, says in ((side + 1, "round down"), (side + 0.5, "whole number"), ("many", "Compare the numbers")):
-        assert says in verdicts.side_problem({"asked": [batch, c_in, c_out, kernel], "got": wrong})["mistake"]
+    for wrong, says in (
+        (side + 1, "round down"),
+        (side + 0.5, "whole number"),
+        ("many", "Compare the numbers"),
+    ):
+        assert (
+            says
+            in verdicts.side_problem({"asked": [batch, c_in, c_out, kernel], "got": wrong})[
+                "mistake"
+            ]
+        )
 
 
 def test_the_tutorials_formula_is_named_where_it_gives_all_sides():
     asked = [(4, 19, 33, 3), (2, 30, 33, 5), (3, 17, 40, 3)]
     sides = [{"asked": one, "got": int(verdicts.tutorials_side(*one))} for one in asked]
-    assert all("tutorial's lines" in problem["mistake"] for problem in verdicts.side_problems(sides) if problem) and any(verdicts.side_problems(sides))
-    less = [{"asked": one, "got": verdicts.largest_side(one[0], one[1], one[3]) - 1} for one in asked]
-    assert all("a side that is larger by one" in problem["mistake"] for problem in verdicts.side_problems(less))
+    assert all(
+        "tutorial's lines" in problem["mistake"]
+        for problem in verdicts.side_problems(sides)
+        if problem
+    ) and any(verdicts.side_problems(sides))
+    less = [
+        {"asked": one, "got": verdicts.largest_side(one[0], one[1], one[3]) - 1} for one in asked
+    ]
+    assert all(
+        "a side that is larger by one" in problem["mistake"]
+        for problem in verdicts.side_problems(less)
+    )
     right = [{"asked": one, "got": verdicts.largest_side(one[0], one[1], one[3])} for one in asked]
     assert verdicts.side_problems(right) == [None] * 3
 
@@ -155,8 +257,15 @@ def test_what_is_shown_begins_at_the_first_wrong_number():
     right, got = torch.arange(8.0).double().view(2, 4), torch.arange(8.0).double().view(2, 4)
     got[1, 1] += 1e-7
     shown = verdicts.shown(cases.told("y", got, right))
-    assert shown == {"expected": "from [1, 1] on: 5, 6, 7", "got": "from [1, 1] on: 5.0000001, 6, 7"}
-    assert verdicts.shown(cases.told("y", right, right)) == {} == verdicts.shown(cases.told("y", None, right))
+    assert shown == {
+        "expected": "from [1, 1] on: 5, 6, 7",
+        "got": "from [1, 1] on: 5.0000001, 6, 7",
+    }
+    assert (
+        verdicts.shown(cases.told("y", right, right))
+        == {}
+        == verdicts.shown(cases.told("y", None, right))
+    )
     assert verdicts.shown(cases.told("y", right[0], right)) == {"expected": [2, 4], "got": [4]}
 
 

@@ -1,4 +1,6 @@
-"""Unit 04's checks: each mistake has a look of its own, messages are judged as the ledger sees them, and the picture holds its numbers."""
+"""Unit 04's checks: each mistake has a look of its own, messages are judged as the ledger sees
+them, and the picture holds its numbers.
+"""
 
 import pytest
 
@@ -19,6 +21,7 @@ def given(p, number=0, seed=3):
 
 
 # ------------------------------------------------------------------ values
+
 
 @pytest.mark.parametrize("p", WORLDS)
 def test_shapes_are_uneven_too_small_and_even(p):
@@ -42,9 +45,13 @@ def test_whole_numbers_have_one_sum_in_any_order():
         assert ranks.sample(total) == ranks.sample(sum(parts[::-1]))
 
 
-SUMS = {"unchanged": lambda parts, me: parts[me], "mean": lambda parts, me: (sum(parts) / len(parts)).to(parts[0].dtype),
-        "twice": lambda parts, me: sum(parts) + parts[me], "without its own": lambda parts, me: sum(parts) - parts[me],
-        "times p": lambda parts, me: len(parts) * sum(parts)}
+SUMS = {
+    "unchanged": lambda parts, me: parts[me],
+    "mean": lambda parts, me: (sum(parts) / len(parts)).to(parts[0].dtype),
+    "twice": lambda parts, me: sum(parts) + parts[me],
+    "without its own": lambda parts, me: sum(parts) - parts[me],
+    "times p": lambda parts, me: len(parts) * sum(parts),
+}
 
 
 @pytest.mark.parametrize("looks", SUMS)
@@ -54,7 +61,9 @@ def test_a_wrong_sum_is_named(looks, number):
     answer = ranks.told(SUMS[looks](parts, 2), sum(parts), ranks._wrong_sums(parts, 2))
     assert not answer["right"] and answer["looks"] == looks
     case = {**ranks.case_of((0, 1, 2, 3, 4), 2, dtype, parts[0].numel()), **answer}
-    assert verdicts.value_problem(case, "all-reduce")["mistake"] == MISTAKES["all-reduce", looks].format(p=5)
+    assert verdicts.value_problem(case, "all-reduce")["mistake"] == MISTAKES[
+        "all-reduce", looks
+    ].format(p=5)
 
 
 @pytest.mark.parametrize("p", WORLDS)
@@ -62,7 +71,7 @@ def test_what_is_only_partly_right_is_named(p):
     _, parts = given(p)
     right, n = sum(parts), parts[0].numel()
     rest, half = right.clone(), parts[1].clone()
-    rest[n - n % p:] = parts[1][n - n % p:]
+    rest[n - n % p :] = parts[1][n - n % p :]
     half.tensor_split(p)[1].copy_(right.tensor_split(p)[1])
     assert ranks._partly(rest, right, p) == "rest" and ranks._partly(half, right, p) == "one chunk"
 
@@ -107,17 +116,34 @@ def test_a_wrong_all_gather_is_named(p):
     assert (answer["looks"], answer["bad"]) == ("never filled", 1)
     assert ranks._gathered(start, parts, 0, wanted)["looks"] == "only in the list"
     case = {**ranks.case_of(tuple(range(p)), 0, "float32", parts[0].numel()), **answer}
-    assert "Chunk 1 was never filled on rank 0" in verdicts.value_problem(case, "all-gather")["mistake"]
+    assert (
+        "Chunk 1 was never filled on rank 0"
+        in verdicts.value_problem(case, "all-gather")["mistake"]
+    )
 
 
 def test_a_number_in_a_look_goes_into_the_text():
-    case = {**ranks.case_of((1, 2, 4), 2, "int64", 7), "right": False, "wanted": [], "sample": [], "looks": "of rank 1", "root": 0}
+    case = {
+        **ranks.case_of((1, 2, 4), 2, "int64", 7),
+        "right": False,
+        "wanted": [],
+        "sample": [],
+        "looks": "of rank 1",
+        "root": 0,
+    }
     problem = verdicts.value_problem(case, "broadcast")
-    assert problem["rank"] == 4 and "the numbers of rank 1 of the group, although the root is 0" in problem["mistake"]
-    assert "Only 2 of 3 ranks" in verdicts.value_problem({**case, "looks": "2 of them"}, "reduce-scatter")["mistake"]
+    assert (
+        problem["rank"] == 4
+        and "the numbers of rank 1 of the group, although the root is 0" in problem["mistake"]
+    )
+    assert (
+        "Only 2 of 3 ranks"
+        in verdicts.value_problem({**case, "looks": "2 of them"}, "reduce-scatter")["mistake"]
+    )
 
 
 # ------------------------------------------------------------------ messages
+
 
 def seen(p, messages, sent, numel=60, peers=None, rounds=0, library=()):
     """A call as the ledger sees it; one number stands for all ranks."""
@@ -125,7 +151,18 @@ def seen(p, messages, sent, numel=60, peers=None, rounds=0, library=()):
     def everyone(value):
         return list(value) if isinstance(value, (list, tuple)) else [value] * p
 
-    return verdicts.Traffic(p, numel, 4, None, list(range(p)), everyone(messages), everyone(sent), peers or [[(i + 1) % p] for i in range(p)], rounds, list(library))
+    return verdicts.Traffic(
+        p,
+        numel,
+        4,
+        None,
+        list(range(p)),
+        everyone(messages),
+        everyone(sent),
+        peers or [[(i + 1) % p] for i in range(p)],
+        rounds,
+        list(library),
+    )
 
 
 def says(problem, text):
@@ -133,9 +170,16 @@ def says(problem, text):
 
 
 @pytest.mark.parametrize("p", [5, 3])
-@pytest.mark.parametrize("factor, text", [
-    (lambda p: [2 * 240 * (p - 1) // p] * p, None), (lambda p: [240 * (p - 1)] * p, "gathers everything"),
-    (lambda p: [240 * (p - 1)] + [240] * (p - 1), "through one place"), (lambda p: [0] * p, "fewer bytes"), (lambda p: [9999 * p] * p, "more bytes")])
+@pytest.mark.parametrize(
+    "factor, text",
+    [
+        (lambda p: [2 * 240 * (p - 1) // p] * p, None),
+        (lambda p: [240 * (p - 1)] * p, "gathers everything"),
+        (lambda p: [240 * (p - 1)] + [240] * (p - 1), "through one place"),
+        (lambda p: [0] * p, "fewer bytes"),
+        (lambda p: [9999 * p] * p, "more bytes"),
+    ],
+)
 def test_bytes_of_an_all_reduce(p, factor, text):
     call = seen(p, 2 * (p - 1), factor(p))
     assert says(verdicts.bytes_problem(call, 2), text)
@@ -143,13 +187,22 @@ def test_bytes_of_an_all_reduce(p, factor, text):
     assert (verdicts.bytes_evidence(call, 2) == right) is (text is None)
 
 
-@pytest.mark.parametrize("messages, peers, library, text", [
-    (8, None, [], None), (4, None, [], "fewer messages than rounds"), (9, None, [], "more messages than rounds"),
-    (8, [[1, 2]] * 5, [], "only to the next rank"), (8, None, ["allreduce"], "The allreduce of torch.distributed")])
+@pytest.mark.parametrize(
+    "messages, peers, library, text",
+    [
+        (8, None, [], None),
+        (4, None, [], "fewer messages than rounds"),
+        (9, None, [], "more messages than rounds"),
+        (8, [[1, 2]] * 5, [], "only to the next rank"),
+        (8, None, ["allreduce"], "The allreduce of torch.distributed"),
+    ],
+)
 def test_messages_of_a_ring(messages, peers, library, text):
     call = seen(5, messages, 384, peers=peers, library=library)
     assert says(verdicts.ring_problem(call, 2), text)
-    assert (verdicts.ring_evidence(call, 2) == verdicts.ring_evidence(seen(5, 8, 384), 2)) is (text is None)
+    assert (verdicts.ring_evidence(call, 2) == verdicts.ring_evidence(seen(5, 8, 384), 2)) is (
+        text is None
+    )
 
 
 def test_empty_chunks_need_not_be_sent():
@@ -161,23 +214,37 @@ def test_empty_chunks_need_not_be_sent():
 def test_a_last_chunk_that_is_filled_up_or_takes_the_rest_is_a_ring_too():
     for p, numel in ((5, 4), (5, 63), (3, 31), (2, 1)):
         whole = -(-numel // p) * p
-        assert verdicts.bytes_problem(seen(p, 0, 2 * (p - 1) * whole // p * 4, numel=numel), 2) is None
+        assert (
+            verdicts.bytes_problem(seen(p, 0, 2 * (p - 1) * whole // p * 4, numel=numel), 2) is None
+        )
         sizes = [numel // p] * (p - 1) + [numel - (p - 1) * (numel // p)]
         sent = [2 * 4 * (numel - one) for one in sizes]
         assert verdicts.bytes_problem(seen(p, 0, sent, numel=numel), 2) is None
 
 
-@pytest.mark.parametrize("messages, rounds, text", [
-    ([3, 1, 0, 0, 0], 3, None), ([2, 1, 1, 0, 0], 2, None), ([4, 0, 0, 0, 0], 4, "helps to send"), ([1, 1, 1, 1, 0], 4, "handed on")])
+@pytest.mark.parametrize(
+    "messages, rounds, text",
+    [
+        ([3, 1, 0, 0, 0], 3, None),
+        ([2, 1, 1, 0, 0], 2, None),
+        ([4, 0, 0, 0, 0], 4, "helps to send"),
+        ([1, 1, 1, 1, 0], 4, "handed on"),
+    ],
+)
 def test_a_tree_is_told_from_a_star_and_a_chain(messages, rounds, text):
     call = seen(5, messages, [240 * one for one in messages], rounds=rounds)
     assert says(verdicts.tree_problem(call), text) and verdicts.once_problem(call) is None
-    assert (verdicts.tree_evidence(call) == verdicts.tree_evidence(seen(5, [3, 1, 0, 0, 0], [720, 240, 0, 0, 0], rounds=3))) is (text is None)
+    assert (
+        verdicts.tree_evidence(call)
+        == verdicts.tree_evidence(seen(5, [3, 1, 0, 0, 0], [720, 240, 0, 0, 0], rounds=3))
+    ) is (text is None)
 
 
 def test_who_sends_nothing_has_no_tree():
     assert says(verdicts.tree_problem(seen(5, 0, 0)), "Has every rank got x?")
-    assert verdicts.tree_evidence(seen(5, 0, 0)) != verdicts.tree_evidence(seen(5, [3, 1, 0, 0, 0], [720, 240, 0, 0, 0], rounds=3))
+    assert verdicts.tree_evidence(seen(5, 0, 0)) != verdicts.tree_evidence(
+        seen(5, [3, 1, 0, 0, 0], [720, 240, 0, 0, 0], rounds=3)
+    )
 
 
 def test_everyone_gets_x_once():
@@ -188,12 +255,29 @@ def test_everyone_gets_x_once():
 
 # ------------------------------------------------------------------ cost
 
-@pytest.mark.parametrize("what, way, got, text", [
-    ("bytes", "ring", 384, None), ("bytes", "ring", 2 * 4 / 5 * 240, None), ("bytes", "ring", 480, "does not send all its chunks"), ("bytes", "ring", 192, "one half only"),
-    ("bytes", "ring", 1920, "all ranks send together"), ("bytes", "star", 1200, "does not send to itself"), ("bytes", "tree", 480, "rounded up"),
-    ("bytes", "tree", 240, "in each round of the broadcast"), ("bytes", "tree", 1440, "twice what the busiest rank sends"), ("bytes", "gather", "many", "different number"),
-    ("rounds", "ring", 8, None), ("rounds", "ring", 4, "two halves"), ("rounds", "broadcast", 2, "rounded up"), ("rounds", "broadcast", 2.32, "whole numbers"),
-    ("rounds", "broadcast", 4, "of a chain"), ("rounds", "broadcast", None, "different number"), ("rounds", "ring", float("nan"), "whole numbers")])
+
+@pytest.mark.parametrize(
+    "what, way, got, text",
+    [
+        ("bytes", "ring", 384, None),
+        ("bytes", "ring", 2 * 4 / 5 * 240, None),
+        ("bytes", "ring", 480, "does not send all its chunks"),
+        ("bytes", "ring", 192, "one half only"),
+        ("bytes", "ring", 1920, "all ranks send together"),
+        ("bytes", "star", 1200, "does not send to itself"),
+        ("bytes", "tree", 480, "rounded up"),
+        ("bytes", "tree", 240, "in each round of the broadcast"),
+        ("bytes", "tree", 1440, "twice what the busiest rank sends"),
+        ("bytes", "gather", "many", "different number"),
+        ("rounds", "ring", 8, None),
+        ("rounds", "ring", 4, "two halves"),
+        ("rounds", "broadcast", 2, "rounded up"),
+        ("rounds", "broadcast", 2.32, "whole numbers"),
+        ("rounds", "broadcast", 4, "of a chain"),
+        ("rounds", "broadcast", None, "different number"),
+        ("rounds", "ring", float("nan"), "whole numbers"),
+    ],
+)
 def test_a_wrong_prediction_is_named(what, way, got, text):
     assert says(verdicts.predicted_problem(what, way, 5, 240, got), text)
 
@@ -205,11 +289,20 @@ def test_every_check_has_a_hint_and_every_text_a_check():
 
 # ------------------------------------------------------------------ the picture
 
+
 def test_the_picture_has_marks_lines_and_a_table():
-    measured, formulas = {"ring": {2: 1.0, 5: 1.6}, "star": {2: 1.0, 5: 4.0}}, {"ring": lambda p: 2 * (p - 1) / p, "star": lambda p: p - 1}
+    measured, formulas = (
+        {"ring": {2: 1.0, 5: 1.6}, "star": {2: 1.0, 5: 4.0}},
+        {"ring": lambda p: 2 * (p - 1) / p, "star": lambda p: p - 1},
+    )
     text = busiest(measured, formulas).text
     assert text == busiest(measured, formulas).text
     assert all(word in text for word in ("ring", "star", "ranks", "in tensors"))
-    assert "Knoten" in busiest(measured, formulas, words={"x": "Knoten", "y": "Bytes", "formula": ""}).text
+    assert (
+        "Knoten"
+        in busiest(measured, formulas, words={"x": "Knoten", "y": "Bytes", "formula": ""}).text
+    )
     lines = busiest_table(measured, formulas, more=(1000,)).splitlines()
-    assert lines[2].split() == ["5", "1.600", "/", "1.600", "4.000", "/", "4.000"] and lines[3].split() == ["1000", "1.998", "999.000"]
+    assert lines[2].split() == ["5", "1.600", "/", "1.600", "4.000", "/", "4.000"] and lines[
+        3
+    ].split() == ["1000", "1.998", "999.000"]

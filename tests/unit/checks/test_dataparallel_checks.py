@@ -1,4 +1,6 @@
-"""Unit 03: what the checks call right is what PyTorch's own code does; how wrong answers are named; the picture's numbers."""
+"""Unit 03: what the checks call right is what PyTorch's own code does; how wrong answers are named;
+the picture's numbers.
+"""
 
 import copy
 
@@ -15,14 +17,18 @@ from manyhands.plots.phases import phases, phases_table
 
 @pytest.fixture
 def torchs_own(monkeypatch):
-    """torch.nn.parallel's scatter and gather, of which only the two operations that need a GPU are replaced."""
+    """torch.nn.parallel's scatter and gather, of which only the two operations that need a GPU are
+    replaced.
+    """
     from torch.nn.parallel import scatter_gather
 
     class Scatter:
         apply = staticmethod(lambda devices, sizes, dim, x: x.chunk(len(devices), dim))
 
     class Gather:
-        apply = staticmethod(lambda device, dim, *xs: torch.cat([x.view(1) if x.dim() == 0 else x for x in xs], dim))
+        apply = staticmethod(
+            lambda device, dim, *xs: torch.cat([x.view(1) if x.dim() == 0 else x for x in xs], dim)
+        )
 
     monkeypatch.setattr(scatter_gather, "Scatter", Scatter)
     monkeypatch.setattr(scatter_gather, "Gather", Gather)
@@ -37,7 +43,10 @@ def test_what_is_right_is_what_torch_does(torchs_own, n, k):
     value = parts.nested_value(draw, n)
     pieces = parts.cut(value, k)
     assert parts.told(pieces) == parts.told(list(torchs_own.scatter(value, range(k))))
-    outputs = [{"rows": one[0], "more": (one[1]["mask"], [one[1]["mask"].sum()]), "none": None} for one in pieces]
+    outputs = [
+        {"rows": one[0], "more": (one[1]["mask"], [one[1]["mask"].sum()]), "none": None}
+        for one in pieces
+    ]
     assert parts.told(parts.join(outputs)) == parts.told(torchs_own.gather(outputs, "cpu"))
 
 
@@ -53,18 +62,25 @@ def test_the_gpu_experiment_compares_all_that_is_told():
     def by_hand(module, inputs, kwargs, devices, output_device):
         pieces = parts.cut(inputs, len(devices))
         copies = [replica_of(module, i) for i in range(len(pieces))]
-        return parts.join([one(*piece) for one, piece in zip(copies, pieces)])
+        return parts.join([one(*piece) for one, piece in zip(copies, pieces, strict=True)])
 
     def replica_of(module, i):
-        memo = {id(one): one.clone() if i else one for one in (*module.parameters(), *module.buffers())}
+        memo = {
+            id(one): one.clone() if i else one for one in (*module.parameters(), *module.buffers())
+        }
         return copy.deepcopy(module, memo)
 
     def wrap(module):
         return lambda x: by_hand(module, (x,), {}, devices, "cpu")
 
     for seed in (0, 7):
-        assert [one["looks"] for one in replicas.forward_gpus(by_hand, seed, devices, wrap)] == [None]
-        whole = replicas.forward_gpus(lambda module, inputs, *more: module(*inputs), seed, devices, wrap)  # other scalars, other buffers
+        assert [one["looks"] for one in replicas.forward_gpus(by_hand, seed, devices, wrap)] == [
+            None
+        ]
+        # other scalars, other buffers
+        whole = replicas.forward_gpus(
+            lambda module, inputs, *more: module(*inputs), seed, devices, wrap
+        )
         assert whole[0]["looks"] == "other"
 
 
@@ -77,13 +93,19 @@ def test_a_missing_gpu_blocks_one_criterion_only(monkeypatch, capsys):
     assert shown.count("FAIL") == 3 and shown.count("BLOCKED") == 1 and "two GPUs or more" in shown
 
 
-@pytest.mark.parametrize("got, right, wrong, looks", [
-    ([1.0, ["a", 2]], [1.0 + 1e-12, ["a", 2]], {}, None),
-    ([1.0, 2.0], [2.0, 4.0], {"half": [1.0, 2.0]}, "half"),
-    (["tuple", [1]], ["list", [1]], {}, "types"),
-    (["list", [1]], ["list", [2]], {}, "other"),
-    ([[[[[[[[[[[1]]]]]]]]]]], [[[[[[[[[[[2]]]]]]]]]]], {}, "other"),  # as deep as nested inputs are when they are told
-    ([True], [1], {}, "other"), ([None], ["None"], {}, "other")])
+@pytest.mark.parametrize(
+    "got, right, wrong, looks",
+    [
+        ([1.0, ["a", 2]], [1.0 + 1e-12, ["a", 2]], {}, None),
+        ([1.0, 2.0], [2.0, 4.0], {"half": [1.0, 2.0]}, "half"),
+        (["tuple", [1]], ["list", [1]], {}, "types"),
+        (["list", [1]], ["list", [2]], {}, "other"),
+        # as deep as nested inputs are when they are told
+        ([[[[[[[[[[[1]]]]]]]]]]], [[[[[[[[[[[2]]]]]]]]]]], {}, "other"),
+        ([True], [1], {}, "other"),
+        ([None], ["None"], {}, "other"),
+    ],
+)
 def test_answers_are_named(got, right, wrong, looks):
     assert verdicts.case(got, right, wrong)["looks"] == looks
 
@@ -92,19 +114,41 @@ def test_answers_are_named(got, right, wrong, looks):
 def test_every_mistake_has_its_text(key):
     report, criterion, looks, *kind = key
     assert criterion in CRITERIA[report]
-    facts = {"n": 5, "k": 4, "pieces": 3, "sizes": [2, 2, 1], "mode": "no_grad", "bad": 2, "what": "int", "expected": 1, "shown": 2, "kind": kind[0] if kind else None}
-    found = verdicts.problem(report, criterion, {"looks": looks, "facts": facts, "got": [], "right": []})
-    assert found["mistake"] and "{" not in found["mistake"] and found["expected"] == 1 and found["got"] == 2
+    facts = {
+        "n": 5,
+        "k": 4,
+        "pieces": 3,
+        "sizes": [2, 2, 1],
+        "mode": "no_grad",
+        "bad": 2,
+        "what": "int",
+        "expected": 1,
+        "shown": 2,
+        "kind": kind[0] if kind else None,
+    }
+    found = verdicts.problem(
+        report, criterion, {"looks": looks, "facts": facts, "got": [], "right": []}
+    )
+    assert (
+        found["mistake"]
+        and "{" not in found["mistake"]
+        and found["expected"] == 1
+        and found["got"] == 2
+    )
     assert found["mistake"] == MISTAKES[key].format(**facts)
 
 
-@pytest.mark.parametrize("report, criterion", [(check, name) for check, names in CRITERIA.items() for name in names])
+@pytest.mark.parametrize(
+    "report, criterion", [(check, name) for check, names in CRITERIA.items() for name in names]
+)
 def test_what_fits_no_known_mistake_has_a_text(report, criterion):
     assert (report, criterion, "other") in MISTAKES
 
 
 def test_an_exception_tells_its_remedy():
-    text = verdicts.of_error("gather", RuntimeError("zero-dimensional tensor (at position 0) cannot be concatenated"))
+    text = verdicts.of_error(
+        "gather", RuntimeError("zero-dimensional tensor (at position 0) cannot be concatenated")
+    )
     assert text.startswith("gather raised RuntimeError") and "stack such numbers" in text
     assert "\n" not in verdicts.of_error("gather", ValueError("strange"))
 
@@ -141,7 +185,13 @@ def test_a_tied_weight_has_a_gradient_from_both_of_its_places():
     x = torch.randn(4, module.first.in_features, dtype=torch.float64)
     whole, half = replicas.alone(module, [(0, x)]), replicas.alone(module, [(0, x)], untied=True)
     tied = [name for name, _ in replicas.gradients(module) if name.endswith("weight")]
-    differ = [name for (name, a), (_, b) in zip(whole, replicas.kept_names(half, [name for name, _ in whole])) if a != b]
+    differ = [
+        name
+        for (name, a), (_, b) in zip(
+            whole, replicas.kept_names(half, [name for name, _ in whole]), strict=True
+        )
+        if a != b
+    ]
     assert len(tied) == 2 and len(differ) == 1 and differ[0] in tied
 
 

@@ -1,4 +1,6 @@
-"""What unit 12's checks compare with, against PyTorch's own; and that each usual mistake has its own name."""
+"""What unit 12's checks compare with, against PyTorch's own; and that each usual mistake has its
+own name.
+"""
 
 import random
 
@@ -20,7 +22,10 @@ def test_one_by_one_is_a_packed_run():
     from torch.nn.utils.rnn import pack_sequence, unpack_sequence
 
     torch.manual_seed(0)
-    rnn, sequences = torch.nn.LSTM(3, 4, 2, bidirectional=True).double(), [torch.randn(n, 3).double() for n in (2, 5, 3)]
+    rnn, sequences = (
+        torch.nn.LSTM(3, 4, 2, bidirectional=True).double(),
+        [torch.randn(n, 3).double() for n in (2, 5, 3)],
+    )
     state = tuple(torch.randn(4, 3, 4).double() for _ in range(2))
     outputs, after = model.one_by_one(rnn, sequences, state)
     packed, theirs = rnn(pack_sequence(sequences, enforce_sorted=False), state)
@@ -32,7 +37,10 @@ def test_the_decoders_loss_counts_every_place_once():
     encoder, decoder = model.build(0, 5, 1)
     sources, targets = model.batch(random.Random(0), 3)
     together = decoder(encoder(sources)[1], targets)
-    alone = [decoder(encoder([source])[1], [target]) * len(target) for source, target in zip(sources, targets)]
+    alone = [
+        decoder(encoder([source])[1], [target]) * len(target)
+        for source, target in zip(sources, targets, strict=True)
+    ]
     torch.testing.assert_close(together, sum(alone) / sum(map(len, targets)))
     torch.testing.assert_close(decoder(encoder(sources)[1], targets, 7), sum(alone) / 7)
 
@@ -40,28 +48,59 @@ def test_the_decoders_loss_counts_every_place_once():
 def test_a_batch_is_ragged_and_reversed():
     sources, targets = model.batch(random.Random(5), 4)
     assert len({len(source) for source in sources}) > 1
-    assert all(target.tolist() == [*source.tolist()[::-1], model.END] for source, target in zip(sources, targets))
+    assert all(
+        target.tolist() == [*source.tolist()[::-1], model.END]
+        for source, target in zip(sources, targets, strict=True)
+    )
 
 
 @pytest.mark.parametrize("mistake", sorted(model.CHANGES))
 def test_what_happens_to_the_state_is_seen_in_the_loss(mistake):
-    right, wrong = step()["loss"], {name: step(change)["loss"] for name, change in model.CHANGES.items()}
-    case = {"case": 0, "role": "decoder", "loss": wrong[mistake], "number": True, "right": {"loss": right}, "other loss": wrong}
+    right, wrong = (
+        step()["loss"],
+        {name: step(change)["loss"] for name, change in model.CHANGES.items()},
+    )
+    case = {
+        "case": 0,
+        "role": "decoder",
+        "loss": wrong[mistake],
+        "number": True,
+        "right": {"loss": right},
+        "other loss": wrong,
+    }
     assert verdicts.loss_problem(1, case)["mistake"] == MISTAKES[mistake]
     assert verdicts.loss_problem(1, {**case, "loss": right}) is None
-    assert "loss.item()" in verdicts.loss_problem(1, {**case, "loss": right, "number": False})["mistake"]
+    assert (
+        "loss.item()"
+        in verdicts.loss_problem(1, {**case, "loss": right, "number": False})["mistake"]
+    )
 
 
 @pytest.mark.parametrize("mistake", sorted(model.BACKWARDS))
 def test_a_missing_part_of_the_gradient_is_named(mistake):
     other = {name: step(change)["encoder"] for name, change in model.BACKWARDS.items()}
-    case = {"case": 0, "role": "encoder", "got": other[mistake], "right": {"gradients": step()["encoder"]}, "other gradient": other}
+    case = {
+        "case": 0,
+        "role": "encoder",
+        "got": other[mistake],
+        "right": {"gradients": step()["encoder"]},
+        "other gradient": other,
+    }
     assert verdicts.gradient_problem(0, case, "encoder")["mistake"] == MISTAKES[mistake]
     assert verdicts.gradient_problem(0, case, "decoder") is None
 
 
-@pytest.mark.parametrize("messages, sent, says", [(2, 640, None), (1, 640, None), (8, 640, "many messages"), (2, 320, "too few bytes"),
-                                                  (2, 900, "too many bytes"), (0, 0, "nothing sent")])
+@pytest.mark.parametrize(
+    "messages, sent, says",
+    [
+        (2, 640, None),
+        (1, 640, None),
+        (8, 640, "many messages"),
+        (2, 320, "too few bytes"),
+        (2, 900, "too many bytes"),
+        (0, 0, "nothing sent"),
+    ],
+)
 def test_what_crosses_is_judged_by_bytes_and_messages(messages, sent, says):
     problem = verdicts.traffic_problem(0, {"sent": [messages, sent], "state_bytes": 640})
     assert (problem and problem["mistake"]) == (says and MISTAKES[says])
@@ -71,15 +110,41 @@ def test_what_crosses_is_judged_by_bytes_and_messages(messages, sent, says):
 def test_a_wrong_loop_is_named(loop, name):
     parts, draw = model.build(0, 4, 1), random.Random(2)
     batches = [model.batch(draw, 3) for _ in range(3)]
-    right, wrong = model.serial_training(*parts, batches, 0.02), model.serial_training(*parts, batches, 0.02, loop)
-    answer = {"role": "encoder", "got": wrong["encoder"], "right": {"weights": right["encoder"]}, "before": model.weights(parts[0]),
-              "variants": [[name, wrong["encoder"]]]}
-    assert verdicts.weights_problem(0, answer, "encoder")["mistake"] == MISTAKES[name].format(role="encoder", name="")
+    right, wrong = (
+        model.serial_training(*parts, batches, 0.02),
+        model.serial_training(*parts, batches, 0.02, loop),
+    )
+    answer = {
+        "role": "encoder",
+        "got": wrong["encoder"],
+        "right": {"weights": right["encoder"]},
+        "before": model.weights(parts[0]),
+        "variants": [[name, wrong["encoder"]]],
+    }
+    assert verdicts.weights_problem(0, answer, "encoder")["mistake"] == MISTAKES[name].format(
+        role="encoder", name=""
+    )
 
 
 def test_of_several_stopped_ranks_the_best_known_is_told():
-    answers = [{"role": "encoder", "stopped": ("Rank 0 waited 8 s in send.backward from rank 1. The gradient comes when ...", 1.0, True)},
-               {"role": "decoder", "stopped": ("Rank 1 waited 8 s in recv. It has sent send, tag 0, which no rank has asked for.", 2.0, True)}]
+    answers = [
+        {
+            "role": "encoder",
+            "stopped": (
+                "Rank 0 waited 8 s in send.backward from rank 1. The gradient comes when ...",
+                1.0,
+                True,
+            ),
+        },
+        {
+            "role": "decoder",
+            "stopped": (
+                "Rank 1 waited 8 s in recv. It has sent send, tag 0, which no rank has asked for.",
+                2.0,
+                True,
+            ),
+        },
+    ]
     problem = verdicts.stopped(answers)
     assert problem["rank"] == 1 and "same tags" in problem["mistake"]
     assert verdicts.stopped([{"role": "encoder"}, {"role": "decoder"}]) is None

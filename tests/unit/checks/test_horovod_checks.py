@@ -6,15 +6,27 @@ from manyhands.checks.horovod import verdicts
 from manyhands.checks.horovod.words import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.report import Stopped
 
-SYMPTOMS = {"apart_at_start": 0.0, "apart_at_end": 1.5, "rows_counted": 12, "rows_there": 12, "writers": 1}
+SYMPTOMS = {
+    "apart_at_start": 0.0,
+    "apart_at_end": 1.5,
+    "rows_counted": 12,
+    "rows_there": 12,
+    "writers": 1,
+}
 
 
 @pytest.mark.parametrize("missing", verdicts.ANSWERS)
 def test_a_wrong_diagnosis_is_answered_with_what_the_numbers_say(missing):
     assert verdicts.diagnosis_problem(missing, SYMPTOMS, verdicts.ANSWERS[missing]) is None
     wrong = verdicts.diagnosis_problem(missing, SYMPTOMS, "rows" if missing != "rows" else "start")
-    assert MISTAKES["diagnosis", missing] in wrong["mistake"] and "apart_at_end 1.5" in wrong["mistake"]
-    assert "one of nothing, start" in verdicts.diagnosis_problem(missing, SYMPTOMS, "broadcast")["mistake"]
+    assert (
+        MISTAKES["diagnosis", missing] in wrong["mistake"]
+        and "apart_at_end 1.5" in wrong["mistake"]
+    )
+    assert (
+        "one of nothing, start"
+        in verdicts.diagnosis_problem(missing, SYMPTOMS, "broadcast")["mistake"]
+    )
 
 
 def unwritten(symptoms):
@@ -35,15 +47,39 @@ def test_diagnose_may_do_anything():
 
 
 def resumed(**changes):
-    return {"looks": None, "state": [1.0], "right": [1.0], "momenta": [0.5], "right momenta": [0.5], "settings": [[0.1, 0.9]], "right settings": [0.1, 0.9], "said": 7, "step": 7, **changes}
+    return {
+        "looks": None,
+        "state": [1.0],
+        "right": [1.0],
+        "momenta": [0.5],
+        "right momenta": [0.5],
+        "settings": [[0.1, 0.9]],
+        "right settings": [0.1, 0.9],
+        "said": 7,
+        "step": 7,
+        **changes,
+    }
 
 
-@pytest.mark.parametrize("name, changes, says", [
-    ("weights", {}, None), ("weights", {"looks": "stepped"}, "after it"), ("weights", {"looks": "buffers"}, "named parameters"), ("weights", {"looks": "own"}, "its own weights"),
-    ("optimiser", {}, None), ("optimiser", {"momenta": [0.0]}, "no momentum"), ("optimiser", {"momenta": [0.4]}, "not the checkpoint's"),
-    ("optimiser", {"settings": [[0.2, 0.9]]}, "learning rate"), ("optimiser", {"settings": [[0.1, 0.9], [0.2, 0.9]]}, "learning rate"),
-    ("optimiser", {"settings": [[0.1, 0.8]]}, "all settings"),
-    ("step", {}, None), ("step", {"said": 0}, "different times"), ("step", {"said": "7.0"}, "a whole number"), ("step", {"said": True}, "different times")])
+@pytest.mark.parametrize(
+    "name, changes, says",
+    [
+        ("weights", {}, None),
+        ("weights", {"looks": "stepped"}, "after it"),
+        ("weights", {"looks": "buffers"}, "named parameters"),
+        ("weights", {"looks": "own"}, "its own weights"),
+        ("optimiser", {}, None),
+        ("optimiser", {"momenta": [0.0]}, "no momentum"),
+        ("optimiser", {"momenta": [0.4]}, "not the checkpoint's"),
+        ("optimiser", {"settings": [[0.2, 0.9]]}, "learning rate"),
+        ("optimiser", {"settings": [[0.1, 0.9], [0.2, 0.9]]}, "learning rate"),
+        ("optimiser", {"settings": [[0.1, 0.8]]}, "all settings"),
+        ("step", {}, None),
+        ("step", {"said": 0}, "different times"),
+        ("step", {"said": "7.0"}, "a whole number"),
+        ("step", {"said": True}, "different times"),
+    ],
+)
 def test_what_was_not_resumed_is_named(name, changes, says):
     problem = verdicts.RESUMED[name](2, resumed(**changes))
     assert problem is None if says is None else says in problem["mistake"] and problem["rank"] == 2
@@ -57,29 +93,56 @@ def test_every_wrong_training_has_its_text(looks):
 
 
 def epoch(*ranks, second=None, again=None, n=7, rates=(0.2, 0.2), order=range(7), reseeded=False):
-    """A case of two ranks, steps of 1 row; n = 7: three whole steps. `order` is what the first epoch should have, and 6 less it the second."""
+    """A case of two ranks, steps of 1 row; n = 7: three whole steps.
+
+    `order` is what the first epoch should have, and 6 less it the second.
+    """
     first = [[[row] for row in rows] for rows in ranks]
     other = [[[6 - row] for row in rows] for rows in ranks] if second is None else second
-    return {"n": n, "rows": 1, "p": 2, "base": 0.1, "orders": [first, other, first if again is None else again], "rates": [list(rates)] * 2,
-            "right orders": [list(order), [6 - row for row in order], list(order)], "reseeded": [False, reseeded]}
+    return {
+        "n": n,
+        "rows": 1,
+        "p": 2,
+        "base": 0.1,
+        "orders": [first, other, first if again is None else again],
+        "rates": [list(rates)] * 2,
+        "right orders": [list(order), [6 - row for row in order], list(order)],
+        "reseeded": [False, reseeded],
+    }
 
 
-@pytest.mark.parametrize("case, once, steps", [
-    (epoch([0, 1, 2], [3, 4, 5]), None, None),
-    (epoch([0, 1, 2], [2, 4, 5]), "more than once", None),
-    (epoch([0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 5]), "goes through all", "too many"),
-    (epoch([0, 1], [3, 4]), "rows must be taken", "too few"),
-    (epoch([0, 1, 2, 3], [4, 5, 6]), "rows must be taken", "waits forever"),
-    (epoch([0, 1, 7], [3, 4, 5]), "not among the 7", None),
-    (epoch([0, 1, 2], [3, 4, 5], second=[[[0], [1], [2]], [[3], [4], [5]]]), "same in every epoch", None),
-    (epoch([0, 1, 2], [3, 4, 5], again=[[[1], [0], [2]], [[3], [4], [5]]]), "two different orders", None),
-    (epoch([0, 1, 2], [3, 4, 5], order=[1, 0, 2, 3, 4, 5, 6]), "do not follow the order", None),
-    (epoch([3, 1, 2], [0, 4, 5], order=[3, 0, 1, 4, 2, 5, 6]), None, None),
-    (epoch([0, 1, 2], [3, 4, 5], reseeded=True), "own generator", None)])
+@pytest.mark.parametrize(
+    "case, once, steps",
+    [
+        (epoch([0, 1, 2], [3, 4, 5]), None, None),
+        (epoch([0, 1, 2], [2, 4, 5]), "more than once", None),
+        (epoch([0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 5]), "goes through all", "too many"),
+        (epoch([0, 1], [3, 4]), "rows must be taken", "too few"),
+        (epoch([0, 1, 2, 3], [4, 5, 6]), "rows must be taken", "waits forever"),
+        (epoch([0, 1, 7], [3, 4, 5]), "not among the 7", None),
+        (
+            epoch([0, 1, 2], [3, 4, 5], second=[[[0], [1], [2]], [[3], [4], [5]]]),
+            "same in every epoch",
+            None,
+        ),
+        (
+            epoch([0, 1, 2], [3, 4, 5], again=[[[1], [0], [2]], [[3], [4], [5]]]),
+            "two different orders",
+            None,
+        ),
+        (epoch([0, 1, 2], [3, 4, 5], order=[1, 0, 2, 3, 4, 5, 6]), "do not follow the order", None),
+        (epoch([3, 1, 2], [0, 4, 5], order=[3, 0, 1, 4, 2, 5, 6]), None, None),
+        (epoch([0, 1, 2], [3, 4, 5], reseeded=True), "own generator", None),
+    ],
+)
 def test_a_wrong_epoch_is_named(case, once, steps):
     for name, says in (("once", once), ("steps", steps)):
         problem = verdicts.EPOCH[name](case)
-        assert problem is None if says is None else says in problem["mistake"] and "{" not in problem["mistake"]
+        assert (
+            problem is None
+            if says is None
+            else says in problem["mistake"] and "{" not in problem["mistake"]
+        )
 
 
 def test_steps_of_another_size_are_named():
@@ -89,34 +152,78 @@ def test_steps_of_another_size_are_named():
 
 def test_one_step_of_no_rows_is_told_from_none():
     case = {**epoch([], [], n=1), "orders": [[[[]], [[]]]] * 3}
-    assert "split of an empty tensor gives one empty part" in verdicts.EPOCH["steps"](case)["mistake"]
+    assert (
+        "split of an empty tensor gives one empty part" in verdicts.EPOCH["steps"](case)["mistake"]
+    )
 
 
-@pytest.mark.parametrize("rate, says", [(0.2, None), (0.1, "hvd.size()"), (0.1 * 2 ** 0.5, "square root"), (0.3, "base_rate * 2")])
+@pytest.mark.parametrize(
+    "rate, says",
+    [(0.2, None), (0.1, "hvd.size()"), (0.1 * 2**0.5, "square root"), (0.3, "base_rate * 2")],
+)
 def test_a_wrong_rate_is_named(rate, says):
     problem = verdicts.EPOCH["rate"](epoch([0], [1], rates=[rate] * 2))
     assert problem is None if says is None else says in problem["mistake"]
 
 
 def test_the_cases_of_all_ranks_are_joined():
-    ranks = [{"n": 4, "orders": [[[r]], [[r + 2]]], "rates": [0.1 * r], "reseeded": r == 1} for r in range(2)]
-    assert verdicts.joined(ranks) == {"n": 4, "orders": [[[[0]], [[1]]], [[[2]], [[3]]]], "rates": [[0.0], [0.1]], "reseeded": [False, True]}
+    ranks = [
+        {"n": 4, "orders": [[[r]], [[r + 2]]], "rates": [0.1 * r], "reseeded": r == 1}
+        for r in range(2)
+    ]
+    assert verdicts.joined(ranks) == {
+        "n": 4,
+        "orders": [[[[0]], [[1]]], [[[2]], [[3]]]],
+        "rates": [[0.0], [0.1]],
+        "reseeded": [False, True],
+    }
 
 
 def end(*wrote, loss=2.0, said=(2.0, 2.0, 2.0), weights=(1.0,)):
-    return [{"losses": [1.0, 2.0, 3.0], "wrote": rank in wrote, "loss": loss if rank in wrote else None, "weights": list(weights), "right weights": [1.0], "said": one, "tensor": False}
-            for rank, one in enumerate(said)]
+    return [
+        {
+            "losses": [1.0, 2.0, 3.0],
+            "wrote": rank in wrote,
+            "loss": loss if rank in wrote else None,
+            "weights": list(weights),
+            "right weights": [1.0],
+            "said": one,
+            "tensor": False,
+        }
+        for rank, one in enumerate(said)
+    ]
 
 
-@pytest.mark.parametrize("answers, says", [
-    (end(0), None), (end(), "No rank"), (end(0, 1, 2), "All ranks"), (end(0, 2), "once on every node"), (end(1), "other than 0"),
-    (end(0, loss=1.0), "rank 0's own loss"), (end(0, loss=6.0), "not the mean"), (end(0, weights=(2.0,)), "without changing it"), (end(0, weights=(1.0, 2.0)), "must hold")])
+@pytest.mark.parametrize(
+    "answers, says",
+    [
+        (end(0), None),
+        (end(), "No rank"),
+        (end(0, 1, 2), "All ranks"),
+        (end(0, 2), "once on every node"),
+        (end(1), "other than 0"),
+        (end(0, loss=1.0), "rank 0's own loss"),
+        (end(0, loss=6.0), "not the mean"),
+        (end(0, weights=(2.0,)), "without changing it"),
+        (end(0, weights=(1.0, 2.0)), "must hold"),
+    ],
+)
 def test_a_wrong_file_is_named(answers, says):
     problem = verdicts.file_problem(answers)
     assert problem is None if says is None else says in problem["mistake"]
 
 
-@pytest.mark.parametrize("said, says", [(2.0, None), (3.0, "rank's own"), (1.0, "broadcast, not averaged"), (6.0, "sum over"), (2.5, "not the mean"), (None, "one number")])
+@pytest.mark.parametrize(
+    "said, says",
+    [
+        (2.0, None),
+        (3.0, "rank's own"),
+        (1.0, "broadcast, not averaged"),
+        (6.0, "sum over"),
+        (2.5, "not the mean"),
+        (None, "one number"),
+    ],
+)
 def test_a_wrong_loss_is_named(said, says):
     answers = end(0, said=(2.0, 2.0, said))
     problem = verdicts.loss_problem(2, answers[2], answers)

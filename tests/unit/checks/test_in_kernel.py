@@ -19,8 +19,15 @@ Call arguments received by layer 'watched' (type Watched):
 """
 
 
-@pytest.mark.parametrize("text, told", [("no such row", "ValueError: no such row"), ("", "ValueError: "), (WRAPPED, "ValueError: Dimensions must be equal, but are 2 and 5."),
-                                        ("in user code:\n\n    File x\n\n    TypeError: one argument\n", "TypeError: one argument")])
+@pytest.mark.parametrize(
+    "text, told",
+    [
+        ("no such row", "ValueError: no such row"),
+        ("", "ValueError: "),
+        (WRAPPED, "ValueError: Dimensions must be equal, but are 2 and 5."),
+        ("in user code:\n\n    File x\n\n    TypeError: one argument\n", "TypeError: one argument"),
+    ],
+)
 def test_the_cause_is_told(text, told):
     def learners():
         raise ValueError(text)
@@ -30,9 +37,16 @@ def test_the_cause_is_told(text, told):
 
 def test_a_variable_is_told_without_its_numbers():
     def learners():
-        raise ValueError("Variable (<tf.Variable 'kernel:0' shape=(2, 2) dtype=float32, numpy=\narray([[1., 2.],\n       [3., 4.]], dtype=float32)>) was not created in the scope")
+        raise ValueError(
+            "Variable (<tf.Variable 'kernel:0' shape=(2, 2) dtype=float32, numpy=\narray([[1., "
+            "2.],\n       [3., 4.]], dtype=float32)>) was not created in the scope"
+        )
 
-    assert call(learners)[1] == "learners raised ValueError: Variable (<tf.Variable 'kernel:0' shape=(2, 2) dtype=float32>) was not created in the scope"
+    assert (
+        call(learners)[1]
+        == "learners raised ValueError: Variable (<tf.Variable 'kernel:0' shape=(2, 2) "
+        "dtype=float32>) was not created in the scope"
+    )
 
 
 def test_a_function_that_changes_an_array_that_it_was_given_is_told():
@@ -41,7 +55,11 @@ def test_a_function_that_changes_an_array_that_it_was_given_is_told():
         return x
 
     x = np.zeros(2)
-    assert kept(lambda x: x + 1, x)[1] is None and "has changed `x`" in kept(learners, x)[1] and not x.any()
+    assert (
+        kept(lambda x: x + 1, x)[1] is None
+        and "has changed `x`" in kept(learners, x)[1]
+        and not x.any()
+    )
 
 
 def test_a_function_that_changes_a_list_that_it_was_given_is_told():

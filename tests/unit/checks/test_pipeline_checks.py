@@ -1,12 +1,15 @@
-"""Unit 14's checks: what is asked for is what it claims to be, and verdicts name the mistake. Whole answers are tried by the mutants."""
+"""Unit 14's checks: what is asked for is what it claims to be, and verdicts name the mistake.
+
+Whole answers are tried by the mutants.
+"""
 
 import random
 
 import pytest
 
-from manyhands.checks.report import Stopped
 from manyhands.checks.pipeline import cases, in_time, plan_cases, plan_verdicts, verdicts
 from manyhands.checks.pipeline.words import CRITERIA, HINTS, MISTAKES
+from manyhands.checks.report import Stopped
 from manyhands.simulate.pipeline import Stuck
 
 SEEDS = (0, 7, 4711)
@@ -37,7 +40,9 @@ def test_the_short_simulation_is_the_long_one(seed):
     for messages in (False, True):
         for orders, forward_s, backward_s, message_s in cases.timings(seed, messages):
             spans = cases.played(orders, forward_s, backward_s, message_s)
-            assert plan_cases._step_s(orders, forward_s, backward_s, message_s) == pytest.approx(max(s.stop_s for row in spans for s in row))
+            assert plan_cases._step_s(orders, forward_s, backward_s, message_s) == pytest.approx(
+                max(s.stop_s for row in spans for s in row)
+            )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -51,19 +56,39 @@ def test_each_job_has_one_best_plan_and_a_trap(seed):
         assert plan_verdicts.problems([(job, plans)], right) == [dict.fromkeys(plan_verdicts.NAMES)]
         (told,) = plan_verdicts.problems([(job, plans)], told)
         assert told["cheapest"] and not told["memory"] and not told["idle"]
-        without_idle = min((numbers.price, plan) for plan, numbers in plans.items() if numbers.memory <= job.memory_bytes)[1]
-        assert {"memory": plans[stages, count, "gpipe"].memory > job.memory_bytes, "messages": schedule == "gpipe",
-                "idle": without_idle != fit[0][1], "many": count < max(job.micro_batches),
-                "exactly": plans[fit[0][1]].memory == job.memory_bytes}.get(kind, True)
+        without_idle = min(
+            (numbers.price, plan)
+            for plan, numbers in plans.items()
+            if numbers.memory <= job.memory_bytes
+        )[1]
+        assert {
+            "memory": plans[stages, count, "gpipe"].memory > job.memory_bytes,
+            "messages": schedule == "gpipe",
+            "idle": without_idle != fit[0][1],
+            "many": count < max(job.micro_batches),
+            "exactly": plans[fit[0][1]].memory == job.memory_bytes,
+        }.get(kind, True)
         assert trap is None or plan_cases.thought_of(job, trap) != fit[0][1]
-    assert len({tuple(job.forward_s) for job, _ in jobs}) > 1 < len({tuple(job.micro_batches) for job, _ in jobs})
+    assert (
+        len({tuple(job.forward_s) for job, _ in jobs})
+        > 1
+        < len({tuple(job.micro_batches) for job, _ in jobs})
+    )
 
 
 def test_a_short_way_of_thinking_is_named_where_it_explains_the_wrong_plans():
     jobs = plan_cases.jobs(0)
     for name in ("weights thrice", "starts of forwards"):
-        answers = [plan_cases.thought_of(job, name) or plan_cases.by_price(job, plans)[0][1] for job, plans in jobs]
-        told = [details["mistake"] for one in plan_verdicts.problems(jobs, answers) for details in one.values() if details]
+        answers = [
+            plan_cases.thought_of(job, name) or plan_cases.by_price(job, plans)[0][1]
+            for job, plans in jobs
+        ]
+        told = [
+            details["mistake"]
+            for one in plan_verdicts.problems(jobs, answers)
+            for details in one.values()
+            if details
+        ]
         assert any(MISTAKES[name] in text for text in told)
     with pytest.raises(Stopped, match="seems to have found no plan that fits"):
         plan_verdicts.asked(lambda job: min([]), jobs[0][0])
@@ -72,28 +97,52 @@ def test_a_short_way_of_thinking_is_named_where_it_explains_the_wrong_plans():
 @pytest.mark.parametrize("seed", SEEDS)
 def test_neither_equal_nor_full_stages_are_best(seed):
     for costs, stages in cases.networks(seed)[:4]:
-        assert cases.smallest(costs, stages) < min(cases.dearest(costs, way(costs, stages)) for way in (cases.even_cut, cases.greedy_cut))
-        assert [layer for block in cases.greedy_cut(costs, stages) for layer in range(len(costs))[block]] == list(range(len(costs)))
-    for (costs, stages), measure in zip(cases.networks(seed), (cases.squares, cases.spread)):
+        assert cases.smallest(costs, stages) < min(
+            cases.dearest(costs, way(costs, stages)) for way in (cases.even_cut, cases.greedy_cut)
+        )
+        assert [
+            layer for block in cases.greedy_cut(costs, stages) for layer in range(len(costs))[block]
+        ] == list(range(len(costs)))
+    for (costs, stages), measure in zip(
+        cases.networks(seed), (cases.squares, cases.spread), strict=False
+    ):
         evened = cases.least(measure, costs, stages)
         assert cases.smallest(costs, stages) < cases.dearest(costs, evened)
-        told = verdicts.dearest_problem((costs, stages), [(block.start, block.stop) for block in evened])
+        told = verdicts.dearest_problem(
+            (costs, stages), [(block.start, block.stop) for block in evened]
+        )
         assert told["mistake"] == MISTAKES["evened"]
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_what_is_easily_forgotten_is_asked(seed):
-    """Fewer micro-batches than a warm-up; forwards out of turn; a backward before its own forward on the rank where nothing else forbids it."""
+    """Fewer micro-batches than a warm-up; forwards out of turn; a backward before its own forward
+    on the rank where nothing else forbids it.
+    """
     assert any(count < stages - 1 for stages, count in cases.pipelines(seed))
     orders = cases.odd(random.Random(seed), 3, 6)
-    assert any([m for kind, m in order if kind == "F"] != sorted(m for kind, m in order if kind == "F") for order in orders)
+    assert any(
+        [m for kind, m in order if kind == "F"] != sorted(m for kind, m in order if kind == "F")
+        for order in orders
+    )
     last = [orders[-1] for orders, possible in cases.deadlocks(seed) if not possible]
-    assert any(order.index(("B", m)) < order.index(("F", m)) for order in last for m in {m for _, m in order})
+    assert any(
+        order.index(("B", m)) < order.index(("F", m))
+        for order in last
+        for m in {m for _, m in order}
+    )
 
 
-@pytest.mark.parametrize("order, says", [
-    ([("F", 0), ("F", 1), ("B", 0)], "('B', 1) is not in the order"), ([("F", 0)] * 2, "is in the order twice"), ([("F", 2)], "with m from 0 to 1"),
-    ([("B", 0), ("F", 0), ("F", 1), ("B", 1)], "is before its forward"), (None, "not a list of pairs")])
+@pytest.mark.parametrize(
+    "order, says",
+    [
+        ([("F", 0), ("F", 1), ("B", 0)], "('B', 1) is not in the order"),
+        ([("F", 0)] * 2, "is in the order twice"),
+        ([("F", 2)], "with m from 0 to 1"),
+        ([("B", 0), ("F", 0), ("F", 1), ("B", 1)], "is before its forward"),
+        (None, "not a list of pairs"),
+    ],
+)
 def test_a_broken_order_is_named(order, says):
     assert says in verdicts.broken_order(order, 1, 2, 2)["mistake"]
 
@@ -101,24 +150,47 @@ def test_a_broken_order_is_named(order, says):
 def test_orders_that_wait_for_each_other_are_told_who_waits():
     orders = [[("F", 0), ("B", 0), ("F", 1), ("B", 1)], [("F", 0), ("F", 1), ("B", 0), ("B", 1)]]
     told = verdicts.order_problem("1f1b", (2, 2), orders)["mistake"]
-    assert "wait for each other forever" in told and "rank 0 waits, before backward of micro-batch 0" in told
+    assert (
+        "wait for each other forever" in told
+        and "rank 0 waits, before backward of micro-batch 0" in told
+    )
     assert verdicts.order_problem("1f1b", (2, 2), cases.plain("1f1b", 2, 2)) is None
-    assert "GPipe does all forwards first" in verdicts.order_problem("gpipe", (2, 2), cases.plain("1f1b", 2, 2))["mistake"]
+    assert (
+        "GPipe does all forwards first"
+        in verdicts.order_problem("gpipe", (2, 2), cases.plain("1f1b", 2, 2))["mistake"]
+    )
 
 
 def test_the_evidence_is_the_same_for_all_that_may_be():
     (job, plans), *_ = plan_cases.jobs(0)
-    fit = [plan_verdicts.evidence(job, plans, plan) for plan, numbers in plans.items() if plan_cases.fits(job, numbers)]
-    assert len({(one["memory"], one["idle"]) for one in fit}) == 1 < len({one["cheapest"] for one in fit})
+    fit = [
+        plan_verdicts.evidence(job, plans, plan)
+        for plan, numbers in plans.items()
+        if plan_cases.fits(job, numbers)
+    ]
+    assert (
+        len({(one["memory"], one["idle"]) for one in fit})
+        == 1
+        < len({one["cheapest"] for one in fit})
+    )
     (told,) = plan_verdicts.problems([(job, plans)], [plan_verdicts.plan_of(job, (5, 1, "gpipe"))])
     assert told["memory"]["mistake"] == MISTAKES["no plan"]
-    assert verdicts.alive_evidence((4, 8), [("F", 0), ("B", 0)], 1) == 3 and verdicts.alive_evidence((4, 8), None, 1) == -1
+    assert (
+        verdicts.alive_evidence((4, 8), [("F", 0), ("B", 0)], 1) == 3
+        and verdicts.alive_evidence((4, 8), None, 1) == -1
+    )
 
 
 def test_what_is_no_answer():
-    assert verdicts.pairs(3) is verdicts.pairs([("F",)]) is None and verdicts.pairs(["F1"]) is None and verdicts.pairs([["F", 1]]) == [("F", 1)]
+    assert (
+        verdicts.pairs(3) is verdicts.pairs([("F",)]) is None
+        and verdicts.pairs(["F1"]) is None
+        and verdicts.pairs([["F", 1]]) == [("F", 1)]
+    )
     assert verdicts.times_of(None, [[1]]) is verdicts.times_of([[1, 2]], [[1]]) is None
-    assert verdicts.blocks_of([3], [1, 2]) is None and verdicts.blocks_of([slice(0, None)], [1, 2]) == [(0, 2)]
+    assert verdicts.blocks_of([3], [1, 2]) is None and verdicts.blocks_of(
+        [slice(0, None)], [1, 2]
+    ) == [(0, 2)]
 
 
 def test_an_answer_without_an_end():

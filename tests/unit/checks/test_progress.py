@@ -26,7 +26,10 @@ def test_several_writers_lose_nothing(tmp_path):
     for worker in workers:
         worker.join()
     assert len(progress.load(tmp_path)["90_tiny"]["hints"]) == 60
-    assert sorted(path.name for path in (tmp_path / ".manyhands").iterdir()) == ["progress.json", "progress.lock"]
+    assert sorted(path.name for path in (tmp_path / ".manyhands").iterdir()) == [
+        "progress.json",
+        "progress.lock",
+    ]
 
 
 def test_broken_file_counts_as_nothing(tmp_path):
@@ -52,11 +55,21 @@ def test_what_could_not_be_read_is_kept_beside(tmp_path):
 ODD = [None, True, -1e400, float("nan"), "5", "²", [], [[]], {}, {"a": {"b": 3}}, 10**400, "\ud800"]
 
 
-@pytest.mark.parametrize("key", ["points", "max", "when", "hints", "seen", "predictions", "unknown"])
+@pytest.mark.parametrize(
+    "key", ["points", "max", "when", "hints", "seen", "predictions", "unknown"]
+)
 @pytest.mark.parametrize("odd", ODD, ids=lambda odd: repr(odd)[:12])
 def test_a_value_of_another_type_counts_as_nothing(key, odd, tmp_path):
-    whole = {"points": 5, "max": 8, "when": "2026-11-27T08:00:00+00:00", "hints": ["a"], "seen": ["b"],
-             "predictions": {"06-x": {"guess": 3, "locked": "t", "came": 3, "right": True, "surprise": 0.0}}}
+    whole = {
+        "points": 5,
+        "max": 8,
+        "when": "2026-11-27T08:00:00+00:00",
+        "hints": ["a"],
+        "seen": ["b"],
+        "predictions": {
+            "06-x": {"guess": 3, "locked": "t", "came": 3, "right": True, "surprise": 0.0}
+        },
+    }
     path = progress.path_in(tmp_path / "work")
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps({"06_ddp": {**whole, key: odd}}))

@@ -1,8 +1,10 @@
-"""What passes in a learner's notebook passes in the grade: the public seed draws every kind of case that a hidden seed draws.
+"""What passes in a learner's notebook passes in the grade: the public seed draws every kind of case
+that a hidden seed draws.
 
-A kind is what can make a wrong answer right by chance: a remainder that is zero, a group that begins with rank 0, a circle of
-two ranks. The cases come from the generators of the checks themselves, without ranks. Numbers that are only larger or smaller
-are no kind. A new generator with kinds belongs into KINDS.
+A kind is what can make a wrong answer right by chance: a remainder that is zero, a group that
+begins with rank 0, a circle of two ranks. The cases come from the generators of the checks
+themselves, without ranks. Numbers that are only larger or smaller are no kind. A new generator with
+kinds belongs into KINDS.
 """
 
 import random
@@ -15,14 +17,20 @@ PUBLIC, HIDDEN = 0, range(1, 30)
 
 
 def hangs(seed):
-    """Lab 00: chains and circles of two or more ranks; ranks that have finished, or that wait for one that waits."""
+    """Lab 00: chains and circles of two or more ranks; ranks that have finished, or that wait for
+    one that waits.
+    """
     draw, found = random.Random(f"diagnose {seed}"), set()
     for name in ("absent", "chain", "circle"):
         for world_size in range(4, 9):
             plan, (_, ranks) = plans.draw_plan(name, draw, world_size, mixed=world_size % 2 == 0)
             waits = [peer for peer in plan.values() if isinstance(peer, int)]
-            found |= {(name, "ranks", min(len(ranks), 3)), (name, "finished", None in plan.values()),
-                      (name, "barrier", plans.BARRIER in plan.values()), (name, "fork", len(waits) > len(set(waits)))}
+            found |= {
+                (name, "ranks", min(len(ranks), 3)),
+                (name, "finished", None in plan.values()),
+                (name, "barrier", plans.BARRIER in plan.values()),
+                (name, "fork", len(waits) > len(set(waits))),
+            }
     return found
 
 
@@ -46,24 +54,42 @@ def ties(seed):
 
     seen = set()
     for experiment in (replicas_with_torch.replicate_tied, replicas_with_torch.replicate_gradients):
+
         def spy(module, places, name=experiment.__name__):
             weights = [layer.weight for layer in module.chain]
-            seen.add((name, *(next(i for i, one in enumerate(weights) if one is weight) for weight in weights)))
+            seen.add(
+                (
+                    name,
+                    *(
+                        next(i for i, one in enumerate(weights) if one is weight)
+                        for weight in weights
+                    ),
+                )
+            )
             return [module] * len(places)
+
         experiment(spy, seed)
     return seen
 
 
 def groups(seed):
-    """Lab 04: whether a group of so many ranks has rank 0, which is where a rank of the world is taken for one of the group."""
+    """Lab 04: whether a group of so many ranks has rank 0, which is where a rank of the world is
+    taken for one of the group.
+    """
     from manyhands.checks.collectives import ranks
 
-    return {(made.__name__, len(members), members[0] == 0)
-            for made in (ranks.members_of, ranks.powers_of_two) for members in made(seed) if len(members) < 4}
+    return {
+        (made.__name__, len(members), members[0] == 0)
+        for made in (ranks.members_of, ranks.powers_of_two)
+        for members in made(seed)
+        if len(members) < 4
+    }
 
 
 def worlds(seed):
-    """Lab 05: powers of two, one more, one rank alone; sizes on both sides of the crossing of ring and tree."""
+    """Lab 05: powers of two, one more, one rank alone; sizes on both sides of the crossing of ring
+    and tree.
+    """
     from manyhands.checks.communication_costs import cases
 
     return {(min(p, 5), p & (p - 1) == 0) for p, *_ in cases.worlds(seed)}

@@ -12,9 +12,14 @@ from manyhands.checks.scaling import loops
 
 MANY, MOST = 5000, 2000
 LOOPS = {
-    "map": lambda a: list(map(abs, a)), "filter": lambda a: list(filter(abs, a)), "starmap": lambda a: list(itertools.starmap(max, zip(a, a, strict=True))),  # noqa: RUF058 - how a learner may loop
-    "reduce": lambda a: functools.reduce(max, a), "vectorize": lambda a: np.vectorize(abs)(a), "frompyfunc": lambda a: np.frompyfunc(max, 2, 1)(a, a),
-    "comprehension": lambda a: [abs(one) for one in a]}
+    "map": lambda a: list(map(abs, a)),
+    "filter": lambda a: list(filter(abs, a)),
+    "starmap": lambda a: list(itertools.starmap(max, zip(a, a, strict=True))),
+    "reduce": lambda a: functools.reduce(max, a),
+    "vectorize": lambda a: np.vectorize(abs)(a),
+    "frompyfunc": lambda a: np.frompyfunc(max, 2, 1)(a, a),
+    "comprehension": lambda a: [abs(one) for one in a],
+}
 
 
 @pytest.mark.parametrize("name", LOOPS)

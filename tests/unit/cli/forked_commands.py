@@ -2,9 +2,9 @@
 
     python forked_commands.py JOBS RESULTS
 
-JOBS is a JSON list of {"words", "cwd", "limit_s"}, perhaps with "uid", the user to be, and "writes", a path and what
-it is to hold before; RESULTS gets a list of {"code", "out", "err"} in the same order. A
-command that has not ended after its limit gets the code "late".
+JOBS is a JSON list of {"words", "cwd", "limit_s"}, perhaps with "uid", the user to be, and
+"writes", a path and what it is to hold before; RESULTS gets a list of {"code", "out", "err"} in the
+same order. A command that has not ended after its limit gets the code "late".
 """
 
 import contextlib
@@ -14,6 +14,8 @@ import signal
 import sys
 import tempfile
 import traceback
+
+from nbgrader.api import Gradebook  # noqa: F401
 
 from manyhands import cli
 from manyhands.cli import certificate, doctor, lab  # noqa: F401 (so that they are loaded once)
@@ -25,7 +27,6 @@ from manyhands.hackathon.event import event_command  # noqa: F401
 from manyhands.hub import hub_command  # noqa: F401
 from manyhands.hub.accounts import accounts_command  # noqa: F401
 from manyhands.rehearsal import rehearse_command  # noqa: F401
-from nbgrader.api import Gradebook  # noqa: F401
 
 
 def run(job):

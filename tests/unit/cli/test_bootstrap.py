@@ -1,4 +1,6 @@
-"""The set-up, with a stand-in for Python that notes what it is asked to do: nothing is downloaded or installed here."""
+"""The set-up, with a stand-in for Python that notes what it is asked to do: nothing is downloaded
+or installed here.
+"""
 
 import ast
 import errno
@@ -22,7 +24,20 @@ from manyhands.cli.installers import SAME, Installer, fetch_python, pip_config
 from manyhands.cli.setup_steps import StepFailed, Steps, explain
 
 ROOT = Path(__file__).resolve().parents[3]
-EARLY = ["__init__.py", "machine.py", "cli/__init__.py", "cli/bootstrap.py", "cli/installers.py", "cli/offline.py", "cli/pythons.py", "cli/setup_horovod.py", "cli/setup_later.py", "cli/setup_plan.py", "cli/setup_steps.py", "cli/horovod_wheel.py"]
+EARLY = [
+    "__init__.py",
+    "machine.py",
+    "cli/__init__.py",
+    "cli/bootstrap.py",
+    "cli/installers.py",
+    "cli/offline.py",
+    "cli/pythons.py",
+    "cli/setup_horovod.py",
+    "cli/setup_later.py",
+    "cli/setup_plan.py",
+    "cli/setup_steps.py",
+    "cli/horovod_wheel.py",
+]
 
 STAND_IN = """#!{python} -IS
 import json, os, shutil, sys
@@ -53,7 +68,9 @@ elif "get_path" in said:
 
 @pytest.fixture
 def clone(tmp_path, monkeypatch):
-    """A clone with the real lists of packages, and a machine on which every Python is the stand-in."""
+    """A clone with the real lists of packages, and a machine on which every Python is the
+    stand-in.
+    """
     root, folder = tmp_path / "clone", tmp_path / "bin"
     for path in (root, folder, tmp_path / "include"):
         path.mkdir()
@@ -64,8 +81,19 @@ def clone(tmp_path, monkeypatch):
     for name in ("python3.11", "g++", "make"):
         (folder / name).write_text(stand_in)
         (folder / name).chmod(0o755)
-    for name in ("FAIL", "VERSION", "NO_VENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "MANYHANDS_PYTHON", "MANYHANDS_TF_GPU",
-                 "MANYHANDS_TORCH_INDEX", "MANYHANDS_TORCH_FIND_LINKS", "MANYHANDS_PIP", "CXX"):
+    for name in (
+        "FAIL",
+        "VERSION",
+        "NO_VENV",
+        "CONDA_PREFIX",
+        "CONDA_DEFAULT_ENV",
+        "MANYHANDS_PYTHON",
+        "MANYHANDS_TF_GPU",
+        "MANYHANDS_TORCH_INDEX",
+        "MANYHANDS_TORCH_FIND_LINKS",
+        "MANYHANDS_PIP",
+        "CXX",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATH", str(folder))
     monkeypatch.setenv("NO_UV", "1")
@@ -73,7 +101,9 @@ def clone(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(setup_horovod, "NO_SKIPS", False)
     monkeypatch.setattr(setup_plan, "gpu_here", lambda: False)
-    monkeypatch.setattr(pythons_module, "find_python", lambda environ, wanted: str(folder / "python3.11"))
+    monkeypatch.setattr(
+        pythons_module, "find_python", lambda environ, wanted: str(folder / "python3.11")
+    )
     monkeypatch.setattr(horovod_wheel, "build", build_nothing)
     return root
 
@@ -90,7 +120,11 @@ def calls():
     path = Path(os.environ["CALLS"])
     lines = path.read_text().splitlines() if path.exists() else []
     path.write_text("")
-    return [line for line in lines if ("pip " in line or "-m venv" in line) and not line.endswith("config list")]
+    return [
+        line
+        for line in lines
+        if ("pip " in line or "-m venv" in line) and not line.endswith("config list")
+    ]
 
 
 def test_a_bare_clone_is_set_up_in_five_steps_and_the_second_start_does_nothing(clone, capsys):
@@ -98,8 +132,12 @@ def test_a_bare_clone_is_set_up_in_five_steps_and_the_second_start_does_nothing(
     assert python == clone / ".venv" / "bin" / "python"
     assert re.findall(r"\[(\d)/5\]", capsys.readouterr().out)[-1] == "5"
     made = calls()
-    assert [word for line in made for word in ("-m venv", "torch==", "--requirement", "--editable", "pip wheel", ".whl") if word in line][:6] == [
-        "-m venv", "torch==", "--requirement", "--editable", "pip wheel", ".whl"]
+    assert [
+        word
+        for line in made
+        for word in ("-m venv", "torch==", "--requirement", "--editable", "pip wheel", ".whl")
+        if word in line
+    ][:6] == ["-m venv", "torch==", "--requirement", "--editable", "pip wheel", ".whl"]
     begun = time.monotonic()
     bootstrap.set_up(clone)
     assert calls() == [] and time.monotonic() - begun < 2
@@ -107,9 +145,19 @@ def test_a_bare_clone_is_set_up_in_five_steps_and_the_second_start_does_nothing(
 
 
 def test_programs_do_not_see_what_make_was_told(tmp_path):
-    said = {"PATH": "/usr/bin", "HOME": "/home/learner", "MAKEFLAGS": " -- ARGS=-x", "ARGS": "-x", "PYTHONHOME": "/elsewhere"}
+    said = {
+        "PATH": "/usr/bin",
+        "HOME": "/home/learner",
+        "MAKEFLAGS": " -- ARGS=-x",
+        "ARGS": "-x",
+        "PYTHONHOME": "/elsewhere",
+    }
     env = setup_plan.Plan(tmp_path, said).environment()
-    assert env == {"PATH": f"{tmp_path}/.venv/bin:/usr/bin", "HOME": "/home/learner", "VIRTUAL_ENV": f"{tmp_path}/.venv"}
+    assert env == {
+        "PATH": f"{tmp_path}/.venv/bin:/usr/bin",
+        "HOME": "/home/learner",
+        "VIRTUAL_ENV": f"{tmp_path}/.venv",
+    }
 
 
 def test_torch_alone_may_bring_dependencies(clone):
@@ -119,10 +167,13 @@ def test_torch_alone_may_bring_dependencies(clone):
     assert "--no-deps" not in torch and "--constraint" in torch and torch.count("==") == 1
     assert "--no-deps" in packages
     listed = (clone / ".venv" / "manyhands-packages.txt").read_text()
-    assert "tensorflow-cpu==" in listed and "\ntensorflow==" not in listed and "torch==" not in listed
+    assert (
+        "tensorflow-cpu==" in listed and "\ntensorflow==" not in listed and "torch==" not in listed
+    )
 
 
 # -- uv, and pip where uv cannot
+
 
 @pytest.fixture
 def uv(clone, monkeypatch):
@@ -150,42 +201,77 @@ def test_who_names_a_place_for_pytorch_gets_it_from_there_by_uv_too(uv, monkeypa
 def test_where_torchs_own_index_cannot_be_reached_uv_asks_the_ordinary_one(uv, monkeypatch, capsys):
     """An institute's mirror, which is much faster with uv than with pip."""
     monkeypatch.setenv("FAIL", "--torch-backend")
-    monkeypatch.setenv("FAIL_SAYING", "error: Could not connect, are you offline? Connection refused")
+    monkeypatch.setenv(
+        "FAIL_SAYING", "error: Could not connect, are you offline? Connection refused"
+    )
     bootstrap.set_up(uv)
     torch = [line for line in calls() if "torch==" in line]
     assert [line.startswith("-m pip") for line in torch] == [False, False]
     assert "--torch-backend" not in torch[1] and "manyhands-cuda.txt" in torch[1]
-    assert ("uv could not do this with --torch-backend auto (there is no network, or the package index cannot be reached), "
-            "so it now asks the ordinary package index") in capsys.readouterr().out
+    assert (
+        "uv could not do this with --torch-backend auto (there is no network, or the package index "
+        "cannot be reached), so it now asks the ordinary package index" in capsys.readouterr().out
+    )
 
 
 def test_where_uv_cannot_pip_does_and_it_is_told(uv, monkeypatch, capsys):
     monkeypatch.setenv("FAIL", " --python ")
-    monkeypatch.setenv("FAIL_SAYING", "error: Could not connect, are you offline? Connection refused")
+    monkeypatch.setenv(
+        "FAIL_SAYING", "error: Could not connect, are you offline? Connection refused"
+    )
     bootstrap.set_up(uv)
     torch = [line for line in calls() if "torch==" in line]
-    assert [line.startswith("-m pip") for line in torch] == [False, False, True] and "manyhands-cuda.txt" in torch[2]
-    assert "uv could not do this (there is no network, or the package index cannot be reached), so pip is used instead" in capsys.readouterr().out
+    assert [line.startswith("-m pip") for line in torch] == [
+        False,
+        False,
+        True,
+    ] and "manyhands-cuda.txt" in torch[2]
+    assert (
+        "uv could not do this (there is no network, or the package index cannot be reached), so pip"
+        " is used instead" in capsys.readouterr().out
+    )
 
 
 def test_pip_alone_on_request(uv, monkeypatch):
     monkeypatch.setenv("MANYHANDS_PIP", "1")
     bootstrap.set_up(uv)
     made = [line for line in calls() if " install " in line]
-    assert made and all(line.startswith("-m pip") for line in made) and not any(" uv==" in line for line in made)
+    assert (
+        made
+        and all(line.startswith("-m pip") for line in made)
+        and not any(" uv==" in line for line in made)
+    )
 
 
 def test_what_pip_is_told_uv_is_told(uv):
-    """The environment wins over files, and what is said to uv itself over both; uv wants commas between places of wheels."""
-    config = pip_config("\n".join([
-        ":env:.index-url='https://mirror/simple'", ":env:.disable-pip-version-check='1'", "global.cert='/etc/ca.pem'",
-        "global.extra-index-url='https://one/simple\\nhttps://two/simple'", "global.index-url='https://other/simple'",
-        "install.find-links='/a /b'", "user.proxy='http://proxy:3128'", "global.no-index='true'"]))
+    """The environment wins over files, and what is said to uv itself over both; uv wants commas
+    between places of wheels.
+    """
+    config = pip_config(
+        "\n".join(
+            [
+                ":env:.index-url='https://mirror/simple'",
+                ":env:.disable-pip-version-check='1'",
+                "global.cert='/etc/ca.pem'",
+                "global.extra-index-url='https://one/simple\\nhttps://two/simple'",
+                "global.index-url='https://other/simple'",
+                "install.find-links='/a /b'",
+                "user.proxy='http://proxy:3128'",
+                "global.no-index='true'",
+            ]
+        )
+    )
     assert config["no-index"] == "true"
-    told = Installer(uv / "bin" / "python", {"SSL_CERT_FILE": "/mine.pem"}, None, uv).uv_environment(config)
+    told = Installer(
+        uv / "bin" / "python", {"SSL_CERT_FILE": "/mine.pem"}, None, uv
+    ).uv_environment(config)
     assert {name: told[name] for name in SAME.values() if name in told} == {
-        "UV_DEFAULT_INDEX": "https://mirror/simple", "SSL_CERT_FILE": "/mine.pem", "UV_INDEX": "https://one/simple https://two/simple",
-        "UV_FIND_LINKS": "/a,/b", "ALL_PROXY": "http://proxy:3128"}
+        "UV_DEFAULT_INDEX": "https://mirror/simple",
+        "SSL_CERT_FILE": "/mine.pem",
+        "UV_INDEX": "https://one/simple https://two/simple",
+        "UV_FIND_LINKS": "/a,/b",
+        "ALL_PROXY": "http://proxy:3128",
+    }
 
 
 def test_a_machine_without_a_python_for_the_course_gets_one_by_uv(uv, monkeypatch):
@@ -208,9 +294,17 @@ def test_a_list_that_a_command_needs_is_installed_once_and_not_for_the_others(cl
     assert not [line for line in calls() if "manyhands-dev.txt" in line]
     bootstrap.main(["run", "--with", "dev", "manyhands", "site"])
     [line] = calls()
-    assert "install" in line and "--no-deps --requirement" in line and line.endswith("manyhands-dev.txt")
+    assert (
+        "install" in line
+        and "--no-deps --requirement" in line
+        and line.endswith("manyhands-dev.txt")
+    )
     bootstrap.main(["run", "--with", "dev", "pytest"])
-    assert calls() == [] and ran == [["-m", "manyhands", "lab"], ["-m", "manyhands", "site"], ["-m", "pytest"]]
+    assert calls() == [] and ran == [
+        ["-m", "manyhands", "lab"],
+        ["-m", "manyhands", "site"],
+        ["-m", "pytest"],
+    ]
 
 
 def test_only_what_changed_is_done_again(clone):
@@ -235,7 +329,11 @@ def test_another_place_for_pytorch_is_used_and_remembered(clone, monkeypatch):
     monkeypatch.setenv("MANYHANDS_TORCH_INDEX", "file:///elsewhere")
     bootstrap.set_up(clone)
     torch = next(line for line in calls() if "torch==" in line)
-    assert "--extra-index-url file:///elsewhere" in torch and "--force-reinstall" in torch and "manyhands-cuda.txt" not in torch
+    assert (
+        "--extra-index-url file:///elsewhere" in torch
+        and "--force-reinstall" in torch
+        and "manyhands-cuda.txt" not in torch
+    )
     monkeypatch.delenv("MANYHANDS_TORCH_INDEX")
     bootstrap.set_up(clone)
     assert calls() == []
@@ -279,7 +377,10 @@ def test_somebody_elses_environment_is_left_alone(clone):
 
 def test_a_failed_step_says_which_why_what_to_do_and_where_the_log_is(clone, monkeypatch):
     monkeypatch.setenv("FAIL", "torch==")
-    monkeypatch.setenv("FAIL_SAYING", "WARNING: Retrying: NewConnectionError: [Errno -3] Temporary failure in name resolution")
+    monkeypatch.setenv(
+        "FAIL_SAYING",
+        "WARNING: Retrying: NewConnectionError: [Errno -3] Temporary failure in name resolution",
+    )
     with pytest.raises(SystemExit) as stop:
         bootstrap.set_up(clone)
     text = str(stop.value)
@@ -301,7 +402,9 @@ def test_without_a_compiler_everything_but_horovod_is_set_up(clone, monkeypatch,
     (Path(os.environ["PATH"]) / "g++").unlink()
     bootstrap.set_up(clone)
     text = capsys.readouterr().out
-    assert "not found: a C++ compiler" in text and "apt-get install g++" in text and "unit 10" in text
+    assert (
+        "not found: a C++ compiler" in text and "apt-get install g++" in text and "unit 10" in text
+    )
     assert not any("pip wheel" in line for line in calls())
     bootstrap.set_up(clone)
     assert "Horovod was not built" in capsys.readouterr().out and calls() == []
@@ -332,7 +435,9 @@ def test_a_failed_build_of_horovod_stops_only_a_run_without_skips(clone, monkeyp
 
 def test_cuda_that_nobody_can_use_is_told(clone, monkeypatch, capsys, tmp_path):
     stand_in = Path(os.environ["PATH"]) / "python3.11"
-    stand_in.write_text(stand_in.read_text() + 'if "torch==" in said: print("Collecting nvidia-cublas==13.1")\n')
+    stand_in.write_text(
+        stand_in.read_text() + 'if "torch==" in said: print("Collecting nvidia-cublas==13.1")\n'
+    )
     bootstrap.set_up(clone)
     assert "make lab TORCH_INDEX=" in capsys.readouterr().out
 
@@ -349,30 +454,63 @@ def test_tensorflow_for_gpus_only_on_request(clone, monkeypatch):
     assert "tensorflow[and-cuda]==" in (clone / ".venv" / "manyhands-packages.txt").read_text()
 
 
-@pytest.mark.parametrize(("log", "why"), [
-    ("OSError: [Errno 28] No space left on device", "the disk is full"),
-    ("SSLError(SSLCertVerificationError(1, 'CERTIFICATE_VERIFY_FAILED'))", "certificate"),
-    ("error: Failed to fetch: `https://x/simple/torch/`\n  Caused by: invalid peer certificate: UnknownIssuer", "certificate"),
-    ("error: Could not connect, are you offline?\n  Caused by: dns error: failed to lookup address information", "no network"),
-    ("ERROR: No matching distribution found for torch==9.9", "does not have torch==9.9"),
-    ("The virtual environment was not created successfully because ensurepip is not available.", "venv module"),
-    ("c++: fatal error: Killed signal terminated program cc1plus", "not enough memory"),
-    ("something nobody has seen before", "a command failed"),
-])
+@pytest.mark.parametrize(
+    ("log", "why"),
+    [
+        ("OSError: [Errno 28] No space left on device", "the disk is full"),
+        ("SSLError(SSLCertVerificationError(1, 'CERTIFICATE_VERIFY_FAILED'))", "certificate"),
+        (
+            (
+                "error: Failed to fetch: `https://x/simple/torch/`\n  Caused by: invalid peer "
+                "certificate: UnknownIssuer"
+            ),
+            "certificate",
+        ),
+        (
+            (
+                "error: Could not connect, are you offline?\n  Caused by: dns error: failed to "
+                "lookup address information"
+            ),
+            "no network",
+        ),
+        ("ERROR: No matching distribution found for torch==9.9", "does not have torch==9.9"),
+        (
+            (
+                "The virtual environment was not created successfully because ensurepip is not "
+                "available."
+            ),
+            "venv module",
+        ),
+        ("c++: fatal error: Killed signal terminated program cc1plus", "not enough memory"),
+        ("something nobody has seen before", "a command failed"),
+    ],
+)
 def test_reasons(log, why):
     assert why in explain(log)[0]
 
 
 # -- which Python
 
+
 @pytest.fixture
 def pythons(tmp_path, monkeypatch):
-    """A machine that has just the Pythons that the test makes: `pythons("python3", VERSION="3.12.1")`."""
-    monkeypatch.setattr(pythons_module.shutil, "which", lambda name, path=None: str(tmp_path / name) if name in os.listdir(tmp_path) else None)
+    """A machine that has just the Pythons that the test makes: `pythons("python3",
+    VERSION="3.12.1")`.
+    """
+    monkeypatch.setattr(
+        pythons_module.shutil,
+        "which",
+        lambda name, path=None: str(tmp_path / name) if name in os.listdir(tmp_path) else None,
+    )
 
     def make(name, version, venv=True, headers=True):
-        (tmp_path / name).write_text("#!/bin/sh\ncat <<E\n" + json.dumps(
-            {"version": version, "path": str(tmp_path / name), "venv": venv, "headers": headers}) + "\nE\n")
+        (tmp_path / name).write_text(
+            "#!/bin/sh\ncat <<E\n"
+            + json.dumps(
+                {"version": version, "path": str(tmp_path / name), "venv": venv, "headers": headers}
+            )
+            + "\nE\n"
+        )
         (tmp_path / name).chmod(0o755)
         return str(tmp_path / name)
 
@@ -413,24 +551,51 @@ def test_a_python_without_venv_is_told(pythons, tmp_path):
 
 
 def test_a_very_old_python_gets_a_message_and_no_traceback():
-    code = f"import sys; sys.version_info = (3, 8, 10); exec(open({str(ROOT / 'src/manyhands/cli/bootstrap.py')!r}).read())"
+    code = (
+        "import sys; sys.version_info = (3, 8, 10); "
+        f"exec(open({str(ROOT / 'src/manyhands/cli/bootstrap.py')!r}).read())"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
-    assert done.returncode == 1 and "needs Python 3.11" in done.stderr and "Traceback" not in done.stderr
+    assert (
+        done.returncode == 1
+        and "needs Python 3.11" in done.stderr
+        and "Traceback" not in done.stderr
+    )
 
 
 @pytest.mark.parametrize("name", EARLY)
 def test_what_runs_before_the_set_up_is_standard_library_and_old_syntax(name):
     tree = ast.parse((ROOT / "src" / "manyhands" / name).read_text(), feature_version=(3, 9))
     imported = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    imported += [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
-    assert [module for module in imported if module.split(".")[0] not in sys.stdlib_module_names and module.split(".")[0] != "manyhands"] == []
+    imported += [
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    ]
+    assert [
+        module
+        for module in imported
+        if module.split(".")[0] not in sys.stdlib_module_names
+        and module.split(".")[0] != "manyhands"
+    ] == []
 
 
 def test_the_list_of_what_runs_before_the_set_up_is_whole_and_the_image_gets_all_of_it():
     sources = {name: (ROOT / "src" / "manyhands" / name).read_text() for name in EARLY}
-    named = {f"cli/{module}.py" for text in sources.values()
-             for line in re.findall(r"^from manyhands\.cli(?:\.(\w+) import .*| import ([^#\n]*?))(?:  #.*)?$", text, re.M) for module in re.split(r", ", "".join(line))}
-    named |= {f"{module}.py" for text in sources.values() for module in re.findall(r"^from manyhands import (\w+)$", text, re.M)}
+    named = {
+        f"cli/{module}.py"
+        for text in sources.values()
+        for line in re.findall(
+            r"^from manyhands\.cli(?:\.(\w+) import .*| import ([^#\n]*?))(?:  #.*)?$", text, re.M
+        )
+        for module in re.split(r", ", "".join(line))
+    }
+    named |= {
+        f"{module}.py"
+        for text in sources.values()
+        for module in re.findall(r"^from manyhands import (\w+)$", text, re.M)
+    }
     assert named | {"__init__.py", "cli/__init__.py", "cli/bootstrap.py"} == set(EARLY)
     before, _, _ = (ROOT / "docker" / "Dockerfile").read_text().partition("bootstrap.py setup")
     copied = re.findall(r"src/manyhands/([\w/*]+(?:\.py)?)", before)
@@ -438,6 +603,7 @@ def test_the_list_of_what_runs_before_the_set_up_is_whole_and_the_image_gets_all
 
 
 # -- steps
+
 
 def test_steps_count_and_keep_a_log(tmp_path, capsys):
     steps = Steps(2, tmp_path / "log" / "setup.log")
@@ -456,8 +622,13 @@ from manyhands.cli.setup_steps import Steps
 steps = Steps(1, Path({str(tmp_path / "log")!r})); steps.begin("x")
 steps.call(["/bin/sh", "-c", "sleep 77 & echo $! > {tmp_path}/child; echo begun; wait"])
 """
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # a shell's background jobs ignore it
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        # a shell's background jobs ignore it
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     child = tmp_path / "child"
     for _ in range(200):
         if (tmp_path / "log").exists() and "\nbegun\n" in (tmp_path / "log").read_text():
@@ -467,7 +638,10 @@ steps.call(["/bin/sh", "-c", "sleep 77 & echo $! > {tmp_path}/child; echo begun;
     process.wait(20)
     pid = int(child.read_text())
     for _ in range(100):
-        if not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text().split()[2]:
+        if (
+            not Path(f"/proc/{pid}").exists()
+            or "Z" in Path(f"/proc/{pid}/stat").read_text().split()[2]
+        ):
             return
         time.sleep(0.05)
     os.kill(pid, signal.SIGKILL)
@@ -476,8 +650,11 @@ steps.call(["/bin/sh", "-c", "sleep 77 & echo $! > {tmp_path}/child; echo begun;
 
 # -- without a network, and with a site's own PyTorch
 
+
 def test_from_the_folder_that_was_carried_here(uv, tmp_path):
-    """No index is asked, Horovod is not built, the hub's proxy is there; programs of the course see nothing of it."""
+    """No index is asked, Horovod is not built, the hub's proxy is there; programs of the course see
+    nothing of it.
+    """
     folder = uv / "offline"
     key = horovod_wheel.wheel_key({"torch": "2.13.0+cpu"})
     for part in ("wheels", f"horovod/{key}", "proxy-1"):
@@ -486,36 +663,50 @@ def test_from_the_folder_that_was_carried_here(uv, tmp_path):
     (folder / "horovod" / key / "horovod-0.28.1-any.whl").touch()
     bootstrap.set_up(uv)
     made = calls()
-    assert any("torch==" in line for line in made) and not any("torch-backend" in line or "pip wheel" in line for line in made)
+    assert any("torch==" in line for line in made) and not any(
+        "torch-backend" in line or "pip wheel" in line for line in made
+    )
     plan = setup_plan.Plan(uv, os.environ)
     told = plan.installer(None).environ
-    assert (told["PIP_NO_INDEX"], told["PIP_FIND_LINKS"]) == ("1", str(folder / "wheels")) and "PIP_NO_INDEX" not in plan.environment()
+    assert (told["PIP_NO_INDEX"], told["PIP_FIND_LINKS"]) == (
+        "1",
+        str(folder / "wheels"),
+    ) and "PIP_NO_INDEX" not in plan.environment()
     assert (uv / ".manyhands" / "proxy-1").is_dir() and plan.pythons() == ("3.11",)
 
 
 def test_the_sites_pytorch_stays_as_it_is(uv, tmp_path, monkeypatch):
-    """What the site has is neither installed nor touched; the rest lies over it. It is asked for once."""
+    """What the site has is neither installed nor touched; the rest lies over it.
+
+    It is asked for once.
+    """
     monkeypatch.undo()
     site, clone = tmp_path / "site", tmp_path / "own"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", site], check=True)
     [packages] = site.glob("lib/python*/site-packages")
     for name, version in (("torch", "2.13.0"), ("Jinja2", "3.0.0")):
         (packages / f"{name}-{version}.dist-info").mkdir()
-        (packages / f"{name}-{version}.dist-info" / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        (packages / f"{name}-{version}.dist-info" / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        )
     clone.mkdir()
     for name in ("constraints.txt", "environment.yml", "pyproject.toml"):
         shutil.copy(ROOT / name, clone)
     environ = {"PATH": f"{site / 'bin'}:{os.environ['PATH']}", "MANYHANDS_SITE": "1"}
     assert pythons_module.site_python(environ) == str(site / "bin" / "python3")
     plan = setup_plan.Plan(clone, environ)
-    subprocess.run([site / "bin" / "python3", "-m", "venv", "--without-pip", plan.prefix], check=True)
+    subprocess.run(
+        [site / "bin" / "python3", "-m", "venv", "--without-pip", plan.prefix], check=True
+    )
     plan.show_site(str(site / "bin" / "python3"))
     assert plan.version("torch") == "2.13.0" and {"torch", "jinja2"} <= plan.site_packages()
     names = plan.write_package_list()
     assert "jinja2" not in names and "torch" not in names and "numpy" in names
     plan.stamp = {"site": True}
     plan.save()
-    assert setup_plan.Plan(clone, {}).site and not setup_plan.Plan(clone, {"MANYHANDS_SITE": "0"}).site
+    assert (
+        setup_plan.Plan(clone, {}).site and not setup_plan.Plan(clone, {"MANYHANDS_SITE": "0"}).site
+    )
 
 
 @pytest.mark.parametrize(("torch", "why"), [("", "has none"), ("2.12.1", "has PyTorch 2.12.1")])
@@ -530,13 +721,24 @@ def test_a_site_without_a_pytorch_that_will_do_is_told(pythons, tmp_path, monkey
 def test_a_long_step_shows_how_much_its_folder_has_grown(tmp_path):
     """What other programs write on the same disk does not count."""
     (tmp_path / "venv").mkdir()
-    write = "import sys, time; open(sys.argv[1], 'wb').write(bytes(int(sys.argv[2]))); time.sleep(3)"
+    write = (
+        "import sys, time; open(sys.argv[1], 'wb').write(bytes(int(sys.argv[2]))); time.sleep(3)"
+    )
     shown = io.StringIO()
     steps = Steps(1, tmp_path / "log", shown)
     steps.live = True
     steps.begin("packages")
     other = subprocess.Popen([sys.executable, "-c", write, tmp_path / "other", "90000000"])
-    steps.call([sys.executable, "-c", "import time; time.sleep(1);" + write, tmp_path / "venv" / "file", "30000000"], into=tmp_path / "venv")
+    steps.call(
+        [
+            sys.executable,
+            "-c",
+            "import time; time.sleep(1);" + write,
+            tmp_path / "venv" / "file",
+            "30000000",
+        ],
+        into=tmp_path / "venv",
+    )
     other.wait()
     sizes = set(re.findall(r"(\d+) MB written", shown.getvalue()))
     assert sizes == {"30"}, shown.getvalue()
@@ -565,6 +767,12 @@ def test_stopped_while_it_waits_for_another_set_up(tmp_path):
 
 
 def test_the_end_of_horovods_build_says_that_it_is_the_last_step():
-    assert horovod_wheel.build_detail("[ 42%] Building CXX object x.o") == "building, 42 %: about 4 minutes on 2 cores, once"
-    assert horovod_wheel.build_detail("[ 98%] Linking CXX shared library y.so") == "building, 98 %: last step, about a minute"
+    assert (
+        horovod_wheel.build_detail("[ 42%] Building CXX object x.o")
+        == "building, 42 %: about 4 minutes on 2 cores, once"
+    )
+    assert (
+        horovod_wheel.build_detail("[ 98%] Linking CXX shared library y.so")
+        == "building, 98 %: last step, about a minute"
+    )
     assert horovod_wheel.build_detail("-- Found MPI") is None

@@ -1,4 +1,6 @@
-"""The `manyhands` command as it is typed: what it answers to slips, its version, its help, and what a shell completes."""
+"""The `manyhands` command as it is typed: what it answers to slips, its version, its help, and what
+a shell completes.
+"""
 
 import os
 import subprocess
@@ -15,14 +17,27 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def run(*words):
-    return subprocess.run([sys.executable, "-m", "manyhands", *words], capture_output=True, text=True, timeout=60, cwd=ROOT)
+    return subprocess.run(
+        [sys.executable, "-m", "manyhands", *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=ROOT,
+    )
 
 
 def completions(line, tmp_path):
     """What a shell would offer behind `line`."""
     out = tmp_path / "offered"
-    told = {**os.environ, "_ARGCOMPLETE": "1", "COMP_LINE": line, "COMP_POINT": str(len(line)), "COMP_TYPE": "9", "_ARGCOMPLETE_IFS": "\n",
-            "_ARGCOMPLETE_STDOUT_FILENAME": str(out)}
+    told = {
+        **os.environ,
+        "_ARGCOMPLETE": "1",
+        "COMP_LINE": line,
+        "COMP_POINT": str(len(line)),
+        "COMP_TYPE": "9",
+        "_ARGCOMPLETE_IFS": "\n",
+        "_ARGCOMPLETE_STDOUT_FILENAME": str(out),
+    }
     subprocess.run([sys.executable, "-m", "manyhands"], env=told, timeout=60, cwd=ROOT)
     return [word.strip() for word in out.read_text().split("\n")]
 
@@ -36,7 +51,9 @@ def test_each_command_is_in_one_group_and_in_the_usage():
     assert all(f"manyhands {name} " in cli.usage() for name in cli.COMMANDS)
 
 
-@pytest.mark.parametrize(("typed", "meant"), [("chek", "check"), ("Collect", "collect"), ("bild", "build")])
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("chek", "check"), ("Collect", "collect"), ("bild", "build")]
+)
 def test_a_slip_is_understood(typed, meant, capsys):
     assert cli.main([typed]) == 2
     assert f"Did you mean `manyhands {meant}`?" in capsys.readouterr().err
@@ -55,10 +72,13 @@ def test_the_help_of_each_command_shows_examples_that_its_parser_takes(command, 
     assert ended.value.code == 0 and f"examples:\n  manyhands {command}" in help_text
 
 
-@pytest.mark.parametrize(("words", "why"), [
-    (["nosuch.ipynb"], "There is no file nosuch.ipynb."),
-    (["99"], "There is no lab '99'"),
-])
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["nosuch.ipynb"], "There is no file nosuch.ipynb."),
+        (["99"], "There is no lab '99'"),
+    ],
+)
 def test_check_says_what_is_wrong_with_what_was_typed(words, why, capsys):
     assert check_command.main(words) == 2
     assert why in capsys.readouterr().err
@@ -67,8 +87,10 @@ def test_check_says_what_is_wrong_with_what_was_typed(words, why, capsys):
 @pytest.mark.parametrize("command", ["rehearse", "clinic", "predict"])
 def test_what_is_no_script_is_told_without_running_anything(command, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    for script, why in (("nosuch.py", f"there is no file nosuch.py in {tmp_path}: name an existing script."),
-                        (".", ". is a folder: name the script in it that you start with torchrun.")):
+    for script, why in (
+        ("nosuch.py", f"there is no file nosuch.py in {tmp_path}: name an existing script."),
+        (".", ". is a folder: name the script in it that you start with torchrun."),
+    ):
         assert cli.main([command, script]) == 2
         assert capsys.readouterr().err == f"manyhands {command}: {why}\n"
     (tmp_path / "train.py").write_text("raise SystemExit('it ran')")
@@ -76,19 +98,35 @@ def test_what_is_no_script_is_told_without_running_anything(command, tmp_path, m
     assert capsys.readouterr().err.startswith(f"manyhands {command}: --ranks must be ")
     with pytest.raises(SystemExit) as ended:
         cli.main([command])
-    assert ended.value.code == 2 and capsys.readouterr().err.endswith("name a script, or the command that starts it: torchrun --nproc-per-node 2 train.py\n")
+    assert ended.value.code == 2 and capsys.readouterr().err.endswith(
+        "name a script, or the command that starts it: torchrun --nproc-per-node 2 train.py\n"
+    )
 
 
-@pytest.mark.parametrize(("words", "why"), [
-    (["init", "nosuch", "ours"], "there is no challenge 'nosuch'. There are: big_batch, does_not_fit, lame_rank, slow_links."),
-    (["try", "nosuch"], "nosuch is not a folder. `manyhands hack init "),
-    (["verify", "nosuch.record"], "there is no file nosuch.record."),
-    (["judge", "nosuch", "--key", "judge.key"], "there is no file judge.key. `manyhands certificate --new-key judge.key` makes a key."),
-    (["judge", "nosuch", "--key", "."], ". is a folder, but must be a file."),
-    (["submit", "nosuch", "--event", "autumn", "--team", "A"], "nosuch is not a folder."),
-    (["status", "--event", "autumn"], "Name both, the event and the team"),
-])
-def test_the_hackathon_says_what_is_wrong_with_what_was_typed(words, why, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (
+            ["init", "nosuch", "ours"],
+            (
+                "there is no challenge 'nosuch'. There are: big_batch, does_not_fit, lame_rank, "
+                "slow_links."
+            ),
+        ),
+        (["try", "nosuch"], "nosuch is not a folder. `manyhands hack init "),
+        (["verify", "nosuch.record"], "there is no file nosuch.record."),
+        (
+            ["judge", "nosuch", "--key", "judge.key"],
+            "there is no file judge.key. `manyhands certificate --new-key judge.key` makes a key.",
+        ),
+        (["judge", "nosuch", "--key", "."], ". is a folder, but must be a file."),
+        (["submit", "nosuch", "--event", "autumn", "--team", "A"], "nosuch is not a folder."),
+        (["status", "--event", "autumn"], "Name both, the event and the team"),
+    ],
+)
+def test_the_hackathon_says_what_is_wrong_with_what_was_typed(
+    words, why, tmp_path, monkeypatch, capsys
+):
     monkeypatch.chdir(tmp_path)
     assert cli.main(["hack", *words]) == 2
     assert capsys.readouterr().err.startswith(f"manyhands hack: {why}")
@@ -125,7 +163,14 @@ def test_a_shell_completes_commands_units_and_options(tmp_path):
     assert completions("manyhands accounts ext", tmp_path) == ["extend"]
 
 
-@pytest.mark.parametrize(("shell", "has"), [("bash", "complete "), ("zsh", "#compdef manyhands"), ("fish", "complete --command manyhands")])
+@pytest.mark.parametrize(
+    ("shell", "has"),
+    [
+        ("bash", "complete "),
+        ("zsh", "#compdef manyhands"),
+        ("fish", "complete --command manyhands"),
+    ],
+)
 def test_each_shell_gets_its_lines(shell, has, capsys):
     assert cli.main(["completion", shell]) == 0
     assert has in capsys.readouterr().out

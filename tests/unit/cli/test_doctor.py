@@ -1,4 +1,6 @@
-"""`manyhands doctor` on made-up machines: a PATH with stand-ins for programs, or with nothing at all."""
+"""`manyhands doctor` on made-up machines: a PATH with stand-ins for programs, or with nothing at
+all.
+"""
 
 import json
 from pathlib import Path
@@ -10,12 +12,17 @@ from manyhands.cli import doctor
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
-    """A machine whose only programs are those that the test makes: `machine("sinfo", "echo 3 nodes idle")`."""
+    """A machine whose only programs are those that the test makes: `machine("sinfo", "echo 3 nodes
+    idle")`.
+    """
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
     for module in ("manyhands.machine", "manyhands.cli.doctor"):
-        monkeypatch.setattr(f"{module}.program", lambda name: str(folder / name) if (folder / name).exists() else None)
+        monkeypatch.setattr(
+            f"{module}.program",
+            lambda name: str(folder / name) if (folder / name).exists() else None,
+        )
 
     def make(name, script):
         (folder / name).write_text(f"#!/bin/sh\n{script}\n")
@@ -28,19 +35,32 @@ def findings():
     return {finding.name: finding for group in doctor.survey().values() for finding in group}
 
 
-@pytest.mark.parametrize(("name", "program", "script", "shown"), [
-    ("C++ compiler", "g++", "echo 'g++ 12.2.0'; echo more", "g++ 12.2.0"),
-    ("CMake", "cmake", "echo cmake version 3.31", "cmake version 3.31"),
-    ("GPUs", "nvidia-smi", "echo 'GPU 0: NVIDIA H200 (UUID: GPU-1)'; echo 'GPU 1: NVIDIA H200 (UUID: GPU-2)'", "GPU 0: NVIDIA H200; GPU 1: NVIDIA H200"),
-    ("MPI", "mpirun", "echo HYDRA build details:; echo '    Version:      5.0.2'", "MPICH 5.0.2"),
-    ("MPI", "mpirun", "echo 'mpirun (Open MPI) 5.0.1'", "mpirun (Open MPI) 5.0.1"),
-    ("Slurm cluster", "sinfo", "echo 3 nodes idle", "3 nodes idle"),
-    ("containers", "podman", "echo podman version 4.3.1", "podman: podman version 4.3.1"),
-    ("containers", "docker", '[ "$1" = version ] && echo 28.2.2', "docker: 28.2.2"),
-    ("user namespaces", "unshare", "exit 0", "yes"),
-    ("bubblewrap", "bwrap", "echo bubblewrap 0.8.0", "bubblewrap 0.8.0"),
-    ("Chromium", "chromium", "echo Chromium 156.0", "Chromium 156.0"),
-])
+@pytest.mark.parametrize(
+    ("name", "program", "script", "shown"),
+    [
+        ("C++ compiler", "g++", "echo 'g++ 12.2.0'; echo more", "g++ 12.2.0"),
+        ("CMake", "cmake", "echo cmake version 3.31", "cmake version 3.31"),
+        (
+            "GPUs",
+            "nvidia-smi",
+            "echo 'GPU 0: NVIDIA H200 (UUID: GPU-1)'; echo 'GPU 1: NVIDIA H200 (UUID: GPU-2)'",
+            "GPU 0: NVIDIA H200; GPU 1: NVIDIA H200",
+        ),
+        (
+            "MPI",
+            "mpirun",
+            "echo HYDRA build details:; echo '    Version:      5.0.2'",
+            "MPICH 5.0.2",
+        ),
+        ("MPI", "mpirun", "echo 'mpirun (Open MPI) 5.0.1'", "mpirun (Open MPI) 5.0.1"),
+        ("Slurm cluster", "sinfo", "echo 3 nodes idle", "3 nodes idle"),
+        ("containers", "podman", "echo podman version 4.3.1", "podman: podman version 4.3.1"),
+        ("containers", "docker", '[ "$1" = version ] && echo 28.2.2', "docker: 28.2.2"),
+        ("user namespaces", "unshare", "exit 0", "yes"),
+        ("bubblewrap", "bwrap", "echo bubblewrap 0.8.0", "bubblewrap 0.8.0"),
+        ("Chromium", "chromium", "echo Chromium 156.0", "Chromium 156.0"),
+    ],
+)
 def test_a_program_is_found_or_missed(machine, name, program, script, shown):
     before = findings()[name]
     machine(program, script)
@@ -49,15 +69,20 @@ def test_a_program_is_found_or_missed(machine, name, program, script, shown):
     assert before.affects and before.remedy
 
 
-@pytest.mark.parametrize(("name", "program", "script"), [
-    ("GPUs", "nvidia-smi", "echo 'Failed to initialize NVML'; exit 9"),
-    ("GPUs", "nvidia-smi", "echo No devices were found"),
-    ("Slurm cluster", "sinfo", "echo no configuration >&2; exit 1"),
-    ("user namespaces", "unshare", "echo Operation not permitted >&2; exit 1"),
-    ("bubblewrap", "bwrap", '[ "$1" = --version ] && echo bubblewrap 0.8.0 || exit 1'),
-    ("containers", "docker", "echo Cannot connect to the daemon >&2; exit 1"),
-])
-def test_a_program_that_is_there_and_does_not_work_counts_as_missing(machine, name, program, script):
+@pytest.mark.parametrize(
+    ("name", "program", "script"),
+    [
+        ("GPUs", "nvidia-smi", "echo 'Failed to initialize NVML'; exit 9"),
+        ("GPUs", "nvidia-smi", "echo No devices were found"),
+        ("Slurm cluster", "sinfo", "echo no configuration >&2; exit 1"),
+        ("user namespaces", "unshare", "echo Operation not permitted >&2; exit 1"),
+        ("bubblewrap", "bwrap", '[ "$1" = --version ] && echo bubblewrap 0.8.0 || exit 1'),
+        ("containers", "docker", "echo Cannot connect to the daemon >&2; exit 1"),
+    ],
+)
+def test_a_program_that_is_there_and_does_not_work_counts_as_missing(
+    machine, name, program, script
+):
     machine(program, script)
     assert findings()[name].found is None
 
@@ -83,7 +108,11 @@ def test_packages_are_looked_up_and_name_the_units_that_miss_them(machine, monke
     assert found["PyTorch"].found == "2.13.0" and found["TensorFlow"].found == "2.21.0"
     assert found["JupyterLab"].found is None and found["Horovod"].found is None
     assert "10" in found["Horovod"].affects and "06" not in found["Horovod"].affects
-    assert "06" in found["PyTorch"].affects and "02" in found["TensorFlow"].affects and "06" not in found["TensorFlow"].affects
+    assert (
+        "06" in found["PyTorch"].affects
+        and "02" in found["TensorFlow"].affects
+        and "06" not in found["TensorFlow"].affects
+    )
 
 
 def test_horovod_tells_its_controllers(tmp_path, monkeypatch):
@@ -91,7 +120,10 @@ def test_horovod_tells_its_controllers(tmp_path, monkeypatch):
         def locate_file(self, name):
             return tmp_path / name
 
-    for framework, content in {"torch": b"..libmpi.so.12..HOROVOD_GLOO_RENDEZVOUS_ADDR", "tensorflow": b"..HOROVOD_GLOO_RENDEZVOUS_ADDR"}.items():
+    for framework, content in {
+        "torch": b"..libmpi.so.12..HOROVOD_GLOO_RENDEZVOUS_ADDR",
+        "tensorflow": b"..HOROVOD_GLOO_RENDEZVOUS_ADDR",
+    }.items():
         (tmp_path / "horovod" / framework).mkdir(parents=True)
         (tmp_path / "horovod" / framework / "mpi_lib_v2.so").write_bytes(content)
     monkeypatch.setattr(doctor, "package", lambda name: "0.28.1")
@@ -126,6 +158,14 @@ def test_nothing_heavy_is_imported(tmp_path):
     import subprocess
     import sys
 
-    code = "import sys; from manyhands.cli import doctor; doctor.survey(); print(sorted({'torch', 'tensorflow', 'ipyparallel'} & set(sys.modules)))"
+    code = (
+        "import sys; from manyhands.cli import doctor; doctor.survey(); print(sorted({'torch', "
+        "'tensorflow', 'ipyparallel'} & set(sys.modules)))"
+    )
     root = Path(__file__).resolve().parents[3]
-    assert subprocess.check_output([sys.executable, "-c", code], text=True, cwd=root, timeout=60).strip() == "[]"
+    assert (
+        subprocess.check_output(
+            [sys.executable, "-c", code], text=True, cwd=root, timeout=60
+        ).strip()
+        == "[]"
+    )

@@ -1,4 +1,6 @@
-"""The workflow for a hackathon by pull requests: what it may do, and its shell, run here with a `manyhands` that writes down what it is asked."""
+"""The workflow for a hackathon by pull requests: what it may do, and its shell, run here with a
+`manyhands` that writes down what it is asked.
+"""
 
 import os
 import subprocess
@@ -7,7 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-WORKFLOW = yaml.safe_load((Path(__file__).parents[3] / ".github/workflows/hackathon.yml").read_text())
+WORKFLOW = yaml.safe_load(
+    (Path(__file__).parents[3] / ".github/workflows/hackathon.yml").read_text()
+)
 ASKED = """#!/bin/bash
 echo "$@" >> "$ASKED"
 env | grep -c '^KEY=' >> "$ASKED.env"
@@ -21,18 +25,38 @@ def script(job, name):
 
 
 def test_a_pull_request_gets_no_secret_and_a_token_that_only_reads():
-    assert "pull_request_target" not in str(WORKFLOW) and WORKFLOW["permissions"] == {"contents": "read"}
+    assert "pull_request_target" not in str(WORKFLOW) and WORKFLOW["permissions"] == {
+        "contents": "read"
+    }
     tries, judges = WORKFLOW["jobs"]["try"], WORKFLOW["jobs"]["judge"]
-    assert "permissions" not in tries and "secrets" not in str(tries) and tries["if"] == "github.event_name == 'pull_request'"
-    assert judges["if"] == "github.event_name == 'push'" and judges["permissions"] == {"contents": "write"}
+    assert (
+        "permissions" not in tries
+        and "secrets" not in str(tries)
+        and tries["if"] == "github.event_name == 'pull_request'"
+    )
+    assert judges["if"] == "github.event_name == 'push'" and judges["permissions"] == {
+        "contents": "write"
+    }
     checkouts = [step["with"] for step in tries["steps"] if "checkout" in step.get("uses", "")]
     assert all(one["persist-credentials"] is False for one in checkouts)
-    assert checkouts[0]["ref"] == "${{ github.event.pull_request.base.sha }}" and "path" not in checkouts[0]  # whose code judges
-    assert "${{" not in script("try", "Try the entries of a pull request") + script("judge", "Judge what was merged")  # no text of others in a shell
+    # whose code judges
+    assert (
+        checkouts[0]["ref"] == "${{ github.event.pull_request.base.sha }}"
+        and "path" not in checkouts[0]
+    )
+    # no text of others in a shell
+    assert "${{" not in script("try", "Try the entries of a pull request") + script(
+        "judge", "Judge what was merged"
+    )
 
 
 def git(folder, *words):
-    subprocess.run(["git", "-c", "user.name=x", "-c", "user.email=x@localhost", *words], cwd=folder, check=True, capture_output=True)
+    subprocess.run(
+        ["git", "-c", "user.name=x", "-c", "user.email=x@localhost", *words],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+    )
 
 
 @pytest.fixture
@@ -45,8 +69,13 @@ def shell(tmp_path):
 
     def run(text, **environment):
         asked.write_text("")
-        done = subprocess.run(["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", text], cwd=tmp_path, capture_output=True, text=True,
-                              env={"PATH": os.environ["PATH"], "ASKED": str(asked)} | environment)
+        done = subprocess.run(
+            ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", text],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            env={"PATH": os.environ["PATH"], "ASKED": str(asked)} | environment,
+        )
         return done.returncode, asked.read_text().splitlines(), done.stdout + done.stderr
 
     return run
@@ -58,7 +87,9 @@ def entry(folder, name, text="def train(): pass\n"):
     (folder / name / "challenge.txt").write_text("slow_links\n")
 
 
-def test_each_changed_entry_of_a_pull_request_is_tried_and_one_that_fails_stops_no_other(shell, tmp_path):
+def test_each_changed_entry_of_a_pull_request_is_tried_and_one_that_fails_stops_no_other(
+    shell, tmp_path
+):
     brought = tmp_path / "brought"
     for name in ("old", "gone"):
         entry(brought / "entries", name)
@@ -74,14 +105,18 @@ def test_each_changed_entry_of_a_pull_request_is_tried_and_one_that_fails_stops_
     code, asked, said = shell(script("try", "Try the entries of a pull request"))
     assert code == 1 and len(asked) == 6  # one name has a line end
     assert [line for line in asked if line.startswith("hack try brought/entries/")] == [
-        f"hack try brought/entries/{name}" for name in ("$(touch oops);`touch oops`", "bad", "line", "the rings", "zed")]
+        f"hack try brought/entries/{name}"
+        for name in ("$(touch oops);`touch oops`", "bad", "line", "the rings", "zed")
+    ]
     assert not list(tmp_path.rglob("oops")), said
 
 
 def test_what_was_merged_is_judged_once_and_kept_and_the_key_goes(shell, tmp_path):
     text, there = script("judge", "Judge what was merged"), tmp_path / "records"
     subprocess.run(["git", "init", "-q", "--bare", "origin"], cwd=tmp_path, check=True)
-    subprocess.run(["git", "clone", "-q", "origin", "records"], cwd=tmp_path, check=True, capture_output=True)
+    subprocess.run(
+        ["git", "clone", "-q", "origin", "records"], cwd=tmp_path, check=True, capture_output=True
+    )
     git(there, "commit", "-q", "--allow-empty", "-m", "empty")
     git(there, "push", "-q", "origin", "HEAD")
     code, asked, said = shell(text, TMPDIR=str(tmp_path))
@@ -93,16 +128,41 @@ def test_what_was_merged_is_judged_once_and_kept_and_the_key_goes(shell, tmp_pat
     keys = {"KEY": "secret", "PUBLIC": "public", "TMPDIR": str(tmp_path)}
     code, asked, said = shell(text, **keys)
     assert code == 0, said
-    assert [line.split(" --key")[0] for line in asked] == ["hack judge entries/bad/", "hack judge entries/ours/", "hack judge entries/the rings/",
-                                                           asked[3]] and asked[3].startswith("hack board records --public ")
-    assert set((tmp_path / "asked.env").read_text().split()) == {"0"}  # nobody has it in the environment
+    assert [line.split(" --key")[0] for line in asked] == [
+        "hack judge entries/bad/",
+        "hack judge entries/ours/",
+        "hack judge entries/the rings/",
+        asked[3],
+    ] and asked[3].startswith("hack board records --public ")
+    # nobody has it in the environment
+    assert set((tmp_path / "asked.env").read_text().split()) == {"0"}
     assert "secret" not in said and not list(tmp_path.glob("tmp.*"))
-    log = subprocess.run(["git", "log", "--name-only", "--format=", "-1"], cwd=tmp_path / "origin", capture_output=True, text=True, check=True).stdout
+    log = subprocess.run(
+        ["git", "log", "--name-only", "--format=", "-1"],
+        cwd=tmp_path / "origin",
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     assert len(log.splitlines()) == 2 and "ours-" in log and "the rings-" in log
     code, asked, _ = shell(text, **keys)
-    assert code == 0 and len(asked) == 2 and "entries/bad/" in asked[0]  # what has a record is not judged again
+    # what has a record is not judged again
+    assert code == 0 and len(asked) == 2 and "entries/bad/" in asked[0]
     (tmp_path / "entries" / "ours" / "challenge.txt").write_text("big_batch\n")
     entry(tmp_path / "entries", "broken")
     code, asked, _ = shell(text, **keys)
-    assert code == 1 and [line.split(" --key")[0] for line in asked[:3]] == ["hack judge entries/bad/", "hack judge entries/broken/", "hack judge entries/ours/"]
-    assert subprocess.run(["git", "log", "--oneline"], cwd=tmp_path / "origin", capture_output=True, text=True, check=True).stdout.count("\n") == 3
+    assert code == 1 and [line.split(" --key")[0] for line in asked[:3]] == [
+        "hack judge entries/bad/",
+        "hack judge entries/broken/",
+        "hack judge entries/ours/",
+    ]
+    assert (
+        subprocess.run(
+            ["git", "log", "--oneline"],
+            cwd=tmp_path / "origin",
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.count("\n")
+        == 3
+    )

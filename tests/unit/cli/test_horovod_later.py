@@ -1,4 +1,7 @@
-"""`make lab` on a new clone: it opens while Horovod is built. The command is the real one, and pip and the compiler are stand-ins."""
+"""`make lab` on a new clone: it opens while Horovod is built.
+
+The command is the real one, and pip and the compiler are stand-ins.
+"""
 
 import io
 import json
@@ -40,8 +43,10 @@ if "-m manyhands lab" in said:
 
 
 @pytest.fixture
-def new(clone, tmp_path, monkeypatch):  # noqa: F811
-    """A clone with the set-up's own files, on a machine whose build of Horovod ends when the file GO is there."""
+def new(clone, tmp_path, monkeypatch):
+    """A clone with the set-up's own files, on a machine whose build of Horovod ends when the file
+    GO is there.
+    """
     for name in EARLY:
         (clone / "src/manyhands" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / "src/manyhands" / name, clone / "src/manyhands" / name)
@@ -63,12 +68,16 @@ def new(clone, tmp_path, monkeypatch):  # noqa: F811
     wait(lambda: not machine.horovod_build(clone))
 
 
-def start(clone, *words):  # noqa: F811
-    return subprocess.Popen([sys.executable, str(clone / "src/manyhands/cli/bootstrap.py"), *words], text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+def start(clone, *words):
+    return subprocess.Popen(
+        [sys.executable, str(clone / "src/manyhands/cli/bootstrap.py"), *words],
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
 
 
-def lab(clone):  # noqa: F811
+def lab(clone):
     """What `make lab` prints until JupyterLab would be there."""
     said, _ = start(clone, "run", "--horovod-later", "manyhands", "lab").communicate(timeout=60)
     return said
@@ -85,14 +94,18 @@ def called(words):
     return sum(words in line for line in Path(os.environ["CALLS"]).read_text().splitlines())
 
 
-def stamp(clone):  # noqa: F811
+def stamp(clone):
     return json.loads((clone / ".venv/manyhands-setup.json").read_text())
 
 
 def test_the_course_opens_while_horovod_is_built_and_a_test_run_waits_for_it(new):
     for times in (1, 2):
         assert "in the background" in lab(new)
-        assert called("-m manyhands lab") == times and called(".whl") == 0 and "horovod" not in stamp(new)
+        assert (
+            called("-m manyhands lab") == times
+            and called(".whl") == 0
+            and "horovod" not in stamp(new)
+        )
         wait(lambda: machine.horovod_build(new).startswith("building, 42 %"))
     tests = start(new, "run", "pytest")
     assert any("another set-up is building, 42 %" in line for line in tests.stdout)
@@ -108,7 +121,11 @@ def test_a_killed_build_goes_on_at_the_next_start(new):
     lab(new)
     wait(lambda: machine.horovod_build(new).startswith("building, 42 %"))
     started = [str(new / "src/manyhands/cli/bootstrap.py"), "horovod"]
-    [process] = [one for one in psutil.process_iter(["cmdline"]) if (one.info["cmdline"] or [])[1:3] == started]
+    [process] = [
+        one
+        for one in psutil.process_iter(["cmdline"])
+        if (one.info["cmdline"] or [])[1:3] == started
+    ]
     for one in (*process.children(recursive=True), process):
         one.send_signal(signal.SIGKILL)
     wait(lambda: not machine.horovod_build(new))
@@ -138,7 +155,10 @@ def test_nothing_is_compiled_until_the_first_cell_has_run(new):
     jupyter = start(new, "run", "--horovod-later", "manyhands", "lab")
     wait(lambda: called("-m manyhands lab"))
     wait(lambda: machine.horovod_build(new) == setup_later.WAITING)
-    assert called("import torch, torch.distributed") == 1 and called("compileall") == called("pip wheel") == 0
+    assert (
+        called("import torch, torch.distributed") == 1
+        and called("compileall") == called("pip wheel") == 0
+    )
     ran = progress.path_in(new / "work")
     ran.parent.mkdir(parents=True)
     ran.touch()
@@ -172,5 +192,10 @@ def test_a_template_that_is_no_python_stops_no_compiling_and_what_is_compiled_st
     made = []
     for _ in range(2):
         subprocess.run([sys.executable, "-c", setup_later.COMPILE, "1", tmp_path], check=True)
-        made.append({path.name.split(".")[0]: path.stat().st_mtime_ns for path in tmp_path.glob("__pycache__/*.pyc")})
+        made.append(
+            {
+                path.name.split(".")[0]: path.stat().st_mtime_ns
+                for path in tmp_path.glob("__pycache__/*.pyc")
+            }
+        )
     assert set(made[0]) == {"a", "z"} and made[1] == made[0]

@@ -1,4 +1,6 @@
-"""What a command shows while it works: one line on a terminal from the beginning on, and nothing elsewhere."""
+"""What a command shows while it works: one line on a terminal from the beginning on, and nothing
+elsewhere.
+"""
 
 import io
 import re
@@ -28,13 +30,15 @@ class Terminal(io.StringIO):
         for row in self.getvalue().split("\n"):
             seen = ""
             for text in row.split("\r"):
-                seen = text + seen[len(text):]
+                seen = text + seen[len(text) :]
             rows.append(seen.rstrip())
         return "\n".join(rows)
 
 
 def as_stderr(monkeypatch):
-    """A terminal in the place of stderr; in the test itself, for pytest puts its own there after the fixtures."""
+    """A terminal in the place of stderr; in the test itself, for pytest puts its own there after
+    the fixtures.
+    """
     made = Terminal()
     monkeypatch.setattr(sys, "stderr", made)
     return made
@@ -69,7 +73,10 @@ def test_a_check_says_its_cells_in_one_line_on_a_terminal_and_once_elsewhere():
         progress("your notebook", 0, 3)
         progress("your notebook", 1, 3)
         progress.clear()
-    assert terminal.shown() == ["your notebook: cell 1 of 3", "your notebook: cell 2 of 3"] and terminal.left() == ""
+    assert (
+        terminal.shown() == ["your notebook: cell 1 of 3", "your notebook: cell 2 of 3"]
+        and terminal.left() == ""
+    )
     assert file.getvalue() == "your notebook: 3 cells ...\n"
 
 
@@ -87,7 +94,10 @@ def test_class_commands_show_a_line_before_they_load_what_takes_seconds(tmp_path
     monkeypatch.setattr(class_commands, "find_root", lambda: tmp_path)
     monkeypatch.setattr(class_commands, "unit_named", lambda word, root: word)
     there = []
-    monkeypatch.setattr("manyhands.grading.nbgrader.class_settings.Classroom", lambda root: there.append(terminal.left()))
+    monkeypatch.setattr(
+        "manyhands.grading.nbgrader.class_settings.Classroom",
+        lambda root: there.append(terminal.left()),
+    )
     monkeypatch.setattr(class_commands, "_collect", lambda *_: 0)
     assert class_commands.collect(["90"]) == 0
     assert there == ["loading the gradebook's program ..."] and terminal.left() == ""
@@ -134,6 +144,13 @@ def test_a_build_says_which_cell_runs_and_ends_in_one_line(live, tmp_path, monke
 
 def test_why_there_is_no_sandbox_is_for_who_asks():
     grade = Grade("06_ddp")
-    grade.sandbox, grade.no_sandbox = "without a sandbox (that changes no points)", "bubblewrap is missing\nno container engine"
-    assert "bubblewrap" not in grade_report.as_text(grade) and "without a sandbox" in grade_report.as_text(grade)
-    assert "  bubblewrap is missing\n  no container engine" in grade_report.as_text(grade, verbose=True)
+    grade.sandbox, grade.no_sandbox = (
+        "without a sandbox (that changes no points)",
+        "bubblewrap is missing\nno container engine",
+    )
+    assert "bubblewrap" not in grade_report.as_text(
+        grade
+    ) and "without a sandbox" in grade_report.as_text(grade)
+    assert "  bubblewrap is missing\n  no container engine" in grade_report.as_text(
+        grade, verbose=True
+    )

@@ -20,23 +20,62 @@ def draw(seed, ranks=4):
 
 def step(given, local, parts=None, rows=None, clips=None, scales=(1.0,) * 4):
     parts = parts or [1 / len(local)] * len(local)
-    raw = sum(part * one for part, one in zip(parts, local))
-    right = sum(part * one / scale for part, one, scale in zip(parts, local, scales or (1.0,) * 4))
-    return Step(["a", "b"], SIZES, given, right, raw, scales and list(scales), local, sum(local) / len(local), parts,
-                rows or [[f"{rank}.{i}" for i in range(4)] for rank in range(len(local))], clips or [[]] * len(local))
+    raw = sum(part * one for part, one in zip(parts, local, strict=True))
+    right = sum(
+        part * one / scale
+        for part, one, scale in zip(parts, local, scales or (1.0,) * 4, strict=True)
+    )
+    return Step(
+        ["a", "b"],
+        SIZES,
+        given,
+        right,
+        raw,
+        scales and list(scales),
+        local,
+        sum(local) / len(local),
+        parts,
+        rows or [[f"{rank}.{i}" for i in range(4)] for rank in range(len(local))],
+        clips or [[]] * len(local),
+    )
 
 
 def evidence(*steps, scaled=False, orders=(), calls=("all_reduce",), count=None, not_finite=None):
     ranks = len(steps[0].given)
-    seen = [{"start": {}, "steps": [], "loader": None, "wrapper": "", "frameworks": [], "scaled": scaled, "seed": 0, "stride": 1}
-            for _ in range(ranks)]
+    seen = [
+        {
+            "start": {},
+            "steps": [],
+            "loader": None,
+            "wrapper": "",
+            "frameworks": [],
+            "scaled": scaled,
+            "seed": 0,
+            "stride": 1,
+        }
+        for _ in range(ranks)
+    ]
     facts = [{"groups": [({"lr": 0.1}, ["a", "b"])], "buffers": {}} for _ in steps]
-    cost = {rank: {"bounds": [0, 1], "calls": list(calls), "orders": list(orders)} for rank in range(ranks)}
-    return SimpleNamespace(ranks=ranks, seen=seen, first=seen[0], cost=cost, one=None, sharded={}, tolerance=1e-7,
-                           steps=list(steps), count=len(steps) if count is None else count,
-                           not_finite=lambda number: not_finite, tried_gradient=lambda: None, start_differs=lambda: [],
-                           weights_apart=lambda number: [0.0] * ranks,
-                           of=lambda number, what: [facts[number][what]] * ranks)
+    cost = {
+        rank: {"bounds": [0, 1], "calls": list(calls), "orders": list(orders)}
+        for rank in range(ranks)
+    }
+    return SimpleNamespace(
+        ranks=ranks,
+        seen=seen,
+        first=seen[0],
+        cost=cost,
+        one=None,
+        sharded={},
+        tolerance=1e-7,
+        steps=list(steps),
+        count=len(steps) if count is None else count,
+        not_finite=lambda number: not_finite,
+        tried_gradient=lambda: None,
+        start_differs=lambda: [],
+        weights_apart=lambda number: [0.0] * ranks,
+        of=lambda number, what: [facts[number][what]] * ranks,
+    )
 
 
 def keys(*args, **options):
@@ -51,13 +90,16 @@ def test_the_mean_on_every_rank_is_right():
     assert keys(step([MEAN] * 4, LOCAL)) == []
 
 
-@pytest.mark.parametrize(("factor", "key"), [(4, "sum"), (0.25, "divided twice"), (3, "factor"), (1.01, None)])
+@pytest.mark.parametrize(
+    ("factor", "key"), [(4, "sum"), (0.25, "divided twice"), (3, "factor"), (1.01, None)]
+)
 def test_a_wrong_length(factor, key):
     assert keys(*[step([factor * MEAN] * 4, LOCAL)] * 2) == ([key] if key else [])
 
 
 def test_the_factor_of_the_loss_counts_too():
-    def scaled(loss, gradient):  # the ranks' losses are multiplied by one number, then the mean gradient by another
+    # the ranks' losses are multiplied by one number, then the mean gradient by another
+    def scaled(loss, gradient):
         local = [loss * one for one in LOCAL]
         return step([gradient * loss * MEAN] * 4, local, scales=[loss] * 4)
 
@@ -65,17 +107,23 @@ def test_the_factor_of_the_loss_counts_too():
     product = evidence(scaled(0.25, 1), scaled(0.25, 1))
     for one in product.steps:
         one.weighted = True  # 0.25 * loss, and not loss / 4
-    assert judge.mistakes(product) == [] and [one.key for one in judge.elsewhere(product)] == ["own length"]
+    assert judge.mistakes(product) == [] and [one.key for one in judge.elsewhere(product)] == [
+        "own length"
+    ]
     assert keys(scaled(4, 1)) == ["sum"]
     assert keys(scaled(0.25, 4)) == []  # divided first, then summed
     assert keys(scaled(0.7, 1)) == []  # a weight that somebody wants
     assert keys(scaled(0.7, 3), scaled(0.7, 3)) == ["factor"]
 
 
-@pytest.mark.parametrize("steps", [[step([3 * MEAN] * 4, LOCAL)], [step([3 * MEAN] * 4, LOCAL, scales=None)] * 2])
+@pytest.mark.parametrize(
+    "steps", [[step([3 * MEAN] * 4, LOCAL)], [step([3 * MEAN] * 4, LOCAL, scales=None)] * 2]
+)
 def test_a_length_in_one_step_or_of_a_loss_that_is_not_known_is_a_remark(steps):
     found = evidence(*steps)
-    assert judge.mistakes(found) == [] and [one.key for one in judge.elsewhere(found)] == ["own length"]
+    assert judge.mistakes(found) == [] and [one.key for one in judge.elsewhere(found)] == [
+        "own length"
+    ]
 
 
 def test_rates_that_differ_after_a_warm_up_are_found_in_the_steps_that_are_timed():
@@ -87,8 +135,11 @@ def test_rates_that_differ_after_a_warm_up_are_found_in_the_steps_that_are_timed
 
 def test_uneven_parts_that_are_weighted_by_hand_are_right():
     parts = [0.7, 0.1, 0.1, 0.1]
-    local = [4 * part * one for part, one in zip(parts, LOCAL)]
-    assert keys(step([sum(local) / 4] * 4, local, parts=parts, scales=[4 * part for part in parts])) == []
+    local = [4 * part * one for part, one in zip(parts, LOCAL, strict=True)]
+    assert (
+        keys(step([sum(local) / 4] * 4, local, parts=parts, scales=[4 * part for part in parts]))
+        == []
+    )
 
 
 def test_a_loss_that_is_not_known_is_a_remark():
@@ -107,17 +158,29 @@ def test_what_a_loss_is_multiplied_by():
     assert loss_scale([backward(1.0)] * 2) == 1  # two calls, each of half the loss
     assert loss_scale([backward(0.5)] * 2) == 0.5 and loss_scale([backward(2.0)] * 2) == 1
     assert loss_scale([backward(0.5, "sum")]) == 1  # a sum, divided by its four terms
-    assert loss_scale([backward(2.0, "sum")]) is None and loss_scale([{"losses": [], "value": 1.0}]) is None
+    assert (
+        loss_scale([backward(2.0, "sum")]) is None
+        and loss_scale([{"losses": [], "value": 1.0}]) is None
+    )
 
 
 def test_sums_that_are_divided_by_one_number_of_terms():
     def backward(terms, divisor):
-        return {"losses": [{"value": 2.0, "reduction": "sum", "terms": terms}], "value": 2.0 / divisor}
+        return {
+            "losses": [{"value": 2.0, "reduction": "sum", "terms": terms}],
+            "value": 2.0 / divisor,
+        }
 
-    ranks = [[backward(10, 20), backward(30, 20)], [backward(25, 20), backward(15, 20)]]  # by the mean of both ranks
-    assert [loss_scale(of_rank) for of_rank in ranks] == [2.0, 2.0] and shares(ranks, [["a"], ["b"] * 9]) == [0.5, 0.5]
-    ranks = [[backward(10, 40), backward(30, 40)], [backward(10, 20), backward(10, 20)]]  # by each rank's own number
-    assert [loss_scale(of_rank) for of_rank in ranks] == [1.0, 1.0] and shares(ranks, [["a"]] * 2) == [2 / 3, 1 / 3]
+    # by the mean of both ranks
+    ranks = [[backward(10, 20), backward(30, 20)], [backward(25, 20), backward(15, 20)]]
+    assert [loss_scale(of_rank) for of_rank in ranks] == [2.0, 2.0] and shares(
+        ranks, [["a"], ["b"] * 9]
+    ) == [0.5, 0.5]
+    # by each rank's own number
+    ranks = [[backward(10, 40), backward(30, 40)], [backward(10, 20), backward(10, 20)]]
+    assert [loss_scale(of_rank) for of_rank in ranks] == [1.0, 1.0] and shares(
+        ranks, [["a"]] * 2
+    ) == [2 / 3, 1 / 3]
 
 
 def test_a_length_that_a_scaler_sets_is_not_looked_at():
@@ -132,13 +195,15 @@ def test_clipping_after_the_mean_is_right_and_its_norm_tells_a_sum():
 
 def test_clipping_before_the_mean():
     norms = [float(one.norm()) for one in LOCAL]
-    given = sum(one * min(1, 0.5 / norm) for one, norm in zip(LOCAL, norms)) / 4
-    assert keys(step([given] * 4, LOCAL, clips=[[("norm", norm)] for norm in norms])) == ["clip first"]
+    given = sum(one * min(1, 0.5 / norm) for one, norm in zip(LOCAL, norms, strict=True)) / 4
+    assert keys(step([given] * 4, LOCAL, clips=[[("norm", norm)] for norm in norms])) == [
+        "clip first"
+    ]
 
 
 def test_gradients_that_are_clipped_and_never_averaged():
     norms = [float(local.norm()) for local in LOCAL]
-    given = [local / norm for local, norm in zip(LOCAL, norms)]
+    given = [local / norm for local, norm in zip(LOCAL, norms, strict=True)]
     assert keys(step(given, LOCAL, clips=[[("norm", norm)] for norm in norms])) == ["own"]
 
 
@@ -151,21 +216,43 @@ def test_backward_calls_that_add_up_undivided_are_a_remark_with_their_number():
     for undivided, said in ((True, "undivided parts"), (None, "unknown parts")):
         found = parts(1, undivided)
         assert judge.mistakes(found) == [] and (said, {"calls": 4}) in remark_rules.remarks(found)
-        found = parts(1 / 4, undivided)  # the gradients are divided by 4 before the step; 4 is the number of ranks, too
-        assert judge.mistakes(found) == [] and said not in [one.key for one in remark_rules.remarks(found)]
+        # the gradients are divided by 4 before the step; 4 is the number of ranks, too
+        found = parts(1 / 4, undivided)
+        assert judge.mistakes(found) == [] and said not in [
+            one.key for one in remark_rules.remarks(found)
+        ]
     assert [one.key for one in judge.mistakes(parts(4))] == ["sum"]
 
 
 def test_zero_nan_and_infinity_are_findings_and_decide_no_comparison():
-    zero, nan = torch.zeros(5, dtype=torch.float64), torch.full((5,), float("nan"), dtype=torch.float64)
-    assert keys(step([zero] * 4, [zero] * 4)) == ["zero"] and keys(step([zero] * 4, LOCAL)) == ["no gradient"]
+    zero, nan = (
+        torch.zeros(5, dtype=torch.float64),
+        torch.full((5,), float("nan"), dtype=torch.float64),
+    )
+    assert keys(step([zero] * 4, [zero] * 4)) == ["zero"] and keys(step([zero] * 4, LOCAL)) == [
+        "no gradient"
+    ]
     for number, key in ((nan, "nan"), (nan.nan_to_num(float("inf")), "infinite")):
-        found = evidence(step([4 * MEAN] * 4, LOCAL), step([number] * 4, [LOCAL[0], number] * 2), count=1,
-                         not_finite=("local", {1: number, 3: number}))
+        found = evidence(
+            step([4 * MEAN] * 4, LOCAL),
+            step([number] * 4, [LOCAL[0], number] * 2),
+            count=1,
+            not_finite=("local", {1: number, 3: number}),
+        )
         assert judge.mistakes(found)[0] == (key, {"step": 2, "place": "local", "ranks": [1, 3]})
         assert [one.key for one in judge.mistakes(found)[1:]] == ["sum"]  # in the step before
     assert apart(nan, nan) == 0 and apart(nan, zero) == apart(zero, nan) == float("inf")
-    assert loss_scale([{"losses": [{"value": float("nan"), "reduction": "mean", "terms": 4}], "value": float("nan")}]) is None
+    assert (
+        loss_scale(
+            [
+                {
+                    "losses": [{"value": float("nan"), "reduction": "mean", "terms": 4}],
+                    "value": float("nan"),
+                }
+            ]
+        )
+        is None
+    )
 
 
 def test_a_rule_that_cannot_be_applied_leaves_what_others_find():
@@ -183,15 +270,28 @@ def test_remedies_fit_the_script():
 
     made, own = {"made": True, "unfrozen": ["b"]}, step(LOCAL, LOCAL)
     part = step([torch.cat([MEAN[:3], local[3:]]) for local in LOCAL], LOCAL)
-    assert remedy("own", own) is None and remedy("own", own, ddp=made, wrapped=[False, True]) is None
-    assert remedy("own", own, ddp=made) == remedy("alone", own, ddp=made, calls=()) == "not through the wrapper"
+    assert (
+        remedy("own", own) is None and remedy("own", own, ddp=made, wrapped=[False, True]) is None
+    )
+    assert (
+        remedy("own", own, ddp=made)
+        == remedy("alone", own, ddp=made, calls=())
+        == "not through the wrapper"
+    )
     assert remedy("own", own, ddp=made, wrapped=[False]) == "always in no_sync"
     assert remedy("part own", part, ddp=made) == "unfrozen" and remedy("part own", part) is None
     assert remedy("part own", part, ddp={**made, "unfrozen": []}) == "outside"
     same = step([MEAN] * 4, LOCAL, rows=[["a", "b", "c", "d"]] * 4)
     assert remedy("same rows", same) == "rows by hand"
-    for sampler, said in (("_InfiniteConstantSampler", "iterable"), ("DistributedSampler", "sampler"), ("RandomSampler", None)):
-        assert remedy("same rows", same, loader={"samplers": [sampler, "BatchSampler"], "rows": None}) == said
+    for sampler, said in (
+        ("_InfiniteConstantSampler", "iterable"),
+        ("DistributedSampler", "sampler"),
+        ("RandomSampler", None),
+    ):
+        assert (
+            remedy("same rows", same, loader={"samplers": [sampler, "BatchSampler"], "rows": None})
+            == said
+        )
 
 
 def test_gradients_of_one_rank_each():
@@ -222,7 +322,10 @@ def test_what_stays_from_the_step_before_and_is_clipped_with_what_has_come():
     mean, clipped = sum(later) / 4, MEAN / float(MEAN.norm())
     whole = clipped + mean
     norms = [[[("norm", float(one.norm()))]] * 4 for one in (MEAN, whole)]
-    found = keys(step([clipped] * 4, LOCAL, clips=norms[0]), step([whole / float(whole.norm())] * 4, later, clips=norms[1]))
+    found = keys(
+        step([clipped] * 4, LOCAL, clips=norms[0]),
+        step([whole / float(whole.norm())] * 4, later, clips=norms[1]),
+    )
     assert found == ["no zero_grad"]
 
 
@@ -232,64 +335,121 @@ def test_clipping_before_a_scaler_has_divided_is_a_remark():
         return "clipped scaled" in [one.key for one in remark_rules.remarks(found)]
 
     norm = float(MEAN.norm())
-    assert said("scaled norm", norm) and not said("norm", norm) and not said("scaled norm", norm / 1024)  # divided by hand
+    # divided by hand
+    assert (
+        said("scaled norm", norm)
+        and not said("norm", norm)
+        and not said("scaled norm", norm / 1024)
+    )
 
 
 def test_something_else_is_a_mistake_only_where_the_ranks_do_not_agree():
     assert keys(step([draw(3)[0]] * 3 + [draw(4)[0]], LOCAL)) == ["other"]
     found = evidence(step([draw(3)[0]] * 4, LOCAL))
-    assert judge.mistakes(found) == [] and [one.key for one in judge.elsewhere(found)] == ["same but other"]
+    assert judge.mistakes(found) == [] and [one.key for one in judge.elsewhere(found)] == [
+        "same but other"
+    ]
 
 
 def test_the_same_rows_in_every_step_and_by_chance_in_one():
-    same, other = [["a", "b", "c", "d"]] * 4, [[f"{rank}{i}" for i in range(4)] for rank in range(4)]
+    same, other = (
+        [["a", "b", "c", "d"]] * 4,
+        [[f"{rank}{i}" for i in range(4)] for rank in range(4)],
+    )
     assert keys(step([MEAN] * 4, LOCAL, rows=same)) == ["same rows"]
     shuffled = [same[0][rank:] + same[0][:rank] for rank in range(4)]
     assert keys(step([MEAN] * 4, LOCAL, rows=shuffled), step([MEAN] * 4, LOCAL, rows=other)) == []
-    assert keys(step([MEAN] * 4, LOCAL, rows=[["a"] * 4] * 4)) == []  # all rows look alike: nothing to be told
+    # all rows look alike: nothing to be told
+    assert keys(step([MEAN] * 4, LOCAL, rows=[["a"] * 4] * 4)) == []
 
 
 def test_the_same_rows_some_steps_apart():
     def rows(first):
         return [f"row {number}" for number in range(first, first + 4)]
 
-    ahead = [step([MEAN] * 4, LOCAL, rows=[rows(4 * now + 4), *(rows(4 * now + 1000 * rank) for rank in range(3))])
-             for now in range(4)]
+    ahead = [
+        step(
+            [MEAN] * 4,
+            LOCAL,
+            rows=[rows(4 * now + 4), *(rows(4 * now + 1000 * rank) for rank in range(3))],
+        )
+        for now in range(4)
+    ]
     (found,) = judge.mistakes(evidence(*ahead))
     assert (found.key, found.values["ranks"], found.values["rows"]) == ("shifted rows", [0, 1], 4)
 
 
 def test_one_seed_on_all_ranks_of_which_one_draws_more_in_between():
-    """nanoGPT: all ranks read the first batch alike, then rank 0 draws the rows that it evaluates on."""
+    """nanoGPT: all ranks read the first batch alike, then rank 0 draws the rows that it evaluates
+    on.
+    """
+
     def found(drawn, models=(0,), loader=None):
-        steps = [step([MEAN] * 2, LOCAL[:2], rows=[[f"row {4 * number + i}" for i in range(4)] for number in numbers],
-                      scales=(1.0,) * 2) for numbers in drawn]
+        steps = [
+            step(
+                [MEAN] * 2,
+                LOCAL[:2],
+                rows=[[f"row {4 * number + i}" for i in range(4)] for number in numbers],
+                scales=(1.0,) * 2,
+            )
+            for numbers in drawn
+        ]
         given = evidence(*steps)
         for rank, one in enumerate(given.seen):
             one["loader"] = loader
-            one["steps"] = [{"calls": [{"model": models[number % len(models)], "rows": given.steps[number].rows[rank]}],
-                             "wrapped": []} for number in range(len(drawn))]
+            one["steps"] = [
+                {
+                    "calls": [
+                        {
+                            "model": models[number % len(models)],
+                            "rows": given.steps[number].rows[rank],
+                        }
+                    ],
+                    "wrapped": [],
+                }
+                for number in range(len(drawn))
+            ]
         return [one.key for one in judge.mistakes(given)]
 
     assert found([(0, 0), (5, 1), (6, 2), (7, 3)]) == ["one seed"]
     assert found([(3, 0), (4, 1), (5, 2), (6, 3)]) == ["shifted rows"]
-    assert found([(0, 0), (5, 1), (6, 2), (7, 3)], models=(0, 1)) == []  # the noise that a GAN begins with
+    # the noise that a GAN begins with
+    assert found([(0, 0), (5, 1), (6, 2), (7, 3)], models=(0, 1)) == []
 
 
 def test_the_run_in_one_process_weights_rows_and_the_ranks_may_weight_tokens():
     parts = [0.7, 0.1, 0.1, 0.1]
-    found = evidence(step([MEAN] * 4, [4 * part * one for part, one in zip(parts, LOCAL)], parts=parts, scales=[4 * part for part in parts]))
+    found = evidence(
+        step(
+            [MEAN] * 4,
+            [4 * part * one for part, one in zip(parts, LOCAL, strict=True)],
+            parts=parts,
+            scales=[4 * part for part in parts],
+        )
+    )
     found.coarse, found.tried_gradient = 1e-7, lambda: {"a": MEAN[:3], "b": MEAN[3:]}
     assert remark_rules.disagree(found)
-    whole = sum(part * one for part, one in zip(parts, LOCAL))
+    whole = sum(part * one for part, one in zip(parts, LOCAL, strict=True))
     found.tried_gradient = lambda: {"a": whole[:3], "b": whole[3:]}
     assert not remark_rules.disagree(found)
 
 
 def test_inputs_that_are_padded_to_different_lengths_are_not_put_together():
     def word(*lengths):
-        calls = [[{"model": 0, "random": False, "cut": False, "follows": False, "rows": ["a", "b"], "rows_first": True,
-                   "inputs": ((torch.zeros(2, length), torch.zeros(length, length)), {})}] for length in lengths]
+        calls = [
+            [
+                {
+                    "model": 0,
+                    "random": False,
+                    "cut": False,
+                    "follows": False,
+                    "rows": ["a", "b"],
+                    "rows_first": True,
+                    "inputs": ((torch.zeros(2, length), torch.zeros(length, length)), {}),
+                }
+            ]
+            for length in lengths
+        ]
         return replay_rows._cannot([calls])
 
     assert (word(5, 5), word(5, 7)) == (None, "shapes")
@@ -306,25 +466,46 @@ def test_schedulers_that_wait_for_a_plateau_of_different_losses():
 
 
 def test_rows_in_the_second_dimension():
-    tokens, mask = torch.arange(12).reshape(3, 4), torch.zeros(3, 3)  # four sequences of three tokens
+    # four sequences of three tokens
+    tokens, mask = torch.arange(12).reshape(3, 4), torch.zeros(3, 3)
     rows, first = rows_of([tokens, mask], {}, drawn=4)
     assert (len(set(rows)), first) == (4, False) and rows == rows_of([tokens.T], {})[0]
-    assert rows_of([tokens], {}, drawn=3)[1] and rows_of([tokens], {})[1] and len(rows_of([tokens.T], {}, drawn=4)[0]) == 4
+    assert (
+        rows_of([tokens], {}, drawn=3)[1]
+        and rows_of([tokens], {})[1]
+        and len(rows_of([tokens.T], {}, drawn=4)[0]) == 4
+    )
 
 
 def test_parts_of_one_data_set_that_overlap():
     def found(*epochs, sampler="SequentialSampler"):
         given = evidence(step([MEAN] * 2, LOCAL[:2], scales=(1.0,) * 2))
-        for one, epoch in zip(given.seen, epochs):
-            one["loader"] = {"rows": ["a"], "samplers": [sampler, "BucketSampler"], "first_epoch": epoch, "length": 40,
-                             "batch_size": None, "indices": [row for batch in epoch for row in batch]}
+        for one, epoch in zip(given.seen, epochs, strict=True):
+            one["loader"] = {
+                "rows": ["a"],
+                "samplers": [sampler, "BucketSampler"],
+                "first_epoch": epoch,
+                "length": 40,
+                "batch_size": None,
+                "indices": [row for batch in epoch for row in batch],
+            }
         return [one.key for one in judge.mistakes(given)]
 
-    assert found([[0, 1, 2, 3], [4, 5, 6, 7]], [[8, 9, 0, 1], [2, 3, 10, 11]]) == []  # filled up, at most
+    # filled up, at most
+    assert found([[0, 1, 2, 3], [4, 5, 6, 7]], [[8, 9, 0, 1], [2, 3, 10, 11]]) == []
     assert found([[0, 1, 2, 3], [4, 5, 6, 7]], [[4, 5, 6, 7], [2, 3, 10, 11]]) == ["overlap"]
-    assert found([[0, 1, 2, 3], [4, 5, 6, 7]], [[3, 0, 2, 1], [7, 5, 4, 6]]) == []  # copies in the same step
-    assert found([[0, 0, 1, 2], [3, 4, 5, 6]], [[4, 5, 6, 3], [0, 1, 2, 2]]) == []  # with replacement
-    assert found([[0, 1, 2, 3], [4, 5, 6, 7]], [[4, 5, 6, 7], [0, 1, 2, 3]], sampler="WeightedRandomSampler") == []
+    # copies in the same step
+    assert found([[0, 1, 2, 3], [4, 5, 6, 7]], [[3, 0, 2, 1], [7, 5, 4, 6]]) == []
+    # with replacement
+    assert found([[0, 0, 1, 2], [3, 4, 5, 6]], [[4, 5, 6, 3], [0, 1, 2, 2]]) == []
+    assert (
+        found(
+            [[0, 1, 2, 3], [4, 5, 6, 7]],
+            [[4, 5, 6, 7], [0, 1, 2, 3]],
+            sampler="WeightedRandomSampler",
+        )
+        == []
+    )
 
 
 def test_samplers_of_different_ranks():
@@ -334,7 +515,9 @@ def test_samplers_of_different_ranks():
             given.cost[rank]["orders"] = [{**one, "steps": 4}]
         return [one.key for one in judge.mistakes(given)]
 
-    right = [{**order(0, 0, list(range(rank, 40, 4))), "rank": rank, "seed": 0} for rank in range(4)]
+    right = [
+        {**order(0, 0, list(range(rank, 40, 4))), "rank": rank, "seed": 0} for rank in range(4)
+    ]
     assert found(right) == []
     assert found([{**one, "rank": 0, "order": [1, 2, 3]} for one in right]) == ["sampler rank"]
     assert found([{**one, "seed": one["rank"]} for one in right]) == ["sampler seed"]
@@ -342,7 +525,9 @@ def test_samplers_of_different_ranks():
 
 def test_a_loss_over_rows_that_an_all_gather_without_backward_has_collected():
     def found(factor, scale=1.0):
-        one = step([factor * scale * MEAN] * 4, [scale * part for part in LOCAL], scales=(scale,) * 4)
+        one = step(
+            [factor * scale * MEAN] * 4, [scale * part for part in LOCAL], scales=(scale,) * 4
+        )
         one.gathered, one.right = "whole", one.right * 4
         return keys(one)
 
@@ -351,20 +536,32 @@ def test_a_loss_over_rows_that_an_all_gather_without_backward_has_collected():
 
 def test_a_length_that_the_script_sets_anew_in_each_step_is_a_remark():
     found = evidence(*(step([factor * MEAN] * 4, LOCAL) for factor in (0.3, 0.5, 0.7)))
-    assert judge.mistakes(found) == [] and [one.key for one in judge.elsewhere(found)] == ["length varies"]
+    assert judge.mistakes(found) == [] and [one.key for one in judge.elsewhere(found)] == [
+        "length varies"
+    ]
     by_parameter = torch.cat([0.2 * MEAN[:3], 0.5 * MEAN[3:]])
     found = evidence(step([by_parameter] * 4, LOCAL))
-    assert judge.mistakes(found) == [] and [one.key for one in judge.elsewhere(found)] == ["scaled by parameter"]
+    assert judge.mistakes(found) == [] and [one.key for one in judge.elsewhere(found)] == [
+        "scaled by parameter"
+    ]
 
 
 def order(sampler, epoch, drawn, shuffle=True, replicas=4):
-    return {"sampler": sampler, "epoch": epoch, "shuffle": shuffle, "rank": 0, "replicas": replicas,
-            "length": len(drawn), "order": drawn}
+    return {
+        "sampler": sampler,
+        "epoch": epoch,
+        "shuffle": shuffle,
+        "rank": 0,
+        "replicas": replicas,
+        "length": len(drawn),
+        "order": drawn,
+    }
 
 
 def test_buffers_that_differ_are_a_mistake_unless_ddp_was_made_to_broadcast_them():
     found = evidence(*[step([MEAN] * 4, LOCAL)] * 3)
-    facts, buffers = found.of, {1: [{}] * 4, 2: [{"mean": rank} for rank in range(4)]}  # a second optimiser's step has none
+    # a second optimiser's step has none
+    facts, buffers = found.of, {1: [{}] * 4, 2: [{"mean": rank} for rank in range(4)]}
     found.of = lambda number, what: buffers[number] if what == "buffers" else facts(number, what)
     assert [(one.key, one.values["step"]) for one in judge.mistakes(found)] == [("buffers", 3)]
     found.first["ddp"] = {"sends buffers": True}
@@ -376,13 +573,19 @@ def test_a_sampler_that_is_not_told_the_epoch():
     assert keys(right, orders=[order(0, 0, [3, 1, 2]), order(0, 0, [3, 1, 2])]) == ["set_epoch"]
     assert keys(right, orders=[order(0, 0, [3, 1, 2]), order(0, 1, [1, 3, 2])]) == []
     assert keys(right, orders=[order(0, 0, [1, 2, 3], False), order(0, 0, [1, 2, 3], False)]) == []
-    assert keys(right, orders=[order(0, 0, [3, 1, 2]), order(1, 0, [3, 1, 2])]) == []  # two samplers
+    # two samplers
+    assert keys(right, orders=[order(0, 0, [3, 1, 2]), order(1, 0, [3, 1, 2])]) == []
     assert keys(right, orders=[order(0, 0, [3, 1, 2], replicas=2)]) == ["replicas"]
 
 
 def test_shares_are_those_of_the_terms_where_these_are_seen():
     def backward(terms, reduction="mean"):
-        return [{"losses": [{"name": "cross_entropy", "reduction": reduction, "terms": terms}], "value": 1.0}]
+        return [
+            {
+                "losses": [{"name": "cross_entropy", "reduction": reduction, "terms": terms}],
+                "value": 1.0,
+            }
+        ]
 
     rows = [["a"] * 4, ["b"] * 4]
     assert shares([backward(30), backward(10)], rows) == [0.75, 0.25]
@@ -402,7 +605,9 @@ def test_how_ranks_that_train_alone_put_together_what_they_have_learned():
         changes = [start - one for one in weights]
         got = result(changes if outer else weights)
         facts = {"from": {"a": start}, "given": {"a": got}} if outer else {"after": {"a": got}}
-        said = layouts.average_mistakes([{"step": 7, "before": {"a": one}, **facts} for one in weights])
+        said = layouts.average_mistakes(
+            [{"step": 7, "before": {"a": one}, **facts} for one in weights]
+        )
         return [(one.key, one.values.get("rank")) for one in said]
 
     for outer in (True, False):
@@ -415,7 +620,9 @@ def test_how_ranks_that_train_alone_put_together_what_they_have_learned():
 def test_buffers_that_a_wrapper_was_to_broadcast_are_a_remark():
     found = evidence(step([MEAN] * 4, LOCAL), step([MEAN] * 4, LOCAL))
     of = found.of
-    found.of = lambda number, what: [{"1.mean": rank} for rank in range(4)] if what == "buffers" else of(number, what)
+    found.of = lambda number, what: (
+        [{"1.mean": rank} for rank in range(4)] if what == "buffers" else of(number, what)
+    )
     assert [one.key for one in judge.mistakes(found)] == ["buffers"]
     for one in found.seen:
         one["ddp"] = {"made": True, "sends buffers": True, "unfrozen": []}

@@ -1,4 +1,6 @@
-"""What the clinic makes of ranks that hold parts of one model, on evidence that is written down here: no script runs."""
+"""What the clinic makes of ranks that hold parts of one model, on evidence that is written down
+here: no script runs.
+"""
 
 from types import SimpleNamespace
 
@@ -10,7 +12,13 @@ from manyhands.clinic.dtensor_parts import twins
 from manyhands.clinic.evidence import Step
 from manyhands.clinic.flat_parts import FlatParts, places, put_together
 from manyhands.clinic.layouts import examined
-from manyhands.clinic.part_rules import copies_in_group, copies_of_sharded, different_losses, parts_held, tied_copies
+from manyhands.clinic.part_rules import (
+    copies_in_group,
+    copies_of_sharded,
+    different_losses,
+    parts_held,
+    tied_copies,
+)
 
 NORM, BIAS, PART = torch.ones(4), torch.zeros(4), torch.arange(4.0)
 
@@ -23,34 +31,77 @@ def seen(rank, start, given, kinds=None, losses=(1.0,), rows=("a", "b")):
 
 def test_ranks_that_compute_parts_of_a_layer_have_one_loss():
     def found(*losses, rows=("a", "b")):
-        return different_losses([seen(rank, {"w": PART}, {}, losses=[value], rows=rows[rank:] or rows)
-                                 for rank, value in enumerate(losses)])
+        return different_losses(
+            [
+                seen(rank, {"w": PART}, {}, losses=[value], rows=rows[rank:] or rows)
+                for rank, value in enumerate(losses)
+            ]
+        )
 
     assert found(1.0, 1.0) == []
-    assert [(one.key, one.values["losses"]) for one in found(1.0, 2.0, rows=())] == []  # no rows were seen
+    # no rows were seen
+    assert [(one.key, one.values["losses"]) for one in found(1.0, 2.0, rows=())] == []
     (one,) = different_losses([seen(2, {"w": PART}, {}), seen(3, {"w": PART}, {}, losses=[2.0])])
-    assert one.key == "part losses" and one.values == {"losses": [1.0, 2.0], "step": 1, "ranks": [2, 3]}
-    assert different_losses([seen(0, {"w": PART}, {}), seen(1, {"w": PART}, {}, losses=[2.0], rows=("c", "d"))]) == []
+    assert one.key == "part losses" and one.values == {
+        "losses": [1.0, 2.0],
+        "step": 1,
+        "ranks": [2, 3],
+    }
+    assert (
+        different_losses(
+            [seen(0, {"w": PART}, {}), seen(1, {"w": PART}, {}, losses=[2.0], rows=("c", "d"))]
+        )
+        == []
+    )
 
 
-@pytest.mark.parametrize(("name", "start", "kind", "found"), [
-    ("norm.weight", NORM, "LlamaRMSNorm", True), ("out.bias", BIAS, "RowParallelLinear", False),  # or a cut one
-    ("bn.weight", NORM, "BatchNorm2d", False), ("position", PART, "Embedding", True)])
+@pytest.mark.parametrize(
+    ("name", "start", "kind", "found"),
+    [
+        # or a cut one
+        ("norm.weight", NORM, "LlamaRMSNorm", True),
+        ("out.bias", BIAS, "RowParallelLinear", False),
+        ("bn.weight", NORM, "BatchNorm2d", False),
+        ("position", PART, "Embedding", True),
+    ],
+)
 def test_copies_in_a_tensor_parallel_group_get_one_gradient(name, start, kind, found):
     def group(*given):
-        return [seen(rank, {name: start, "cut": PART + rank}, {name: one, "cut": PART * rank}, {name: kind})
-                for rank, one in enumerate(given)]
+        return [
+            seen(
+                rank,
+                {name: start, "cut": PART + rank},
+                {name: one, "cut": PART * rank},
+                {name: kind},
+            )
+            for rank, one in enumerate(given)
+        ]
 
     assert copies_in_group(group(PART, PART)) == []
-    assert [one.values["names"] for one in copies_in_group(group(PART, 2 * PART))] == ([[name]] if found else [])
-    noise = [{name: PART * 1e-9 * rank, "cut": PART + 1} for rank in (1, 2)]  # a gradient of 0, by rounding
-    assert copies_in_group([seen(rank, {name: start}, one, {name: kind}) for rank, one in enumerate(noise)]) == []
+    assert [one.values["names"] for one in copies_in_group(group(PART, 2 * PART))] == (
+        [[name]] if found else []
+    )
+    # a gradient of 0, by rounding
+    noise = [{name: PART * 1e-9 * rank, "cut": PART + 1} for rank in (1, 2)]
+    assert (
+        copies_in_group(
+            [seen(rank, {name: start}, one, {name: kind}) for rank, one in enumerate(noise)]
+        )
+        == []
+    )
 
 
 def test_a_tied_embedding_gets_one_gradient_on_both_stages():
     def stages(first, last, kind="Embedding"):
-        return [seen(0, {"embedding.weight": PART, "layer.0": 2 * PART}, {"embedding.weight": first}, {"embedding.weight": kind}),
-                seen(1, {"head.weight": PART, "layer.1": 2 * PART}, {"head.weight": last})]
+        return [
+            seen(
+                0,
+                {"embedding.weight": PART, "layer.0": 2 * PART},
+                {"embedding.weight": first},
+                {"embedding.weight": kind},
+            ),
+            seen(1, {"head.weight": PART, "layer.1": 2 * PART}, {"head.weight": last}),
+        ]
 
     assert tied_copies(stages(PART, PART)) == [] == tied_copies(stages(PART, 2 * PART, "Linear"))
     (one,) = tied_copies(stages(PART, 2 * PART))
@@ -58,11 +109,22 @@ def test_a_tied_embedding_gets_one_gradient_on_both_stages():
 
 
 def sharded(given, placements, mesh=lambda rank: [[0, 1], [2, 3]], names=("w", "plain")):
-    shards = [{"w": {"placements": placements, "mesh": mesh(rank), "shape": (8,)}} for rank in range(4)]
+    shards = [
+        {"w": {"placements": placements, "mesh": mesh(rank), "shape": (8,)}} for rank in range(4)
+    ]
     rows = [[f"{rank // 2}"] for rank in range(4)]
-    found = copies_of_sharded(SimpleNamespace(
-        count=1, ranks=4, sharded=shards[0], tolerance=2e-3, first={"start": dict.fromkeys(names)}, steps=[SimpleNamespace(rows=rows)],
-        seen=[{"sharded": one} for one in shards], of=lambda number, what: [{"w": placements}] * 4 if what == "cuts" else given))
+    found = copies_of_sharded(
+        SimpleNamespace(
+            count=1,
+            ranks=4,
+            sharded=shards[0],
+            tolerance=2e-3,
+            first={"start": dict.fromkeys(names)},
+            steps=[SimpleNamespace(rows=rows)],
+            seen=[{"sharded": one} for one in shards],
+            of=lambda number, what: [{"w": placements}] * 4 if what == "cuts" else given,
+        )
+    )
     return [(one.key, one.values.get("ranks") or one.values.get("names")) for one in found]
 
 
@@ -70,23 +132,35 @@ def test_a_part_that_several_ranks_hold_gets_one_gradient():
     whole, cut = ("whole",), ("shard", 0, False)
     right = [{"w": PART + rank // 2, "plain": PART} for rank in range(4)]
     assert sharded(right, [cut, whole]) == []
-    assert sharded(right, [whole, whole]) == [("part own", ["w"])]  # ranks 2 and 3 have different rows
+    # ranks 2 and 3 have different rows
+    assert sharded(right, [whole, whole]) == [("part own", ["w"])]
     assert sharded(right, [("partial", "sum"), ("partial", "sum")]) == []  # parts of a sum
-    assert sharded([{**one, "w": PART + rank} for rank, one in enumerate(right)], [cut, whole]) == [("copies", [0, 1])]
-    assert sharded([{**one, "plain": PART * one["w"][0]} for one in right], [cut, whole]) == [("part own", ["plain"])]
+    assert sharded([{**one, "w": PART + rank} for rank, one in enumerate(right)], [cut, whole]) == [
+        ("copies", [0, 1])
+    ]
+    assert sharded([{**one, "plain": PART * one["w"][0]} for one in right], [cut, whole]) == [
+        ("part own", ["plain"])
+    ]
     # two meshes of two ranks, and no averaging over them
-    assert sharded(right, [cut], lambda rank: [rank // 2 * 2, rank // 2 * 2 + 1], ["w"]) == [("own", None)]
-    assert twins([None, None]) == [[0, 1]] and twins([{"mesh": [0, 1], "placements": [cut]}] * 2) == []
+    assert sharded(right, [cut], lambda rank: [rank // 2 * 2, rank // 2 * 2 + 1], ["w"]) == [
+        ("own", None)
+    ]
+    assert (
+        twins([None, None]) == [[0, 1]] and twins([{"mesh": [0, 1], "placements": [cut]}] * 2) == []
+    )
 
 
 def test_a_copy_has_the_heads_of_the_whole_layer(monkeypatch):
-    monkeypatch.setattr(torch.nn.Module, "__setattr__", torch.nn.Module.__setattr__)  # to be put back
+    # to be put back
+    monkeypatch.setattr(torch.nn.Module, "__setattr__", torch.nn.Module.__setattr__)
     replay_rows.watch_attributes()
     model = torch.nn.Linear(2, 2)
     model.heads, model.width = 8, 8
     model.heads, model.width = 4, 2  # divided by two ranks; set to something else
     monkeypatch.setattr(torch.nn.Parameter, "to_local", lambda parameter: parameter, raising=False)
-    monkeypatch.setattr(torch.nn.Parameter, "device_mesh", SimpleNamespace(mesh=torch.arange(2)), raising=False)
+    monkeypatch.setattr(
+        torch.nn.Parameter, "device_mesh", SimpleNamespace(mesh=torch.arange(2)), raising=False
+    )
     copy = replay_rows.copied(model)
     assert (copy.heads, copy.width) == (8, 2)
 
@@ -95,20 +169,27 @@ def test_parts_of_the_weights_behind_one_another_are_recognised():
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.LayerNorm(2), torch.nn.Linear(2, 3))
     parameters = dict(model.named_parameters())
-    flat = torch.cat([*(p.detach().reshape(-1) for p in parameters.values()), torch.zeros(1)])  # padded to 22 numbers
+    # padded to 22 numbers
+    flat = torch.cat([*(p.detach().reshape(-1) for p in parameters.values()), torch.zeros(1)])
     parts = [torch.nn.Parameter(part.clone()) for part in flat.chunk(2)]
     # the layer norm's ones and zeros may be anybody's
     assert places(parts[0], parameters) == [("0.weight", 0, 6, 0), ("0.bias", 0, 2, 6)]
     assert places(parts[1], parameters) == [("2.weight", 0, 6, 1), ("2.bias", 0, 3, 7)]
     pieces = []
     for number, part in enumerate(parts):
-        part.grad, optimizer, noted = torch.arange(11.0) + 11 * number, torch.optim.Adam([part]), FlatParts()
+        part.grad, optimizer, noted = (
+            torch.arange(11.0) + 11 * number,
+            torch.optim.Adam([part]),
+            FlatParts(),
+        )
         assert not noted.holds(optimizer)
         noted.note(optimizer, parameters)
         assert noted.holds(optimizer)
         pieces.append(noted.take())
     whole, holders = put_together(pieces, {name: p.numel() for name, p in parameters.items()})
-    assert list(whole) == ["0.weight", "0.bias", "2.weight", "2.bias"] and whole["2.bias"].tolist() == [18, 19, 20]
+    assert list(whole) == ["0.weight", "0.bias", "2.weight", "2.bias"] and whole[
+        "2.bias"
+    ].tolist() == [18, 19, 20]
     assert holders["0.bias"].tolist() == [0, 0] and holders["2.bias"].tolist() == [1, 1, 1]
     stranger = torch.optim.Adam([torch.nn.Parameter(torch.randn(5))])
     FlatParts().note(stranger, parameters)
@@ -119,7 +200,18 @@ def test_each_ranks_part_of_the_gradient():
     right, holders = sum(local) / 2, torch.tensor([0.0, 0, 1, 1])
 
     def found(given):
-        step = Step(["a"], [4], [given] * 2, right, right, [1.0] * 2, local, right, [0.5] * 2, holders=holders)
+        step = Step(
+            ["a"],
+            [4],
+            [given] * 2,
+            right,
+            right,
+            [1.0] * 2,
+            local,
+            right,
+            [0.5] * 2,
+            holders=holders,
+        )
         one = parts_held(SimpleNamespace(tolerance=1e-3, ranks=2), 0, step)
         return one and one.key
 
@@ -132,49 +224,115 @@ def test_a_copy_of_a_sharded_model_keeps_its_tied_weights(monkeypatch):
     model = torch.nn.Sequential(torch.nn.Embedding(5, 2), torch.nn.Linear(2, 5, bias=False))
     model[1].weight = model[0].weight
     monkeypatch.setattr(torch.nn.Parameter, "to_local", lambda parameter: parameter, raising=False)
-    monkeypatch.setattr(torch.nn.Parameter, "device_mesh", SimpleNamespace(mesh=torch.arange(2)), raising=False)
+    monkeypatch.setattr(
+        torch.nn.Parameter, "device_mesh", SimpleNamespace(mesh=torch.arange(2)), raising=False
+    )
     copy = replay_rows.copied(model)
-    assert copy[1].weight is copy[0].weight and [name for name, _ in copy.named_parameters()] == ["0.weight"]
+    assert copy[1].weight is copy[0].weight and [name for name, _ in copy.named_parameters()] == [
+        "0.weight"
+    ]
 
 
-# -- two copies of a model of two parts: ranks 0 and 1, ranks 2 and 3 ----------------------------------------------------
+# -- two copies of a model of two parts: ranks 0 and 1, ranks 2 and 3 ------------------------------
 
 
 def message(ranks, phase, shape, call="allreduce"):
     numel = torch.Size(shape).numel()
-    return {"phase": phase, "call": call, "ranks": ranks, "peer": None, "numel": numel, "shape": list(shape), "native": False,
-            "follows": True, "of": ""}
+    return {
+        "phase": phase,
+        "call": call,
+        "ranks": ranks,
+        "peer": None,
+        "numel": numel,
+        "shape": list(shape),
+        "native": False,
+        "follows": True,
+        "of": "",
+    }
 
 
-def tensor_parallel(rows=lambda rank: rank // 2, averaged=lambda rank: (rank % 2, rank % 2 + 2), norm=lambda rank: 1.0):
-    """Ranks that train w, cut in two, and copies of n; one step, in which the gradients of w are averaged."""
+def tensor_parallel(
+    rows=lambda rank: rank // 2,
+    averaged=lambda rank: (rank % 2, rank % 2 + 2),
+    norm=lambda rank: 1.0,
+):
+    """Ranks that train w, cut in two, and copies of n; one step, in which the gradients of w are
+    averaged.
+    """
     locals_ = [torch.arange(1.0, 9) * (1 + rows(rank)) + 9 * (rank % 2) for rank in range(4)]
     found = {}
     for rank in range(4):
         group, pair = averaged(rank), (rank // 2 * 2, rank // 2 * 2 + 1)
         mean = sum(locals_[other] for other in group) / len(group)
         norms = {"n": torch.full((2,), norm(rank))}
-        call = {"rows": [f"{rows(rank)}.{row}" for row in range(3)], "random": False, "noise": "", "follows": False,
-                "autocast": [], "model": 0, "placed": None}
-        step = {"calls": [call], "local": {"w": locals_[rank], **norms}, "given": {"w": mean, **norms}, "cuts": {}, "pieces": {},
-                "groups": [({"lr": 0.1}, ["w", "n"])], "buffers": {}, "clips": [], "wrapped": [], "begin": {},
-                "backwards": [{"losses": [{"value": 1.0, "reduction": "mean", "terms": 3}], "value": 1.0}],
-                "messages": [message(pair, "forward", (3, 2)), message(pair, "forward", (3, 2), "allgather"),
-                             message(pair, "backward", (3, 9)), message(group, "after", (10,))],
-                "optimizer": ("torch.optim.sgd", "SGD"), "weights": {"w": PART + rank % 2, "n": torch.ones(2)}}
+        call = {
+            "rows": [f"{rows(rank)}.{row}" for row in range(3)],
+            "random": False,
+            "noise": "",
+            "follows": False,
+            "autocast": [],
+            "model": 0,
+            "placed": None,
+        }
+        step = {
+            "calls": [call],
+            "local": {"w": locals_[rank], **norms},
+            "given": {"w": mean, **norms},
+            "cuts": {},
+            "pieces": {},
+            "groups": [({"lr": 0.1}, ["w", "n"])],
+            "buffers": {},
+            "clips": [],
+            "wrapped": [],
+            "begin": {},
+            "backwards": [
+                {"losses": [{"value": 1.0, "reduction": "mean", "terms": 3}], "value": 1.0}
+            ],
+            "messages": [
+                message(pair, "forward", (3, 2)),
+                message(pair, "forward", (3, 2), "allgather"),
+                message(pair, "backward", (3, 9)),
+                message(group, "after", (10,)),
+            ],
+            "optimizer": ("torch.optim.sgd", "SGD"),
+            "weights": {"w": PART + rank % 2, "n": torch.ones(2)},
+        }
         start = {"w": torch.arange(8.0) + rank % 2, "n": torch.ones(2)}
-        found[rank] = {"rank": rank, "start": start, "kinds": {"n": "RMSNorm"}, "steps": [step], "sharded": {}, "flat": False,
-                       "low": False, "loader": None, "splits": [], "wrapper": "", "scaled": False, "frameworks": [], "seed": 0,
-                       "stride": 1, "ddp": {}}
-    cost = {rank: {"bounds": [0, 1], "calls": ["all_reduce"], "orders": [], "begins": {}, "ends": {}} for rank in range(4)}
+        found[rank] = {
+            "rank": rank,
+            "start": start,
+            "kinds": {"n": "RMSNorm"},
+            "steps": [step],
+            "sharded": {},
+            "flat": False,
+            "low": False,
+            "loader": None,
+            "splits": [],
+            "wrapper": "",
+            "scaled": False,
+            "frameworks": [],
+            "seed": 0,
+            "stride": 1,
+            "ddp": {},
+        }
+    cost = {
+        rank: {"bounds": [0, 1], "calls": ["all_reduce"], "orders": [], "begins": {}, "ends": {}}
+        for rank in range(4)
+    }
     _, mistakes, layout = examined(SimpleNamespace(ranks=4, seen=found, cost=cost, one=None))
     return [(one.key, one.values.get("ranks")) for one in mistakes], layout
 
 
 def test_tensor_parallelism_by_hand_in_groups_of_two():
     found, layout = tensor_parallel()
-    assert found == [] and layout.kinds == ["tensor"] and layout.groups == [[0, 2], [1, 3]] and layout.checked
-    assert tensor_parallel(rows=lambda rank: rank)[0] == [("tensor rows", [0, 1])]  # though an all_gather follows the sum
+    assert (
+        found == []
+        and layout.kinds == ["tensor"]
+        and layout.groups == [[0, 2], [1, 3]]
+        and layout.checked
+    )
+    # though an all_gather follows the sum
+    assert tensor_parallel(rows=lambda rank: rank)[0] == [("tensor rows", [0, 1])]
     for group in (lambda rank: (rank // 2 * 2, rank // 2 * 2 + 1), lambda rank: (0, 1, 2, 3)):
         assert tensor_parallel(averaged=group)[0] == [("other parameters", list(group(0)))]
     assert tensor_parallel(norm=lambda rank: 1.0 + rank % 2)[0] == [("copies", [0, 1])]
@@ -182,7 +340,14 @@ def test_tensor_parallelism_by_hand_in_groups_of_two():
 
 def test_ranks_of_which_only_later_ones_hold_shards_train_parts():
     shard = {"placements": [("shard", 0, False)], "mesh": [1, 2], "data": [], "shape": (4,)}
-    seen = {rank: {"flat": False, "sharded": {"b": shard} if rank else {}, "start": {"b" if rank else "a": torch.ones(4 - 2 * (rank > 0))},
-                   "steps": [{"calls": [], "messages": []}]} for rank in range(3)}
+    seen = {
+        rank: {
+            "flat": False,
+            "sharded": {"b": shard} if rank else {},
+            "start": {"b" if rank else "a": torch.ones(4 - 2 * (rank > 0))},
+            "steps": [{"calls": [], "messages": []}],
+        }
+        for rank in range(3)
+    }
     evidence, mistakes, layout = examined(SimpleNamespace(ranks=3, seen=seen, cost={}, one=None))
     assert evidence is None and mistakes == [] and layout.kinds == ["parts"] and not layout.settled

@@ -7,16 +7,33 @@ from types import SimpleNamespace
 from manyhands.clinic.hangs import Watcher, report
 from manyhands.clinic.reporter import write_json
 
-CALL = {"call": "all_reduce", "tensor": "float32 [32, 20]", "group": [0, 1], "file": "train.py", "line": 7}
+CALL = {
+    "call": "all_reduce",
+    "tensor": "float32 [32, 20]",
+    "group": [0, 1],
+    "file": "train.py",
+    "line": 7,
+}
 
 
 def stands(notes, rank, state="runs", **where):
-    here = {"rank": rank, "cell": 0, "state": state, "time": time.monotonic(), "blocked": False, "key": "", "call": None, "lines": []}
+    here = {
+        "rank": rank,
+        "cell": 0,
+        "state": state,
+        "time": time.monotonic(),
+        "blocked": False,
+        "key": "",
+        "call": None,
+        "lines": [],
+    }
     write_json(os.path.join(notes, f"where-{rank}.json"), {**here, **where})
 
 
 def test_a_rank_that_is_stopped_last_has_left_its_call_by_then(tmp_path):
-    """On a busy machine the first rank that is stopped ends some time before the second, whose call then raises."""
+    """On a busy machine the first rank that is stopped ends some time before the second, whose call
+    then raises.
+    """
     notes = str(tmp_path)
     with Watcher(notes, 2, patience_s=0.5) as watcher:
         until = time.monotonic() + 60
@@ -26,6 +43,13 @@ def test_a_rank_that_is_stopped_last_has_left_its_call_by_then(tmp_path):
             time.sleep(0.05)
     assert watcher.hang == "hang"
     stands(notes, 0)
-    fault = report(notes, 2, SimpleNamespace(returncodes={0: 70, 1: 70}, output={}), watcher.hang, 300, watcher.reports)
+    fault = report(
+        notes,
+        2,
+        SimpleNamespace(returncodes={0: 70, 1: 70}, output={}),
+        watcher.hang,
+        300,
+        watcher.reports,
+    )
     assert "rank 0  waits in all_reduce" in fault.text and "line 7 of train.py" in fault.text
     assert list(fault.edges) == [(0, 1)]

@@ -16,14 +16,19 @@ def meeting():
 
 def all_of(ranks, world_size, meeting, timeout_s):
     with ThreadPoolExecutor(len(ranks)) as pool:
-        return [pool.submit(meet, rank, world_size, meeting, f"host{rank}:1", timeout_s) for rank in ranks]
+        return [
+            pool.submit(meet, rank, world_size, meeting, f"host{rank}:1", timeout_s)
+            for rank in ranks
+        ]
 
 
 @pytest.mark.parametrize("world_size", [1, 2, 5])
 def test_every_rank_gets_the_list_in_the_order_of_the_ranks(meeting, world_size):
     for _ in range(2):  # the same port serves again
         answers = all_of(range(world_size)[::-1], world_size, meeting, 20)
-        assert [answer.result() for answer in answers] == [[f"host{rank}:1" for rank in range(world_size)]] * world_size
+        assert [answer.result() for answer in answers] == [
+            [f"host{rank}:1" for rank in range(world_size)]
+        ] * world_size
 
 
 @pytest.mark.parametrize("there", [[0, 2], [1, 2]])

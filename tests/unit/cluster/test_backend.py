@@ -1,4 +1,6 @@
-"""Which backend the ranks get, where real nodes choose by their own GPUs, and how long they may wait with it."""
+"""Which backend the ranks get, where real nodes choose by their own GPUs, and how long they may
+wait with it.
+"""
 
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -16,14 +18,22 @@ CPU = {"MANYHANDS_BACKEND": "gloo", "MANYHANDS_DEVICE": "cpu"}
 
 
 def started(here, nodes, monkeypatch):
-    """(a runtime whose two ranks live on `nodes`, seen from a notebook on `here`; what the ranks are told), after two starts."""
+    """(a runtime whose two ranks live on `nodes`, seen from a notebook on `here`; what the ranks
+    are told), after two starts.
+    """
     runtime, told = Runtime.__new__(Runtime), []
     runtime.cluster = SimpleNamespace(world_size=2, nodes=2, ranks_per_node=1, threads_per_rank=1)
-    runtime.backend, runtime._devices = here["MANYHANDS_BACKEND"], [{name: here[name] for name in here if name != "MANYHANDS_BACKEND"}] * 2
+    runtime.backend, runtime._devices = (
+        here["MANYHANDS_BACKEND"],
+        [{name: here[name] for name in here if name != "MANYHANDS_BACKEND"}] * 2,
+    )
     runtime.folder, runtime._port, runtime._client = "/nowhere", None, None
     runtime.reports = SimpleNamespace(url="", token="")
-    runtime._engines = SimpleNamespace(start=lambda client, environments, limit: {0: 0, 1: 1}, report_ip="192.0.2.1",
-                                       environment_of=lambda rank, environment: {**environment, **nodes[rank]})
+    runtime._engines = SimpleNamespace(
+        start=lambda client, environments, limit: {0: 0, 1: 1},
+        report_ip="192.0.2.1",
+        environment_of=lambda rank, environment: {**environment, **nodes[rank]},
+    )
 
     def submit(self, ranks, join, arguments):
         rank, _url, _token, _folder, environment, _path = arguments
@@ -37,17 +47,27 @@ def started(here, nodes, monkeypatch):
     return runtime, told[2:]
 
 
-@pytest.mark.parametrize("here, nodes, backend, devices", [
-    (CPU, [GPU, GPU], "nccl", ["cuda:0", "cuda:0"]),
-    (GPU, [CPU, CPU], "gloo", ["cpu", "cpu"]),
-    (CPU, [GPU, CPU], "gloo", ["cuda:0", "cpu"]),
-    (GPU, [{}, {}], "nccl", ["cuda:0", "cuda:0"]),
-])
-def test_all_ranks_have_the_backend_that_suits_their_nodes(here, nodes, backend, devices, monkeypatch):
+@pytest.mark.parametrize(
+    "here, nodes, backend, devices",
+    [
+        (CPU, [GPU, GPU], "nccl", ["cuda:0", "cuda:0"]),
+        (GPU, [CPU, CPU], "gloo", ["cpu", "cpu"]),
+        (CPU, [GPU, CPU], "gloo", ["cuda:0", "cpu"]),
+        (GPU, [{}, {}], "nccl", ["cuda:0", "cuda:0"]),
+    ],
+)
+def test_all_ranks_have_the_backend_that_suits_their_nodes(
+    here, nodes, backend, devices, monkeypatch
+):
     runtime, told = started(here, nodes, monkeypatch)
-    assert [one["MANYHANDS_BACKEND"] for one in told] == [backend] * 2 and runtime.backend == backend
+    assert [one["MANYHANDS_BACKEND"] for one in told] == [
+        backend
+    ] * 2 and runtime.backend == backend
     assert [ranks[0][1] for _, ranks in runtime.layout()] == devices
-    assert told[0]["MASTER_PORT"] == told[1]["MASTER_PORT"] and [one["RANK"] for one in told] == ["0", "1"]
+    assert told[0]["MASTER_PORT"] == told[1]["MASTER_PORT"] and [one["RANK"] for one in told] == [
+        "0",
+        "1",
+    ]
 
 
 class Ready:
@@ -111,5 +131,7 @@ def test_a_check_over_nccl_waits_for_its_first_calls(backend, patience_s):
 
     cluster = Asked()
     cluster.backend, cluster.patience_s = backend, PATIENCE_S[backend]
-    assert on_ranks.RankReport("mean", cluster, {"mean": {}}, {}).on_ranks("unit.ranks", "experiment") == [1]
+    assert on_ranks.RankReport("mean", cluster, {"mean": {}}, {}).on_ranks(
+        "unit.ranks", "experiment"
+    ) == [1]
     assert asked == [patience_s]

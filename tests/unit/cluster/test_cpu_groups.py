@@ -9,7 +9,7 @@ from manyhands.cluster.on_rank.cpu_groups import written
 CALLS = {
     'new_group(backend="gloo")': "'gloo'",
     'new_group([0, 1], None, "gloo")': "'gloo'",
-    'new_group(\n    [0, 1],\n    backend=Backend.GLOO,  # of the CPU\n)': "Backend.GLOO",
+    "new_group(\n    [0, 1],\n    backend=Backend.GLOO,  # of the CPU\n)": "Backend.GLOO",
     'new_group("gloo", backend=name)': "name",
     'new_group([0, 1])  # "gloo"': "",
     'new_group(*[[0, 1], None, "gloo"])': "",

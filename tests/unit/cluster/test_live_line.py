@@ -1,4 +1,6 @@
-"""The line that is shown while ranks wait: it says what was seen and no more, and it leaves nothing behind."""
+"""The line that is shown while ranks wait: it says what was seen and no more, and it leaves nothing
+behind.
+"""
 
 import io
 import threading
@@ -31,14 +33,30 @@ def running(clock):
     """A `Watch` over four ranks that have not reported yet."""
     reports = watch.Reports.__new__(watch.Reports)  # without its socket
     reports.clear()
-    return watch.Watch({rank: Working() for rank in range(4)}, CELL, reports, exits=dict, patience_s=60, limit_s=120)
+    return watch.Watch(
+        {rank: Working() for rank in range(4)},
+        CELL,
+        reports,
+        exits=dict,
+        patience_s=60,
+        limit_s=120,
+    )
 
 
 def report(running, rank, call=None, key="1", cell=CELL):
     """The rank has reported twice that it waits in `call`, or computes."""
     for notes in ({}, {"notes": [], "names": []}):
-        running.reports._note({"rank": rank, "cell": cell, "key": key, "blocked": call is not None, "lines": [],
-                               "call": call and {"call": call}, **(notes if call is not None else {})})
+        running.reports._note(
+            {
+                "rank": rank,
+                "cell": cell,
+                "key": key,
+                "blocked": call is not None,
+                "lines": [],
+                "call": call and {"call": call},
+                **(notes if call is not None else {}),
+            }
+        )
 
 
 def ends(running, rank, ok=True):
@@ -67,14 +85,18 @@ def test_nothing_is_said_before_a_rank_has_waited_for_long(running, clock):
     assert line(running) == "", "each of the calls took less"
 
 
-def test_ranks_that_do_the_same_are_named_once_and_what_they_do_in_the_order_of_what_matters(running, clock):
+def test_ranks_that_do_the_same_are_named_once_and_what_they_do_in_the_order_of_what_matters(
+    running, clock
+):
     at(running, clock, 0, r0="barrier", r1="barrier", r2=None, r3="barrier")
     at(running, clock, 4.2, r0="barrier", r1="barrier", r2=None, r3="barrier")
     assert line(running) == "Ranks 0, 1, 3 have been in barrier for 4 s; rank 2 computes."
     ends(running, 2)
     assert line(running) == "Ranks 0, 1, 3 have been in barrier for 4 s; rank 2 has finished."
     running.outcome.results[2]["ok"] = False
-    assert line(running) == "Ranks 0, 1, 3 have been in barrier for 4 s; rank 2 raised an exception."
+    assert (
+        line(running) == "Ranks 0, 1, 3 have been in barrier for 4 s; rank 2 raised an exception."
+    )
     running.outcome.exits[2] = {"status": 9}
     assert line(running) == "Ranks 0, 1, 3 have been in barrier for 4 s; rank 2 died."
 
@@ -83,14 +105,21 @@ def test_a_rank_that_came_later_has_not_waited_as_long(running, clock):
     at(running, clock, 0, r0="all_reduce", r1="recv", r2=None, r3=None)
     at(running, clock, 2.5, r0="all_reduce", r1="recv", r2="all_reduce", r3=None)
     at(running, clock, 3.1, r0="all_reduce", r1="recv", r2="all_reduce", r3=None)
-    assert line(running) == "Ranks 0, 2 have been in all_reduce for 0 to 3 s; rank 1 has been in recv for 3 s; rank 3 computes."
+    assert (
+        line(running)
+        == "Ranks 0, 2 have been in all_reduce for 0 to 3 s; rank 1 has been in recv for 3 s; rank "
+        "3 computes."
+    )
 
 
 def test_a_rank_of_which_nothing_was_heard_is_not_said_to_do_anything(running, clock):
     at(running, clock, 0, r0="", r2="barrier")
     report(running, 3, "barrier", cell=CELL - 1)
     at(running, clock, 5, r0="")
-    assert line(running) == "Rank 0 has waited in communication for 5 s; ranks 1-3 have not reported for 5 s."
+    assert (
+        line(running)
+        == "Rank 0 has waited in communication for 5 s; ranks 1-3 have not reported for 5 s."
+    )
 
 
 @pytest.fixture
@@ -128,7 +157,9 @@ def test_a_line_that_is_no_longer_true_is_taken_away_at_once(drawn):
     assert shown("a", "", "") and drawn == ["a", ""]
 
 
-@pytest.mark.parametrize("quiet, notebook", [("1", True), ("", False)], ids=["a build or a grader", "no notebook"])
+@pytest.mark.parametrize(
+    "quiet, notebook", [("1", True), ("", False)], ids=["a build or a grader", "no notebook"]
+)
 def test_nothing_is_drawn_or_asked(quiet, notebook, drawn, monkeypatch):
     monkeypatch.setenv("MANYHANDS_QUIET", quiet)
     monkeypatch.setattr(show, "in_notebook", lambda: notebook)
@@ -139,8 +170,19 @@ def test_nothing_is_drawn_or_asked(quiet, notebook, drawn, monkeypatch):
 def test_a_name_with_html_stays_text_and_the_end_leaves_no_output(monkeypatch):
     published = []
     monkeypatch.setattr(show, "in_notebook", lambda: True)
-    monkeypatch.setattr("IPython.display.display", lambda data, raw, display_id: published.append(data) or types.SimpleNamespace(
-        update=lambda data, raw: published.append(data)))
+    monkeypatch.setattr(
+        "IPython.display.display",
+        lambda data, raw, display_id: (
+            published.append(data)
+            or types.SimpleNamespace(update=lambda data, raw: published.append(data))
+        ),
+    )
     handle = show._draw("in <b>fit</b>", None)
     show._draw("", handle)
-    assert published == [{"text/plain": "in <b>fit</b>", "text/html": '<span style="opacity: .75">in &lt;b&gt;fit&lt;/b&gt;</span>'}, {"text/plain": "", "text/html": ""}]
+    assert published == [
+        {
+            "text/plain": "in <b>fit</b>",
+            "text/html": '<span style="opacity: .75">in &lt;b&gt;fit&lt;/b&gt;</span>',
+        },
+        {"text/plain": "", "text/html": ""},
+    ]

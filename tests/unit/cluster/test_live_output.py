@@ -7,8 +7,17 @@ import pytest
 from manyhands.cluster.launch import run_script
 
 
-@pytest.mark.parametrize(("environment", "coloured"), [({"TERM": "xterm"}, True), ({"TERM": "xterm", "NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
-def test_a_ranks_name_has_its_colour_where_the_reader_wants_any(environment, coloured, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("environment", "coloured"),
+    [
+        ({"TERM": "xterm"}, True),
+        ({"TERM": "xterm", "NO_COLOR": "1"}, False),
+        ({"TERM": "dumb"}, False),
+    ],
+)
+def test_a_ranks_name_has_its_colour_where_the_reader_wants_any(
+    environment, coloured, monkeypatch, capsys
+):
     monkeypatch.delenv("NO_COLOR", raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)

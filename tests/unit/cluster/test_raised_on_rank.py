@@ -1,4 +1,6 @@
-"""What a rank answers where the learner's exception is false: Python allows it, as of a class with `__len__`."""
+"""What a rank answers where the learner's exception is false: Python allows it, as of a class with
+`__len__`.
+"""
 
 from types import SimpleNamespace
 
@@ -14,7 +16,9 @@ class Empty(Exception):
 
 
 class Shell:
-    """IPython's, as far as a rank uses it: a cell raises, and the exception is in the result, or was only shown."""
+    """IPython's, as far as a rank uses it: a cell raises, and the exception is in the result, or
+    was only shown.
+    """
 
     user_ns_hidden = {}
 
@@ -31,20 +35,28 @@ class Shell:
             raise Empty("nothing")
         except Empty as error:
             self.showtraceback()
-            return SimpleNamespace(error_before_exec=None, error_in_exec=error if self.in_result else None, result=None)
+            return SimpleNamespace(
+                error_before_exec=None, error_in_exec=error if self.in_result else None, result=None
+            )
 
 
 @pytest.fixture
 def rank(monkeypatch):
     nothing = SimpleNamespace(entered=0, install=lambda: None, tally=SimpleNamespace(facts=dict))
-    monkeypatch.setattr(agent, "RANK", SimpleNamespace(begin=lambda cell: None, end=lambda: None, recorder=nothing))
+    monkeypatch.setattr(
+        agent, "RANK", SimpleNamespace(begin=lambda cell: None, end=lambda: None, recorder=nothing)
+    )
 
 
 @pytest.mark.parametrize("in_result", [True, False])
 def test_a_cell_that_raised_is_not_taken_for_a_good_one(in_result, rank, monkeypatch):
     monkeypatch.setattr(IPython, "get_ipython", lambda: Shell(in_result))
     reply = agent.run_cell("code", 1)
-    assert not reply["ok"] and reply["error"]["ename"] == "Empty" and reply["error"]["evalue"] == "nothing"
+    assert (
+        not reply["ok"]
+        and reply["error"]["ename"] == "Empty"
+        and reply["error"]["evalue"] == "nothing"
+    )
 
 
 def test_nor_is_such_a_function(rank, monkeypatch):

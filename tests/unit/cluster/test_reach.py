@@ -1,4 +1,6 @@
-"""New engines are asked until each has answered, and a start has one limit, which is less than a cell's."""
+"""New engines are asked until each has answered, and a start has one limit, which is less than a
+cell's.
+"""
 
 import os
 import time
@@ -12,7 +14,9 @@ from manyhands.machine import CELL_S
 
 
 class Engines:
-    """Of an ipyparallel client what is needed: each engine loses the first `lost[engine]` messages, and takes `slow_s` to answer."""
+    """Of an ipyparallel client what is needed: each engine loses the first `lost[engine]` messages,
+    and takes `slow_s` to answer.
+    """
 
     def __init__(self, lost, slow_s=0.0):
         self.lost, self.slow_s, self.asked = lost, slow_s, []

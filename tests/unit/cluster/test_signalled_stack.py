@@ -23,7 +23,9 @@ def test_a_rank_at_work_gets_no_signal_and_one_that_waits_says_where(tmp_path):
     """A stack that is written while a thread runs has ended processes (SIGSEGV)."""
     (tmp_path / "rank.py").write_text(RANK)
     stacks, outside = tmp_path / "stacks-0", Outside(tmp_path)
-    process = subprocess.Popen([sys.executable, tmp_path / "rank.py", stacks], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, tmp_path / "rank.py", stacks], stdout=subprocess.PIPE, text=True
+    )
     try:
         assert process.stdout.readline() == "at work\n"
         assert [outside.look(0) for _ in range(3)] == [None] * 3

@@ -43,7 +43,9 @@ def stand(depth, arrived, go):
 
 
 def test_no_collection_starts_while_another_threads_frames_are_read():
-    """Its finalizers could let the other thread leave the frame that is being read, which in Python 3.11 ends the process."""
+    """Its finalizers could let the other thread leave the frame that is being read, which in Python
+    3.11 ends the process.
+    """
     arrived, go = threading.Event(), threading.Event()
     thread = threading.Thread(target=stand, args=(200, arrived, go))
     thread.start()
@@ -79,12 +81,16 @@ def test_a_collector_that_was_switched_off_stays_off():
 
 def test_packages_are_nobodys_own_wherever_they_lie():
     assert is_user_file("/home/me/train.py") and is_user_file("/home/me/site-packages.py")
-    assert not is_user_file("/opt/site/lib/python3.12/site-packages/IPython/core/interactiveshell.py")
+    assert not is_user_file(
+        "/opt/site/lib/python3.12/site-packages/IPython/core/interactiveshell.py"
+    )
     assert not is_user_file("/usr/lib/python3/dist-packages/numpy/core.py")
 
 
 class Door:
-    """A call of a C function by the name of a variable, in which a thread stands until it is let go."""
+    """A call of a C function by the name of a variable, in which a thread stands until it is let
+    go.
+    """
 
     def __init__(self):
         self.arrived, self.go = threading.Event(), threading.Lock()
@@ -92,7 +98,9 @@ class Door:
         self.seen = None
 
     def pass_through(self, keep_locals=False):
-        """Let an object go behind the door, and note whether it has died then, and what `locals()` has of it."""
+        """Let an object go behind the door, and note whether it has died then, and what `locals()`
+        has of it.
+        """
         go, thing = self.go, Garbage.__new__(Garbage)
         there = weakref.ref(thing)
         here = locals() if keep_locals else None
@@ -115,7 +123,9 @@ def looked_at(door, **how):
 
 
 def test_a_look_keeps_nothing_alive():
-    """A rank that let a tensor go while the watch looked would have been told that it keeps too much."""
+    """A rank that let a tensor go while the watch looked would have been told that it keeps too
+    much.
+    """
     thing, _ = looked_at(Door())
     assert thing is None
 
@@ -126,15 +136,20 @@ def test_a_look_empties_nobodys_locals():
 
 
 def test_horovods_wait_counts_as_waiting_however_often_it_asks():
-    """It asks every millisecond whether the message has arrived, which takes more of a busy core than an idle thread."""
+    """It asks every millisecond whether the message has arrived, which takes more of a busy core
+    than an idle thread.
+    """
     library = {}
     path = "/lib/site-packages/horovod/torch/mpi_ops.py"
     exec(compile("def synchronize(handle):\n    go.acquire()\n", path, "exec"), library)
     library["go"] = threading.Lock()  # its functions have no frame, as those of a library in C++
     library["go"].acquire()
-    thread = threading.Thread(target=lambda: [library["synchronize"](handle) for handle in range(2)])
+    thread = threading.Thread(
+        target=lambda: [library["synchronize"](handle) for handle in range(2)]
+    )
     thread.start()
-    stack, deadline = Stack(thread.ident, itertools.count().__next__), time.monotonic() + 20  # it seems to compute
+    # it seems to compute
+    stack, deadline = Stack(thread.ident, itertools.count().__next__), time.monotonic() + 20
     for handle in range(2):
         while not ((found := stack.look())["blocked"] and found["key"].endswith(f" {handle}")):
             assert time.monotonic() < deadline, found
@@ -171,8 +186,21 @@ def test_the_text_of_a_call_without_positions_in_python_3_10(tmp_path):
     except NoPython:
         pytest.skip("there is no Python 3.10")
     (tmp_path / "calls.py").write_text(CALLS)
-    done = subprocess.run([python, tmp_path / "calls.py", running_call.__file__], capture_output=True, text=True)
-    assert done.stdout.splitlines() == list(map(repr, [
-        'dist.init("gloo", world_size=int("2"))', "told(2)", "told(1)", 'dist.new_group([0], backend="gloo")',
-        'told(told(1), dist.new_group([0], backend="gloo"))', 'dist.init(\n    backend="gloo",\n    rank=0)',
-        'told("value")', 'told("key")'])), done.stderr
+    done = subprocess.run(
+        [python, tmp_path / "calls.py", running_call.__file__], capture_output=True, text=True
+    )
+    assert done.stdout.splitlines() == list(
+        map(
+            repr,
+            [
+                'dist.init("gloo", world_size=int("2"))',
+                "told(2)",
+                "told(1)",
+                'dist.new_group([0], backend="gloo")',
+                'told(told(1), dist.new_group([0], backend="gloo"))',
+                'dist.init(\n    backend="gloo",\n    rank=0)',
+                'told("value")',
+                'told("key")',
+            ],
+        )
+    ), done.stderr

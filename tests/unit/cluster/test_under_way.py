@@ -1,4 +1,6 @@
-"""What is looked at between cells, without processes: when the ranks are asked, what is said, and what must not break a cell."""
+"""What is looked at between cells, without processes: when the ranks are asked, what is said, and
+what must not break a cell.
+"""
 
 import errno
 from types import SimpleNamespace
@@ -16,27 +18,50 @@ SUM = {"call": "all_reduce", "shape": [2], "dtype": "float32", "lines": [], "end
 
 
 class Ranks:
-    """Two ranks: rank 0 has begun a message, or (`ahead`) a collective that rank 1 has not joined."""
+    """Two ranks: rank 0 has begun a message, or (`ahead`) a collective that rank 1 has not
+    joined.
+    """
 
     def __init__(self, ahead):
         self.asked, self._ahead = [], ahead
 
     def facts(self, begun):
-        return {rank: {"rank": rank, "size": 2, "groups": [["0", [0, 1], 5 + (self._ahead and rank == 0)]], "begun": 0 if rank else begun} for rank in (0, 1)}
+        return {
+            rank: {
+                "rank": rank,
+                "size": 2,
+                "groups": [["0", [0, 1], 5 + (self._ahead and rank == 0)]],
+                "begun": 0 if rank else begun,
+            }
+            for rank in (0, 1)
+        }
 
     def ask(self, function, *args):
         self.asked.append((function.__name__, *args))
         if function is not agent.left:
             return {}
-        return {rank: {**facts, "calls": {"0": [SUM] if self._ahead and rank == 0 else []}, "streams": [], "messages": [], "names": [], "busy": False}
-                for rank, facts in self.facts(1).items()}
+        return {
+            rank: {
+                **facts,
+                "calls": {"0": [SUM] if self._ahead and rank == 0 else []},
+                "streams": [],
+                "messages": [],
+                "names": [],
+                "busy": False,
+            }
+            for rank, facts in self.facts(1).items()
+        }
 
 
 class Cells(UnderWay):
     ranks, world_size, healed = [0, 1], 2, False
 
     def __init__(self, ranks):
-        self._unfinished, self._sound, self._places = Unfinished(ranks.ask), True, SimpleNamespace(find=lambda lines, file: ("line 1", "x", None))
+        self._unfinished, self._sound, self._places = (
+            Unfinished(ranks.ask),
+            True,
+            SimpleNamespace(find=lambda lines, file: ("line 1", "x", None)),
+        )
 
     def _mend(self):
         self.healed = True
@@ -85,11 +110,14 @@ def test_a_rank_that_dies_while_the_next_cell_is_looked_at_is_healed(capsys):
 
 
 def test_another_version_of_torch_does_not_break_a_cell(monkeypatch):
-    monkeypatch.setattr(tally, "_c10d", lambda: SimpleNamespace(is_initialized=lambda: True))  # and no _world
+    # and no _world
+    monkeypatch.setattr(tally, "_c10d", lambda: SimpleNamespace(is_initialized=lambda: True))
     assert tally.Tally().facts() == tally.Tally().left({}) == {}
 
 
-@pytest.mark.parametrize("number, is_said", [(errno.EMFILE, False), (errno.ENFILE, False), (errno.ENETUNREACH, True)])
+@pytest.mark.parametrize(
+    "number, is_said", [(errno.EMFILE, False), (errno.ENFILE, False), (errno.ENETUNREACH, True)]
+)
 def test_a_lack_of_open_files_is_not_a_lack_of_loopback(number, is_said, monkeypatch):
     def create_server(address):
         raise OSError(number, "no")

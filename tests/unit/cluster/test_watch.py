@@ -39,7 +39,9 @@ def reports(clock):
 
 
 def stands(reports, clock, rank, until_s, blocked=True, key="call 1"):
-    """The rank reports the same place a few times a second; its second report of a wait brings its notes."""
+    """The rank reports the same place a few times a second; its second report of a wait brings its
+    notes.
+    """
     first = True
     while clock.s < until_s:
         notes = {} if first or not blocked else {"notes": [], "names": []}
@@ -92,14 +94,29 @@ def test_a_wait_that_was_reported_once_is_not_yet_one(reports, clock):
     reports._note({"rank": 0, "cell": CELL, "key": "call 1", "blocked": True})
     clock.s += 0.5
     assert reports.blocked_s(0, CELL) == 0
-    reports._note({"rank": 0, "cell": CELL, "key": "call 1", "blocked": True, "notes": [], "names": ["x"]})
+    reports._note(
+        {"rank": 0, "cell": CELL, "key": "call 1", "blocked": True, "notes": [], "names": ["x"]}
+    )
     assert reports.blocked_s(0, CELL) == 0.5 and reports.names(0, CELL) == ["x"]
 
 
 def test_a_rank_that_cannot_report_is_seen_from_outside(reports, clock):
     """C++ holds Python's lock: its last report says that it computes."""
-    stood = {"blocked": True, "key": "stack", "call": {"call": "MultiWorkerMirroredStrategy"}, "lines": []}
-    one = watch.Watch({0: Working()}, CELL, reports, exits=dict, patience_s=10.0, limit_s=120.0, look_at=lambda rank: stood)
+    stood = {
+        "blocked": True,
+        "key": "stack",
+        "call": {"call": "MultiWorkerMirroredStrategy"},
+        "lines": [],
+    }
+    one = watch.Watch(
+        {0: Working()},
+        CELL,
+        reports,
+        exits=dict,
+        patience_s=10.0,
+        limit_s=120.0,
+        look_at=lambda rank: stood,
+    )
     stands(reports, clock, 0, 1, blocked=False)
     while clock.s < 15:
         if (verdict := one._verdict(clock.s)) is not None:

@@ -12,7 +12,7 @@ from manyhands.elastic.mortal import in_process
 
 def test_each_epoch_is_a_permutation_of_its_own_whatever_the_batches():
     whole = endless(0, 30, total=10, seed=4)
-    epochs = [whole[start:start + 10] for start in (0, 10, 20)]
+    epochs = [whole[start : start + 10] for start in (0, 10, 20)]
     assert all(sorted(epoch) == list(range(10)) for epoch in epochs)
     assert epochs[0] != epochs[1] != epochs[2]
     assert endless(3, 4, 10, 4) + endless(7, 20, 10, 4) == whole[3:27]
@@ -20,14 +20,16 @@ def test_each_epoch_is_a_permutation_of_its_own_whatever_the_batches():
 
 
 def _lives(seed, steps, at):
-    """Weights at the end without a pause, and with one in which another job takes over all that the docstring names."""
+    """Weights at the end without a pause, and with one in which another job takes over all that the
+    docstring names.
+    """
     job = Job(seed)
     for _ in range(at):
         job.train_step()
     kept = deepcopy([part.state_dict() for part in (job.model, job.optimizer, job.scheduler)])
     rest = job.seen, job.noise.bit_generator.state, torch.get_rng_state(), random.getstate()
     other = Job(seed + 1)
-    for part, state in zip((other.model, other.optimizer, other.scheduler), kept):
+    for part, state in zip((other.model, other.optimizer, other.scheduler), kept, strict=True):
         part.load_state_dict(state)
     other.seen, other.noise.bit_generator.state = rest[:2]
     ends = []
@@ -53,6 +55,8 @@ def _first_steps(worlds):
 
 
 def test_any_number_of_ranks_learns_and_takes_its_rows():
-    for (seen, first, last), world in zip(in_process(_first_steps, (2, 4)).value, (2, 4)):
+    for (seen, first, last), world in zip(
+        in_process(_first_steps, (2, 4)).value, (2, 4), strict=True
+    ):
         assert seen == 40 * 4 // world * world * PER_RANK > IMAGES
         assert last < first / 2

@@ -71,7 +71,11 @@ def summed(value):
 
 
 def test_ranks_meet_over_gloo_and_return_in_order():
-    assert [outcome.value for outcome in in_ranks(summed, 10, ranks=3)] == [(0, 33.0), (1, 33.0), (2, 33.0)]
+    assert [outcome.value for outcome in in_ranks(summed, 10, ranks=3)] == [
+        (0, 33.0),
+        (1, 33.0),
+        (2, 33.0),
+    ]
 
 
 def test_ranks_of_which_one_is_late_or_raises_leave_no_process():
@@ -84,7 +88,10 @@ def test_ranks_of_which_one_is_late_or_raises_leave_no_process():
 
     before = psutil.Process().children()
     outcomes = in_ranks(uneven, ranks=2, limit_s=8)
-    assert [outcome.error.partition(". ")[0] for outcome in outcomes] == ["not done after 8 s", "ValueError: as it happens"]
+    assert [outcome.error.partition(". ")[0] for outcome in outcomes] == [
+        "not done after 8 s",
+        "ValueError: as it happens",
+    ]
     assert "wait for each other" in outcomes[0].error and "very busy" in outcomes[0].error
     assert psutil.Process().children() == before
 
@@ -92,8 +99,13 @@ def test_ranks_of_which_one_is_late_or_raises_leave_no_process():
 def test_the_ranks_of_a_failure_are_named():
     fine, wrong = Outcome(value=1), Outcome(error="RuntimeError: life raised KeyError: 'a'")
     assert with_rank(failure([fine, fine]), [fine, fine]) == ""
-    assert with_rank(failure([fine, wrong]), [fine, wrong]) == "On rank 1: life raised KeyError: 'a'"
-    assert with_rank(failure([wrong, wrong]), [wrong, wrong]) == "On all ranks: life raised KeyError: 'a'"
+    assert (
+        with_rank(failure([fine, wrong]), [fine, wrong]) == "On rank 1: life raised KeyError: 'a'"
+    )
+    assert (
+        with_rank(failure([wrong, wrong]), [wrong, wrong])
+        == "On all ranks: life raised KeyError: 'a'"
+    )
     unwritten = [Outcome(error="RuntimeError: life is not written yet: put your code")] * 2
     assert with_rank(failure(unwritten), unwritten) == "life is not written yet: put your code"
 
@@ -108,6 +120,9 @@ def test_an_error_on_one_rank_ends_the_others_and_is_named_first():
 
     began = time.monotonic()
     outcomes = in_ranks(some, ranks=3)
-    assert failure(outcomes) == "NameError: name 'paht' is not defined" and time.monotonic() - began < 30
+    assert (
+        failure(outcomes) == "NameError: name 'paht' is not defined"
+        and time.monotonic() - began < 30
+    )
     assert all(outcome.error for outcome in outcomes)
     assert failure(in_ranks(summed, 10, ranks=2)) == ""

@@ -1,4 +1,6 @@
-"""The small GPT: its stages are the whole, its start depends on names alone, it reads and it writes."""
+"""The small GPT: its stages are the whole, its start depends on names alone, it reads and it
+writes.
+"""
 
 import pytest
 import torch
@@ -38,7 +40,10 @@ def test_stages_one_after_the_other_are_the_network(stages):
     assert torch.equal(a, reference)
     found = {name: p.grad for part in parts for name, p in part.named_parameters()}
     assert found.keys() == dict(whole.named_parameters()).keys()
-    assert all(torch.allclose(found[name], p.grad, rtol=0, atol=1e-15) for name, p in whole.named_parameters())
+    assert all(
+        torch.allclose(found[name], p.grad, rtol=0, atol=1e-15)
+        for name, p in whole.named_parameters()
+    )
 
 
 def test_no_place_sees_a_later_one():
@@ -47,7 +52,9 @@ def test_no_place_sees_a_later_one():
     changed[:, 40:] = 65
     model = gpt.GPT()
     a, b = model(x), model(changed)
-    assert torch.allclose(a[:, :40], b[:, :40], rtol=0, atol=1e-14) and not torch.allclose(a[:, 40:], b[:, 40:])
+    assert torch.allclose(a[:, :40], b[:, :40], rtol=0, atol=1e-14) and not torch.allclose(
+        a[:, 40:], b[:, 40:]
+    )
 
 
 def test_it_learns_and_writes_the_same_twice():
@@ -65,13 +72,20 @@ def test_it_learns_and_writes_the_same_twice():
 
     losses, written = trained()
     assert losses[0] > 4.5 and losses[-1] < losses[0] - 1
-    assert written.startswith("Each rank") and len(written) == len("Each rank") + 70  # longer than the context, too
+    # longer than the context, too
+    assert written.startswith("Each rank") and len(written) == len("Each rank") + 70
     assert trained()[1] == written
 
 
-@pytest.mark.parametrize("wrong, words", [
-    ({"heads": 5}, "64 does not divide into 5 heads"), ({"stages": 5}, "5 stages cannot be made of 4 blocks"),
-    ({"stages": 0}, "0 stages"), ({"stage": 2, "stages": 2}, "stage 2 is not one of 0 to 1")])
+@pytest.mark.parametrize(
+    "wrong, words",
+    [
+        ({"heads": 5}, "64 does not divide into 5 heads"),
+        ({"stages": 5}, "5 stages cannot be made of 4 blocks"),
+        ({"stages": 0}, "0 stages"),
+        ({"stage": 2, "stages": 2}, "stage 2 is not one of 0 to 1"),
+    ],
+)
 def test_a_network_that_cannot_be_cut_says_so(wrong, words):
     with pytest.raises(ValueError, match=words):
         gpt.GPT(**wrong)

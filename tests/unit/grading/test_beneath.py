@@ -1,4 +1,6 @@
-"""Reading below a folder whose owner changes it at the worst moment: each moment there is, one after the other."""
+"""Reading below a folder whose owner changes it at the worst moment: each moment there is, one
+after the other.
+"""
 
 import os
 
@@ -41,18 +43,42 @@ def places(tmp_path):
 
 @pytest.mark.parametrize("which", ["inner", "inner/most", "inner/most/file", "file"])
 @pytest.mark.parametrize("change", [to_link, to_pipe, to_other])
-def test_whatever_becomes_something_else_at_whatever_moment_leads_nowhere(places, tmp_path, monkeypatch, change, which):
+def test_whatever_becomes_something_else_at_whatever_moment_leads_nowhere(
+    places, tmp_path, monkeypatch, change, which
+):
     theirs, outside = places
     with Below(theirs) as there:
         moments = counted(monkeypatch, -1, None, lambda: copied(there, tmp_path / "first"))
-    assert len(moments) > 15 and (tmp_path / "first" / "inner" / "most" / "file").read_text() == "theirs"
+    assert (
+        len(moments) > 15
+        and (tmp_path / "first" / "inner" / "most" / "file").read_text() == "theirs"
+    )
     for moment in range(len(moments)):
         with Below(theirs) as there:
             place = tmp_path / f"{moment}"
-            counted(monkeypatch, moment, lambda: change(theirs / which, outside / "inner" if which == "inner/most" else outside), lambda place=place: copied(there, place))
-            assert SECRET not in [path.read_text() for path in place.rglob("*") if path.is_file() and not path.is_symlink()]
-            assert not [path for path in place.rglob("*") if not path.is_symlink() and not path.is_file() and not path.is_dir()]
-        (theirs / which).rmdir() if change is to_other and (theirs / which).is_dir() else (theirs / which).unlink()
+            counted(
+                monkeypatch,
+                moment,
+                lambda: change(
+                    theirs / which, outside / "inner" if which == "inner/most" else outside
+                ),
+                lambda place=place: copied(there, place),
+            )
+            assert SECRET not in [
+                path.read_text()
+                for path in place.rglob("*")
+                if path.is_file() and not path.is_symlink()
+            ]
+            assert not [
+                path
+                for path in place.rglob("*")
+                if not path.is_symlink() and not path.is_file() and not path.is_dir()
+            ]
+        (
+            (theirs / which).rmdir()
+            if change is to_other and (theirs / which).is_dir()
+            else (theirs / which).unlink()
+        )
         (theirs / which).with_name("." + which.split("/")[-1]).rename(theirs / which)
 
 
@@ -62,10 +88,13 @@ def copied(there, place):
 
 
 def counted(monkeypatch, moment, change, work):
-    """Do the work, with the change before the call of this number that looks at a file; the calls."""
+    """Do the work, with the change before the call of this number that looks at a file; the
+    calls.
+    """
     calls = []
     with monkeypatch.context() as patched:
         for name in CALLS:
+
             def call(*arguments, now=getattr(os, name), **options):  # noqa: B008 - the one of this turn
                 if len(calls) == moment:
                     calls.append(now)
@@ -73,17 +102,26 @@ def counted(monkeypatch, moment, change, work):
                 else:
                     calls.append(now)
                 return now(*arguments, **options)
+
             patched.setattr(os, name, call)
         work()
     return calls
 
 
-def test_a_name_that_is_listed_as_a_link_and_as_a_folder_is_one_thing(places, tmp_path, monkeypatch):
+def test_a_name_that_is_listed_as_a_link_and_as_a_folder_is_one_thing(
+    places, tmp_path, monkeypatch
+):
     """Else the link would be made first, and the folder's files be written to where it leads."""
     theirs, outside = places
     inside = Below._inside
-    monkeypatch.setattr(Below, "_inside", lambda self, folder, most: [*([Found("inner", "link")] if not folder else []),
-                                                                       *inside(self, folder, most)])
+    monkeypatch.setattr(
+        Below,
+        "_inside",
+        lambda self, folder, most: [
+            *([Found("inner", "link")] if not folder else []),
+            *inside(self, folder, most),
+        ],
+    )
     with Below(theirs) as there:
         monkeypatch.setattr(Below, "link", lambda self, name: str(outside))
         copied(there, tmp_path / "place")
@@ -105,7 +143,11 @@ def test_deep_folders_long_paths_and_floods_end_the_looking_and_are_told(tmp_pat
     flood.mkdir()
     for number in range(301):
         (flood / f"{number}").mkdir()
-    for folder, words in ((deep, "/".join(["d"] * (DEPTH + 1))), (long, "n" * 255), (flood, "more than")):
+    for folder, words in (
+        (deep, "/".join(["d"] * (DEPTH + 1))),
+        (long, "n" * 255),
+        (flood, "more than"),
+    ):
         with Below(folder) as there:
             (found,) = there.files()
             assert found.kind == "deep" and found.name.startswith(words)
@@ -123,5 +165,10 @@ def test_a_hard_link_to_somebody_elses_file_is_not_taken(places, tmp_path):
     os.link(outside / "file", theirs / "mine")
     with Below(theirs, own=True) as there:
         (tmp_path / "place").mkdir()
-        assert submissions.copy(there, tmp_path / "place", "file") == ["Left out because it could not be read: mine."]
-    assert not (tmp_path / "place" / "mine").exists() and (tmp_path / "place" / "inner" / "file").read_text() == "theirs"
+        assert submissions.copy(there, tmp_path / "place", "file") == [
+            "Left out because it could not be read: mine."
+        ]
+    assert (
+        not (tmp_path / "place" / "mine").exists()
+        and (tmp_path / "place" / "inner" / "file").read_text() == "theirs"
+    )

@@ -1,4 +1,6 @@
-"""Formgrader on the hub runs as root: which addresses it answers, and that a name in them cannot lead anywhere else."""
+"""Formgrader on the hub runs as root: which addresses it answers, and that a name in them cannot
+lead anywhere else.
+"""
 
 import re
 
@@ -7,7 +9,10 @@ from nbgrader.server_extensions.formgrader import apihandlers, handlers
 
 from manyhands.grading.nbgrader import formgrader_extension
 
-ROUTES = [*formgrader_extension.narrow(handlers.default_handlers), *formgrader_extension.narrow(apihandlers.default_handlers)]
+ROUTES = [
+    *formgrader_extension.narrow(handlers.default_handlers),
+    *formgrader_extension.narrow(apihandlers.default_handlers),
+]
 
 
 def answers(path):
@@ -15,16 +20,39 @@ def answers(path):
     return [handler.__name__ for pattern, handler, *_ in ROUTES if re.fullmatch(pattern, path)]
 
 
-@pytest.mark.parametrize("path", ["manage_assignments", "manage_submissions/02_mirrored_strategy", "gradebook/02_mirrored_strategy/02_mirrored_strategy",
-                                  "submissions/0a1b2c/", "submissions/0a1b2c/next", "manage_students/hand01/02_mirrored_strategy",
-                                  "api/submission/02_mirrored_strategy/hand01/autograde", "api/assignment/02_mirrored_strategy/collect", "api/grade/0a1b2c"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "manage_assignments",
+        "manage_submissions/02_mirrored_strategy",
+        "gradebook/02_mirrored_strategy/02_mirrored_strategy",
+        "submissions/0a1b2c/",
+        "submissions/0a1b2c/next",
+        "manage_students/hand01/02_mirrored_strategy",
+        "api/submission/02_mirrored_strategy/hand01/autograde",
+        "api/assignment/02_mirrored_strategy/collect",
+        "api/grade/0a1b2c",
+    ],
+)
 def test_formgrader_is_there(path):
     assert answers(f"/formgrader/{path}")
 
 
-@pytest.mark.parametrize("name", ["..", "../x", "..%2f..%2fetc", "%2e%2e", "a%2fb", ".manyhands", "a/../b", "", "-x"])
-@pytest.mark.parametrize("path", ["api/assignment/{}", "api/assignment/{}/release", "api/submission/02_x/{}/autograde", "api/assignment/02_x/{}/release_feedback",
-                                  "manage_submissions/{}", "submissions/{}", "api/student/{}"])
+@pytest.mark.parametrize(
+    "name", ["..", "../x", "..%2f..%2fetc", "%2e%2e", "a%2fb", ".manyhands", "a/../b", "", "-x"]
+)
+@pytest.mark.parametrize(
+    "path",
+    [
+        "api/assignment/{}",
+        "api/assignment/{}/release",
+        "api/submission/02_x/{}/autograde",
+        "api/assignment/02_x/{}/release_feedback",
+        "manage_submissions/{}",
+        "submissions/{}",
+        "api/student/{}",
+    ],
+)
 def test_a_name_is_a_name(path, name):
     assert answers("/formgrader/" + path.format(name)) == []
 

@@ -1,4 +1,6 @@
-"""The grader's end of a kernel's sockets, against ZeroMQ's own library and against what it would not send."""
+"""The grader's end of a kernel's sockets, against ZeroMQ's own library and against what it would
+not send.
+"""
 
 import socket
 import time
@@ -41,7 +43,8 @@ def test_it_hears_what_zeromq_publishes(tmp_path, kind):
         server.bind(f"ipc://{tmp_path}/k")
         made = zmtp.Wire(tmp_path / "k", "SUB")
         until = time.monotonic() + 60
-        while not (got := made.receive(0.01)):  # what is published before the subscription is there goes nowhere
+        # what is published before the subscription is there goes nowhere
+        while not (got := made.receive(0.01)):
             assert time.monotonic() < until
             server.send_multipart([b"topic", b"", b"x" * 70_000])
         assert got == [b"topic", b"", b"x" * 70_000]
@@ -100,6 +103,17 @@ def test_where_nobody_listens(tmp_path):
         zmtp.Wire(tmp_path / "k", "SUB")
 
 
-@pytest.mark.parametrize("text, count", [(b"", 0), (b"[]", 1), (b'{"a": [1, 2]}', 5), (b'"[[[,,,"', 1), (b'"\\"[["', 1), (b'"[[[', 1), (b"[[[[", 4)])
+@pytest.mark.parametrize(
+    "text, count",
+    [
+        (b"", 0),
+        (b"[]", 1),
+        (b'{"a": [1, 2]}', 5),
+        (b'"[[[,,,"', 1),
+        (b'"\\"[["', 1),
+        (b'"[[[', 1),
+        (b"[[[[", 4),
+    ],
+)
 def test_pieces_of_json_are_counted_outside_of_its_texts(text, count):
     assert pieces(text, 100) == count and pieces(text, 2) == min(2, count)

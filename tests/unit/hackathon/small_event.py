@@ -1,4 +1,6 @@
-"""An event in small: a folder with settings, a clock that the test moves, and a judge that only writes a record."""
+"""An event in small: a folder with settings, a clock that the test moves, and a judge that only
+writes a record.
+"""
 
 import json
 
@@ -35,8 +37,21 @@ def event(folder, teams=3, an_hour=6, counts="best", clock=None):
 
 
 def record(score, problem="", challenge="slow_links", size=10, **more):
-    return json.dumps({"entry": "x", "challenge": challenge, "score": score, "unit": "s", "problem": problem, "size": size,
-                       "sha256": "00", **more}) + "\n%manyhands-signature none\n"
+    return (
+        json.dumps(
+            {
+                "entry": "x",
+                "challenge": challenge,
+                "score": score,
+                "unit": "s",
+                "problem": problem,
+                "size": size,
+                "sha256": "00",
+                **more,
+            }
+        )
+        + "\n%manyhands-signature none\n"
+    )
 
 
 def refusal(call, *arguments):

@@ -1,4 +1,6 @@
-"""The device of a challenge about memory: that it trains as one process does, and counts to the byte."""
+"""The device of a challenge about memory: that it trains as one process does, and counts to the
+byte.
+"""
 
 from dataclasses import replace
 
@@ -54,13 +56,15 @@ def serial(device, batch):
     stages = stages_of(DOES_NOT_FIT)
     for stage, weights in zip(stages, device.start, strict=True):
         torch.nn.utils.vector_to_parameters(weights.clone(), stage.parameters())
-    rows = device.symbols[batch * 16:(batch + 1) * 16]
+    rows = device.symbols[batch * 16 : (batch + 1) * 16]
     x = rows[:, :-1]
     for stage in stages:
         x = stage(x)
     loss = loss_of(x, rows[:, 1:])
     loss.backward()
-    return loss.item(), [torch.cat([one.grad.flatten() for one in stage.parameters()]) for stage in stages]
+    return loss.item(), [
+        torch.cat([one.grad.flatten() for one in stage.parameters()]) for stage in stages
+    ]
 
 
 def test_stages_one_after_the_other_give_the_gradients_of_the_whole_model(device):
@@ -93,7 +97,7 @@ def test_adam_is_that_of_torch_in_parts_too(device):
         model.grad = gradient
         optimizer.step()
         for number in range(2):
-            part = device.new(gradient[number * half:(number + 1) * half].clone())
+            part = device.new(gradient[number * half : (number + 1) * half].clone())
             device.adam(halves[number], part, first[number], second[number], step, 0.01)
             device.free(part)
     torch.testing.assert_close(torch.cat([device.array(one) for one in halves]), model.detach())
@@ -133,7 +137,13 @@ def test_without_keep_only_what_comes_out_is_held(device):
 def test_more_than_there_is_ends_the_run_with_the_numbers(device):
     device.zeros(100)
     device.limit_bytes = 1000
-    with pytest.raises(Refused, match="Rank 0 is out of memory: it holds 400 bytes .400 in arrays, the rest for backward., wants 800 more, and has 1000"):
+    with pytest.raises(
+        Refused,
+        match=(
+            "Rank 0 is out of memory: it holds 400 bytes .400 in arrays, the rest for backward., "
+            "wants 800 more, and has 1000"
+        ),
+    ):
         device.zeros(200)
     device.zeros(150)
 
@@ -147,13 +157,27 @@ def test_weights_that_changed_before_the_backward_are_told(device):
         device.backward(kept, device.zeros(ROW // 4), slopes[1])
 
 
-@pytest.mark.parametrize("call, values", [
-    ("weights", (4, 0, 1)), ("weights", (0, -1, 5)), ("weights", (0, 0, 10**9)), ("zeros", (-1,)), ("zeros", (2**60,)), ("zeros", ("1",)),
-    ("free", (10**9,)), ("adam", (1, 2, 3, 4, 1, 0.1)), ("scale", (None, 1)), ("forward", (9, 1, None, 0, 0, 1, True)),
-    ("forward", (0, 1, None, 10**6, 0, 1, True)), ("backward", (1, None, 1)),
-])
+@pytest.mark.parametrize(
+    "call, values",
+    [
+        ("weights", (4, 0, 1)),
+        ("weights", (0, -1, 5)),
+        ("weights", (0, 0, 10**9)),
+        ("zeros", (-1,)),
+        ("zeros", (2**60,)),
+        ("zeros", ("1",)),
+        ("free", (10**9,)),
+        ("adam", (1, 2, 3, 4, 1, 0.1)),
+        ("scale", (None, 1)),
+        ("forward", (9, 1, None, 0, 0, 1, True)),
+        ("forward", (0, 1, None, 10**6, 0, 1, True)),
+        ("backward", (1, None, 1)),
+    ],
+)
 def test_what_the_rank_side_never_asks_for_is_refused(device, call, values):
-    with pytest.raises((LookupError, TypeError, ValueError, ArithmeticError, RuntimeError, Refused)):
+    with pytest.raises(
+        (LookupError, TypeError, ValueError, ArithmeticError, RuntimeError, Refused)
+    ):
         getattr(device, call)(*values)
 
 
@@ -164,7 +188,10 @@ def test_given_parts_must_be_all_and_agree(referee, device):
         referee._give(0, stage, 0, device.array(weights[stage]))
     half = device.sizes[3] // 2
     referee._give(1, 3, half, device.array(weights[3])[half:])
-    assert f"Of stage 3, {half} of {device.sizes[3]} weights were not given" in referee.result().problem
+    assert (
+        f"Of stage 3, {half} of {device.sizes[3]} weights were not given"
+        in referee.result().problem
+    )
     with pytest.raises(Refused, match="gives different weights of stage 3"):
         referee._give(2, 3, 0, device.array(weights[3]) + 1)
     with pytest.raises(Refused, match="more weights than stage 3 has"):
@@ -175,8 +202,18 @@ def test_given_parts_must_be_all_and_agree(referee, device):
 
 def test_the_sequences_are_as_sure_as_they_say():
     chains = tasks.chains(b"1", 2000)
-    before, after = chains.train[:, :-tasks.BACK].flatten(), chains.train[:, tasks.BACK:].flatten()
-    counts = torch.zeros(tasks.SYMBOLS, tasks.SYMBOLS).index_put_((before, after), torch.ones(len(before)), accumulate=True)
-    assert (counts.max(1).values.sum() / counts.sum()).item() == pytest.approx(0.85 + 0.15 / 16, abs=0.01)
-    assert counts.max(1).indices.unique().numel() == tasks.SYMBOLS  # a table of its own for each seed
-    assert not torch.equal(counts.max(1).indices, tasks.chains(b"2", 10).train.new_tensor(range(16)))
+    before, after = (
+        chains.train[:, : -tasks.BACK].flatten(),
+        chains.train[:, tasks.BACK :].flatten(),
+    )
+    counts = torch.zeros(tasks.SYMBOLS, tasks.SYMBOLS).index_put_(
+        (before, after), torch.ones(len(before)), accumulate=True
+    )
+    assert (counts.max(1).values.sum() / counts.sum()).item() == pytest.approx(
+        0.85 + 0.15 / 16, abs=0.01
+    )
+    # a table of its own for each seed
+    assert counts.max(1).indices.unique().numel() == tasks.SYMBOLS
+    assert not torch.equal(
+        counts.max(1).indices, tasks.chains(b"2", 10).train.new_tensor(range(16))
+    )

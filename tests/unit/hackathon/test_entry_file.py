@@ -20,7 +20,9 @@ def folder(tmp_path):
 
 def test_an_entry_is_its_text(folder):
     entry = read(folder, ["slow_links"])
-    assert (entry.name, entry.challenge) == (folder.name, "slow_links") and entry.source.startswith("def train")
+    assert (entry.name, entry.challenge) == (folder.name, "slow_links") and entry.source.startswith(
+        "def train"
+    )
     (folder / "notes.txt").write_text("x")
     assert read(folder, ["slow_links"]) == entry
 
@@ -41,8 +43,14 @@ def put(path, kind):
         path.write_bytes(b"\xff\xfe")
 
 
-KINDS = {"missing": "is missing", "a link": "cannot be read as a plain file", "a pipe": "is not a plain file", "a folder": "is not a plain file",
-         "long": "is longer than 20000 bytes", "no text": "is not text in UTF-8"}
+KINDS = {
+    "missing": "is missing",
+    "a link": "cannot be read as a plain file",
+    "a pipe": "is not a plain file",
+    "a folder": "is not a plain file",
+    "long": "is longer than 20000 bytes",
+    "no text": "is not text in UTF-8",
+}
 
 
 @pytest.mark.parametrize("name", ["entry.py", "challenge.txt"])
@@ -62,13 +70,27 @@ def test_who_names_no_challenge_or_no_folder_is_told_what_to_do(folder):
 
 
 def test_an_entry_begins_without_loading_a_framework(tmp_path):
-    program = "import sys; from manyhands.hackathon.hack_command import main; code = main(sys.argv[1:]); print('torch' in sys.modules); sys.exit(code)"
-    done = subprocess.run([sys.executable, "-c", program, "init", "slow_links", "ours"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0 and done.stdout.splitlines()[-1] == "False", done.stdout + done.stderr
+    program = (
+        "import sys; from manyhands.hackathon.hack_command import main; code = main(sys.argv[1:]); "
+        "print('torch' in sys.modules); sys.exit(code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "init", "slow_links", "ours"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0 and done.stdout.splitlines()[-1] == "False", (
+        done.stdout + done.stderr
+    )
 
 
 @pytest.mark.parametrize("name", challenge_names())
 def test_a_new_entry_is_the_baseline_under_the_challenges_title(tmp_path, capsys, name):
     assert hack_command.main(["init", name, str(tmp_path / "ours")]) == 0
     assert f"ours: {CHALLENGES[name].title}. Read " in capsys.readouterr().out
-    assert read(tmp_path / "ours", list(CHALLENGES)).source == (CHALLENGES[name].folder / "baseline.py").read_text()
+    assert (
+        read(tmp_path / "ours", list(CHALLENGES)).source
+        == (CHALLENGES[name].folder / "baseline.py").read_text()
+    )

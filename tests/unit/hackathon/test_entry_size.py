@@ -8,48 +8,118 @@ import pytest
 from manyhands.hackathon import entry_size
 from manyhands.hackathon.challenge import SLOW_LINKS
 
-PLAIN = "import torch\n\ndef train(model, batches, comm):\n    for batch in batches:\n        model(batch).backward()\n"
+PLAIN = (
+    "import torch\n\ndef train(model, batches, comm):\n    for batch in batches:\n       "
+    " model(batch).backward()\n"
+)
 DILOCO = (SLOW_LINKS.folder / "ladder" / "diloco.py").read_text()
 PACKED = zlib.compress(DILOCO.encode(), 9)
 
 
-@pytest.mark.parametrize("source", [
-    PLAIN,
-    '"""What it does."""\n# why\n' + PLAIN,
-    "import torch\ndef train(\n    model,\n    batches,\n    comm\n):\n    '''Trains.'''\n    for batch in batches: model(batch).backward()\n",
-], ids=["plain", "comments", "broken and joined"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        PLAIN,
+        '"""What it does."""\n# why\n' + PLAIN,
+        (
+            "import torch\ndef train(\n    model,\n    batches,\n    comm\n):\n    '''Trains.'''\n "
+            "   for batch in batches: model(batch).backward()\n"
+        ),
+    ],
+    ids=["plain", "comments", "broken and joined"],
+)
 def test_the_same_program_has_the_same_size(source):
     assert entry_size.count(source) == 16
 
 
 def test_a_program_in_one_line_has_the_size_of_its_parts():
-    assert entry_size.count("a = 1; b = 2; c = 3\n") == 9 and entry_size.count("def f():\n    'only this'\n") == entry_size.count("def f():\n    pass\n")
+    assert entry_size.count("a = 1; b = 2; c = 3\n") == 9 and entry_size.count(
+        "def f():\n    'only this'\n"
+    ) == entry_size.count("def f():\n    pass\n")
 
 
-@pytest.mark.parametrize("source, size", [("'" + "x" * 40 + "'", 40), (f"b'{'x' * 40}'", 40), ("9" * 40, 40), ("0x" + "f" * 40, 49), ("0x" + "f" * 9000, 10837),
-                                          ("x" * 40, 5), ("f(" + "x" * 40 + "=0)", 44), ("'\U0001f600'", 4), ("True", 1), ("0.001", 5), ("f'{x}" + "y" * 40 + "'", 43)])
+@pytest.mark.parametrize(
+    "source, size",
+    [
+        ("'" + "x" * 40 + "'", 40),
+        (f"b'{'x' * 40}'", 40),
+        ("9" * 40, 40),
+        ("0x" + "f" * 40, 49),
+        ("0x" + "f" * 9000, 10837),
+        ("x" * 40, 5),
+        ("f(" + "x" * 40 + "=0)", 44),
+        ("'\U0001f600'", 4),
+        ("True", 1),
+        ("0.001", 5),
+        ("f'{x}" + "y" * 40 + "'", 43),
+    ],
+)
 def test_constants_count_by_their_length_and_so_do_names_that_can_be_data(source, size):
     assert entry_size.count(f"x = {source}") == 2 + size
 
 
 def test_what_cannot_be_read_has_none():
-    assert entry_size.count("def") is entry_size.count("\0") is entry_size.count("-" * 20_000 + "1") is None
+    assert (
+        entry_size.count("def")
+        is entry_size.count("\0")
+        is entry_size.count("-" * 20_000 + "1")
+        is None
+    )
 
 
 HIDDEN = {
-    "exec": f"exec({DILOCO!r})", "another name": f"run = exec\nrun({DILOCO!r})", "imported": "from builtins import exec as run\n", "module": "import builtins as b\n",
-    "builtins": f"globals()['__builtins__']['exec']({DILOCO!r})", "torch's": f"import torch\ntorch.__builtins__['exec']({DILOCO!r})",
-    "an attribute": f"print.__self__.exec({DILOCO!r})", "the interpreter": f"import code\ncode.InteractiveInterpreter().runsource({DILOCO!r}, '', 'exec')",
-    "a profile": f"import cProfile\ncProfile.runctx({DILOCO!r}, d, d)", "a loader": f"import importlib.machinery as m\nm.SourceFileLoader('', '').source_to_code({DILOCO!r}, '')",
+    "exec": f"exec({DILOCO!r})",
+    "another name": f"run = exec\nrun({DILOCO!r})",
+    "imported": "from builtins import exec as run\n",
+    "module": "import builtins as b\n",
+    "builtins": f"globals()['__builtins__']['exec']({DILOCO!r})",
+    "torch's": f"import torch\ntorch.__builtins__['exec']({DILOCO!r})",
+    "an attribute": f"print.__self__.exec({DILOCO!r})",
+    "the interpreter": (
+        f"import code\ncode.InteractiveInterpreter().runsource({DILOCO!r}, '', 'exec')"
+    ),
+    "a profile": f"import cProfile\ncProfile.runctx({DILOCO!r}, d, d)",
+    "a loader": (
+        "import importlib.machinery as m\nm.SourceFileLoader('', "
+        f"'').source_to_code({DILOCO!r}, '')"
+    ),
     "a pickle": f"import pickle\npickle.loads({b'cbuiltins' + b'exec' + DILOCO.encode()!r})",
-    "packed": f"import code, zlib\ncode.InteractiveInterpreter().runsource(zlib.decompress({PACKED!r}).decode(), '', 'exec')",
-    "packed as text": f"import code, zlib, base64\ncode.InteractiveInterpreter().runsource(zlib.decompress(base64.b85decode({base64.b85encode(PACKED)!r})).decode(), '', 'exec')",
-    "a number": f"import code, zlib\ncode.InteractiveInterpreter().runsource(zlib.decompress({int.from_bytes(PACKED):#x}.to_bytes({len(PACKED)})).decode(), '', 'exec')",
-    "a name": f"import code\nlambda: n{DILOCO.encode().hex()}\ncode.InteractiveInterpreter().runsource(x, '', 'exec')",
-    "names of arguments": f"import code\ncode.InteractiveInterpreter().runsource(str(dict(n{DILOCO.encode().hex()}=0)), '', 'exec')",
-    "the docstring": f"import code\ndef train(*a):\n    {DILOCO!r}\n    code.InteractiveInterpreter().runsource(train.__doc__, '', 'exec')",
-    "its own text": f"import code, sys\n# {DILOCO!r}\ncode.InteractiveInterpreter().runsource(sys._getframe(1).f_locals['source'], '', 'exec')",
-    "one expression": "train = lambda m, b, c: [" + ", ".join(f"m(next(b)).backward({number})" for number in range(60)) + "]",
+    "packed": (
+        "import code, "
+        f"zlib\ncode.InteractiveInterpreter().runsource(zlib.decompress({PACKED!r}).decode(), '', "
+        "'exec')"
+    ),
+    "packed as text": (
+        "import code, zlib, "
+        f"base64\ncode.InteractiveInterpreter().runsource(zlib.decompress(base64.b85decode({base64.b85encode(PACKED)!r})).decode(),"
+        " '', 'exec')"
+    ),
+    "a number": (
+        "import code, "
+        f"zlib\ncode.InteractiveInterpreter().runsource(zlib.decompress({int.from_bytes(PACKED):#x}.to_bytes({len(PACKED)})).decode(),"
+        " '', 'exec')"
+    ),
+    "a name": (
+        f"import code\nlambda: n{DILOCO.encode().hex()}\ncode.InteractiveInterpreter().runsource(x,"
+        " '', 'exec')"
+    ),
+    "names of arguments": (
+        "import "
+        f"code\ncode.InteractiveInterpreter().runsource(str(dict(n{DILOCO.encode().hex()}=0)), '', "
+        "'exec')"
+    ),
+    "the docstring": (
+        f"import code\ndef train(*a):\n    {DILOCO!r}\n   "
+        " code.InteractiveInterpreter().runsource(train.__doc__, '', 'exec')"
+    ),
+    "its own text": (
+        "import code, sys\n# "
+        f"{DILOCO!r}\ncode.InteractiveInterpreter().runsource(sys._getframe(1).f_locals['source'], "
+        "'', 'exec')"
+    ),
+    "one expression": "train = lambda m, b, c: ["
+    + ", ".join(f"m(next(b)).backward({number})" for number in range(60))
+    + "]",
 }
 
 

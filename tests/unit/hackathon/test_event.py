@@ -19,15 +19,25 @@ def test_an_entry_is_handed_in_judged_and_kept(tmp_path):
     there = event(tmp_path)
     number = there.submit("team 0", "slow_links", "pass\n")
     one = there.take()
-    assert (one.number, one.source, one.team) == (number, "pass\n", "team 0") and there.submissions()[number].waits
+    assert (one.number, one.source, one.team) == (
+        number,
+        "pass\n",
+        "team 0",
+    ) and there.submissions()[number].waits
     assert there.settle(number, record(3.0)) and not there.settle(number, record(1.0))
-    assert there.submissions()[number].record == record(3.0) and there.take() is None and there.waiting(number) is None
+    assert (
+        there.submissions()[number].record == record(3.0)
+        and there.take() is None
+        and there.waiting(number) is None
+    )
 
 
 def test_what_the_event_does_not_take_is_told(tmp_path):
     there = event(tmp_path, an_hour=2)
     assert "no team 'x'" in refusal(there.submit, "x", "slow_links", "")
-    assert "no challenge 'x'. Its challenges are slow_links, big_batch" in refusal(there.submit, "team 0", "x", "")
+    assert "no challenge 'x'. Its challenges are slow_links, big_batch" in refusal(
+        there.submit, "team 0", "x", ""
+    )
     with pytest.raises(BadEntry, match="longer than"):
         there.submit("team 0", "slow_links", "é" * (MOST_BYTES // 2 + 1))
     there.now.now_s = BEGINS - 1
@@ -59,7 +69,9 @@ def test_a_team_has_a_limit_in_each_hour_and_is_told_when_it_may_again(tmp_path)
 def test_an_entry_is_withdrawn_by_its_team_only_and_then_not_judged(tmp_path):
     there = event(tmp_path)
     number = there.submit("team 0", "slow_links", "")
-    assert "no entry 1" in refusal(there.withdraw, "team 1", number) and "no entry 9" in refusal(there.withdraw, "team 0", 9)
+    assert "no entry 1" in refusal(there.withdraw, "team 1", number) and "no entry 9" in refusal(
+        there.withdraw, "team 0", 9
+    )
     there.withdraw("team 0", number)
     assert "already been withdrawn" in refusal(there.withdraw, "team 0", number)
     assert there.take() is None and there.waiting(number) is None
@@ -78,7 +90,10 @@ def test_the_organisers_have_an_entry_judged_again_and_its_record_counts_until_t
 
 def test_what_ends_the_judge_itself_does_not_do_so_for_ever(tmp_path):
     there = event(tmp_path)
-    bad, good = there.submit("team 0", "slow_links", "kills"), there.submit("team 1", "slow_links", "")
+    bad, good = (
+        there.submit("team 0", "slow_links", "kills"),
+        there.submit("team 1", "slow_links", ""),
+    )
     taken = [there.take().number for _ in range(events.MOST_TIMES + 1)]
     assert taken == [bad] * events.MOST_TIMES + [good]
     assert there.submissions()[bad].record == GIVEN_UP
@@ -101,9 +116,12 @@ def test_a_log_that_was_cut_anywhere_tells_what_came_before_and_goes_on(tmp_path
     for length in range(len(whole)):
         there.log.path.write_bytes(whole[:length])
         left = there.submissions()
-        assert len(left) == sum(end <= length for end in ends)  # a line is whole without its end of line, too
+        # a line is whole without its end of line, too
+        assert len(left) == sum(end <= length for end in ends)
     there.submit("team 2", "big_batch", "")
-    assert [one.challenge for one in there.submissions().values()] == ["slow_links"] * 3 + ["big_batch"]
+    assert [one.challenge for one in there.submissions().values()] == ["slow_links"] * 3 + [
+        "big_batch"
+    ]
     there.log.path.write_bytes(whole[:-5])
     assert there.submit("team 2", "big_batch", "") == 3 and len(there.submissions()) == 3
 
@@ -119,9 +137,12 @@ def forked(work):
     return child
 
 
-def test_a_judge_killed_at_twenty_random_moments_loses_nothing_and_judges_nothing_twice(tmp_path, monkeypatch):
+def test_a_judge_killed_at_twenty_random_moments_loses_nothing_and_judges_nothing_twice(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr(events, "MOST_TIMES", 100)
-    monkeypatch.setattr(os, "fsync", lambda handle: None)  # no machine is cut off here, and it takes its time
+    # no machine is cut off here, and it takes its time
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
     there, handed_in, ends, moments = event(tmp_path, an_hour=1000), 0, [], Counter()
     begun, at_work = os.pipe()
 
@@ -141,23 +162,35 @@ def test_a_judge_killed_at_twenty_random_moments_loses_nothing_and_judges_nothin
         ends.append(os.waitpid(child, 0)[1])
         moments[there.log.read()[-1]["do"]] += 1
     assert ends.count(signal.SIGKILL) >= 15, ends  # the others had ended before
-    assert moments["take"] >= 3, moments  # killed while they had an entry; and elsewhere, as it comes
+    # killed while they had an entry; and elsewhere, as it comes
+    assert moments["take"] >= 3, moments
     judge()
     found = there.submissions()
     assert sorted(found) == list(range(1, handed_in + 1))
     assert [one.record for one in found.values()] == [record(float(number)) for number in found]
-    assert set(Counter(line["number"] for line in there.log.read() if line["do"] == "judged").values()) == {1}
-    assert max(len(one.taken) for one in found.values()) > 1  # some were begun by a judge that was killed
+    assert set(
+        Counter(line["number"] for line in there.log.read() if line["do"] == "judged").values()
+    ) == {1}
+    # some were begun by a judge that was killed
+    assert max(len(one.taken) for one in found.values()) > 1
 
 
 def test_forty_teams_hand_in_at_once_and_nothing_is_lost(tmp_path):
     there = event(tmp_path, teams=40)
-    children = [forked(lambda mine=mine: [there.submit(f"team {team}", "slow_links", "x" * 2000) for team in mine])
-                for mine in (range(start, 40, 8) for start in range(8))]
+    children = [
+        forked(
+            lambda mine=mine: [
+                there.submit(f"team {team}", "slow_links", "x" * 2000) for team in mine
+            ]
+        )
+        for mine in (range(start, 40, 8) for start in range(8))
+    ]
     for child in children:
         os.waitpid(child, 0)
     found = there.submissions()
-    assert sorted(found) == list(range(1, 41)) and {one.team for one in found.values()} == set(there.settings.teams)
+    assert sorted(found) == list(range(1, 41)) and {one.team for one in found.values()} == set(
+        there.settings.teams
+    )
 
 
 def test_forty_entries_within_a_minute_are_told_waiting_times_and_these_are_kept(tmp_path):
@@ -177,17 +210,25 @@ def test_forty_entries_within_a_minute_are_told_waiting_times_and_these_are_kept
 
     judge_all(there, judge_one)
     found = there.submissions()
-    assert len(told) == 40 and max(at for at, _ in told.values()) - min(at for at, _ in told.values()) < 60
+    assert (
+        len(told) == 40
+        and max(at for at, _ in told.values()) - min(at for at, _ in told.values()) < 60
+    )
     for number, (at, wait) in told.items():
         waited_s = found[number].judged - at
         assert wait.about_s <= waited_s <= wait.at_most_s
-        assert waited_s == wait.about_s or found[number].team in ("team 0", "team 1")  # they had their turn before
+        # they had their turn before
+        assert waited_s == wait.about_s or found[number].team in ("team 0", "team 1")
 
 
 def test_what_a_team_is_told(tmp_path):
     there = event(tmp_path)
     first = event_words.handed_in(there, "team 0", "slow_links", "1")
-    assert first == "Entry 1 of team 0: slow_links. It is the first in the queue. No judge is running at the moment. Nothing is lost, but the time is not known."
+    assert (
+        first
+        == "Entry 1 of team 0: slow_links. It is the first in the queue. No judge is running at the"
+        " moment. Nothing is lost, but the time is not known."
+    )
     with there.judge():
         assert "No entry has a score yet" in event_words.status(there, "team 0")
         there.take()
@@ -198,9 +239,16 @@ def test_what_a_team_is_told(tmp_path):
         third = event_words.status(there, "team 0")
         there.take()
         there.now.now_s += 31
-        assert "The judge has been working on it since 08:00. Its result may arrive at any moment." in event_words.status(there, "team 1")
-    assert third == ("Entry 1, slow_links: 3 s\nEntry 3, slow_links: It is waiting, with 1 entry before it. Its result is ready in about 60 s, or in 90 s "
-                     "if all other teams hand in now. An entry whose judging keeps others waiting for more than 120 s is put behind them.")
+        assert (
+            "The judge has been working on it since 08:00. Its result may arrive at any moment."
+            in event_words.status(there, "team 1")
+        )
+    assert (
+        third
+        == "Entry 1, slow_links: 3 s\nEntry 3, slow_links: It is waiting, with 1 entry before it. "
+        "Its result is ready in about 60 s, or in 90 s if all other teams hand in now. An entry "
+        "whose judging keeps others waiting for more than 120 s is put behind them."
+    )
     assert event_words.withdrawn(there, "team 0", 3) == "Entry 3 of team 0 is withdrawn."
     assert event_words.status(there, "team 0").endswith("Entry 3, slow_links: withdrawn")
     assert event_words.status(there, "team 2") == "team 2 has handed in nothing yet."

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import itertools
 import json
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
@@ -12,10 +13,11 @@ from small_event import BEGINS, ENDS, event, record
 
 from manyhands.hackathon.event import board_files, board_head, board_page, day_replay, score_chart
 from manyhands.hackathon.event.event import judge_all
-import itertools
 
-CHALLENGES = {"slow_links": SimpleNamespace(title="Slow links", unit="s", baseline=35.5),
-              "big_batch": SimpleNamespace(title="Big batch", unit="updates", baseline=250)}
+CHALLENGES = {
+    "slow_links": SimpleNamespace(title="Slow links", unit="s", baseline=35.5),
+    "big_batch": SimpleNamespace(title="Big batch", unit="updates", baseline=250),
+}
 HOSTILE = '<script>alert(1)</script>"&'
 
 
@@ -43,7 +45,12 @@ def there(tmp_path):
     for team in (0, 1, 2, 1, 0):
         made.now.now_s += 600
         made.submit(f"team {team}", "slow_links", str(made.now.now_s))
-    judge_all(made, lambda one: record(score := next(scores), "" if score else f"Rank 1: {HOSTILE}", size=12 - one.number))
+    judge_all(
+        made,
+        lambda one: record(
+            score := next(scores), "" if score else f"Rank 1: {HOSTILE}", size=12 - one.number
+        ),
+    )
     return made
 
 
@@ -55,15 +62,23 @@ def shown(there, **options):
 def test_the_page_has_tables_curves_the_prize_and_who_waits(there):
     there.submit("team 2", "big_batch", "")
     _, text = shown(there)
-    table = text[text.index("handed in"):]  # behind the picture
+    table = text[text.index("handed in") :]  # behind the picture
     assert table.index("team 1") < table.index("team 0") < table.index("team 2")
-    assert "Simplest:  team 1 , 8 nodes, of those better than the baseline" in text  # the one with 7 does not count
-    assert "Waiting entries: 1" in text and "No entry has been judged yet" in text and "(baseline: 250 updates)" in text and "No judge is running" in text
+    # the one with 7 does not count
+    assert "Simplest:  team 1 , 8 nodes, of those better than the baseline" in text
+    assert (
+        "Waiting entries: 1" in text
+        and "No entry has been judged yet" in text
+        and "(baseline: 250 updates)" in text
+        and "No judge is running" in text
+    )
 
 
 def test_what_teams_and_entries_say_is_escaped(tmp_path, there):
     path = tmp_path / "event.toml"
-    path.write_text(path.read_text().replace('"team 0"', json.dumps(HOSTILE)) + f"{json.dumps('=1+1')} = []\n")
+    path.write_text(
+        path.read_text().replace('"team 0"', json.dumps(HOSTILE)) + f"{json.dumps('=1+1')} = []\n"
+    )
     made = type(there)(tmp_path, there.now)
     made.submit(HOSTILE, "slow_links", "")
     made.submit("=1+1", "slow_links", "")
@@ -94,7 +109,11 @@ def test_the_big_screen_shows_the_best_only(tmp_path):
     judge_all(there, lambda one: record(float(one.number)))
     board, _ = shown(there)
     screen = Seen(board_page.page(board, screen=True))
-    assert screen.tags.count("tr") == 1 + board_page.SCREEN[1][0] and "is waiting" not in screen.text and "No entry has been judged yet:  Big batch" in screen.text
+    assert (
+        screen.tags.count("tr") == 1 + board_page.SCREEN[1][0]
+        and "is waiting" not in screen.text
+        and "No entry has been judged yet:  Big batch" in screen.text
+    )
     assert 'class="screen of1"' in board_page.page(board, screen=True)
 
 
@@ -111,62 +130,123 @@ def test_the_table_for_a_spreadsheet_has_all_and_marks_those_that_count(there):
     board, _ = shown(there)
     rows = list(csv.DictReader(io.StringIO(board_page.as_csv(board))))
     assert [(row["team"], row["place"], row["score"]) for row in rows] == [
-        ("team 0", "2", "20.0"), ("team 1", "", "12.5"), ("team 2", "", ""), ("team 1", "1", "4.4"), ("team 0", "", "30.0")]
+        ("team 0", "2", "20.0"),
+        ("team 1", "", "12.5"),
+        ("team 2", "", ""),
+        ("team 1", "1", "4.4"),
+        ("team 0", "", "30.0"),
+    ]
 
 
 def test_the_files_are_written_and_records_kept_beside_older_ones(there, tmp_path):
     board_files.write(shown(there)[0], tmp_path / "board")
-    assert sorted(path.name for path in (tmp_path / "board").iterdir()) == ["board.csv", "board.html", "screen.html"]
+    assert sorted(path.name for path in (tmp_path / "board").iterdir()) == [
+        "board.csv",
+        "board.html",
+        "screen.html",
+    ]
     board_files.write_records(there.submissions().values(), tmp_path / "records")
     there.again(1)
     there.now.now_s += 1
     judge_all(there, lambda one: record(7.0))
     board_files.write_records(there.submissions().values(), tmp_path / "records")
-    assert sorted(path.name[:4] for path in (tmp_path / "records").iterdir()) == ["0001", "0001", "0002", "0003", "0004", "0005"]
+    assert sorted(path.name[:4] for path in (tmp_path / "records").iterdir()) == [
+        "0001",
+        "0001",
+        "0002",
+        "0003",
+        "0004",
+        "0005",
+    ]
 
 
 def test_a_board_of_a_folder_with_records(tmp_path):
     for place, (team, score) in enumerate([("ours", 3.0), ("theirs", 2.0)]):
         (tmp_path / team).mkdir()
-        (tmp_path / team / "entry.record").write_text(record(score, entry=team, judged=f"2027-01-15T1{place}:00:00+00:00"))
+        (tmp_path / team / "entry.record").write_text(
+            record(score, entry=team, judged=f"2027-01-15T1{place}:00:00+00:00")
+        )
     read = []
-    board = board_files.of_records(tmp_path, CHALLENGES, lambda data: (json.loads(data.split(b"\n%")[0]), read.append(data)), BEGINS + 9 * 3600)
-    assert [one.team for one in board_files.standings.table(board.sections[0].results, "best")] == ["theirs", "ours"]
+    board = board_files.of_records(
+        tmp_path,
+        CHALLENGES,
+        lambda data: (json.loads(data.split(b"\n%")[0]), read.append(data)),
+        BEGINS + 9 * 3600,
+    )
+    assert [one.team for one in board_files.standings.table(board.sections[0].results, "best")] == [
+        "theirs",
+        "ours",
+    ]
     assert len(read) == 2 and [section.name for section in board.sections] == ["slow_links"]
 
 
 def test_curves_are_steps_inside_the_picture_and_names_do_not_lie_on_each_other():
     teams = [f"team {number}" for number in range(12)]
-    ways = {team: [(BEGINS + 60 * number, None), (BEGINS + 600, 5.0), (BEGINS + 1200, 3.0)] for number, team in enumerate(teams)}
+    ways = {
+        team: [(BEGINS + 60 * number, None), (BEGINS + 600, 5.0), (BEGINS + 1200, 3.0)]
+        for number, team in enumerate(teams)
+    }
     picture = ET.fromstring(score_chart.svg(ways, teams, "s", BEGINS, BEGINS + 3600, baseline=35.5))
     curves = [one for one in picture.iter("path") if one.get("class").startswith("team")]
     assert len(curves) == 12
-    numbers = [float(number) for one in curves for number in one.get("d").replace("M", "").replace("L", " ").split()]
-    assert all(0 <= x <= score_chart.WIDTH for x in numbers[::2]) and all(0 <= y <= score_chart.HEIGHT for y in numbers[1::2])
-    names = sorted(float(one.get("y")) for one in picture.iter("text") if one.get("class").startswith("team"))
-    assert len(names) == score_chart.NAMED and min(b - a for a, b in itertools.pairwise(names)) >= score_chart.NAME_PX - 0.1
+    numbers = [
+        float(number)
+        for one in curves
+        for number in one.get("d").replace("M", "").replace("L", " ").split()
+    ]
+    assert all(0 <= x <= score_chart.WIDTH for x in numbers[::2]) and all(
+        0 <= y <= score_chart.HEIGHT for y in numbers[1::2]
+    )
+    names = sorted(
+        float(one.get("y")) for one in picture.iter("text") if one.get("class").startswith("team")
+    )
+    assert (
+        len(names) == score_chart.NAMED
+        and min(b - a for a, b in itertools.pairwise(names)) >= score_chart.NAME_PX - 0.1
+    )
     assert max(names) < score_chart.HEIGHT
 
 
 def test_a_picture_of_another_size_has_its_names_and_curves_inside_and_names_the_best_only():
     teams = [f"team {number}" for number in range(12)]
     ways = {team: [(BEGINS + 60 * number, 3.0 + number)] for number, team in enumerate(teams)}
-    picture = ET.fromstring(score_chart.svg(ways, teams, "s", BEGINS, BEGINS + 3600, size=(440, 150), named=3))
+    picture = ET.fromstring(
+        score_chart.svg(ways, teams, "s", BEGINS, BEGINS + 3600, size=(440, 150), named=3)
+    )
     names = [one for one in picture.iter("text") if "team" in one.get("class")]
-    assert sorted(one.text for one in names) == teams[:3] and all(0 < float(one.get("y")) < 150 for one in names)
+    assert sorted(one.text for one in names) == teams[:3] and all(
+        0 < float(one.get("y")) < 150 for one in names
+    )
     assert picture.get("viewBox") == "0 0 440 150"
     for one in picture.iter("path"):
-        numbers = [float(number) for number in one.get("d").replace("M", "").replace("L", " ").split()]
-        assert all(0 <= x <= 440 - score_chart.RIGHT for x in numbers[::2]) and all(0 <= y <= 150 for y in numbers[1::2])
+        numbers = [
+            float(number) for number in one.get("d").replace("M", "").replace("L", " ").split()
+        ]
+        assert all(0 <= x <= 440 - score_chart.RIGHT for x in numbers[::2]) and all(
+            0 <= y <= 150 for y in numbers[1::2]
+        )
 
 
 def test_a_picture_without_a_score_is_none_and_one_score_is_enough():
     assert score_chart.svg({}, [], "s", BEGINS, BEGINS) == ""
-    assert ET.fromstring(score_chart.svg({"a": [(BEGINS, 3.0)]}, ["a"], "s", BEGINS, BEGINS)) is not None
+    assert (
+        ET.fromstring(score_chart.svg({"a": [(BEGINS, 3.0)]}, ["a"], "s", BEGINS, BEGINS))
+        is not None
+    )
 
 
-@pytest.mark.parametrize("least, most, wanted", [(3, 36, [3, 5, 10, 20, 30]), (1, 1, [1]), (28, 250, [30, 50, 100, 200]),
-                                                 (0.3, 0.4, [0.3, 0.4]), (138, 250, [150, 200, 250]), (10.229, 15.3, [15]), (10.229, 14, [10.229])])
+@pytest.mark.parametrize(
+    "least, most, wanted",
+    [
+        (3, 36, [3, 5, 10, 20, 30]),
+        (1, 1, [1]),
+        (28, 250, [30, 50, 100, 200]),
+        (0.3, 0.4, [0.3, 0.4]),
+        (138, 250, [150, 200, 250]),
+        (10.229, 15.3, [15]),
+        (10.229, 14, [10.229]),
+    ],
+)
 def test_ticks(least, most, wanted):
     assert score_chart.ticks(least, most) == pytest.approx(wanted)
 
@@ -178,14 +258,25 @@ def test_the_challenge_with_the_latest_entry_comes_first_and_the_head_names_it_w
     for screen in (False, True):
         text = Seen(board_page.page(shown(there)[0], screen)).text
         assert text.index("250 updates") < text.index("35.5 s")
-        assert "team 2 , Big batch:  125 updates , a gain of 2.0 × over the baseline" in text and "6 entries judged" in text
+        assert (
+            "team 2 , Big batch:  125 updates , a gain of 2.0 × over the baseline" in text
+            and "6 entries judged" in text
+        )
         assert "8.1 ×" in text and "Ends at " in text and ", freezes at " in text
 
 
 def test_without_an_event_there_is_no_clock_and_a_strange_score_has_no_gain(tmp_path):
     board = board_page.Board("Records", [], "best", BEGINS, BEGINS, now=BEGINS)
-    assert "clock" not in Seen(board_page.page(board)).attributes and 'id="clock"' not in board_page.page(board).replace(board_page.SCRIPT, "")
-    assert [board_head.gain(score, 35.5) for score in (0, -1.0, 35.5, 1e-3, 1e9)] == ["", "", "1.0 ×", "35500 ×", "< 0.1 ×"]
+    assert "clock" not in Seen(
+        board_page.page(board)
+    ).attributes and 'id="clock"' not in board_page.page(board).replace(board_page.SCRIPT, "")
+    assert [board_head.gain(score, 35.5) for score in (0, -1.0, 35.5, 1e-3, 1e9)] == [
+        "",
+        "",
+        "1.0 ×",
+        "35500 ×",
+        "< 0.1 ×",
+    ]
 
 
 def test_the_replay_is_offered_after_the_end_only_and_ends_with_the_table(there):
@@ -197,7 +288,11 @@ def test_the_replay_is_offered_after_the_end_only_and_ends_with_the_table(there)
     day = json.loads(data)
     assert "Replay the day" in text and day == json.loads(json.dumps(day_replay.day(board, 8)))
     ways = dict(day["sections"][0]["teams"])
-    assert [way[-1][1] for way in ways.values()] == [row.score for row in board_files.standings.table(board.sections[0].results, "best") if row.score]
+    assert [way[-1][1] for way in ways.values()] == [
+        row.score
+        for row in board_files.standings.table(board.sections[0].results, "best")
+        if row.score
+    ]
 
 
 def test_no_name_ends_the_data_of_the_replay(tmp_path, there):

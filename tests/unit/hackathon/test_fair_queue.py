@@ -47,7 +47,9 @@ def test_before_anything_was_judged_no_time_is_told(tmp_path):
     assert (wait.before, wait.about_s, wait.at_most_s) == (0, None, None)
 
 
-def test_each_challenge_has_its_own_time_and_the_one_that_is_judged_now_counts_for_what_is_left(tmp_path):
+def test_each_challenge_has_its_own_time_and_the_one_that_is_judged_now_counts_for_what_is_left(
+    tmp_path,
+):
     clock = Clock()
     there = event(tmp_path, clock=clock)
     for challenge, seconds in (("slow_links", 100), ("big_batch", 20)):
@@ -62,7 +64,9 @@ def test_each_challenge_has_its_own_time_and_the_one_that_is_judged_now_counts_f
 
 
 def test_judgings_that_fail_at_once_do_not_make_the_times_that_are_told_short(tmp_path):
-    """Seen in an event: a team was told "about 5 s", after two that had crashed, and waited for a minute."""
+    """Seen in an event: a team was told "about 5 s", after two that had crashed, and waited for a
+    minute.
+    """
     clock = Clock()
     there = event(tmp_path, clock=clock)
     for seconds, score in ((1, None), (60, 1.0), (1, None), (1, None)):
@@ -76,14 +80,19 @@ def test_judgings_that_fail_at_once_do_not_make_the_times_that_are_told_short(tm
 
 
 def test_the_time_that_is_told_follows_a_judging_that_takes_longer_than_others(tmp_path):
-    """Seen in an event: while a sleeper held the judge, a team was told "about 5 s" for two minutes."""
+    """Seen in an event: while a sleeper held the judge, a team was told "about 5 s" for two
+    minutes.
+    """
     clock = Clock()
     there = event(tmp_path, clock=clock)
     there.submit("team 0", "slow_links", "")
     there.take()
     clock.now_s += 10
     there.settle(1, record(1.0))
-    sleeper, honest = there.submit("team 2", "slow_links", "sleeps"), there.submit("team 1", "slow_links", "")
+    sleeper, honest = (
+        there.submit("team 2", "slow_links", "sleeps"),
+        there.submit("team 1", "slow_links", ""),
+    )
     there.take()
     told = {}
     for after_s in (4, 11, 50, 119, 125):
@@ -112,9 +121,13 @@ def an_event_with_hand_ins(folder, seed):
         nonlocal handed_in
         for _ in range(EACH_S):
             clock.now_s += 1
-            if handed_in < 25 and draw.random() < 0.2 or clock.now_s % EACH_S == 0 and handed_in < 10:
+            if (handed_in < 25 and draw.random() < 0.2) or (
+                clock.now_s % EACH_S == 0 and handed_in < 10
+            ):
                 handed_in += 1
-                number = there.submit(f"team {draw.choice([0, 0, 0, 1, 2, 3])}", "slow_links", str(handed_in))
+                number = there.submit(
+                    f"team {draw.choice([0, 0, 0, 1, 2, 3])}", "slow_links", str(handed_in)
+                )
                 told[number] = clock.now_s, there.waiting(number)
         return record(1.0)
 
@@ -133,4 +146,5 @@ def unsynced(log):
     def append(line):
         with open(log.path, "a") as file:
             file.write(json.dumps(line) + "\n")
+
     return append

@@ -1,4 +1,6 @@
-"""What the referee sees of rule 2: weights made for reading samples, and a loss that falls where none was asked for."""
+"""What the referee sees of rule 2: weights made for reading samples, and a loss that falls where
+none was asked for.
+"""
 
 import math
 
@@ -7,7 +9,14 @@ import torch
 
 from manyhands.hackathon.accelerator import flat, load
 from manyhands.hackathon.challenge import BIG_BATCH
-from manyhands.hackathon.honesty import FEW_GRADIENTS, MOST_GAP, MOST_TELLING, flags, largest_gap, telling_share
+from manyhands.hackathon.honesty import (
+    FEW_GRADIENTS,
+    MOST_GAP,
+    MOST_TELLING,
+    flags,
+    largest_gap,
+    telling_share,
+)
 from manyhands.hackathon.referee import Referee, Run
 
 ROWS = 512
@@ -46,11 +55,17 @@ def pairs():
 
 
 CLASS = torch.eye(10)[:, torch.arange(ROWS) % 10]
-BASES = torch.cat([torch.linalg.qr(drawn(10, 10 + one))[0][:, :10] for one in range(52)], 1)[:, :ROWS]
+BASES = torch.cat([torch.linalg.qr(drawn(10, 10 + one))[0][:, :10] for one in range(52)], 1)[
+    :, :ROWS
+]
 PLANE = ways(ROWS)[:, :2] @ torch.linalg.qr(drawn(32, 2))[0].T
 READING = {  # the first layer's weights and biases, the last one's weights
     "equal rows": (ways(1).expand(ROWS, 32), spread(ROWS), TINY),
-    "rows equal up to their scale": (ways(1) * torch.arange(1, ROWS + 1)[:, None] / 100, spread(ROWS) * torch.arange(1, ROWS + 1) / 100, TINY),
+    "rows equal up to their scale": (
+        ways(1) * torch.arange(1, ROWS + 1)[:, None] / 100,
+        spread(ROWS) * torch.arange(1, ROWS + 1) / 100,
+        TINY,
+    ),
     "rows that differ a little": (ways(1) + 1e-3 * drawn(ROWS, 32), spread(ROWS), TINY),
     "two equal rows at a time": (ways(256, 2), pairs(), None),
     "rows that few samples reach": (ways(ROWS), torch.full((ROWS,), quantile(1 / 32)), None),
@@ -71,11 +86,18 @@ HONEST = {  # start -> (the first layer's weights and biases, the last one's wei
     "a first layer of zeros": lambda w: (0 * w[0], *w[1:]),
     "no biases": lambda w: (w[0], 0 * w[1], w[2], 0 * w[3]),
     "one-hot rows": lambda w: (ONE_HOT, 0 * w[1], w[2], w[3]),
-    "orthogonal rows": lambda w: (torch.cat([torch.linalg.qr(drawn(32, 32 + one))[0][:, :32] for one in range(16)]), *w[1:]),
+    "orthogonal rows": lambda w: (
+        torch.cat([torch.linalg.qr(drawn(32, 32 + one))[0][:, :32] for one in range(16)]),
+        *w[1:],
+    ),
     "sparse rows": lambda w: (w[0] * (drawn(ROWS, 32) > 1), *w[1:]),
     "quantised": lambda w: [(one * 12).round() / 12 for one in w],
     "scaled": lambda w: [3 * one for one in w],
-    "few rows": lambda w: (w[0] * (torch.arange(ROWS) < 64)[:, None], w[1] * (torch.arange(ROWS) < 64), *w[2:]),
+    "few rows": lambda w: (
+        w[0] * (torch.arange(ROWS) < 64)[:, None],
+        w[1] * (torch.arange(ROWS) < 64),
+        *w[2:],
+    ),
     "rows twice": lambda w: (w[0][:256].repeat(2, 1), w[1][:256].repeat(2), *w[2:]),
 }
 
@@ -83,7 +105,9 @@ HONEST = {  # start -> (the first layer's weights and biases, the last one's wei
 def asked(rank, weights, times=FEW_GRADIENTS + 1):
     """How many of some gradients at these weights were counted."""
     start, before = flat(rank.model), rank.reading.count
-    torch.nn.utils.vector_to_parameters(torch.cat([one.flatten() for one in weights]), rank.model.parameters())
+    torch.nn.utils.vector_to_parameters(
+        torch.cat([one.flatten() for one in weights]), rank.model.parameters()
+    )
     wanted = flat(rank.model)
     for _ in range(times):
         rank.gradient(rank.take(), wanted)
@@ -96,7 +120,18 @@ def test_weights_for_reading_are_seen(rank, name):
     first, biases, last = READING[name]
     start = [one.detach().clone() for one in rank.model.parameters()]
     rank.gradient(rank.take(), flat(rank.model))  # at an ordinary start before
-    assert asked(rank, (first.clone(), biases.clone(), start[2] if last is None else last.clone(), torch.zeros(10))) == FEW_GRADIENTS + 1
+    assert (
+        asked(
+            rank,
+            (
+                first.clone(),
+                biases.clone(),
+                start[2] if last is None else last.clone(),
+                torch.zeros(10),
+            ),
+        )
+        == FEW_GRADIENTS + 1
+    )
 
 
 @pytest.mark.parametrize("name", HONEST)
@@ -119,4 +154,7 @@ def test_a_gap_is_what_no_gradient_was_asked_for():
 def test_flags_say_what_was_seen():
     assert flags([Run(telling=(FEW_GRADIENTS,) * 4, gap=MOST_GAP)]) == []
     said = flags([Run(), Run(telling=(0, 47, 0, 0), gap=2.26)])
-    assert "47 gradients at weights by which single samples can be read" in said[0] and "a gap of 2.26" in said[1]
+    assert (
+        "47 gradients at weights by which single samples can be read" in said[0]
+        and "a gap of 2.26" in said[1]
+    )

@@ -1,5 +1,6 @@
-"""The challenge's network: its clocks against the models of unit 05, its results against torch, and that the order in which a machine happens to do things
-changes nothing."""
+"""The challenge's network: its clocks against the models of unit 05, its results against torch, and
+that the order in which a machine happens to do things changes nothing.
+"""
 
 import asyncio
 import random
@@ -8,7 +9,15 @@ import pytest
 import torch
 
 from manyhands.checks.hackathon import cases
-from manyhands.hackathon.network import ANYBODY, HEAD_BYTES, MOST_KEPT_BYTES, Network, Operation, Refused, results
+from manyhands.hackathon.network import (
+    ANYBODY,
+    HEAD_BYTES,
+    MOST_KEPT_BYTES,
+    Network,
+    Operation,
+    Refused,
+    results,
+)
 from manyhands.simulate import message_s, ring_s, tree_s
 
 RATE_MBIT, DELAY_MS = 10, 5
@@ -21,7 +30,14 @@ def network(ranks=4):
 
 
 def collective(rank, call, data, ranks=4, **more):
-    return Operation(rank, call, members=tuple(range(ranks)), data=data, dtype=str(data.dtype).removeprefix("torch."), **more)
+    return Operation(
+        rank,
+        call,
+        members=tuple(range(ranks)),
+        data=data,
+        dtype=str(data.dtype).removeprefix("torch."),
+        **more,
+    )
 
 
 def send(rank, peer, n_bytes, tag=0):
@@ -51,13 +67,16 @@ async def do(net, operation):
     return await net.wait(operation)
 
 
-@pytest.mark.parametrize("call, seconds", [
-    ("all_reduce", lambda p, n: ring_s(p, n, *LINK) + 2 * (p - 1) * HEAD_S),
-    ("reduce_scatter", lambda p, n: (p - 1) * (message_s(n / p, *LINK) + HEAD_S)),
-    ("all_gather", lambda p, n: (p - 1) * (message_s(n, *LINK) + HEAD_S)),
-    ("broadcast", lambda p, n: tree_s(p, n, *LINK) / 2 + (p - 1).bit_length() * HEAD_S),
-    ("reduce", lambda p, n: tree_s(p, n, *LINK) / 2 + (p - 1).bit_length() * HEAD_S),
-])
+@pytest.mark.parametrize(
+    "call, seconds",
+    [
+        ("all_reduce", lambda p, n: ring_s(p, n, *LINK) + 2 * (p - 1) * HEAD_S),
+        ("reduce_scatter", lambda p, n: (p - 1) * (message_s(n / p, *LINK) + HEAD_S)),
+        ("all_gather", lambda p, n: (p - 1) * (message_s(n, *LINK) + HEAD_S)),
+        ("broadcast", lambda p, n: tree_s(p, n, *LINK) / 2 + (p - 1).bit_length() * HEAD_S),
+        ("reduce", lambda p, n: tree_s(p, n, *LINK) / 2 + (p - 1).bit_length() * HEAD_S),
+    ],
+)
 @pytest.mark.parametrize("ranks", [2, 3, 4, 8])
 def test_a_collective_takes_what_the_models_say(call, seconds, ranks):
     async def program(net, rank):
@@ -65,23 +84,31 @@ def test_a_collective_takes_what_the_models_say(call, seconds, ranks):
         await do(net, collective(rank, call, torch.zeros(600 * ranks), ranks))
 
     clocks = play(network(ranks), *[program] * ranks).clock_s
-    assert clocks == [pytest.approx((ranks - 1) / 10 + seconds(ranks, 2400 * ranks), rel=1e-12)] * ranks
+    assert (
+        clocks
+        == [pytest.approx((ranks - 1) / 10 + seconds(ranks, 2400 * ranks), rel=1e-12)] * ranks
+    )
 
 
 @pytest.mark.parametrize("seed", [0, 4711])
 def test_what_lab_20_prices_is_what_the_network_counts(seed):
     """The entries of its exercise 2, played here to the end."""
+
     def entry(steps, every, tensors, ranks, gradient_s, call):
         async def program(net, rank):
             for step in range(1, steps + 1):
                 net.compute(rank, gradient_s)
                 for n_bytes in tensors if step % every == 0 else ():
                     await do(net, collective(rank, call, torch.zeros(n_bytes // 4), ranks))
+
         return program
 
     asked = [(case, *case.arguments, "all_reduce") for case in cases.entries(seed)]
-    asked += [(case, steps, 1, [n], ranks, gradient_s, one, "all_gather")
-              for case in cases.gathers(seed) for steps, n, ranks, gradient_s, one in [case.arguments]]
+    asked += [
+        (case, steps, 1, [n], ranks, gradient_s, one, "all_gather")
+        for case in cases.gathers(seed)
+        for steps, n, ranks, gradient_s, one in [case.arguments]
+    ]
     for case, steps, every, tensors, ranks, gradient_s, one, call in asked:
         net = Network(ranks, 8e-6 / (one(1) - one(0)), 1e3 * one(-HEAD_BYTES))
         clocks = play(net, *[entry(steps, every, tensors, ranks, gradient_s, call)] * ranks).clock_s
@@ -99,10 +126,14 @@ def test_updates_add_up_along_messages_and_not_beside_them():
         await do(net, receive(rank, 0))
         assert net.updates[rank] == 3
         net.updates[rank] += 1
-        await do(net, Operation(rank, "all_reduce", members=(1, 2), data=torch.zeros(4), dtype="float32"))
+        await do(
+            net, Operation(rank, "all_reduce", members=(1, 2), data=torch.zeros(4), dtype="float32")
+        )
 
     async def third(net, rank):
-        await do(net, Operation(rank, "all_reduce", members=(1, 2), data=torch.zeros(4), dtype="float32"))
+        await do(
+            net, Operation(rank, "all_reduce", members=(1, 2), data=torch.zeros(4), dtype="float32")
+        )
 
     assert play(network(3), first, second, third).updates == [8, 4, 4]
 
@@ -126,7 +157,9 @@ def test_messages_to_one_rank_share_its_link():
         for peer in (3, 1, 2):
             await do(net, receive(rank, peer))
 
-    assert play(network(), receiver, *[sender] * 3).clock_s[0] == pytest.approx(3 * (12_500 + HEAD_BYTES) / LINK[1] + LINK[0])
+    assert play(network(), receiver, *[sender] * 3).clock_s[0] == pytest.approx(
+        3 * (12_500 + HEAD_BYTES) / LINK[1] + LINK[0]
+    )
 
 
 def test_a_collective_that_is_waited_for_later_overlaps_with_computing():
@@ -162,7 +195,13 @@ def test_who_waits_for_whom_is_told_when_none_can_go_on():
     async def waits(net, rank):
         await do(net, receive(rank, 1 - rank, tag=3))
 
-    with pytest.raises(Refused, match=r"none of them can continue: Rank 0 waits in recv from rank 1 \(tag 3\). Rank 1 waits in recv from rank 0"):
+    with pytest.raises(
+        Refused,
+        match=(
+            r"none of them can continue: Rank 0 waits in recv from rank 1 \(tag 3\). Rank 1 waits"
+            r" in recv from rank 0"
+        ),
+    ):
         play(network(2), waits, waits)
 
 
@@ -170,7 +209,9 @@ def test_collectives_that_do_not_fit_are_told():
     async def program(net, rank):
         await do(net, collective(rank, "all_reduce", torch.zeros(1 + rank), 2))
 
-    with pytest.raises(Refused, match="rank 0: all_reduce of 1 float32, rank 1: all_reduce of 2 float32"):
+    with pytest.raises(
+        Refused, match="rank 0: all_reduce of 1 float32, rank 1: all_reduce of 2 float32"
+    ):
         play(network(2), program, program)
 
 
@@ -200,18 +241,28 @@ def test_results_are_those_of_torch(ranks):
     data = [torch.randn(6 * ranks) for _ in range(ranks)]
 
     def given(call, **more):
-        return results([collective(rank, call, one, ranks, **more) for rank, one in enumerate(data)])
+        return results(
+            [collective(rank, call, one, ranks, **more) for rank, one in enumerate(data)]
+        )
 
     total, parts = sum(data), 6
     assert all(torch.equal(one, total) for one in given("all_reduce"))
     assert all(torch.equal(one, total / ranks) for one in given("all_reduce", how="avg"))
-    assert all(torch.equal(one, torch.stack(data).amax(0)) for one in given("all_reduce", how="max"))
+    assert all(
+        torch.equal(one, torch.stack(data).amax(0)) for one in given("all_reduce", how="max")
+    )
     assert all(torch.equal(one, torch.cat(data)) for one in given("all_gather"))
-    assert all(torch.equal(one, total.split(parts)[rank]) for rank, one in enumerate(given("reduce_scatter")))
+    assert all(
+        torch.equal(one, total.split(parts)[rank])
+        for rank, one in enumerate(given("reduce_scatter"))
+    )
     assert all(torch.equal(one, data[ranks - 1]) for one in given("broadcast", root=ranks - 1))
     assert torch.equal(given("reduce", root=0)[0], total)
     swapped = given("all_to_all", splits=(parts,) * ranks)
-    assert all(torch.equal(one, torch.cat([x.split(parts)[rank] for x in data])) for rank, one in enumerate(swapped))
+    assert all(
+        torch.equal(one, torch.cat([x.split(parts)[rank] for x in data]))
+        for rank, one in enumerate(swapped)
+    )
 
 
 def anybody(rank):
@@ -249,7 +300,9 @@ def test_from_anybody_comes_what_arrives_first_by_the_clocks(seed):
     assert [peer for peer, _ in came] == [2, 1, 2, 1, 2, 1, 3, 3, 3]
     assert [at for _, at in came] == sorted(at for _, at in came)
     there_and_back_s = 2 * ((1000 + HEAD_BYTES) / LINK[1] + LINK[0])
-    assert clocks[1:] == pytest.approx([3 * (step_s + there_and_back_s) for step_s in (0.03, 0.02, 0.3)])
+    assert clocks[1:] == pytest.approx(
+        [3 * (step_s + there_and_back_s) for step_s in (0.03, 0.02, 0.3)]
+    )
 
 
 def test_two_who_receive_from_anybody_go_on_in_the_order_of_their_clocks():
@@ -277,7 +330,9 @@ def test_two_who_receive_from_anybody_go_on_in_the_order_of_their_clocks():
 
 def test_nobody_left_to_send_is_told():
     async def waits(net, rank):
-        with pytest.raises(Refused, match="Rank 0 waits in recv from anybody .tag 0.. Rank 1 has returned."):
+        with pytest.raises(
+            Refused, match="Rank 0 waits in recv from anybody .tag 0.. Rank 1 has returned."
+        ):
             await do(net, anybody(rank))
 
     async def returns(net, rank):

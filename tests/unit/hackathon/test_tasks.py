@@ -1,4 +1,6 @@
-"""Which rank is slow: a different one in each stretch, every rank once in a round, in an order that only the seed knows."""
+"""Which rank is slow: a different one in each stretch, every rank once in a round, in an order that
+only the seed knows.
+"""
 
 import pytest
 
@@ -11,7 +13,12 @@ STRETCHES = 40
 def slow_ranks(seed, ranks=LAME_RANK.ranks, asked=range(STRETCHES)):
     """{stretch: the ranks whose gradient takes longer, if it begins in the middle of it}."""
     pace = Pace(seed, 0.01, ranks, 10, 0.25)
-    return {stretch: [rank for rank in range(ranks) if pace.gradient_s(rank, (stretch + 0.5) * 0.25) > 0.05] for stretch in asked}
+    return {
+        stretch: [
+            rank for rank in range(ranks) if pace.gradient_s(rank, (stretch + 0.5) * 0.25) > 0.05
+        ]
+        for stretch in asked
+    }
 
 
 @pytest.mark.parametrize("ranks", [1, 3, 4])
@@ -21,7 +28,9 @@ def test_every_rank_has_its_turn_once_in_a_round(ranks):
     order = [rank for slow in turns.values() for rank in slow]
     rounds = [order[begin : begin + ranks] for begin in range(0, STRETCHES - ranks + 1, ranks)]
     assert all(sorted(one) == list(range(ranks)) for one in rounds)
-    assert ranks == 1 or len({tuple(one) for one in rounds}) > 1, "each round has an order of its own"
+    assert ranks == 1 or len({tuple(one) for one in rounds}) > 1, (
+        "each round has an order of its own"
+    )
 
 
 def test_the_order_is_the_seeds_and_no_question_changes_it():
@@ -37,4 +46,6 @@ def test_where_no_rank_is_slow_all_take_the_same_time():
 def test_what_begins_in_a_turn_is_slow_to_its_end():
     pace, last = Pace(b"a seed", 0.01, 4, 10, 0.25), 0.2499
     [slow] = [rank for rank in range(4) if pace.gradient_s(rank, 0) > 0.05]
-    assert [round(pace.gradient_s(rank, last), 9) for rank in range(4)] == [0.1 if rank == slow else 0.01 for rank in range(4)]
+    assert [round(pace.gradient_s(rank, last), 9) for rank in range(4)] == [
+        0.1 if rank == slow else 0.01 for rank in range(4)
+    ]

@@ -31,7 +31,9 @@ def accounts(tmp_path):
 @pytest.fixture
 def people(accounts):
     """Two open accounts: [(Account, password)]."""
-    return accounts.create([{"name": "hand01"}, {"name": "taro", "full_name": "山田 太郎"}], time.time() + 60)
+    return accounts.create(
+        [{"name": "hand01"}, {"name": "taro", "full_name": "山田 太郎"}], time.time() + 60
+    )
 
 
 def run(accounts, *arguments):
@@ -43,9 +45,13 @@ def mode(path):
 
 
 def test_a_password_has_50_bits_or_more_and_forgives_how_it_is_typed():
-    assert (len(passwords.CONSONANTS) * len(passwords.VOWELS)) ** (passwords.WORDS * passwords.SYLLABLES) > 2**50
+    assert (len(passwords.CONSONANTS) * len(passwords.VOWELS)) ** (
+        passwords.WORDS * passwords.SYLLABLES
+    ) > 2**50
     drawn = {passwords.new_password() for _ in range(100)}
-    assert len(drawn) == 100 and all(re.fullmatch(r"([a-z]{6}-){2}[a-z]{6}", word) for word in drawn)
+    assert len(drawn) == 100 and all(
+        re.fullmatch(r"([a-z]{6}-){2}[a-z]{6}", word) for word in drawn
+    )
     salt, key = passwords.new_key("bakori-nutefo-samihe")
     assert passwords.matches("Bakori Nutefo Samihe ", salt, key)
     assert passwords.matches("ｂａｋｏｒｉ－ｎｕｔｅｆｏ－ｓａｍｉｈｅ", salt, key)
@@ -56,10 +62,17 @@ def test_a_password_has_50_bits_or_more_and_forgives_how_it_is_typed():
 def test_the_table_is_closed_and_holds_no_password(accounts, people):
     (first, password), (second, _) = people
     text = accounts.path.read_text()
-    assert mode(accounts.path) == 0o600 and password not in text and password.replace("-", "") not in text
+    assert (
+        mode(accounts.path) == 0o600
+        and password not in text
+        and password.replace("-", "") not in text
+    )
     assert accounts.get("hand01").accepts(password) and not accounts.get("taro").accepts(password)
     assert first.uid != second.uid and first.salt != second.salt
-    assert password not in (accounts.folder / account_log.NAME).read_text() and mode(accounts.folder / account_log.NAME) == 0o600
+    assert (
+        password not in (accounts.folder / account_log.NAME).read_text()
+        and mode(accounts.folder / account_log.NAME) == 0o600
+    )
 
 
 def test_all_or_none_are_made(accounts, people):
@@ -105,7 +118,14 @@ def test_states(accounts, people):
     with pytest.raises(AccountError, match="no account 'nobody'"):
         accounts.revoke(["taro", "nobody"])
     assert accounts.get("taro").state == "open"
-    assert [line["action"] for line in account_log.read(accounts.folder)] == ["create", "create", "extend", "extend", "revoke", "reset"]
+    assert [line["action"] for line in account_log.read(accounts.folder)] == [
+        "create",
+        "create",
+        "extend",
+        "extend",
+        "revoke",
+        "reset",
+    ]
 
 
 def _create_one(folder, number):
@@ -133,25 +153,43 @@ def test_create_hands_out_what_opens_the_account(accounts, tmp_path, capsys, mon
     with open(tmp_path / "papers" / "accounts.csv", encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["name"] for row in rows] == ["hand01", "hand02", "hand03"]
-    assert all(accounts.get(row["name"]).accepts(row["password"]) and row["address"] == "http://class.example:8000/hub/" for row in rows)
+    assert all(
+        accounts.get(row["name"]).accepts(row["password"])
+        and row["address"] == "http://class.example:8000/hub/"
+        for row in rows
+    )
     paper = (tmp_path / "papers" / "accounts.pdf").read_bytes()
     assert paper.startswith(b"%PDF-") and b"IPAexGothic" in paper
-    assert mode(tmp_path / "papers") == 0o700 and mode(tmp_path / "papers" / "accounts.pdf") == mode(tmp_path / "papers" / "accounts.csv") == 0o600
+    assert (
+        mode(tmp_path / "papers") == 0o700
+        and mode(tmp_path / "papers" / "accounts.pdf")
+        == mode(tmp_path / "papers" / "accounts.csv")
+        == 0o600
+    )
     printed = capsys.readouterr().out
     assert not any(row["password"] in printed for row in rows)
-    assert run(accounts, "create", 1, "--expires", "3d", "--out", tmp_path / "papers") == 2, "papers are never overwritten"
+    assert run(accounts, "create", 1, "--expires", "3d", "--out", tmp_path / "papers") == 2, (
+        "papers are never overwritten"
+    )
     assert len(accounts.load()) == 3, "no account without its papers"
 
 
 @pytest.mark.parametrize(("root", "start"), [(True, "--ip 0.0.0.0"), (False, "")])
-def test_papers_of_a_hub_that_was_never_started_name_the_address_that_it_will_have(root, start, accounts, tmp_path, capsys, monkeypatch):
+def test_papers_of_a_hub_that_was_never_started_name_the_address_that_it_will_have(
+    root, start, accounts, tmp_path, capsys, monkeypatch
+):
     monkeypatch.setattr(accounts_command, "is_classroom", lambda: root)
     assert run(accounts, "create", 1, "--expires", "3d", "--out", tmp_path / "papers") == 0
     said = capsys.readouterr().out
     assert f"manyhands hub --home {accounts.folder} {start}".strip() in said
     made = hub_command.parser().parse_args(start.split())
-    will_be = f"http://{hub_address.shown(made.ip)}:{hub_address.port_of(accounts.folder, made.port)}/"
-    assert f",{will_be}\n" in (tmp_path / "papers" / "accounts.csv").read_text(encoding="utf-8-sig") and will_be in said
+    will_be = (
+        f"http://{hub_address.shown(made.ip)}:{hub_address.port_of(accounts.folder, made.port)}/"
+    )
+    assert (
+        f",{will_be}\n" in (tmp_path / "papers" / "accounts.csv").read_text(encoding="utf-8-sig")
+        and will_be in said
+    )
     assert run(accounts, "reset", "hand01", "--out", tmp_path / "again") == 0
     assert f",{will_be}\n" in (tmp_path / "again" / "accounts.csv").read_text(encoding="utf-8-sig")
     (accounts.folder / "hub.lock").touch()  # it was started: where it is is known
@@ -177,12 +215,24 @@ def test_without_root_one_account_and_no_more(accounts, capsys, monkeypatch):
 def test_import(accounts, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(accounts_command, "is_classroom", lambda: True)
     table = tmp_path / "people.csv"
-    table.write_text("\ufeffName,full_name,Role,expires\nHanako,花子,,\n,,,\nben,Ben,assistant,2w\n", encoding="utf-8")
+    table.write_text(
+        "\ufeffName,full_name,Role,expires\nHanako,花子,,\n,,,\nben,Ben,assistant,2w\n",
+        encoding="utf-8",
+    )
     assert run(accounts, "import", table, "--expires", "1d") == 0
     made = accounts.load()
-    assert made["hanako"].full_name == "花子" and made["hanako"].role == "attendee" and made["ben"].role == "assistant"
+    assert (
+        made["hanako"].full_name == "花子"
+        and made["hanako"].role == "attendee"
+        and made["ben"].role == "assistant"
+    )
     assert made["ben"].expires - made["hanako"].expires == pytest.approx(13 * 86400, abs=60)
-    for text, wrong in (("who\nx\n", 'no column "name"'), ("name\na\nA\n", "line 3"), ("name,role\nnew,king\n", "no role 'king'"), ("", "no column")):
+    for text, wrong in (
+        ("who\nx\n", 'no column "name"'),
+        ("name\na\nA\n", "line 3"),
+        ("name,role\nnew,king\n", "no role 'king'"),
+        ("", "no column"),
+    ):
         table.write_text(text)
         assert run(accounts, "import", table, "--expires", "1d") == 2
         assert wrong in capsys.readouterr().err
@@ -191,7 +241,9 @@ def test_import(accounts, tmp_path, capsys, monkeypatch):
 
 def test_a_spreadsheet_runs_no_name(tmp_path):
     person = SimpleNamespace(name="x", full_name="=HYPERLINK(1)", role="attendee", expires=0)
-    table, _ = handout.write(handout.new_folder(tmp_path / "papers"), [(person, "bakori")], "http://x")
+    table, _ = handout.write(
+        handout.new_folder(tmp_path / "papers"), [(person, "bakori")], "http://x"
+    )
     assert "'=HYPERLINK(1)" in table.read_text(encoding="utf-8-sig")
 
 
@@ -211,8 +263,12 @@ def test_an_ended_account_is_archived_before_it_is_deleted_and_can_be_restored(a
     packed = archive.archive(accounts, "hand01")
     assert mode(packed) == 0o600 and accounts.get("hand01").archived
     again = archive.restore(accounts, "hand01")
-    assert again != home and (again / "work" / "notes.txt").read_text() == "mine", "beside what is there"
-    assert (again / "elsewhere").is_symlink() and (again / "work").stat().st_uid == home.stat().st_uid
+    assert again != home and (again / "work" / "notes.txt").read_text() == "mine", (
+        "beside what is there"
+    )
+    assert (again / "elsewhere").is_symlink() and (
+        again / "work"
+    ).stat().st_uid == home.stat().st_uid
     assert archive.purge(accounts, "hand01") == packed and not home.exists()
     assert "hand01" not in accounts.load() and packed.exists()
 
@@ -264,11 +320,17 @@ def test_a_home_of_nested_folders_is_counted_archived_and_deleted(accounts, peop
         subprocess.run(["rm", "-rf", home], check=True)
     with tarfile.open(packed) as file:
         names = file.getnames()
-    assert "./notes.txt" in names and max(map(len, names)) <= archive.LONGEST_BYTES and not any(name.endswith("large") for name in names)
+    assert (
+        "./notes.txt" in names
+        and max(map(len, names)) <= archive.LONGEST_BYTES
+        and not any(name.endswith("large") for name in names)
+    )
     assert account_log.read(accounts.folder)[-2]["left_out"] == archive.LEFT_OUT
 
 
-def test_an_account_that_is_opened_while_it_is_archived_will_be_archived_again(accounts, people, tmp_path):
+def test_an_account_that_is_opened_while_it_is_archived_will_be_archived_again(
+    accounts, people, tmp_path
+):
     accounts.note_archived("hand01", tmp_path)
     assert not accounts.get("hand01").archived
     accounts.revoke(["hand01"])
@@ -281,7 +343,9 @@ def test_one_home_does_not_keep_others_from_being_deleted(accounts, people, caps
         archive.make_home(account, accounts.home(account.name))
     accounts.revoke(["hand01", "taro"])
     whole = archive.archive
-    monkeypatch.setattr(archive, "archive", lambda table, name: whole(table, name) if name == "taro" else wrong())
+    monkeypatch.setattr(
+        archive, "archive", lambda table, name: whole(table, name) if name == "taro" else wrong()
+    )
     assert run(accounts, "purge", "--ended") == 1
     assert set(accounts.load()) == {"hand01"} and "no space" in capsys.readouterr().err
 
@@ -299,10 +363,19 @@ def test_what_cannot_be_archived_is_not_deleted(accounts, people):
         os.chmod(home / "closed", 0o700)  # root's own: the person's process cannot read it
     with pytest.raises(AccountError, match="nothing was deleted"):
         archive.purge(accounts, "hand01")
-    assert home.exists() and "hand01" in accounts.load() and not list((accounts.folder / "archive").iterdir())
+    assert (
+        home.exists()
+        and "hand01" in accounts.load()
+        and not list((accounts.folder / "archive").iterdir())
+    )
 
 
 def test_the_log_tells_every_action(accounts, people):
-    lines = [json.loads(line) for line in (accounts.folder / account_log.NAME).read_text().splitlines()]
-    assert [(line["action"], line["account"]) for line in lines] == [("create", "hand01"), ("create", "taro")]
+    lines = [
+        json.loads(line) for line in (accounts.folder / account_log.NAME).read_text().splitlines()
+    ]
+    assert [(line["action"], line["account"]) for line in lines] == [
+        ("create", "hand01"),
+        ("create", "taro"),
+    ]
     assert all(line["when"] and line["by"] for line in lines)

@@ -1,4 +1,6 @@
-"""The room's predictions on the board: what is counted, what is shown before and after the reveal, and to whom."""
+"""The room's predictions on the board: what is counted, what is shown before and after the reveal,
+and to whom.
+"""
 
 import asyncio
 import json
@@ -6,9 +8,9 @@ from types import SimpleNamespace
 
 import nbformat
 import pytest
-from board_alone import pages, write_accounts
 from tornado.httpclient import AsyncHTTPClient
 
+from board_alone import pages, write_accounts
 from manyhands.hub.board import service as service_module
 from manyhands.hub.board.files import NAME
 from manyhands.hub.board.prediction_state import MOST_BARS, Predictions
@@ -39,22 +41,37 @@ def test_before_the_reveal_only_counts_are_told():
     kept = room(APART, {1: "closer", 2: "closer", 3: "neither", TEACHER: "closer"}, {1: "neither"})
     shown = kept.histogram(APART, PEOPLE, {TEACHER})
     assert counts(shown) == {"closer": 2, "further apart": 0, "neither": 1}
-    assert (shown["predicted"], shown["people"], shown["came"], shown["right"]) == (3, 5, None, None)
+    assert (shown["predicted"], shown["people"], shown["came"], shown["right"]) == (
+        3,
+        5,
+        None,
+        None,
+    )
     assert not any(bar["came"] for bar in shown["bars"]) and "hand" not in json.dumps(shown)
 
 
 def test_the_reveal_tells_what_came_and_names_only_who_asks_for_them():
     kept = room(APART, {1: "closer", 2: "neither", 3: "neither"}, {1: "neither"})
     shown = kept.histogram(APART, PEOPLE, {TEACHER}, reveal=True)
-    assert (shown["came"], shown["right"]) == ("neither", 2) and [bar["came"] for bar in shown["bars"]] == [False, False, True]
+    assert (shown["came"], shown["right"]) == ("neither", 2) and [
+        bar["came"] for bar in shown["bars"]
+    ] == [False, False, True]
     assert "hand" not in json.dumps(shown)
     named = kept.histogram(APART, PEOPLE, {TEACHER}, names=True)
-    assert [bar["names"] for bar in named["bars"]] == [["hand1"], [], ["hand2", "hand3"]] and named["came"] is None
+    assert [bar["names"] for bar in named["bars"]] == [["hand1"], [], ["hand2", "hand3"]] and named[
+        "came"
+    ] is None
 
 
 def test_what_came_is_the_teachers_run_else_that_of_most():
-    assert room(APART, {}, {1: "closer", 2: "closer", TEACHER: "neither"}).outcome(APART, {TEACHER}) == "neither"
-    assert room(APART, {}, {1: "closer", 2: "closer", 3: "neither"}).outcome(APART, {TEACHER}) == "closer"
+    assert (
+        room(APART, {}, {1: "closer", 2: "closer", TEACHER: "neither"}).outcome(APART, {TEACHER})
+        == "neither"
+    )
+    assert (
+        room(APART, {}, {1: "closer", 2: "closer", 3: "neither"}).outcome(APART, {TEACHER})
+        == "closer"
+    )
     assert room(MESSAGES, {}, {1: 6, 2: 6, 3: 7}).outcome(MESSAGES) == 6
     nobody = room(APART, {1: "closer"}).histogram(APART, PEOPLE, reveal=True)
     assert (nobody["came"], nobody["right"]) == (None, None)
@@ -66,7 +83,9 @@ def test_numbers_have_a_bar_each_or_are_joined():
     assert [bar["came"] for bar in few["bars"]] == [False, False, True] and few["right"] == 0
     people = {uid: SimpleNamespace(name="x") for uid in range(40)}
     for values in (range(1, 41), [2**k for k in range(40)], range(-20, 20)):
-        shown = room(MESSAGES, dict(enumerate(values)), {1: values[7]}).histogram(MESSAGES, people, reveal=True)
+        shown = room(MESSAGES, dict(enumerate(values)), {1: values[7]}).histogram(
+            MESSAGES, people, reveal=True
+        )
         assert len(shown["bars"]) <= MOST_BARS and sum(bar["count"] for bar in shown["bars"]) == 40
         assert sum(bar["came"] for bar in shown["bars"]) == 1 and shown["right"] == 1
 
@@ -78,7 +97,19 @@ def test_the_first_prediction_stays_and_the_last_run_counts():
     assert kept.guesses == {"06-messages": {1: 8}} and kept.came == {"06-messages": {1: 6}}
 
 
-@pytest.mark.parametrize("bad", [{"guess": "sideways"}, {"guess": 99}, {"guess": None}, {"guess": ["closer"]}, {"came": "<b>"}, {}, {"came": {}}], ids=str)
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"guess": "sideways"},
+        {"guess": 99},
+        {"guess": None},
+        {"guess": ["closer"]},
+        {"came": "<b>"},
+        {},
+        {"came": {}},
+    ],
+    ids=str,
+)
 def test_what_answers_nothing_changes_nothing(bad):
     kept = Predictions()
     with pytest.raises(ValueError, match="none of the choices"):
@@ -100,32 +131,52 @@ def test_a_question_that_has_changed_does_not_count_old_answers():
     kept = room(MESSAGES, {1: 8, 2: 6}, {1: 6})
     now = Question("06-messages", "How many?", ("one", "more"))
     assert kept.histogram(now, PEOPLE, reveal=True)["predicted"] == 0
-    assert room(APART, {1: "closer"}, {1: "closer"}).histogram(Question("06-apart", "?"), PEOPLE, reveal=True)["bars"] == []
+    assert (
+        room(APART, {1: "closer"}, {1: "closer"}).histogram(
+            Question("06-apart", "?"), PEOPLE, reveal=True
+        )["bars"]
+        == []
+    )
 
 
 # ---- the service
 
 ROLES = {"ann": "attendee", "ben": "attendee", "tea": "instructor"}
-CELL = 'predict("06-apart", "Do the models come closer?",\n        ["closer", "further apart", "neither"])'
+CELL = (
+    'predict("06-apart", "Do the models come closer?",\n        ["closer", "further apart", '
+    '"neither"])'
+)
 
 
 @pytest.fixture
 def folder(tmp_path):
     write_accounts(tmp_path, ROLES)
     (tmp_path / "course" / "notebooks").mkdir(parents=True)
-    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL)]), tmp_path / "course" / "notebooks" / "06_ddp.ipynb")
+    nbformat.write(
+        nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL)]),
+        tmp_path / "course" / "notebooks" / "06_ddp.ipynb",
+    )
     return tmp_path
 
 
 def take(service, name, **message):
-    return service.take(service.people.of_name(name), json.dumps({"prediction": "06-apart"} | message))
+    return service.take(
+        service.people.of_name(name), json.dumps({"prediction": "06-apart"} | message)
+    )
 
 
 def test_a_restart_keeps_predictions_and_wrong_lines_are_answered(folder):
     service = Service(folder)
-    assert take(service, "ann", guess="closer") == take(service, "ann", came="neither") == {"announcement": ""}
+    assert (
+        take(service, "ann", guess="closer")
+        == take(service, "ann", came="neither")
+        == {"announcement": ""}
+    )
     assert "none of the choices" in take(service, "ben", guess="sideways")["error"]
-    assert take(service, "ann", prediction="06-none", guess=1)["error"] == "no tutorial asks for the prediction '06-none'"
+    assert (
+        take(service, "ann", prediction="06-none", guess=1)["error"]
+        == "no tutorial asks for the prediction '06-none'"
+    )
     assert "error" in take(service, "ann", prediction={"a": 1}, guess=1)
     for _ in range(2):  # from the file as it was appended to, then as it is written anew
         again = Service(folder).board.predictions
@@ -139,7 +190,11 @@ def test_the_page_is_told_counts_and_only_the_staff_gets_it(folder, monkeypatch)
 
     async def events(fetch, name, query):
         answer = await fetch(name, "predictions/events?" + query)
-        return json.loads(answer.body.decode().partition("event: room\ndata: ")[2].partition("\n")[0]) if answer.code == 200 else answer.code
+        return (
+            json.loads(answer.body.decode().partition("event: room\ndata: ")[2].partition("\n")[0])
+            if answer.code == 200
+            else answer.code
+        )
 
     async def run():
         service = Service(folder)
@@ -149,16 +204,34 @@ def test_the_page_is_told_counts_and_only_the_staff_gets_it(folder, monkeypatch)
 
             async def fetch(name, path):
                 headers = {"Authorization": f"token {name}"} if name else {}
-                return await AsyncHTTPClient(force_instance=True).fetch(address + path, headers=headers, raise_error=False, follow_redirects=False)
+                return await AsyncHTTPClient(force_instance=True).fetch(
+                    address + path, headers=headers, raise_error=False, follow_redirects=False
+                )
 
-            codes = {name: [(await fetch(name, path)).code for path in ("predictions", "predictions.js")] for name in ("ann", "tea")}
-            codes["nobody"] = [(await fetch(None, path)).code for path in ("predictions", "predictions/events")]
-            return codes, [await events(fetch, name, query) for name, query in (
-                ("tea", ""), ("tea", "reveal=1"), ("tea", "names=1&question=06-apart"), ("ann", ""))]
+            codes = {
+                name: [(await fetch(name, path)).code for path in ("predictions", "predictions.js")]
+                for name in ("ann", "tea")
+            }
+            codes["nobody"] = [
+                (await fetch(None, path)).code for path in ("predictions", "predictions/events")
+            ]
+            return codes, [
+                await events(fetch, name, query)
+                for name, query in (
+                    ("tea", ""),
+                    ("tea", "reveal=1"),
+                    ("tea", "names=1&question=06-apart"),
+                    ("ann", ""),
+                )
+            ]
 
     codes, (hidden, revealed, named, refused) = asyncio.run(run())
     assert codes == {"ann": [403, 200], "tea": [200, 200], "nobody": [302, 403]} and refused == 403
-    assert hidden["questions"] == [["06-apart", APART.text, 1]] and hidden["shown"]["predicted"] == 1 and hidden["shown"]["people"] == 2
+    assert (
+        hidden["questions"] == [["06-apart", APART.text, 1]]
+        and hidden["shown"]["predicted"] == 1
+        and hidden["shown"]["people"] == 2
+    )
     assert hidden["shown"]["came"] is None and "ann" not in json.dumps(hidden["shown"])
     assert revealed["shown"]["came"] == "neither" and "ann" not in json.dumps(revealed["shown"])
     assert named["shown"]["bars"][0]["names"] == ["ann"] and named["shown"]["came"] is None
@@ -185,5 +258,7 @@ def test_a_learners_calls_reach_the_board(folder, tmp_path, monkeypatch, capsys)
         return service
 
     service = asyncio.run(run())
-    assert service.board.predictions.guesses["06-apart"] == {service.people.of_name("ann").uid: "closer"}
+    assert service.board.predictions.guesses["06-apart"] == {
+        service.people.of_name("ann").uid: "closer"
+    }
     assert list(service.board.predictions.came["06-apart"].values()) == ["neither"]

@@ -1,4 +1,6 @@
-"""The board's service without a hub: the socket for results, who sees what, what is sent to a page, what a restart keeps."""
+"""The board's service without a hub: the socket for results, who sees what, what is sent to a page,
+what a restart keeps.
+"""
 
 import asyncio
 import json
@@ -9,9 +11,9 @@ from types import SimpleNamespace
 from urllib.parse import urlencode
 
 import pytest
-from board_alone import UNIT, pages, write_accounts, write_unit
 from tornado.httpclient import AsyncHTTPClient
 
+from board_alone import UNIT, pages, write_accounts, write_unit
 from manyhands.grading.hub_client import class_board as sender
 from manyhands.hub.board import door
 from manyhands.hub.board import service as service_module
@@ -21,14 +23,23 @@ from manyhands.learner import board_line
 
 ROLES = {"ann": "attendee", "ben": "attendee", "tea": "instructor", "sid": "assistant"}
 PASSED = [{"check": "mean-check", "name": "values", "status": "pass"}]
-FAILED = [{"check": "mean-check", "name": "values", "status": "fail", "message": "<img src=x onerror=alert(1)>"}]
+FAILED = [
+    {
+        "check": "mean-check",
+        "name": "values",
+        "status": "fail",
+        "message": "<img src=x onerror=alert(1)>",
+    }
+]
 
 
 @pytest.fixture
 def folder(tmp_path):
     """A hub's folder with four accounts and a unit of two criteria, the second without a record."""
     write_accounts(tmp_path, ROLES)
-    write_unit(tmp_path, {"mean-check": [("values", "gradients are means", 2)], "printed-check": []})
+    write_unit(
+        tmp_path, {"mean-check": [("values", "gradients are means", 2)], "printed-check": []}
+    )
     return tmp_path
 
 
@@ -48,15 +59,31 @@ def test_roles_see_the_room_and_an_attendee_the_own_row(folder):
     service = Service(folder)
     for name in ("ann", "ben"):
         assert service.take(account(service, name), line(FAILED)) == {"announcement": ""}
-    assert [row["name"] for row in rows(service, "tea")] == [row["name"] for row in rows(service, "sid")] == ["ann", "ben"]
-    assert [row["name"] for row in rows(service, "ben")] == ["ben"] and rows(service, "ben")[0]["cells"] == "f-"
+    assert (
+        [row["name"] for row in rows(service, "tea")]
+        == [row["name"] for row in rows(service, "sid")]
+        == ["ann", "ben"]
+    )
+    assert [row["name"] for row in rows(service, "ben")] == ["ben"] and rows(service, "ben")[0][
+        "cells"
+    ] == "f-"
     assert json.loads(service.view(account(service, "tea"), ""))["max"] == 4
 
 
-@pytest.mark.parametrize("bad", [
-    "", "no json", "[" * 60_000, '{"unit": "../../accounts", "criteria": []}', '{"unit": {"a": 1}, "criteria": []}', '{"unit": "99_none", "criteria": []}',
-    '{"unit": "06_ddp"}', "1" * 5000,
-], ids=lambda bad: bad[:20])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "",
+        "no json",
+        "[" * 60_000,
+        '{"unit": "../../accounts", "criteria": []}',
+        '{"unit": {"a": 1}, "criteria": []}',
+        '{"unit": "99_none", "criteria": []}',
+        '{"unit": "06_ddp"}',
+        "1" * 5000,
+    ],
+    ids=lambda bad: bad[:20],
+)
 def test_what_is_no_result_is_answered_with_the_reason(folder, bad):
     service = Service(folder)
     assert service.take(account(service, "ann"), bad)["error"]
@@ -67,7 +94,9 @@ def test_a_flood_is_limited_for_its_sender_only(folder):
     service = Service(folder)
     answers = [service.take(account(service, "ann"), line(FAILED)) for _ in range(1000)]
     taken = sum("error" not in answer for answer in answers)
-    assert service_module.AT_ONCE <= taken < 100 and {"error": service_module.TOO_MANY} in answers[-2:]
+    assert (
+        service_module.AT_ONCE <= taken < 100 and {"error": service_module.TOO_MANY} in answers[-2:]
+    )
     assert service.take(account(service, "ben"), line(PASSED)) == {"announcement": ""}
 
 
@@ -80,7 +109,8 @@ def test_one_who_tries_again_often_after_a_flood_soon_gets_through(folder, monke
     for _ in range(20):
         now[0] += 0.25
         answers.append(service.take(account(service, "ann"), line(FAILED)))
-    assert 9 <= sum("error" not in answer for answer in answers) <= 11  # two a second for five seconds
+    # two a second for five seconds
+    assert 9 <= sum("error" not in answer for answer in answers) <= 11
 
 
 def test_a_restart_loses_nothing_and_a_torn_line_does_not_matter(folder, capsys):
@@ -119,8 +149,23 @@ def with_door(folder, use):
     return asyncio.run(run())
 
 
-GRADE = SimpleNamespace(unit=UNIT, verdict="", criteria=[SimpleNamespace(check="mean-check", name="values", status="fail", detail={
-    "rank": 2, "expected": "1", "got": "2", "mistake": "You summed,\nbut did not divide."})])
+GRADE = SimpleNamespace(
+    unit=UNIT,
+    verdict="",
+    criteria=[
+        SimpleNamespace(
+            check="mean-check",
+            name="values",
+            status="fail",
+            detail={
+                "rank": 2,
+                "expected": "1",
+                "got": "2",
+                "mistake": "You summed,\nbut did not divide.",
+            },
+        )
+    ],
+)
 
 
 def test_a_check_tells_the_board_and_learns_what_is_announced(folder, monkeypatch):
@@ -132,7 +177,12 @@ def test_a_check_tells_the_board_and_learns_what_is_announced(folder, monkeypatc
 
     told, row = with_door(folder, use)
     assert told == "lunch at 12"
-    assert (row["name"], row["cells"], row["hints"], row["messages"]) == ("ann", "f-", 3, {"0": "You summed, but did not divide."})
+    assert (row["name"], row["cells"], row["hints"], row["messages"]) == (
+        "ann",
+        "f-",
+        3,
+        {"0": "You summed, but did not divide."},
+    )
 
 
 def test_a_check_does_not_wait_for_a_board_that_is_deaf_or_gone(folder, monkeypatch):
@@ -177,7 +227,9 @@ def test_the_socket_ends_with_whom_it_does_not_know_and_what_is_too_long(folder,
 
 
 def with_pages(folder, use):
-    """`await use(get, service)` with the pages open; get(name, path, **options) answers tornado's response."""
+    """`await use(get, service)` with the pages open; get(name, path, **options) answers tornado's
+    response.
+    """
 
     async def run():
         service = Service(folder)
@@ -185,8 +237,14 @@ def with_pages(folder, use):
 
             async def get(name, path, cookie="", **options):
                 headers = {"Cookie": cookie} | ({"Authorization": f"token {name}"} if name else {})
-                return await AsyncHTTPClient(force_instance=True).fetch(address + path, headers=headers, raise_error=False, follow_redirects=False,
-                                                                        request_timeout=120, **options)
+                return await AsyncHTTPClient(force_instance=True).fetch(
+                    address + path,
+                    headers=headers,
+                    raise_error=False,
+                    follow_redirects=False,
+                    request_timeout=120,
+                    **options,
+                )
 
             return await use(get, service)
 
@@ -198,23 +256,49 @@ def test_who_may_open_what(folder):
         """As a browser does: with the cookie and the hidden field of the page."""
         page = await get(name, "")
         [field] = re.findall('name="_xsrf" value="([^"]+)"', page.body.decode())
-        return await get(name, "announcement", page.headers["Set-Cookie"].split(";")[0], method="POST", body=urlencode({"_xsrf": field, "text": f"by {name}"}))
+        return await get(
+            name,
+            "announcement",
+            page.headers["Set-Cookie"].split(";")[0],
+            method="POST",
+            body=urlencode({"_xsrf": field, "text": f"by {name}"}),
+        )
 
     async def use(get, service):
         service.take(account(service, "ann"), line(FAILED))
         found = {}
         for name in ("ann", "sid", "tea"):
-            found[name] = [answer.code for answer in (await get(name, ""), await get(name, f"results.csv?unit={UNIT}"), await announce(get, name))]
-        found["nobody"] = [(await get(None, path)).code for path in ("", "events", f"results.csv?unit={UNIT}")]
+            found[name] = [
+                answer.code
+                for answer in (
+                    await get(name, ""),
+                    await get(name, f"results.csv?unit={UNIT}"),
+                    await announce(get, name),
+                )
+            ]
+        found["nobody"] = [
+            (await get(None, path)).code for path in ("", "events", f"results.csv?unit={UNIT}")
+        ]
         page, table = await get("ann", ""), await get("tea", f"results.csv?unit={UNIT}")
         write_accounts(folder, ROLES, tea={"revoked": True})
-        found["revoked"] = [(await get("tea", path)).code for path in ("", f"results.csv?unit={UNIT}", "events")]
+        found["revoked"] = [
+            (await get("tea", path)).code for path in ("", f"results.csv?unit={UNIT}", "events")
+        ]
         return found, page, table, service.board.announcement
 
     found, page, table, announcement = with_pages(folder, use)
-    assert found == {"ann": [200, 403, 403], "sid": [200, 200, 302], "tea": [200, 200, 302], "nobody": [302, 403, 302], "revoked": [403, 403, 403]}
+    assert found == {
+        "ann": [200, 403, 403],
+        "sid": [200, 200, 302],
+        "tea": [200, 200, 302],
+        "nobody": [302, 403, 302],
+        "revoked": [403, 403, 403],
+    }
     assert announcement["text"] == "by tea" and announcement["by"] == "tea"
-    assert "default-src 'self'" in page.headers["Content-Security-Policy"] and 'action="announcement"' not in page.body.decode()
+    assert (
+        "default-src 'self'" in page.headers["Content-Security-Policy"]
+        and 'action="announcement"' not in page.body.decode()
+    )
     assert "gradients are means" in table.body.decode("utf-8-sig").splitlines()[0]
 
 
@@ -231,7 +315,9 @@ def test_a_burst_of_results_is_one_event(folder, monkeypatch):
 
     async def use(get, service):
         received = []
-        stream = asyncio.ensure_future(get("tea", "events", streaming_callback=lambda chunk: received.append(chunk.decode())))
+        stream = asyncio.ensure_future(
+            get("tea", "events", streaming_callback=lambda chunk: received.append(chunk.decode()))
+        )
 
         async def until_rooms(count):
             while "".join(received).count("event: room") < count and not stream.done():
@@ -247,7 +333,9 @@ def test_a_burst_of_results_is_one_event(folder, monkeypatch):
         await stream
         return "".join(received)
 
-    events = [part.partition("\ndata: ")[::2] for part in with_pages(folder, use).strip().split("\n\n")]
+    events = [
+        part.partition("\ndata: ")[::2] for part in with_pages(folder, use).strip().split("\n\n")
+    ]
     assert [kind for kind, _ in events] == ["event: clock", "event: room", "event: room"]
     assert [row["cells"] for row in json.loads(events[-1][1])["rows"]] == ["f-", "p-"]
 

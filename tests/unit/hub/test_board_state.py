@@ -1,4 +1,6 @@
-"""What the board makes of results: rows, who is stuck, the median, and what it does with results that nobody's check sends."""
+"""What the board makes of results: rows, who is stuck, the median, and what it does with results
+that nobody's check sends.
+"""
 
 import csv
 import io
@@ -11,17 +13,31 @@ from manyhands.hub.accounts.table import Account
 from manyhands.hub.board.state import BadResult, Board, Criterion, as_table, one_line
 
 UNIT = "06_ddp"
-CRITERIA = [Criterion("mean-check", "values", "gradients are means", 2), Criterion("mean-check", "bytes", "in one message", 1),
-            Criterion("hooks-check", "order", "hooks fire once", 3)]
-PEOPLE = {uid: Account(name, "attendee", uid, "", "", 0.0, 2**40) for uid, name in enumerate(["ann", "ben", "cho", "dee", "eve"], 70_000)}
+CRITERIA = [
+    Criterion("mean-check", "values", "gradients are means", 2),
+    Criterion("mean-check", "bytes", "in one message", 1),
+    Criterion("hooks-check", "order", "hooks fire once", 3),
+]
+PEOPLE = {
+    uid: Account(name, "attendee", uid, "", "", 0.0, 2**40)
+    for uid, name in enumerate(["ann", "ben", "cho", "dee", "eve"], 70_000)
+}
 ANN, BEN, CHO, DEE, EVE = PEOPLE
 
 
 def result(states, hints=0, **more):
     """`pf-`: the first passed, the second failed, the third was not told."""
     words = {"p": "pass", "f": "fail"}
-    told = [{"check": one.check, "name": one.name, "status": words[state], "message": f"{one.name} is wrong"}
-            for one, state in zip(CRITERIA, states) if state in words]
+    told = [
+        {
+            "check": one.check,
+            "name": one.name,
+            "status": words[state],
+            "message": f"{one.name} is wrong",
+        }
+        for one, state in zip(CRITERIA, states, strict=False)
+        if state in words
+    ]
     return {"unit": UNIT, "criteria": told, "hints": hints, **more}
 
 
@@ -45,8 +61,15 @@ def own(board, uid):
 def test_a_row(board):
     take(board, BEN, "pf", 100, hints=2)
     assert row_of(board, "ben") == {
-        "name": "ben", "full_name": "", "checked": 100, "hints": 2, "points": 2, "cells": "pf-", "messages": {1: "bytes is wrong"},
-        "stuck": {"criterion": 1, "since": 100, "message": "bytes is wrong"}}
+        "name": "ben",
+        "full_name": "",
+        "checked": 100,
+        "hints": 2,
+        "points": 2,
+        "cells": "pf-",
+        "messages": {1: "bytes is wrong"},
+        "stuck": {"criterion": 1, "since": 100, "message": "bytes is wrong"},
+    }
     assert row_of(board, "ann")["cells"] == "---" and row_of(board, "ann")["stuck"] is None
 
 
@@ -69,7 +92,11 @@ def test_a_notebook_that_cannot_be_graded(board):
     for now in (200, 300):
         take(board, ANN, "", now, verdict="This is no notebook.")
     assert row_of(board, "ann")["cells"] == "pf-", "what was known stays"
-    assert row_of(board, "ann")["stuck"] == {"criterion": None, "since": 200, "message": "This is no notebook."}
+    assert row_of(board, "ann")["stuck"] == {
+        "criterion": None,
+        "since": 200,
+        "message": "This is no notebook.",
+    }
     take(board, ANN, "pp", 400)
     assert row_of(board, "ann")["stuck"] is None
 
@@ -79,7 +106,13 @@ def test_the_room(board):
     take(board, BEN, "pff", 100)
     take(board, CHO, "fff", 100)
     room = board.room(UNIT, CRITERIA, PEOPLE)
-    assert (room["median"], room["max"], room["checked"], room["people"], room["full"]) == (2, 6, 3, 5, 1)
+    assert (room["median"], room["max"], room["checked"], room["people"], room["full"]) == (
+        2,
+        6,
+        3,
+        5,
+        1,
+    )
     assert [(one["passed"], one["failing"]) for one in room["criteria"]] == [(2, 1), (1, 2), (1, 2)]
 
 
@@ -108,13 +141,33 @@ def test_a_criterion_that_this_machine_cannot_check_counts_for_nothing(board):
     criteria = [*CRITERIA, Criterion("gpu-check", "speed", "on two GPUs", 4, blocked=True)]
     board.take(ANN, UNIT, criteria, result("ppp"), 100)
     room = board.room(UNIT, criteria, PEOPLE)
-    assert room["max"] == 6 and room["full"] == 1 and room["rows"][0]["cells"] == "pppb" and room["rows"][0]["stuck"] is None
+    assert (
+        room["max"] == 6
+        and room["full"] == 1
+        and room["rows"][0]["cells"] == "pppb"
+        and room["rows"][0]["stuck"] is None
+    )
 
 
-@pytest.mark.parametrize("wrong", [
-    None, [], "x", 7, {}, {"criteria": None}, {"criteria": {}}, {"criteria": ["x"]}, {"criteria": [{"status": "won"}]}, {"criteria": [{"status": ["pass"]}]},
-    {"criteria": [], "hints": "many"}, {"criteria": [], "hints": True}, {"criteria": [], "hints": 1e300},
-], ids=str)
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        None,
+        [],
+        "x",
+        7,
+        {},
+        {"criteria": None},
+        {"criteria": {}},
+        {"criteria": ["x"]},
+        {"criteria": [{"status": "won"}]},
+        {"criteria": [{"status": ["pass"]}]},
+        {"criteria": [], "hints": "many"},
+        {"criteria": [], "hints": True},
+        {"criteria": [], "hints": 1e300},
+    ],
+    ids=str,
+)
 def test_what_is_no_result_changes_nothing(board, wrong):
     take(board, ANN, "pf", 100)
     before = json.dumps(board.as_lines())
@@ -125,9 +178,29 @@ def test_what_is_no_result_changes_nothing(board, wrong):
 
 def test_a_hostile_result_is_cut_to_the_units_own_criteria(board):
     for number in range(300):
-        listed = [{"check": f"made-up-{number}-{one}", "name": "x", "status": "pass", "points": 10**9, "text": "<b>"} for one in range(100)]
-        listed.append({"check": "mean-check", "name": "values", "status": "fail", "points": -5, "text": "mine", "message": "\x1b[2J<script>" + "w" * 60_000})
-        board.take(ANN, UNIT, CRITERIA, {"criteria": listed, "hints": 10**12, "verdict": ["x"]}, number)
+        listed = [
+            {
+                "check": f"made-up-{number}-{one}",
+                "name": "x",
+                "status": "pass",
+                "points": 10**9,
+                "text": "<b>",
+            }
+            for one in range(100)
+        ]
+        listed.append(
+            {
+                "check": "mean-check",
+                "name": "values",
+                "status": "fail",
+                "points": -5,
+                "text": "mine",
+                "message": "\x1b[2J<script>" + "w" * 60_000,
+            }
+        )
+        board.take(
+            ANN, UNIT, CRITERIA, {"criteria": listed, "hints": 10**12, "verdict": ["x"]}, number
+        )
     row = row_of(board, "ann")
     assert row["cells"] == "f--" and row["points"] == 0 and row["hints"] == 99
     assert row["messages"][0].startswith("[2J<script>www") and len(row["messages"][0]) == 200
@@ -135,11 +208,19 @@ def test_a_hostile_result_is_cut_to_the_units_own_criteria(board):
 
 
 def test_a_line_of_text():
-    assert one_line("a\n\tb\x1b[31m \u202ec\u200d", 20) == "a b [31m c" and one_line({"a": 1}, 5) == "" and one_line("12345678", 5) == "12..."
+    assert (
+        one_line("a\n\tb\x1b[31m \u202ec\u200d", 20) == "a b [31m c"
+        and one_line({"a": 1}, 5) == ""
+        and one_line("12345678", 5) == "12..."
+    )
 
 
 def test_the_announcement(board):
-    assert board.announce("  lunch\nat 12 ", "tea", 5) == {"text": "lunch at 12", "by": "tea", "when": 5}
+    assert board.announce("  lunch\nat 12 ", "tea", 5) == {
+        "text": "lunch at 12",
+        "by": "tea",
+        "when": 5,
+    }
     assert board.announce(" ", "tea") is None and own(board, ANN)["announcement"] is None
 
 
@@ -161,16 +242,33 @@ def test_a_table_without_formulas(board):
     text = io.StringIO()
     csv.writer(text).writerows(as_table(UNIT, board.room(UNIT, CRITERIA, PEOPLE), now=160))
     head, first, second = list(csv.reader(io.StringIO(text.getvalue())))[:3]
-    assert dict(zip(head, first)) == {
-        "unit": UNIT, "name": "ann", "full_name": "", "points": "2", "max": "6", "hints": "0", "last_check": datetime.fromtimestamp(100).astimezone().isoformat(), "stuck_s": "60",
-        "stuck_on": "in one message", "message": "'=HYPERLINK(1)",
-        "mean: gradients are means": "pass", "mean: in one message": "fail", "hooks: hooks fire once": ""}
+    assert dict(zip(head, first, strict=False)) == {
+        "unit": UNIT,
+        "name": "ann",
+        "full_name": "",
+        "points": "2",
+        "max": "6",
+        "hints": "0",
+        "last_check": datetime.fromtimestamp(100).astimezone().isoformat(),
+        "stuck_s": "60",
+        "stuck_on": "in one message",
+        "message": "'=HYPERLINK(1)",
+        "mean: gradients are means": "pass",
+        "mean: in one message": "fail",
+        "hooks: hooks fire once": "",
+    }
     assert second[1] == "ben" and second[-3:] == ["", "", ""]
 
 
 def test_what_is_not_written_yet_is_not_begun_and_no_cross(board):
-    told = [{"check": one.check, "name": one.name, "status": "fail", "message": message}
-            for one, message in zip(CRITERIA, ("mean is not written yet.", "The same as above.", "Hooks fire twice."))]
+    told = [
+        {"check": one.check, "name": one.name, "status": "fail", "message": message}
+        for one, message in zip(
+            CRITERIA,
+            ("mean is not written yet.", "The same as above.", "Hooks fire twice."),
+            strict=False,
+        )
+    ]
     board.take(ANN, UNIT, CRITERIA, {"unit": UNIT, "criteria": told, "hints": 0}, 1)
     assert row_of(board, "ann")["cells"] == "oof" and row_of(board, "ben")["cells"] == "---"
     table = list(as_table(UNIT, board.room(UNIT, CRITERIA, PEOPLE), 2))
@@ -178,7 +276,14 @@ def test_what_is_not_written_yet_is_not_begun_and_no_cross(board):
 
 
 def test_a_long_message_is_cut_between_words(board):
-    told = [{"check": CRITERIA[0].check, "name": CRITERIA[0].name, "status": "fail", "message": "word " * 100}]
+    told = [
+        {
+            "check": CRITERIA[0].check,
+            "name": CRITERIA[0].name,
+            "status": "fail",
+            "message": "word " * 100,
+        }
+    ]
     board.take(ANN, UNIT, CRITERIA, {"unit": UNIT, "criteria": told, "hints": 0}, 1)
     message = row_of(board, "ann")["messages"][0]
     assert message.endswith("word word...") and len(message) <= 200

@@ -1,4 +1,6 @@
-"""Places for checks: the queue's rules, the service behind a socket, and the side of `manyhands check`."""
+"""Places for checks: the queue's rules, the service behind a socket, and the side of `manyhands
+check`.
+"""
 
 import asyncio
 import json
@@ -59,7 +61,9 @@ def test_first_come_first_served(queue):
 def test_a_person_has_one_place_and_comes_again_after_the_others(queue):
     ann, ben, cem = Person(1), Person(2), Person(3)
     first, second = ann.come(queue), ann.come(queue)
-    assert standing(first) == "has a place" and standing(second) == 1, "one of two places is free, but not for her"
+    assert standing(first) == "has a place" and standing(second) == 1, (
+        "one of two places is free, but not for her"
+    )
     assert standing(ben.come(queue)) == "has a place"
     third = cem.come(queue)
     assert (standing(third), standing(second)) == (1, 2)
@@ -93,7 +97,10 @@ def test_the_same_is_told_once_but_again_as_a_sign_of_life(queue):
     assert len(visits[2].heard) == 2 and len(visits[0].heard) == 1
 
 
-SERVICE = "import asyncio, sys; from manyhands.hub.services import check_queue; {more}; asyncio.run(check_queue.Service(1).serve(sys.argv[1]))"
+SERVICE = (
+    "import asyncio, sys; from manyhands.hub.services import check_queue; {more}; "
+    "asyncio.run(check_queue.Service(1).serve(sys.argv[1]))"
+)
 
 
 @pytest.fixture
@@ -138,7 +145,11 @@ def cut_off(lines):
         return True
 
 
-STRANGERS = "from itertools import count; numbers = count(); check_queue.peer = lambda writer: next(numbers)"  # each connection is somebody else's
+# each connection is somebody else's
+STRANGERS = (
+    "from itertools import count; numbers = count(); check_queue.peer = lambda writer: "
+    "next(numbers)"
+)
 
 
 class Lines(list):
@@ -148,8 +159,18 @@ class Lines(list):
 
 def test_a_check_waits_and_goes_on_when_the_other_is_killed(service):
     path = service(STRANGERS)
-    holder = subprocess.Popen([sys.executable, "-c", "import time\nfrom manyhands.grading.hub_client import check_place\n"
-                               "with check_place.taken(print): print('mine', flush=True); time.sleep(600)"], stdout=subprocess.PIPE, text=True)
+    holder = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            (
+                "import time\nfrom manyhands.grading.hub_client import check_place\n"
+                "with check_place.taken(print): print('mine', flush=True); time.sleep(600)"
+            ),
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     assert holder.stdout.readline() == "mine\n"
     said, entered = Lines(), threading.Event()
 
@@ -175,8 +196,19 @@ def test_ctrl_c_leaves_the_queue(service):
     path = service(STRANGERS)
     with connect(path) as holder:
         assert json.loads(holder.readline()) == check_queue.PLACE
-        waiting = subprocess.Popen([sys.executable, "-c", "from functools import partial\nfrom manyhands.grading.hub_client import check_place\n"
-                                    "with check_place.taken(partial(print, flush=True)): pass"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        waiting = subprocess.Popen(
+            [
+                sys.executable,
+                "-c",
+                (
+                    "from functools import partial\nfrom manyhands.grading.hub_client import "
+                    "check_place\nwith check_place.taken(partial(print, flush=True)): pass"
+                ),
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         assert "place 1" in waiting.stdout.readline()
         with connect(path) as behind:
             assert json.loads(behind.readline())["position"] == 2
@@ -202,10 +234,12 @@ def test_who_talks_is_cut_off_and_who_has_too_many_is_refused(service):
     talker.flush()
     assert cut_off(talker)
     mine = [connect(path) for _ in range(check_queue.VISITS)]
-    assert [json.loads(lines.readline()) for lines in mine[:2]] == [check_queue.PLACE, {"position": 1, "places": 1, "about_s": 0}]
-    with pytest.raises(check_place.Refused, match="of your checks"):
-        with check_place.taken(Lines()):
-            pytest.fail("it has no place")
+    assert [json.loads(lines.readline()) for lines in mine[:2]] == [
+        check_queue.PLACE,
+        {"position": 1, "places": 1, "about_s": 0},
+    ]
+    with pytest.raises(check_place.Refused, match="of your checks"), check_place.taken(Lines()):
+        pytest.fail("it has no place")
 
 
 def test_the_kernel_tells_who_has_connected(tmp_path):
@@ -243,6 +277,15 @@ def test_without_an_answer_a_check_goes_on_and_says_so(tmp_path, monkeypatch):
     assert said == [check_place.SILENT] * 2
 
 
-@pytest.mark.parametrize("seconds, text", [(None, ""), (3, ", about 10 s"), (84, ", about 80 s"), (90, ", about 2 min"), (600, ", about 10 min")])
+@pytest.mark.parametrize(
+    "seconds, text",
+    [
+        (None, ""),
+        (3, ", about 10 s"),
+        (84, ", about 80 s"),
+        (90, ", about 2 min"),
+        (600, ", about 10 min"),
+    ],
+)
 def test_the_time_in_words(seconds, text):
     assert check_place._about(seconds) == text

@@ -1,4 +1,7 @@
-"""No service of the hub waits for the hub inside its event loop. What refused requests do to a running hub is in tests/hub/test_services_stay.py."""
+"""No service of the hub waits for the hub inside its event loop.
+
+What refused requests do to a running hub is in tests/hub/test_services_stay.py.
+"""
 
 import http.cookies
 import re
@@ -25,14 +28,22 @@ def test_a_synchronous_query_gives_what_was_found_before_and_waits_for_nothing()
 
 
 def test_each_page_of_the_board_asks_before_anything_else_does():
-    routes = application(SimpleNamespace(), SimpleNamespace(base_url="/services/board/")).default_router.rules[-1].target.rules
+    routes = (
+        application(SimpleNamespace(), SimpleNamespace(base_url="/services/board/"))
+        .default_router.rules[-1]
+        .target.rules
+    )
     pages = [rule.target for rule in routes if issubclass(rule.target, HubAuthenticated)]
     assert len(pages) == 8
     assert all("ask_first" in page.prepare.__code__.co_names for page in pages)
 
 
 def test_no_other_part_of_the_hub_uses_the_classes_that_wait():
-    found = {str(path.relative_to(HUB)) for path in HUB.rglob("*.py") if re.search(r"\bHub(OAuth|Auth|OAuthCallbackHandler)\b(?!enticated)", path.read_text())}
+    found = {
+        str(path.relative_to(HUB))
+        for path in HUB.rglob("*.py")
+        if re.search(r"\bHub(OAuth|Auth|OAuthCallbackHandler)\b(?!enticated)", path.read_text())
+    }
     assert found == {"services/hub_auth.py"}
 
 

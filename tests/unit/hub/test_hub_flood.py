@@ -1,18 +1,21 @@
-"""One team that hands in and withdraws without end: what it may do, and that nobody's request costs what it left in the log."""
+"""One team that hands in and withdraws without end: what it may do, and that nobody's request costs
+what it left in the log.
+"""
 
 import json
 from pathlib import Path
 
 import pytest
-from hub_line import make_event
 
+from hub_line import make_event
 from manyhands.hackathon.event import event as events
 from manyhands.hackathon.event.event import Event
 from manyhands.hub.board import service as service_module
 from manyhands.hub.board.files import NAME as BOARD_FILE
 from manyhands.hub.board.hub_event import NAME
 
-PAIRS, SOURCE = 1000, "x" * 19_000  # a log of 19 MB; the 7,200 pairs of 138 MB would take the test's time only
+# a log of 19 MB; the 7,200 pairs of 138 MB would take the test's time only
+PAIRS, SOURCE = 1000, "x" * 19_000
 
 
 @pytest.fixture
@@ -35,7 +38,18 @@ def fill(folder, pairs, at):
     """The log of a team that has handed in and withdrawn so often, an hour ago."""
     lines = []
     for number in range(1, pairs + 1):
-        lines.append({"do": "submit", "number": number, "team": "Ring", "challenge": "slow_links", "sha256": "00", "source": SOURCE, "at": at, "round": number})
+        lines.append(
+            {
+                "do": "submit",
+                "number": number,
+                "team": "Ring",
+                "challenge": "slow_links",
+                "sha256": "00",
+                "source": SOURCE,
+                "at": at,
+                "round": number,
+            }
+        )
         lines.append({"do": "withdraw", "number": number, "at": at})
     (folder / NAME / "event.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
 
@@ -43,11 +57,16 @@ def fill(folder, pairs, at):
 def test_handing_in_and_withdrawing_without_end_comes_to_an_end(service):
     answers = []
     for number in range(100):
-        answers += [ask(service, "ann", "submit", "slow_links", f"# {number}"), ask(service, "ann", "withdraw", number + 1)]
+        answers += [
+            ask(service, "ann", "submit", "slow_links", f"# {number}"),
+            ask(service, "ann", "withdraw", number + 1),
+        ]
     taken = sum("said" in answer for answer in answers[::2])
     assert taken == 6 + events.FREE_WITHDRAWALS, "an_hour, and those that are free to withdraw"
     assert "has withdrawn" in answers[-2]["error"] and "the next from" in answers[-2]["error"]
-    assert "said" in ask(service, "cho", "submit", "slow_links", "# other"), "each team has its own limit"
+    assert "said" in ask(service, "cho", "submit", "slow_links", "# other"), (
+        "each team has its own limit"
+    )
     assert (service.hackathon.folder / "event.jsonl").stat().st_size < 10_000
 
 
@@ -90,11 +109,18 @@ def test_no_request_reads_the_log_again(service):
 def test_what_another_process_writes_is_seen_and_a_log_that_was_replaced_is_read_anew(service):
     ask(service, "ann", "submit", "slow_links", "# 1")
     path, other = service.hackathon.folder / "event.jsonl", Event(service.hackathon.folder)
-    other.settle(other.take().number, json.dumps({"score": 2.5, "unit": "s", "problem": "", "challenge": "slow_links"}) + "\n%none\n")
+    other.settle(
+        other.take().number,
+        json.dumps({"score": 2.5, "unit": "s", "problem": "", "challenge": "slow_links"})
+        + "\n%none\n",
+    )
     assert ask(service, "ann", "status")["said"] == "Entry 1, slow_links: 2.5 s"
     whole = path.read_bytes()
     path.write_bytes(whole[: whole.index(b"\n") + 30])  # cut off in the middle of a line
-    assert "Entry 1, slow_links: It is the first in the queue." in ask(service, "ann", "status")["said"]
+    assert (
+        "Entry 1, slow_links: It is the first in the queue."
+        in ask(service, "ann", "status")["said"]
+    )
     ask(service, "ben", "submit", "slow_links", "# 2")
     assert ask(service, "ann", "status")["said"].count("Entry") == 2
     path.write_bytes(whole.replace(b"2.5", b"7.5"))  # in the same file, longer than what was read
@@ -107,7 +133,9 @@ def test_what_another_process_writes_is_seen_and_a_log_that_was_replaced_is_read
 
 
 def test_no_other_request_reads_a_file_that_grows_with_what_was_sent(service, tmp_path):
-    """The board's results and predictions, and the log of accounts, are written to, and read at the start only."""
+    """The board's results and predictions, and the log of accounts, are written to, and read at the
+    start only.
+    """
     for name in (BOARD_FILE, "log.jsonl"):
         with open(tmp_path / name, "ab") as file:
             file.write(b'{"announcement": null}\n' * 200_000)
@@ -117,7 +145,16 @@ def test_no_other_request_reads_a_file_that_grows_with_what_was_sent(service, tm
     ann, tea = service.people.of_name("ann"), service.people.of_name("tea")
     before = bytes_read()
     for _ in range(10):
-        for line in ('{"unit": "06_ddp", "criteria": []}', '{"prediction": "00-graph", "guess": 1}', '{"hack": "status", "values": []}'):
+        for line in (
+            '{"unit": "06_ddp", "criteria": []}',
+            '{"prediction": "00-graph", "guess": 1}',
+            '{"hack": "status", "values": []}',
+        ):
             service.take(ann, line)
-        service.view(ann, ""), service.view(tea, ""), service.predictions("", True, True), service.announce(tea, "x")
+        (
+            service.view(ann, ""),
+            service.view(tea, ""),
+            service.predictions("", True, True),
+            service.announce(tea, "x"),
+        )
     assert bytes_read() - before < 10**6

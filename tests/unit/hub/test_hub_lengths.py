@@ -1,27 +1,41 @@
-"""Lengths of what goes between a server and the hub: every letter may take twelve bytes in JSON, and no answer is lost for that."""
+"""Lengths of what goes between a server and the hub: every letter may take twelve bytes in JSON,
+and no answer is lost for that.
+"""
 
 import os
 
 import pytest
-from hub_line import make_event, put_entry, record, with_hub
 
+from hub_line import make_event, put_entry, record, with_hub
 from manyhands.hackathon.event.event import Event
 from manyhands.hub.board import service as service_module
 from manyhands.hub.board.hub_event import NAME
 
-TEXTS = {"Japanese": "行列の大きさが合いません。", "emoji": "🚀👩‍👩‍👧", "combining": "é̂̃ä̱", "surrogates": "\ud800\udfff x", "ASCII": "sizes do not match. ",
-         "controls": "\x01\x02\x1b[31m", "six bytes for one": "\x01"}
+TEXTS = {
+    "Japanese": "行列の大きさが合いません。",
+    "emoji": "🚀👩‍👩‍👧",
+    "combining": "é̂̃ä̱",
+    "surrogates": "\ud800\udfff x",
+    "ASCII": "sizes do not match. ",
+    "controls": "\x01\x02\x1b[31m",
+    "six bytes for one": "\x01",
+}
 
 
 @pytest.fixture(autouse=True)
 def many(monkeypatch):
     monkeypatch.setattr(service_module, "AT_ONCE", 10**6)
-    monkeypatch.setattr(os, "fsync", lambda handle: None)  # no machine is cut off here, and it takes its time
+    # no machine is cut off here, and it takes its time
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
 
 
 @pytest.mark.parametrize("kind", TEXTS)
-def test_a_status_with_any_letters_comes_whole_or_says_what_is_left_out(tmp_path, monkeypatch, capfd, kind):
-    """As many entries as a team may have in an event, each with the longest error text that the judge keeps."""
+def test_a_status_with_any_letters_comes_whole_or_says_what_is_left_out(
+    tmp_path, monkeypatch, capfd, kind
+):
+    """As many entries as a team may have in an event, each with the longest error text that the
+    judge keeps.
+    """
     make_event(tmp_path, an_hour=100)
     event, text = Event(tmp_path / NAME), (TEXTS[kind] * 500)[:500]
     for number in range(1, 31):
@@ -36,7 +50,9 @@ def test_a_status_with_any_letters_comes_whole_or_says_what_is_left_out(tmp_path
 
 
 @pytest.mark.parametrize("kind", TEXTS)
-def test_submit_and_withdraw_answer_whatever_the_entry_is_written_in(tmp_path, monkeypatch, capfd, kind):
+def test_submit_and_withdraw_answer_whatever_the_entry_is_written_in(
+    tmp_path, monkeypatch, capfd, kind
+):
     """Up to the longest entry; what is no UTF-8 is refused with a sentence."""
     make_event(tmp_path, team="行列の演算を分散させる人たち🚀")
     piece = TEXTS[kind].encode(errors="surrogatepass")
@@ -45,7 +61,10 @@ def test_submit_and_withdraw_answer_whatever_the_entry_is_written_in(tmp_path, m
     def use(hack, service):
         codes = []
         for source in sources:
-            codes += [hack("submit", put_entry(tmp_path / "entry", source)), hack("withdraw", len(codes) // 2 + 1)]
+            codes += [
+                hack("submit", put_entry(tmp_path / "entry", source)),
+                hack("withdraw", len(codes) // 2 + 1),
+            ]
         return codes
 
     codes, said = with_hub(tmp_path, monkeypatch, use), capfd.readouterr()
@@ -61,6 +80,13 @@ def test_a_message_that_is_no_text_is_answered_with_a_sentence(tmp_path):
     make_event(tmp_path)
     service = service_module.Service(tmp_path)
     ann = service.people.of_name("ann")
-    assert service.take(ann, '{"hack": "submit", "values": ["slow_links", "\\ud800"]}') == {"error": "entry.py is not text in UTF-8."}
-    for line in ('{"hack": "\\ud800", "values": []}', '{"hack": "withdraw", "values": ["\\ud800"]}', '{"prediction": "\\ud800"}', '{"unit": "\\ud800"}'):
+    assert service.take(ann, '{"hack": "submit", "values": ["slow_links", "\\ud800"]}') == {
+        "error": "entry.py is not text in UTF-8."
+    }
+    for line in (
+        '{"hack": "\\ud800", "values": []}',
+        '{"hack": "withdraw", "values": ["\\ud800"]}',
+        '{"prediction": "\\ud800"}',
+        '{"unit": "\\ud800"}',
+    ):
         assert service.take(ann, line)["error"]

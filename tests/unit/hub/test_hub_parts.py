@@ -1,4 +1,6 @@
-"""The hub's parts that need no hub: limited attempts, settings, sizes, the relay, the course without solutions, references."""
+"""The hub's parts that need no hub: limited attempts, settings, sizes, the relay, the course
+without solutions, references.
+"""
 
 import asyncio
 import json
@@ -17,10 +19,17 @@ from tornado.web import Application, RequestHandler
 from traitlets.config import Config
 
 from manyhands.grading.store import public_references
-from manyhands.hub import connections, course, hub_address, hub_command, hub_options, jupyterhub_settings
+from manyhands.hub import (
+    connections,
+    course,
+    hub_address,
+    hub_command,
+    hub_options,
+    jupyterhub_settings,
+)
 from manyhands.hub.accounts import account_log
-from manyhands.hub.accounts.authenticator import FAILURES, WINDOW_S, Attempts
 from manyhands.hub.accounts.account_error import AccountError
+from manyhands.hub.accounts.authenticator import FAILURES, WINDOW_S, Attempts
 from manyhands.hub.accounts.table import Account, Accounts
 from manyhands.hub.folder import SOLUTIONS
 from manyhands.hub.servers import relay, room, slurm, socket_handover, spawner
@@ -46,7 +55,9 @@ def test_five_wrong_passwords_for_a_name_from_an_address(attempts):
         assert attempts.wait_s("ann", "here") == 0
         attempts.failed("ann", "here")
     assert attempts.wait_s("ann", "here") == WINDOW_S
-    assert attempts.wait_s("ann", "there") == attempts.wait_s("ben", "here") == 0, "a neighbour locks nobody out"
+    assert attempts.wait_s("ann", "there") == attempts.wait_s("ben", "here") == 0, (
+        "a neighbour locks nobody out"
+    )
     attempts.now.now = WINDOW_S
     assert attempts.wait_s("ann", "here") == 0
 
@@ -63,7 +74,9 @@ def test_nobody_locks_a_name_for_its_owner(attempts):
     assert attempts.wait_s("ann", "here") == 0, "from elsewhere"
     for _ in range(FAILURES["place"]):
         attempts.failed("ann", "here")
-    assert attempts.wait_s("ann", "here") > 0 and attempts.wait_s("ann", "here", known=True) == 0, "in the own browser, behind the same address"
+    assert attempts.wait_s("ann", "here") > 0 and attempts.wait_s("ann", "here", known=True) == 0, (
+        "in the own browser, behind the same address"
+    )
     for _ in range(FAILURES["name in its browser"]):
         attempts.failed("ann", "here", known=True)
     assert attempts.wait_s("ann", "here", known=True) == WINDOW_S
@@ -93,24 +106,59 @@ def test_each_person_gets_one_gpu_in_turn():
 
 
 def test_settings_survive_the_way_to_the_hubs_process():
-    ports = {"port": 1, "servers_port": 6, "hub_port": 2, "proxy_port": 3, "formgrader_port": 4, "board_port": 5}
-    given = jupyterhub_settings.Settings(root="/clone", folder="/x", ip="0.0.0.0", **ports, proxy=["node", "proxy"], limits=Limits(1.5, 10, 20, 30))
+    ports = {
+        "port": 1,
+        "servers_port": 6,
+        "hub_port": 2,
+        "proxy_port": 3,
+        "formgrader_port": 4,
+        "board_port": 5,
+    }
+    given = jupyterhub_settings.Settings(
+        root="/clone",
+        folder="/x",
+        ip="0.0.0.0",
+        **ports,
+        proxy=["node", "proxy"],
+        limits=Limits(1.5, 10, 20, 30),
+    )
     assert jupyterhub_settings.from_text(given.as_text()) == given
 
 
-@pytest.mark.parametrize("more, kind, spawner_class, hub_ip", [
-    ({}, "rooms", "spawner.RoomSpawner", "127.0.0.1"),
-    ({"image": "manyhands:cpu"}, "containers", "docker.ContainerSpawner", "127.0.0.1"),
-    ({"hub_name": "login1"}, "slurm", "slurm.SlurmRoomSpawner", "0.0.0.0"),
-])
+@pytest.mark.parametrize(
+    "more, kind, spawner_class, hub_ip",
+    [
+        ({}, "rooms", "spawner.RoomSpawner", "127.0.0.1"),
+        ({"image": "manyhands:cpu"}, "containers", "docker.ContainerSpawner", "127.0.0.1"),
+        ({"hub_name": "login1"}, "slurm", "slurm.SlurmRoomSpawner", "0.0.0.0"),
+    ],
+)
 def test_one_class_of_servers_for_each_kind_of_hub(more, kind, spawner_class, hub_ip):
-    ports = {"port": 1, "servers_port": 6, "hub_port": 2, "proxy_port": 3, "formgrader_port": 4, "board_port": 5}
-    given, c = jupyterhub_settings.Settings(root="/clone", folder="/x", ip="0.0.0.0", **ports, proxy=["node", "proxy"], **more), Config()
+    ports = {
+        "port": 1,
+        "servers_port": 6,
+        "hub_port": 2,
+        "proxy_port": 3,
+        "formgrader_port": 4,
+        "board_port": 5,
+    }
+    given, c = (
+        jupyterhub_settings.Settings(
+            root="/clone", folder="/x", ip="0.0.0.0", **ports, proxy=["node", "proxy"], **more
+        ),
+        Config(),
+    )
     jupyterhub_settings.configure(c, given)
     hub = c.JupyterHub
-    assert given.kind == kind and hub.spawner_class == f"manyhands.hub.servers.{spawner_class}" and hub.hub_ip == hub_ip
+    assert (
+        given.kind == kind
+        and hub.spawner_class == f"manyhands.hub.servers.{spawner_class}"
+        and hub.hub_ip == hub_ip
+    )
     services = {service["name"] for service in hub.services}
-    assert {"formgrader", "keeper", "culler"} <= services and ({"board", "places"} <= services) == (kind != "slurm")
+    assert {"formgrader", "keeper", "culler"} <= services and ({"board", "places"} <= services) == (
+        kind != "slurm"
+    )
     assert hub.get("hub_connect_ip") == more.get("hub_name")
 
 
@@ -127,7 +175,9 @@ def test_a_server_on_a_cluster_can_tell_its_port_and_nothing_else(monkeypatch):
     told = {"port": 4711, "exec_prefix": "", "batch_cancel_cmd": "touch /root/here"}
     monkeypatch.setattr(slurm.BatchSpawnerAPIHandler, "get_json_body", lambda self: told)
     assert slurm.OnlyItsPort.__new__(slurm.OnlyItsPort).get_json_body() == {"port": 4711}
-    assert [handler for path, handler, *_ in slurm.default_handlers if "batchspawner" in path] == [slurm.OnlyItsPort]
+    assert [handler for path, handler, *_ in slurm.default_handlers if "batchspawner" in path] == [
+        slurm.OnlyItsPort
+    ]
 
 
 def test_jobs_are_for_people_and_get_the_variables_of_sbatch():
@@ -135,17 +185,31 @@ def test_jobs_are_for_people_and_get_the_variables_of_sbatch():
         with pytest.raises(slurm.NotStarted, match="is not the name of a user of this cluster"):
             slurm.user_of(name)
     kept = slurm.kept({"SBATCH_GRES": "gpu:1", "SECRET": "x", "SLURM_JOB_ID": "1"})
-    assert {"PATH", "SLURM_CONF", "SBATCH_GRES"} <= set(kept) and not {"SECRET", "SLURM_JOB_ID"} & set(kept)
+    assert {"PATH", "SLURM_CONF", "SBATCH_GRES"} <= set(kept) and not {
+        "SECRET",
+        "SLURM_JOB_ID",
+    } & set(kept)
 
 
 def test_sizes():
-    assert hub_options.size("512M") == 512 * 2**20 and hub_options.size("1.5g") == 1.5 * 2**30 and hub_options.size("4GB") == 4 * 2**30
+    assert (
+        hub_options.size("512M") == 512 * 2**20
+        and hub_options.size("1.5g") == 1.5 * 2**30
+        and hub_options.size("4GB") == 4 * 2**30
+    )
     assert hub_command.main(["--home", "/proc/nowhere"]) == 2
 
 
-@pytest.mark.parametrize(("words", "why"), [(["--certificate", "x"], "https needs both"),
-                                            (["--servers-address", "http://there/"], "also needs --address")])
-def test_options_that_do_not_go_together_are_wrong_usage_and_nothing_is_made(words, why, tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--certificate", "x"], "https needs both"),
+        (["--servers-address", "http://there/"], "also needs --address"),
+    ],
+)
+def test_options_that_do_not_go_together_are_wrong_usage_and_nothing_is_made(
+    words, why, tmp_path, capsys
+):
     assert hub_command.main([*words, "--home", str(tmp_path / "hub")]) == 2
     assert why in capsys.readouterr().err and not (tmp_path / "hub").exists()
 
@@ -202,7 +266,9 @@ FORGED = {"X-Forwarded-For": "203.0.113.7", "X-Real-IP": "203.0.113.8"}
 
 
 def told_addresses(tmp_path, monkeypatch):
-    """What the hub's server takes for the address of a request that forges one: by the hub's user, from a room, and by somebody else of the machine."""
+    """What the hub's server takes for the address of a request that forges one: by the hub's user,
+    from a room, and by somebody else of the machine.
+    """
     path = tmp_path / "hub.sock"
 
     class Echo(RequestHandler):
@@ -211,7 +277,11 @@ def told_addresses(tmp_path, monkeypatch):
 
     async def ask(connect):
         reader, writer = await connect
-        writer.write(b"GET / HTTP/1.0\r\n" + "".join(f"{name}: {value}\r\n" for name, value in FORGED.items()).encode() + b"\r\n")
+        writer.write(
+            b"GET / HTTP/1.0\r\n"
+            + "".join(f"{name}: {value}\r\n" for name, value in FORGED.items()).encode()
+            + b"\r\n"
+        )
         answer = await reader.read()
         writer.close()
         return answer.decode().rpartition("\r\n")[2]
@@ -222,7 +292,10 @@ def told_addresses(tmp_path, monkeypatch):
         server.add_socket(listener)
         port = listener.getsockname()[1]
         inside = await relay.unix_to_port(path, port)
-        told = [await ask(asyncio.open_connection("127.0.0.1", port)), await ask(asyncio.open_unix_connection(path))]
+        told = [
+            await ask(asyncio.open_connection("127.0.0.1", port)),
+            await ask(asyncio.open_unix_connection(path)),
+        ]
         monkeypatch.setattr(connections.os, "geteuid", lambda: os.getuid() + 1)
         told.append(await ask(asyncio.open_connection("127.0.0.1", port)))
         inside.close()
@@ -241,8 +314,17 @@ def test_only_the_proxy_says_where_a_request_comes_from(tmp_path, monkeypatch):
 
 
 def test_places():
-    assert connections.place("::ffff:203.0.113.7", {}) == connections.place("203.0.113.7", {}) == "203.0.113.7"
-    assert connections.place("2001:db8::1", {}) == connections.place("2001:db8::ffff:1", {}) == "2001:db8::/64" != connections.place("2001:db8:0:1::1", {})
+    assert (
+        connections.place("::ffff:203.0.113.7", {})
+        == connections.place("203.0.113.7", {})
+        == "203.0.113.7"
+    )
+    assert (
+        connections.place("2001:db8::1", {})
+        == connections.place("2001:db8::ffff:1", {})
+        == "2001:db8::/64"
+        != connections.place("2001:db8:0:1::1", {})
+    )
     with pytest.raises(OSError, match="does not belong to an account of this hub"):
         connections.address_of_room(2**23)
 
@@ -251,19 +333,30 @@ def test_no_name_forges_a_line_of_the_log(tmp_path):
     for name in ("x\n{}", "x\u2028{}", "x\x85{}", "\x9b2J", "\u202etxt"):
         account_log.write(tmp_path, "log-in failed", name)
     text = (tmp_path / account_log.NAME).read_text()
-    assert len(text.splitlines()) == len(account_log.read(tmp_path)) == 5 and text.isascii() and not any(ord(letter) < 32 for letter in text if letter != "\n")
+    assert (
+        len(text.splitlines()) == len(account_log.read(tmp_path)) == 5
+        and text.isascii()
+        and not any(ord(letter) < 32 for letter in text if letter != "\n")
+    )
 
 
 @pytest.fixture
 def clone(tmp_path):
     """A folder with one unit's files, and what attendees must not get."""
     root = tmp_path / "clone"
-    for name in ("notebooks/00_preflight.ipynb", "labs/00_preflight/00_preflight.ipynb", "solutions/00_preflight/00_preflight.ipynb",
-                 "slides/built/00_preflight.pdf", "labs/00_preflight/.secret"):
+    for name in (
+        "notebooks/00_preflight.ipynb",
+        "labs/00_preflight/00_preflight.ipynb",
+        "solutions/00_preflight/00_preflight.ipynb",
+        "slides/built/00_preflight.pdf",
+        "labs/00_preflight/.secret",
+    ):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text("x")
     (root / "sources" / "tutorial").mkdir(parents=True)
-    (root / "sources" / "tutorial" / "00_preflight.py").write_text('# %% [markdown] unit={"minutes": 15, "ranks": 4}\n')
+    (root / "sources" / "tutorial" / "00_preflight.py").write_text(
+        '# %% [markdown] unit={"minutes": 15, "ranks": 4}\n'
+    )
     return root
 
 
@@ -278,12 +371,21 @@ def test_the_course_that_attendees_see(clone, tmp_path):
     finally:
         os.umask(old)
     names = {str(path.relative_to(seen)) for path in seen.rglob("*") if path.is_file()}
-    assert names == {"notebooks/00_preflight.ipynb", "labs/00_preflight/00_preflight.ipynb", "slides/built/00_preflight.pdf", "facts.json"}
+    assert names == {
+        "notebooks/00_preflight.ipynb",
+        "labs/00_preflight/00_preflight.ipynb",
+        "slides/built/00_preflight.pdf",
+        "facts.json",
+    }
     assert {stat.S_IMODE(path.stat().st_mode) for path in seen.rglob("*")} == {0o755, 0o644}
     home = tmp_path / "home"
     home.mkdir()
     (home / ".course").symlink_to(seen)
-    assert units(home)[0].facts == units(clone)[0].facts == {"tutorial": {"minutes": 15, "ranks": 4}, "lab": {}}
+    assert (
+        units(home)[0].facts
+        == units(clone)[0].facts
+        == {"tutorial": {"minutes": 15, "ranks": 4}, "lab": {}}
+    )
 
 
 def test_only_instructors_are_shown_the_solutions_and_nobody_else_can_pass_to_them(clone, tmp_path):
@@ -300,8 +402,14 @@ def test_only_instructors_are_shown_the_solutions_and_nobody_else_can_pass_to_th
     finally:
         os.umask(old)
     assert stat.S_IMODE((folder / SOLUTIONS).parent.stat().st_mode) == 0o700
-    assert [path.name for path in sorted((folder / SOLUTIONS).rglob("*"))] == ["00_preflight", "00_preflight.ipynb"]
-    assert {stat.S_IMODE(path.stat().st_mode) for path in (folder / SOLUTIONS).rglob("*")} == {0o755, 0o644}
+    assert [path.name for path in sorted((folder / SOLUTIONS).rglob("*"))] == [
+        "00_preflight",
+        "00_preflight.ipynb",
+    ]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (folder / SOLUTIONS).rglob("*")} == {
+        0o755,
+        0o644,
+    }
     assert shown(account(role="instructor")) == {str(folder / SOLUTIONS): "/solved"}
     assert shown(account(role="assistant")) == shown(account(role="attendee")) == {}
 
@@ -342,7 +450,10 @@ def test_servers_start_a_few_at_a_time_and_who_waits_is_told():
         return told, most, Slow._waiting
 
     told, most, left = asyncio.run(scene())
-    assert told == [spawner.STARTING] * 3 + [spawner.WAITS.format(count=1), spawner.WAITS.format(count=2)]
+    assert told == [spawner.STARTING] * 3 + [
+        spawner.WAITS.format(count=1),
+        spawner.WAITS.format(count=2),
+    ]
     assert most == 2 and left == []
 
 
@@ -352,7 +463,9 @@ def test_a_server_that_nobody_waits_for_any_more_is_not_started():
 
 
 def test_a_home_that_is_too_large_has_time_to_be_tidied_up(tmp_path, monkeypatch):
-    """Its server is stopped once the time is over; a home that was tidied up in time begins anew."""
+    """Its server is stopped once the time is over; a home that was tidied up in time begins
+    anew.
+    """
     accounts, now, used, stopped = Accounts(tmp_path), 0.0, 0, []
 
     class Answers:
@@ -364,7 +477,18 @@ def test_a_home_that_is_too_large_has_time_to_be_tidied_up(tmp_path, monkeypatch
     accounts.create([{"name": "ann"}], time.time() + 3600)
     accounts.home("ann").mkdir(parents=True)
     looking = expiry.Keeper(accounts, Answers(), disk_bytes=100, grace_s=600)
-    moments = ((0, 100), (30, 101), (600, 101), (630, 100), (660, 101), (1260, 101), (1290, 200), (1320, 200), (1900, 200), (1921, 200))
+    moments = (
+        (0, 100),
+        (30, 101),
+        (600, 101),
+        (630, 100),
+        (660, 101),
+        (1260, 101),
+        (1290, 200),
+        (1320, 200),
+        (1900, 200),
+        (1921, 200),
+    )
     for now, used in moments:  # noqa: B007 - the two functions above look at them
         asyncio.run(looking.look_at_disks())
     assert stopped == [("ann", 1290), ("ann", 1921)]
@@ -400,7 +524,13 @@ def test_nobody_is_archived_who_was_not_turned_out(tmp_path, monkeypatch):
         steps = []
         await looking.look()
         accounts.revoke(["ann", "bo"])
-        for step in (looking.archive_ended, looking.look, looking.archive_ended, looking.look, looking.archive_ended):
+        for step in (
+            looking.archive_ended,
+            looking.look,
+            looking.archive_ended,
+            looking.look,
+            looking.archive_ended,
+        ):
             await step()
             steps.append(list(archived))
         return steps
@@ -408,7 +538,9 @@ def test_nobody_is_archived_who_was_not_turned_out(tmp_path, monkeypatch):
     assert asyncio.run(scene()) == [[], [], ["bo"], ["bo"], ["bo", "ann", "bo"]]
 
 
-def test_a_home_that_cannot_be_archived_is_tried_less_and_less_often_and_told_once(tmp_path, monkeypatch):
+def test_a_home_that_cannot_be_archived_is_tried_less_and_less_often_and_told_once(
+    tmp_path, monkeypatch
+):
     accounts, now, tried = Accounts(tmp_path), 0.0, []
 
     def archived(accounts, name):
@@ -442,11 +574,20 @@ def test_a_door_is_fetched_once_and_by_its_person_only(tmp_path):
 
     async def scene():
         kept = socket_handover.Doors(path)
-        with socket.create_server(("127.0.0.1", 0)) as mine, socket.create_server(("127.0.0.1", 0)) as newer, socket.create_server(("127.0.0.1", 0)) as theirs:
+        with (
+            socket.create_server(("127.0.0.1", 0)) as mine,
+            socket.create_server(("127.0.0.1", 0)) as newer,
+            socket.create_server(("127.0.0.1", 0)) as theirs,
+        ):
             kept.keep(os.getuid() + 1, theirs)
             kept.keep(os.getuid(), mine)
             kept.keep(os.getuid(), newer)
-            fetched = [await asyncio.gather(asyncio.to_thread(socket_handover.fetch, str(path)), return_exceptions=True) for _ in range(2)]
+            fetched = [
+                await asyncio.gather(
+                    asyncio.to_thread(socket_handover.fetch, str(path)), return_exceptions=True
+                )
+                for _ in range(2)
+            ]
             [[number], [refused]] = fetched
             with socket.socket(fileno=number) as door:
                 same = door.getsockname() == newer.getsockname()

@@ -1,6 +1,8 @@
-"""A hub's folder that an earlier version made, whose files had other places in the package, stays a hub's folder.
+"""A hub's folder that an earlier version made, whose files had other places in the package, stays a
+hub's folder.
 
-hub.tar.gz was made on 2026-11-24 with the version of commit 038cfe6: three accounts, the last one ended and archived. The passwords were drawn for this test.
+hub.tar.gz was made on 2026-11-24 with the version of commit 038cfe6: three accounts, the last one
+ended and archived. The passwords were drawn for this test.
 """
 
 import json
@@ -20,15 +22,24 @@ OLD = Path(__file__).parent / "before_the_folders" / "hub.tar.gz"
 @pytest.fixture
 def old(tmp_path):
     with tarfile.open(OLD) as packed:
-        packed.extractall(tmp_path / "hub", filter="fully_trusted" if os.geteuid() == 0 else "data")  # with the owners' numbers
+        # with the owners' numbers
+        packed.extractall(tmp_path / "hub", filter="fully_trusted" if os.geteuid() == 0 else "data")
     accounts_command.prepare(tmp_path / "hub")
     return Accounts(tmp_path / "hub")
 
 
 def test_passwords_names_and_log_stay(old, capsys):
-    assert old.get("hand01").accepts("petehu-watifo-refike") and old.get("taro").accepts("rawoho-paruwu-zinemi")
-    assert old.get("taro").full_name == "山田 太郎" and not old.get("hand01").accepts("rawoho-paruwu-zinemi")
-    assert {name: one.state for name, one in old.load().items()} == {"hand01": "open", "taro": "open", "gone": "revoked"}
+    assert old.get("hand01").accepts("petehu-watifo-refike") and old.get("taro").accepts(
+        "rawoho-paruwu-zinemi"
+    )
+    assert old.get("taro").full_name == "山田 太郎" and not old.get("hand01").accepts(
+        "rawoho-paruwu-zinemi"
+    )
+    assert {name: one.state for name, one in old.load().items()} == {
+        "hand01": "open",
+        "taro": "open",
+        "gone": "revoked",
+    }
     assert [one["action"] for one in account_log.read(old.folder)][:3] == ["create"] * 3
     assert accounts_command.main(["--home", str(old.folder), "list"]) == 0
     assert "taro" in capsys.readouterr().out

@@ -22,7 +22,9 @@ def run(tmp_path_factory):
                 texts.append(content["data"]["text/plain"])
                 cards.append(content["data"].get("text/html", ""))
             elif kind in ("error", "stream"):  # a UsageError of IPython is a stream
-                errors.append("\n".join(content["traceback"]) if kind == "error" else content["text"])
+                errors.append(
+                    "\n".join(content["traceback"]) if kind == "error" else content["text"]
+                )
 
         reply = client.execute_interactive(code, output_hook=hear, timeout=60)["content"]
         assert (reply["status"] == "error") == bool(errors)
@@ -33,16 +35,26 @@ def run(tmp_path_factory):
     manager.shutdown_kernel(now=True)
 
 
-@pytest.mark.parametrize("code, said", [
-    ("%%px --setup\nimport torch", "This kernel has no cluster yet"),
-    ("%px print(1)", "This kernel has no cluster yet"),
-    ("check.broadcast(cluster, 'broadcast_state')", "so check is not defined"),
-    ("settle('01-mean', lambda: 3)", "so settle is not defined"),
-])
+@pytest.mark.parametrize(
+    "code, said",
+    [
+        ("%%px --setup\nimport torch", "This kernel has no cluster yet"),
+        ("%px print(1)", "This kernel has no cluster yet"),
+        ("check.broadcast(cluster, 'broadcast_state')", "so check is not defined"),
+        ("settle('01-mean', lambda: 3)", "so settle is not defined"),
+    ],
+)
 def test_a_cell_whose_names_are_gone_says_what_to_run(run, code, said):
     [text], [card], error = run(code)
-    assert said in text and said in card and "Run All Above Selected Cell" in text and "<button" in card
-    assert len(error.splitlines()) == 1, "neither a traceback of IPython's own files nor a second explanation"
+    assert (
+        said in text
+        and said in card
+        and "Run All Above Selected Cell" in text
+        and "<button" in card
+    )
+    assert len(error.splitlines()) == 1, (
+        "neither a traceback of IPython's own files nor a second explanation"
+    )
 
 
 def test_an_error_of_the_learners_code_is_shown_as_ever(run):
@@ -57,6 +69,7 @@ def test_a_misspelt_name_is_pythons_own_error_once_a_cell_has_run(run):
 
 
 def test_the_magic_of_the_cluster_takes_its_place(run):
-    assert run("from manyhands.cluster import magic; magic.register()") == ([], [], "")  # as its import does
+    # as its import does
+    assert run("from manyhands.cluster import magic; magic.register()") == ([], [], "")
     texts, _, error = run("%%px\nprint(1)")
     assert texts == [] and "Run the cell that starts it" in error

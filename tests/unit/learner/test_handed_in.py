@@ -1,4 +1,6 @@
-"""A hub's Start_Here after a lab was handed in with nbgrader: what it says, and the feedback that it fetches."""
+"""A hub's Start_Here after a lab was handed in with nbgrader: what it says, and the feedback that
+it fetches.
+"""
 
 import json
 import os
@@ -25,28 +27,42 @@ NOTEBOOK = json.dumps({"cells": [], "metadata": {}, "nbformat": 4, "nbformat_min
 
 @pytest.fixture
 def seat(tmp_path, monkeypatch):
-    """An attendee's home with a lab that was fetched, and `submit()` and `give_back(page)`, as nbgrader does both."""
+    """An attendee's home with a lab that was fetched, and `submit()` and `give_back(page)`, as
+    nbgrader does both.
+    """
     home, shared = tmp_path / "home", tmp_path / "exchange"
     (home / "work" / LAB).mkdir(parents=True)
     (home / "work" / LAB / f"{LAB}.ipynb").write_text(NOTEBOOK)
     exchange.make(shared)
     (shared / "manyhands" / "outbound" / LAB).mkdir()
     (shared / "manyhands" / "outbound" / LAB / f"{LAB}.ipynb").write_text(NOTEBOOK)
-    for name, value in {**environment(home), "JUPYTERHUB_USER": "hand01", "MANYHANDS_EXCHANGE": str(shared)}.items():
+    for name, value in {
+        **environment(home),
+        "JUPYTERHUB_USER": "hand01",
+        "MANYHANDS_EXCHANGE": str(shared),
+    }.items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(home)
 
     def submit(lab=LAB):
         config = Config()
         exchange.use_as_attendee(config, home / "work")
-        made = ExchangeFactory(config=config).Submit(coursedir=CourseDirectory(config=config, assignment_id=lab),
-                                                     authenticator=Authenticator(config=config), config=config)
+        made = ExchangeFactory(config=config).Submit(
+            coursedir=CourseDirectory(config=config, assignment_id=lab),
+            authenticator=Authenticator(config=config),
+            config=config,
+        )
         made.start()
         return Path(made.cache_path) / made.assignment_filename.rsplit("+", 1)[0]
 
     def give_back(page, hand_in):
         secret = (hand_in / "submission_secret.txt").read_text()
-        path = shared / "manyhands" / "feedback" / f"{notebook_hash(secret=secret, notebook_id=LAB)}.html"
+        path = (
+            shared
+            / "manyhands"
+            / "feedback"
+            / f"{notebook_hash(secret=secret, notebook_id=LAB)}.html"
+        )
         path.with_suffix(".tmp").write_text(page)
         os.replace(path.with_suffix(".tmp"), path)
 
@@ -69,16 +85,23 @@ def test_from_handing_in_to_the_link_to_the_feedback(seat):
     hand_in = seat.submit()
     assert renewal.look(), "the server sees it, and nobody has to load anything again"
     text = (seat.home / "work" / start_page.NAME).read_text()
-    assert re.fullmatch(r"06 DistributedDataParallel, 20\d\d-\d\d-\d\d \d\d:\d\d \S+", paragraph(text, "Handed in, no feedback yet"))
+    assert re.fullmatch(
+        r"06 DistributedDataParallel, 20\d\d-\d\d-\d\d \d\d:\d\d \S+",
+        paragraph(text, "Handed in, no feedback yet"),
+    )
     assert not renewal.look()
     seat.give_back("<h1>3 of 4</h1>", hand_in)
     assert renewal.look()
     text = (seat.home / "work" / start_page.NAME).read_text()
-    assert (seat.home / "work" / link_in(paragraph(text, "Handed in, feedback ready"))).read_text() == "<h1>3 of 4</h1>"
+    assert (
+        seat.home / "work" / link_in(paragraph(text, "Handed in, feedback ready"))
+    ).read_text() == "<h1>3 of 4</h1>"
     assert paragraph(text, "Handed in, no feedback yet") is None
     seat.give_back("<h1>4 of 4</h1>", hand_in)
     assert renewal.look(), "graded again"
-    assert [page.read_text() for page in (seat.home / "work" / LAB / "feedback").rglob("*.html")] == ["<h1>4 of 4</h1>"]
+    assert [
+        page.read_text() for page in (seat.home / "work" / LAB / "feedback").rglob("*.html")
+    ] == ["<h1>4 of 4</h1>"]
 
 
 def test_feedback_on_an_earlier_version_is_said_to_be_that(seat):
@@ -95,10 +118,18 @@ def test_feedback_on_an_earlier_version_is_said_to_be_that(seat):
 
 
 def test_due_labs_say_that_they_were_handed_in(seat):
-    due_file(seat.shared).write_text(json.dumps({LAB: {"until": "2026-12-02", "shown": "2026-12-02 18:00 JST"}}))
-    assert paragraph(start_page.text(seat.home), "Due") == "06 DistributedDataParallel: 2026-12-02 18:00 JST."
+    due_file(seat.shared).write_text(
+        json.dumps({LAB: {"until": "2026-12-02", "shown": "2026-12-02 18:00 JST"}})
+    )
+    assert (
+        paragraph(start_page.text(seat.home), "Due")
+        == "06 DistributedDataParallel: 2026-12-02 18:00 JST."
+    )
     seat.submit()
-    assert paragraph(start_page.text(seat.home), "Due") == "06 DistributedDataParallel: 2026-12-02 18:00 JST (handed in)."
+    assert (
+        paragraph(start_page.text(seat.home), "Due")
+        == "06 DistributedDataParallel: 2026-12-02 18:00 JST (handed in)."
+    )
 
 
 def test_a_lab_that_was_removed_or_renamed_is_not_made_again(seat):
@@ -106,10 +137,14 @@ def test_a_lab_that_was_removed_or_renamed_is_not_made_again(seat):
     os.rename(seat.home / "work" / LAB, seat.home / "work" / "mine")
     seat.give_back("page", hand_in)
     start_page.write(seat.home)
-    assert not (seat.home / "work" / LAB).exists() and paragraph(start_page.text(seat.home), "Handed in, no feedback yet")
+    assert not (seat.home / "work" / LAB).exists() and paragraph(
+        start_page.text(seat.home), "Handed in, no feedback yet"
+    )
 
 
-@pytest.mark.parametrize("fault", ["a file for a folder", "no secret", "read-only", "odd names", "no exchange"])
+@pytest.mark.parametrize(
+    "fault", ["a file for a folder", "no secret", "read-only", "odd names", "no exchange"]
+)
 def test_no_state_of_the_folders_costs_the_page(seat, fault):
     hand_in = seat.submit()
     seat.give_back("page", hand_in)
@@ -125,7 +160,11 @@ def test_no_state_of_the_folders_costs_the_page(seat, fault):
     else:
         os.rename(seat.shared, seat.shared.with_name("away"))
     text = start_page.write(seat.home).read_text()
-    assert "## The units" in text and "<b>" not in text and (seat.home / "work" / LAB / f"{LAB}.ipynb").read_text() == NOTEBOOK
+    assert (
+        "## The units" in text
+        and "<b>" not in text
+        and (seat.home / "work" / LAB / f"{LAB}.ipynb").read_text() == NOTEBOOK
+    )
     if fault == "a file for a folder":
         assert (seat.home / "work" / LAB / "feedback").read_text() == "mine"
 
@@ -134,5 +173,8 @@ def test_nothing_is_asked_outside_a_hub(seat, monkeypatch):
     seat.give_back("page", seat.submit())
     monkeypatch.delenv("JUPYTERHUB_USER")
     start_page.write(seat.home)
-    assert "anded in" not in start_page.text(seat.home) and not (seat.home / "work" / LAB / "feedback").exists()
+    assert (
+        "anded in" not in start_page.text(seat.home)
+        and not (seat.home / "work" / LAB / "feedback").exists()
+    )
     assert for_attendees.watched(seat.home) == [] and handed_in.handed_in(seat.home).keys() == {LAB}

@@ -1,4 +1,6 @@
-"""`manyhands lab` without a browser: it answers, starts once, and leaves no process, however it ends."""
+"""`manyhands lab` without a browser: it answers, starts once, and leaves no process, however it
+ends.
+"""
 
 import fcntl
 import json
@@ -23,7 +25,8 @@ from jupyter_client import BlockingKernelClient
 
 from manyhands.learner.jupyter_server import command, end_with_parent
 
-# A kernel that starts a process which does not belong to its group, as a cluster does, and then computes for ever.
+# A kernel that starts a process which does not belong to its group, as a cluster does, and then
+# computes for ever.
 BUSY = """
 import subprocess, sys
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
@@ -45,15 +48,24 @@ def ours(clone):
     found = []
     for process in psutil.process_iter():
         try:
-            if str(clone) in process.environ().get("IPYTHONDIR", "") or str(clone) in process.environ().get("MANYHANDS_ROOT", ""):
+            if str(clone) in process.environ().get("IPYTHONDIR", "") or str(
+                clone
+            ) in process.environ().get("MANYHANDS_ROOT", ""):
                 found.append(process)
         except (psutil.Error, OSError):
             pass
-    return [process for process in found if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
+    return [
+        process
+        for process in found
+        if process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    ]
 
 
 def as_from_a_terminal():
-    """In the new process. Who runs the tests under nohup has a closed terminal ignored, and processes inherit that."""
+    """In the new process.
+
+    Who runs the tests under nohup has a closed terminal ignored, and processes inherit that.
+    """
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     end_with_parent()
 
@@ -61,8 +73,13 @@ def as_from_a_terminal():
 def start(clone, *arguments):
     """The process and the address that it printed."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "manyhands", "lab", "--no-browser", *arguments], cwd=clone, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=os.environ | {"MANYHANDS_ROOT": str(clone)},
+        [sys.executable, "-m", "manyhands", "lab", "--no-browser", *arguments],
+        cwd=clone,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=os.environ | {"MANYHANDS_ROOT": str(clone)},
         preexec_fn=as_from_a_terminal,
     )
     printed = []
@@ -75,18 +92,27 @@ def start(clone, *arguments):
 
 def ask(address, path, **fields):
     base, token = address.split("?token=")
-    request = urllib.request.Request(base + path, headers={"Authorization": f"token {token}"}, **fields)
-    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=10) as answer:
+    request = urllib.request.Request(
+        base + path, headers={"Authorization": f"token {token}"}, **fields
+    )
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(
+        request, timeout=10
+    ) as answer:
         return answer.read().decode()
 
 
 def start_busy_kernel(clone, address):
     kernel = json.loads(ask(address, "api/kernels", data=b"{}", method="POST"))["id"]
     client = BlockingKernelClient()
-    client.load_connection_file(str(clone / f"work/.manyhands/jupyter/runtime/kernel-{kernel}.json"))
+    client.load_connection_file(
+        str(clone / f"work/.manyhands/jupyter/runtime/kernel-{kernel}.json")
+    )
     client.start_channels(iopub=False, stdin=False, hb=False, control=False)
     client.execute(BUSY)
-    wait_until(lambda: any("sleep(600)" in command_line(process) for process in ours(clone)), "the kernel's child has started")
+    wait_until(
+        lambda: any("sleep(600)" in command_line(process) for process in ours(clone)),
+        "the kernel's child has started",
+    )
     client.stop_channels()
 
 
@@ -123,8 +149,14 @@ def test_ctrl_c_and_a_closed_terminal_end_it(clone, how):
 def test_in_a_terminal_ctrl_c_must_come_twice(clone):
     ours_end, its_end = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "manyhands", "lab", "--no-browser"], cwd=clone, stdin=its_end, stdout=its_end, stderr=its_end,
-        env=os.environ | {"MANYHANDS_ROOT": str(clone)}, start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        [sys.executable, "-m", "manyhands", "lab", "--no-browser"],
+        cwd=clone,
+        stdin=its_end,
+        stdout=its_end,
+        stderr=its_end,
+        env=os.environ | {"MANYHANDS_ROOT": str(clone)},
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
     )
     os.close(its_end)
     with os.fdopen(ours_end, "r+b", buffering=0) as terminal:
@@ -158,10 +190,14 @@ def test_server_that_ends_by_itself_is_reported(clone):
     assert ours(clone) == []
 
 
-def test_page_is_there_and_nothing_of_the_users_configuration_counts(clone, tmp_path_factory, monkeypatch):
+def test_page_is_there_and_nothing_of_the_users_configuration_counts(
+    clone, tmp_path_factory, monkeypatch
+):
     home = tmp_path_factory.mktemp("home")
     (home / ".jupyter").mkdir()
-    (home / ".jupyter/jupyter_server_config.py").write_text("raise SystemExit('the user\\'s own configuration was read')")
+    (home / ".jupyter/jupyter_server_config.py").write_text(
+        "raise SystemExit('the user\\'s own configuration was read')"
+    )
     monkeypatch.setenv("HOME", str(home))
     before = sorted(home.rglob("*"))
     process, address = start(clone)
@@ -178,11 +214,16 @@ def test_terminal_knows_the_command(clone, monkeypatch):
     process, address = start(clone)
     name = json.loads(ask(address, "api/terminals", data=b"", method="POST"))["name"]
     base, token = address.split("?token=")
-    terminal = websocket.create_connection(f"ws{base.removeprefix('http')}terminals/websocket/{name}", timeout=30,
-                                           header={"Authorization": f"token {token}"}, http_no_proxy=["localhost"])
+    terminal = websocket.create_connection(
+        f"ws{base.removeprefix('http')}terminals/websocket/{name}",
+        timeout=30,
+        header={"Authorization": f"token {token}"},
+        http_no_proxy=["localhost"],
+    )
     terminal.send(json.dumps(["stdin", "command -v manyhands\r"]))
     seen = ""
-    while not re.search(r"\s/\S*/manyhands", seen):  # on a line of its own, or behind a prompt that came late
+    # on a line of its own, or behind a prompt that came late
+    while not re.search(r"\s/\S*/manyhands", seen):
         seen += str(json.loads(terminal.recv())[-1])
     assert str(Path(sys.executable).parent / "manyhands") in seen
     terminal.close()
@@ -214,21 +255,44 @@ def test_started_again_it_takes_the_same_port_if_that_is_free(clone):
 
 
 def test_options_reach_jupyterlab_and_a_wrong_one_is_told(clone):
-    process = subprocess.run([sys.executable, "-m", "manyhands", "lab", "--ServerApp.port=none"], cwd=clone, text=True, timeout=60,
-                             capture_output=True, stdin=subprocess.DEVNULL, env=os.environ | {"MANYHANDS_ROOT": str(clone)})
+    process = subprocess.run(
+        [sys.executable, "-m", "manyhands", "lab", "--ServerApp.port=none"],
+        cwd=clone,
+        text=True,
+        timeout=60,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        env=os.environ | {"MANYHANDS_ROOT": str(clone)},
+    )
     assert process.returncode == 1
     assert "JupyterLab did not start" in process.stderr and "port" in process.stderr
 
 
 def test_one_that_does_not_answer_in_time_is_told_and_ended(clone):
-    late = "import sys; from manyhands.cli import lab; from manyhands.learner import jupyter_server; jupyter_server.START_LIMIT_S = 0; sys.exit(lab.main(['--no-browser']))"
-    done = subprocess.run([sys.executable, "-c", late], cwd=clone, text=True, timeout=120, capture_output=True, stdin=subprocess.DEVNULL,
-                          env=os.environ | {"MANYHANDS_ROOT": str(clone)})
-    assert done.returncode == 1 and "did not answer within" in done.stderr and "busy" in done.stderr, done
+    late = (
+        "import sys; from manyhands.cli import lab; from manyhands.learner import jupyter_server; "
+        "jupyter_server.START_LIMIT_S = 0; sys.exit(lab.main(['--no-browser']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", late],
+        cwd=clone,
+        text=True,
+        timeout=120,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        env=os.environ | {"MANYHANDS_ROOT": str(clone)},
+    )
+    assert (
+        done.returncode == 1 and "did not answer within" in done.stderr and "busy" in done.stderr
+    ), done
     assert ours(clone) == []
 
 
 @pytest.mark.parametrize("asked", [["--port=8890"], ["--ServerApp.port=8890"], []])
 def test_a_port_is_named_once(tmp_path, asked):
     words = command(tmp_path, "page", asked)
-    assert [word.rpartition("=")[2] for word in words if word.startswith(("--port", "--ServerApp.port="))] == ["8890" if asked else "0"]
+    assert [
+        word.rpartition("=")[2]
+        for word in words
+        if word.startswith(("--port", "--ServerApp.port="))
+    ] == ["8890" if asked else "0"]

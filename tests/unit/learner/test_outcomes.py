@@ -8,7 +8,10 @@ import pytest
 from manyhands.learner import outcomes, predictions
 
 ROOT = Path(__file__).resolve().parents[3]
-CELL = 'predict("06-sent", "How many?", unit="messages", within=0.25)\npredict("06-even", "Even?", ["yes", "no"])'
+CELL = (
+    'predict("06-sent", "How many?", unit="messages", within=0.25)\npredict("06-even", "Even?", '
+    '["yes", "no"])'
+)
 
 
 @pytest.fixture
@@ -39,7 +42,11 @@ def test_settling_notes_the_outcome_for_a_build_and_the_first_one_stays(tmp_path
 
 def test_a_build_replaces_the_outcomes_of_its_unit_only(course):
     (course / outcomes.FILE).write_text('{"01-decay": 4, "06-old": 1, "06-even": "yes"}')
-    assert keep(course, "06", {"06-even": "no", "06-sent": 8}) == {"01-decay": 4, "06-even": "no", "06-sent": 8}
+    assert keep(course, "06", {"06-even": "no", "06-sent": 8}) == {
+        "01-decay": 4,
+        "06-even": "no",
+        "06-sent": 8,
+    }
 
 
 def test_a_measured_number_stays_while_the_question_would_accept_it(course):
@@ -48,8 +55,14 @@ def test_a_measured_number_stays_while_the_question_would_accept_it(course):
     assert keep(course, "06", {"06-even": "no", "06-sent": 16})["06-sent"] == 16
 
 
-@pytest.mark.parametrize(("kept", "wanting"), [
-    ({"06-even": "no", "06-sent": 8}, []), ({"06-even": "perhaps", "06-sent": "many"}, ["06-sent", "06-even"]), ({}, ["06-sent", "06-even"])])
+@pytest.mark.parametrize(
+    ("kept", "wanting"),
+    [
+        ({"06-even": "no", "06-sent": 8}, []),
+        ({"06-even": "perhaps", "06-sent": "many"}, ["06-sent", "06-even"]),
+        ({}, ["06-sent", "06-even"]),
+    ],
+)
 def test_a_question_without_an_outcome_that_answers_it_is_found(course, kept, wanting):
     (course / outcomes.FILE).write_text(json.dumps(kept))
     assert outcomes.wanting(course, "06") == wanting and outcomes.wanting(course, "07") == []

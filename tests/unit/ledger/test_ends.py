@@ -19,8 +19,13 @@ class Work:
 
 
 def test_a_work_that_has_ended_costs_no_thread(monkeypatch):
-    """As all of NCCL's look from the start. A thread for each took a millisecond of a step of DDP on a GPU."""
-    monkeypatch.setattr(taps._thread, "start_new_thread", lambda *_: pytest.fail("a thread was started"))
+    """As all of NCCL's look from the start.
+
+    A thread for each took a millisecond of a step of DDP on a GPU.
+    """
+    monkeypatch.setattr(
+        taps._thread, "start_new_thread", lambda *_: pytest.fail("a thread was started")
+    )
     future, entry = torch.futures.Future(), Entry("allreduce", 1, 4, 2, time.perf_counter())
     future.set_result(None)
     taps._note_end(Work(future), entry)

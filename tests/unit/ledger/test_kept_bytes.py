@@ -19,7 +19,8 @@ def test_backward_keeps_what_it_needs():
     def two_layers(x):
         return torch.tanh(torch.tanh(x @ weight) @ weight)
 
-    assert kept_by(two_layers, x) == x.nbytes  # the first tanh; parameters, inputs and views of them do not count
+    # the first tanh; parameters, inputs and views of them do not count
+    assert kept_by(two_layers, x) == x.nbytes
     assert kept_by(lambda x: checkpoint(two_layers, x, use_reentrant=False), x) == 0
 
 

@@ -1,4 +1,6 @@
-"""The models of collectives, played out: each message that is sent is received, and what is sent is there to be sent."""
+"""The models of collectives, played out: each message that is sent is received, and what is sent is
+there to be sent.
+"""
 
 import pytest
 
@@ -9,12 +11,26 @@ SIZES = (1, 2, 3, 4, 5, 7, 8, 9)
 
 def played(call, p, given=(), taken=(), itemsize=4, root=0):
     """Each rank's steps; a rank's sizes are `given[rank]`, `taken[rank]` if they are lists."""
+
     def of(sizes, rank):
         return sizes[rank] if isinstance(sizes, list) else sizes
 
-    ranks = [models.steps(call, p, rank, of(given, rank), of(taken, rank), itemsize, root) for rank in range(p)]
-    sent = sorted((s.step, rank, s.peer, s.bytes) for rank, steps in enumerate(ranks) for s in steps if s.kind == "sent")
-    received = sorted((s.step, s.peer, rank, s.bytes) for rank, steps in enumerate(ranks) for s in steps if s.kind == "received")
+    ranks = [
+        models.steps(call, p, rank, of(given, rank), of(taken, rank), itemsize, root)
+        for rank in range(p)
+    ]
+    sent = sorted(
+        (s.step, rank, s.peer, s.bytes)
+        for rank, steps in enumerate(ranks)
+        for s in steps
+        if s.kind == "sent"
+    )
+    received = sorted(
+        (s.step, s.peer, rank, s.bytes)
+        for rank, steps in enumerate(ranks)
+        for s in steps
+        if s.kind == "received"
+    )
     assert sent == received, "what one rank sends another one receives, in the same step"
     assert max([s[0] + 1 for s in sent], default=0) == models.length(call, p)
     return sent
@@ -34,7 +50,9 @@ def test_ring_all_reduce(p):
 
 @pytest.mark.parametrize("p", (2, 3, 4, 5, 8))
 def test_the_ring_moves_the_parts_that_make_the_sum(p):
-    """Parts of different sizes tell which one travels: play it with sets of ranks in place of numbers."""
+    """Parts of different sizes tell which one travels: play it with sets of ranks in place of
+    numbers.
+    """
     total = 4 * (p * (p - 1) // 2 + 3 * p)
     sizes = models.even(total, p, 4)
     assert sum(sizes) == total and max(sizes) - min(sizes) <= 4
@@ -44,7 +62,11 @@ def test_the_ring_moves_the_parts_that_make_the_sum(p):
         for step in range(p - 1):
             moves = []
             for rank in range(p):
-                (s,) = [s for s in models._around(p, rank, marked, first) if s.step == step and s.kind == "sent"]
+                (s,) = [
+                    s
+                    for s in models._around(p, rank, marked, first)
+                    if s.step == step and s.kind == "sent"
+                ]
                 moves.append((s.peer, s.bytes - 100, set(have[rank][s.bytes - 100])))
             for peer, part, whose in moves:
                 have[peer][part] = whose if phase else have[peer][part] | whose
@@ -55,8 +77,12 @@ def test_the_ring_moves_the_parts_that_make_the_sum(p):
 def test_ring_all_gather_and_reduce_scatter(p):
     blocks = [4 * (rank + 1) for rank in range(p)]  # ragged, so that a wrong block shows
     for rank in range(p):
-        assert bytes_of(played("allgather", p, taken=tuple(blocks)), rank) == sum(blocks) - blocks[(rank + 1) % p] * (p > 1) - blocks[0] * (p == 1)
-        assert bytes_of(played("reduce_scatter", p, given=tuple(blocks)), rank) == (sum(blocks) - blocks[rank] if p > 1 else 0)
+        assert bytes_of(played("allgather", p, taken=tuple(blocks)), rank) == sum(blocks) - blocks[
+            (rank + 1) % p
+        ] * (p > 1) - blocks[0] * (p == 1)
+        assert bytes_of(played("reduce_scatter", p, given=tuple(blocks)), rank) == (
+            sum(blocks) - blocks[rank] if p > 1 else 0
+        )
     assert models.length("allgather", p) == models.length("reduce_scatter", p) == p - 1
 
 
@@ -88,8 +114,15 @@ def test_direct_ones(p):
         assert len(played("gather", p, given=(8,), taken=taken, root=root)) == p - 1
         assert len(played("scatter", p, given=taken, taken=(8,), root=root)) == p - 1
     tables = [tuple(4 * (10 * rank + peer) for peer in range(p)) for rank in range(p)]
-    sent = played("alltoall", p, given=tables, taken=[tuple(tables[peer][rank] for peer in range(p)) for rank in range(p)])
-    assert len(sent) == p * (p - 1) and all(nbytes == tables[source][dest] for _, source, dest, nbytes in sent)
+    sent = played(
+        "alltoall",
+        p,
+        given=tables,
+        taken=[tuple(tables[peer][rank] for peer in range(p)) for rank in range(p)],
+    )
+    assert len(sent) == p * (p - 1) and all(
+        nbytes == tables[source][dest] for _, source, dest, nbytes in sent
+    )
     assert len(played("monitored_barrier", p)) == 2 * (p - 1)
 
 

@@ -1,4 +1,6 @@
-"""The figures of unit 13 draw what they are given, the same each time, and their tables hold the same numbers."""
+"""The figures of unit 13 draw what they are given, the same each time, and their tables hold the
+same numbers.
+"""
 
 import re
 import xml.etree.ElementTree as ET
@@ -6,7 +8,11 @@ import xml.etree.ElementTree as ET
 from manyhands.plots.connectivity import connectivity, table, traffic, traffic_table
 
 DENSE, GROUPED = [[0, 1], [0, 1], [0, 1]], [[0, -1], [0, -1], [-1, 1]]
-SIDES, MEASURED, FORMULA = [2, 4], {"out": [10, 40], "data": [7, 7]}, {"out": lambda s: 2.5 * s * s, "data": lambda s: 7}
+SIDES, MEASURED, FORMULA = (
+    [2, 4],
+    {"out": [10, 40], "data": [7, 7]},
+    {"out": lambda s: 2.5 * s * s, "data": lambda s: 7},
+)
 
 
 def test_a_square_for_each_pair_and_a_number_for_each_reaction():
@@ -20,7 +26,12 @@ def test_a_square_for_each_pair_and_a_number_for_each_reaction():
 
 
 def test_the_table_stands_side_by_side():
-    assert table({"dense": DENSE, "grouped": GROUPED}).splitlines() == ["dense   grouped", "0 1     0 .", "0 1     0 .", "0 1     . 1"]
+    assert table({"dense": DENSE, "grouped": GROUPED}).splitlines() == [
+        "dense   grouped",
+        "0 1     0 .",
+        "0 1     0 .",
+        "0 1     . 1",
+    ]
 
 
 def test_words_can_be_translated():
@@ -30,4 +41,12 @@ def test_words_can_be_translated():
 def test_traffic_has_marks_and_a_table():
     text = traffic(SIDES, MEASURED, FORMULA).text
     assert text == traffic(SIDES, MEASURED, FORMULA).text and "side of the image (pixels)" in text
-    assert traffic_table(SIDES, MEASURED, FORMULA).splitlines()[2].split() == ["4", "40", "/", "40", "7", "/", "7"]
+    assert traffic_table(SIDES, MEASURED, FORMULA).splitlines()[2].split() == [
+        "4",
+        "40",
+        "/",
+        "40",
+        "7",
+        "/",
+        "7",
+    ]

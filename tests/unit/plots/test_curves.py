@@ -7,9 +7,14 @@ from manyhands.plots.curves import coinciding, gap
 
 def test_the_same_numbers_give_the_same_picture():
     serial = np.linspace(2, 0, 20)
-    pictures = [coinciding(("one process", serial), {"by hand": serial, "links": serial + 1e-15}, 1e-6).text for _ in range(2)]
+    pictures = [
+        coinciding(("one process", serial), {"by hand": serial, "links": serial + 1e-15}, 1e-6).text
+        for _ in range(2)
+    ]
     assert pictures[0] == pictures[1]
-    assert all(word in pictures[0] for word in ("one process", "by hand", "links", "tolerance 1e-06"))
+    assert all(
+        word in pictures[0] for word in ("one process", "by hand", "links", "tolerance 1e-06")
+    )
 
 
 def test_curves_without_any_difference_can_be_drawn():
@@ -22,5 +27,10 @@ def test_gap_is_the_largest_difference():
 
 def test_a_curve_that_drifts_away_stays_in_the_picture():
     serial = np.linspace(2, 0, 20)
-    text = coinciding(("one process", serial), {"the same": serial, "another": serial + 0.1}, 1e-12).text
-    assert "1e-01" in text and "1e-01" not in coinciding(("one process", serial), {"the same": serial}, 1e-12).text
+    text = coinciding(
+        ("one process", serial), {"the same": serial, "another": serial + 0.1}, 1e-12
+    ).text
+    assert (
+        "1e-01" in text
+        and "1e-01" not in coinciding(("one process", serial), {"the same": serial}, 1e-12).text
+    )

@@ -1,4 +1,6 @@
-"""What a rank holds: the same picture each time, its numbers in letters, and theory beside what was measured."""
+"""What a rank holds: the same picture each time, its numbers in letters, and theory beside what was
+measured.
+"""
 
 from manyhands.plots import held_by_rank
 
@@ -10,7 +12,8 @@ def test_the_picture_is_the_same_each_time_and_names_its_parts():
     text = held_by_rank.stacked(MEASURED, THEORY).text
     assert text == held_by_rank.stacked(MEASURED, THEORY).text
     assert all(word in text for word in (*held_by_rank.PARTS, "theory", "stage 0", "stage 3"))
-    assert text.count("stroke-dasharray: 3.3,2.2") == 6 + 1  # an outline for each part, and one in the legend
+    # an outline for each part, and one in the legend
+    assert text.count("stroke-dasharray: 3.3,2.2") == 6 + 1
 
 
 def test_the_table_adds_up():

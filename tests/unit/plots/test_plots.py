@@ -1,5 +1,8 @@
-"""plots: readable in grey, the same bytes every time, and no trace in the reader's own matplotlib."""
+"""plots: readable in grey, the same bytes every time, and no trace in the reader's own
+matplotlib.
+"""
 
+import itertools
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -8,17 +11,22 @@ import pytest
 
 from manyhands.plots import RANK_COLOURS, rank_colour, svg
 from manyhands.plots.timeline import Span, rows_of, table, timeline
-import itertools
 
 TRACKS = {
-    "naive": {"compute": [Span(0, 10, "backward")], "network": [Span(10, 14, "bucket 0"), Span(14, 18, "bucket 1")]},
-    "overlapped": {"compute": [Span(0, 11, "backward")], "network": [Span(4, 8, "bucket 0"), Span(8, 13, "bucket 1")]},
+    "naive": {
+        "compute": [Span(0, 10, "backward")],
+        "network": [Span(10, 14, "bucket 0"), Span(14, 18, "bucket 1")],
+    },
+    "overlapped": {
+        "compute": [Span(0, 11, "backward")],
+        "network": [Span(4, 8, "bucket 0"), Span(8, 13, "bucket 1")],
+    },
 }
 
 
 def lightness(colour):
     """CIE L* of a colour: what is left of it in grey, from 0 (black) to 100 (white)."""
-    channels = [int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5)]
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     r, g, b = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
     y = 0.2126 * r + 0.7152 * g + 0.0722 * b
     return 116 * y ** (1 / 3) - 16
@@ -39,11 +47,15 @@ def test_timeline_is_the_same_bytes_twice_and_well_formed():
     assert first.text == second.text
     ET.fromstring(first.text)
     for word in ("naive", "overlapped", "backward", "bucket 1", "time (ms)"):
-        assert word in first.text, f"{word!r} is missing, or was drawn as an outline that no translation can change"
+        assert word in first.text, (
+            f"{word!r} is missing, or was drawn as an outline that no translation can change"
+        )
 
 
 def test_words_can_be_translated():
-    drawn = timeline(TRACKS, words={"compute": "keisan", "network": "tsushin", "time": "jikan"}).text
+    drawn = timeline(
+        TRACKS, words={"compute": "keisan", "network": "tsushin", "time": "jikan"}
+    ).text
     assert "keisan" in drawn and "tsushin" in drawn and "jikan" in drawn and "compute" not in drawn
 
 
@@ -69,7 +81,10 @@ def test_the_readers_settings_are_left_alone():
 
 
 def test_importing_plots_is_cheap():
-    code = "import sys, manyhands.plots, manyhands.plots.timeline; print([m for m in ('matplotlib', 'torch', 'IPython') if m in sys.modules])"
+    code = (
+        "import sys, manyhands.plots, manyhands.plots.timeline; print([m for m in ('matplotlib', "
+        "'torch', 'IPython') if m in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
 

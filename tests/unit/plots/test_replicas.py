@@ -1,4 +1,6 @@
-"""The figures of unit 02 draw what they are given, the same each time; and the quiet import is quiet unless it fails."""
+"""The figures of unit 02 draw what they are given, the same each time; and the quiet import is
+quiet unless it fails.
+"""
 
 import os
 import re
@@ -20,16 +22,23 @@ def scaling():
 def test_gradient_scaling_names_the_replicas_and_is_the_same_each_time():
     text = scaling().text
     assert text == scaling().text
-    for word in ("1 replica", "4 replicas", "loss divided by the global batch", "gradient on one device"):
+    for word in (
+        "1 replica",
+        "4 replicas",
+        "loss divided by the global batch",
+        "gradient on one device",
+    ):
         assert word in text
     # 9 points for each of 2 x 2 sets, and a mark for each of the 2 lines of the legend
-    markers = re.findall(r'<use [^>]*stroke-width: 0.4', text)
+    markers = re.findall(r"<use [^>]*stroke-width: 0.4", text)
     assert len(markers) == 4 * 9 + 2
 
 
 def test_words_can_be_translated():
     words = {**replicas.SCALING_WORDS, "right": "geteilt durch alle"}
-    assert "geteilt durch alle" in replicas.gradient_scaling(ONE, {2: ONE}, {2: ONE}, words=words).text
+    assert (
+        "geteilt durch alle" in replicas.gradient_scaling(ONE, {2: ONE}, {2: ONE}, words=words).text
+    )
 
 
 @pytest.mark.parametrize("shards", [[8], [3, 3, 3, 1]])
@@ -50,7 +59,12 @@ os.write(2, b"after\\n")
 
 
 def stderr_of(body):
-    return subprocess.run([sys.executable, "-c", NOISY.format(body=body)], capture_output=True, text=True, env=os.environ).stderr
+    return subprocess.run(
+        [sys.executable, "-c", NOISY.format(body=body)],
+        capture_output=True,
+        text=True,
+        env=os.environ,
+    ).stderr
 
 
 def test_quietly_swallows_what_comes_from_below():
@@ -59,4 +73,6 @@ def test_quietly_swallows_what_comes_from_below():
 
 def test_quietly_shows_it_after_all_where_the_block_fails():
     told = stderr_of("raise ImportError('no such file')")
-    assert told.startswith("noise\n") and "ImportError: no such file" in told and "after" not in told
+    assert (
+        told.startswith("noise\n") and "ImportError: no such file" in told and "after" not in told
+    )

@@ -20,7 +20,9 @@ def test_the_table_names_what_is_not_seen_once():
 
 
 def test_the_picture_has_a_square_for_each_sample_that_a_worker_sees():
-    text = who_holds(SEEN, 6, words={"sample": "s", "worker": "w{rank}", "times": "t", "step": "u"}).text
+    text = who_holds(
+        SEEN, 6, words={"sample": "s", "worker": "w{rank}", "times": "t", "step": "u"}
+    ).text
     for rank, squares in ((0, 3 + 3), (1, 3 + 1)):
         assert text.count(f"fill: {rank_colour(rank)}") >= squares
     assert ">w1<" in text and ">t<" in text and ">s (u)<" in text and ">dealt<" in text

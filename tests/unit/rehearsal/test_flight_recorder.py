@@ -12,11 +12,25 @@ WORLD = (0, 1)
 
 
 def collective(call, *shapes, **facts):
-    return Event("collective", call, ranks=WORLD, tensors=tuple(Layout(shape=shape) for shape in shapes), file="train.py", **facts)
+    return Event(
+        "collective",
+        call,
+        ranks=WORLD,
+        tensors=tuple(Layout(shape=shape) for shape in shapes),
+        file="train.py",
+        **facts,
+    )
 
 
 def message(rank, way, **facts):
-    return Event("message", way, ranks=WORLD, parts=(Part(way.removeprefix("i"), 1 - rank),), file="train.py", **facts)
+    return Event(
+        "message",
+        way,
+        ranks=WORLD,
+        parts=(Part(way.removeprefix("i"), 1 - rank),),
+        file="train.py",
+        **facts,
+    )
 
 
 @pytest.fixture
@@ -40,14 +54,24 @@ def read(tmp_path, caplog):
 
 
 def states(traces):
-    return {rank: [(one["profiling_name"], one["state"]) for one in dump["entries"]] for rank, dump in flight_record(traces).items()}
+    return {
+        rank: [(one["profiling_name"], one["state"]) for one in dump["entries"]]
+        for rank, dump in flight_record(traces).items()
+    }
 
 
 def test_what_ends_is_matched_without_a_word(read):
-    calls = [collective("all_reduce", (3,)), collective("all_gather", (3,), (3,), (3,)), collective("reduce_scatter", (3,), (3,), (3,)),
-             collective("broadcast", (2, 2), root=0), collective("barrier"), collective("all_gather_object"),
-             collective("all_gather_single", (3,), (6,)), collective("all_to_all_single", (4,), (4,))]
-    traces = {rank: calls for rank in WORLD}
+    calls = [
+        collective("all_reduce", (3,)),
+        collective("all_gather", (3,), (3,), (3,)),
+        collective("reduce_scatter", (3,), (3,), (3,)),
+        collective("broadcast", (2, 2), root=0),
+        collective("barrier"),
+        collective("all_gather_object"),
+        collective("all_gather_single", (3,), (6,)),
+        collective("all_to_all_single", (4,), (4,)),
+    ]
+    traces = dict.fromkeys(WORLD, calls)
     said = read(traces)
     assert "collective:" not in said and "error" not in said.lower(), said
     assert {state for of_rank in states(traces).values() for _, state in of_rank} == {"completed"}
@@ -56,7 +80,11 @@ def test_what_ends_is_matched_without_a_word(read):
 def test_a_rank_that_does_not_come_is_named_with_the_line(read):
     both = [collective("all_reduce", (3,), line=7)]
     said = read({0: [*both, collective("all_reduce", (5,), line=9)], 1: both})
-    assert "Not all ranks joining collective" in said and "missing ranks: {1}" in said and "train.py:9" in said
+    assert (
+        "Not all ranks joining collective" in said
+        and "missing ranks: {1}" in said
+        and "train.py:9" in said
+    )
 
 
 def test_another_size_is_a_mismatch(read):
@@ -65,17 +93,41 @@ def test_another_size_is_a_mismatch(read):
 
 
 def test_what_a_replay_leaves_waiting_is_not_done_and_what_python_has_not_come_to_is_not_there():
-    traces = {rank: [collective("all_reduce", (3,)), message(rank, "send"), message(rank, "recv"), collective("barrier")] for rank in WORLD}
-    assert states(traces) == {0: [("nccl:all_reduce", "completed"), ("nccl:send 0->1", "scheduled")],
-                              1: [("nccl:all_reduce", "completed"), ("nccl:send 1->0", "scheduled")]}
+    traces = {
+        rank: [
+            collective("all_reduce", (3,)),
+            message(rank, "send"),
+            message(rank, "recv"),
+            collective("barrier"),
+        ]
+        for rank in WORLD
+    }
+    assert states(traces) == {
+        0: [("nccl:all_reduce", "completed"), ("nccl:send 0->1", "scheduled")],
+        1: [("nccl:all_reduce", "completed"), ("nccl:send 1->0", "scheduled")],
+    }
 
 
 def test_a_batch_is_messages_and_their_end():
-    pair = [Event("message", "batch_isend_irecv", ranks=WORLD, is_async=True,
-                  parts=(Part("send", 1 - rank), Part("recv", 1 - rank))) for rank in WORLD]
+    pair = [
+        Event(
+            "message",
+            "batch_isend_irecv",
+            ranks=WORLD,
+            is_async=True,
+            parts=(Part("send", 1 - rank), Part("recv", 1 - rank)),
+        )
+        for rank in WORLD
+    ]
     found = flight_record({rank: [pair[rank]] for rank in WORLD})
-    assert [one["profiling_name"] for one in found[1]["entries"]] == ["nccl:send 1->0", "nccl:recv 1<-0", "nccl:coalesced"]
-    assert {(one["state"], one["p2p_seq_id"], one["is_p2p"]) for one in found[1]["entries"]} == {("completed", 1, True)}
+    assert [one["profiling_name"] for one in found[1]["entries"]] == [
+        "nccl:send 1->0",
+        "nccl:recv 1<-0",
+        "nccl:coalesced",
+    ]
+    assert {(one["state"], one["p2p_seq_id"], one["is_p2p"]) for one in found[1]["entries"]} == {
+        ("completed", 1, True)
+    }
 
 
 def test_batches_and_messages_are_listed(read, capsys):
@@ -84,9 +136,19 @@ def test_batches_and_messages_are_listed(read, capsys):
 
 
 def test_groups_keep_their_ranks_and_gloos_are_gloos():
-    wires = Event("collective", "broadcast", group="3", ranks=(1, 2), backend="gloo", tensors=(Layout(shape=(2,)),), root=0)
+    wires = Event(
+        "collective",
+        "broadcast",
+        group="3",
+        ranks=(1, 2),
+        backend="gloo",
+        tensors=(Layout(shape=(2,)),),
+        root=0,
+    )
     found = flight_record({0: [], 1: [wires], 2: [wires]})
-    assert found[0]["pg_config"] == {} and found[2]["pg_config"] == {"3": {"name": "3", "desc": "undefined", "ranks": "[1, 2]"}}
+    assert found[0]["pg_config"] == {} and found[2]["pg_config"] == {
+        "3": {"name": "3", "desc": "undefined", "ranks": "[1, 2]"}
+    }
     assert [one["profiling_name"] for one in found[2]["entries"]] == ["gloo:broadcast"]
 
 

@@ -13,7 +13,9 @@ def stuck(size, tell, **ways):
     return [rank for rank, _, _ in Replay(story(size, tell), **ways).stuck()]
 
 
-WAYS = [{"eager": eager, "buffered": buffered} for eager in (False, True) for buffered in (False, True)]
+WAYS = [
+    {"eager": eager, "buffered": buffered} for eager in (False, True) for buffered in (False, True)
+]
 
 
 @pytest.mark.parametrize("ways", WAYS)
@@ -57,7 +59,8 @@ def test_a_read_waits_for_the_gpu_and_closes_a_cycle():
         r.collective(group=second, later=True)
 
     assert stuck(2, lambda r: tell(r, reads=True)) == [0, 1]
-    assert stuck(2, lambda r: tell(r, reads=False)) == []  # both may run at once; a rule says that they may not
+    # both may run at once; a rule says that they may not
+    assert stuck(2, lambda r: tell(r, reads=False)) == []
 
 
 def test_cpu_groups_hold_python_but_are_not_told_of():
@@ -84,8 +87,15 @@ def test_ten_thousand_events_of_four_ranks_take_seconds():
     assert time.process_time() - started < 5
 
 
-@pytest.mark.parametrize("event, says", [(Event("sing"), "kind 'sing'"), (Event("collective", call="reduce", ranks=(1, 2)), "none of them"),
-                                         (Event("message", call="send", ranks=(0,)), "no message"), (Event("wait", of=0), "earlier one")])
+@pytest.mark.parametrize(
+    "event, says",
+    [
+        (Event("sing"), "kind 'sing'"),
+        (Event("collective", call="reduce", ranks=(1, 2)), "none of them"),
+        (Event("message", call="send", ranks=(0,)), "no message"),
+        (Event("wait", of=0), "earlier one"),
+    ],
+)
 def test_traces_that_cannot_be(event, says):
     with pytest.raises(BadTrace, match=says):
         Replay({0: [event]})

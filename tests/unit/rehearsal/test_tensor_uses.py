@@ -1,5 +1,6 @@
-"""The recorder hears of operations on tensors from the first asynchronous call on, also where that comes in the midst of a backward; before, and where
-none comes, it costs nothing."""
+"""The recorder hears of operations on tensors from the first asynchronous call on, also where that
+comes in the midst of a backward; before, and where none comes, it costs nothing.
+"""
 
 import threading
 from typing import ClassVar
@@ -22,7 +23,9 @@ def alone():
 
 
 def early(program):
-    """The operations that the program does too early, and whether operations were listened to when it ended."""
+    """The operations that the program does too early, and whether operations were listened to when
+    it ended.
+    """
     recorder = Recorder()
     recorder.start()
     try:
@@ -109,10 +112,19 @@ def goes_on_after_a_hook_of_an_activation():
     works[0].wait()
 
 
-@pytest.mark.parametrize("program, operations, heard", [
-    (no_call, [], False), (waits_at_once, [], False), (reads_before_the_wait, ["add"], True), (reads_after_inference, ["add"], True),
-    (returns_before_the_wait_in_a_backward, ["mul"], True), (returns_before_the_wait_in_a_decorated_backward, ["mul"], True),
-    (reads_after_a_backward_with_hooks, ["add_"], True), (goes_on_after_a_hook_of_an_activation, ["mul"], True)])
+@pytest.mark.parametrize(
+    "program, operations, heard",
+    [
+        (no_call, [], False),
+        (waits_at_once, [], False),
+        (reads_before_the_wait, ["add"], True),
+        (reads_after_inference, ["add"], True),
+        (returns_before_the_wait_in_a_backward, ["mul"], True),
+        (returns_before_the_wait_in_a_decorated_backward, ["mul"], True),
+        (reads_after_a_backward_with_hooks, ["add_"], True),
+        (goes_on_after_a_hook_of_an_activation, ["mul"], True),
+    ],
+)
 def test_what_comes_too_early_is_heard(program, operations, heard):
     assert early(program) == (operations, heard)
 
@@ -203,9 +215,13 @@ def test_what_is_compiled_runs_as_it_is_and_the_recorder_with_it():
         return x + 1
 
     graphs = []
-    compiled = torch.compile(function, backend=lambda graph, _: graphs.append(graph) or graph.forward)
+    compiled = torch.compile(
+        function, backend=lambda graph, _: graphs.append(graph) or graph.forward
+    )
     assert early(lambda: compiled(torch.ones(3))) == ([], False)
     assert early(lambda: torch.compile(function, backend="eager")(torch.ones(3))) == ([], False)
     assert not graphs
-    torch.compile(lambda x: x + 1, backend=lambda graph, _: graphs.append(graph) or graph.forward)(torch.ones(3))
+    torch.compile(lambda x: x + 1, backend=lambda graph, _: graphs.append(graph) or graph.forward)(
+        torch.ones(3)
+    )
     assert graphs

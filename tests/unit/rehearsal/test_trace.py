@@ -8,7 +8,11 @@ from manyhands.rehearsal.trace import BadTrace
 
 
 def tell(r):
-    r.wait(r.batch(("send", 1 - r.rank, 3, Layout("int8", (2, 3), contiguous=False)), ("recv", 1 - r.rank)))
+    r.wait(
+        r.batch(
+            ("send", 1 - r.rank, 3, Layout("int8", (2, 3), contiguous=False)), ("recv", 1 - r.rank)
+        )
+    )
     r.collective(root=1)
     r.message("recv", None)
     r.add("clock")
@@ -31,4 +35,8 @@ def test_a_spoilt_line_is_told():
 
 
 def test_the_size_of_a_tensor():
-    assert Layout(shape=(2, 3, 4)).numel == 24 and Layout(shape=()).numel == 1 and Layout(shape=(3, 0)).numel == 0
+    assert (
+        Layout(shape=(2, 3, 4)).numel == 24
+        and Layout(shape=()).numel == 1
+        and Layout(shape=(3, 0)).numel == 0
+    )

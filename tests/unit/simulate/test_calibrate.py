@@ -10,7 +10,11 @@ from manyhands.simulate.training_step import Machine, Way, step
 
 def images_per_s(constants, ranks):
     machine = Machine(4, (1e-6, 1e11), (1e-5, constants["bytes_per_s"]))
-    return 32 * ranks / step(machine, layers(resnet(50), 32, constants["flops_per_s"]), Way(ranks)).seconds
+    return (
+        32
+        * ranks
+        / step(machine, layers(resnet(50), 32, constants["flops_per_s"]), Way(ranks)).seconds
+    )
 
 
 def test_two_rows_give_the_machine_that_made_them():
@@ -26,13 +30,20 @@ def test_more_rows_than_constants_share_the_error_evenly():
 
 
 def test_a_constant_that_nothing_depends_on_stays_finite():
-    found = calibrate(lambda constants, x: constants["a"], [(1, 3.0), (2, 3.0)], {"a": 1.0, "b": 5.0})
+    found = calibrate(
+        lambda constants, x: constants["a"], [(1, 3.0), (2, 3.0)], {"a": 1.0, "b": 5.0}
+    )
     assert found["a"] == pytest.approx(3) and np.isfinite(found["b"])
 
 
-@pytest.mark.parametrize("rows, guess, message", [
-    ([(1, 2.0)], {"a": 1, "b": 1}, "1 rows for 2 constants"), ([(1, -2.0)], {"a": 1}, "more than 0"),
-    ([(1, 2.0)], {"a": 0}, "more than 0")])
+@pytest.mark.parametrize(
+    "rows, guess, message",
+    [
+        ([(1, 2.0)], {"a": 1, "b": 1}, "1 rows for 2 constants"),
+        ([(1, -2.0)], {"a": 1}, "more than 0"),
+        ([(1, 2.0)], {"a": 0}, "more than 0"),
+    ],
+)
 def test_bad_input_says_what_was_wrong(rows, guess, message):
     with pytest.raises(ValueError, match=message):
         calibrate(lambda constants, x: constants["a"], rows, guess)

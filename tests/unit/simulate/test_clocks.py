@@ -1,4 +1,6 @@
-"""All-reduces on vectors of clocks, against every message played one by one, and against the formulas."""
+"""All-reduces on vectors of clocks, against every message played one by one, and against the
+formulas.
+"""
 
 import messages
 import numpy as np
@@ -13,10 +15,17 @@ def random_case(seed):
     draw = np.random.default_rng(seed)
     p = int(draw.integers(1, 14))
     link = (draw.exponential(1e-2), 1e6 * draw.uniform(0.1, 2))
-    return p, draw.exponential(0.05, p) * draw.integers(0, 2), float(draw.integers(1, 200_000)), link
+    return (
+        p,
+        draw.exponential(0.05, p) * draw.integers(0, 2),
+        float(draw.integers(1, 200_000)),
+        link,
+    )
 
 
-@pytest.mark.parametrize("way", ["ring", "ring_half", "tree", "halving_doubling", "parameter_server"])
+@pytest.mark.parametrize(
+    "way", ["ring", "ring_half", "tree", "halving_doubling", "parameter_server"]
+)
 def test_as_played_message_by_message(way):
     """200 random groups: ranks, clocks, sizes and links."""
     for seed in range(200):
@@ -27,7 +36,11 @@ def test_as_played_message_by_message(way):
             got = clocks.parameter_server(start, n, link, servers)
         else:
             rounds = 2 * (p - 1) if way == "ring" else p - 1
-            programs = messages.ring(p, n, rounds) if way.startswith("ring") else getattr(messages, way)(p, n)
+            programs = (
+                messages.ring(p, n, rounds)
+                if way.startswith("ring")
+                else getattr(messages, way)(p, n)
+            )
             want, got = messages.play(programs, start, link), getattr(clocks, way)(start, n, link)
         assert got == pytest.approx(want, rel=1e-9, abs=1e-12), (way, seed)
 
@@ -41,14 +54,18 @@ def test_together_they_take_what_the_formulas_say(p):
     cost_s = collective_costs.parameter_server_s(p, 1e5, *LINK, servers=2)
     assert clocks.parameter_server(start, 1e5, LINK, 2).max() == pytest.approx(3 + cost_s)
     played_s = messages.busy_server(p, 1e5, LINK, 1e-3)
-    assert clocks.parameter_server(start, 1e5, LINK, overhead_s=1e-3).max() == pytest.approx(3 + played_s)
+    assert clocks.parameter_server(start, 1e5, LINK, overhead_s=1e-3).max() == pytest.approx(
+        3 + played_s
+    )
 
 
 def test_two_levels_are_three_rings_one_after_the_other():
     draw = np.random.default_rng(3)
     inside, between, start = (1e-5, 1e9), (1e-3, 1e7), draw.exponential(0.01, 12)
-    nodes = clocks.ring_half(start.reshape(3, 4), 1e5, inside)             # reduce-scatter in each node
-    parts = clocks.ring(nodes.T, 1e5 / 4, (between[0], between[1] / 4)).T  # 4 rings at once share the node's link
+    # reduce-scatter in each node
+    nodes = clocks.ring_half(start.reshape(3, 4), 1e5, inside)
+    # 4 rings at once share the node's link
+    parts = clocks.ring(nodes.T, 1e5 / 4, (between[0], between[1] / 4)).T
     want = clocks.ring_half(parts, 1e5, inside).reshape(12)
     assert clocks.hierarchical(start, 1e5, inside, between, 4) == pytest.approx(want)
     with pytest.raises(ValueError, match="12 ranks, 5 on each node"):
@@ -66,7 +83,13 @@ def test_many_groups_at_once_are_each_alone():
 
 def test_the_clocks_that_are_handed_in_stay_as_they_are():
     start = np.arange(6.0)
-    for way in (clocks.ring, clocks.ring_half, clocks.tree, clocks.halving_doubling, clocks.parameter_server):
+    for way in (
+        clocks.ring,
+        clocks.ring_half,
+        clocks.tree,
+        clocks.halving_doubling,
+        clocks.parameter_server,
+    ):
         way(start, 1e4, LINK)[:] = -1
         assert start.tolist() == [0, 1, 2, 3, 4, 5]
 

@@ -1,20 +1,37 @@
-"""Fits find the link that made the times, also among disturbed ones; bands hold what they promise; buckets are filled as DDP fills them."""
+"""Fits find the link that made the times, also among disturbed ones; bands hold what they promise;
+buckets are filled as DDP fills them.
+"""
 
 import numpy as np
 import pytest
 
-from manyhands.simulate import Link, bootstrap, buckets, finish_s, fit, interval, message_s, resnet50_bytes
+from manyhands.simulate import (
+    Link,
+    bootstrap,
+    buckets,
+    finish_s,
+    fit,
+    interval,
+    message_s,
+    resnet50_bytes,
+)
 
 SIZES = [4 * 4**k for k in range(14)]
 
 
 def times(link, seed, repeats=21, disturbed=0.15):
-    """Repeated times whose median is the model's: noise of 2 %, and some that take many times as long, so that the mean is far off."""
+    """Repeated times whose median is the model's: noise of 2 %, and some that take many times as
+    long, so that the mean is far off.
+    """
     draw, found = np.random.default_rng(seed), []
     for n_bytes in SIZES:
         noise = 0.02 * draw.normal(size=repeats)
         late = (noise > 0) & (draw.random(repeats) < 2 * disturbed)
-        found.append(message_s(n_bytes, *link) * np.exp(noise) * np.where(late, draw.uniform(2, 20, repeats), 1))
+        found.append(
+            message_s(n_bytes, *link)
+            * np.exp(noise)
+            * np.where(late, draw.uniform(2, 20, repeats), 1)
+        )
     return found
 
 
@@ -33,7 +50,13 @@ def test_without_the_weights_the_latency_is_noise():
 
 
 def test_what_cannot_be_fitted_is_refused():
-    for sizes, seconds in (([4, 4], [1, 1]), ([4, 8], [1, 0]), ([4, 8], [2, 1]), ([4], [1]), ([4, 8], [1])):
+    for sizes, seconds in (
+        ([4, 4], [1, 1]),
+        ([4, 8], [1, 0]),
+        ([4, 8], [2, 1]),
+        ([4], [1]),
+        ([4, 8], [1]),
+    ):
         with pytest.raises(ValueError):
             fit(sizes, seconds)
 
@@ -42,19 +65,31 @@ def test_a_band_holds_the_truth_about_as_often_as_it_says():
     link, inside = Link(3e-5, 2e9), 0
     for seed in range(40):
         low, high = interval(bootstrap(SIZES, times(link, seed), resamples=200, seed=seed))
-        inside += int(low[0] <= link.latency_s <= high[0]) + int(low[1] <= link.bytes_per_s <= high[1])
+        inside += int(low[0] <= link.latency_s <= high[0]) + int(
+            low[1] <= link.bytes_per_s <= high[1]
+        )
     assert 64 <= inside <= 80  # of 80; 72 are expected
 
 
 def test_bootstrap_is_seeded_and_intervals_work_on_predictions():
     measured = times(Link(3e-5, 2e9), seed=0)
     again = bootstrap(SIZES, measured, resamples=50, seed=3)
-    assert np.array_equal(again, bootstrap(SIZES, measured, resamples=50, seed=3)) and again.shape == (50, 2)
+    assert np.array_equal(
+        again, bootstrap(SIZES, measured, resamples=50, seed=3)
+    ) and again.shape == (50, 2)
     low, high = interval([message_s(np.array(SIZES), *link) for link in again])
     assert low.shape == (len(SIZES),) and np.all(low < high)
 
 
-@pytest.mark.parametrize("limit, groups", [(0, [[0], [1], [2], [3]]), (3, [[0, 1], [2], [3]]), (4, [[0, 1, 2], [3]]), (99, [[0, 1, 2, 3]])])
+@pytest.mark.parametrize(
+    "limit, groups",
+    [
+        (0, [[0], [1], [2], [3]]),
+        (3, [[0, 1], [2], [3]]),
+        (4, [[0, 1, 2], [3]]),
+        (99, [[0, 1, 2, 3]]),
+    ],
+)
 def test_a_bucket_is_full_when_it_holds_the_limit(limit, groups):
     assert buckets([1, 2, 5, 1], limit) == groups
 
@@ -74,7 +109,9 @@ def test_buckets_are_those_of_ddp():
     draw = np.random.default_rng(0)
     for limit in (1, 400, 3000, 10**6):
         sizes = draw.integers(1, 300, 40)
-        theirs, _ = torch.distributed._compute_bucket_assignment_by_size([torch.empty(int(n)) for n in sizes], [limit])
+        theirs, _ = torch.distributed._compute_bucket_assignment_by_size(
+            [torch.empty(int(n)) for n in sizes], [limit]
+        )
         assert sorted(theirs) == buckets((4 * sizes).tolist(), limit)
 
 

@@ -1,11 +1,23 @@
-"""A simulated step of a pipeline: against the formula, against what orders must keep, and orders that cannot be done."""
+"""A simulated step of a pipeline: against the formula, against what orders must keep, and orders
+that cannot be done.
+"""
 
 from itertools import combinations
 
 import pytest
 
 from manyhands.simulate.pipeline import (
-    Event, Stuck, alive, bubble, cut, finish_s, gpipe, idle, one_f_one_b, play, read_orders,
+    Event,
+    Stuck,
+    alive,
+    bubble,
+    cut,
+    finish_s,
+    gpipe,
+    idle,
+    one_f_one_b,
+    play,
+    read_orders,
 )
 
 
@@ -30,21 +42,38 @@ def test_what_each_rank_keeps():
 
 def test_sends_that_wait_hang_under_1f1b_only():
     assert idle(play(gpipe(4, 8), seconds, blocking=True)) == pytest.approx(bubble(4, 8))
-    with pytest.raises(Stuck, match="rank 3 waits, after backward of micro-batch 0 on stage 3, until rank 2 takes") as stuck:
+    with pytest.raises(
+        Stuck, match="rank 3 waits, after backward of micro-batch 0 on stage 3, until rank 2 takes"
+    ) as stuck:
         play(one_f_one_b(4, 8), seconds, blocking=True)
     assert len(str(stuck.value).splitlines()) == 4
     assert play(one_f_one_b(1, 3), seconds, blocking=True)
 
 
 def test_messages_take_their_time_and_nobody_waits_for_sending():
-    first, second = play([[Event("F", 0, 0), Event("F", 1, 0)], [Event("F", 0, 1)]], seconds, message_s=5.0)
+    first, second = play(
+        [[Event("F", 0, 0), Event("F", 1, 0)], [Event("F", 0, 1)]], seconds, message_s=5.0
+    )
     assert [span.stop_s for span in first] == [1.0, 2.0] and second[0].start_s == 6.0
 
 
-@pytest.mark.parametrize("orders, says", [
-    ([[Event("B", 0, 0), Event("F", 0, 0)]], "cannot begin backward of micro-batch 0"),
-    ([[Event("F", 0, 0), Event("B", 0, 0), Event("F", 1, 0), Event("B", 1, 0)], gpipe(2, 2)[1]], "rank 1 waits, before forward of micro-batch 1"),
-    ([[Event("F", 0, 0), Event("W", 0, 0), Event("I", 0, 0)]], "cannot begin backward .weights. of micro-batch 0 on stage 0: on its own rank")])
+@pytest.mark.parametrize(
+    "orders, says",
+    [
+        ([[Event("B", 0, 0), Event("F", 0, 0)]], "cannot begin backward of micro-batch 0"),
+        (
+            [
+                [Event("F", 0, 0), Event("B", 0, 0), Event("F", 1, 0), Event("B", 1, 0)],
+                gpipe(2, 2)[1],
+            ],
+            "rank 1 waits, before forward of micro-batch 1",
+        ),
+        (
+            [[Event("F", 0, 0), Event("W", 0, 0), Event("I", 0, 0)]],
+            "cannot begin backward .weights. of micro-batch 0 on stage 0: on its own rank",
+        ),
+    ],
+)
 def test_an_order_without_an_end_is_told(orders, says):
     with pytest.raises(Stuck, match=says):
         play(orders, seconds)
@@ -61,13 +90,26 @@ def test_printed_orders_are_read_overlaps_too():
     assert order == [[("F", 0, 0), ("F", 1, 0), ("B", 0, 7), ("I", 1, 0), ("W", 12, 0)]]
 
 
-@pytest.mark.parametrize("costs, stages", [([9, 9, 2, 2, 2, 3, 3, 6], 4), ([1, 2, 3], 3), ([5, 1, 1, 1, 4, 2], 2), ([3, 1], 1), ([7, 1, 8, 2, 8, 1, 8, 2, 8], 5)])
+@pytest.mark.parametrize(
+    "costs, stages",
+    [
+        ([9, 9, 2, 2, 2, 3, 3, 6], 4),
+        ([1, 2, 3], 3),
+        ([5, 1, 1, 1, 4, 2], 2),
+        ([3, 1], 1),
+        ([7, 1, 8, 2, 8, 1, 8, 2, 8], 5),
+    ],
+)
 def test_no_cut_is_better(costs, stages):
     blocks = cut(costs, stages)
-    assert [layer for block in blocks for layer in range(len(costs))[block]] == list(range(len(costs))) and len(blocks) == stages
+    assert [layer for block in blocks for layer in range(len(costs))[block]] == list(
+        range(len(costs))
+    ) and len(blocks) == stages
     ways = combinations(range(1, len(costs)), stages - 1)
     assert max(sum(costs[block]) for block in blocks) == min(
-        max(sum(costs[a:b]) for a, b in zip((0, *way), (*way, len(costs)))) for way in ways)
+        max(sum(costs[a:b]) for a, b in zip((0, *way), (*way, len(costs)), strict=True))
+        for way in ways
+    )
 
 
 @pytest.mark.parametrize("stages", [0, 4])

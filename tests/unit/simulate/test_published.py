@@ -1,4 +1,6 @@
-"""Published tables: fitted rows are met, the others within the error that docs/SIMULATE.md tells, and no more is claimed."""
+"""Published tables: fitted rows are met, the others within the error that docs/SIMULATE.md tells,
+and no more is claimed.
+"""
 
 import re
 from pathlib import Path
@@ -9,14 +11,25 @@ import pytest
 from manyhands.simulate import placement, published, ring_s
 from manyhands.simulate.collective_costs import halving_doubling_s
 
-# the largest error of a row that was not fitted, in parts of the published number; measured, and rounded up
-WORST = {"Inception V3, K80, parameter servers": 0.013, "ResNet-50, K80, parameter servers": 0.032,
-         "Inception V3, P100 of a DGX-1": 0.006, "ResNet-50, P100 of a DGX-1": 0.033,
-         "ResNet-152, P100 of a DGX-1": 0.01, "VGG-16, P100 of a DGX-1": 0.06, "AlexNet, P100 of a DGX-1": 0.121,
-         "torchgpipe, AmoebaNet-D, 2 stages": 0.022, "torchgpipe, AmoebaNet-D, 4 stages": 0.168,
-         "torchgpipe, AmoebaNet-D, 8 stages": 0.044, "GPipe, AmoebaNet-D, 2 stages": 0.081,
-         "GPipe, AmoebaNet-D, 4 stages": 0.28, "GPipe, AmoebaNet-D, 8 stages": 0.51,
-         "GPT of 1.7 to 1008 billion, A100": 0.041}  # here without its two largest rows, which take a second each
+# the largest error of a row that was not fitted, in parts of the published number; measured, and
+# rounded up
+WORST = {
+    "Inception V3, K80, parameter servers": 0.013,
+    "ResNet-50, K80, parameter servers": 0.032,
+    "Inception V3, P100 of a DGX-1": 0.006,
+    "ResNet-50, P100 of a DGX-1": 0.033,
+    "ResNet-152, P100 of a DGX-1": 0.01,
+    "VGG-16, P100 of a DGX-1": 0.06,
+    "AlexNet, P100 of a DGX-1": 0.121,
+    "torchgpipe, AmoebaNet-D, 2 stages": 0.022,
+    "torchgpipe, AmoebaNet-D, 4 stages": 0.168,
+    "torchgpipe, AmoebaNet-D, 8 stages": 0.044,
+    "GPipe, AmoebaNet-D, 2 stages": 0.081,
+    "GPipe, AmoebaNet-D, 4 stages": 0.28,
+    "GPipe, AmoebaNet-D, 8 stages": 0.51,
+    # here without its two largest rows, which take a second each
+    "GPT of 1.7 to 1008 billion, A100": 0.041,
+}
 
 
 def test_every_table_has_its_error_told():
@@ -28,8 +41,10 @@ def test_rows_that_were_not_fitted(table):
     _, rows = published.predicted(table._replace(rows=table.rows[:8]))
     errors = [abs(row.predicted / row.published - 1) for row in rows]
     # Inception V3 on 64 K80 is published as faster than ranks that are 1 % apart can be
-    assert max(error for error, row in zip(errors, rows) if row.fitted) < (0.012 if "Inception V3, K80" in table.name else 1e-4)
-    worst = max(error for error, row in zip(errors, rows) if not row.fitted)
+    assert max(error for error, row in zip(errors, rows, strict=True) if row.fitted) < (
+        0.012 if "Inception V3, K80" in table.name else 1e-4
+    )
+    worst = max(error for error, row in zip(errors, rows, strict=True) if not row.fitted)
     assert worst <= WORST[table.name] and worst > 0.8 * WORST[table.name] - 0.002
     assert len(table.fitted) == len(table.guess) == 2 and table.source
 
@@ -43,7 +58,9 @@ def test_rows_of_which_only_one_gpus_speed_is_known():
 
 
 def test_the_one_ring_of_nccl_1_crosses_a_dgx_1_through_pcie():
-    """The ring of eight, message by message: NVLink joins the devices 0 to 3 and 4 to 7, and the host's memory the rest."""
+    """The ring of eight, message by message: NVLink joins the devices 0 to 3 and 4 to 7, and the
+    host's memory the rest.
+    """
     nvlinks = {(a, b) for half in (range(4), range(4, 8)) for a in half for b in half}
     nvlinks |= {pair for a in range(4) for pair in ((a, a + 4), (a + 4, a))}
     machine, n_bytes = published.nccl_1(0.7), 244e6

@@ -1,4 +1,6 @@
-"""The memory and the traffic of ZeRO's stages, against the numbers of the paper and against counts by hand."""
+"""The memory and the traffic of ZeRO's stages, against the numbers of the paper and against counts
+by hand.
+"""
 
 import pytest
 
@@ -12,9 +14,15 @@ def test_the_figure_of_the_paper(stage, gigabytes):
 
 
 def test_each_stage_shards_one_thing_more():
-    parts = [tuple(states_bytes(1000, 4, stage, weight=4, gradient=4, optimizer=8)) for stage in range(4)]
-    assert parts == [(4000, 4000, 8000, 16000), (4000, 4000, 2000, 10000),
-                     (4000, 1000, 2000, 7000), (1000, 1000, 2000, 4000)]
+    parts = [
+        tuple(states_bytes(1000, 4, stage, weight=4, gradient=4, optimizer=8)) for stage in range(4)
+    ]
+    assert parts == [
+        (4000, 4000, 8000, 16000),
+        (4000, 4000, 2000, 10000),
+        (4000, 1000, 2000, 7000),
+        (1000, 1000, 2000, 4000),
+    ]
 
 
 def test_sizes_that_do_not_divide_are_padded():
@@ -40,9 +48,15 @@ def test_weights_and_gradients_may_differ_in_width():
 
 
 @pytest.mark.parametrize("function", [states_bytes, step_bytes])
-@pytest.mark.parametrize("arguments, message", [
-    ((10, 4, 4), "stage is 4: ZeRO has the stages"), ((10, 4, "2"), "stage is '2'"),
-    ((10, 0, 1), "ranks is 0: it must be a whole number from 1"), ((-1, 4, 1), "parameters is -1")])
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ((10, 4, 4), "stage is 4: ZeRO has the stages"),
+        ((10, 4, "2"), "stage is '2'"),
+        ((10, 0, 1), "ranks is 0: it must be a whole number from 1"),
+        ((-1, 4, 1), "parameters is -1"),
+    ],
+)
 def test_bad_input_says_what_was_wrong(function, arguments, message):
     with pytest.raises(ValueError, match=message):
         function(*arguments)

@@ -1,4 +1,6 @@
-"""How often to save, and what the slowest costs: against jobs played with failures, and against draws."""
+"""How often to save, and what the slowest costs: against jobs played with failures, and against
+draws.
+"""
 
 import math
 
@@ -21,7 +23,10 @@ def played_s(draw, pieces, every_s, checkpoint_s, restart_s, mtbf_s):
     return now_s
 
 
-@pytest.mark.parametrize("every_s, checkpoint_s, restart_s, mtbf_s", [(60, 5, 20, 300), (10, 1, 2, 1000), (50, 30, 0, 40)])
+@pytest.mark.parametrize(
+    "every_s, checkpoint_s, restart_s, mtbf_s",
+    [(60, 5, 20, 300), (10, 1, 2, 1000), (50, 30, 0, 40)],
+)
 def test_a_job_with_failures_takes_as_long_as_played(every_s, checkpoint_s, restart_s, mtbf_s):
     draw = np.random.default_rng(0)
     times = [played_s(draw, 20, every_s, checkpoint_s, restart_s, mtbf_s) for _ in range(4000)]
@@ -33,8 +38,12 @@ def test_a_job_with_failures_takes_as_long_as_played(every_s, checkpoint_s, rest
 def test_dalys_interval_is_the_best(checkpoint_s, mtbf_s):
     every = np.geomspace(checkpoint_s / 3, 10 * mtbf_s, 4000)
     best = min(job_s(1e6, one, checkpoint_s, 0, mtbf_s) for one in every)
-    assert job_s(1e6, daly_s(checkpoint_s, mtbf_s), checkpoint_s, 0, mtbf_s) == pytest.approx(best, rel=1e-4)
-    assert job_s(1e6, young_s(checkpoint_s, mtbf_s), checkpoint_s, 0, mtbf_s) == pytest.approx(best, rel=0.01)
+    assert job_s(1e6, daly_s(checkpoint_s, mtbf_s), checkpoint_s, 0, mtbf_s) == pytest.approx(
+        best, rel=1e-4
+    )
+    assert job_s(1e6, young_s(checkpoint_s, mtbf_s), checkpoint_s, 0, mtbf_s) == pytest.approx(
+        best, rel=0.01
+    )
 
 
 def test_young_by_hand_and_dalys_limit():
@@ -52,24 +61,38 @@ def test_without_failures_only_the_checkpoints_are_added():
 @pytest.mark.parametrize("law", ["normal", "exponential"])
 def test_the_slowest_as_drawn(p, law):
     draw = np.random.default_rng(1)
-    times = draw.normal(1, 0.1, (5000, p)) if law == "normal" else 0.9 + draw.exponential(0.1, (5000, p))
+    times = (
+        draw.normal(1, 0.1, (5000, p))
+        if law == "normal"
+        else 0.9 + draw.exponential(0.1, (5000, p))
+    )
     largest = times.max(1)
     assert abs(slowest(p, 0.1, law) - largest.mean()) < 5 * largest.std() / math.sqrt(5000)
 
 
 def test_the_slowest_of_known_numbers():
-    assert slowest(1, 0.3) == pytest.approx(1) and slowest(1, 0.3, "exponential") == pytest.approx(1)
-    assert slowest(2, 1.0) == pytest.approx(1 + 1 / math.sqrt(math.pi), abs=1e-6)  # of two standard normal numbers
+    assert slowest(1, 0.3) == pytest.approx(1) and slowest(1, 0.3, "exponential") == pytest.approx(
+        1
+    )
+    # of two standard normal numbers
+    assert slowest(2, 1.0) == pytest.approx(1 + 1 / math.sqrt(math.pi), abs=1e-6)
     assert slowest(3, 1.0, "exponential") == pytest.approx(1 / 1 + 1 / 2 + 1 / 3)
     assert slowest(2, None, [1.0, 3.0]) == pytest.approx((0.25 * 1 + 0.75 * 3) / 2)
     assert slowest(1, None, [1.0, 3.0]) == pytest.approx(1)
 
 
-@pytest.mark.parametrize("call, message", [
-    (lambda: young_s(0, 1), "checkpoint_s is 0"), (lambda: daly_s(1, -1), "mtbf_s is -1"),
-    (lambda: job_s(1, 0, 1, 1, 1), "every_s is 0"), (lambda: job_s(1, 1, -1, 1, 1), "checkpoint_s -1"),
-    (lambda: slowest(0, 0.1), "p = 0"), (lambda: slowest(2, 0.1, "uniform"), "law is 'uniform'"),
-    (lambda: slowest(2, 0.1, []), "one at least")])
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: young_s(0, 1), "checkpoint_s is 0"),
+        (lambda: daly_s(1, -1), "mtbf_s is -1"),
+        (lambda: job_s(1, 0, 1, 1, 1), "every_s is 0"),
+        (lambda: job_s(1, 1, -1, 1, 1), "checkpoint_s -1"),
+        (lambda: slowest(0, 0.1), "p = 0"),
+        (lambda: slowest(2, 0.1, "uniform"), "law is 'uniform'"),
+        (lambda: slowest(2, 0.1, []), "one at least"),
+    ],
+)
 def test_bad_input_says_what_was_wrong(call, message):
     with pytest.raises(ValueError, match=message):
         call()

@@ -4,7 +4,10 @@ import json
 
 from manyhands.website.web_predictions import with_forms
 
-ASK = 'predict("06-sent", "How many <b>messages</b>?", unit="messages", within=0.25)\npredict("06-even", "Even?", ["yes", "no"])'
+ASK = (
+    'predict("06-sent", "How many <b>messages</b>?", unit="messages", '
+    'within=0.25)\npredict("06-even", "Even?", ["yes", "no"])'
+)
 
 
 def code(source):
@@ -12,7 +15,14 @@ def code(source):
 
 
 def changed(*sources, outcomes=()):
-    text = json.dumps({"cells": [{"cell_type": "markdown", "metadata": {}, "source": "predict()"}, *map(code, sources)]})
+    text = json.dumps(
+        {
+            "cells": [
+                {"cell_type": "markdown", "metadata": {}, "source": "predict()"},
+                *map(code, sources),
+            ]
+        }
+    )
     return json.loads(with_forms(text, dict(outcomes)))["cells"][1:]
 
 
@@ -21,17 +31,32 @@ def shown(cell):
 
 
 def test_a_question_becomes_a_form_and_its_run_a_folded_outcome():
-    ask, run, settle = changed(ASK, "x = 1", 'settle("06-even", lambda: x)\nsettle("06-sent", 3)', outcomes={"06-even": "no", "06-sent": 3})
+    ask, run, settle = changed(
+        ASK,
+        "x = 1",
+        'settle("06-even", lambda: x)\nsettle("06-sent", 3)',
+        outcomes={"06-even": "no", "06-sent": 3},
+    )
     number, choice = shown(ask)
-    assert 'data-came="3"' in number and 'data-words="3 messages"' in number and 'type="text"' in number and "&lt;b&gt;" in number
+    assert (
+        'data-came="3"' in number
+        and 'data-words="3 messages"' in number
+        and 'type="text"' in number
+        and "&lt;b&gt;" in number
+    )
     assert choice.count('type="radio"') == 2 and 'data-came="&quot;no&quot;"' in choice
-    assert [text.count("<details") for text in shown(settle)] == [1, 1] and "<strong>no</strong>" in shown(settle)[0]
+    assert [text.count("<details") for text in shown(settle)] == [
+        1,
+        1,
+    ] and "<strong>no</strong>" in shown(settle)[0]
     assert ask["metadata"]["tags"] == settle["metadata"]["tags"] == ["remove-input"]
     assert run == code("x = 1")
 
 
 def test_code_that_a_reader_may_want_is_folded():
-    _, settle = changed(ASK, 'def even():\n    return True\n\nsettle("06-even", even)', outcomes={"06-even": "yes"})
+    _, settle = changed(
+        ASK, 'def even():\n    return True\n\nsettle("06-even", even)', outcomes={"06-even": "yes"}
+    )
     assert settle["metadata"]["tags"] == ["hide-input"]
 
 

@@ -1,8 +1,9 @@
-"""Checks of unit 13, channel-parallel convolution, which are what the notebook's kernel asks of the ranks and how it judges the answers.
+"""Checks of unit 13, channel-parallel convolution, which are what the notebook's kernel asks of the
+ranks and how it judges the answers.
 
-Each check cell calls one of the public functions with the cluster and the names of what the learner has defined on the ranks.
-The experiments run there (`ranks`) on communicators with a short timeout. Ranks that wait for each other in vain
-then get an exception, which becomes a FAIL line here.
+Each check cell calls one of the public functions with the cluster and the names of what the learner
+has defined on the ranks. The experiments run there (`ranks`) on communicators with a short timeout.
+Ranks that wait for each other in vain then get an exception, which becomes a FAIL line here.
 """
 
 from manyhands.checks import seed
@@ -12,8 +13,8 @@ from manyhands.checks.on_ranks import RankReport
 
 __all__ = ["HINTS", "in_split", "moved", "operators", "out_split", "pair", "part"]
 
-PATIENCE_S = 20  # longer than the timeout of the experiments' communicators, whose message says more
-
+# longer than the timeout of the experiments' communicators, whose message says more
+PATIENCE_S = 20
 
 
 class _Check(RankReport):
@@ -31,15 +32,25 @@ def _samples(results):
 
 # ------------------------------------------------------------------ 1: part
 
+
 def part(cluster, function):
-    """Check that `function(conv, split, rank, size)` returns this rank's weight and bias, as leaves with separate memory."""
+    """Check that `function(conv, split, rank, size)` returns this rank's weight and bias, as leaves
+    with separate memory.
+    """
     with _Check("part", cluster) as report:
         cases, *_ = report.on_ranks("channel_parallel.ranks", "part", function, seed())
-        report.told("cut", map(verdicts.part_problem, cases), [_samples(case["results"]) for case in cases])
-        report.told("memory", map(verdicts.held_problem, cases), [[case["whole"], case["held"]] for case in cases])
+        report.told(
+            "cut", map(verdicts.part_problem, cases), [_samples(case["results"]) for case in cases]
+        )
+        report.told(
+            "memory",
+            map(verdicts.held_problem, cases),
+            [[case["whole"], case["held"]] for case in cases],
+        )
 
 
 # ------------------------------------------------------------------ 2: operators
+
 
 def operators(cluster, copy, total, join):
     """Check forward and backward of the three operators `(x, c)`, and what each of them moves."""
@@ -47,10 +58,17 @@ def operators(cluster, copy, total, join):
         answers = report.on_ranks("channel_parallel.ranks", "operators", copy, total, join, seed())
         cases = [case for answer in answers for case in answer]
         problems = (verdicts.output_problem(case, case["which"]) for case in cases)
-        report.told("forward", problems, [[_samples(case["results"][:1]), case["detached"]] for case in cases])
+        report.told(
+            "forward",
+            problems,
+            [[_samples(case["results"][:1]), case["detached"]] for case in cases],
+        )
         for case in cases:
             case["gradients"] = case["results"][1:]
-        problems = (verdicts.gradients_problem(case, case["which"]) for case in verdicts.detached_first(cases))
+        problems = (
+            verdicts.gradients_problem(case, case["which"])
+            for case in verdicts.detached_first(cases)
+        )
         report.told("backward", problems, [_samples(case["gradients"]) for case in cases])
         _judge_bytes(report, cases, verdicts.operator_limits, lambda case: case["which"])
 
@@ -58,21 +76,30 @@ def operators(cluster, copy, total, join):
 def _judge_bytes(report, cases, limits_of, topic_of):
     problems, values = [], []
     for case, forward, backward in verdicts.totals(cases):
-        for direction, total, limits in zip(("forward", "backward"), (forward, backward), limits_of(case)):
-            problems.append(verdicts.bytes_problem(total, limits, topic_of(case), direction, case["detached"]))
+        for direction, total, limits in zip(
+            ("forward", "backward"), (forward, backward), limits_of(case), strict=False
+        ):
+            problems.append(
+                verdicts.bytes_problem(total, limits, topic_of(case), direction, case["detached"])
+            )
             values.append(verdicts.evidence(total, limits))
     report.told("bytes", problems, values)
 
 
 # ------------------------------------------------------------------ 3, 4, 5: layers
 
+
 def out_split(cluster, function):
-    """Check `function(x, weight, bias, c, stride, padding)`, a layer that is split by output channels."""
+    """Check `function(x, weight, bias, c, stride, padding)`, a layer that is split by output
+    channels.
+    """
     _layer("out-split", cluster, function, "out")
 
 
 def in_split(cluster, function):
-    """Check `function(x, weight, bias, c, stride, padding)`, a layer that is split by input channels."""
+    """Check `function(x, weight, bias, c, stride, padding)`, a layer that is split by input
+    channels.
+    """
     _layer("in-split", cluster, function, "in")
 
 
@@ -85,14 +112,18 @@ def _layer(name, cluster, function, split):
 def _judge_layer(report, answers, topic, limits_of):
     cases = [case for answer in answers for case in answer]
     problems = (verdicts.output_problem(case, topic) for case in cases)
-    report.told("values", problems, [[_samples(case["results"]), case["detached"]] for case in cases])
+    report.told(
+        "values", problems, [[_samples(case["results"]), case["detached"]] for case in cases]
+    )
     problems = (verdicts.gradients_problem(case, topic) for case in verdicts.detached_first(cases))
     report.told("gradients", problems, [_samples(case["gradients"]) for case in cases])
     _judge_bytes(report, cases, limits_of, lambda case: topic)
 
 
 def pair(cluster, function):
-    """Check `function(x, first, second, c, padding)`, which is an out split, a ReLU and an in split with one sum in all."""
+    """Check `function(x, first, second, c, padding)`, which is an out split, a ReLU and an in split
+    with one sum in all.
+    """
     with _Check("pair", cluster) as report:
         answers = report.on_ranks("channel_parallel.ranks", "pair", function, seed())
         _judge_layer(report, answers, "pair", verdicts.pair_limits)
@@ -100,14 +131,24 @@ def pair(cluster, function):
 
 # ------------------------------------------------------------------ 6: moved
 
+
 def moved(cluster, function, side):
-    """Check `function(way, x, weight, y, size)` against what is measured, and `side(batch, c_in, c_out, kernel)`."""
+    """Check `function(way, x, weight, y, size)` against what is measured, and `side(batch, c_in,
+    c_out, kernel)`.
+    """
     with _Check("moved", cluster) as report:
         answers = report.on_ranks("channel_parallel.ranks", "moved", function, side, seed())
         by_rank = [case for answer in answers for case in answer["cases"]]
         cases = {(case["size"], case["way"]): case for case in by_rank}
-        sent = {key: sum(case["sent"] for case in by_rank if (case["size"], case["way"]) == key) for key in cases}
+        sent = {
+            key: sum(case["sent"] for case in by_rank if (case["size"], case["way"]) == key)
+            for key in cases
+        }
         problems = (verdicts.moved_problem(case, sent[key]) for key, case in cases.items())
         report.told("bytes", problems, [case["predicted"] for case in cases.values()])
         sides = answers[0]["sides"]
-        report.told("side", verdicts.side_problems(sides), [[one["got"], isinstance(one["got"], int)] for one in sides])
+        report.told(
+            "side",
+            verdicts.side_problems(sides),
+            [[one["got"], isinstance(one["got"], int)] for one in sides],
+        )

@@ -1,4 +1,5 @@
-"""What unit 13's experiments compare with, on the ranks, which are the right values and the values that known mistakes give.
+"""What unit 13's experiments compare with, on the ranks, which are the right values and the values
+that known mistakes give.
 
 All values are in float64, so that every difference is a mistake and not rounding.
 """
@@ -16,19 +17,35 @@ from manyhands.checks.rank_tools import device
 from manyhands.data import shard
 from manyhands.links import conjugate, parallel_conv
 
-GROUPS = ((0, 1, 2, 3), (0, 2, 3), (1, 3))  # global ranks of the communicators that the learner's functions are given
+# global ranks of the communicators that the learner's functions are given
+GROUPS = ((0, 1, 2, 3), (0, 2, 3), (1, 3))
 TIMEOUT_S = 8.0
 
 
-OURS = (conjugate.copy_to_ranks, conjugate.sum_over_ranks, conjugate.split_channels, conjugate.gather_channels, conjugate._Copy.forward,
-        conjugate._Sum.forward, conjugate._Split.forward, conjugate._Gather.forward, parallel_conv.ParallelConv2d.forward,
-        parallel_conv._shard)  # the package's own layers
-FRAMEWORKS = "torch.distributed.tensor:DTensor.from_local", "torch.distributed.tensor:distribute_tensor"
+OURS = (
+    conjugate.copy_to_ranks,
+    conjugate.sum_over_ranks,
+    conjugate.split_channels,
+    conjugate.gather_channels,
+    conjugate._Copy.forward,
+    conjugate._Sum.forward,
+    conjugate._Split.forward,
+    conjugate._Gather.forward,
+    parallel_conv.ParallelConv2d.forward,
+    parallel_conv._shard,
+)  # the package's own layers
+FRAMEWORKS = (
+    "torch.distributed.tensor:DTensor.from_local",
+    "torch.distributed.tensor:distribute_tensor",
+)
 
 
 @contextmanager
 def communicators():
-    """Give [(members, communicator)] of the groups that this rank is in. All ranks must call this."""
+    """Give [(members, communicator)] of the groups that this rank is in.
+
+    All ranks must call this.
+    """
     from manyhands import comm
 
     with comm.create_communicator(timeout_s=TIMEOUT_S) as world:
@@ -41,7 +58,8 @@ def communicators():
         try:
             with closed(*OURS, *loaded(*FRAMEWORKS)):
                 yield found
-        except NotImplementedError as error:  # a stub that another function of the learner has called
+        except NotImplementedError as error:
+            # a stub that another function of the learner has called
             *_, (frame, _) = traceback.walk_tb(error.__traceback__)
             raise Unwritten(frame.f_code.co_qualname) from error  # of three forwards, which one
 
@@ -62,21 +80,37 @@ class Traffic:
 
 
 class Case:
-    """A layer, an image and a loss, drawn from the seed and the same on every rank. `split` is the split that is tested."""
+    """A layer, an image and a loss, drawn from the seed and the same on every rank.
+
+    `split` is the split that is tested.
+    """
 
     def __init__(self, seed, split, size, number):
         draw = random.Random(f"{seed} {split} {size} {number}")
-        few, many = size + draw.randint(1, size - 1), 2 * size + draw.randint(1, size - 1)  # neither can be divided by size
+        # neither can be divided by size
+        few, many = size + draw.randint(1, size - 1), 2 * size + draw.randint(1, size - 1)
         self.split, self.size = split, size
         self.c_in, self.c_out = (many, few) if split == "in" else (few, many)
         self.stride, self.padding = ((1, 0), (2, 1))[number % 2]
         self.height, self.width = draw.randint(6, 7), draw.randint(8, 9)
         chance = torch.Generator().manual_seed(draw.randrange(2**31))
-        self.x = torch.randn(2, self.c_in, self.height, self.width, generator=chance, dtype=torch.float64).to(device())
-        self.weight = torch.randn(self.c_out, self.c_in, 3, 3, generator=chance, dtype=torch.float64).to(device()) / 4
-        self.bias = None if number % 2 else torch.randn(self.c_out, generator=chance, dtype=torch.float64).to(device())
+        self.x = torch.randn(
+            2, self.c_in, self.height, self.width, generator=chance, dtype=torch.float64
+        ).to(device())
+        self.weight = (
+            torch.randn(self.c_out, self.c_in, 3, 3, generator=chance, dtype=torch.float64).to(
+                device()
+            )
+            / 4
+        )
+        self.bias = (
+            None
+            if number % 2
+            else torch.randn(self.c_out, generator=chance, dtype=torch.float64).to(device())
+        )
         self.y = self.of(self.x, self.weight, self.bias)
-        self.slope = torch.randn(self.y.shape, generator=chance, dtype=torch.float64).to(device())  # dL/dy of the replicated loss
+        # dL/dy of the replicated loss
+        self.slope = torch.randn(self.y.shape, generator=chance, dtype=torch.float64).to(device())
 
     def of(self, x, weight, bias):
         return conv2d(x, weight, bias, self.stride, self.padding)
@@ -88,16 +122,27 @@ class Case:
         return shard(self.c_in, rank, self.size)
 
     def pieces(self, rank):
-        """Return (x, weight, bias) of one rank, as the learner's function gets them, as leaves that require a gradient."""
+        """Return (x, weight, bias) of one rank, as the learner's function gets them, as leaves that
+        require a gradient.
+        """
         if self.split == "out":
-            given = self.x, self.weight[self.rows(rank)], None if self.bias is None else self.bias[self.rows(rank)]
+            given = (
+                self.x,
+                self.weight[self.rows(rank)],
+                None if self.bias is None else self.bias[self.rows(rank)],
+            )
         else:
             given = self.x[:, self.columns(rank)], self.weight[:, self.columns(rank)], self.bias
         return [None if one is None else one.clone().requires_grad_() for one in given]
 
     def serial(self, rank):
-        """Return the right gradients of this rank's pieces, which are cut out of the whole layer's gradients."""
-        whole = [None if one is None else one.clone().requires_grad_() for one in (self.x, self.weight, self.bias)]
+        """Return the right gradients of this rank's pieces, which are cut out of the whole layer's
+        gradients.
+        """
+        whole = [
+            None if one is None else one.clone().requires_grad_()
+            for one in (self.x, self.weight, self.bias)
+        ]
         self.of(*whole).backward(self.slope)
         x, weight, bias = [None if one is None else one.grad for one in whole]
         if self.split == "out":
@@ -105,9 +150,14 @@ class Case:
         return x[:, self.columns(rank)], weight[:, self.columns(rank)], bias
 
     def grouped(self):
-        """Return the output if each rank convolves only its own input channels, to its own output channels."""
+        """Return the output if each rank convolves only its own input channels, to its own output
+        channels.
+        """
         ranks = range(self.size)
-        parts = [self.of(self.x[:, self.columns(r)], self.weight[self.rows(r), self.columns(r)], None) for r in ranks]
+        parts = [
+            self.of(self.x[:, self.columns(r)], self.weight[self.rows(r), self.columns(r)], None)
+            for r in ranks
+        ]
         return torch.cat(parts, 1) + self.shown_bias()
 
     def shown_bias(self):
@@ -125,7 +175,11 @@ def lookalikes(case, rank):
             found |= {"bias on each": case.y + (case.size - 1) * bias, "no bias": case.y - bias}
     else:
         parts = [case.y[:, case.rows(r)] for r in range(case.size)]
-        found |= {"dealt": dealt(parts), "reversed": torch.cat(parts[::-1], 1), "own first": own_first(parts, rank)}
+        found |= {
+            "dealt": dealt(parts),
+            "reversed": torch.cat(parts[::-1], 1),
+            "own first": own_first(parts, rank),
+        }
     return found
 
 
@@ -133,16 +187,16 @@ def dealt(parts):
     """Join the parts as if channels 0, N, 2N, ... belonged to rank 0."""
     whole = torch.cat(parts, 1).clone()
     for rank, part in enumerate(parts):
-        place = whole[:, rank::len(parts)]
+        place = whole[:, rank :: len(parts)]
         if place.shape != part.shape:
             return None
-        whole[:, rank::len(parts)] = part
+        whole[:, rank :: len(parts)] = part
     return whole
 
 
 def own_first(parts, rank):
     """Join the parts in an order that differs between ranks."""
-    return torch.cat([parts[rank], *parts[:rank], *parts[rank + 1:]], 1)
+    return torch.cat([parts[rank], *parts[:rank], *parts[rank + 1 :]], 1)
 
 
 def wrong_gradients(case, rank):
@@ -151,49 +205,93 @@ def wrong_gradients(case, rank):
     own = case.pieces(rank)
     slope = case.slope[:, case.rows(rank)] if case.split == "out" else case.slope
     case.of(*own).backward(slope)
-    for one, alone in zip(right, own):
+    for one, alone in zip(right, own, strict=True):
         if one is None:
             found.append({})
             continue
-        partial = {} if alone is None or same(alone.grad, one) else {"partial": alone.grad, "partial, times": alone.grad * case.size}
+        partial = (
+            {}
+            if alone is None or same(alone.grad, one)
+            else {"partial": alone.grad, "partial, times": alone.grad * case.size}
+        )
         found.append({"times": one * case.size, "divided": one / case.size, **partial})
     return found
 
 
 def same(a, b):
-    return a is not None and b is not None and a.shape == b.shape and torch.allclose(a, b, rtol=1e-9, atol=1e-9)
+    return (
+        a is not None
+        and b is not None
+        and a.shape == b.shape
+        and torch.allclose(a, b, rtol=1e-9, atol=1e-9)
+    )
 
 
 def told(name, got, right, wrong=()):
-    """Return one comparison as plain data, with whether it is right, a sample as evidence, and which of the `wrong` values it looks like."""
+    """Return one comparison as plain data, with whether it is right, a sample as evidence, and
+    which of the `wrong` values it looks like.
+    """
     if not isinstance(got, torch.Tensor):
-        return {"name": name, "right": False, "looks": "nothing" if got is None else "no tensor", "sample": [], "wanted": sample(right)}
+        return {
+            "name": name,
+            "right": False,
+            "looks": "nothing" if got is None else "no tensor",
+            "sample": [],
+            "wanted": sample(right),
+        }
     got = got.detach()
     if got.dtype != right.dtype:
-        return {"name": name, "right": False, "looks": "dtype", "sample": [str(got.dtype)], "wanted": [str(right.dtype)]}
-    looks = next((mistake for mistake, value in dict(wrong).items() if same(got, value)), "shape" if got.shape != right.shape else "other")
-    return {"name": name, "right": same(got, right), "looks": looks, "sample": sample(got), "wanted": sample(right),
-            "shape": list(got.shape), "wanted shape": list(right.shape), "differ": differ(got, right)}
+        return {
+            "name": name,
+            "right": False,
+            "looks": "dtype",
+            "sample": [str(got.dtype)],
+            "wanted": [str(right.dtype)],
+        }
+    looks = next(
+        (mistake for mistake, value in dict(wrong).items() if same(got, value)),
+        "shape" if got.shape != right.shape else "other",
+    )
+    return {
+        "name": name,
+        "right": same(got, right),
+        "looks": looks,
+        "sample": sample(got),
+        "wanted": sample(right),
+        "shape": list(got.shape),
+        "wanted shape": list(right.shape),
+        "differ": differ(got, right),
+    }
 
 
 def differ(got, right):
-    """Return [indices of the first wrong number, it and the two after it, the right numbers there], or None if all are right."""
+    """Return [indices of the first wrong number, it and the two after it, the right numbers there],
+    or None if all are right.
+    """
     if got.shape != right.shape or same(got, right):
         return None
     wrong = (~torch.isclose(got, right, rtol=1e-9, atol=1e-9)).flatten().nonzero()
     first = wrong[0].item()
     place = [int(index) for index in torch.unravel_index(torch.tensor(first), got.shape)]
-    return [place, *(one.flatten()[first:first + 3].tolist() for one in (got, right))]
+    return [place, *(one.flatten()[first : first + 3].tolist() for one in (got, right))]
 
 
 def sample(tensor):
-    """Return a few numbers that distinguish a tensor from one with the same values in a different order."""
+    """Return a few numbers that distinguish a tensor from one with the same values in a different
+    order.
+    """
     flat = tensor.detach().double().flatten().cpu()
-    return [*flat[:3].tolist(), flat.sum().item(), (flat * torch.arange(1, 1 + flat.numel()).double().sin()).sum().item()]
+    return [
+        *flat[:3].tolist(),
+        flat.sum().item(),
+        (flat * torch.arange(1, 1 + flat.numel()).double().sin()).sum().item(),
+    ]
 
 
 def usable(output, right, c):
-    """Return whether backward can start from the output of every rank, since otherwise some ranks would wait for others in vain."""
+    """Return whether backward can start from the output of every rank, since otherwise some ranks
+    would wait for others in vain.
+    """
     fine = isinstance(output, torch.Tensor) and output.requires_grad and output.shape == right.shape
     return all(c.allgather_obj(bool(fine)))
 

@@ -1,7 +1,8 @@
-"""The half of unit 13's checks that runs on the ranks, which compares the learner's functions with one whole nn.Conv2d.
+"""The half of unit 13's checks that runs on the ranks, which compares the learner's functions with
+one whole nn.Conv2d.
 
-Every experiment returns plain data. What the right answer is, and which mistake a wrong answer looks like, is determined here, where
-the tensors are, and `verdicts` puts it into words.
+Every experiment returns plain data. What the right answer is, and which mistake a wrong answer
+looks like, is determined here, where the tensors are, and `verdicts` puts it into words.
 """
 
 import copy
@@ -35,20 +36,37 @@ from manyhands.links import parallel_conv
 
 
 def part(name, seed):
-    """Ask for the learner's parts of weights and biases, for worlds of several sizes, without communication."""
+    """Ask for the learner's parts of weights and biases, for worlds of several sizes, without
+    communication.
+    """
     function, draw, cases = learners(name), random.Random(seed), []
     for size in (4, 3, 1):
         for split in ("out", "in"):
-            conv = nn.Conv2d(size + draw.randint(1, 3), 2 * size + draw.randint(1, 3), 3, bias=size != 3).double().to(device())
+            conv = (
+                nn.Conv2d(
+                    size + draw.randint(1, 3), 2 * size + draw.randint(1, 3), 3, bias=size != 3
+                )
+                .double()
+                .to(device())
+            )
             with torch.no_grad():
                 for number, tensor in enumerate(conv.parameters()):
-                    tensor.copy_(torch.arange(tensor.numel()).view(tensor.shape) * (1 + seed % 97) + number)
+                    tensor.copy_(
+                        torch.arange(tensor.numel()).view(tensor.shape) * (1 + seed % 97) + number
+                    )
             for rank in range(size):
                 lent = copy.deepcopy(conv)  # the learner's code may do with it what it likes
                 with closed(parallel_conv._shard):
                     answer = function(lent, split, rank, size)
                 whole = [one.untyped_storage().data_ptr() for one in lent.parameters()]
-                cases.append({"split": split, "rank": rank, "size": size, **_cut(answer, conv, split, rank, size, whole)})
+                cases.append(
+                    {
+                        "split": split,
+                        "rank": rank,
+                        "size": size,
+                        **_cut(answer, conv, split, rank, size, whole),
+                    }
+                )
     return cases
 
 
@@ -59,32 +77,67 @@ def _cut(answer, conv, split, rank, size, whole=()):
     n = full.shape[axis]
     here, even = shard(n, rank, size), slice(rank * (n // size), (rank + 1) * (n // size))
     take = lambda tensor, axis, index: tensor[index] if axis == 0 else tensor[:, index]  # noqa: E731
-    wrong = {"dealt": take(full, axis, slice(rank, None, size)), "even": take(full, axis, even),
-             "other axis": take(full, 1 - axis, shard(full.shape[1 - axis], rank, size)), "whole": full,
-             "grouped": full[shard(full.shape[0], rank, size)][:, shard(full.shape[1], rank, size)]}
+    wrong = {
+        "dealt": take(full, axis, slice(rank, None, size)),
+        "even": take(full, axis, even),
+        "other axis": take(full, 1 - axis, shard(full.shape[1 - axis], rank, size)),
+        "whole": full,
+        "grouped": full[shard(full.shape[0], rank, size)][:, shard(full.shape[1], rank, size)],
+    }
     results = [told("weight", answer[0], take(full, axis, here), wrong)]
     if bias is None:
-        results.append({"name": "bias", "right": answer[1] is None, "looks": "bias made up", "sample": [answer[1] is None], "wanted": [True]})
+        results.append(
+            {
+                "name": "bias",
+                "right": answer[1] is None,
+                "looks": "bias made up",
+                "sample": [answer[1] is None],
+                "wanted": [True],
+            }
+        )
     else:
-        wrong = {"whole bias": bias, "cut bias": bias[shard(len(bias), rank, size)], "dealt": bias[rank::size], "even": bias[even]}
+        wrong = {
+            "whole bias": bias,
+            "cut bias": bias[shard(len(bias), rank, size)],
+            "dealt": bias[rank::size],
+            "even": bias[even],
+        }
         results.append(told("bias", answer[1], bias[here] if split == "out" else bias, wrong))
-    return {"results": results, "whole": full.numel(), "held": [_held(tensor, whole) for tensor in answer]}
+    return {
+        "results": results,
+        "whole": full.numel(),
+        "held": [_held(tensor, whole) for tensor in answer],
+    }
 
 
 def _held(tensor, whole):
-    """Return [is trained, is an nn.Parameter, shares memory with the `whole` layer, bytes that it keeps alive without need]."""
+    """Return [is trained, is an nn.Parameter, shares memory with the `whole` layer, bytes that it
+    keeps alive without need].
+    """
     if not isinstance(tensor, torch.Tensor):
         return [True, True, False, 0]
     memory = tensor.untyped_storage()
-    return [tensor.is_leaf and tensor.requires_grad, isinstance(tensor, nn.Parameter), memory.data_ptr() in whole,
-            memory.nbytes() - tensor.numel() * tensor.element_size()]
+    return [
+        tensor.is_leaf and tensor.requires_grad,
+        isinstance(tensor, nn.Parameter),
+        memory.data_ptr() in whole,
+        memory.nbytes() - tensor.numel() * tensor.element_size(),
+    ]
 
 
 def operators(copy_name, sum_name, join_name, seed):
     """Run forward and backward of the three operators on each group, and count bytes."""
-    functions = {"copy": learners(copy_name), "sum": learners(sum_name), "join": learners(join_name)}
+    functions = {
+        "copy": learners(copy_name),
+        "sum": learners(sum_name),
+        "join": learners(join_name),
+    }
     with communicators() as found:
-        return [{"members": members, **_operator(which, function, seed, c)} for members, c in found for which, function in functions.items()]
+        return [
+            {"members": members, **_operator(which, function, seed, c)}
+            for members, c in found
+            for which, function in functions.items()
+        ]
 
 
 def _operator(which, function, seed, c):
@@ -93,73 +146,125 @@ def _operator(which, function, seed, c):
     height = 3 + random.Random(seed).randint(1, 6)
 
     def draw():
-        return torch.randn(2, channels, height, 4, generator=chance, dtype=torch.float64).to(device())
+        return torch.randn(2, channels, height, 4, generator=chance, dtype=torch.float64).to(
+            device()
+        )
 
     everyones, slopes = [draw() for _ in range(c.size)], [draw() for _ in range(c.size)]
     rows = [shard(channels, rank, c.size) for rank in range(c.size)]
     mine, total, slope = everyones[c.rank], sum(everyones), slopes[0]
     if which == "copy":
         x, right, slope, gradient = everyones[0], everyones[0], slopes[c.rank], sum(slopes)
-        wrong, wrong_gradient = {"times": total}, {"own": slope, "mean": gradient / c.size, "times": gradient * c.size}
+        wrong, wrong_gradient = (
+            {"times": total},
+            {"own": slope, "mean": gradient / c.size, "times": gradient * c.size},
+        )
     elif which == "sum":
         x, right, gradient = mine, total, slope
-        wrong, wrong_gradient = {"mean": total / c.size, "own": mine}, {"times": slope * c.size, "divided": slope / c.size}
+        wrong, wrong_gradient = (
+            {"mean": total / c.size, "own": mine},
+            {"times": slope * c.size, "divided": slope / c.size},
+        )
     else:
         parts = [everyones[0][:, one] for one in rows]
         x, right, gradient = parts[c.rank], everyones[0], slope[:, rows[c.rank]]
-        wrong = {"dealt": dealt(parts), "reversed": torch.cat(parts[::-1], 1), "own": parts[c.rank], "own first": own_first(parts, c.rank)}
+        wrong = {
+            "dealt": dealt(parts),
+            "reversed": torch.cat(parts[::-1], 1),
+            "own": parts[c.rank],
+            "own first": own_first(parts, c.rank),
+        }
         wrong_gradient = {"times": gradient * c.size, "divided": gradient / c.size, "whole": slope}
     x = x.clone().requires_grad_()
-    return {"which": which, "rank": c.rank, "size": c.size, "numel": right.numel(),
-            **_both_ways(lambda: function(x, c), x, right, slope, gradient, wrong, wrong_gradient, c)}
+    return {
+        "which": which,
+        "rank": c.rank,
+        "size": c.size,
+        "numel": right.numel(),
+        **_both_ways(lambda: function(x, c), x, right, slope, gradient, wrong, wrong_gradient, c),
+    }
 
 
 def _both_ways(call, x, right, slope, gradient, wrong, wrong_gradient, c):
     given, handed = x.detach().clone(), slope.clone()
     with Traffic() as forward:
         y = call()
-    answer = {"results": [_untouched(told("y", y, right, wrong), x, given)], "forward": forward.sent, "backward": None, "detached": detached(y)}
+    answer = {
+        "results": [_untouched(told("y", y, right, wrong), x, given)],
+        "forward": forward.sent,
+        "backward": None,
+        "detached": detached(y),
+    }
     if usable(y, right, c):
         with Traffic() as backward:
             y.backward(handed)
-        answer["results"].append(_untouched(told("x", x.grad, gradient, wrong_gradient), handed, slope))
+        answer["results"].append(
+            _untouched(told("x", x.grad, gradient, wrong_gradient), handed, slope)
+        )
         answer["backward"] = backward.sent
     return answer
 
 
 def _untouched(result, tensor, before):
-    """Return a comparison that is also wrong if the operator has written into the tensor that it was given."""
+    """Return a comparison that is also wrong if the operator has written into the tensor that it
+    was given.
+    """
     if not result["right"] or torch.equal(tensor.detach(), before):
         return result
     return {**result, "right": False, "looks": "in place"}
 
 
 def layer(name, split, seed):
-    """Compare values, gradients and bytes of the learner's layer with the whole layer, on each group."""
+    """Compare values, gradients and bytes of the learner's layer with the whole layer, on each
+    group.
+    """
     function = learners(name)
     with communicators() as found:
-        return [{"members": members, "number": number, **_layer(function, Case(seed, split, c.size, number), c)}
-                for members, c in found for number in ((0, 1) if c.size == 4 else (c.size % 2,))]
+        return [
+            {
+                "members": members,
+                "number": number,
+                **_layer(function, Case(seed, split, c.size, number), c),
+            }
+            for members, c in found
+            for number in ((0, 1) if c.size == 4 else (c.size % 2,))
+        ]
 
 
 def _layer(function, case, c):
     given = case.pieces(c.rank)
     with Traffic() as forward:
         y = function(*given, c, case.stride, case.padding)
-    answer = {"rank": c.rank, "size": c.size, "results": [told("output", y, case.y, lookalikes(case, c.rank))], "detached": detached(y),
-              "forward": forward.sent, "backward": None, "numel": {"x": case.x.numel(), "y": case.y.numel()}, "gradients": []}
+    answer = {
+        "rank": c.rank,
+        "size": c.size,
+        "results": [told("output", y, case.y, lookalikes(case, c.rank))],
+        "detached": detached(y),
+        "forward": forward.sent,
+        "backward": None,
+        "numel": {"x": case.x.numel(), "y": case.y.numel()},
+        "gradients": [],
+    }
     if usable(y, case.y, c):
         with Traffic() as backward:
             (y * case.slope).sum().backward()
         answer["backward"] = backward.sent
-        for label, tensor, right, wrong in zip(("x", "weight", "bias"), given, case.serial(c.rank), wrong_gradients(case, c.rank)):
+        for label, tensor, right, wrong in zip(
+            ("x", "weight", "bias"),
+            given,
+            case.serial(c.rank),
+            wrong_gradients(case, c.rank),
+            strict=False,
+        ):
             if right is not None:
                 answer["gradients"].append(told(label, tensor.grad, right, wrong))
     return answer
 
 
 def pair(name, seed):
-    """Run two layers with a ReLU between them, the first split by output and the second by input channel, on each group."""
+    """Run two layers with a ReLU between them, the first split by output and the second by input
+    channel, on each group.
+    """
     function = learners(name)
     with communicators() as found:
         return [{"members": members, **_pair(function, seed, c)} for members, c in found]
@@ -170,74 +275,166 @@ def _pair(function, seed, c):
     middle, few, height = 5 * c.size + 1, 3, 4 + random.Random(seed).randint(1, 6)
     padding = {4: 1, 3: 0, 2: 2}[c.size]
     grown = 4 * padding - 4  # by two layers of 3 x 3
-    shapes = (2, few, height, 6), (middle, few, 3, 3), (middle,), (few, middle, 3, 3), (few,), (2, few, height + grown, 6 + grown)
-    x, *parameters, slope = [torch.randn(shape, generator=chance, dtype=torch.float64).to(device()) / 2 for shape in shapes]
+    shapes = (
+        (2, few, height, 6),
+        (middle, few, 3, 3),
+        (middle,),
+        (few, middle, 3, 3),
+        (few,),
+        (2, few, height + grown, 6 + grown),
+    )
+    x, *parameters, slope = [
+        torch.randn(shape, generator=chance, dtype=torch.float64).to(device()) / 2
+        for shape in shapes
+    ]
     whole = [one.clone().requires_grad_() for one in (x, *parameters)]
     right = _two_layers(*whole, padding)
     right.backward(slope)
     right = right.detach()
     rows = shard(middle, c.rank, c.size)
     cuts = (slice(None), rows, rows, (slice(None), rows), slice(None))
-    given = [one[cut].clone().requires_grad_() for one, cut in zip((x, *parameters), cuts)]
+    given = [
+        one[cut].clone().requires_grad_() for one, cut in zip((x, *parameters), cuts, strict=False)
+    ]
     own = [one.detach().clone().requires_grad_() for one in given]
     alone = _two_layers(*own, padding)
     alone.backward(slope)
     bias = parameters[3][:, None, None]
-    wrong = {"own part": alone.detach(), "bias on each": right + (c.size - 1) * bias, "no bias": right - bias,
-             "mean": (right - bias) / c.size + bias, "no relu": _two_layers(x, *parameters, padding, between=lambda h: h)}
+    wrong = {
+        "own part": alone.detach(),
+        "bias on each": right + (c.size - 1) * bias,
+        "no bias": right - bias,
+        "mean": (right - bias) / c.size + bias,
+        "no relu": _two_layers(x, *parameters, padding, between=lambda h: h),
+    }
     with Traffic() as forward:
         y = function(given[0], given[1:3], given[3:], c, padding)
-    answer = {"rank": c.rank, "size": c.size, "results": [told("output", y, right, wrong)], "forward": forward.sent, "backward": None,
-              "detached": detached(y), "gradients": [],
-              "numel": {"x": x.numel(), "y": right.numel()}}
+    answer = {
+        "rank": c.rank,
+        "size": c.size,
+        "results": [told("output", y, right, wrong)],
+        "forward": forward.sent,
+        "backward": None,
+        "detached": detached(y),
+        "gradients": [],
+        "numel": {"x": x.numel(), "y": right.numel()},
+    }
     if usable(y, right, c):
         with Traffic() as backward:
             (y * slope).sum().backward()
         answer["backward"] = backward.sent
-        for label, tensor, one, cut, mine in zip(("x", "first weight", "first bias", "second weight", "second bias"), given, whole, cuts, own):
+        for label, tensor, one, cut, mine in zip(
+            ("x", "first weight", "first bias", "second weight", "second bias"),
+            given,
+            whole,
+            cuts,
+            own,
+            strict=False,
+        ):
             gradient = one.grad[cut]
-            partial = {} if label != "x" else {"partial": mine.grad, "partial, times": mine.grad * c.size}
-            answer["gradients"].append(told(label, tensor.grad, gradient, {"times": gradient * c.size, "divided": gradient / c.size, **partial}))
+            partial = (
+                {} if label != "x" else {"partial": mine.grad, "partial, times": mine.grad * c.size}
+            )
+            answer["gradients"].append(
+                told(
+                    label,
+                    tensor.grad,
+                    gradient,
+                    {"times": gradient * c.size, "divided": gradient / c.size, **partial},
+                )
+            )
     return answer
 
 
 def _two_layers(x, first, first_bias, second, second_bias, padding, between=relu):
-    return conv2d(between(conv2d(x, first, first_bias, padding=padding)), second, second_bias, padding=padding)
+    return conv2d(
+        between(conv2d(x, first, first_bias, padding=padding)), second, second_bias, padding=padding
+    )
 
 
 def moved(name, side_name, seed):
-    """Return what the learner predicts, and the bytes that all ranks together send when a right layer is run."""
+    """Return what the learner predicts, and the bytes that all ranks together send when a right
+    layer is run.
+    """
     from manyhands import functions
 
-    predict, largest_side, draw, cases = learners(name), learners(side_name), random.Random(seed), []
+    predict, largest_side, draw, cases = (
+        learners(name),
+        learners(side_name),
+        random.Random(seed),
+        [],
+    )
     with communicators() as found:
         for members, c in found:
             batch, c_in, c_out, side, kernel = draw_layer(random.Random(f"{seed} {c.size}"))
-            x, weight = torch.zeros(batch, c_in, side, side, device=device()), torch.zeros(c_out, c_in, kernel, kernel, device=device())
+            x, weight = (
+                torch.zeros(batch, c_in, side, side, device=device()),
+                torch.zeros(c_out, c_in, kernel, kernel, device=device()),
+            )
             y = torch.zeros(batch, c_out, side, side, device=device())
             part = y[:, shard(c_out, c.rank, c.size)]
-            runs = {"out": (partial(functions.allgather, c, part.contiguous()), partial(c.allreduce, x)),
-                    "in": (partial(c.allreduce, y),), "pair": (partial(c.allreduce, y), partial(c.allreduce, x)),
-                    "data": (partial(c.allreduce, weight),)}
+            runs = {
+                "out": (
+                    partial(functions.allgather, c, part.contiguous()),
+                    partial(c.allreduce, x),
+                ),
+                "in": (partial(c.allreduce, y),),
+                "pair": (partial(c.allreduce, y), partial(c.allreduce, x)),
+                "data": (partial(c.allreduce, weight),),
+            }
             for way, calls in runs.items():
                 with Traffic() as traffic:
                     for call in calls:
                         call()
                 with closed(models.steps, verdicts.sum_bytes, verdicts.join_bytes):
-                    predicted = plain(predict(way, tuple(x.shape), tuple(weight.shape), tuple(y.shape), c.size))
-                cases.append({"members": members, "way": way, "size": c.size, "x": list(x.shape), "weight": list(weight.shape),
-                              "y": list(y.shape), "sent": traffic.sent[0], "predicted": predicted})
+                    predicted = plain(
+                        predict(way, tuple(x.shape), tuple(weight.shape), tuple(y.shape), c.size)
+                    )
+                cases.append(
+                    {
+                        "members": members,
+                        "way": way,
+                        "size": c.size,
+                        "x": list(x.shape),
+                        "weight": list(weight.shape),
+                        "y": list(y.shape),
+                        "sent": traffic.sent[0],
+                        "predicted": predicted,
+                    }
+                )
     asked = [draw_layer(draw) for _ in range(6)]
-    asked += [(batch, batch * draw.choice((4, 9)), c_out, side, kernel) for batch, _, c_out, side, kernel in asked[:3]]  # there both move the same
-    sides = [{"asked": [batch, c_in, c_out, kernel], "got": plain(largest_side(batch, c_in, c_out, kernel))} for batch, c_in, c_out, _, kernel in asked]
+    # there both move the same
+    asked += [
+        (batch, batch * draw.choice((4, 9)), c_out, side, kernel)
+        for batch, _, c_out, side, kernel in asked[:3]
+    ]
+    sides = [
+        {
+            "asked": [batch, c_in, c_out, kernel],
+            "got": plain(largest_side(batch, c_in, c_out, kernel)),
+        }
+        for batch, c_in, c_out, _, kernel in asked
+    ]
     return {"cases": cases, "sides": sides}
 
 
 def plain(number):
     """Return a number of NumPy as a number of Python, and everything else as it is."""
-    return int(number) if isinstance(number, Integral) else float(number) if isinstance(number, Real) else number
+    return (
+        int(number)
+        if isinstance(number, Integral)
+        else float(number)
+        if isinstance(number, Real)
+        else number
+    )
 
 
 def draw_layer(draw):
     """Draw (batch, input channels, output channels, side, kernel)."""
-    return draw.randint(2, 5), draw.randint(9, 30), draw.randint(33, 50), draw.choice((7, 8)), draw.choice((1, 3, 5))
+    return (
+        draw.randint(2, 5),
+        draw.randint(9, 30),
+        draw.randint(33, 50),
+        draw.choice((7, 8)),
+        draw.choice((1, 3, 5)),
+    )

@@ -1,6 +1,8 @@
-"""How the checks of unit 13 judge what the ranks have reported, which mistake a wrong answer looks like, and how many bytes are right.
+"""How the checks of unit 13 judge what the ranks have reported, which mistake a wrong answer looks
+like, and how many bytes are right.
 
-Every `..._problem` returns None or the details of a FAIL line, which are `rank`, `expected`, `got` and the likely `mistake`.
+Every `..._problem` returns None or the details of a FAIL line, which are `rank`, `expected`, `got`
+and the likely `mistake`.
 """
 
 import math
@@ -9,11 +11,14 @@ from manyhands.checks.channel_parallel.words import MISTAKES
 
 ATOL = 1e-7
 MAX_SIZES = 500  # bytes of a message, or of several, that says how many channels there are
-DOUBLE, SINGLE = 8, 4  # bytes, since the experiments run in float64 and predictions are about float32
+# bytes, since the experiments run in float64 and predictions are about float32
+DOUBLE, SINGLE = 8, 4
 
 
 def value_problem(rank, result, topic, kind="any", **more):
-    """Return the problem with one comparison, in the words of `topic` ("part out weight", "in x", ...) or else of its `kind`."""
+    """Return the problem with one comparison, in the words of `topic` ("part out weight", "in x",
+    ...) or else of its `kind`.
+    """
     if result["right"]:
         return None
     looks = result["looks"]
@@ -22,7 +27,9 @@ def value_problem(rank, result, topic, kind="any", **more):
 
 
 def shown(result):
-    """Return what a FAIL line shows of a wrong comparison, which is shapes, dtypes, or the numbers from the first wrong one on."""
+    """Return what a FAIL line shows of a wrong comparison, which is shapes, dtypes, or the numbers
+    from the first wrong one on.
+    """
     if result.get("shape") != result.get("wanted shape"):
         return {"expected": result["wanted shape"], "got": result["shape"]}
     if result["looks"] == "dtype":
@@ -33,7 +40,10 @@ def shown(result):
     texts = [", ".join(f"{number:.6g}" for number in numbers) for numbers in (right, got)]
     if texts[0] == texts[1]:
         texts = [", ".join(f"{number:.12g}" for number in numbers) for numbers in (right, got)]
-    return {key: f"from {place} on: {text}" for key, text in zip(("expected", "got"), texts)}
+    return {
+        key: f"from {place} on: {text}"
+        for key, text in zip(("expected", "got"), texts, strict=True)
+    }
 
 
 def part_problem(case):
@@ -51,14 +61,21 @@ def held_problem(case):
         if not trained:
             return {"rank": case["rank"], "mistake": MISTAKES["not a leaf"]}
         if not parameter:
-            return {"rank": case["rank"], "expected": "nn.Parameter", "got": "torch.Tensor", "mistake": MISTAKES["no parameter"]}
+            return {
+                "rank": case["rank"],
+                "expected": "nn.Parameter",
+                "got": "torch.Tensor",
+                "mistake": MISTAKES["no parameter"],
+            }
         if shared or more_bytes:
             return {"rank": case["rank"], "mistake": MISTAKES["a view" if more_bytes else "shared"]}
     return None
 
 
 def output_problem(case, topic):
-    """Return the first thing that is wrong with a forward pass, either its values or that backward cannot start from it."""
+    """Return the first thing that is wrong with a forward pass, either its values or that backward
+    cannot start from it.
+    """
     problem = value_problem(case["rank"], case["results"][0], topic, size=case["size"])
     if problem is None and case["detached"]:
         return {"rank": case["rank"], "mistake": MISTAKES["detached"]}
@@ -68,14 +85,18 @@ def output_problem(case, topic):
 def gradients_problem(case, topic):
     """Return the first wrong gradient. `case["gradients"]` is empty if backward could not start."""
     for result in case["gradients"]:
-        problem = value_problem(case["rank"], result, f"{topic} {result['name']}", "gradient", size=case["size"])
+        problem = value_problem(
+            case["rank"], result, f"{topic} {result['name']}", "gradient", size=case["size"]
+        )
         if problem:
             return problem
     return None if case["gradients"] else {"rank": case["rank"], **no_backward(case)}
 
 
 def detached_first(cases):
-    """Sort the cases in which backward cannot begin to the front, because they are the reason why other gradients are wrong."""
+    """Sort the cases in which backward cannot begin to the front, because they are the reason why
+    other gradients are wrong.
+    """
     return sorted(cases, key=lambda case: not case["detached"])
 
 
@@ -86,13 +107,19 @@ def no_backward(case):
 
 # ------------------------------------------------------------------ bytes
 
+
 def sum_bytes(numel, size, itemsize=DOUBLE):
-    """Return the bytes that all ranks together send for a sum on every rank, by reduce-scatter and all-gather or by reduce and broadcast."""
+    """Return the bytes that all ranks together send for a sum on every rank, by reduce-scatter and
+    all-gather or by reduce and broadcast.
+    """
     return 2 * (size - 1) * numel * itemsize
 
 
 def join_bytes(numel, size, itemsize=DOUBLE):
-    """Return the bytes if every rank gets the parts of all ranks. `numel` counts all parts together."""
+    """Return the bytes if every rank gets the parts of all ranks.
+
+    `numel` counts all parts together.
+    """
     return (size - 1) * numel * itemsize
 
 
@@ -100,7 +127,9 @@ NOTHING = (0, 0)  # bytes and messages, as in all limits
 
 
 def summed(numel, size):
-    """Return the bytes, and the largest number of messages, that all ranks together send for a sum on every rank."""
+    """Return the bytes, and the largest number of messages, that all ranks together send for a sum
+    on every rank.
+    """
     return sum_bytes(numel, size), 2 * size * (size - 1)
 
 
@@ -109,20 +138,44 @@ def joined(numel, size):
 
 
 def totals(cases):
-    """Return [(case of the first rank, [bytes, messages] sent forward or None, the same backward)], added up over the ranks of an experiment."""
+    """Return [(case of the first rank, [bytes, messages] sent forward or None, the same backward)],
+    added up over the ranks of an experiment.
+    """
     groups = {}
     for case in cases:
-        groups.setdefault((tuple(case["members"]), case.get("which"), case.get("number")), []).append(case)
+        groups.setdefault(
+            (tuple(case["members"]), case.get("which"), case.get("number")), []
+        ).append(case)
     found = []
     for group in groups.values():
-        backward = None if any(case["backward"] is None for case in group) else [sum(one) for one in zip(*(case["backward"] for case in group))]
-        shapes = any(case["results"][0]["looks"] == "shape" for case in group)  # the bytes of an output of a wrong size mean nothing
-        found.append((group[0], None if shapes else [sum(one) for one in zip(*(case["forward"] for case in group))], backward))
+        backward = (
+            None
+            if any(case["backward"] is None for case in group)
+            else [sum(one) for one in zip(*(case["backward"] for case in group), strict=False)]
+        )
+        # the bytes of an output of a wrong size mean nothing
+        shapes = any(case["results"][0]["looks"] == "shape" for case in group)
+        found.append(
+            (
+                group[0],
+                (
+                    None
+                    if shapes
+                    else [
+                        sum(one) for one in zip(*(case["forward"] for case in group), strict=False)
+                    ]
+                ),
+                backward,
+            )
+        )
     return found
 
 
 def bytes_problem(total, limits, topic, direction, detached=False):
-    """Return the problem if a number of bytes is outside its limits. `topic` is "out", "in", "pair", "copy", "sum" or "join"."""
+    """Return the problem if a number of bytes is outside its limits.
+
+    `topic` is "out", "in", "pair", "copy", "sum" or "join".
+    """
     if total is None:
         return no_backward({"detached": detached})
     (sent, messages), (right, most) = total, limits
@@ -134,22 +187,34 @@ def bytes_problem(total, limits, topic, direction, detached=False):
     expected, got = f"{right} bytes, all ranks together", f"{sent} bytes"
     if how == "messages":
         expected, got = f"at most {most} messages, all ranks together", f"{messages} messages"
-    return {"expected": expected, "got": got, "mistake": text.format(direction=direction, topic=topic)}
+    return {
+        "expected": expected,
+        "got": got,
+        "mistake": text.format(direction=direction, topic=topic),
+    }
 
 
 def evidence(total, limits):
-    """Return what the grader compares, which is the same for every total inside the limits and different for each total outside."""
+    """Return what the grader compares, which is the same for every total inside the limits and
+    different for each total outside.
+    """
     return [-1, -1] if total is None else [total[0], max(total[1], limits[1])]
 
 
 def operator_limits(case):
     whole, size = case["numel"], case["size"]
     total, whole = summed(whole, size), joined(whole, size)
-    return {"copy": (NOTHING, total), "sum": (total, NOTHING), "join": (whole, NOTHING)}[case["which"]]
+    return {"copy": (NOTHING, total), "sum": (total, NOTHING), "join": (whole, NOTHING)}[
+        case["which"]
+    ]
 
 
 def layer_limits(case, split):
-    """Return (forward, backward). In backward of the out split only x's gradient travels, since each rank already has its slice of dL/dy."""
+    """Return (forward, backward).
+
+    In backward of the out split only x's gradient travels, since each rank already has its slice of
+    dL/dy.
+    """
     numel, size = case["numel"], case["size"]
     if split == "in":
         return summed(numel["y"], size), NOTHING
@@ -163,42 +228,76 @@ def pair_limits(case):
 
 # ------------------------------------------------------------------ predicted bytes
 
+
 def moved_problem(case, sent):
-    """Return the problem of a prediction. `sent` is what the ledger has measured on all ranks together."""
+    """Return the problem of a prediction.
+
+    `sent` is what the ledger has measured on all ranks together.
+    """
     got, size, way = case["predicted"], case["size"], case["way"]
     number = isinstance(got, (int, float))
     if number and got == sent:
         return None
     join = {name: join_bytes(math.prod(case[name]), size, SINGLE) for name in ("x", "weight", "y")}
-    known = {"elements": sent / SINGLE, "sent to itself": sent * size / (size - 1), "one rank": sent / size, "direct": sent * size / 2,
-             "double": sent * 2, "half": sent / 2}
+    known = {
+        "elements": sent / SINGLE,
+        "sent to itself": sent * size / (size - 1),
+        "one rank": sent / size,
+        "direct": sent * size / 2,
+        "double": sent * 2,
+        "half": sent / 2,
+    }
     if way == "out":
-        known |= {"forward only": join["y"], "backward only": 2 * join["x"], "joined, not summed": join["x"] + join["y"],
-                  "summed, not joined": 2 * (join["x"] + join["y"]), "direct": join["y"] + size * join["x"]}
+        known |= {
+            "forward only": join["y"],
+            "backward only": 2 * join["x"],
+            "joined, not summed": join["x"] + join["y"],
+            "summed, not joined": 2 * (join["x"] + join["y"]),
+            "direct": join["y"] + size * join["x"],
+        }
     if way == "pair":
         known["forward only"] = 2 * join["y"]
-    looks = next((name for name, value in known.items() if number and abs(got - value) < 0.5), "other")
-    if looks == "elements" and size == SINGLE:  # it may be numbers, or one rank of four, which cannot be distinguished
+    looks = next(
+        (name for name, value in known.items() if number and abs(got - value) < 0.5), "other"
+    )
+    # it may be numbers, or one rank of four, which cannot be distinguished
+    if looks == "elements" and size == SINGLE:
         looks = "quarter"
-    return {"expected": sent, "got": got if number else repr(got), "mistake": MISTAKES["moved", looks].format(way=way, size=size)}
+    return {
+        "expected": sent,
+        "got": got if number else repr(got),
+        "mistake": MISTAKES["moved", looks].format(way=way, size=size),
+    }
 
 
 def largest_side(batch, c_in, kernel):
-    """Return the largest side whose output is not larger than the weight, per output channel (batch * side^2 <= c_in * kernel^2)."""
+    """Return the largest side whose output is not larger than the weight, per output channel
+    (batch * side^2 <= c_in * kernel^2).
+    """
     return math.isqrt(c_in * kernel * kernel // batch)
 
 
 def tutorials_side(batch, c_in, c_out, kernel):
-    """Return the largest side in the tutorial, whose in split has the whole x on every rank (B (2 c_out + c_in) s^2 <= 2 c_out c_in k^2)."""
+    """Return the largest side in the tutorial, whose in split has the whole x on every rank (B (2
+    c_out + c_in) s^2 <= 2 c_out c_in k^2).
+    """
     return (2 * c_out * c_in * kernel * kernel / (batch * (2 * c_out + c_in))) ** 0.5
 
 
 def side_problems(sides):
-    """Return the problem of each side. If all sides follow the tutorial's formula, this is named."""
+    """Return the problem of each side.
+
+    If all sides follow the tutorial's formula, this is named.
+    """
     problems = [side_problem(one) for one in sides]
     tutorials = [tutorials_side(*one["asked"]) for one in sides]
-    if any(problems) and all(one["got"] in (int(side), round(side), side) for one, side in zip(sides, tutorials)):
-        return [problem and {**problem, "mistake": MISTAKES["side", "tutorial"]} for problem in problems]
+    if any(problems) and all(
+        one["got"] in (int(side), round(side), side)
+        for one, side in zip(sides, tutorials, strict=False)
+    ):
+        return [
+            problem and {**problem, "mistake": MISTAKES["side", "tutorial"]} for problem in problems
+        ]
     return problems
 
 
@@ -207,9 +306,21 @@ def side_problem(side):
     right = largest_side(batch, c_in, kernel)
     if side["got"] == right and isinstance(side["got"], int):
         return None
-    known = {right + 1: "one too many", right - 1: "one too few", math.isqrt(c_in * kernel * kernel): "batch forgotten", math.isqrt(c_in // batch): "kernel forgotten",
-             c_in * kernel * kernel // batch: "area", math.isqrt(c_out * kernel * kernel // batch): "output channels"}
+    known = {
+        right + 1: "one too many",
+        right - 1: "one too few",
+        math.isqrt(c_in * kernel * kernel): "batch forgotten",
+        math.isqrt(c_in // batch): "kernel forgotten",
+        c_in * kernel * kernel // batch: "area",
+        math.isqrt(c_out * kernel * kernel // batch): "output channels",
+    }
     looks = known.get(side["got"], "other") if isinstance(side["got"], (int, float)) else "other"
     if looks == "other" and isinstance(side["got"], float):
         looks = "not whole"
-    return {"expected": right, "got": side["got"], "mistake": MISTAKES["side", looks].format(batch=batch, c_in=c_in, c_out=c_out, kernel=kernel)}
+    return {
+        "expected": right,
+        "got": side["got"],
+        "mistake": MISTAKES["side", looks].format(
+            batch=batch, c_in=c_in, c_out=c_out, kernel=kernel
+        ),
+    }

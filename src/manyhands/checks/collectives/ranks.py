@@ -1,7 +1,10 @@
-"""The half of unit 04's checks that runs on the ranks. It makes experiments with the learner's functions and records each message.
+"""The half of unit 04's checks that runs on the ranks.
 
-Every experiment returns plain data. All numbers are whole, so that a sum is the same in any order and "equal" means to the last bit. Groups
-take turns. Meanwhile, the ranks that are not in a group wait in a barrier, so that no message to one of them is ever received.
+It makes experiments with the learner's functions and records each message.
+
+Every experiment returns plain data. All numbers are whole, so that a sum is the same in any order
+and "equal" means to the last bit. Groups take turns. Meanwhile, the ranks that are not in a group
+wait in a barrier, so that no message to one of them is ever received.
 """
 
 import random
@@ -15,11 +18,19 @@ from manyhands.checks.collectives.ways_on_ranks import WAYS
 from manyhands.checks.on_ranks import learners
 from manyhands.checks.rank_tools import fresh_world, short_lived
 
-DTYPES = {"float32": (torch.float32, 1000), "float64": (torch.float64, 2**36), "int64": (torch.int64, 2**36)}  # and the largest number
+# and the largest number
+DTYPES = {
+    "float32": (torch.float32, 1000),
+    "float64": (torch.float64, 2**36),
+    "int64": (torch.int64, 2**36),
+}
 
 
 def members_of(seed):
-    """Return groups of 5, 3 and 2 ranks. The small ones are drawn without rank 0, so no rank has its number in the world."""
+    """Return groups of 5, 3 and 2 ranks.
+
+    The small ones are drawn without rank 0, so no rank has its number in the world.
+    """
     chance, world = random.Random(seed), range(5)
     return [tuple(world), *(chance.choice(list(combinations(world[1:], p))) for p in (3, 2))]
 
@@ -31,8 +42,17 @@ def powers_of_two(seed):
 
 
 def groups(seed, members_of=members_of):
-    """Yield (members, group) for each group of this rank. The world itself is `None`, which is the learner's default."""
-    made = [(members, None if len(members) == dist.get_world_size() else short_lived(dist.new_group(members))) for members in members_of(seed)]
+    """Yield (members, group) for each group of this rank.
+
+    The world itself is `None`, which is the learner's default.
+    """
+    made = [
+        (
+            members,
+            None if len(members) == dist.get_world_size() else short_lived(dist.new_group(members)),
+        )
+        for members in members_of(seed)
+    ]
     for members, group in made:
         if dist.get_rank() in members:
             yield members, group
@@ -40,49 +60,91 @@ def groups(seed, members_of=members_of):
 
 
 def counted(call):
-    """Run a call under the ledger, and return this rank's account and the names of collectives of torch.distributed that it called."""
+    """Run a call under the ledger, and return this rank's account and the names of collectives of
+    torch.distributed that it called.
+    """
     from manyhands.ledger import Ledger
 
     with Ledger() as ledger:
         call()
-    return {"account": ledger.account(), "library": sorted({entry.call for entry in ledger.entries} - {"send", "recv"})}
+    return {
+        "account": ledger.account(),
+        "library": sorted({entry.call for entry in ledger.entries} - {"send", "recv"}),
+    }
 
 
 def shapes(seed, p):
-    """Return [(dtype, shape)] for numbers that p does not divide, fewer numbers than ranks, two dimensions, and numbers that p does divide."""
+    """Return [(dtype, shape)] for numbers that p does not divide, fewer numbers than ranks, two
+    dimensions, and numbers that p does divide.
+    """
     chance = random.Random(f"{seed} {p}")
     k = chance.randint(8, 14)
-    return [("float32", (p * k + chance.randint(1, p - 1),)), ("int64", (p - 1,)), ("float64", (p + 1, p * (k - 3) + 1)), ("float32", (p * (k + 1),))]
+    return [
+        ("float32", (p * k + chance.randint(1, p - 1),)),
+        ("int64", (p - 1,)),
+        ("float64", (p + 1, p * (k - 3) + 1)),
+        ("float32", (p * (k + 1),)),
+    ]
 
 
 def everyones(seed, p, dtype, shape):
     """Return what each rank puts in, which is p tensors of whole numbers without a 0."""
     kind, most = DTYPES[dtype]
-    chance = torch.Generator().manual_seed(random.Random(f"{seed} {p} {dtype} {shape}").randrange(2**31))
+    chance = torch.Generator().manual_seed(
+        random.Random(f"{seed} {p} {dtype} {shape}").randrange(2**31)
+    )
     return [torch.randint(1, most, shape, generator=chance).to(kind) for _ in range(p)]
 
 
 def told(got, right, wrong):
-    """Return one comparison as plain data, with whether it is right, a sample as evidence, and which of the `wrong` values it looks like."""
+    """Return one comparison as plain data, with whether it is right, a sample as evidence, and
+    which of the `wrong` values it looks like.
+    """
     looks = next((name for name, value in wrong.items() if same(got, value)), "other")
-    return {"right": same(got, right), "looks": looks, "sample": sample(got), "wanted": sample(right)}
+    return {
+        "right": same(got, right),
+        "looks": looks,
+        "sample": sample(got),
+        "wanted": sample(right),
+    }
 
 
 def same(a, b):
-    return isinstance(a, torch.Tensor) and a.shape == b.shape and a.dtype == b.dtype and torch.equal(a, b)
+    return (
+        isinstance(a, torch.Tensor)
+        and a.shape == b.shape
+        and a.dtype == b.dtype
+        and torch.equal(a, b)
+    )
 
 
 def sample(tensor):
-    """Return a few numbers that distinguish a tensor from one with the same values in a different order."""
+    """Return a few numbers that distinguish a tensor from one with the same values in a different
+    order.
+    """
     flat = tensor.detach().double().flatten()
-    return [*flat[:2].tolist(), *flat[-1:].tolist(), flat.sum().item(), (flat * torch.arange(1, 1 + flat.numel())).sum().item()]
+    return [
+        *flat[:2].tolist(),
+        *flat[-1:].tolist(),
+        flat.sum().item(),
+        (flat * torch.arange(1, 1 + flat.numel())).sum().item(),
+    ]
 
 
 def case_of(members, me, dtype, numel, **more):
-    return {"members": members, "me": me, "p": len(members), "dtype": dtype, "numel": numel, "itemsize": DTYPES[dtype][0].itemsize, **more}
+    return {
+        "members": members,
+        "me": me,
+        "p": len(members),
+        "dtype": dtype,
+        "numel": numel,
+        "itemsize": DTYPES[dtype][0].itemsize,
+        **more,
+    }
 
 
 # ------------------------------------------------------------------ 1: broadcast
+
 
 @fresh_world()
 def broadcast(name, seed):
@@ -96,14 +158,27 @@ def broadcast(name, seed):
             x = given[me].clone()
             result = counted(lambda: function(x, root, group))  # noqa: B023
             wrong = {"own": given[me], **{f"of rank {r}": given[r] for r in range(p) if r != root}}
-            results.append(case_of(members, me, dtype, x.numel(), root=root, **result, **told(x, given[root], wrong)))
+            results.append(
+                case_of(
+                    members,
+                    me,
+                    dtype,
+                    x.numel(),
+                    root=root,
+                    **result,
+                    **told(x, given[root], wrong),
+                )
+            )
     return results
 
 
 # ------------------------------------------------------------------ 2 and 3: the halves of the ring
 
+
 def _halves(name, seed, fill, judge):
-    """Run the learner's function on chunks that are cut from one tensor, which `fill` makes and `judge` judges afterwards."""
+    """Run the learner's function on chunks that are cut from one tensor, which `fill` makes and
+    `judge` judges afterwards.
+    """
     function, results = learners(name), []
     for members, group in groups(seed):
         me, p = dist.get_rank(group), len(members)
@@ -128,13 +203,19 @@ def _reduced(chunks, given, me, listed):
     totals = [sum(part[j] for part in parts) for j in range(p)]
     own, right = parts[me][me], totals[me]
     wrong = {"own": own, "twice": right + own, "mean": torch.div(right, p).to(right.dtype)}
-    for k in range(2, p):  # after too few rounds, the sum holds the nearest ranks behind this one, or before it
-        wrong |= {f"{k} of them": sum(parts[(me - i) % p][me] for i in range(k)), f"{k} of them, before": sum(parts[(me + i) % p][me] for i in range(k))}
+    # after too few rounds, the sum holds the nearest ranks behind this one, or before it
+    for k in range(2, p):
+        wrong |= {
+            f"{k} of them": sum(parts[(me - i) % p][me] for i in range(k)),
+            f"{k} of them, before": sum(parts[(me + i) % p][me] for i in range(k)),
+        }
     answer = told(chunks[me], right, wrong)
     if not answer["right"] and len(listed) == p and same(listed[me], right):
         answer["looks"] = "only in the list"
     elif not answer["right"]:
-        elsewhere = [j for j in range(p) if j != me and chunks[j].numel() and same(chunks[j], totals[j])]
+        elsewhere = [
+            j for j in range(p) if j != me and chunks[j].numel() and same(chunks[j], totals[j])
+        ]
         answer.update({"looks": "elsewhere", "elsewhere": elsewhere[0]} if elsewhere else {})
     return answer
 
@@ -157,19 +238,26 @@ def _gathered(chunks, given, me, listed):
     bad = [j for j in range(p) if not same(chunks[j], wanted[j])]
     wrong = {}
     for j in bad[:1]:
-        wrong = {"never filled": torch.full_like(wanted[j], -1), **{f"chunk {k}": wanted[k] for k in range(p) if k != j}}
+        wrong = {
+            "never filled": torch.full_like(wanted[j], -1),
+            **{f"chunk {k}": wanted[k] for k in range(p) if k != j},
+        }
     answer = told(torch.cat(chunks), torch.cat(wanted), {})
     if bad:
-        answer["looks"] = next((name for name, value in wrong.items() if same(chunks[bad[0]], value)), "other")
-        if len(listed) == p and all(same(a, b) for a, b in zip(listed, wanted)):
+        answer["looks"] = next(
+            (name for name, value in wrong.items() if same(chunks[bad[0]], value)), "other"
+        )
+        if len(listed) == p and all(same(a, b) for a, b in zip(listed, wanted, strict=True)):
             answer["looks"] = "only in the list"
-        elif same(chunks[me], torch.full_like(wanted[me], -1)):  # a rank's own chunk was right at the start
+        elif same(chunks[me], torch.full_like(wanted[me], -1)):
+            # a rank's own chunk was right at the start
             answer["looks"] = "overwritten"
         answer["bad"] = bad[0]
     return answer
 
 
 # ------------------------------------------------------------------ 4: all-reduce
+
 
 @fresh_world()
 def all_reduce(name, seed):
@@ -190,12 +278,21 @@ def all_reduce(name, seed):
 
 def _wrong_sums(given, me):
     p, right = len(given), sum(given)
-    return {"unchanged": given[me], "mean": torch.div(right, p).to(right.dtype), "twice": right + given[me], "without its own": right - given[me],
-            "doubled": 2 * right, "times p": p * right, "rounded": sum(one.float() for one in given).to(right.dtype)}
+    return {
+        "unchanged": given[me],
+        "mean": torch.div(right, p).to(right.dtype),
+        "twice": right + given[me],
+        "without its own": right - given[me],
+        "doubled": 2 * right,
+        "times p": p * right,
+        "rounded": sum(one.float() for one in given).to(right.dtype),
+    }
 
 
 def _partly(x, right, p):
-    """Return which numbers are right, which may be all but the remainder of the division, or about one chunk of them."""
+    """Return which numbers are right, which may be all but the remainder of the division, or about
+    one chunk of them.
+    """
     fine, n = (x == right).tolist(), len(x)
     even = n - n % p
     if n % p and even and all(fine[:even]) and not any(fine[even:]):
@@ -205,13 +302,21 @@ def _partly(x, right, p):
 
 # ------------------------------------------------------------------ 5: cost
 
+
 def cost(bytes_name, rounds_name, seed):
-    """Return what the learner predicts, and what the ledger counts of each of WAYS in each group."""
+    """Return what the learner predicts, and what the ledger counts of each of WAYS in each
+    group.
+    """
     most_bytes, rounds = learners(bytes_name), learners(rounds_name)
 
     def asked(way, p, nbytes):
-        return {"way": way, "p": p, "bytes": nbytes, "told bytes": None if way == "broadcast" else _number(most_bytes(way, p, nbytes)),
-                "told rounds": _number(rounds(way, p)) if way in ("broadcast", "ring") else None}
+        return {
+            "way": way,
+            "p": p,
+            "bytes": nbytes,
+            "told bytes": None if way == "broadcast" else _number(most_bytes(way, p, nbytes)),
+            "told rounds": _number(rounds(way, p)) if way in ("broadcast", "ring") else None,
+        }
 
     chance, results = random.Random(f"{seed} cost"), []
     for members, group in groups(seed):
@@ -221,31 +326,54 @@ def cost(bytes_name, rounds_name, seed):
             x = torch.ones(n)
             result = counted(partial(function, x, group))
             assert torch.equal(x, torch.full((n,), 1.0 if way == "broadcast" else float(p)))
-            results.append({**case_of(members, dist.get_rank(group), "float32", n), **result, **asked(way, p, 4 * n)})
-    worlds = [(p, p * chance.randint(8000, 90000)) for p in (chance.randint(33, 63), chance.randint(900, 1100))]
-    return {"cases": results, "large": [asked(way, p, nbytes) for way in WAYS for p, nbytes in worlds]}
+            results.append(
+                {
+                    **case_of(members, dist.get_rank(group), "float32", n),
+                    **result,
+                    **asked(way, p, 4 * n),
+                }
+            )
+    worlds = [
+        (p, p * chance.randint(8000, 90000))
+        for p in (chance.randint(33, 63), chance.randint(900, 1100))
+    ]
+    return {
+        "cases": results,
+        "large": [asked(way, p, nbytes) for way in WAYS for p, nbytes in worlds],
+    }
 
 
 def _number(value):
-    return value if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 2**60 else repr(value)
+    return (
+        value
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 2**60
+        else repr(value)
+    )
 
 
 # ------------------------------------------------------------------ 6: halving and doubling
 
+
 @fresh_world()
 def halving(name, seed):
-    """Run the learner's function with each dtype in groups of 4 and 2 ranks, which divide the number of elements."""
+    """Run the learner's function with each dtype in groups of 4 and 2 ranks, which divide the
+    number of elements.
+    """
     function, results = learners(name), []
     for members, group in groups(seed, powers_of_two):
         me, p = dist.get_rank(group), len(members)
-        for dtype, shape in zip(DTYPES, ((p * (seed % 5 + 7),), (2 * p, 3), (p,))):
+        for dtype, shape in zip(DTYPES, ((p * (seed % 5 + 7),), (2 * p, 3), (p,)), strict=False):
             given = everyones(seed, p, dtype, shape)
             x = given[me].clone()
             result = counted(lambda: function(x, group))  # noqa: B023
             answer = told(x, sum(given), _wrong_sums(given, me))
             if answer["looks"] == "other" and x.shape == given[me].shape:
                 rounded = torch.allclose(x.double(), sum(given).double(), rtol=1e-5, atol=0)
-                answer.update({"looks": "rounded"} if rounded else _misplaced(x.flatten().chunk(p), sum(given).flatten().chunk(p)))
+                answer.update(
+                    {"looks": "rounded"}
+                    if rounded
+                    else _misplaced(x.flatten().chunk(p), sum(given).flatten().chunk(p))
+                )
             results.append(case_of(members, me, dtype, given[me].numel(), **result, **answer))
     return results
 

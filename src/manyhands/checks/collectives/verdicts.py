@@ -1,6 +1,8 @@
-"""How the checks of unit 04 judge what the ranks have reported, that is, which mistake a wrong answer looks like and which messages are right.
+"""How the checks of unit 04 judge what the ranks have reported, that is, which mistake a wrong
+answer looks like and which messages are right.
 
-Every `..._problem` returns None or the details of a FAIL line, which are `rank`, `expected`, `got` and the likely `mistake`.
+Every `..._problem` returns None or the details of a FAIL line, which are `rank`, `expected`, `got`
+and the likely `mistake`.
 """
 
 from dataclasses import dataclass
@@ -16,20 +18,44 @@ def depth(p):
 
 # ------------------------------------------------------------------ values
 
+
 def value_problem(case, topic):
     """Return the problem with what one rank has afterwards."""
     if case["right"]:
         return None
     text = MISTAKES.get((topic, _kind(case["looks"]))) or MISTAKES["any", "other"]
-    facts = {"p": case["p"], "me": case["me"], "n": case["numel"], "rest": case["numel"] % case["p"], "dtype": case["dtype"], "root": case.get("root"),
-             "number": case["looks"].split()[0], "last": case["looks"].split()[-1], "elsewhere": case.get("elsewhere"), "bad": case.get("bad")}
-    return {"rank": _rank(case), "expected": case["wanted"], "got": case["sample"], "mistake": text.format(**facts)}
+    facts = {
+        "p": case["p"],
+        "me": case["me"],
+        "n": case["numel"],
+        "rest": case["numel"] % case["p"],
+        "dtype": case["dtype"],
+        "root": case.get("root"),
+        "number": case["looks"].split()[0],
+        "last": case["looks"].split()[-1],
+        "elsewhere": case.get("elsewhere"),
+        "bad": case.get("bad"),
+    }
+    return {
+        "rank": _rank(case),
+        "expected": case["wanted"],
+        "got": case["sample"],
+        "mistake": text.format(**facts),
+    }
 
 
 def _kind(looks):
-    """Return the kind of a look, for example "some of them" for "3 of them", and "chunk" for "chunk 2"."""
+    """Return the kind of a look, for example "some of them" for "3 of them", and "chunk" for "chunk
+    2".
+    """
     words = looks.split()
-    return "some " + " ".join(words[1:]) if words[0].isdigit() else " ".join(words[:-1]) if words[-1].isdigit() else looks
+    return (
+        "some " + " ".join(words[1:])
+        if words[0].isdigit()
+        else " ".join(words[:-1])
+        if words[-1].isdigit()
+        else looks
+    )
 
 
 def _rank(case):
@@ -37,6 +63,7 @@ def _rank(case):
 
 
 # ------------------------------------------------------------------ messages
+
 
 @dataclass
 class Traffic:
@@ -60,40 +87,81 @@ class Traffic:
 
 
 def traffic(answers):
-    """Return a `Traffic` for each call of each group, where `answers` are the cases of all ranks."""
+    """Return a `Traffic` for each call of each group, where `answers` are the cases of all
+    ranks.
+    """
     from manyhands.ledger import merge
 
     calls = {}
     for case in (case for answer in answers for case in answer):
-        key = (tuple(case["members"]), case.get("root"), case.get("way"), case["dtype"], case["numel"])
+        key = (
+            tuple(case["members"]),
+            case.get("root"),
+            case.get("way"),
+            case["dtype"],
+            case["numel"],
+        )
         calls.setdefault(key, []).append(case)
     found = []
     for cases in calls.values():
         cases.sort(key=lambda case: case["me"])
-        merged, members, first = merge([case["account"] for case in cases]), cases[0]["members"], cases[0]
-        peers = [sorted({event.peer for event in events if event.kind == "sent"}) for events in merged.events]
-        found.append(Traffic(first["p"], first["numel"], first["itemsize"], first.get("way"), members, [one["messages_sent"] for one in merged.ranks],
-                             [one["bytes_sent"] for one in merged.ranks], peers, merged.rounds, sorted({name for case in cases for name in case["library"]})))
+        merged, members, first = (
+            merge([case["account"] for case in cases]),
+            cases[0]["members"],
+            cases[0],
+        )
+        peers = [
+            sorted({event.peer for event in events if event.kind == "sent"})
+            for events in merged.events
+        ]
+        found.append(
+            Traffic(
+                first["p"],
+                first["numel"],
+                first["itemsize"],
+                first.get("way"),
+                members,
+                [one["messages_sent"] for one in merged.ranks],
+                [one["bytes_sent"] for one in merged.ranks],
+                peers,
+                merged.rounds,
+                sorted({name for case in cases for name in case["library"]}),
+            )
+        )
     return found
 
 
 def _problem(t, name, expected, got, rank=None, drawn=None, **facts):
-    return {"rank": rank, "expected": expected, "got": got, "mistake": MISTAKES["messages", name].format(p=t.p, depth=depth(t.p), **facts), "picture": drawn}
+    return {
+        "rank": rank,
+        "expected": expected,
+        "got": got,
+        "mistake": MISTAKES["messages", name].format(p=t.p, depth=depth(t.p), **facts),
+        "picture": drawn,
+    }
 
 
 def _library(t):
-    return _problem(t, "library", "send, recv, isend, irecv", ", ".join(t.library), call=t.library[0]) if t.library else None
+    return (
+        _problem(t, "library", "send, recv, isend, irecv", ", ".join(t.library), call=t.library[0])
+        if t.library
+        else None
+    )
 
 
 def once_problem(t):
-    """Return the problem with a broadcast that does not send p - 1 messages in all, each with the whole tensor."""
+    """Return the problem with a broadcast that does not send p - 1 messages in all, each with the
+    whole tensor.
+    """
     if t.library:
         return _library(t)
     got, right = sum(t.messages), t.p - 1
     if got == right and sum(t.sent) == right * t.size:
         return None
     name = "more" if got > right else "fewer" if got < right else "not whole"
-    return _problem(t, name, f"{right} messages, {right * t.size} bytes", f"{got} messages, {sum(t.sent)} bytes")
+    return _problem(
+        t, name, f"{right} messages, {right * t.size} bytes", f"{got} messages, {sum(t.sent)} bytes"
+    )
 
 
 def once_evidence(t):
@@ -101,7 +169,9 @@ def once_evidence(t):
 
 
 def tree_problem(t):
-    """Return the problem if a chain of messages is longer than log2 p, or if a rank sends more often than that."""
+    """Return the problem if a chain of messages is longer than log2 p, or if a rank sends more
+    often than that.
+    """
     if t.library:
         return _library(t)
     limit, most, fewest = depth(t.p), max(t.messages), t.p - 1
@@ -111,42 +181,71 @@ def tree_problem(t):
     if most > limit:
         name = "star" if most == t.p - 1 else "often"
         drawn = by_rank.numbers("messages sent", limit, t.messages, t.members, at_most=True)
-        return _problem(t, name, f"at most {limit} messages from one rank", most, rank=t.members[busiest], drawn=drawn)
+        return _problem(
+            t,
+            name,
+            f"at most {limit} messages from one rank",
+            most,
+            rank=t.members[busiest],
+            drawn=drawn,
+        )
     if t.rounds > limit:
-        return _problem(t, "chain" if t.rounds == t.p - 1 else "rounds", f"at most {limit} rounds", t.rounds)
+        return _problem(
+            t, "chain" if t.rounds == t.p - 1 else "rounds", f"at most {limit} rounds", t.rounds
+        )
     return None
 
 
 def tree_evidence(t):
     """Return the same evidence for all trees, and different evidence for anything else."""
     limit = depth(t.p)
-    return [min(sum(t.messages), t.p - 1), max(t.rounds, limit), max(max(t.messages), limit), max(max(t.sent), limit * t.size), len(t.library)]
+    return [
+        min(sum(t.messages), t.p - 1),
+        max(t.rounds, limit),
+        max(max(t.messages), limit),
+        max(max(t.sent), limit * t.size),
+        len(t.library),
+    ]
 
 
 def ring_problem(t, halves):
     """Return the problem if a rank does not send one message a round, to the next rank only."""
     if t.library:
         return _library(t)
-    for me, (messages, peers) in enumerate(zip(t.messages, t.peers)):
+    for me, (messages, peers) in enumerate(zip(t.messages, t.peers, strict=False)):
         following, (low, high) = t.members[(me + 1) % t.p], _steps(t, halves)
         if set(peers) - {following}:
-            return _problem(t, "not next", f"only to rank {following}", f"to {peers}", rank=t.members[me])
+            return _problem(
+                t, "not next", f"only to rank {following}", f"to {peers}", rank=t.members[me]
+            )
         if not low <= messages <= high:
             name = "too many rounds" if messages > high else "too few rounds"
             drawn = by_rank.numbers("messages sent", high, t.messages, t.members, at_most=not low)
-            return _problem(t, name, high, messages, rank=t.members[me], drawn=drawn, halves="2 (p - 1)" if halves == 2 else "p - 1")
+            return _problem(
+                t,
+                name,
+                high,
+                messages,
+                rank=t.members[me],
+                drawn=drawn,
+                halves="2 (p - 1)" if halves == 2 else "p - 1",
+            )
     if t.rounds > _most_rounds(t, halves):
         return _problem(t, "serial", halves * (t.p - 1), t.rounds)
     return None
 
 
 def _most_rounds(t, halves):
-    """Return more rounds than halves (p - 1), because a round takes three if some ranks send first and the others receive first."""
+    """Return more rounds than halves (p - 1), because a round takes three if some ranks send first
+    and the others receive first.
+    """
     return 3 * halves * (t.p - 1)
 
 
 def _steps(t, halves):
-    """Return the (lowest, highest) number of messages from each rank, since empty chunks need not be sent."""
+    """Return the (lowest, highest) number of messages from each rank, since empty chunks need not
+    be sent.
+    """
     right = halves * (t.p - 1)
     return (0 if t.numel < t.p else right), right
 
@@ -154,14 +253,32 @@ def _steps(t, halves):
 def ring_evidence(t, halves):
     """Return which rank sends to which and how often, in a form that is the same for all rings."""
     low, high = _steps(t, halves)
-    peers = t.peers if low else [[peer for peer in peers if peer != t.members[(me + 1) % t.p]] for me, peers in enumerate(t.peers)]
-    return [peers, [[min(one, low), max(one, high)] for one in t.messages], max(t.rounds, _most_rounds(t, halves)), len(t.library)]
+    peers = (
+        t.peers
+        if low
+        else [
+            [peer for peer in peers if peer != t.members[(me + 1) % t.p]]
+            for me, peers in enumerate(t.peers)
+        ]
+    )
+    return [
+        peers,
+        [[min(one, low), max(one, high)] for one in t.messages],
+        max(t.rounds, _most_rounds(t, halves)),
+        len(t.library),
+    ]
 
 
 def limits(t, halves):
-    """Return the (lowest, highest) bytes of all ranks together, and the most that one rank may send. An answer that pads the last chunk sends a little more."""
+    """Return the (lowest, highest) bytes of all ranks together, and the most that one rank may
+    send. An answer that pads the last chunk sends a little more.
+    """
     low = halves * (t.p - 1) * t.size
-    return low, low + halves * (t.p - 1) * t.p * t.itemsize, halves * (t.numel - t.numel // t.p + t.p) * t.itemsize
+    return (
+        low,
+        low + halves * (t.p - 1) * t.p * t.itemsize,
+        halves * (t.numel - t.numel // t.p + t.p) * t.itemsize,
+    )
 
 
 def bytes_problem(t, halves):
@@ -172,34 +289,70 @@ def bytes_problem(t, halves):
     total, one = sum(t.sent), max(t.sent)
     if low <= total <= high and one <= most:
         return None
-    drawn = by_rank.numbers("bytes sent", low // t.p, t.sent, t.members, within=most * t.p / max(low, 1) - 1)
+    drawn = by_rank.numbers(
+        "bytes sent", low // t.p, t.sent, t.members, within=most * t.p / max(low, 1) - 1
+    )
     if total > high:
-        name = "gathers" if abs(total - t.p * (t.p - 1) * t.size) <= t.p * t.itemsize * t.p else "more bytes"
+        name = (
+            "gathers"
+            if abs(total - t.p * (t.p - 1) * t.size) <= t.p * t.itemsize * t.p
+            else "more bytes"
+        )
     elif total < low:
         some = total > low / 4 and max(t.messages) < halves * (t.p - 1)
         name = "one half" if halves == 2 and some else "fewer bytes"
     else:
         name = "one place" if one * t.p > 1.4 * low else "uneven"
-        return _problem(t, name, f"about {low // t.p} bytes", f"{one} bytes", rank=t.members[t.sent.index(one)], drawn=drawn, ratio=f"{one * t.p / low:.1f}")
+        return _problem(
+            t,
+            name,
+            f"about {low // t.p} bytes",
+            f"{one} bytes",
+            rank=t.members[t.sent.index(one)],
+            drawn=drawn,
+            ratio=f"{one * t.p / low:.1f}",
+        )
     return _problem(t, name, f"{low} bytes, all ranks together", f"{total} bytes", drawn=drawn)
 
 
 def bytes_evidence(t, halves):
-    """Return the same evidence for every number inside its limits, and different evidence for each outside."""
+    """Return the same evidence for every number inside its limits, and different evidence for each
+    outside.
+    """
     low, high, most = limits(t, halves)
     return [min(sum(t.sent), low), max(sum(t.sent), high), max(max(t.sent), most), len(t.library)]
 
 
 def halving_problem(t):
-    """Return the problem if a rank does not send 2 (p - 1)/p of the tensor, or if there are not 2 log2 p rounds."""
+    """Return the problem if a rank does not send 2 (p - 1)/p of the tensor, or if there are not 2
+    log2 p rounds.
+    """
     if t.library:
         return _library(t)
     rounds, right = 2 * depth(t.p), 2 * (t.p - 1) * t.size // t.p
     one = max(t.sent, key=lambda sent: abs(sent - right))
     rank = t.members[t.sent.index(one)]
     if one != right:
-        name = "half used" if 2 * one == 3 * right else "half of it" if 2 * one == right else "more than a half" if one > right else "fewer bytes"
-        return _problem(t, name, f"{right} bytes", f"{one} bytes", rank=rank, drawn=by_rank.numbers("bytes sent", right, t.sent, t.members), rounds=rounds)
+        name = (
+            "half used"
+            if 2 * one == 3 * right
+            else (
+                "half of it"
+                if 2 * one == right
+                else "more than a half"
+                if one > right
+                else "fewer bytes"
+            )
+        )
+        return _problem(
+            t,
+            name,
+            f"{right} bytes",
+            f"{one} bytes",
+            rank=rank,
+            drawn=by_rank.numbers("bytes sent", right, t.sent, t.members),
+            rounds=rounds,
+        )
     if t.rounds != rounds:
         return _problem(t, "not halving", f"{rounds} rounds", f"{t.rounds} rounds", rounds=rounds)
     return None
@@ -211,13 +364,18 @@ def halving_evidence(t):
 
 # ------------------------------------------------------------------ cost
 
+
 def most_bytes(way, p, nbytes):
     """Return the bytes that the busiest rank sends in an all-reduce."""
     from manyhands.simulate import sent_bytes
 
     if way == "star":  # rank 0 sends the sum to each other rank
         return (p - 1) * nbytes
-    pattern, whole = {"tree": ("broadcast", nbytes), "ring": ("ring", nbytes), "gather": ("all-gather", p * nbytes)}[way]
+    pattern, whole = {
+        "tree": ("broadcast", nbytes),
+        "ring": ("ring", nbytes),
+        "gather": ("all-gather", p * nbytes),
+    }[way]
     return int(sent_bytes(pattern, p, whole))
 
 
@@ -228,28 +386,46 @@ def rounds_of(way, p):
 
 
 def predicted_problem(what, way, p, nbytes, got, seen=None):
-    """Return the problem with a prediction. `what` is "bytes" (of the busiest rank) or "rounds", and `seen` is what the ledger counted, or None for a world that is too large to run."""
+    """Return the problem with a prediction.
+
+    `what` is "bytes" (of the busiest rank) or "rounds", and `seen` is what the ledger counted, or
+    None for a world that is too large to run.
+    """
     if what == "bytes":
-        right, known = max(seen.sent) if seen else most_bytes(way, p, nbytes), _wrong_bytes(way, p, nbytes)
+        right, known = (
+            max(seen.sent) if seen else most_bytes(way, p, nbytes),
+            _wrong_bytes(way, p, nbytes),
+        )
     else:
         right, known = seen.rounds if seen else rounds_of(way, p), _wrong_rounds(way, p)
     number = isinstance(got, (int, float))
     if number and abs(got - right) < (0.5 if what == "bytes" else 1e-9):
         return None
-    looks = next((name for name, value in known.items() if number and abs(got - value) < 0.5), "other")
+    looks = next(
+        (name for name, value in known.items() if number and abs(got - value) < 0.5), "other"
+    )
     if what == "rounds" and number and not float(got).is_integer():
         looks = "not whole"
-    return {"expected": right, "got": got, "mistake": MISTAKES[what, looks].format(way=way, p=p, nbytes=nbytes)}
+    return {
+        "expected": right,
+        "got": got,
+        "mistake": MISTAKES[what, looks].format(way=way, p=p, nbytes=nbytes),
+    }
 
 
 def _wrong_bytes(way, p, nbytes):
     right = most_bytes(way, p, nbytes)
-    known = {"all ranks": (p if way == "gather" else 2) * (p - 1) * nbytes, "numbers": right / 4, "once too often": p * nbytes}
+    known = {
+        "all ranks": (p if way == "gather" else 2) * (p - 1) * nbytes,
+        "numbers": right / 4,
+        "once too often": p * nbytes,
+    }
     if way == "ring":
         known |= {"not cut": 2 * nbytes, "p chunks": 2 * nbytes + 2 * nbytes / p}
     if way == "tree":
         known |= {"not rounded up": (p.bit_length() - 1) * nbytes, "one message": nbytes}
-        if p & (p - 1) == 0:  # first: on two ranks the same number has other names, too; but those show on five before
+        # first: on two ranks the same number has other names, too; but those show on five before
+        if p & (p - 1) == 0:
             known = {"a round too many": p.bit_length() * nbytes, **known}
     return known | {"both ways": 2 * right, "one half": right / 2}
 
@@ -257,5 +433,6 @@ def _wrong_bytes(way, p, nbytes):
 def _wrong_rounds(way, p):
     if way == "ring":
         return {"one half": p - 1, "p rounds": 2 * p}
-    more = {"a round too many": p.bit_length()} if p & (p - 1) == 0 else {}  # on two ranks these are both halves, too; but that shows on five before
+    # on two ranks these are both halves, too; but that shows on five before
+    more = {"a round too many": p.bit_length()} if p & (p - 1) == 0 else {}
     return {"down": p.bit_length() - 1, "chain": p - 1, **more, "both halves": 2 * depth(p)}

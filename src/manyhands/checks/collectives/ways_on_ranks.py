@@ -1,4 +1,7 @@
-"""Ways of an all-reduce, and a broadcast, from messages between two ranks. Exercise 5 counts them, and tutorial 05 times them."""
+"""Ways of an all-reduce, and a broadcast, from messages between two ranks.
+
+Exercise 5 counts them, and tutorial 05 times them.
+"""
 
 import torch
 import torch.distributed as dist
@@ -54,7 +57,9 @@ def _ring(x, group):
     me, p = dist.get_rank(group), dist.get_world_size(group)
     chunks = x.tensor_split(p)
     for s in range(p - 1):
-        chunks[(me - s - 1) % p].add_(_pass_on(chunks[(me - s) % p], chunks[(me - s - 1) % p], group))
+        chunks[(me - s - 1) % p].add_(
+            _pass_on(chunks[(me - s) % p], chunks[(me - s - 1) % p], group)
+        )
     for s in range(p - 1):
         chunks[(me - s) % p].copy_(_pass_on(chunks[(me - s + 1) % p], chunks[(me - s) % p], group))
 

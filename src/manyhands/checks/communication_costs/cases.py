@@ -1,7 +1,8 @@
-"""Hidden measurements for unit 05's checks, that is, links, messages and gradients that are drawn from the seed.
+"""Hidden measurements for unit 05's checks, that is, links, messages and gradients that are drawn
+from the seed.
 
-The noise resembles real timings. Most times are within a few per cent, and some take many times as long, because something else ran. Its median is
-the model's time, but its mean is not.
+The noise resembles real timings. Most times are within a few per cent, and some take many times as
+long, because something else ran. Its median is the model's time, but its mean is not.
 """
 
 from collections import namedtuple
@@ -16,7 +17,8 @@ KINDS = (  # lowest and highest latency in s, lowest and highest bytes per secon
     ((3e-6, 9e-6), (3.5e10, 4.8e10)),  # InfiniBand, 400 Gbit/s
     ((5e-3, 2e-2), (1e7, 5e7)),  # two cities
 )
-RANGES = ((2**-8, 2**16), (2**-7, 2**2), (2**-14, 2**3), (2**-7, 2**12), (2**-7, 2**8))  # of sizes, for each kind, in units of alpha B
+# of sizes, for each kind, in units of alpha B
+RANGES = ((2**-8, 2**16), (2**-7, 2**2), (2**-14, 2**3), (2**-7, 2**12), (2**-7, 2**8))
 NOISE, LATE = 0.025, 0.15  # of one time; and how many of the times are disturbed
 
 
@@ -28,18 +30,25 @@ def link(draw, kind):
     from manyhands import simulate
 
     (low_s, high_s), (slow, fast) = KINDS[kind]
-    return simulate.Link(float(np.exp(draw.uniform(np.log(low_s), np.log(high_s)))), float(np.exp(draw.uniform(np.log(slow), np.log(fast)))))
+    return simulate.Link(
+        float(np.exp(draw.uniform(np.log(low_s), np.log(high_s)))),
+        float(np.exp(draw.uniform(np.log(slow), np.log(fast)))),
+    )
 
 
 def sizes(draw, true, smallest=2**-8, largest=2**14, step=4):
-    """Return sizes of messages, each `step` times the one before, from `smallest` to `largest` times the size at which latency and bandwidth cost the same."""
+    """Return sizes of messages, each `step` times the one before, from `smallest` to `largest`
+    times the size at which latency and bandwidth cost the same.
+    """
     some = half(true) * draw.uniform(0.7, 1.4)
     count = int(np.log2(largest / smallest) // np.log2(step)) + 1
     return [max(1, round(some * smallest * step**k)) for k in range(count)]
 
 
 def times(draw, true, n_bytes, repeats):
-    """Return a list of times for each size, `repeats` of the smallest and fewer and fewer of the larger ones."""
+    """Return a list of times for each size, `repeats` of the smallest and fewer and fewer of the
+    larger ones.
+    """
     from manyhands import simulate
 
     return _measured(draw, [simulate.message_s(size, *true) for size in n_bytes], repeats, fewest=9)
@@ -57,30 +66,41 @@ def _measured(draw, right_s, repeats, fewest):
     return found
 
 
-# The times of a link with two protocols. `cut` is the number of sizes that the protocol `small` sends; `large` is the one to find.
+# The times of a link with two protocols. `cut` is the number of sizes that the protocol `small`
+# sends; `large` is the one to find.
 Measured = namedtuple("Measured", "large small cut n_bytes times_s")
 
 
 def measurements(seed):
-    """Return one `Measured` for a link of each kind, over wide ranges and narrow ones, with at least four sizes for each of the two protocols."""
+    """Return one `Measured` for a link of each kind, over wide ranges and narrow ones, with at
+    least four sizes for each of the two protocols.
+    """
     from manyhands import simulate
 
     draw, found = generator(seed, "fit"), []
     for kind, (smallest, largest) in enumerate(RANGES):
         large = link(draw, kind)
         n_bytes = sizes(draw, large, smallest, largest, step=2)
-        small = simulate.Link(large.latency_s / draw.uniform(3, 6), large.bytes_per_s / draw.uniform(2, 4))
+        small = simulate.Link(
+            large.latency_s / draw.uniform(3, 6), large.bytes_per_s / draw.uniform(2, 4)
+        )
         cut = int(np.searchsorted(n_bytes, draw.uniform(0.15, 0.35) * half(large)))
-        right_s = [simulate.message_s(size, *(small if k < cut else large)) for k, size in enumerate(n_bytes)]
+        right_s = [
+            simulate.message_s(size, *(small if k < cut else large))
+            for k, size in enumerate(n_bytes)
+        ]
         times_s = _measured(draw, right_s, 41, fewest=25)
-        for one_s, one in zip(right_s, times_s):  # the first time of each is disturbed, as it often is, and says nothing
+        # the first time of each is disturbed, as it often is, and says nothing
+        for one_s, one in zip(right_s, times_s, strict=True):
             one[0] = float(one_s * draw.uniform(2, 20))
         found.append(Measured(large, small, cut, n_bytes, times_s))
     return found
 
 
 def many_measurements(seed, count):
-    """Return `count` measurements of one link, with its truth and its sizes, so that one can see how often a band holds the truth."""
+    """Return `count` measurements of one link, with its truth and its sizes, so that one can see
+    how often a band holds the truth.
+    """
     draw = generator(seed, "interval")
     true = link(draw, int(draw.integers(len(KINDS))))
     n_bytes = sizes(draw, true, 2**-4, 2**8)
@@ -93,65 +113,121 @@ def half(one):
 
 
 def worlds(seed, least=1):
-    """Return [(p, n_bytes, link)] for one, two, three and many ranks, powers of two and numbers just above, and sizes on both sides of the crossover."""
+    """Return [(p, n_bytes, link)] for one, two, three and many ranks, powers of two and numbers
+    just above, and sizes on both sides of the crossover.
+    """
     draw, found = generator(seed, "worlds"), []
-    for number, p in enumerate((1, 2, 3, 4, 2 ** int(draw.integers(3, 7)) + 1, 2 ** int(draw.integers(3, 8)), int(draw.integers(900, 1100)))):
+    for number, p in enumerate(
+        (
+            1,
+            2,
+            3,
+            4,
+            2 ** int(draw.integers(3, 7)) + 1,
+            2 ** int(draw.integers(3, 8)),
+            int(draw.integers(900, 1100)),
+        )
+    ):
         one = link(draw, number % len(KINDS))
         found.append((p, int(half(one) * 10 ** draw.uniform(-1.5, 2.5)) + 1, one))
     return [world for world in found if world[0] >= least]
 
 
 def chains(seed):
-    """Return [(p, n_bytes, pieces, link)], which are the worlds with a single piece, with few and with many pieces."""
+    """Return [(p, n_bytes, pieces, link)], which are the worlds with a single piece, with few and
+    with many pieces.
+    """
     draw = generator(seed, "chains")
-    counts = (int(draw.integers(2, 9)), 1, int(draw.integers(2, 9)), *(int(draw.integers(2, 60)) for _ in range(4)))
-    return [(p, n_bytes, pieces, one) for (p, n_bytes, one), pieces in zip(worlds(seed), counts, strict=True)]
+    counts = (
+        int(draw.integers(2, 9)),
+        1,
+        int(draw.integers(2, 9)),
+        *(int(draw.integers(2, 60)) for _ in range(4)),
+    )
+    return [
+        (p, n_bytes, pieces, one)
+        for (p, n_bytes, one), pieces in zip(worlds(seed), counts, strict=True)
+    ]
 
 
 def sizes_for_ranks(seed):
-    """Return [(n_bytes, link, limit)], with three sizes for which the ring is slower on a power of two and not slower just above it, one for which the ring is right
-    on 2 and 3 ranks only, and one for which it is right on any number."""
+    """Return [(n_bytes, link, limit)], with three sizes for which the ring is slower on a power of
+    two and not slower just above it, one for which the ring is right on 2 and 3 ranks only, and one
+    for which it is right on any number.
+    """
     from manyhands import simulate
 
     draw, found = generator(seed, "ranks"), []
     for power in (int(draw.integers(6, 9)), int(draw.integers(4, 6)), 2):
         one = link(draw, int(draw.integers(len(KINDS))))
         low, high = (simulate.crossover_bytes(p, *one) for p in (2**power + 1, 2**power))
-        found.append((int(low + draw.uniform(0.3, 0.7) * (high - low)) + 1, one, int(draw.integers(1500, 3000))))
+        found.append(
+            (
+                int(low + draw.uniform(0.3, 0.7) * (high - low)) + 1,
+                one,
+                int(draw.integers(1500, 3000)),
+            )
+        )
     for part, kind in ((0.1, int(draw.integers(1, 4))), (1e5, int(draw.integers(len(KINDS))))):
         one = link(draw, kind)
         found.append((int(part * half(one)) + 1, one, int(draw.integers(700, 1500))))
     return found
 
 
-Backward = namedtuple("Backward", "ready_s n_bytes p link")  # when each gradient is ready, and its size; the ranks and their network
+# when each gradient is ready, and its size; the ranks and their network
+Backward = namedtuple("Backward", "ready_s n_bytes p link")
 
 
 def backwards(seed):
-    """Return two backward passes for which neither a bucket for each tensor nor a single bucket is a good choice, one of small tensors, for which few buckets are best,
-    and one of large tensors, for which many are. Therefore, no fixed number of buckets is good for all."""
+    """Return two backward passes for which neither a bucket for each tensor nor a single bucket is
+    a good choice, one of small tensors, for which few buckets are best, and one of large tensors,
+    for which many are. Therefore, no fixed number of buckets is good for all.
+    """
     draw, found = generator(seed, "backwards"), []
     while len(found) < 2:
         case = _backward(draw, (24, 40), (0.03, 0.15), (1.2, 2.5), spread=1.0)
         if min(time_s(case, 0), time_s(case, sum(case.n_bytes))) > 1.2 * best_s(case):
             found.append(case)
-    return [*found, _backward(draw, (24, 40), (0.0005, 0.002), (1.5, 3.0), spread=1.0), _backward(draw, (60, 80), (20, 50), (0.95, 1.05), spread=0.4)]
+    return [
+        *found,
+        _backward(draw, (24, 40), (0.0005, 0.002), (1.5, 3.0), spread=1.0),
+        _backward(draw, (60, 80), (20, 50), (0.95, 1.05), spread=0.4),
+    ]
 
 
 def _backward(draw, counts, weights, computing, spread):
-    """Draw a backward pass. `weights` are sizes of a tensor, in units of what costs as much as the latencies, and `computing` is the length of the pass, in units of one
-    all-reduce of all tensors."""
+    """Draw a backward pass.
+
+    `weights` are sizes of a tensor, in units of what costs as much as the latencies, and
+    `computing` is the length of the pass, in units of one all-reduce of all tensors.
+    """
     from manyhands import simulate
 
-    count, p, one = int(draw.integers(*counts)), int(draw.integers(4, 40)), link(draw, int(draw.integers(1, 4)))
-    n_bytes = (4 * np.maximum(1, np.exp(spread * draw.normal(size=count)) * half(one) * p * draw.uniform(*weights))).astype(int).tolist()
-    ready_s = np.cumsum(draw.dirichlet(np.full(count, 3.0))) * simulate.ring_s(p, sum(n_bytes), *one) * draw.uniform(*computing)
+    count, p, one = (
+        int(draw.integers(*counts)),
+        int(draw.integers(4, 40)),
+        link(draw, int(draw.integers(1, 4))),
+    )
+    n_bytes = (
+        (
+            4
+            * np.maximum(
+                1, np.exp(spread * draw.normal(size=count)) * half(one) * p * draw.uniform(*weights)
+            )
+        )
+        .astype(int)
+        .tolist()
+    )
+    ready_s = (
+        np.cumsum(draw.dirichlet(np.full(count, 3.0)))
+        * simulate.ring_s(p, sum(n_bytes), *one)
+        * draw.uniform(*computing)
+    )
     return Backward(ready_s.tolist(), n_bytes, p, one)
 
 
 def all_reduce_s(case, n_bytes):
     """Return the seconds of an all-reduce of so many bytes along a ring."""
-
     from manyhands import simulate
 
     return float(simulate.ring_s(case.p, n_bytes, *case.link))
@@ -164,13 +240,25 @@ def time_s(case, bucket_bytes):
 
 
 def limits(case):
-    """Return sizes of buckets to ask about, with one tensor in each, with a few, and with all in one. With one size, two tensors fill a bucket exactly."""
+    """Return sizes of buckets to ask about, with one tensor in each, with a few, and with all in
+    one. With one size, two tensors fill a bucket exactly.
+    """
     total = sum(case.n_bytes)
-    return [0, int(1.5 * total / len(case.n_bytes)), sum(case.n_bytes[:2]), total // 5, total // 2, total, 2 * total]
+    return [
+        0,
+        int(1.5 * total / len(case.n_bytes)),
+        sum(case.n_bytes[:2]),
+        total // 5,
+        total // 2,
+        total,
+        2 * total,
+    ]
 
 
 def best_s(case):
-    """Return the shortest time of a hundred sizes of buckets, which is the shortest of all sizes to a few per cent."""
+    """Return the shortest time of a hundred sizes of buckets, which is the shortest of all sizes to
+    a few per cent.
+    """
     total, count = sum(case.n_bytes), len(case.n_bytes)
     some = {*(total / k for k in range(1, count + 1)), *np.geomspace(min(case.n_bytes), total, 64)}
     return min(time_s(case, limit) for limit in some)

@@ -1,4 +1,6 @@
-"""How the check of unit 05's fit judges answers, that is, which mistake a wrong latency or bandwidth looks like."""
+"""How the check of unit 05's fit judges answers, that is, which mistake a wrong latency or
+bandwidth looks like.
+"""
 
 from operator import itemgetter
 
@@ -7,7 +9,9 @@ import numpy as np
 from manyhands.checks.communication_costs.verdicts import near, say
 
 FIT = 0.10  # latency and bandwidth, relative
-FAR = 10  # a few disturbed times make a mean several times too large, so what is further off has a different cause
+# a few disturbed times make a mean several times too large, so what is further off has a different
+# cause
+FAR = 10
 
 
 def fit_problem(index, measured, got):
@@ -15,7 +19,10 @@ def fit_problem(index, measured, got):
     value, right, cut = got[index], measured.large[index], measured.cut
     if abs(value / right - 1) <= FIT:
         return None
-    n_bytes, medians = np.array(measured.n_bytes, float), np.array([np.median(one) for one in measured.times_s])
+    n_bytes, medians = (
+        np.array(measured.n_bytes, float),
+        np.array([np.median(one) for one in measured.times_s]),
+    )
     numbers = {"expected": right, "got": value}
     if not np.isfinite(value):
         return say("no pair", **numbers)
@@ -32,19 +39,33 @@ def fit_problem(index, measured, got):
     if near(value, measured.small[index], FIT):
         return say("small protocol", **numbers)
     far = got[0] / measured.large[0], got[1] / measured.large[1]
-    if far[0] > 1 > far[1] and 1 / FAR < far[index] < FAR:  # sizes of the other protocol would make the latency smaller
+    # sizes of the other protocol would make the latency smaller
+    if far[0] > 1 > far[1] and 1 / FAR < far[index] < FAR:
         return say("disturbed", **numbers)
     return say(("other latency", "other bandwidth")[index], **numbers)
 
 
 def _line_of(value, index, n_bytes, measured):
-    """Return the mistake if the value is the latency (`index` 0) or the bandwidth (1) of a line through all sizes from some size on, or None."""
-    for mistake, middle, relative in ((None, np.median, True), ("largest decide", np.median, False), ("disturbed", np.mean, True), ("disturbed", itemgetter(0), True)):
+    """Return the mistake if the value is the latency (`index` 0) or the bandwidth (1) of a line
+    through all sizes from some size on, or None.
+    """
+    for mistake, middle, relative in (
+        (None, np.median, True),
+        ("largest decide", np.median, False),
+        ("disturbed", np.mean, True),
+        ("disturbed", itemgetter(0), True),
+    ):
         times_s = np.array([middle(one) for one in measured.times_s])
         for first in range(len(n_bytes) - 1):
             n, t = n_bytes[first:], times_s[first:]
             if near(value, _line(n, t, 1 / t if relative else None)[index], 1e-3):
-                return mistake or ("one line" if not first else "sizes of both" if first < measured.cut else "too few sizes")
+                return mistake or (
+                    "one line"
+                    if not first
+                    else "sizes of both"
+                    if first < measured.cut
+                    else "too few sizes"
+                )
     return None
 
 

@@ -1,6 +1,9 @@
-"""The half of unit 05's checks that runs on the ranks. It is the learner's ping-pong, with real messages and a clock that is drawn.
+"""The half of unit 05's checks that runs on the ranks.
 
-The clock moves with the messages of its rank, and not with the time that passes, so a right answer is right to the last digit on any machine.
+It is the learner's ping-pong, with real messages and a clock that is drawn.
+
+The clock moves with the messages of its rank, and not with the time that passes, so a right answer
+is right to the last digit on any machine.
 """
 
 import random
@@ -15,12 +18,28 @@ SENDING = 0.3  # the part of a round trip that the clock gives to the sending
 
 
 def cases(seed):
-    """Return three ping-pongs with their bytes (an odd number, which only tensors of single bytes have), peer, number of rounds, and seconds of each round trip, of which the first are slow."""
+    """Return three ping-pongs with their bytes (an odd number, which only tensors of single bytes
+    have), peer, number of rounds, and seconds of each round trip, of which the first are slow.
+    """
     chance, found = random.Random(f"ping-pong {seed}"), []
     for number, peer in enumerate((1, chance.choice((2, 3)), 3)):
-        warm_up, repeats = (0, 1, 3)[number] + (number > 0) * chance.randint(0, 2), chance.randint(3, 6)
-        rounds_s = [chance.uniform(1, 2) * 10 ** -chance.uniform(2, 5) * (40 if k < warm_up else 1) for k in range(warm_up + repeats)]
-        found.append({"n_bytes": 2 * chance.randint(0, 9999) + 1, "peer": peer, "repeats": repeats, "warm_up": warm_up, "rounds_s": rounds_s})
+        warm_up, repeats = (
+            (0, 1, 3)[number] + (number > 0) * chance.randint(0, 2),
+            chance.randint(3, 6),
+        )
+        rounds_s = [
+            chance.uniform(1, 2) * 10 ** -chance.uniform(2, 5) * (40 if k < warm_up else 1)
+            for k in range(warm_up + repeats)
+        ]
+        found.append(
+            {
+                "n_bytes": 2 * chance.randint(0, 9999) + 1,
+                "peer": peer,
+                "repeats": repeats,
+                "warm_up": warm_up,
+                "rounds_s": rounds_s,
+            }
+        )
     return found
 
 
@@ -40,7 +59,9 @@ class Clock:
 
 @fresh_world()
 def ping_pong(name, seed):
-    """Return what the learner's function returns on this rank and what this rank has sent and received, for each case."""
+    """Return what the learner's function returns on this rank and what this rank has sent and
+    received, for each case.
+    """
     from manyhands.ledger import Ledger
 
     function, found = learners(name), []
@@ -49,9 +70,21 @@ def ping_pong(name, seed):
             clock = Clock(ledger.entries, case["rounds_s"])
             told = function(case["n_bytes"], case["repeats"], case["warm_up"], case["peer"], clock)
         dist.barrier()
-        messages = [(entry.call, entry.peer, entry.bytes) for entry in ledger.entries if entry.call in ("send", "recv")]
+        messages = [
+            (entry.call, entry.peer, entry.bytes)
+            for entry in ledger.entries
+            if entry.call in ("send", "recv")
+        ]
         others = sorted({entry.call for entry in ledger.entries} - {"send", "recv"})
-        found.append({**case, "told": _numbers(told), "readings": clock.readings, "messages": messages, "others": others})
+        found.append(
+            {
+                **case,
+                "told": _numbers(told),
+                "readings": clock.readings,
+                "messages": messages,
+                "others": others,
+            }
+        )
     return found
 
 

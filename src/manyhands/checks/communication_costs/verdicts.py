@@ -1,6 +1,7 @@
 """How the checks of unit 05 judge answers, that is, which mistake a wrong answer looks like.
 
-Every `..._problem` returns None or the details of a FAIL line, which are `rank`, `expected`, `got` and the likely `mistake`.
+Every `..._problem` returns None or the details of a FAIL line, which are `rank`, `expected`, `got`
+and the likely `mistake`.
 """
 
 from itertools import accumulate
@@ -11,14 +12,23 @@ from manyhands.checks.communication_costs import cases
 from manyhands.checks.communication_costs.words import MISTAKES
 from manyhands.checks.in_kernel import NAN, number
 
-BANDS, HELD = 16, 7  # measurements of one link, and in how many at least each of the two bands holds the truth; right bands fail once in 10,000 times
+# measurements of one link, and in how many at least each of the two bands holds the truth; right
+# bands fail once in 10,000 times
+BANDS, HELD = 16, 7
 WIDTH = (0.8, 1.3)  # of our own width
-PIECES = 0.03  # the time with the chosen number of pieces may be longer than the best by this part, because a rounded number is 2 % off at most
+# the time with the chosen number of pieces may be longer than the best by this part, because a
+# rounded number is 2 % off at most
+PIECES = 0.03
 BEST = 0.08  # the time of the chosen buckets may be longer than the best by this part
 
 
 def say(mistake, expected=None, got=None, rank=None, **words):
-    return {"rank": rank, "expected": expected, "got": got, "mistake": MISTAKES[mistake].format(**words)}
+    return {
+        "rank": rank,
+        "expected": expected,
+        "got": got,
+        "mistake": MISTAKES[mistake].format(**words),
+    }
 
 
 def pair(answer):
@@ -30,12 +40,20 @@ def pair(answer):
 
 
 def two_pairs(answer):
-    one, other = answer if isinstance(answer, (tuple, list, np.ndarray)) and len(answer) == 2 else (None, None)
+    one, other = (
+        answer
+        if isinstance(answer, (tuple, list, np.ndarray)) and len(answer) == 2
+        else (None, None)
+    )
     return pair(one), pair(other)
 
 
 def near(got, expected, rtol=1e-6):
-    return bool(np.allclose(got, expected, rtol=rtol, atol=0)) if np.shape(got) == np.shape(expected) else False
+    return (
+        bool(np.allclose(got, expected, rtol=rtol, atol=0))
+        if np.shape(got) == np.shape(expected)
+        else False
+    )
 
 
 def _named(got, wrong, rtol=1e-6):
@@ -45,8 +63,13 @@ def _named(got, wrong, rtol=1e-6):
 
 # ------------------------------------------------------------------ the ping-pong
 
+
 def messages_problem(by_rank):
-    """Return the problem with one case, as all ranks report it. Rank 0 and its peer exchange whole messages, one each way in every round, and no other rank does."""
+    """Return the problem with one case, as all ranks report it.
+
+    Rank 0 and its peer exchange whole messages, one each way in every round, and no other rank
+    does.
+    """
     case = by_rank[0]
     count, n_bytes, peer = case["warm_up"] + case["repeats"], case["n_bytes"], case["peer"]
     for rank, one in enumerate(by_rank):
@@ -55,18 +78,47 @@ def messages_problem(by_rank):
         other = {0: peer, peer: 0}.get(rank)
         if other is None:
             if one["messages"]:
-                return say("not invited", "no messages", f"{len(one['messages'])} messages", rank, peer=peer)
+                return say(
+                    "not invited",
+                    "no messages",
+                    f"{len(one['messages'])} messages",
+                    rank,
+                    peer=peer,
+                )
             continue
-        sent, came = ([message for message in one["messages"] if message[0] == call] for call in ("send", "recv"))
+        sent, came = (
+            [message for message in one["messages"] if message[0] == call]
+            for call in ("send", "recv")
+        )
         wrong = [message for message in one["messages"] if message[1] != other]
         if wrong:
-            return say("wrong peer", f"with rank {other}", f"with rank {wrong[0][1]}", rank, peer=peer)
+            return say(
+                "wrong peer", f"with rank {other}", f"with rank {wrong[0][1]}", rank, peer=peer
+            )
         size = next((message[2] for message in one["messages"] if message[2] != n_bytes), n_bytes)
         if size != n_bytes:
-            return say("four bytes" if size in (4 * n_bytes, n_bytes // 4 * 4) else "wrong size", f"{n_bytes} bytes", f"{size} bytes", rank)
+            return say(
+                "four bytes" if size in (4 * n_bytes, n_bytes // 4 * 4) else "wrong size",
+                f"{n_bytes} bytes",
+                f"{size} bytes",
+                rank,
+            )
         if (len(sent), len(came)) != (count, count):
-            name = "no warm-up" if len(sent) == len(came) == case["repeats"] else "one way" if 0 in (len(sent), len(came)) else "rounds"
-            return say(name, f"{count} sent, {count} received", f"{len(sent)} sent, {len(came)} received", rank, warm_up=case["warm_up"], repeats=case["repeats"])
+            name = (
+                "no warm-up"
+                if len(sent) == len(came) == case["repeats"]
+                else "one way"
+                if 0 in (len(sent), len(came))
+                else "rounds"
+            )
+            return say(
+                name,
+                f"{count} sent, {count} received",
+                f"{len(sent)} sent, {len(came)} received",
+                rank,
+                warm_up=case["warm_up"],
+                repeats=case["repeats"],
+            )
     return None
 
 
@@ -79,19 +131,36 @@ def times_problem(case):
     numbers = {"expected": right.tolist(), "got": got, "rank": 0}
     if got is None:
         return say("no list", **numbers)
-    wrong = {"round trip": 2 * right, "warm-up counts": rounds_s / 2, "warm-up counts ": rounds_s, "sending only": 0.6 * right, "sending only ": 0.3 * right,
-             "warm-up counts  ": rounds_s[:len(right)] / 2,
-             "mean": [right.mean()] * len(right), "running": np.array(list(accumulate(right))), "quarter": right / 2}
+    wrong = {
+        "round trip": 2 * right,
+        "warm-up counts": rounds_s / 2,
+        "warm-up counts ": rounds_s,
+        "sending only": 0.6 * right,
+        "sending only ": 0.3 * right,
+        "warm-up counts  ": rounds_s[: len(right)] / 2,
+        "mean": [right.mean()] * len(right),
+        "running": np.array(list(accumulate(right))),
+        "quarter": right / 2,
+    }
     name = (_named(got, wrong) or "").strip()
     if not name:
-        name = "how many" if len(got) != len(right) else "stands still" if not np.any(got) else "other times"
+        name = (
+            "how many"
+            if len(got) != len(right)
+            else "stands still"
+            if not np.any(got)
+            else "other times"
+        )
     return say(name, **numbers, repeats=case["repeats"])
 
 
 # ------------------------------------------------------------------ the bands of a fit
 
+
 def held(true, got):
-    """Return how often the latency's band and the bandwidth's band hold the truth, where `got` is [measurements, 2, (low, high)]."""
+    """Return how often the latency's band and the bandwidth's band hold the truth, where `got` is
+    [measurements, 2, (low, high)].
+    """
     return [int(np.sum((got[:, k, 0] <= true[k]) & (true[k] <= got[:, k, 1]))) for k in (0, 1)]
 
 
@@ -101,14 +170,27 @@ def covers_problem(true, got, level):
     for k, what in enumerate(("latency", "bandwidth")):
         count = held(true, got)[k]
         if count < HELD:
-            numbers = {"expected": f"about {level * BANDS:.0f} of {BANDS}, at least {HELD}", "got": f"{count} of {BANDS}"}
-            shape = "no two pairs" if not np.all(np.isfinite(got)) else "order" if np.all(got[:, k, 0] > got[:, k, 1]) else "misses"
+            numbers = {
+                "expected": f"about {level * BANDS:.0f} of {BANDS}, at least {HELD}",
+                "got": f"{count} of {BANDS}",
+            }
+            shape = (
+                "no two pairs"
+                if not np.all(np.isfinite(got))
+                else "order"
+                if np.all(got[:, k, 0] > got[:, k, 1])
+                else "misses"
+            )
             return say(shape, **numbers, what=what)
     return None
 
 
 def _mixed_up(got):
-    """Return which numbers are exchanged. Either there is a pair (latency, bandwidth) for the low end and one for the high end, or the bandwidth's band is first."""
+    """Return which numbers are exchanged.
+
+    Either there is a pair (latency, bandwidth) for the low end and one for the high end, or the
+    bandwidth's band is first.
+    """
     small, large = got < 1, got > 1e5
     if np.all(small[:, :, 0]) and np.all(large[:, :, 1]):
         return "turned"
@@ -116,8 +198,15 @@ def _mixed_up(got):
 
 
 def covers_evidence(true, got, level):
-    """Return the same evidence for all counts that are large enough, to within the tolerance. It is a power of ten, so that one less is far off."""
-    return [[10.0 ** min(count, HELD) for count in held(true, got)], _typical(np.abs(got.mean(2))), level]
+    """Return the same evidence for all counts that are large enough, to within the tolerance.
+
+    It is a power of ten, so that one less is far off.
+    """
+    return [
+        [10.0 ** min(count, HELD) for count in held(true, got)],
+        _typical(np.abs(got.mean(2))),
+        level,
+    ]
 
 
 def _typical(values):
@@ -132,32 +221,69 @@ def widths(got, right):
 
 
 def width_problem(got, right, level, wide=None):
-    """Return the problem with widths. `wide` is the level of bands that were as wide as they should be, if any, because bands of single times would not have been."""
+    """Return the problem with widths.
+
+    `wide` is the level of bands that were as wide as they should be, if any, because bands of
+    single times would not have been.
+    """
     if not np.all(np.isfinite(got)):
         return say("no two pairs")
-    for what, mine, ours in zip(("latency", "bandwidth"), *widths(got, right)):
+    for what, mine, ours in zip(("latency", "bandwidth"), *widths(got, right), strict=False):
         ratio = mine / ours
         if not WIDTH[0] <= ratio <= WIDTH[1]:
             one_side = 0.58 <= ratio < WIDTH[0]
-            name = _mixed_up(got) or ("same width" if wide and ratio > 1 else "single times" if ratio > 3 else "too wide" if ratio > 1 else "one side" if one_side else "too narrow")
-            return say(name, f"{ours:.3g}", f"{mine:.3g}", what=what, level=level, rest=f"{(1 - level) / 2:.2g}", upper=f"{(1 + level) / 2:.3g}", whole=f"{1 - level:.2g}", wide=wide)
+            name = _mixed_up(got) or (
+                "same width"
+                if wide and ratio > 1
+                else (
+                    "single times"
+                    if ratio > 3
+                    else "too wide"
+                    if ratio > 1
+                    else "one side"
+                    if one_side
+                    else "too narrow"
+                )
+            )
+            return say(
+                name,
+                f"{ours:.3g}",
+                f"{mine:.3g}",
+                what=what,
+                level=level,
+                rest=f"{(1 - level) / 2:.2g}",
+                upper=f"{(1 + level) / 2:.3g}",
+                whole=f"{1 - level:.2g}",
+                wide=wide,
+            )
     return None
 
 
 def width_evidence(got, right):
-    """Return the same evidence for all widths inside the limits, and different evidence for each outside."""
-    return [[min(mine, WIDTH[0] * ours), max(mine, WIDTH[1] * ours)] for mine, ours in zip(*widths(got, right))]
+    """Return the same evidence for all widths inside the limits, and different evidence for each
+    outside.
+    """
+    return [
+        [min(mine, WIDTH[0] * ours), max(mine, WIDTH[1] * ours)]
+        for mine, ours in zip(*widths(got, right), strict=False)
+    ]
 
 
 # ------------------------------------------------------------------ predictions
+
 
 def gather_problem(p, n_bytes, link, got):
     from manyhands import simulate
 
     latency_s, bytes_per_s = link
     beta, right = n_bytes / bytes_per_s, float(simulate.pattern_s("all-gather", p, n_bytes, *link))
-    wrong = {"gather twice": 2 * right, "gather p rounds": p * (latency_s + beta / p), "gather not cut": (p - 1) * (latency_s + beta),
-             "latency once": latency_s + (p - 1) / p * beta, "multiplied": (p - 1) * (latency_s + n_bytes / p * bytes_per_s)}
+    wrong = {
+        "gather twice": 2 * right,
+        "gather p rounds": p * (latency_s + beta / p),
+        "gather not cut": (p - 1) * (latency_s + beta),
+        "latency once": latency_s + (p - 1) / p * beta,
+        "multiplied": (p - 1) * (latency_s + n_bytes / p * bytes_per_s),
+    }
     return _cost_problem("all-gather", p, n_bytes, right, got, wrong)
 
 
@@ -168,18 +294,34 @@ def chain_time_s(p, n_bytes, pieces, link):
 
 
 def chain_problem(p, n_bytes, pieces, link, got):
-    right, part_s = chain_time_s(p, n_bytes, pieces, link), link.latency_s + n_bytes / pieces / link.bytes_per_s
-    wrong = {"chain in turn": (p - 1) * pieces * part_s, "chain in turn ": (p - 1) * (link.latency_s + n_bytes / link.bytes_per_s),
-             "chain not cut": (p - 2 + pieces) * (link.latency_s + n_bytes / link.bytes_per_s), "chain one more": (p - 1 + pieces) * part_s,
-             "chain one less": (p - 3 + pieces) * part_s, "latency once": link.latency_s + (p - 2 + pieces) * n_bytes / pieces / link.bytes_per_s,
-             "multiplied": (p - 2 + pieces) * (link.latency_s + n_bytes / pieces * link.bytes_per_s)}
+    right, part_s = (
+        chain_time_s(p, n_bytes, pieces, link),
+        link.latency_s + n_bytes / pieces / link.bytes_per_s,
+    )
+    wrong = {
+        "chain in turn": (p - 1) * pieces * part_s,
+        "chain in turn ": (p - 1) * (link.latency_s + n_bytes / link.bytes_per_s),
+        "chain not cut": (p - 2 + pieces) * (link.latency_s + n_bytes / link.bytes_per_s),
+        "chain one more": (p - 1 + pieces) * part_s,
+        "chain one less": (p - 3 + pieces) * part_s,
+        "latency once": link.latency_s + (p - 2 + pieces) * n_bytes / pieces / link.bytes_per_s,
+        "multiplied": (p - 2 + pieces) * (link.latency_s + n_bytes / pieces * link.bytes_per_s),
+    }
     return _cost_problem("chain", p, n_bytes, right, got, wrong, f" and {pieces} pieces")
 
 
 def _cost_problem(what, p, n_bytes, right, got, wrong, cut=""):
     if near(got, right) or got == right:
         return None
-    return say((_named(got, wrong) or "other cost").strip(), right, got, what=what, p=p, n_bytes=n_bytes, cut=cut)
+    return say(
+        (_named(got, wrong) or "other cost").strip(),
+        right,
+        got,
+        what=what,
+        p=p,
+        n_bytes=n_bytes,
+        cut=cut,
+    )
 
 
 def best_pieces(p, n_bytes, link):
@@ -189,7 +331,9 @@ def best_pieces(p, n_bytes, link):
 
 
 def chain_with(p, n_bytes, link, got):
-    """Return the time with the number of pieces that the learner has chosen, as a float, or NaN if the choice is not a number of pieces."""
+    """Return the time with the number of pieces that the learner has chosen, as a float, or NaN if
+    the choice is not a number of pieces.
+    """
     return chain_time_s(p, n_bytes, int(got), link) if got >= 1 and float(got).is_integer() else NAN
 
 
@@ -201,20 +345,41 @@ def pieces_problem(p, n_bytes, link, got):
     if longer <= PIECES:
         return None
     by_alpha = n_bytes / cases.half(link)
-    name = "pieces uncut" if got == 1 else "pieces by alpha B" if abs(got - by_alpha) <= 1 and by_alpha > 3 else "pieces other"
-    words = MISTAKES[name].format(p=p, n_bytes=n_bytes, got=f"{got:.0f}", more=f"{100 * longer:.0f}")
-    return {"rank": None, "expected": f"{right} pieces", "got": f"{got:.0f} pieces", "mistake": words}
+    name = (
+        "pieces uncut"
+        if got == 1
+        else "pieces by alpha B"
+        if abs(got - by_alpha) <= 1 and by_alpha > 3
+        else "pieces other"
+    )
+    words = MISTAKES[name].format(
+        p=p, n_bytes=n_bytes, got=f"{got:.0f}", more=f"{100 * longer:.0f}"
+    )
+    return {
+        "rank": None,
+        "expected": f"{right} pieces",
+        "got": f"{got:.0f} pieces",
+        "mistake": words,
+    }
 
 
 # ------------------------------------------------------------------ how many ranks
 
+
 def not_slower(n_bytes, link, limit, depth=None):
-    """Return the numbers of ranks from 1 to the limit on which a ring takes no longer than a tree. `depth` gives the tree a different number of levels, as a mistake would."""
+    """Return the numbers of ranks from 1 to the limit on which a ring takes no longer than a tree.
+
+    `depth` gives the tree a different number of levels, as a mistake would.
+    """
     from manyhands import simulate
 
     p = range(1, limit + 1)
     ring_s = np.array([simulate.ring_s(one, n_bytes, *link) for one in p])
-    tree_s = [simulate.tree_s(one, n_bytes, *link) for one in p] if depth is None else 2 * depth(p) * simulate.message_s(n_bytes, *link)
+    tree_s = (
+        [simulate.tree_s(one, n_bytes, *link) for one in p]
+        if depth is None
+        else 2 * depth(p) * simulate.message_s(n_bytes, *link)
+    )
     return np.array(p)[ring_s <= tree_s].tolist()
 
 
@@ -223,18 +388,32 @@ def ranks_problem(n_bytes, link, limit, got):
     right = kept[-1]
     if got == right:
         return None
-    first = next((p - 1 for p in range(1, limit + 1) if p > len(kept) or kept[p - 1] != p), limit)  # below the first gap
-    wrong = {"ranks first": first, "ranks powers": max(p for p in kept if p & (p - 1) == 0), "ranks log2": not_slower(n_bytes, link, limit, np.log2)[-1]}
+    # below the first gap
+    first = next((p - 1 for p in range(1, limit + 1) if p > len(kept) or kept[p - 1] != p), limit)
+    wrong = {
+        "ranks first": first,
+        "ranks powers": max(p for p in kept if p & (p - 1) == 0),
+        "ranks log2": not_slower(n_bytes, link, limit, np.log2)[-1],
+    }
     if not (got >= 1 and got == int(got)):
         name = "ranks no number"
     elif got > limit:
         name = "ranks over"
     else:
-        name = next((name for name, value in wrong.items() if value == got), "ranks other" if got in kept else "ranks slower")
-    return {"rank": None, "expected": right, "got": got, "mistake": MISTAKES[name].format(limit=limit, got=f"{got:.0f}")}
+        name = next(
+            (name for name, value in wrong.items() if value == got),
+            "ranks other" if got in kept else "ranks slower",
+        )
+    return {
+        "rank": None,
+        "expected": right,
+        "got": got,
+        "mistake": MISTAKES[name].format(limit=limit, got=f"{got:.0f}"),
+    }
 
 
 # ------------------------------------------------------------------ fusion
+
 
 def finish_problem(case, limit, got):
     from manyhands import simulate
@@ -245,17 +424,28 @@ def finish_problem(case, limit, got):
     groups = simulate.buckets(case.n_bytes, limit)
     sums = [sum(case.n_bytes[i] for i in group) for group in groups]
     costs = [cases.all_reduce_s(case, one) for one in sums]
-    wrong = {"after the backward": case.ready_s[-1] + sum(costs), "network only": sum(costs), "first is ready": _finish(case, groups, costs, 0),
-             "no queue": max(case.ready_s[group[-1]] + cost for group, cost in zip(groups, costs)), "last bucket only": case.ready_s[-1] + costs[-1],
-             "under the limit": _under(case, limit), "over the limit": _over(case, limit), "rest forgotten": _finish(case, groups[:-1], costs[:-1], -1)}
+    wrong = {
+        "after the backward": case.ready_s[-1] + sum(costs),
+        "network only": sum(costs),
+        "first is ready": _finish(case, groups, costs, 0),
+        "no queue": max(
+            case.ready_s[group[-1]] + cost for group, cost in zip(groups, costs, strict=True)
+        ),
+        "last bucket only": case.ready_s[-1] + costs[-1],
+        "under the limit": _under(case, limit),
+        "over the limit": _over(case, limit),
+        "rest forgotten": _finish(case, groups[:-1], costs[:-1], -1),
+    }
     name = _named(got, wrong) or "other finish"
     return say(name, right, got, limit=limit, count=len(groups), bytes=sums[0])
 
 
 def _finish(case, groups, costs, which):
-    """Return the finish if a bucket waits only for its tensor number `which`, of which -1, the last one, is right."""
+    """Return the finish if a bucket waits only for its tensor number `which`, of which -1, the last
+    one, is right.
+    """
     free_s = 0.0
-    for group, cost in zip(groups, costs):
+    for group, cost in zip(groups, costs, strict=True):
         free_s = max(free_s, case.ready_s[group[which]]) + cost
     return free_s
 
@@ -265,7 +455,9 @@ def _costs(case, groups):
 
 
 def _under(case, limit):
-    """Return the finish with buckets that never hold more than the limit, unless a single tensor is larger."""
+    """Return the finish with buckets that never hold more than the limit, unless a single tensor is
+    larger.
+    """
     groups = []
     for i, size in enumerate(case.n_bytes):
         if groups and sum(case.n_bytes[j] for j in groups[-1]) + size <= limit:
@@ -299,5 +491,20 @@ def best_problem(case, got):
     if mine <= (1 + BEST) * best:
         return None
     count = len(simulate.buckets(case.n_bytes, got))
-    name = "the time" if 0 < got < 1 else "one bucket" if count == 1 else "no fusion" if count == len(case.n_bytes) else "other buckets"
-    return say(name, f"{best:.4g} s", f"{mine:.4g} s, with {count} buckets for {len(case.n_bytes)} gradients", more=f"{100 * (mine / best - 1):.0f}")
+    name = (
+        "the time"
+        if 0 < got < 1
+        else (
+            "one bucket"
+            if count == 1
+            else "no fusion"
+            if count == len(case.n_bytes)
+            else "other buckets"
+        )
+    )
+    return say(
+        name,
+        f"{best:.4g} s",
+        f"{mine:.4g} s, with {count} buckets for {len(case.n_bytes)} gradients",
+        more=f"{100 * (mine / best - 1):.0f}",
+    )

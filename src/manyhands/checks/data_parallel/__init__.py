@@ -1,4 +1,5 @@
-"""Checks of unit 01, data parallelism by hand, which ask the ranks from the notebook's kernel and judge the answers.
+"""Checks of unit 01, data parallelism by hand, which ask the ranks from the notebook's kernel and
+judge the answers.
 
 The experiments run on the ranks (`ranks`). A hang becomes FAIL lines, and the cluster heals.
 """
@@ -21,38 +22,68 @@ def _cases(answers):
 
 
 def rows(cluster, function):
-    """Check `function(n, rank, world_size)`, whose slices must cover each row once and be of about the same size."""
+    """Check `function(n, rank, world_size)`, whose slices must cover each row once and be of about
+    the same size.
+    """
     with check("rows", cluster) as report:
         cases, *_ = report.on_ranks("data_parallel.ranks", "rows", function, seed())
         report.judge("cover", map(verdicts.cover_problem, cases), [case["got"] for case in cases])
-        report.judge("even", map(verdicts.even_problem, cases), [[len(rows) for rows in case["got"]] for case in cases])
+        report.judge(
+            "even",
+            map(verdicts.even_problem, cases),
+            [[len(rows) for rows in case["got"]] for case in cases],
+        )
 
 
 def gradients(cluster, function):
-    """Check `function(model, group)` by the sums of (tied, frozen, missing) gradients, and by what was sent."""
+    """Check `function(model, group)` by the sums of (tied, frozen, missing) gradients, and by what
+    was sent.
+    """
     with check("gradients", cluster) as report:
         remark = "group"
         with report.part("sum", "bytes"):
-            answers = report.on_ranks("data_parallel.ranks", "gradients", function, seed(), remark=remark)
+            answers = report.on_ranks(
+                "data_parallel.ranks", "gradients", function, seed(), remark=remark
+            )
             verdicts.note_complete(answers)
-            remark = "missing" if _judge_gradients(report, "sum", answers, verdicts.gradient_problem) else remark
+            remark = (
+                "missing"
+                if _judge_gradients(report, "sum", answers, verdicts.gradient_problem)
+                else remark
+            )
             moved = verdicts.sent_by_group(answers)
             problems = (verdicts.bytes_problem(*one) for one in moved)
-            report.judge("bytes", problems, [verdicts.bytes_evidence(*one) for one in moved], atol=0.5)
+            report.judge(
+                "bytes", problems, [verdicts.bytes_evidence(*one) for one in moved], atol=0.5
+            )
         answers = report.on_ranks("data_parallel.ranks", "missing", function, seed(), remark=remark)
         _judge_gradients(report, "missing", answers, verdicts.missing_problem)
 
 
 def _judge_gradients(report, name, answers, problem_of):
     cases = _cases(answers)
-    values = [[case["frozen"], bool(case.get("not waited")), [one["got"] for one in case["gradients"].values()]] for _, case in cases]
-    return report.judge(name, (problem_of(rank, case) for rank, case in cases), values, atol=verdicts.ATOL)
+    values = [
+        [
+            case["frozen"],
+            bool(case.get("not waited")),
+            [one["got"] for one in case["gradients"].values()],
+        ]
+        for _, case in cases
+    ]
+    return report.judge(
+        name, (problem_of(rank, case) for rank, case in cases), values, atol=verdicts.ATOL
+    )
 
 
 def share(cluster, function):
-    """Check `function(model, x, y, n, decay, world_size)`, whose values must add up to the objective."""
+    """Check `function(model, x, y, n, decay, world_size)`, whose values must add up to the
+    objective.
+    """
     with check("share", cluster) as report:
-        all_cases = list(zip(*report.on_ranks("data_parallel.ranks", "shares", function, seed())))  # each as every rank has reported it
+        # each as every rank has reported it
+        all_cases = list(
+            zip(*report.on_ranks("data_parallel.ranks", "shares", function, seed()), strict=False)
+        )
         for name in ("losses", "decay"):
             cases = [case for case in all_cases if bool(case[0]["decay"]) == (name == "decay")]
             values = [[[one["value"], one["gradient"]] for one in case] for case in cases]
@@ -60,11 +91,25 @@ def share(cluster, function):
 
 
 def step(cluster, function):
-    """Check `function(model, x, y, rate, decay, group)` against the weights and objectives of a single process."""
+    """Check `function(model, x, y, rate, decay, group)` against the weights and objectives of a
+    single process.
+    """
     with check("step", cluster) as report:
         answers = report.on_ranks("data_parallel.ranks", "steps", function, seed(), remark="group")
-        cases, apart, groups = _cases(answers), verdicts.groups_apart(answers), verdicts.by_group(answers)
-        problems = (verdicts.weights_problem(rank, case, apart, groups[tuple(case["members"])]) for rank, case in cases)
-        report.judge("weights", problems, [[case["got"], case["frozen"], case["beyond"]] for _, case in cases], atol=verdicts.ATOL)
+        cases, apart, groups = (
+            _cases(answers),
+            verdicts.groups_apart(answers),
+            verdicts.by_group(answers),
+        )
+        problems = (
+            verdicts.weights_problem(rank, case, apart, groups[tuple(case["members"])])
+            for rank, case in cases
+        )
+        report.judge(
+            "weights",
+            problems,
+            [[case["got"], case["frozen"], case["beyond"]] for _, case in cases],
+            atol=verdicts.ATOL,
+        )
         problems = (verdicts.objective_problem(rank, case) for rank, case in cases)
         report.judge("objective", problems, [case["said"] for _, case in cases], atol=verdicts.ATOL)

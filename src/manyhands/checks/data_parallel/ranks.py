@@ -1,8 +1,8 @@
 """The half of unit 01's checks that runs on the ranks, with experiments that report plain numbers.
 
-All ranks run an experiment at the same time. Since shapes and numbers are drawn from the seed, they are the same on all
-ranks, so each rank also computes alone what a single process would get, and what the likely mistakes would give
-(`looks` names the one that fits). Everything is float64.
+All ranks run an experiment at the same time. Since shapes and numbers are drawn from the seed, they
+are the same on all ranks, so each rank also computes alone what a single process would get, and
+what the likely mistakes would give (`looks` names the one that fits). Everything is float64.
 """
 
 import copy
@@ -27,12 +27,18 @@ LATE_S = 0.05
 
 
 class Network(nn.Module):
-    """A network with a tied weight (a, b), a frozen one (first), and two last layers, the second perhaps unused."""
+    """A network with a tied weight (a, b), a frozen one (first), and two last layers, the second
+    perhaps unused.
+    """
 
     def __init__(self, inputs, hidden, classes):
         super().__init__()
         self.seen = []  # the inputs of each forward
-        self.first, self.a, self.b = nn.Linear(inputs, hidden), nn.Linear(hidden, hidden), nn.Linear(hidden, hidden)
+        self.first, self.a, self.b = (
+            nn.Linear(inputs, hidden),
+            nn.Linear(hidden, hidden),
+            nn.Linear(hidden, hidden),
+        )
         self.head, self.spare = nn.Linear(hidden, classes), nn.Linear(hidden, classes)
         self.b.weight = self.a.weight
         self.first.weight.requires_grad_(False)
@@ -57,29 +63,55 @@ def batch(seed, n, model):
 
 
 def trainable(model):
-    return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+    return {
+        name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad
+    }
 
 
 # ------------------------------------------------------------------ 1: rows
 
+
 def sizes(draw):
-    """Draw [(rows, ranks)] with rows left over, with none, with fewer rows than ranks, and with a single rank."""
-    return [(4 * draw.randint(5, 14) + draw.randint(1, 3), 4), (draw.randint(21, 60) * 3 + 2, 3), (12, 4), (3, 4), (draw.randint(5, 9), 1)]
+    """Draw [(rows, ranks)] with rows left over, with none, with fewer rows than ranks, and with a
+    single rank.
+    """
+    return [
+        (4 * draw.randint(5, 14) + draw.randint(1, 3), 4),
+        (draw.randint(21, 60) * 3 + 2, 3),
+        (12, 4),
+        (3, 4),
+        (draw.randint(5, 9), 1),
+    ]
 
 
 def rows(name, seed):
     """Ask for the learner's rows for several sizes and worlds, without communication."""
     function, draw, cases = learners(name), random.Random(seed), []
     for n, world_size in sizes(draw):
-        answers, borrowed = zip(*(borrowing(function, n, rank, world_size) for rank in range(world_size)))
+        answers, borrowed = zip(
+            *(borrowing(function, n, rank, world_size) for rank in range(world_size)), strict=False
+        )
         odd = next((type(one).__name__ for one in answers if _indices(one, n) is None), None)
-        got = [[] if name else _indices(one, n) or [] for one, name in zip(answers, borrowed)]
-        cases.append({"n": n, "world_size": world_size, "got": got, "odd": odd, "borrowed": next(filter(None, borrowed), None)})
+        got = [
+            [] if name else _indices(one, n) or []
+            for one, name in zip(answers, borrowed, strict=False)
+        ]
+        cases.append(
+            {
+                "n": n,
+                "world_size": world_size,
+                "got": got,
+                "odd": odd,
+                "borrowed": next(filter(None, borrowed), None),
+            }
+        )
     return cases
 
 
 def _indices(answer, n):
-    """Return the rows that an answer names, or None if it names none, like (start, stop) or a forgotten return."""
+    """Return the rows that an answer names, or None if it names none, like (start, stop) or a
+    forgotten return.
+    """
     if isinstance(answer, slice):
         return list(range(n))[answer]
     try:
@@ -90,10 +122,13 @@ def _indices(answer, n):
 
 # ------------------------------------------------------------------ 2: sum_gradients
 
+
 def gradients(name, seed):
     """Pass made-up gradients through the learner's function on each group, and count what was sent.
 
-    The last rank of the group is late, so that a rank that does not wait for the sum reads a different value."""
+    The last rank of the group is late, so that a rank that does not wait for the sum reads a
+    different value.
+    """
     function, results = learners(name), []
     for members, group in make_groups():
         model = build(seed)
@@ -106,19 +141,30 @@ def gradients(name, seed):
             function(model, group)
         told = _told(model, local)  # immediately, because what is still under way would arrive
         size = sum(parameter.numel() for parameter in trainable(model).values())
-        results.append({"members": members, "sent": ledger.bytes_sent / 8, "size": size, "not waited": _not_waited(ledger), **told})
+        results.append(
+            {
+                "members": members,
+                "sent": ledger.bytes_sent / 8,
+                "size": size,
+                "not waited": _not_waited(ledger),
+                **told,
+            }
+        )
     return results
 
 
 @contextmanager
 def _followed():
-    """While the block runs, count a work as awaited also if its future was asked for, or whether it has ended."""
+    """While the block runs, count a work as awaited also if its future was asked for, or whether it
+    has ended.
+    """
     kept = {name: getattr(dist.Work, name) for name in ("get_future", "is_completed")}
 
     def following(original):
         @functools.wraps(original)
         def asked(work):
-            if sys._getframe(1).f_globals.get("__name__") != taps.__name__:  # the ledger asks for futures itself
+            # the ledger asks for futures itself
+            if sys._getframe(1).f_globals.get("__name__") != taps.__name__:
                 taps.followed(work)
             return original(work)
 
@@ -136,24 +182,31 @@ def _followed():
 def _not_waited(ledger):
     """Return how many of the calls that were begun were never waited for."""
     waited = {id(item[1]) for item in ledger.log if item[0] == "wait"}
-    return sum(item[0] == "start" and not item[1].native and id(item[1]) not in waited for item in ledger.log)
+    return sum(
+        item[0] == "start" and not item[1].native and id(item[1]) not in waited
+        for item in ledger.log
+    )
 
 
 def missing(name, seed):
-    """Do the same where the group's last rank has no gradient for the spare layer, and no rank one for `a.bias`."""
+    """Do the same where the group's last rank has no gradient for the spare layer, and no rank one
+    for `a.bias`.
+    """
     function, results = learners(name), []
     for members, group in make_groups():
         model = build(seed)
         local = _made_up(model, seed + 1, members)
         for key, parameter in trainable(model).items():
             for rank in members:
-                if key == "a.bias" or key.startswith("spare") and rank == members[-1]:
+                if key == "a.bias" or (key.startswith("spare") and rank == members[-1]):
                     local[rank][key] = torch.zeros_like(local[rank][key])
                 elif rank == dist.get_rank():
                     parameter.grad = local[rank][key].clone()
         with Ledger() as ledger, _followed():
             function(model, group)
-        results.append({"members": members, **_told(model, local), "not waited": _not_waited(ledger)})
+        results.append(
+            {"members": members, **_told(model, local), "not waited": _not_waited(ledger)}
+        )
     return results
 
 
@@ -162,7 +215,10 @@ def _made_up(model, seed, members):
     found = {}
     for rank in members:
         draw = torch.Generator().manual_seed(100 * seed + rank)
-        found[rank] = {key: torch.randn(p.shape, generator=draw, dtype=torch.float64).to(p.device) for key, p in trainable(model).items()}
+        found[rank] = {
+            key: torch.randn(p.shape, generator=draw, dtype=torch.float64).to(p.device)
+            for key, p in trainable(model).items()
+        }
     return found
 
 
@@ -172,9 +228,22 @@ def _told(model, local):
         right, got = sum(one[key] for one in local.values()), parameter.grad
         if got is None and not right.any():
             got = right  # no rank has a gradient, so none is as good as zeros
-        wrong = {"mean": right / p, "summed again": right * p, "own": mine[key], "own divided": mine[key] / p}
-        answer[key] = {"got": None if got is None else numbers(got), "right": numbers(right), "looks": "none" if got is None else _looks(got, right, wrong)}
-    frozen = [key for key, parameter in model.named_parameters() if not parameter.requires_grad and parameter.grad is not None]
+        wrong = {
+            "mean": right / p,
+            "summed again": right * p,
+            "own": mine[key],
+            "own divided": mine[key] / p,
+        }
+        answer[key] = {
+            "got": None if got is None else numbers(got),
+            "right": numbers(right),
+            "looks": "none" if got is None else _looks(got, right, wrong),
+        }
+    frozen = [
+        key
+        for key, parameter in model.named_parameters()
+        if not parameter.requires_grad and parameter.grad is not None
+    ]
     return {"gradients": answer, "frozen": frozen}
 
 
@@ -185,41 +254,83 @@ def _looks(got, right, wrong, coarse=0.005):
 
 # ------------------------------------------------------------------ 3: share
 
+
 def shares(name, seed):
-    """Compute all shares of some batches one after the other on this rank, and their sum, without communication."""
+    """Compute all shares of some batches one after the other on this rank, and their sum, without
+    communication.
+    """
     function, draw, cases = learners(name), random.Random(seed), []
     model = build(seed)
-    for sizes in ([draw.randint(3, 6), draw.randint(7, 9), 1, 2], [draw.randint(2, 4)] * 3, [2, draw.randint(3, 5), 0]):
+    for sizes in (
+        [draw.randint(3, 6), draw.randint(7, 9), 1, 2],
+        [draw.randint(2, 4)] * 3,
+        [2, draw.randint(3, 5), 0],
+    ):
         for decay in (0.0, draw.uniform(0.1, 0.9)):
-            cases.append({"sizes": sizes, "decay": decay, **_shares(function, model, sizes, decay, seed)})
+            cases.append(
+                {"sizes": sizes, "decay": decay, **_shares(function, model, sizes, decay, seed)}
+            )
     return cases
 
 
 def _shares(function, model, sizes, decay, seed):
     x, y = batch(seed + 7, sum(sizes), model)
-    pieces, p, n = list(zip(x.split(sizes), y.split(sizes))), len(sizes), sum(sizes)
+    pieces, p, n = list(zip(x.split(sizes), y.split(sizes), strict=True)), len(sizes), sum(sizes)
     value, total = 0.0, 0
     for a, b in pieces:
         one = function(model, a, b, n, decay, p)
         if not isinstance(one, torch.Tensor) or one.dim() or not one.requires_grad:
             looks = "nothing" if one is None else "no tensor"
-            return {"value": None, "gradient": None, "looks": looks, "serial": None, "serial gradient": None}
+            return {
+                "value": None,
+                "gradient": None,
+                "looks": looks,
+                "serial": None,
+                "serial gradient": None,
+            }
         value, total = value + one.item(), total + _flat(one, model)
     losses, penalty = cross_entropy(model(x), y, reduction="sum"), _penalty(model)
     means = sum(cross_entropy(model(a), b) for a, b in pieces if len(b))
     twice = penalty + model.a.weight.square().sum() / 2
     frozen = penalty + model.first.weight.square().sum() / 2
-    matrices = sum(parameter.square().sum() for parameter in trainable(model).values() if parameter.dim() > 1) / 2
+    matrices = (
+        sum(
+            parameter.square().sum()
+            for parameter in trainable(model).values()
+            if parameter.dim() > 1
+        )
+        / 2
+    )
     right = losses / n + decay * penalty
-    wrong = {"mean of means": means / p + decay * penalty, "sum of means": means + decay * penalty, "not divided by n": losses + decay * penalty,
-             "divided again": losses / n / p + decay * penalty,
-             "empty without decay": losses / n + decay * penalty * sum(map(bool, sizes)) / p,
-             "world of all": losses / n + decay * penalty * p / dist.get_world_size(), "weights only": losses / n + decay * matrices,
-             "decay on each": losses / n + p * decay * penalty, "decay by n": losses / n + decay * penalty / n, "no half": losses / n + 2 * decay * penalty,
-             "tied twice": losses / n + decay * twice, "frozen": losses / n + decay * frozen, "no decay": losses / n}
+    wrong = {
+        "mean of means": means / p + decay * penalty,
+        "sum of means": means + decay * penalty,
+        "not divided by n": losses + decay * penalty,
+        "divided again": losses / n / p + decay * penalty,
+        "empty without decay": losses / n + decay * penalty * sum(map(bool, sizes)) / p,
+        "world of all": losses / n + decay * penalty * p / dist.get_world_size(),
+        "weights only": losses / n + decay * matrices,
+        "decay on each": losses / n + p * decay * penalty,
+        "decay by n": losses / n + decay * penalty / n,
+        "no half": losses / n + 2 * decay * penalty,
+        "tied twice": losses / n + decay * twice,
+        "frozen": losses / n + decay * frozen,
+        "no decay": losses / n,
+    }
     told = lambda term: torch.cat([term.detach().view(1), _flat(term, model)])  # noqa: E731
-    looks = _looks(torch.cat([total.new_tensor([value]), total]), told(right), {key: told(term) for key, term in wrong.items()}, 1e-4)
-    return {"value": value, "gradient": numbers(total), "looks": looks, "serial": right.item(), "serial gradient": numbers(_flat(right, model))}
+    looks = _looks(
+        torch.cat([total.new_tensor([value]), total]),
+        told(right),
+        {key: told(term) for key, term in wrong.items()},
+        1e-4,
+    )
+    return {
+        "value": value,
+        "gradient": numbers(total),
+        "looks": looks,
+        "serial": right.item(),
+        "serial gradient": numbers(_flat(right, model)),
+    }
 
 
 def _penalty(model):
@@ -227,19 +338,31 @@ def _penalty(model):
 
 
 def _flat(term, model):
-    found = torch.autograd.grad(term, list(trainable(model).values()), allow_unused=True, materialize_grads=True, retain_graph=True)
+    found = torch.autograd.grad(
+        term,
+        list(trainable(model).values()),
+        allow_unused=True,
+        materialize_grads=True,
+        retain_graph=True,
+    )
     return torch.cat([one.flatten() for one in found])
 
 
 # ------------------------------------------------------------------ 4: train_step
 
+
 def steps(name, seed):
-    """Take three steps on batches of different sizes, on each group, and compare them with a single process."""
+    """Take three steps on batches of different sizes, on each group, and compare them with a single
+    process.
+    """
     function, results = learners(name), []
     for members, group in make_groups():
         draw, p, model = random.Random(seed), len(members), build(seed)
         rate, decay = draw.uniform(0.3, 0.6), draw.uniform(0.1, 0.3)
-        batches = [batch(seed + k, n, model) for k, n in enumerate((2 * p + draw.randint(1, p), p - 1, 3 * p + 1))]
+        batches = [
+            batch(seed + k, n, model)
+            for k, n in enumerate((2 * p + draw.randint(1, p), p - 1, 3 * p + 1))
+        ]
         frozen, plan = model.first.weight.clone(), (copy.deepcopy(model), batches, rate, decay)
         said, beyond = [], []
         for x, y in batches:
@@ -247,18 +370,44 @@ def steps(name, seed):
             said.append(function(model, x, y, rate, decay, group))
             beyond.append(max(0, _rows_seen(model, x) - math.ceil(len(x) / p)))
         right, objectives = _alone(*plan)
-        wrong = {"accumulated": _alone(*plan, keep=p)[0], "decay on each": _alone(*plan, decays=p)[0], "decay twice": _alone(*plan, decays=2)[0],
-                 "no decay": _alone(*plan, decays=0)[0], "times p": _alone(*plan, times=p)[0], "divided": _alone(*plan, times=1 / p)[0],
-                 "uphill": _alone(*plan, times=-1)[0]}
+        wrong = {
+            "accumulated": _alone(*plan, keep=p)[0],
+            "decay on each": _alone(*plan, decays=p)[0],
+            "decay twice": _alone(*plan, decays=2)[0],
+            "no decay": _alone(*plan, decays=0)[0],
+            "times p": _alone(*plan, times=p)[0],
+            "divided": _alone(*plan, times=1 / p)[0],
+            "uphill": _alone(*plan, times=-1)[0],
+        }
         got, after = _state(model), _alone(*plan, after=True)[1]
-        results.append({"members": members, "got": numbers(got), "right": numbers(right), "looks": looks_like(got, right, wrong), "beyond": beyond,
-                        "frozen": bool(torch.equal(frozen, model.first.weight)), "said": [_number(one) for one in said], "objectives": objectives, "after": after})
+        results.append(
+            {
+                "members": members,
+                "got": numbers(got),
+                "right": numbers(right),
+                "looks": looks_like(got, right, wrong),
+                "beyond": beyond,
+                "frozen": bool(torch.equal(frozen, model.first.weight)),
+                "said": [_number(one) for one in said],
+                "objectives": objectives,
+                "after": after,
+            }
+        )
     return results
 
 
 def _rows_seen(model, x):
-    """Return how many different rows of x have gone through the model. The rows are random, so no two are equal."""
-    return len({i for inputs in model.seen for i in (inputs[:, None] == x).all(-1).nonzero()[:, 1].tolist()})
+    """Return how many different rows of x have gone through the model.
+
+    The rows are random, so no two are equal.
+    """
+    return len(
+        {
+            i
+            for inputs in model.seen
+            for i in (inputs[:, None] == x).all(-1).nonzero()[:, 1].tolist()
+        }
+    )
 
 
 def _state(model):
@@ -275,8 +424,10 @@ def _number(answer):
 def _alone(model, batches, rate, decay, keep=0, decays=1, times=1, after=False):
     """Return the weights of a single process at the end, and its objectives.
 
-    The last four arguments make mistakes on purpose. `keep` multiplies the last gradient, which was left in `grad` and
-    summed once more over the ranks; `after` gives the objectives after each update instead of before it."""
+    The last four arguments make mistakes on purpose. `keep` multiplies the last gradient, which was
+    left in `grad` and summed once more over the ranks; `after` gives the objectives after each
+    update instead of before it.
+    """
     model, objectives = copy.deepcopy(model), []
     for x, y in batches:
         loss = cross_entropy(model(x), y)

@@ -1,6 +1,8 @@
-"""How the checks of unit 01 judge what the ranks report, and which mistake a wrong answer looks like.
+"""How the checks of unit 01 judge what the ranks report, and which mistake a wrong answer looks
+like.
 
-Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the likely `mistake`.
+Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the
+likely `mistake`.
 """
 
 from itertools import pairwise
@@ -18,8 +20,11 @@ def far(a, b):
 
 # ------------------------------------------------------------------ 1: rows
 
+
 def cover_problem(case):
-    """Every row belongs to exactly one rank, and each rank's rows are neighbours, in the order of the ranks."""
+    """Every row belongs to exactly one rank, and each rank's rows are neighbours, in the order of
+    the ranks.
+    """
     n, got = case["n"], case["got"]
     together = sum(got, [])
     if case["odd"] or case["borrowed"]:
@@ -32,18 +37,26 @@ def cover_problem(case):
         mistake = "rows twice"
     else:
         mistake = "rows dropped"
-    return {"expected": f"each of {n} rows once", "got": [len(rows) for rows in got], "mistake": MISTAKES[mistake].format(n=n, p=case["world_size"]),
-            "picture": by_rank.rows(n, _neighbours(n, case["world_size"]), got)}
+    return {
+        "expected": f"each of {n} rows once",
+        "got": [len(rows) for rows in got],
+        "mistake": MISTAKES[mistake].format(n=n, p=case["world_size"]),
+        "picture": by_rank.rows(n, _neighbours(n, case["world_size"]), got),
+    }
 
 
 def _neighbours(n, p):
-    """Return the rows of each of p ranks, which differ by at most one in number, the larger shards first."""
+    """Return the rows of each of p ranks, which differ by at most one in number, the larger shards
+    first.
+    """
     bounds = [rank * (n // p) + min(rank, n % p) for rank in range(p + 1)]
     return [list(range(*pair)) for pair in pairwise(bounds)]
 
 
 def _no_rows(case):
-    mistake = "borrowed" if case["borrowed"] else "nothing" if case["odd"] == "NoneType" else "no slice"
+    mistake = (
+        "borrowed" if case["borrowed"] else "nothing" if case["odd"] == "NoneType" else "no slice"
+    )
     return {"mistake": MISTAKES[mistake].format(name=case["borrowed"], got=case["odd"])}
 
 
@@ -61,33 +74,67 @@ def even_problem(case):
         mistake = "not all"
     else:
         mistake = "not even" if max(sizes) > max(right) else "rounded up"
-    return {"expected": right, "got": sizes, "mistake": MISTAKES[mistake].format(n=n, p=p), "picture": by_rank.numbers("rows", right, sizes)}
+    return {
+        "expected": right,
+        "got": sizes,
+        "mistake": MISTAKES[mistake].format(n=n, p=p),
+        "picture": by_rank.numbers("rows", right, sizes),
+    }
 
 
 # ------------------------------------------------------------------ 2: sum_gradients
 
+
 def gradient_problem(rank, case):
     if case["frozen"]:
-        return {"rank": rank, "got": case["frozen"], "mistake": MISTAKES["frozen has a gradient"].format(name=case["frozen"][0])}
-    for name, one in sorted(case["gradients"].items(), key=lambda item: item[0] != "a.weight"):  # the tied one first: it tells most
+        return {
+            "rank": rank,
+            "got": case["frozen"],
+            "mistake": MISTAKES["frozen has a gradient"].format(name=case["frozen"][0]),
+        }
+    # the tied one first: it tells most
+    for name, one in sorted(case["gradients"].items(), key=lambda item: item[0] != "a.weight"):
         if one["looks"]:
-            mistake = "tied summed twice" if name == "a.weight" and one["looks"] == "summed again" else one["looks"]
+            mistake = (
+                "tied summed twice"
+                if name == "a.weight" and one["looks"] == "summed again"
+                else one["looks"]
+            )
             if case.get("not waited") and mistake in ("own", "other"):
                 mistake = "not waited"
-            words = {"name": name, "p": len(case["members"]), "works": case.get("not waited"), "there": case.get("complete", {}).get(name)}
+            words = {
+                "name": name,
+                "p": len(case["members"]),
+                "works": case.get("not waited"),
+                "there": case.get("complete", {}).get(name),
+            }
             if mistake in ("own", "other") and words["there"]:
                 mistake = "not everywhere"
-            return {"rank": rank, "expected": one["right"], "got": one["got"], "mistake": MISTAKES["gradient", mistake].format(**words)}
+            return {
+                "rank": rank,
+                "expected": one["right"],
+                "got": one["got"],
+                "mistake": MISTAKES["gradient", mistake].format(**words),
+            }
     if case.get("not waited"):
-        return {"rank": rank, "mistake": MISTAKES["gradient", "never awaited"].format(works=case["not waited"])}
+        return {
+            "rank": rank,
+            "mistake": MISTAKES["gradient", "never awaited"].format(works=case["not waited"]),
+        }
     return None
 
 
 def note_complete(answers):
-    """Note in each case which ranks of its group have the right sums, {name: ranks}, since reduce serves only one."""
+    """Note in each case which ranks of its group have the right sums, {name: ranks}, since reduce
+    serves only one.
+    """
     for members, cases in by_group(answers).items():
         for name in cases[0]["gradients"]:
-            there = [rank for rank, case in zip(members, cases) if not case["gradients"][name]["looks"]]
+            there = [
+                rank
+                for rank, case in zip(members, cases, strict=False)
+                if not case["gradients"][name]["looks"]
+            ]
             for case in cases:
                 case.setdefault("complete", {})[name] = there
 
@@ -115,7 +162,9 @@ def sent_by_group(answers):
 
 
 def limits(case):
-    """Return how much an all-reduce of all gradients moves over all ranks, and the most that is allowed."""
+    """Return how much an all-reduce of all gradients moves over all ranks, and the most that is
+    allowed.
+    """
     right = 2 * (len(case["members"]) - 1) * case["size"]
     return right, SLACK * right
 
@@ -125,35 +174,64 @@ def bytes_problem(case, sent):
     if right / SLACK <= sent <= most:
         return None
     text = MISTAKES["too much sent" if sent > most else "too little sent"]
-    return {"expected": right, "got": round(sent), "mistake": text.format(sent=round(sent), right=right, p=len(case["members"]))}
+    return {
+        "expected": right,
+        "got": round(sent),
+        "mistake": text.format(sent=round(sent), right=right, p=len(case["members"])),
+    }
 
 
 def bytes_evidence(case, sent):
-    """Return one number for everything that is allowed, and a different one for everything that is not."""
+    """Return one number for everything that is allowed, and a different one for everything that is
+    not.
+    """
     return sent if bytes_problem(case, sent) else limits(case)[0]
 
 
 # ------------------------------------------------------------------ 3: share
+
 
 def share_problem(told):
     """Judge one case; `told` is what each rank reports of it, namely the shares of all ranks."""
     case = next((one for one in told if one["looks"]), None)
     if case is None:
         return None
-    if case["looks"] != "not finite" and any(far(one["value"], case["value"]) for one in told if None not in (one["value"], case["value"])):
-        return {"expected": case["serial"], "got": [one["value"] for one in told], "mistake": MISTAKES["share", "asks"]}
+    if case["looks"] != "not finite" and any(
+        far(one["value"], case["value"])
+        for one in told
+        if None not in (one["value"], case["value"])
+    ):
+        return {
+            "expected": case["serial"],
+            "got": [one["value"] for one in told],
+            "mistake": MISTAKES["share", "asks"],
+        }
     if case["looks"] == "other" and not far(case["value"], case["serial"]):
-        return {"expected": case["serial gradient"], "got": case["gradient"], "mistake": MISTAKES["share", "gradient"]}
-    text = MISTAKES["share", case["looks"]].format(p=len(case["sizes"]), n=sum(case["sizes"]), sizes=case["sizes"])
+        return {
+            "expected": case["serial gradient"],
+            "got": case["gradient"],
+            "mistake": MISTAKES["share", "gradient"],
+        }
+    text = MISTAKES["share", case["looks"]].format(
+        p=len(case["sizes"]), n=sum(case["sizes"]), sizes=case["sizes"]
+    )
     return {"expected": case["serial"], "got": case["value"], "mistake": text}
 
 
 # ------------------------------------------------------------------ 4: train_step
 
+
 def groups_apart(answers):
-    """Return the groups, as tuples of ranks, whose ranks do not have the same weights at the end."""
-    return {members for members, (first, *others) in by_group(answers).items()
-            if any(far(*pair) for other in others for pair in zip(other["got"], first["got"]))}
+    """Return the groups, as tuples of ranks, whose ranks do not have the same weights at the
+    end.
+    """
+    return {
+        members
+        for members, (first, *others) in by_group(answers).items()
+        if any(
+            far(*pair) for other in others for pair in zip(other["got"], first["got"], strict=False)
+        )
+    }
 
 
 def weights_problem(rank, case, apart=(), group=()):
@@ -162,27 +240,49 @@ def weights_problem(rank, case, apart=(), group=()):
     if not case["frozen"]:
         return {"rank": rank, "mistake": MISTAKES["step", "frozen moved"]}
     if any(case["beyond"]):
-        return {"rank": rank, "mistake": MISTAKES["step", "whole batch"].format(beyond=case["beyond"], **facts)}
+        return {
+            "rank": rank,
+            "mistake": MISTAKES["step", "whole batch"].format(beyond=case["beyond"], **facts),
+        }
     if case["looks"]:
-        looks = "apart" if case["looks"] == "other" and tuple(case["members"]) in apart else case["looks"]
-        return {"rank": rank, "expected": case["right"], "got": case["got"], "mistake": MISTAKES["step", looks].format(**facts),
-                "picture": _weight_by_rank(case, group)}
+        looks = (
+            "apart"
+            if case["looks"] == "other" and tuple(case["members"]) in apart
+            else case["looks"]
+        )
+        return {
+            "rank": rank,
+            "expected": case["right"],
+            "got": case["got"],
+            "mistake": MISTAKES["step", looks].format(**facts),
+            "picture": _weight_by_rank(case, group),
+        }
     return None
 
 
 def _weight_by_rank(case, group):
     """Return a picture of the first weight that is wrong, as each rank of the group has it."""
-    place = next((place for place, pair in enumerate(zip(case["got"], case["right"])) if far(*pair)), 0)
-    right, got = ([one[key][place] if place < len(one[key]) else None for one in group] for key in ("right", "got"))
+    place = next(
+        (
+            place
+            for place, pair in enumerate(zip(case["got"], case["right"], strict=False))
+            if far(*pair)
+        ),
+        0,
+    )
+    right, got = (
+        [one[key][place] if place < len(one[key]) else None for one in group]
+        for key in ("right", "got")
+    )
     return by_rank.numbers(f"weight {place}", right, got, case["members"], within=ATOL)
 
 
 def _all_near(got, right):
-    return len(got) == len(right) and not any(far(*pair) for pair in zip(got, right))
+    return len(got) == len(right) and not any(far(*pair) for pair in zip(got, right, strict=True))
 
 
 def objective_problem(rank, case):
-    if not any(far(*pair) for pair in zip(case["said"], case["objectives"])):
+    if not any(far(*pair) for pair in zip(case["said"], case["objectives"], strict=False)):
         return None
     mistake = "objective"
     if None in case["said"]:
@@ -191,7 +291,9 @@ def objective_problem(rank, case):
         mistake = "objective follows"
     elif _all_near(case["said"], case.get("after", [])):
         mistake = "objective after"
-    elif _all_near(case["said"], [one / max(len(case.get("members", [])), 1) for one in case["objectives"]]):
+    elif _all_near(
+        case["said"], [one / max(len(case.get("members", [])), 1) for one in case["objectives"]]
+    ):
         mistake = "objective divided"
     text = MISTAKES[mistake].format(p=len(case.get("members", [])))
     return {"rank": rank, "expected": case["objectives"], "got": case["said"], "mistake": text}

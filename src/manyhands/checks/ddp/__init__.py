@@ -1,7 +1,9 @@
-"""Checks of unit 06, DistributedDataParallel: what the notebook's kernel asks of the ranks, and how it judges the answers.
+"""Checks of unit 06, DistributedDataParallel: what the notebook's kernel asks of the ranks, and how
+it judges the answers.
 
-Each check cell calls one of the public functions with the cluster and the names of what the learner has defined on the ranks.
-The experiments run there (`ranks`, `steps`); a hang becomes FAIL lines, and the cluster heals.
+Each check cell calls one of the public functions with the cluster and the names of what the learner
+has defined on the ranks. The experiments run there (`ranks`, `steps`); a hang becomes FAIL lines,
+and the cluster heals.
 """
 
 import itertools
@@ -18,7 +20,18 @@ from manyhands.checks.ddp import fine_tuning_verdicts as tuning
 from manyhands.checks.ddp.words import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.on_ranks import RankReport
 
-__all__ = ["HINTS", "broadcast", "buckets", "bug", "fine_tuning", "flight", "hooks", "job", "no_sync", "sampler"]
+__all__ = [
+    "HINTS",
+    "broadcast",
+    "buckets",
+    "bug",
+    "fine_tuning",
+    "flight",
+    "hooks",
+    "job",
+    "no_sync",
+    "sampler",
+]
 
 check = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES)
 _runs = itertools.count()  # numbers the experiments in which one rank waits for another
@@ -26,15 +39,31 @@ _runs = itertools.count()  # numbers the experiments in which one rank waits for
 
 # ------------------------------------------------------------------ 1: broadcast_state
 
+
 def broadcast(cluster, function):
-    """Check `function(model, group)`: the state of the group's first rank, on every rank, in place."""
+    """Check `function(model, group)`: the state of the group's first rank, on every rank, in
+    place.
+    """
     with check("broadcast", cluster) as report:
-        by_group = _by_group(report.on_ranks("ddp.ranks", "broadcast", function, seed(), remark="group"))
+        by_group = _by_group(
+            report.on_ranks("ddp.ranks", "broadcast", function, seed(), remark="group")
+        )
         for name, wanted in (("parameters", True), ("buffers", False)):
             problems = [verdicts.state_problem(group, wanted) for group in by_group]
-            values = [[case["same objects"] or not wanted, case["same flags"] or not wanted, verdicts.in_place(case, wanted), [_sample(tensor) for i, tensor in enumerate(case["after"])
-                                                                                     if verdicts.is_plain(case, i) == wanted]]
-                      for group in by_group for case in group.values()]
+            values = [
+                [
+                    case["same objects"] or not wanted,
+                    case["same flags"] or not wanted,
+                    verdicts.in_place(case, wanted),
+                    [
+                        _sample(tensor)
+                        for i, tensor in enumerate(case["after"])
+                        if verdicts.is_plain(case, i) == wanted
+                    ],
+                ]
+                for group in by_group
+                for case in group.values()
+            ]
             report.judge(name, problems, values, atol=verdicts.ATOL)
 
 
@@ -59,111 +88,254 @@ def _sample(tensor):
 
 # ------------------------------------------------------------------ 2: make_buckets
 
+
 def buckets(cluster, function):
-    """Check `function(parameters, bucket_bytes)`: which parameters travel together, and in which order."""
+    """Check `function(parameters, bucket_bytes)`: which parameters travel together, and in which
+    order.
+    """
     with check("buckets", cluster) as report:
         by_type, *_ = report.on_ranks("ddp.ranks", "buckets", function, seed())
         cuts = [(facts, cut) for facts in by_type for cut in facts["cuts"]]
-        problems = (verdicts.cut_problem(cut["bucket_bytes"], cut["got"], facts) for facts, cut in cuts)
-        sizes = [[sum(facts["bytes"].get(name, 0) for name in bucket) for bucket in cut["got"]] for facts, cut in cuts]
+        problems = (
+            verdicts.cut_problem(cut["bucket_bytes"], cut["got"], facts) for facts, cut in cuts
+        )
+        sizes = [
+            [sum(facts["bytes"].get(name, 0) for name in bucket) for bucket in cut["got"]]
+            for facts, cut in cuts
+        ]
         report.judge("cut", problems, [sizes, [cut["got"] for _, cut in cuts]])
 
 
 # ------------------------------------------------------------------ 3: launch and land
 
+
 def flight(cluster, launch, land):
-    """Check `launch(bucket, group)` and `land(bucket, launched, group)`: a bucket is one message, and nobody waits for it."""
+    """Check `launch(bucket, group)` and `land(bucket, launched, group)`: a bucket is one message,
+    and nobody waits for it.
+    """
     with check("flight", cluster) as report:
-        by_group = _by_group(report.on_ranks("ddp.ranks", "flight", launch, land, seed(), next(_runs), remark="flight"))
+        by_group = _by_group(
+            report.on_ranks(
+                "ddp.ranks", "flight", launch, land, seed(), next(_runs), remark="flight"
+            )
+        )
         cases = _ranked(by_group)
         problems = (verdicts.launch_problem(rank, case) for rank, case in cases)
-        report.judge("launch", problems, [[case["sent"], case["at launch"], case["blocked"]] for _, case in cases])
-        report.judge("land", map(verdicts.land_problem, by_group), [[case["got"], case["shapes"]] for _, case in cases], atol=verdicts.ATOL)
+        report.judge(
+            "launch",
+            problems,
+            [[case["sent"], case["at launch"], case["blocked"]] for _, case in cases],
+        )
+        report.judge(
+            "land",
+            map(verdicts.land_problem, by_group),
+            [[case["got"], case["shapes"]] for _, case in cases],
+            atol=verdicts.ATOL,
+        )
 
 
 # ------------------------------------------------------------------ 4: hooks
 
+
 def hooks(cluster, ddp, finish):
-    """Check the class `ddp` and `finish(ddp)`: the right gradients, sent while backward is still running."""
+    """Check the class `ddp` and `finish(ddp)`: the right gradients, sent while backward is still
+    running.
+    """
     with check("hooks", cluster) as report:
         with report.part("mean", "overlap"):
-            cases = _ranked(_by_group(report.on_ranks("ddp.steps", "hooks", ddp, finish, seed(), next(_runs), remark="group")))
-            problems = verdicts.blame_start((verdicts.step_problem(rank, case, step) for rank, case in cases for step in (0, 1)),
-                                            [case for _, case in cases])
-            values = [_sample(gradient) for _, case in cases for step in case["steps"] for gradient in step["got"].values()]
+            cases = _ranked(
+                _by_group(
+                    report.on_ranks(
+                        "ddp.steps", "hooks", ddp, finish, seed(), next(_runs), remark="group"
+                    )
+                )
+            )
+            problems = verdicts.blame_start(
+                (
+                    verdicts.step_problem(rank, case, step)
+                    for rank, case in cases
+                    for step in (0, 1)
+                ),
+                [case for _, case in cases],
+            )
+            values = [
+                _sample(gradient)
+                for _, case in cases
+                for step in case["steps"]
+                for gradient in step["got"].values()
+            ]
             report.judge("mean", problems, values, atol=verdicts.ATOL)
             turned = report.on_ranks("ddp.steps", "backwards", ddp, finish, seed())
             after = report.on_ranks("ddp.silence", "silent_hooks", ddp, finish, seed())
-            problems = [*(verdicts.overlap_problem(rank, case, step) for rank, case in cases for step in (0, 1)),
-                        *(verdicts.backwards_problem(rank, answer) for rank, answer in enumerate(turned)),
-                        *(silent_verdicts.hooks_problem(rank, answer) for rank, answer in enumerate(after))]
-            values = [[case["blocked"], [step["events"] for step in case["steps"]]] for _, case in cases]
-            report.judge("overlap", problems, [values, [answer["events"] for answer in turned], [[one["sent"], one["events"]] for one in after]])
+            problems = [
+                *(
+                    verdicts.overlap_problem(rank, case, step)
+                    for rank, case in cases
+                    for step in (0, 1)
+                ),
+                *(verdicts.backwards_problem(rank, answer) for rank, answer in enumerate(turned)),
+                *(silent_verdicts.hooks_problem(rank, answer) for rank, answer in enumerate(after)),
+            ]
+            values = [
+                [case["blocked"], [step["events"] for step in case["steps"]]] for _, case in cases
+            ]
+            report.judge(
+                "overlap",
+                problems,
+                [
+                    values,
+                    [answer["events"] for answer in turned],
+                    [[one["sent"], one["events"]] for one in after],
+                ],
+            )
         answers = report.on_ranks("ddp.steps", "unused", ddp, finish, seed(), remark="unused order")
-        problems = verdicts.blame_start((verdicts.unused_problem(rank, answer) for rank, answer in enumerate(answers)), answers)
-        values = [gradient for answer in answers for name, gradient in answer["got"].items() if "nobody" not in name]
+        problems = verdicts.blame_start(
+            (verdicts.unused_problem(rank, answer) for rank, answer in enumerate(answers)), answers
+        )
+        values = [
+            gradient
+            for answer in answers
+            for name, gradient in answer["got"].items()
+            if "nobody" not in name
+        ]
         report.judge("unused", problems, values, atol=verdicts.ATOL)
 
 
 # ------------------------------------------------------------------ 5: no_sync
 
+
 def no_sync(cluster, ddp, finish, function):
-    """Check the context manager `function(ddp)`: gradients accumulate in silence, whatever happens in the block, and the next backward sends their sum."""
+    """Check the context manager `function(ddp)`: gradients accumulate in silence, whatever happens
+    in the block, and the next backward sends their sum.
+    """
     with check("no-sync", cluster) as report:
         answers = report.on_ranks("ddp.silence", "accumulation", ddp, finish, function, seed())
-        problems = (silent_verdicts.silence_problem(rank, answer) for rank, answer in enumerate(answers))
+        problems = (
+            silent_verdicts.silence_problem(rank, answer) for rank, answer in enumerate(answers)
+        )
         report.judge("silent", problems, [[answer["sent"], answer["kept"]] for answer in answers])
-        problems = verdicts.blame_start((silent_verdicts.sum_problem(rank, answer, len(answers)) for rank, answer in enumerate(answers)), answers)
-        report.judge("sum", problems, [list(answer["got"].values()) for answer in answers], atol=verdicts.ATOL)
+        problems = verdicts.blame_start(
+            (
+                silent_verdicts.sum_problem(rank, answer, len(answers))
+                for rank, answer in enumerate(answers)
+            ),
+            answers,
+        )
+        report.judge(
+            "sum",
+            problems,
+            [list(answer["got"].values()) for answer in answers],
+            atol=verdicts.ATOL,
+        )
 
 
 # ------------------------------------------------------------------ 6: sampler
 
+
 def sampler(cluster, sampler_class):
-    """Check the class `sampler_class(n, rank, world_size, seed)`: who sees which sample, in which epoch."""
+    """Check the class `sampler_class(n, rank, world_size, seed)`: who sees which sample, in which
+    epoch.
+    """
     with check("sampler", cluster) as report:
         cases, *_ = report.on_ranks("ddp.ranks", "sampler", sampler_class, seed())
         values = [[case["lengths"], sorted(sum(case["epochs"][0], []))] for case in cases]
         report.judge("padding", map(verdicts.padding_problem, cases), values)
-        report.judge("epochs", map(verdicts.epoch_problem, cases), [[case["epochs"], case["again"], case["generator left alone"]] for case in cases])
+        report.judge(
+            "epochs",
+            map(verdicts.epoch_problem, cases),
+            [[case["epochs"], case["again"], case["generator left alone"]] for case in cases],
+        )
 
 
 # ------------------------------------------------------------------ 7: find the bug
 
+
 def bug(cluster, training):
-    """Check `training(ddp, x, y, epochs)`: a loop around PyTorch's DDP that ends with the weights of one process."""
+    """Check `training(ddp, x, y, epochs)`: a loop around PyTorch's DDP that ends with the weights
+    of one process.
+    """
     with check("bug", cluster) as report:
         answers = report.on_ranks("ddp.steps", "training", training, seed())
-        report.judge("averaged", map(verdicts.averaged_problem, itertools.count(), answers), [answer["sent"] for answer in answers])
+        report.judge(
+            "averaged",
+            map(verdicts.averaged_problem, itertools.count(), answers),
+            [answer["sent"] for answer in answers],
+        )
         values = [[_sample(answer["got"]), answer["rows"] or []] for answer in answers]
-        report.judge("weights", map(verdicts.weights_problem, itertools.count(), answers), values, atol=verdicts.ATOL)
+        report.judge(
+            "weights",
+            map(verdicts.weights_problem, itertools.count(), answers),
+            values,
+            atol=verdicts.ATOL,
+        )
 
 
-# ------------------------------------------------------------------ 8: find the bugs of a fine-tuning
+# ------------------------------------------------------------------ 8: find the bugs of a
+# fine-tuning
+
 
 def fine_tuning(cluster, function):
-    """Check `function(model, batches, epochs)`: fine-tuning with frozen layers, missing labels and a scheduler, as a single process does it."""
+    """Check `function(model, batches, epochs)`: fine-tuning with frozen layers, missing labels and
+    a scheduler, as a single process does it.
+    """
     with check("fine-tuning", cluster) as report:
         answers = report.on_ranks("ddp.fine_tuning", "fine_tuning", function, seed())
         first = answers[0]
-        seeded = _sample(first["serial"][0])  # what ranks have in common does not depend on the seed by itself
+        # what ranks have in common does not depend on the seed by itself
+        seeded = _sample(first["serial"][0])
         agreed = all(tuning.same_rates(answer, first) for answer in answers)
-        values = [[tuning.same_rates(answer, first), len(set(answer["rates"] or ())) > 1, tuning.of_one_rank(answer), seeded] for answer in answers]
-        report.judge("rates", [tuning.rates_problem(rank, answer, first, agreed) for rank, answer in enumerate(answers)], values, atol=verdicts.ATOL)
+        values = [
+            [
+                tuning.same_rates(answer, first),
+                len(set(answer["rates"] or ())) > 1,
+                tuning.of_one_rank(answer),
+                seeded,
+            ]
+            for answer in answers
+        ]
+        report.judge(
+            "rates",
+            [
+                tuning.rates_problem(rank, answer, first, agreed)
+                for rank, answer in enumerate(answers)
+            ],
+            values,
+            atol=verdicts.ATOL,
+        )
         values = [[tuning.same_layers(answer, first), seeded] for answer in answers]
-        report.judge("layers", [tuning.layers_problem(rank, answer, first) for rank, answer in enumerate(answers)], values, atol=verdicts.ATOL)
+        report.judge(
+            "layers",
+            [tuning.layers_problem(rank, answer, first) for rank, answer in enumerate(answers)],
+            values,
+            atol=verdicts.ATOL,
+        )
         together = all(all(tuning.same_layers(answer, first)) for answer in answers)
-        problems = [tuning.labels_problem(rank, answer, together) for rank, answer in enumerate(answers)]
+        problems = [
+            tuning.labels_problem(rank, answer, together) for rank, answer in enumerate(answers)
+        ]
         problems += [tuning.unlabelled_problem(rank, answer) for rank, answer in enumerate(answers)]
-        values = [[*map(_sample, answer["got"]), _sample(answer["emptied"][0])] for answer in answers]
+        values = [
+            [*map(_sample, answer["got"]), _sample(answer["emptied"][0])] for answer in answers
+        ]
         report.judge("labels", problems, values, atol=verdicts.ATOL)
 
 
 # ------------------------------------------------------------------ 9: a batch file
 
+
 def job(text):
-    """Check a batch file, without Slurm: bash runs it with stand-ins for srun and torchrun, as a job of two nodes and of more."""
+    """Check a batch file, without Slurm: bash runs it with stand-ins for srun and torchrun, as a
+    job of two nodes and of more.
+    """
     with Report("job", CRITERIA) as report:
         runs = [batch_file.run(text, seed(), nodes) for nodes in (None, 3 + seed() % 3)]
-        report.judge("nodes", map(batch_file_verdicts.nodes_problem, runs), [batch_file_verdicts.nodes_seen(run) for run in runs])
-        report.judge("meeting", map(batch_file_verdicts.meeting_problem, runs), [batch_file_verdicts.meeting_seen(run) for run in runs])
+        report.judge(
+            "nodes",
+            map(batch_file_verdicts.nodes_problem, runs),
+            [batch_file_verdicts.nodes_seen(run) for run in runs],
+        )
+        report.judge(
+            "meeting",
+            map(batch_file_verdicts.meeting_problem, runs),
+            [batch_file_verdicts.meeting_seen(run) for run in runs],
+        )

@@ -1,6 +1,8 @@
-"""A batch file run without Slurm: bash runs it, with stand-ins for `srun`, `scontrol` and `torchrun` that only write down how they were called.
+"""A batch file run without Slurm: bash runs it, with stand-ins for `srun`, `scontrol` and
+`torchrun` that only write down how they were called.
 
-It tells what the file would start, and where. That a real Slurm takes it is tested in tests/dist/test_slurm.py.
+It tells what the file would start, and where. That a real Slurm takes it is tested in
+tests/dist/test_slurm.py.
 """
 
 import os
@@ -11,8 +13,10 @@ import tempfile
 from pathlib import Path
 
 LIMIT_S = 30
-RUNS_S = 0.3  # how long srun needs to start a command: a file that does not wait for it has ended before
-UNWRITTEN = "NotImplementedError", "# not written yet"  # the stub of an answer in Python, and in a batch file
+# how long srun needs to start a command: a file that does not wait for it has ended before
+RUNS_S = 0.3
+# the stub of an answer in Python, and in a batch file
+UNWRITTEN = "NotImplementedError", "# not written yet"
 WITH_VALUE = (
     "-c|-G|-t|-p|-o|-e|-J|--gres|--gpus|--time|--output|--cpu-bind|--mpi|--export|"
     "--cpus-per-task|--gpus-per-node"
@@ -64,46 +68,96 @@ exec "$STAND_IN_PYTHON" "$@"
 HOSTNAME = """#!/bin/bash
 names=($STAND_IN_NAMES); echo "${names[$STAND_IN_NODE]}"
 """
-PROGRAMS = {"srun": SRUN, "scontrol": SCONTROL, "torchrun": TORCHRUN, "python": PYTHON, "python3": PYTHON, "hostname": HOSTNAME}
+PROGRAMS = {
+    "srun": SRUN,
+    "scontrol": SCONTROL,
+    "torchrun": TORCHRUN,
+    "python": PYTHON,
+    "python3": PYTHON,
+    "hostname": HOSTNAME,
+}
 
 
 def run(text, seed, nodes=None):
-    """What a batch file starts: `sbatch FILE`, or `sbatch --nodes=... FILE`. Plain numbers and words; the names of the nodes come from the seed."""
+    """What a batch file starts: `sbatch FILE`, or `sbatch --nodes=... FILE`.
+
+    Plain numbers and words; the names of the nodes come from the seed.
+    """
     import sys
 
     text = str(text)
     asked = directives(text)
     size = nodes or number(asked.get("nodes"), 1)
-    held = number(asked.get("ntasks"), size) < size  # Slurm says that fewer tasks than nodes cannot be, and takes fewer nodes
+    # Slurm says that fewer tasks than nodes cannot be, and takes fewer nodes
+    held = number(asked.get("ntasks"), size) < size
     size = number(asked["ntasks"], size) if held else size
     draw = random.Random(seed)
     names = [f"node{draw.randint(100, 899)}-{i}" for i in range(min(size, 8))]
-    found = {"nodes": size, "wanted": nodes or 2, "names": names, "held": held, "calls": [], "said": "",
-             "unwritten": any(mark in text for mark in UNWRITTEN)}
+    found = {
+        "nodes": size,
+        "wanted": nodes or 2,
+        "names": names,
+        "held": held,
+        "calls": [],
+        "said": "",
+        "unwritten": any(mark in text for mark in UNWRITTEN),
+    }
     if found["unwritten"]:
         return found
     per_node = number(asked.get("ntasks-per-node"), 1)
     tasks = number(asked.get("ntasks"), size * per_node)
     with tempfile.TemporaryDirectory(prefix="mh-") as folder:
         programs, calls = stand_ins(folder)
-        job = {"JOB_ID": draw.randint(10000, 99999), "JOB_NUM_NODES": size, "NNODES": size, "JOB_NODELIST": ",".join(names), "NTASKS": tasks,
-               "NTASKS_PER_NODE": per_node, "PROCID": 0, "NODEID": 0, "LOCALID": 0}
-        env = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "MASTER_", "PORT"))}
+        job = {
+            "JOB_ID": draw.randint(10000, 99999),
+            "JOB_NUM_NODES": size,
+            "NNODES": size,
+            "JOB_NODELIST": ",".join(names),
+            "NTASKS": tasks,
+            "NTASKS_PER_NODE": per_node,
+            "PROCID": 0,
+            "NODEID": 0,
+            "LOCALID": 0,
+        }
+        env = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("SLURM", "MASTER_", "PORT"))
+        }
         env |= {f"SLURM_{name}": str(value) for name, value in job.items()}
-        env |= {"STAND_IN_NAMES": " ".join(names), "STAND_IN_NODE": "0", "STAND_IN_CALLS": str(calls), "STAND_IN_PYTHON": sys.executable,
-                "PATH": f"{programs}:{os.environ.get('PATH', os.defpath)}"}
+        env |= {
+            "STAND_IN_NAMES": " ".join(names),
+            "STAND_IN_NODE": "0",
+            "STAND_IN_CALLS": str(calls),
+            "STAND_IN_PYTHON": sys.executable,
+            "PATH": f"{programs}:{os.environ.get('PATH', os.defpath)}",
+        }
         Path(folder, "job.sbatch").write_text(text)
         try:
-            done = subprocess.run(["bash", "-c", "bash job.sbatch; touch ended"], cwd=folder, env=env, capture_output=True, text=True, timeout=LIMIT_S, stdin=subprocess.DEVNULL)
+            done = subprocess.run(
+                ["bash", "-c", "bash job.sbatch; touch ended"],
+                cwd=folder,
+                env=env,
+                capture_output=True,
+                text=True,
+                timeout=LIMIT_S,
+                stdin=subprocess.DEVNULL,
+            )
             found["said"] = (done.stderr or done.stdout).strip()[-300:] or "nothing"
         except subprocess.TimeoutExpired:
             found["said"] = f"nothing within {LIMIT_S} s"
-        found["calls"] = sorted((call(one.read_text()) for one in calls.iterdir()), key=lambda one: (one["node"], one["node_rank"], one["port"]))
+        found["calls"] = sorted(
+            (call(one.read_text()) for one in calls.iterdir()),
+            key=lambda one: (one["node"], one["node_rank"], one["port"]),
+        )
     return found
 
 
 def stand_ins(folder):
-    """Write the programs, and an empty script, into a folder. Returns where they are, and where torchrun will leave a file for each call."""
+    """Write the programs, and an empty script, into a folder.
+
+    Returns where they are, and where torchrun will leave a file for each call.
+    """
     programs, calls = Path(folder, "bin"), Path(folder, "calls")
     programs.mkdir()
     calls.mkdir()
@@ -130,7 +184,9 @@ def number(word, otherwise):
 
 
 def call(line):
-    """One call of torchrun: its node, and its options by one name each, whatever form they were written in."""
+    """One call of torchrun: its node, and its options by one name each, whatever form they were
+    written in.
+    """
     late, node, _, _, *words = line.split("\x1f")[:-1]
     options, short = {}, {"master-addr": "address", "master-port": "port"}
     while words and words[0].startswith("-"):
@@ -141,12 +197,24 @@ def call(line):
         options[short.get(name, name)] = value
     if endpoint := options.get("rdzv-endpoint"):
         options["address"], _, options["port"] = endpoint.partition(":")
-    return {"node": int(node), "address": options.get("address", "127.0.0.1"), "port": options.get("port", "29500"),
-            "nnodes": options.get("nnodes", "1"), "nproc": options.get("nproc-per-node", "1"), "node_rank": options.get("node-rank", "none"),
-            "c10d": options.get("rdzv-backend") == "c10d", "script": plain(words), "late": bool(late)}
+    return {
+        "node": int(node),
+        "address": options.get("address", "127.0.0.1"),
+        "port": options.get("port", "29500"),
+        "nnodes": options.get("nnodes", "1"),
+        "nproc": options.get("nproc-per-node", "1"),
+        "node_rank": options.get("node-rank", "none"),
+        "c10d": options.get("rdzv-backend") == "c10d",
+        "script": plain(words),
+        "late": bool(late),
+    }
 
 
 def plain(words):
-    """The script and its options in one form: `./SCRIPT --option=value` is `SCRIPT --option value`."""
-    apart = [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]
+    """The script and its options in one form: `./SCRIPT --option=value` is `SCRIPT --option
+    value`.
+    """
+    apart = [
+        part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])
+    ]
     return [*(word.removeprefix("./") for word in apart[:1]), *apart[1:]]

@@ -1,6 +1,7 @@
 """How the check of unit 06's batch file judges what its stand-ins of srun and torchrun have seen.
 
-Every `..._problem` returns None, or the details of a FAIL line: `expected`, `got` and the likely `mistake`.
+Every `..._problem` returns None, or the details of a FAIL line: `expected`, `got` and the likely
+`mistake`.
 """
 
 from manyhands.checks.ddp.words import MISTAKES
@@ -10,11 +11,21 @@ SCRIPT = ["06_train.py", "--checkpoint", "digits.pt"]  # what exercise 8 is to s
 
 def nodes_seen(run):
     """What was started where: the evidence of the criterion "nodes"."""
-    return [run["nodes"], [[run["names"][call["node"]], call["nnodes"], call["nproc"], call["script"]] for call in run["calls"]], ended_before(run)]
+    return [
+        run["nodes"],
+        [
+            [run["names"][call["node"]], call["nnodes"], call["nproc"], call["script"]]
+            for call in run["calls"]
+        ],
+        ended_before(run),
+    ]
 
 
 def ended_before(run):
-    """Whether the file ended before anything that it has started in the background. One command in the foreground is enough: the others have begun with it."""
+    """Whether the file ended before anything that it has started in the background.
+
+    One command in the foreground is enough: the others have begun with it.
+    """
     return bool(run["calls"]) and all(call["late"] for call in run["calls"])
 
 
@@ -30,7 +41,9 @@ def nodes_problem(run):
     elif not calls:
         mistake = MISTAKES["no torchrun"].format(said=run["said"])
     elif len(set(places)) < wanted:
-        mistake = MISTAKES["first node only" if len(set(places)) == 1 else "some nodes"].format(n=wanted, k=len(set(places)))
+        mistake = MISTAKES["first node only" if len(set(places)) == 1 else "some nodes"].format(
+            n=wanted, k=len(set(places))
+        )
     elif ended_before(run):
         mistake = MISTAKES["ended before"]
     elif len(places) > wanted:
@@ -42,20 +55,33 @@ def nodes_problem(run):
     elif any(call["nproc"] != "2" for call in calls):
         mistake = MISTAKES["nproc"].format(told=calls[0]["nproc"])
     elif any(call["script"] != SCRIPT for call in calls):
-        mistake = MISTAKES["script"].format(told=" ".join(calls[0]["script"]), wanted=" ".join(SCRIPT))
+        mistake = MISTAKES["script"].format(
+            told=" ".join(calls[0]["script"]), wanted=" ".join(SCRIPT)
+        )
     else:
         return None
-    return {"expected": f"torchrun on {wanted} nodes", "got": f"on {', '.join(map(str, places)) or 'none'}", "mistake": mistake}
+    return {
+        "expected": f"torchrun on {wanted} nodes",
+        "got": f"on {', '.join(map(str, places)) or 'none'}",
+        "mistake": mistake,
+    }
 
 
 def meeting_seen(run):
-    """Where each torchrun goes to, and whether it knows its place: the evidence of the criterion "meeting"."""
+    """Where each torchrun goes to, and whether it knows its place: the evidence of the criterion
+    "meeting".
+    """
     ports = {call["port"] for call in run["calls"]}
-    return [[call["node"], call["address"], len(ports), rank_is_right(run, call)] for call in run["calls"]]
+    return [
+        [call["node"], call["address"], len(ports), rank_is_right(run, call)]
+        for call in run["calls"]
+    ]
 
 
 def rank_is_right(run, call):
-    """Under c10d the place is dealt out by the meeting; else node-rank must be that of the node, 0 where the address is."""
+    """Under c10d the place is dealt out by the meeting; else node-rank must be that of the node, 0
+    where the address is.
+    """
     return call["c10d"] or call["node_rank"] == str(call["node"])
 
 
@@ -85,5 +111,12 @@ def meeting_problem(run):
         mistake = MISTAKES["port"]
     else:
         return None
-    told = [f"{call['address']}:{call['port']} as {'c10d' if call['c10d'] else call['node_rank']}" for call in calls]
-    return {"expected": f"all at {first}, as 0 to {run['nodes'] - 1}", "got": ", ".join(told), "mistake": mistake}
+    told = [
+        f"{call['address']}:{call['port']} as {'c10d' if call['c10d'] else call['node_rank']}"
+        for call in calls
+    ]
+    return {
+        "expected": f"all at {first}, as 0 to {run['nodes'] - 1}",
+        "got": ", ".join(told),
+        "mistake": mistake,
+    }

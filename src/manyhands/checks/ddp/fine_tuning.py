@@ -1,6 +1,8 @@
-"""The part of unit 06's checks that runs the fine-tuning loop on the ranks, next to what a single process computes from the labels of all of them.
+"""The part of unit 06's checks that runs the fine-tuning loop on the ranks, next to what a single
+process computes from the labels of all of them.
 
-A *plan* is the data of all ranks: `plan[rank][step][micro]` is `(x, y)`, and y is -100 in a row without a label. All ranks draw the same plan.
+A *plan* is the data of all ranks: `plan[rank][step][micro]` is `(x, y)`, and y is -100 in a row
+without a label. All ranks draw the same plan.
 """
 
 import random
@@ -11,7 +13,9 @@ from manyhands.checks.rank_tools import device, numbers
 WORLD, STEPS, MICRO, ROWS, CLASSES = 4, 2, 3, 6, 3
 RATE, FACTOR, THRESHOLD = 0.5, 0.5, 0.1
 CLEAR = 2e-3  # within this relative distance from the threshold, a decision is too close to call
-WAYS = {  # what the sum of the losses of a micro-batch is divided by, before the ranks are averaged: rightly, and in likely mistakes
+# what the sum of the losses of a micro-batch is divided by, before the ranks are averaged: rightly,
+# and in likely mistakes
+WAYS = {
     "right": lambda of_all, of_rank, of_micro: of_all / WORLD,
     "means": lambda of_all, of_rank, of_micro: of_micro * MICRO,
     "own labels": lambda of_all, of_rank, of_micro: of_rank,
@@ -21,7 +25,9 @@ WAYS = {  # what the sum of the losses of a micro-batch is divided by, before th
 
 
 def fine_tuning(name, seed):
-    """Run the learner's loop with data in which each rank's own loss asks for different rates than the loss of all ranks."""
+    """Run the learner's loop with data in which each rank's own loss asks for different rates than
+    the loss of all ranks.
+    """
     import torch.distributed as dist
 
     rank, found = dist.get_rank(), [None]
@@ -30,10 +36,13 @@ def fine_tuning(name, seed):
     dist.broadcast_object_list(found)
     sizes, plan, epochs = drawn(seed, found[0])
     model = network(sizes, 1000 * seed + rank)
-    rates = learners(name)(model, [[(x.clone(), y.clone()) for x, y in step] for step in plan[rank]], epochs)
+    rates = learners(name)(
+        model, [[(x.clone(), y.clone()) for x, y in step] for step in plan[rank]], epochs
+    )
     expected = losses_of(seed, sizes, plan, epochs)[0]
     returned = as_rates(rates)
-    used = returned if returned and len(returned) == epochs else expected  # so that other rates do not hide what else is wrong
+    # so that other rates do not hide what else is wrong
+    used = returned if returned and len(returned) == epochs else expected
 
     def serial(way="right", rates=used, **unusual):
         return layers(alone(network(sizes, 1000 * seed), plan, rates, way, **unusual)[0])
@@ -41,17 +50,32 @@ def fine_tuning(name, seed):
     emptied = without_labels(plan, seed)
     second = network(sizes, 1000 * seed + rank)
     learners(name)(second, [[(x.clone(), y.clone()) for x, y in step] for step in emptied[rank]], 2)
-    ways = {way: serial(way) for way in WAYS} | {"never unfrozen": serial(unfrozen_in=epochs), "never frozen": serial(unfrozen_in=0)}
-    return {"got": layers(model), "rates": returned, "epochs": epochs, "own": [alone(network(sizes, 1000 * seed), plan, epochs, by=[one])[1] for one in range(WORLD)],
-            "ways": ways, "serial": serial(rates=expected),
-            "emptied": layers(second), "serial emptied": layers(alone(network(sizes, 1000 * seed), emptied, [RATE, RATE])[0])}  # the first loss never lowers the rate
+    ways = {way: serial(way) for way in WAYS} | {
+        "never unfrozen": serial(unfrozen_in=epochs),
+        "never frozen": serial(unfrozen_in=0),
+    }
+    return {
+        "got": layers(model),
+        "rates": returned,
+        "epochs": epochs,
+        "own": [
+            alone(network(sizes, 1000 * seed), plan, epochs, by=[one])[1] for one in range(WORLD)
+        ],
+        "ways": ways,
+        "serial": serial(rates=expected),
+        # the first loss never lowers the rate
+        "emptied": layers(second),
+        "serial emptied": layers(alone(network(sizes, 1000 * seed), emptied, [RATE, RATE])[0]),
+    }
 
 
 def layers(model):
     """The parameters of the first layer and of the head, as numbers."""
     import torch
 
-    return [numbers(torch.nn.utils.parameters_to_vector(model[place].parameters())) for place in (0, 2)]
+    return [
+        numbers(torch.nn.utils.parameters_to_vector(model[place].parameters())) for place in (0, 2)
+    ]
 
 
 def network(sizes, seed):
@@ -59,7 +83,11 @@ def network(sizes, seed):
     from torch import nn
 
     torch.manual_seed(seed)
-    return nn.Sequential(nn.Linear(sizes[0], sizes[1]), nn.Tanh(), nn.Linear(sizes[1], CLASSES)).double().to(device())
+    return (
+        nn.Sequential(nn.Linear(sizes[0], sizes[1]), nn.Tanh(), nn.Linear(sizes[1], CLASSES))
+        .double()
+        .to(device())
+    )
 
 
 def without_labels(plan, seed):
@@ -73,25 +101,39 @@ def without_labels(plan, seed):
 
 
 def clear_attempt(seed):
-    """The first plan, of those drawn from the seed, in which the loss of all labels lowers the rate in other epochs than any rank's own loss, and than
-    means of means do. Means over the labels of a step, added up, are as good as one mean."""
+    """The first plan, of those drawn from the seed, in which the loss of all labels lowers the rate
+    in other epochs than any rank's own loss, and than means of means do. Means over the labels of a
+    step, added up, are as good as one mean.
+    """
     for attempt in range(300):
         sizes, plan, epochs = drawn(seed, attempt)
         rates, own, of_all, means_of_means = losses_of(seed, sizes, plan, epochs)
         decisions = [decide(losses) for losses in own]
         agreed = all(decide(losses) == rates and not unclear(losses) for losses in of_all)
         others = [*decisions, *map(decide, means_of_means)]
-        if agreed and rates[-2] < RATE and rates not in others and len(set(map(tuple, decisions))) > 1:
+        if (
+            agreed
+            and rates[-2] < RATE
+            and rates not in others
+            and len(set(map(tuple, decisions))) > 1
+        ):
             return attempt
     raise RuntimeError(f"seed {seed}: no plan in which the ranks' own losses disagree")
 
 
 def drawn(seed, attempt):
-    """(widths of the network, plan, number of epochs). Nothing in the rows of one rank tells their classes, so its own loss soon stops falling."""
+    """(widths of the network, plan, number of epochs).
+
+    Nothing in the rows of one rank tells their classes, so its own loss soon stops falling.
+    """
     import torch
 
     choose = random.Random(f"{seed} {attempt}")
-    sizes, epochs, blind = (choose.randint(5, 8), choose.randint(5, 8)), choose.randint(7, 9), choose.randrange(1, WORLD)
+    sizes, epochs, blind = (
+        (choose.randint(5, 8), choose.randint(5, 8)),
+        choose.randint(7, 9),
+        choose.randrange(1, WORLD),
+    )
     generator = torch.Generator().manual_seed(choose.randrange(2**31))
     centres = 2 * torch.randn(CLASSES, sizes[0], generator=generator, dtype=torch.float64)
     plan = [[[] for _ in range(STEPS)] for _ in range(WORLD)]
@@ -99,20 +141,27 @@ def drawn(seed, attempt):
         for step in range(STEPS):
             for labels in choose.sample(range(1, ROWS + 1), MICRO):
                 y = torch.randint(0, CLASSES, (ROWS,), generator=generator)
-                x = (rank != blind) * centres[y] + 0.5 * torch.randn(ROWS, sizes[0], generator=generator, dtype=torch.float64)
+                x = (rank != blind) * centres[y] + 0.5 * torch.randn(
+                    ROWS, sizes[0], generator=generator, dtype=torch.float64
+                )
                 y[torch.randperm(ROWS, generator=generator)[labels:]] = -100
                 plan[rank][step].append((x.to(device()), y.to(device())))
     return sizes, plan, epochs
 
 
 def alone(model, plan, rates, way="right", unfrozen_in=1, by=range(WORLD)):
-    """Train in a single process, with the rate `rates[epoch]` after each epoch; or, if `rates` is a number of epochs, with those that ReduceLROnPlateau makes of the
-    mean loss of the labels of the ranks `by`. Returns the model, the rates, and of each epoch, step and micro-batch the sum of the losses and the number of labels."""
+    """Train in a single process, with the rate `rates[epoch]` after each epoch; or, if `rates` is a
+    number of epochs, with those that ReduceLROnPlateau makes of the mean loss of the labels of the
+    ranks `by`. Returns the model, the rates, and of each epoch, step and micro-batch the sum of the
+    losses and the number of labels.
+    """
     import torch
     from torch.nn.functional import cross_entropy
 
     optimiser = torch.optim.SGD(model.parameters(), lr=RATE)
-    scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimiser, factor=FACTOR, patience=0, threshold=THRESHOLD)
+    scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(
+        optimiser, factor=FACTOR, patience=0, threshold=THRESHOLD
+    )
     steps, used, record = [whole(plan, step, way) for step in range(STEPS)], [], []
     for epoch in range(rates if isinstance(rates, int) else len(rates)):
         model[0].requires_grad_(epoch >= unfrozen_in)
@@ -122,9 +171,16 @@ def alone(model, plan, rates, way="right", unfrozen_in=1, by=range(WORLD)):
             (losses * weights).sum().backward()
             optimiser.step()
             optimiser.zero_grad()
-            record[-1].append([(part.sum().item(), count) for part, count in zip(losses.detach().split(ROWS), labels)])
+            record[-1].append(
+                [
+                    (part.sum().item(), count)
+                    for part, count in zip(losses.detach().split(ROWS), labels, strict=False)
+                ]
+            )
         if isinstance(rates, int):
-            scheduler.step(mean([cell for row in record[-1] for rank in by for cell in of_rank(row, rank)]))
+            scheduler.step(
+                mean([cell for row in record[-1] for rank in by for cell in of_rank(row, rank)])
+            )
         else:
             optimiser.param_groups[0]["lr"] = rates[epoch]
         used.append(optimiser.param_groups[0]["lr"])
@@ -132,32 +188,54 @@ def alone(model, plan, rates, way="right", unfrozen_in=1, by=range(WORLD)):
 
 
 def whole(plan, step, way):
-    """All rows of a step, their labels, the weight of each row's loss, and the number of labels of each micro-batch."""
+    """All rows of a step, their labels, the weight of each row's loss, and the number of labels of
+    each micro-batch.
+    """
     import torch
 
     batches = [batch for rank in plan for batch in rank[step]]
     counts = [int((y != -100).sum()) for _, y in batches]
-    of_ranks = [sum(counts[MICRO * rank:MICRO * rank + MICRO]) for rank in range(WORLD)]
-    weights = [1 / WAYS[way](sum(counts), of_ranks[i // MICRO], count) / WORLD for i, count in enumerate(counts)]
-    x, y = (torch.cat(parts) for parts in zip(*batches))
-    return x, y, torch.tensor(weights, dtype=x.dtype, device=x.device).repeat_interleave(ROWS), counts
+    of_ranks = [sum(counts[MICRO * rank : MICRO * rank + MICRO]) for rank in range(WORLD)]
+    weights = [
+        1 / WAYS[way](sum(counts), of_ranks[i // MICRO], count) / WORLD
+        for i, count in enumerate(counts)
+    ]
+    x, y = (torch.cat(parts) for parts in zip(*batches, strict=False))
+    return (
+        x,
+        y,
+        torch.tensor(weights, dtype=x.dtype, device=x.device).repeat_interleave(ROWS),
+        counts,
+    )
 
 
 def losses_of(seed, sizes, plan, epochs):
-    """The rates of a single process; of each rank the losses by which it would decide alone; two right ways to sum up the losses of all labels;
-    and wrong ones."""
+    """The rates of a single process; of each rank the losses by which it would decide alone; two
+    right ways to sum up the losses of all labels; and wrong ones.
+    """
     _, rates, record = alone(network(sizes, 1000 * seed), plan, epochs)
-    own = [[sum(mean(of_rank(row, rank)) for row in epoch) for epoch in record] for rank in range(WORLD)]
+    own = [
+        [sum(mean(of_rank(row, rank)) for row in epoch) for epoch in record]
+        for rank in range(WORLD)
+    ]
     of_labels = [mean([cell for row in epoch for cell in row]) for epoch in record]
     of_steps = [sum(map(mean, epoch)) for epoch in record]
-    of_ranks = [sum(mean([cell for row in epoch for cell in of_rank(row, rank)]) for rank in range(WORLD)) for epoch in record]
+    of_ranks = [
+        sum(mean([cell for row in epoch for cell in of_rank(row, rank)]) for rank in range(WORLD))
+        for epoch in record
+    ]
     of_micro_batches = [sum(mean([cell]) for row in epoch for cell in row) for epoch in record]
-    return rates, own, [of_labels, of_steps], [of_ranks, of_micro_batches, [sum(losses) for losses in zip(*own)]]
+    return (
+        rates,
+        own,
+        [of_labels, of_steps],
+        [of_ranks, of_micro_batches, [sum(losses) for losses in zip(*own, strict=False)]],
+    )
 
 
 def of_rank(row, rank):
     """What a step has recorded of the micro-batches of a rank."""
-    return row[MICRO * rank:MICRO * rank + MICRO]
+    return row[MICRO * rank : MICRO * rank + MICRO]
 
 
 def mean(cells):

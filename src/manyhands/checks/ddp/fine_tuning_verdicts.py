@@ -5,36 +5,63 @@ from manyhands.checks.ddp.words import MISTAKES
 
 
 def same_rates(answer, first):
-    """Whether a rank has returned as many rates as there are epochs, and the same ones as rank 0."""
-    return answer["rates"] is not None and len(answer["rates"]) == answer["epochs"] and answer["rates"] == first["rates"]
+    """Whether a rank has returned as many rates as there are epochs, and the same ones as rank
+    0.
+    """
+    return (
+        answer["rates"] is not None
+        and len(answer["rates"]) == answer["epochs"]
+        and answer["rates"] == first["rates"]
+    )
 
 
 def of_one_rank(answer):
     """The rank by whose own loss these rates were lowered; None if there is none."""
-    return next((rank for rank, rates in enumerate(answer["own"]) if rates == answer["rates"]), None)
+    return next(
+        (rank for rank, rates in enumerate(answer["own"]) if rates == answer["rates"]), None
+    )
 
 
 def rates_problem(rank, answer, first, agreed):
-    """What is wrong with the rates after each epoch that the loop of this rank has returned. `agreed`: whether all ranks have returned the same ones."""
+    """What is wrong with the rates after each epoch that the loop of this rank has returned.
+
+    `agreed`: whether all ranks have returned the same ones.
+    """
     rates, epochs = answer["rates"], answer["epochs"]
     if rates is None or len(rates) != epochs:
         got = "something else" if rates is None else f"{len(rates)} numbers"
-        return {"rank": rank, "expected": f"{epochs} rates", "got": got, "mistake": MISTAKES["no rates"]}
+        return {
+            "rank": rank,
+            "expected": f"{epochs} rates",
+            "got": got,
+            "mistake": MISTAKES["no rates"],
+        }
     if rates != first["rates"]:
         got = f"rank 0: {first['rates']}; rank {rank}: {rates}"
-        return {"rank": rank, "expected": "the same rates on all ranks", "got": got, "mistake": MISTAKES["own rates"]}
+        return {
+            "rank": rank,
+            "expected": "the same rates on all ranks",
+            "got": got,
+            "mistake": MISTAKES["own rates"],
+        }
     if not agreed:
         return None
     if len(set(rates)) == 1:
         return {"rank": rank, "got": rates, "mistake": MISTAKES["rate never lowered"]}
     if of_one_rank(answer) is not None:
-        return {"rank": rank, "got": rates, "mistake": MISTAKES["rates of one rank"].format(rank=of_one_rank(answer))}
+        return {
+            "rank": rank,
+            "got": rates,
+            "mistake": MISTAKES["rates of one rank"].format(rank=of_one_rank(answer)),
+        }
     return None
 
 
 def same_layers(answer, first):
     """For the first layer and the head, whether a rank has the weights of rank 0."""
-    return [not far(got, of_rank_0) for got, of_rank_0 in zip(answer["got"], first["got"])]
+    return [
+        not far(got, of_rank_0) for got, of_rank_0 in zip(answer["got"], first["got"], strict=False)
+    ]
 
 
 def layers_problem(rank, answer, first):
@@ -42,14 +69,31 @@ def layers_problem(rank, answer, first):
     of_first_layer, of_head = same_layers(answer, first)
     if of_first_layer and of_head:
         return None
-    mistake = "late layers" if of_head else "layers and rates" if not same_rates(answer, first) else "all layers"
+    mistake = (
+        "late layers"
+        if of_head
+        else "layers and rates"
+        if not same_rates(answer, first)
+        else "all layers"
+    )
     place = 1 if of_first_layer else 0
-    numbers = "; ".join(f"rank {one}: {[float(f'{number:.6g}') for number in of['got'][place][:3]]}" for one, of in ((0, first), (rank, answer)))
-    return {"rank": rank, "expected": "the same weights on all ranks", "got": numbers, "mistake": MISTAKES[mistake]}
+    numbers = "; ".join(
+        f"rank {one}: {[float(f'{number:.6g}') for number in of['got'][place][:3]]}"
+        for one, of in ((0, first), (rank, answer))
+    )
+    return {
+        "rank": rank,
+        "expected": "the same weights on all ranks",
+        "got": numbers,
+        "mistake": MISTAKES[mistake],
+    }
 
 
 def labels_problem(rank, answer, together):
-    """Whether the weights are those of a single process; if not, which mistake leads to the same weights. `together`: whether all ranks have the same weights."""
+    """Whether the weights are those of a single process; if not, which mistake leads to the same
+    weights. `together`: whether all ranks have the same weights.
+    """
+
     def differs(weights):
         return any(map(far, answer["got"], weights))
 
@@ -58,15 +102,35 @@ def labels_problem(rank, answer, together):
     if not together:
         mistake = "ranks apart"
     else:
-        mistake = next((way for way, weights in answer["ways"].items() if not differs(weights)), "other fine-tuning")
+        mistake = next(
+            (way for way, weights in answer["ways"].items() if not differs(weights)),
+            "other fine-tuning",
+        )
         mistake = "rates by another loss" if mistake == "right" else mistake
     place = 0 if far(answer["got"][0], answer["serial"][0]) else 1
-    return {"rank": rank, "expected": answer["serial"][place], "got": answer["got"][place], "mistake": MISTAKES[mistake]}
+    return {
+        "rank": rank,
+        "expected": answer["serial"][place],
+        "got": answer["got"][place],
+        "mistake": MISTAKES[mistake],
+    }
 
 
 def unlabelled_problem(rank, answer):
     """Whether the weights are also right after steps in which one micro-batch has no label."""
-    place = next((place for place, got in enumerate(answer["emptied"]) if far(got, answer["serial emptied"][place])), None)
+    place = next(
+        (
+            place
+            for place, got in enumerate(answer["emptied"])
+            if far(got, answer["serial emptied"][place])
+        ),
+        None,
+    )
     if place is None:
         return None
-    return {"rank": rank, "expected": answer["serial emptied"][place], "got": answer["emptied"][place], "mistake": MISTAKES["no label"]}
+    return {
+        "rank": rank,
+        "expected": answer["serial emptied"][place],
+        "got": answer["emptied"][place],
+        "mistake": MISTAKES["no label"],
+    }

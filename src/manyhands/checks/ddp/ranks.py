@@ -1,7 +1,9 @@
-"""The half of the checks of unit 06 that runs on the ranks: experiments with the learner's functions, told as plain numbers.
+"""The half of the checks of unit 06 that runs on the ranks: experiments with the learner's
+functions, told as plain numbers.
 
-Each public function here is one experiment. All ranks run it at once; it draws its shapes from the seed, calls what the learner
-has defined (by name, in the rank's own namespace) and returns lists and numbers. What they mean is judged in `manyhands.checks.ddp`.
+Each public function here is one experiment. All ranks run it at once; it draws its shapes from the
+seed, calls what the learner has defined (by name, in the rank's own namespace) and returns lists
+and numbers. What they mean is judged in `manyhands.checks.ddp`.
 """
 
 import itertools
@@ -17,21 +19,32 @@ GATE_S = 3.0  # how long a late rank gives an early one to come through without 
 
 
 def shapes(seed):
-    """Widths of a small network, and a bucket size that cuts it into several buckets: drawn from the seed, the same on all ranks."""
+    """Widths of a small network, and a bucket size that cuts it into several buckets: drawn from
+    the seed, the same on all ranks.
+    """
     draw = random.Random(seed)
     inputs, hidden = draw.randint(5, 9), draw.randint(6, 12)
     return inputs, hidden, 4 * (hidden * hidden + draw.randint(1, hidden))
 
 
 def build(seed, model_seed):
-    """A network with everything that DDP must not stumble over: a tied weight, frozen parameters, buffers of two types, one outside the state_dict."""
+    """A network with everything that DDP must not stumble over: a tied weight, frozen parameters,
+    buffers of two types, one outside the state_dict.
+    """
     import torch
     from torch import nn
 
     inputs, hidden, _ = shapes(seed)
     torch.manual_seed(model_seed)
-    model = nn.Sequential(nn.Linear(inputs, hidden), nn.Tanh(), nn.Linear(hidden, hidden), nn.BatchNorm1d(hidden).eval(),
-                          nn.Linear(hidden, hidden), nn.Tanh(), nn.Linear(hidden, 3))
+    model = nn.Sequential(
+        nn.Linear(inputs, hidden),
+        nn.Tanh(),
+        nn.Linear(hidden, hidden),
+        nn.BatchNorm1d(hidden).eval(),
+        nn.Linear(hidden, hidden),
+        nn.Tanh(),
+        nn.Linear(hidden, 3),
+    )
     model[4].weight = model[2].weight  # tied
     model[0].bias.requires_grad_(False)  # frozen
     model[3].running_mean.normal_()
@@ -46,11 +59,15 @@ def batch(seed, size):
 
     inputs, _, _ = shapes(seed)
     draw = torch.Generator().manual_seed(seed)
-    return torch.randn(size, inputs, generator=draw).to(device()), torch.randn(size, 3, generator=draw).to(device())
+    return torch.randn(size, inputs, generator=draw).to(device()), torch.randn(
+        size, 3, generator=draw
+    ).to(device())
 
 
 class Gate:
-    """Lets one rank wait for another outside all communication: through the store of the process group. `key` is used once."""
+    """Lets one rank wait for another outside all communication: through the store of the process
+    group. `key` is used once.
+    """
 
     def __init__(self, *key):
         from torch.distributed import distributed_c10d as c10d
@@ -86,58 +103,107 @@ def broadcast(function_name, seed):
         model = build(seed, 1000 * seed + dist.get_rank())
         before = [numbers(tensor) for tensor in [*model.parameters(), *model.buffers()]]
         identities = [id(parameter) for parameter in model.parameters()]
-        memory = [tensor.detach() for tensor in [*model.parameters(), *model.buffers()]]  # held: nothing else may be put there
+        # held: nothing else may be put there
+        memory = [tensor.detach() for tensor in [*model.parameters(), *model.buffers()]]
         frozen, training = _flags(model)
         function(model, group)
-        results.append({
-            "members": members, "before": before,
-            "after": [numbers(tensor) for tensor in [*model.parameters(), *model.buffers()]],
-            "names": [name for name, _ in [*model.named_parameters(), *model.named_buffers()]],
-            "parameters": len(identities), "saved": list(model.state_dict()),
-            "same objects": identities == [id(parameter) for parameter in model.parameters()],
-            "same memory": [old.data_ptr() == new.data_ptr() for old, new in zip(memory, [*model.parameters(), *model.buffers()])],
-            "frozen": frozen, "same flags": _flags(model) == (frozen, training),
-        })
+        results.append(
+            {
+                "members": members,
+                "before": before,
+                "after": [numbers(tensor) for tensor in [*model.parameters(), *model.buffers()]],
+                "names": [name for name, _ in [*model.named_parameters(), *model.named_buffers()]],
+                "parameters": len(identities),
+                "saved": list(model.state_dict()),
+                "same objects": identities == [id(parameter) for parameter in model.parameters()],
+                "same memory": [
+                    old.data_ptr() == new.data_ptr()
+                    for old, new in zip(
+                        memory, [*model.parameters(), *model.buffers()], strict=False
+                    )
+                ],
+                "frozen": frozen,
+                "same flags": _flags(model) == (frozen, training),
+            }
+        )
     return results
 
 
 def _flags(model):
     """Which parameters are frozen, and which modules are in training mode."""
-    return [not parameter.requires_grad for parameter in model.parameters()], [module.training for module in model.modules()]
+    return [not parameter.requires_grad for parameter in model.parameters()], [
+        module.training for module in model.modules()
+    ]
 
 
 def buckets(function_name, seed):
-    """Cuts of the network's parameters in float32, and in float64; and of many parameters of several types, some of them frozen."""
-    return [_cuts(function_name, seed, model) for model in (build(seed, seed), build(seed, seed).double(), _mixed(seed))]
+    """Cuts of the network's parameters in float32, and in float64; and of many parameters of
+    several types, some of them frozen.
+    """
+    return [
+        _cuts(function_name, seed, model)
+        for model in (build(seed, seed), build(seed, seed).double(), _mixed(seed))
+    ]
 
 
 def _mixed(seed):
-    """Parameters of drawn sizes and of three types; every third one or so is frozen, the last one too."""
+    """Parameters of drawn sizes and of three types; every third one or so is frozen, the last one
+    too.
+    """
     import torch
 
     draw, model = random.Random(f"{seed} mixed"), torch.nn.Module()
     for i in range(16):
-        dtype = (torch.float32, torch.bfloat16, torch.float64)[i % 3 if i < 3 else draw.randrange(3)]
+        dtype = (torch.float32, torch.bfloat16, torch.float64)[
+            i % 3 if i < 3 else draw.randrange(3)
+        ]
         trained = i not in (4, 9, 15) and draw.random() < 0.8
-        model.register_parameter(f"p{i}", torch.nn.Parameter(torch.zeros(draw.randint(3, 40), dtype=dtype), requires_grad=trained))
+        model.register_parameter(
+            f"p{i}",
+            torch.nn.Parameter(
+                torch.zeros(draw.randint(3, 40), dtype=dtype), requires_grad=trained
+            ),
+        )
     return model
 
 
 def _cuts(function_name, seed, model):
     names = {id(parameter): name for name, parameter in model.named_parameters()}
-    bytes_of = {name: parameter.numel() * parameter.element_size() for name, parameter in model.named_parameters()}
+    bytes_of = {
+        name: parameter.numel() * parameter.element_size()
+        for name, parameter in model.named_parameters()
+    }
     trainable = [name for name, parameter in model.named_parameters() if parameter.requires_grad]
     draw, cuts = random.Random(seed), []
-    exactly = sum(bytes_of[name] for name in trainable[-draw.randint(2, 4):])  # the first bucket is filled to the byte
-    for bucket_bytes in (shapes(seed)[2], 1, 10**9, exactly, *(draw.randint(20, sum(bytes_of.values()) // 3) for _ in range(6))):
+    # the first bucket is filled to the byte
+    exactly = sum(bytes_of[name] for name in trainable[-draw.randint(2, 4) :])
+    for bucket_bytes in (
+        shapes(seed)[2],
+        1,
+        10**9,
+        exactly,
+        *(draw.randint(20, sum(bytes_of.values()) // 3) for _ in range(6)),
+    ):
         with closed(cut):
             got = learners(function_name)(model.parameters(), bucket_bytes)
-        cuts.append({"bucket_bytes": bucket_bytes, "got": [[names.get(id(p), "?") for p in bucket] for bucket in got]})
-    return {"bytes": bytes_of, "trainable": trainable, "cuts": cuts, "numel": {name: parameter.numel() for name, parameter in model.named_parameters()}}
+        cuts.append(
+            {
+                "bucket_bytes": bucket_bytes,
+                "got": [[names.get(id(p), "?") for p in bucket] for bucket in got],
+            }
+        )
+    return {
+        "bytes": bytes_of,
+        "trainable": trainable,
+        "cuts": cuts,
+        "numel": {name: parameter.numel() for name, parameter in model.named_parameters()},
+    }
 
 
 def flight(launch_name, land_name, seed, run):
-    """One bucket through `launch` and `land`, on each group; the last member comes late, and one gradient is missing."""
+    """One bucket through `launch` and `land`, on each group; the last member comes late, and one
+    gradient is missing.
+    """
     import torch
     import torch.distributed as dist
 
@@ -146,7 +212,10 @@ def flight(launch_name, land_name, seed, run):
     launch, land, results = learners(launch_name), learners(land_name), []
     for members, group in make_groups():
         rank, (inputs, hidden, _) = dist.get_rank(), shapes(seed)
-        bucket = [torch.nn.Parameter(torch.zeros(shape, device=device())) for shape in ((hidden, inputs), (hidden,), (1,))]
+        bucket = [
+            torch.nn.Parameter(torch.zeros(shape, device=device()))
+            for shape in ((hidden, inputs), (hidden,), (1,))
+        ]
         draw = torch.Generator().manual_seed(1000 * seed + rank)
         for parameter in bucket:
             parameter.grad = torch.randn(parameter.shape, generator=draw).to(device())
@@ -162,30 +231,55 @@ def flight(launch_name, land_name, seed, run):
             at_launch = len(ledger.entries)
             gate.leave()
             land(bucket, launched, group)
-        results.append({"members": members, "local": local, "blocked": blocked, "at launch": at_launch,
-                        "got": [None if p.grad is None else numbers(p.grad) for p in bucket],
-                        "shapes": [None if p.grad is None else list(p.grad.shape) for p in bucket],
-                        "sent": [[entry.call, entry.numel] for entry in ledger.entries]})
+        results.append(
+            {
+                "members": members,
+                "local": local,
+                "blocked": blocked,
+                "at launch": at_launch,
+                "got": [None if p.grad is None else numbers(p.grad) for p in bucket],
+                "shapes": [None if p.grad is None else list(p.grad.shape) for p in bucket],
+                "sent": [[entry.call, entry.numel] for entry in ledger.entries],
+            }
+        )
     return results
 
 
 def sampler(class_name, seed):
-    """Every rank's indices for several sizes and worlds and two epochs, and whether torch's global generator is left alone; no communication."""
+    """Every rank's indices for several sizes and worlds and two epochs, and whether torch's global
+    generator is left alone; no communication.
+    """
     import torch
     from torch.utils.data import DistributedSampler
 
     PaddedSampler, draw, cases = learners(class_name), random.Random(seed), []
-    for n, world_size in ((draw.randint(9, 30), 4), (draw.randint(9, 30), 3), (12, 4), (3, 4), (1, 4), (7, 1)):
-        own_seed = 2 * draw.randint(1, 10**6) + 1  # odd, so that it makes a difference how the epoch is mixed into it
+    for n, world_size in (
+        (draw.randint(9, 30), 4),
+        (draw.randint(9, 30), 3),
+        (12, 4),
+        (3, 4),
+        (1, 4),
+        (7, 1),
+    ):
+        # odd, so that it makes a difference how the epoch is mixed into it
+        own_seed = 2 * draw.randint(1, 10**6) + 1
         before = torch.get_rng_state()
         with closed(DistributedSampler.__init__, DistributedSampler.__iter__, dealt):
             samplers = [PaddedSampler(n, rank, world_size, own_seed) for rank in range(world_size)]
             first = [_indices(one) for one in samplers]  # before set_epoch: epoch 0
             epochs = [first, *([_indices(one, epoch) for one in samplers] for epoch in (1, 0))]
             again = [_indices(one) for one in samplers]  # nothing has been said of another epoch
-        cases.append({"n": n, "world_size": world_size, "epochs": epochs, "lengths": [len(one) for one in samplers], "again": again,
-                      "generator left alone": bool(torch.equal(before, torch.get_rng_state())),
-                      "drawn": [_permutation(n, own_seed + epoch) for epoch in (0, 1, 0)]})
+        cases.append(
+            {
+                "n": n,
+                "world_size": world_size,
+                "epochs": epochs,
+                "lengths": [len(one) for one in samplers],
+                "again": again,
+                "generator left alone": bool(torch.equal(before, torch.get_rng_state())),
+                "drawn": [_permutation(n, own_seed + epoch) for epoch in (0, 1, 0)],
+            }
+        )
     return cases
 
 

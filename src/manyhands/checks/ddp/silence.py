@@ -1,4 +1,6 @@
-"""The half of unit 06's checks of `no_sync` that runs on the ranks: backward passes that send nothing, and the one after them."""
+"""The half of unit 06's checks of `no_sync` that runs on the ranks: backward passes that send
+nothing, and the one after them.
+"""
 
 from contextlib import ExitStack
 
@@ -8,14 +10,20 @@ from manyhands.checks.on_ranks import learners
 
 
 def silent_hooks(class_name, finish_name, seed):
-    """A backward pass while `sync` is False, and one after it: what the first has sent, and when the second sends."""
+    """A backward pass while `sync` is False, and one after it: what the first has sent, and when
+    the second sends.
+    """
     from torch.nn.functional import mse_loss
 
     from manyhands.ledger import Ledger
 
     x, y = batch(seed, 4)
     model = build(seed, seed)
-    log, ddp, finish = Log(model), learners(class_name)(model, shapes(seed)[2], None), learners(finish_name)
+    log, ddp, finish = (
+        Log(model),
+        learners(class_name)(model, shapes(seed)[2], None),
+        learners(finish_name),
+    )
     ddp.sync = False
     with Ledger() as ledger:
         mse_loss(ddp(x), y).backward()
@@ -27,11 +35,17 @@ def silent_hooks(class_name, finish_name, seed):
         loss.backward()
         log.end()
         finish(ddp)
-    return {"sent": ledger.count("allreduce"), "events": list(log.events), "buckets": right_buckets(model, shapes(seed)[2])}
+    return {
+        "sent": ledger.count("allreduce"),
+        "events": list(log.events),
+        "buckets": right_buckets(model, shapes(seed)[2]),
+    }
 
 
 def accumulation(class_name, finish_name, no_sync_name, seed):
-    """Three micro-batches, the first two without communication, the second of them in nested blocks, against the serial model on the whole batch."""
+    """Three micro-batches, the first two without communication, the second of them in nested
+    blocks, against the serial model on the whole batch.
+    """
     import torch.distributed as dist
     from torch.nn.functional import mse_loss
 
@@ -55,11 +69,21 @@ def accumulation(class_name, finish_name, no_sync_name, seed):
         noted.append(bool(getattr(ddp, "ready", ())) or bool(getattr(ddp, "flying", ())))
         sent.append(ledger.count("allreduce"))
     other = learners(class_name)(build(seed, seed), shapes(seed)[2], None)
-    return {"start": start_differs, "sent": sent, "buckets": len(right_buckets(model, shapes(seed)[2])), "got": gradients(model), "serial": gradients(serial),
-            "noted": any(noted[:2]), "kept": [[name, bool(situation(ddp, other, no_sync))] for name, situation in SITUATIONS.items()]}
+    return {
+        "start": start_differs,
+        "sent": sent,
+        "buckets": len(right_buckets(model, shapes(seed)[2])),
+        "got": gradients(model),
+        "serial": gradients(serial),
+        "noted": any(noted[:2]),
+        "kept": [
+            [name, bool(situation(ddp, other, no_sync))] for name, situation in SITUATIONS.items()
+        ],
+    }
 
 
 # ------------------------------------------------------------------ what may happen in a block
+
 
 def _after_a_block(ddp, _, no_sync):
     ddp.sync = True
@@ -70,7 +94,9 @@ def _after_a_block(ddp, _, no_sync):
 
 
 def _nested(ddp, no_sync, depth):
-    """`sync` in each of some nested blocks, before and after the inner ones; and after all of them."""
+    """`sync` in each of some nested blocks, before and after the inner ones; and after all of
+    them.
+    """
     ddp.sync, before, after = True, [], []
 
     def block(depth):
@@ -89,7 +115,10 @@ def _in_an_inner_block(ddp, _, no_sync):
 
 
 def _after_an_inner_block(ddp, _, no_sync):
-    return all(not any(after) and last for _, after, last in (_nested(ddp, no_sync, depth) for depth in (1, 2, 3)))
+    return all(
+        not any(after) and last
+        for _, after, last in (_nested(ddp, no_sync, depth) for depth in (1, 2, 3))
+    )
 
 
 def _raised(ddp, no_sync, error):
@@ -158,5 +187,14 @@ def _two_models(ddp, other, no_sync):
     return alone and both and back and ddp.sync and other.sync
 
 
-SITUATIONS = {"after a block": _after_a_block, "in an inner block": _in_an_inner_block, "after an inner block": _after_an_inner_block, "after an error": _after_an_error,
-              "error swallowed": _error_comes_out, "another error": _the_same_error, "after an inner error": _after_an_inner_error, "left early": _left_early, "two models": _two_models}
+SITUATIONS = {
+    "after a block": _after_a_block,
+    "in an inner block": _in_an_inner_block,
+    "after an inner block": _after_an_inner_block,
+    "after an error": _after_an_error,
+    "error swallowed": _error_comes_out,
+    "another error": _the_same_error,
+    "after an inner error": _after_an_inner_error,
+    "left early": _left_early,
+    "two models": _two_models,
+}

@@ -1,4 +1,6 @@
-"""More of the half of unit 06's checks that runs on the ranks: experiments that train, against one process with the whole batch."""
+"""More of the half of unit 06's checks that runs on the ranks: experiments that train, against one
+process with the whole batch.
+"""
 
 import copy
 
@@ -9,13 +11,17 @@ from manyhands.checks.rank_tools import device, make_groups, numbers
 
 
 class Log:
-    """What happened during a backward pass, in order: `["ready", name]`, `["sent", call, numel]`, `["end"]`."""
+    """What happened during a backward pass, in order: `["ready", name]`, `["sent", call, numel]`,
+    `["end"]`.
+    """
 
     def __init__(self, model):
         self.events = []
         for name, parameter in model.named_parameters():
             if parameter.requires_grad:
-                parameter.register_post_accumulate_grad_hook(lambda _, name=name: self.events.append(["ready", name]))
+                parameter.register_post_accumulate_grad_hook(
+                    lambda _, name=name: self.events.append(["ready", name])
+                )
 
     def sent(self, entry):
         self.events.append(["sent", entry.call, entry.numel])
@@ -25,24 +31,39 @@ class Log:
 
 
 def right_buckets(model, bucket_bytes):
-    """The buckets as exercise 2 asks for them, as [[[name, numel], ...], ...]; the learner's own may differ."""
+    """The buckets as exercise 2 asks for them, as [[[name, numel], ...], ...]; the learner's own
+    may differ.
+    """
     sizes = {name: [name, p.numel()] for name, p in model.named_parameters() if p.requires_grad}
     names = cut(list(sizes), {name: 4 * numel for name, (_, numel) in sizes.items()}, bucket_bytes)
     return [[sizes[name] for name in bucket] for bucket in names]
 
 
 def other_start(model, serial):
-    """The first tensor in which a rank's model differs from the one that all should start from; None if there is none."""
+    """The first tensor in which a rank's model differs from the one that all should start from;
+    None if there is none.
+    """
     right = dict([*serial.named_parameters(), *serial.named_buffers()])
-    return next((name for name, tensor in [*model.named_parameters(), *model.named_buffers()] if not tensor.equal(right[name])), None)
+    return next(
+        (
+            name
+            for name, tensor in [*model.named_parameters(), *model.named_buffers()]
+            if not tensor.equal(right[name])
+        ),
+        None,
+    )
 
 
 def gradients(model):
-    return {name: None if p.grad is None else numbers(p.grad) for name, p in model.named_parameters()}
+    return {
+        name: None if p.grad is None else numbers(p.grad) for name, p in model.named_parameters()
+    }
 
 
 def hooks(class_name, finish_name, seed, run):
-    """Two steps of training on each group, ranks seeded differently, against the serial model on the whole batch."""
+    """Two steps of training on each group, ranks seeded differently, against the serial model on
+    the whole batch.
+    """
     import torch
     import torch.distributed as dist
     from torch.nn.functional import mse_loss
@@ -61,7 +82,12 @@ def hooks(class_name, finish_name, seed, run):
         start = other_start(model, serial)
         optimisers = [torch.optim.SGD(m.parameters(), lr=0.1) for m in (serial, model)]
         gate, blocked = Gate(run, members), False
-        result = {"members": members, "start": start, "buckets": right_buckets(model, shapes(seed)[2]), "steps": []}
+        result = {
+            "members": members,
+            "start": start,
+            "buckets": right_buckets(model, shapes(seed)[2]),
+            "steps": [],
+        }
         for step in range(2):
             mse_loss(serial(x), y).backward()
             alone = copy.deepcopy(model)
@@ -76,7 +102,14 @@ def hooks(class_name, finish_name, seed, run):
                 gate.leave()
                 log.end()
                 finish(ddp)
-            result["steps"].append({"events": list(log.events), "got": gradients(model), "serial": gradients(serial), "local": gradients(alone)})
+            result["steps"].append(
+                {
+                    "events": list(log.events),
+                    "got": gradients(model),
+                    "serial": gradients(serial),
+                    "local": gradients(alone),
+                }
+            )
             for optimiser in optimisers:
                 optimiser.step()
                 optimiser.zero_grad()
@@ -85,7 +118,9 @@ def hooks(class_name, finish_name, seed, run):
 
 
 def backwards(class_name, finish_name, seed):
-    """One step of a model whose last bucket is ready first: its layers are used in another order than they are registered."""
+    """One step of a model whose last bucket is ready first: its layers are used in another order
+    than they are registered.
+    """
     import torch
     from torch import nn
     from torch.nn.functional import mse_loss
@@ -98,7 +133,10 @@ def backwards(class_name, finish_name, seed):
         def __init__(self):
             super().__init__()
             torch.manual_seed(seed)
-            self.third, self.second = nn.Linear(hidden, 3, bias=False), nn.Linear(hidden, hidden, bias=False)
+            self.third, self.second = (
+                nn.Linear(hidden, 3, bias=False),
+                nn.Linear(hidden, hidden, bias=False),
+            )
             self.first = nn.Linear(inputs, hidden, bias=False)
 
         def forward(self, x):
@@ -116,7 +154,9 @@ def backwards(class_name, finish_name, seed):
 
 
 def unused(class_name, finish_name, seed):
-    """A branch of the model, in the first bucket of all, that only the even ranks use; and one that nobody uses."""
+    """A branch of the model, in the first bucket of all, that only the even ranks use; and one that
+    nobody uses.
+    """
     import torch
     import torch.distributed as dist
     from torch import nn
@@ -149,8 +189,9 @@ def unused(class_name, finish_name, seed):
 
 
 def training(name, seed):
-    """The learner's loop around PyTorch's DDP, beside one process on the same batches, and beside what the likely mistakes would give. `rows` and `dealt`: of each
-    step of this rank, in order."""
+    """The learner's loop around PyTorch's DDP, beside one process on the same batches, and beside
+    what the likely mistakes would give. `rows` and `dealt`: of each step of this rank, in order.
+    """
     import random
 
     import torch
@@ -166,11 +207,22 @@ def training(name, seed):
 
     def model(model_seed):
         torch.manual_seed(model_seed)
-        return torch.nn.Sequential(torch.nn.Linear(inputs, hidden), torch.nn.Tanh(), torch.nn.Linear(hidden, 3)).double().to(device())
+        return (
+            torch.nn.Sequential(
+                torch.nn.Linear(inputs, hidden), torch.nn.Tanh(), torch.nn.Linear(hidden, 3)
+            )
+            .double()
+            .to(device())
+        )
 
     def batches(later=1):
-        """The whole batch of each step, as cards in a row; `later` is what an epoch adds to its seed."""
-        orders = [torch.randperm(n, generator=torch.Generator().manual_seed(later * epoch)) for epoch in range(epochs)]
+        """The whole batch of each step, as cards in a row; `later` is what an epoch adds to its
+        seed.
+        """
+        orders = [
+            torch.randperm(n, generator=torch.Generator().manual_seed(later * epoch))
+            for epoch in range(epochs)
+        ]
         return [cards for order in orders for cards in order.split(8 * world_size)]
 
     def alone(places=range(world_size), later=1, zeroed=True, rate=0.5):
@@ -188,14 +240,29 @@ def training(name, seed):
     ddp = DistributedDataParallel(model(1000 * seed + torch.distributed.get_rank()))
     with Ledger() as ledger:
         rows = _rows(learners(name)(ddp, x.clone(), y.clone(), epochs))
-    return {"sent": ledger.count("allreduce"), "steps": epochs * n // (8 * world_size), "epochs": epochs, "serial": alone(), "rows": rows,
-            "dealt": [sorted(cards[torch.distributed.get_rank()::world_size].tolist()) for cards in batches()],
-            "got": numbers(torch.nn.utils.parameters_to_vector(ddp.module.parameters())),
-            "local rank": alone(places=(0, 1, 0, 1)), "one epoch": alone(later=0), "both": alone((0, 1, 0, 1), 0), "not zeroed": alone(zeroed=False), "other rate": alone(rate=0.5 / world_size)}
+    return {
+        "sent": ledger.count("allreduce"),
+        "steps": epochs * n // (8 * world_size),
+        "epochs": epochs,
+        "serial": alone(),
+        "rows": rows,
+        "dealt": [
+            sorted(cards[torch.distributed.get_rank() :: world_size].tolist())
+            for cards in batches()
+        ],
+        "got": numbers(torch.nn.utils.parameters_to_vector(ddp.module.parameters())),
+        "local rank": alone(places=(0, 1, 0, 1)),
+        "one epoch": alone(later=0),
+        "both": alone((0, 1, 0, 1), 0),
+        "not zeroed": alone(zeroed=False),
+        "other rate": alone(rate=0.5 / world_size),
+    }
 
 
 def _rows(steps):
-    """The rows of each step as lists of numbers, in ascending order; None if that is not what the loop returned."""
+    """The rows of each step as lists of numbers, in ascending order; None if that is not what the
+    loop returned.
+    """
     try:
         return [sorted(int(row) for row in rows) for rows in steps]
     except (TypeError, ValueError):

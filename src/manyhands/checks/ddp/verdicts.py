@@ -1,6 +1,8 @@
-"""How the checks of unit 06 judge what the ranks have told: the right answers, and which mistake a wrong one looks like.
+"""How the checks of unit 06 judge what the ranks have told: the right answers, and which mistake a
+wrong one looks like.
 
-Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the likely `mistake`.
+Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the
+likely `mistake`.
 """
 
 import numpy as np
@@ -43,30 +45,56 @@ def state_problem(group, plain):
             if not far(case["after"][i], mean):
                 mistake = "averaged state"
             elif not far(case["after"][i], case["before"][i]):
-                mistake = "not broadcast" if plain else "buffer not broadcast" if name in case["saved"] else "not in state_dict"
+                mistake = (
+                    "not broadcast"
+                    if plain
+                    else "buffer not broadcast"
+                    if name in case["saved"]
+                    else "not in state_dict"
+                )
             else:
                 close = np.allclose(case["after"][i], root["before"][i], rtol=0.01, atol=0.01)
                 mistake = "rounded state" if close else "wrong root"
-            return {"rank": rank, "expected": root["before"][i], "got": case["after"][i],
-                    "mistake": MISTAKES[mistake].format(name=name, rank=rank, root=min(group)),
-                    "picture": _first_numbers(name, group, root["before"][i], [one["after"][i] for one in group.values()])}
+            return {
+                "rank": rank,
+                "expected": root["before"][i],
+                "got": case["after"][i],
+                "mistake": MISTAKES[mistake].format(name=name, rank=rank, root=min(group)),
+                "picture": _first_numbers(
+                    name, group, root["before"][i], [one["after"][i] for one in group.values()]
+                ),
+            }
         if not in_place(case, plain):
-            name = next(name for i, name in enumerate(case["names"]) if is_plain(case, i) == plain and not case["same memory"][i])
+            name = next(
+                name
+                for i, name in enumerate(case["names"])
+                if is_plain(case, i) == plain and not case["same memory"][i]
+            )
             return {"rank": rank, "mistake": MISTAKES["new memory"].format(name=name)}
     return None
 
 
 def _first_numbers(name, group, right, got):
-    """A picture of the number that differs most between what the ranks of a group have and what is right; None if their shapes differ."""
+    """A picture of the number that differs most between what the ranks of a group have and what is
+    right; None if their shapes differ.
+    """
     right, got = np.ravel(right), [np.ravel(one) for one in got]
     if not right.size or any(one.shape != right.shape for one in got):
         return None
     place = int(np.argmax(np.abs(np.array(got) - right).max(axis=0)))
-    return by_rank.numbers(f"{name}, number {place}", float(right[place]), [float(one[place]) for one in got], list(group), within=1e-5)
+    return by_rank.numbers(
+        f"{name}, number {place}",
+        float(right[place]),
+        [float(one[place]) for one in got],
+        list(group),
+        within=1e-5,
+    )
 
 
 def cut(names, bytes_of, bucket_bytes):
-    """The right answer, by name: from the last to the first, a bucket closed once it holds `bucket_bytes` or more."""
+    """The right answer, by name: from the last to the first, a bucket closed once it holds
+    `bucket_bytes` or more.
+    """
     found, held = [[]], 0
     for name in reversed(names):
         if held >= bucket_bytes:
@@ -91,20 +119,49 @@ def cut_problem(bucket_bytes, got, facts):
     elif sorted(seen) != sorted(facts["trainable"]):
         mistake = "not every parameter"
     else:
-        known = {"elements not bytes": (facts["numel"], bucket_bytes), "four bytes": (fours, bucket_bytes), "filled exactly": (facts["bytes"], bucket_bytes + 1)}
-        frozen = [[name for name in bucket if name in facts["trainable"]] for bucket in cut(list(facts["bytes"]), facts["bytes"], bucket_bytes)]
+        known = {
+            "elements not bytes": (facts["numel"], bucket_bytes),
+            "four bytes": (fours, bucket_bytes),
+            "filled exactly": (facts["bytes"], bucket_bytes + 1),
+        }
+        frozen = [
+            [name for name in bucket if name in facts["trainable"]]
+            for bucket in cut(list(facts["bytes"]), facts["bytes"], bucket_bytes)
+        ]
         same = [sorted(bucket) for bucket in got] == [sorted(bucket) for bucket in expected]
-        mistake = next((name for name, way in known.items() if got == cut(facts["trainable"], *way)), "order inside" if same else "other cut")
-        mistake = "frozen counted" if mistake == "other cut" and got == [bucket for bucket in frozen if bucket] else mistake
-    return {"expected": str(expected), "got": str(got), "mistake": MISTAKES[mistake].format(bucket_bytes=bucket_bytes)}
+        mistake = next(
+            (name for name, way in known.items() if got == cut(facts["trainable"], *way)),
+            "order inside" if same else "other cut",
+        )
+        mistake = (
+            "frozen counted"
+            if mistake == "other cut" and got == [bucket for bucket in frozen if bucket]
+            else mistake
+        )
+    return {
+        "expected": str(expected),
+        "got": str(got),
+        "mistake": MISTAKES[mistake].format(bucket_bytes=bucket_bytes),
+    }
 
 
 def launch_problem(rank, case):
     expected = [["allreduce", sum(map(len, case["local"]))]]
     if case["sent"] != expected:
         reduced = [entry for entry in case["sent"] if entry[0] == "allreduce"]
-        mistake = "several messages" if len(reduced) > 1 else "part of bucket" if reduced else "no all-reduce"
-        return {"rank": rank, "expected": str(expected), "got": str(case["sent"]), "mistake": MISTAKES[mistake]}
+        mistake = (
+            "several messages"
+            if len(reduced) > 1
+            else "part of bucket"
+            if reduced
+            else "no all-reduce"
+        )
+        return {
+            "rank": rank,
+            "expected": str(expected),
+            "got": str(case["sent"]),
+            "mistake": MISTAKES[mistake],
+        }
     if not case["at launch"]:
         return {"rank": rank, "mistake": MISTAKES["launch does not send"]}
     if case["blocked"]:
@@ -119,10 +176,25 @@ def land_problem(group):
         for rank, case in group.items():
             got = case["got"][i]
             if got is None or far(got, mean):
-                drawn = None if any(one["got"][i] is None for one in cases) else _first_numbers("gradient", group, mean, [one["got"][i] for one in cases])
-                return {"rank": rank, "expected": mean, "got": got, "mistake": average_mistake(got, mean, case["local"][i], len(cases)), "picture": drawn}
+                drawn = (
+                    None
+                    if any(one["got"][i] is None for one in cases)
+                    else _first_numbers("gradient", group, mean, [one["got"][i] for one in cases])
+                )
+                return {
+                    "rank": rank,
+                    "expected": mean,
+                    "got": got,
+                    "mistake": average_mistake(got, mean, case["local"][i], len(cases)),
+                    "picture": drawn,
+                }
             if case["shapes"][i] != cases[0]["shapes"][i]:
-                return {"rank": rank, "expected": cases[0]["shapes"][i], "got": case["shapes"][i], "mistake": MISTAKES["shape"]}
+                return {
+                    "rank": rank,
+                    "expected": cases[0]["shapes"][i],
+                    "got": case["shapes"][i],
+                    "mistake": MISTAKES["shape"],
+                }
     return None
 
 
@@ -145,7 +217,9 @@ def average_mistake(got, expected, local, world_size):
 
 
 def blame_start(problems, cases):
-    """The problems; but where a rank's model was another one before the first step, that is their cause: exercise 1."""
+    """The problems; but where a rank's model was another one before the first step, that is their
+    cause: exercise 1.
+    """
     name = next((case["start"] for case in cases if case["start"]), None)
     mistake = name and {"mistake": MISTAKES["start"].format(name=name)}
     return [{**problem, **mistake} if problem and mistake else problem for problem in problems]
@@ -158,16 +232,28 @@ def step_problem(rank, case, number):
         if expected is None and got is None:
             continue
         if expected is None:
-            return {"rank": rank, "expected": expected, "got": got, "mistake": MISTAKES["frozen"].format(name=name)}
+            return {
+                "rank": rank,
+                "expected": expected,
+                "got": got,
+                "mistake": MISTAKES["frozen"].format(name=name),
+            }
         if got is None or far(got, expected):
             mistake = average_mistake(got, expected, step["local"][name], size)
             where = MISTAKES["second step" if number else "first step"].format(name=name, size=size)
-            return {"rank": rank, "expected": expected, "got": got, "mistake": where + "\n" + mistake}
+            return {
+                "rank": rank,
+                "expected": expected,
+                "got": got,
+                "mistake": where + "\n" + mistake,
+            }
     return None
 
 
 def schedule(buckets, ready):
-    """What should happen in backward: each bucket sent once it is complete, and not before the one in front of it."""
+    """What should happen in backward: each bucket sent once it is complete, and not before the one
+    in front of it.
+    """
     events, missing, launched = [], [{name for name, _ in bucket} for bucket in buckets], 0
     for name in ready:
         events.append(["ready", name])
@@ -183,20 +269,31 @@ def overlap_problem(rank, case, number):
     problem = schedule_problem(rank, case["steps"][number]["events"], case["buckets"])
     if problem or not case["blocked"]:
         return problem
-    return {"rank": case["members"][0], "mistake": MISTAKES["backward waits"].format(late=case["members"][-1])}
+    return {
+        "rank": case["members"][0],
+        "mistake": MISTAKES["backward waits"].format(late=case["members"][-1]),
+    }
 
 
 def backwards_problem(rank, answer):
-    """Where the last bucket is ready first: all wait for the first one, and leave together with it."""
+    """Where the last bucket is ready first: all wait for the first one, and leave together with
+    it.
+    """
     problem = schedule_problem(rank, answer["events"], answer["buckets"])
     if not problem:
         return None
     right = schedule(answer["buckets"], ready_of(answer["events"]))
-    sizes = [[event[2] for event in events if event[0] == "sent"] for events in (answer["events"], right)]
-    early = answer["events"][:answer["events"].index(["end"])]
+    sizes = [
+        [event[2] for event in events if event[0] == "sent"] for events in (answer["events"], right)
+    ]
+    early = answer["events"][: answer["events"].index(["end"])]
     if sizes[0] != sizes[1] and sorted(sizes[0]) == sorted(sizes[1]):
         mistake = "bucket order"
-    elif sizes[0] == sizes[1] and any(event[0] == "sent" for event in early) and not too_early(answer["events"], right):
+    elif (
+        sizes[0] == sizes[1]
+        and any(event[0] == "sent" for event in early)
+        and not too_early(answer["events"], right)
+    ):
         mistake = "one at a time"
     else:
         return problem
@@ -205,10 +302,15 @@ def backwards_problem(rank, answer):
 
 def too_early(events, expected):
     """Whether at some gradient more buckets had left than could be complete."""
-    def left(events):
-        return [sum(one[0] == "sent" for one in events[:i]) for i, event in enumerate(events) if event[0] == "ready"]
 
-    return any(got > right for got, right in zip(left(events), left(expected)))
+    def left(events):
+        return [
+            sum(one[0] == "sent" for one in events[:i])
+            for i, event in enumerate(events)
+            if event[0] == "ready"
+        ]
+
+    return any(got > right for got, right in zip(left(events), left(expected), strict=False))
 
 
 def ready_of(events):
@@ -221,16 +323,23 @@ def schedule_problem(rank, events, buckets):
     if events != expected:
         sent = [event for event in events if event[0] == "sent"]
         wanted = [event for event in expected if event[0] == "sent"]
-        early = events[:events.index(["end"])] if ["end"] in events else events
+        early = events[: events.index(["end"])] if ["end"] in events else events
         if sent == wanted and too_early(events, expected):
             mistake = "sent early"
         elif sent == wanted:
-            mistake = "sent late" if any(event[0] == "sent" for event in early) else "sent after backward"
+            mistake = (
+                "sent late" if any(event[0] == "sent" for event in early) else "sent after backward"
+            )
         elif len(sent) > len(wanted):
             mistake = "too many messages"
         else:
             mistake = "too few messages" if len(sent) < len(wanted) else "other buckets"
-        return {"rank": rank, "expected": told(expected), "got": told(events), "mistake": MISTAKES[mistake].format(n=len(wanted))}
+        return {
+            "rank": rank,
+            "expected": told(expected),
+            "got": told(events),
+            "mistake": MISTAKES[mistake].format(n=len(wanted)),
+        }
     return None
 
 
@@ -245,20 +354,34 @@ def unused_problem(rank, answer):
         if expected is None and (got is None or not np.any(got)):
             continue  # used by nobody: no gradient, or zeros
         if expected is None or got is None or far(got, expected):
-            return {"rank": rank, "expected": expected, "got": got, "mistake": MISTAKES["unused"].format(name=name)}
+            return {
+                "rank": rank,
+                "expected": expected,
+                "got": got,
+                "mistake": MISTAKES["unused"].format(name=name),
+            }
     return None
 
 
 def dealt(drawn, world_size):
-    """The right answer: the drawn order, repeated from its beginning until it divides, dealt out like cards."""
+    """The right answer: the drawn order, repeated from its beginning until it divides, dealt out
+    like cards.
+    """
     per_rank = -(-len(drawn) // world_size)
-    padded = (drawn * world_size)[:per_rank * world_size]
+    padded = (drawn * world_size)[: per_rank * world_size]
     return [padded[rank::world_size] for rank in range(world_size)]
 
 
 def dealt_in_order(ranks, drawn):
-    """How many samples of the drawn order each rank has where they belong, all together, before any is repeated; None if one lies elsewhere."""
-    places = [(rank + k * len(ranks), index) for rank, indices in enumerate(ranks) for k, index in enumerate(indices) if rank + k * len(ranks) < len(drawn)]
+    """How many samples of the drawn order each rank has where they belong, all together, before any
+    is repeated; None if one lies elsewhere.
+    """
+    places = [
+        (rank + k * len(ranks), index)
+        for rank, indices in enumerate(ranks)
+        for k, index in enumerate(indices)
+        if rank + k * len(ranks) < len(drawn)
+    ]
     return len(places) if all(drawn[place] == index for place, index in places) else None
 
 
@@ -268,25 +391,49 @@ def padding_problem(case):
     sizes = [len(indices) for indices in got]
     if len(set(sizes)) > 1 or sizes[0] != per_rank:
         even = len(set(sizes)) == 1
-        mistake = "dropped" if sum(sizes) < n else "without end" if max(sizes) == MOST else "too many" if even else "uneven"
-        return {"expected": [per_rank] * world_size, "got": sizes, "mistake": MISTAKES[mistake].format(**facts),
-                "picture": by_rank.numbers("samples", per_rank, sizes)}
+        mistake = (
+            "dropped"
+            if sum(sizes) < n
+            else "without end"
+            if max(sizes) == MOST
+            else "too many"
+            if even
+            else "uneven"
+        )
+        return {
+            "expected": [per_rank] * world_size,
+            "got": sizes,
+            "mistake": MISTAKES[mistake].format(**facts),
+            "picture": by_rank.numbers("samples", per_rank, sizes),
+        }
     if case["lengths"] != sizes:
-        return {"expected": sizes, "got": case["lengths"], "mistake": MISTAKES["length"].format(**facts)}
+        return {
+            "expected": sizes,
+            "got": case["lengths"],
+            "mistake": MISTAKES["length"].format(**facts),
+        }
     if {index for indices in got for index in indices} != set(range(n)):
         return {"got": got, "mistake": MISTAKES["not covered"].format(**facts)}
     together, right = sorted(sum(got, [])), sorted(sum(dealt(case["drawn"][0], world_size), []))
     if together != right:
-        return {"expected": right, "got": together, "mistake": MISTAKES["other padding"].format(**facts)}
+        return {
+            "expected": right,
+            "got": together,
+            "mistake": MISTAKES["other padding"].format(**facts),
+        }
     return None
 
 
 def epoch_problem(case):
     right = [dealt(drawn, case["world_size"]) for drawn in case["drawn"]]
-    for epoch, got, expected in zip((0, 1, 0), case["epochs"], right):
+    for epoch, got, expected in zip((0, 1, 0), case["epochs"], right, strict=False):
         if got == expected:
             continue
-        rank = next(rank for rank, (a, b) in enumerate(zip(got, expected)) if a != b) if len(got) == len(expected) else 0
+        rank = (
+            next(rank for rank, (a, b) in enumerate(zip(got, expected, strict=True)) if a != b)
+            if len(got) == len(expected)
+            else 0
+        )
         in_order = dealt_in_order(got, case["drawn"][epoch])
         if case["n"] > 8 and case["epochs"][0] == case["epochs"][1]:
             mistake = "epoch ignored"
@@ -294,17 +441,34 @@ def epoch_problem(case):
             mistake = "not repeatable"
         elif in_order is not None:
             mistake = "order cut off" if in_order < case["n"] else "order goes on otherwise"
-        elif sum(got, []) == sum(dealt(sorted(sum(got, []))[:case["n"]], case["world_size"]), []):
+        elif sum(got, []) == sum(dealt(sorted(sum(got, []))[: case["n"]], case["world_size"]), []):
             mistake = "not shuffled"
         elif sorted(sum(got, [])) == sorted(sum(expected, [])):
             mistake = "dealt otherwise"
         else:
             mistake = "other order"
-        return {"rank": rank, "expected": expected[rank], "got": got[rank],
-                "mistake": MISTAKES[mistake].format(epoch=epoch, n=case["n"], world_size=case["world_size"], k=in_order, per_rank=len(expected[rank]))}
+        return {
+            "rank": rank,
+            "expected": expected[rank],
+            "got": got[rank],
+            "mistake": MISTAKES[mistake].format(
+                epoch=epoch,
+                n=case["n"],
+                world_size=case["world_size"],
+                k=in_order,
+                per_rank=len(expected[rank]),
+            ),
+        }
     if case["again"] != right[2]:
-        rank = next(rank for rank, (a, b) in enumerate(zip(case["again"], right[2])) if a != b)
-        return {"rank": rank, "expected": right[2][rank], "got": case["again"][rank], "mistake": MISTAKES["not twice"]}
+        rank = next(
+            rank for rank, (a, b) in enumerate(zip(case["again"], right[2], strict=False)) if a != b
+        )
+        return {
+            "rank": rank,
+            "expected": right[2][rank],
+            "got": case["again"][rank],
+            "mistake": MISTAKES["not twice"],
+        }
     return None if case["generator left alone"] else {"mistake": MISTAKES["global generator"]}
 
 
@@ -312,28 +476,67 @@ def averaged_problem(rank, answer):
     if answer["sent"] == answer["steps"]:
         return None
     sent, steps = answer["sent"], answer["steps"]
-    name = "nothing averaged" if not sent else "other steps" if sent == len(answer["rows"] or ()) else "averaged again" if sent > steps else "not every step"
-    return {"rank": rank, "expected": steps, "got": sent, "mistake": MISTAKES[name].format(sent=sent, steps=steps)}
+    name = (
+        "nothing averaged"
+        if not sent
+        else (
+            "other steps"
+            if sent == len(answer["rows"] or ())
+            else "averaged again"
+            if sent > steps
+            else "not every step"
+        )
+    )
+    return {
+        "rank": rank,
+        "expected": steps,
+        "got": sent,
+        "mistake": MISTAKES[name].format(sent=sent, steps=steps),
+    }
 
 
 def weights_problem(rank, answer):
     if not far(answer["got"], answer["serial"]):
         return rows_problem(rank, answer)
-    mistake = next((name for name in ("local rank", "one epoch", "both", "not zeroed", "other rate") if not far(answer["got"], answer[name])), "other weights")
+    mistake = next(
+        (
+            name
+            for name in ("local rank", "one epoch", "both", "not zeroed", "other rate")
+            if not far(answer["got"], answer[name])
+        ),
+        "other weights",
+    )
     mistake = "nothing averaged" if not answer["sent"] else mistake
     if mistake == "other weights" and rows_problem(rank, answer):
         return rows_problem(rank, answer)
-    return {"rank": rank, "expected": answer["serial"], "got": answer["got"], "mistake": MISTAKES[mistake]}
+    return {
+        "rank": rank,
+        "expected": answer["serial"],
+        "got": answer["got"],
+        "mistake": MISTAKES[mistake],
+    }
 
 
 def rows_problem(rank, answer):
-    """What is wrong with the rows of this rank's steps; the first step that is not as it was dealt is shown."""
+    """What is wrong with the rows of this rank's steps; the first step that is not as it was dealt
+    is shown.
+    """
     rows, dealt = answer["rows"], answer["dealt"]
     if rows == dealt:
         return None
     if rows is None or len(rows) != len(dealt):
         got = "something else" if rows is None else f"{len(rows)} steps"
-        return {"rank": rank, "expected": f"the rows of {len(dealt)} steps", "got": got, "mistake": MISTAKES["no rows"]}
-    step = next(i for i, (got, right) in enumerate(zip(rows, dealt)) if got != right)
+        return {
+            "rank": rank,
+            "expected": f"the rows of {len(dealt)} steps",
+            "got": got,
+            "mistake": MISTAKES["no rows"],
+        }
+    step = next(i for i, (got, right) in enumerate(zip(rows, dealt, strict=False)) if got != right)
     mistake = MISTAKES["too many rows" if len(rows[step]) > len(dealt[step]) else "other rows"]
-    return {"rank": rank, "expected": dealt[step], "got": rows[step], "mistake": mistake.format(step=step, epoch=step * answer["epochs"] // len(dealt))}
+    return {
+        "rank": rank,
+        "expected": dealt[step],
+        "got": rows[step],
+        "mistake": mistake.format(step=step, epoch=step * answer["epochs"] // len(dealt)),
+    }

@@ -1,7 +1,9 @@
-"""Check unit 11, differentiable communication, by asking the ranks from the notebook's kernel and judging the answers.
+"""Check unit 11, differentiable communication, by asking the ranks from the notebook's kernel and
+judging the answers.
 
-The experiments run on the ranks (`ranks`). A hang ends after a few seconds and becomes a FAIL line, and the cluster
-heals. """
+The experiments run on the ranks (`ranks`). A hang ends after a few seconds and becomes a FAIL line,
+and the cluster heals.
+"""
 
 from functools import partial
 
@@ -25,41 +27,93 @@ def _cases(answers):
 
 
 def messages(cluster, send, recv):
-    """Check the autograd functions `send` and `recv` for their gradients, in any order, and that nothing is sent
-    twice."""
+    """Check the autograd functions `send` and `recv` for their gradients, in any order, and that
+    nothing is sent twice.
+    """
     with check("messages", cluster) as report:
         with report.part("gradients", "bytes"):
-            cases = _cases(report.on_ranks("differentiable_communication.ranks", "round_trips", send, recv, seed(), remark="hang"))
+            cases = _cases(
+                report.on_ranks(
+                    "differentiable_communication.ranks",
+                    "round_trips",
+                    send,
+                    recv,
+                    seed(),
+                    remark="hang",
+                )
+            )
             problems = (verdicts.message_problem(rank, case) for rank, case in cases)
-            report.judge("gradients", problems, [case["got"] for _, case in cases], atol=verdicts.ATOL)
-            report.judge("bytes", (verdicts.sent_problem(rank, case) for rank, case in cases), [case["sent"] for _, case in cases])
-        answers = report.on_ranks("differentiable_communication.ranks", "other_order", send, recv, seed(), remark="order hang")
+            report.judge(
+                "gradients", problems, [case["got"] for _, case in cases], atol=verdicts.ATOL
+            )
+            report.judge(
+                "bytes",
+                (verdicts.sent_problem(rank, case) for rank, case in cases),
+                [case["sent"] for _, case in cases],
+            )
+        answers = report.on_ranks(
+            "differentiable_communication.ranks",
+            "other_order",
+            send,
+            recv,
+            seed(),
+            remark="order hang",
+        )
         problems = (verdicts.order_problem(rank, case) for rank, case in enumerate(answers))
-        report.judge("order", problems, [[case["got"] or [], case["spoiled"]] for case in answers], atol=verdicts.ATOL)
+        report.judge(
+            "order",
+            problems,
+            [[case["got"] or [], case["spoiled"]] for case in answers],
+            atol=verdicts.ATOL,
+        )
 
 
 def broadcast(cluster, function):
-    """Check that the autograd function `function(x, root, group)` gives a sum at the root and zero elsewhere, and moves
-    no more bytes than that takes."""
+    """Check that the autograd function `function(x, root, group)` gives a sum at the root and zero
+    elsewhere, and moves no more bytes than that takes.
+    """
     with check("broadcast", cluster) as report:
-        cases = _cases(report.on_ranks("differentiable_communication.ranks", "broadcast", function, seed(), remark="group"))
+        cases = _cases(
+            report.on_ranks(
+                "differentiable_communication.ranks", "broadcast", function, seed(), remark="group"
+            )
+        )
         at_root = [(rank, case) for rank, case in cases if case["me"] == case["root"]]
         problems = (verdicts.broadcast_problem(rank, case) for rank, case in at_root)
-        report.judge("sum", problems, [[case["got"], case["spoiled"]] for _, case in at_root], atol=verdicts.ATOL)
+        report.judge(
+            "sum",
+            problems,
+            [[case["got"], case["spoiled"]] for _, case in at_root],
+            atol=verdicts.ATOL,
+        )
         others = [(rank, case) for rank, case in cases if case["me"] != case["root"]]
-        problems = (verdicts.elsewhere_problem(rank, case) for rank, case in sorted(others, key=lambda one: -one[1]["me"]))
-        values = [[case["got"] or [0.0] * case["size"], case["spoiled"]] for _, case in others]  # None is as good as zeros
+        problems = (
+            verdicts.elsewhere_problem(rank, case)
+            for rank, case in sorted(others, key=lambda one: -one[1]["me"])
+        )
+        # None is as good as zeros
+        values = [[case["got"] or [0.0] * case["size"], case["spoiled"]] for _, case in others]
         report.judge("others", problems, values, atol=verdicts.ATOL)
         _judge_bytes(report, cases, lambda ranks: ranks - 1, "broadcast moves")
 
 
 def allgather(cluster, function):
-    """Check that the autograd function `function(x, group)` gives each rank the sum of all ranks' gradients of its
-    piece, and moves no more bytes than that takes."""
+    """Check that the autograd function `function(x, group)` gives each rank the sum of all ranks'
+    gradients of its piece, and moves no more bytes than that takes.
+    """
     with check("allgather", cluster) as report:
-        cases = _cases(report.on_ranks("differentiable_communication.ranks", "allgather", function, seed(), remark="group"))
+        cases = _cases(
+            report.on_ranks(
+                "differentiable_communication.ranks", "allgather", function, seed(), remark="group"
+            )
+        )
         problems = (verdicts.allgather_problem(rank, case) for rank, case in cases)
-        report.judge("sum", problems, [[case["got"], case["spoiled"]] for _, case in cases], atol=verdicts.ATOL)
+        report.judge(
+            "sum",
+            problems,
+            [[case["got"], case["spoiled"]] for _, case in cases],
+            atol=verdicts.ATOL,
+        )
         _judge_bytes(report, cases, lambda ranks: ranks * (ranks - 1), "allgather moves")
 
 
@@ -70,24 +124,58 @@ def _judge_bytes(report, cases, messages_of, mistake):
 
 
 def connect(cluster, round_trip, fan_out):
-    """Check that with `round_trip(c, x, stage, last)` and `fan_out(c, pieces, own_loss)` one backward on each rank
-    reaches everything."""
+    """Check that with `round_trip(c, x, stage, last)` and `fan_out(c, pieces, own_loss)` one
+    backward on each rank reaches everything.
+    """
     with check("connect", cluster) as report:
         for part, function in (("round-trip", round_trip), ("fan-out", fan_out)):
             with report.part(part):
-                cases = _cases(report.on_ranks("differentiable_communication.ranks", "connect", part, function, seed(), patience_s=12))
+                cases = _cases(
+                    report.on_ranks(
+                        "differentiable_communication.ranks",
+                        "connect",
+                        part,
+                        function,
+                        seed(),
+                        patience_s=12,
+                    )
+                )
                 cut = verdicts.cut_on(cases)
-                problems = filter(None, (verdicts.connect_problem(rank, case, cut.get(tuple(case["members"]), ())) for rank, case in cases))
-                values = [[list(case.get("got", {}).values()), case.get("value")] for _, case in cases]
-                report.judge(part, sorted(problems, key=verdicts.most_telling), values, atol=verdicts.ATOL)
+                problems = filter(
+                    None,
+                    (
+                        verdicts.connect_problem(rank, case, cut.get(tuple(case["members"]), ()))
+                        for rank, case in cases
+                    ),
+                )
+                values = [
+                    [list(case.get("got", {}).values()), case.get("value")] for _, case in cases
+                ]
+                report.judge(
+                    part, sorted(problems, key=verdicts.most_telling), values, atol=verdicts.ATOL
+                )
 
 
 def ring(cluster, function):
-    """Check that `function(x, group)` is a ring of one message for each rank, in which a rehearsal for GPUs finds
-    nothing."""
+    """Check that `function(x, group)` is a ring of one message for each rank, in which a rehearsal
+    for GPUs finds nothing.
+    """
     with check("ring", cluster) as report:
-        cases = _cases(report.on_ranks("differentiable_communication.ranks", "ring", function, seed(), remark="ring hang"))
+        cases = _cases(
+            report.on_ranks(
+                "differentiable_communication.ranks", "ring", function, seed(), remark="ring hang"
+            )
+        )
         problems = (verdicts.shift_problem(rank, case) for rank, case in cases)
-        report.judge("values", problems, [[case["got"], case["overwritten"]] for _, case in cases], atol=verdicts.ATOL)
+        report.judge(
+            "values",
+            problems,
+            [[case["got"], case["overwritten"]] for _, case in cases],
+            atol=verdicts.ATOL,
+        )
         groups = verdicts.grouped(cases)
-        report.judge("rehearsal", map(verdicts.rehearsal_problem, groups), [[verdicts.moved_by_nccl(group), verdicts.found_for_nccl(group)] for group in groups])
+        report.judge(
+            "rehearsal",
+            map(verdicts.rehearsal_problem, groups),
+            [[verdicts.moved_by_nccl(group), verdicts.found_for_nccl(group)] for group in groups],
+        )

@@ -1,8 +1,9 @@
 """Run unit 11's experiments with the learner's functions on the ranks, and return plain numbers.
 
-Each public function is one experiment. All ranks run it simultaneously, and shapes and numbers are drawn from the seed
-in the same way on all ranks, so that each rank can also compute alone what a single process would get. Everything is
-float64. """
+Each public function is one experiment. All ranks run it simultaneously, and shapes and numbers are
+drawn from the seed in the same way on all ranks, so that each rank can also compute alone what a
+single process would get. Everything is float64.
+"""
 
 import random
 
@@ -23,12 +24,17 @@ from manyhands.checks.rank_tools import (
 
 def draw(seed, *shape, where="cpu"):
     """Draw numbers between -1 and 1, the same on all ranks."""
-    return (torch.rand(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) * 2 - 1).to(where)
+    return (
+        torch.rand(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) * 2
+        - 1
+    ).to(where)
 
 
 def message_groups():
-    """Make groups as `make_groups` does. If the world uses NCCL, which has no tags, make gloo groups for tensors on the
-    CPU."""
+    """Make groups as `make_groups` does.
+
+    If the world uses NCCL, which has no tags, make gloo groups for tensors on the CPU.
+    """
     if dist.get_backend() == "gloo":
         return make_groups()
     groups = [(members, short_lived(dist.new_group(members, backend="gloo"))) for members in GROUPS]
@@ -51,7 +57,9 @@ def gradient_of(tensor):
 
 
 def counted(backward):
-    """Run `backward` under the ledger, and return how many numbers (of 8 bytes) this rank has sent."""
+    """Run `backward` under the ledger, and return how many numbers (of 8 bytes) this rank has
+    sent.
+    """
     from manyhands.ledger import Ledger
 
     with Ledger() as ledger:
@@ -62,20 +70,26 @@ def counted(backward):
 
 # ------------------------------------------------------------------ 1: send and recv
 
+
 def functions_of(*names):
-    """Return the learner's functions, with nothing posted, because no rank receives any more what an earlier attempt
-    has posted and not settled."""
+    """Return the learner's functions, with nothing posted, because no rank receives any more what
+    an earlier attempt has posted and not settled.
+    """
     learners("posted").clear()
     return [learners(name) for name in names]
 
 
 @fresh_world()
 def round_trips(send_name, recv_name, seed):
-    """Let the group's rank 0 send a matrix to each other rank and get it back, multiplied. Each pair of calls is joined
-    by its delegate."""
+    """Let the group's rank 0 send a matrix to each other rank and get it back, multiplied.
+
+    Each pair of calls is joined by its delegate.
+    """
     (Send, Recv), results = functions_of(send_name, recv_name), []
     world, *smaller = message_groups()
-    for members, group in (world, *smaller[::-1]):  # first the group in which a rank of the world that is named by mistake is no member, so that nobody waits for it
+    # first the group in which a rank of the world that is named by mistake is no member, so that
+    # nobody waits for it
+    for members, group in (world, *smaller[::-1]):
         me, p, shape = dist.get_rank(group), len(members), matrix_shape(seed)
         x, factors = draw(seed, *shape), [draw(seed + 1 + r, *shape) for r in range(p)]
         weights = [draw(seed + 100 + r, *reversed(shape)) for r in range(p)]
@@ -93,58 +107,110 @@ def round_trips(send_name, recv_name, seed):
         sent = counted(loss.backward)
         alone = [weights[r].T * factors[r] for r in range(1, p)]
         serial = sum(alone) if me == 0 else weights[me].T * x
-        ones = sum(factors[1:]) if me == 0 else x  # by how much it is larger if each gradient that arrives is 1 too large
-        results.append({"members": members, "got": gradient_of(mine), "serial": numbers(serial), "sent": sent,
-                        "right": x.numel() * (p - 1 if me == 0 else 1), "parts": [numbers(part) for part in alone], "with the delegate's": numbers(serial + ones)})
+        # by how much it is larger if each gradient that arrives is 1 too large
+        ones = sum(factors[1:]) if me == 0 else x
+        results.append(
+            {
+                "members": members,
+                "got": gradient_of(mine),
+                "serial": numbers(serial),
+                "sent": sent,
+                "right": x.numel() * (p - 1 if me == 0 else 1),
+                "parts": [numbers(part) for part in alone],
+                "with the delegate's": numbers(serial + ones),
+            }
+        )
     return results
 
 
 @fresh_world()
 def other_order(send_name, recv_name, seed):
-    """Send two messages from rank 0 to 1 and two from rank 3 to 2. The two sides run their backward passes in opposite
-    orders."""
+    """Send two messages from rank 0 to 1 and two from rank 3 to 2.
+
+    The two sides run their backward passes in opposite orders.
+    """
     (Send, Recv), rank = functions_of(send_name, recv_name), dist.get_rank()
     group = message_groups()[0][1]  # of all ranks
     tags, shape = random.Random(seed).sample(range(1, 50), 2), matrix_shape(seed)
     weights = [draw(seed + i, *shape) for i in (1, 2)]
-    gradients = [weight.clone() for weight in weights]  # which backward is given, and must leave as they are
+    # which backward is given, and must leave as they are
+    gradients = [weight.clone() for weight in weights]
     peer = rank ^ 1
     if rank in (0, 3):
         tensors = [leaf(draw(seed + 10 + i, *shape)) for i in (1, 2)]
-        delegates = [Send.apply(tensor, peer, tag, group) for tensor, tag in zip(tensors, tags)]
+        delegates = [
+            Send.apply(tensor, peer, tag, group) for tensor, tag in zip(tensors, tags, strict=False)
+        ]
         for delegate in reversed(delegates):
             delegate.backward()
         got = [gradient_of(tensor) for tensor in tensors]
     else:
         start = torch.zeros((), dtype=torch.float64, requires_grad=True)
         came = [Recv.apply(start, shape, torch.float64, peer, tag, group) for tag in tags]
-        for one, gradient in zip(came, gradients):
+        for one, gradient in zip(came, gradients, strict=False):
             one.backward(gradient)
         got = None
     learners("settle")()
-    spoiled = any(not torch.equal(gradient, weight) for gradient, weight in zip(gradients, weights))
-    return {"got": got, "serial": [numbers(weight) for weight in weights], "spoiled": float(spoiled)}
+    spoiled = any(
+        not torch.equal(gradient, weight)
+        for gradient, weight in zip(gradients, weights, strict=False)
+    )
+    return {
+        "got": got,
+        "serial": [numbers(weight) for weight in weights],
+        "spoiled": float(spoiled),
+    }
 
 
-# ------------------------------------------------------------------ 2 and 3: broadcast and allgather
+# ------------------------------------------------------------------ 2 and 3: broadcast and
+# allgather
+
 
 @fresh_world()
 def broadcast(name, seed):
-    """Broadcast from every root of every group, and return the gradients of a weighted sum of what arrived, with
-    different weights on each rank.
+    """Broadcast from every root of every group, and return the gradients of a weighted sum of what
+    arrived, with different weights on each rank.
 
-    The gradient that backward is given is kept here, and must not change. It is transposed on some ranks and contiguous
-    on the others, or one number that is expanded, as the gradient of a plain sum is. """
+    The gradient that backward is given is kept here, and must not change. It is transposed on some
+    ranks and contiguous on the others, or one number that is expanded, as the gradient of a plain
+    sum is.
+    """
     Bcast, results = learners(name), []
     for members, group in make_groups():
         me, p, shape = dist.get_rank(group), len(members), matrix_shape(seed)
-        for root, kind in [*((root, "of both layouts") for root in range(p)), (random.Random(seed).randrange(p), "expanded")]:
-            gradients = [gradient_as("expanded" if kind == "expanded" else LAYOUTS[(r + (root == 0)) % 2], 1000 * seed + 10 * root + r, shape) for r in range(p)]
-            own, by_memory, x = [numbers(gradient) for gradient in gradients], added_in_memory(gradients, me), leaf(draw(seed + me, *shape, where=device()))
+        for root, kind in [
+            *((root, "of both layouts") for root in range(p)),
+            (random.Random(seed).randrange(p), "expanded"),
+        ]:
+            gradients = [
+                gradient_as(
+                    "expanded" if kind == "expanded" else LAYOUTS[(r + (root == 0)) % 2],
+                    1000 * seed + 10 * root + r,
+                    shape,
+                )
+                for r in range(p)
+            ]
+            own, by_memory, x = (
+                [numbers(gradient) for gradient in gradients],
+                added_in_memory(gradients, me),
+                leaf(draw(seed + me, *shape, where=device())),
+            )
             y = Bcast.apply(x, root, group)
             sent = counted(lambda y=y, gradient=gradients[me]: y.backward(gradient))
-            results.append({"members": members, "root": root, "kind": kind, "me": me, "got": gradient_of(x), "sent": sent, "size": x.numel(),
-                            "spoiled": float(numbers(gradients[me]) != own[me]), "own": own, "by memory": by_memory})
+            results.append(
+                {
+                    "members": members,
+                    "root": root,
+                    "kind": kind,
+                    "me": me,
+                    "got": gradient_of(x),
+                    "sent": sent,
+                    "size": x.numel(),
+                    "spoiled": float(numbers(gradients[me]) != own[me]),
+                    "own": own,
+                    "by memory": by_memory,
+                }
+            )
     return results
 
 
@@ -152,8 +218,9 @@ LAYOUTS = ("transposed", "contiguous")
 
 
 def gradient_as(layout, seed, shape):
-    """Draw a gradient of this shape that is "contiguous", "transposed" in memory, or one number "expanded", behind
-    which there is room for all."""
+    """Draw a gradient of this shape that is "contiguous", "transposed" in memory, or one number
+    "expanded", behind which there is room for all.
+    """
     drawn = draw(seed, *reversed(shape), where=device())
     if layout == "expanded":
         return drawn.as_strided(shape, (0, 0))
@@ -161,40 +228,72 @@ def gradient_as(layout, seed, shape):
 
 
 def added_in_memory(gradients, me):
-    """Return the sum as it looks in this rank's gradient if the numbers are added up in the order of memory."""
+    """Return the sum as it looks in this rank's gradient if the numbers are added up in the order
+    of memory.
+    """
     rows, columns = gradients[me].shape
-    lying = [gradient.T.flatten() if gradient.stride()[0] == 1 else gradient.flatten() for gradient in gradients]
-    return numbers(sum(lying).view(columns, rows).T if gradients[me].stride()[0] == 1 else sum(lying))
+    lying = [
+        gradient.T.flatten() if gradient.stride()[0] == 1 else gradient.flatten()
+        for gradient in gradients
+    ]
+    return numbers(
+        sum(lying).view(columns, rows).T if gradients[me].stride()[0] == 1 else sum(lying)
+    )
 
 
 @fresh_world()
 def allgather(name, seed):
-    """Run in each group a weighted sum of all pieces, with different weights for each piece on each rank, of which one
-    is not used. Then use gradients that the caller keeps, of both layouts, and one gradient for several pieces."""
+    """Run in each group a weighted sum of all pieces, with different weights for each piece on each
+    rank, of which one is not used. Then use gradients that the caller keeps, of both layouts, and
+    one gradient for several pieces.
+    """
     Allgather, results = learners(name), []
     for members, group in make_groups():
         me, p, shape = dist.get_rank(group), len(members), matrix_shape(seed)
         unused = random.Random(seed).randrange(p)  # rank 0 of the group does not use this piece
         for kind in ("of a loss", "kept", "one for all"):
-            gradients = [_gradients_of_pieces(kind, 1000 * seed + 10 * r, r, p, shape) for r in range(p)]
+            gradients = [
+                _gradients_of_pieces(kind, 1000 * seed + 10 * r, r, p, shape) for r in range(p)
+            ]
             if kind == "of a loss":
                 gradients[0][unused] = torch.zeros_like(gradients[0][unused])
             own = [[numbers(gradient) for gradient in row] for row in gradients]
-            by_memory, x = added_in_memory([row[me] for row in gradients], me), leaf(draw(seed + me, *shape, where=device()))
+            by_memory, x = (
+                added_in_memory([row[me] for row in gradients], me),
+                leaf(draw(seed + me, *shape, where=device())),
+            )
             pieces = Allgather.apply(x, group)
             if kind == "of a loss":
-                loss = sum((pieces[j].T * gradients[me][j].T).sum() for j in range(p) if (me, j) != (0, unused))
+                loss = sum(
+                    (pieces[j].T * gradients[me][j].T).sum()
+                    for j in range(p)
+                    if (me, j) != (0, unused)
+                )
                 sent = counted(loss.backward)
             else:
-                sent = counted(lambda pieces=pieces, row=gradients[me]: torch.autograd.backward(pieces, row))
-            results.append({"members": members, "kind": kind, "me": me, "got": gradient_of(x), "sent": sent, "size": x.numel(), "by memory": by_memory,
-                            "spoiled": float([numbers(gradient) for gradient in gradients[me]] != own[me]), "own": own})
+                sent = counted(
+                    lambda pieces=pieces, row=gradients[me]: torch.autograd.backward(pieces, row)
+                )
+            results.append(
+                {
+                    "members": members,
+                    "kind": kind,
+                    "me": me,
+                    "got": gradient_of(x),
+                    "sent": sent,
+                    "size": x.numel(),
+                    "by memory": by_memory,
+                    "spoiled": float([numbers(gradient) for gradient in gradients[me]] != own[me]),
+                    "own": own,
+                }
+            )
     return results
 
 
 def _gradients_of_pieces(kind, seed, rank, p, shape):
-    """Return a gradient for each piece, which is drawn for each piece, or the first one in one layout and a second one
-    in the other layout for all others, or one expanded number for all."""
+    """Return a gradient for each piece, which is drawn for each piece, or the first one in one
+    layout and a second one in the other layout for all others, or one expanded number for all.
+    """
     if kind == "one for all":
         return [gradient_as("expanded", seed, shape)] * p
     if kind == "of a loss":
@@ -205,21 +304,45 @@ def _gradients_of_pieces(kind, seed, rank, p, shape):
 
 # ------------------------------------------------------------------ 4: connect the graph
 
+
 def connect(part, name, seed):
-    """Run the learner's function on communicators of 4, 3 and 2 ranks, and compare the gradients of this rank's layers
-    with a single process."""
+    """Run the learner's function on communicators of 4, 3 and 2 ranks, and compare the gradients of
+    this rank's layers with a single process.
+    """
     from manyhands import comm
 
-    program, function, results = {"round-trip": _round_trip, "fan-out": _fan_out}[part], learners(name), []
-    world = comm.create_communicator(timeout_s=2)  # a new one, in which earlier errors are not reported
-    parts = [(members, world.split(0 if world.rank in members else None, key=world.rank)) for members in GROUPS]
+    program, function, results = (
+        {"round-trip": _round_trip, "fan-out": _fan_out}[part],
+        learners(name),
+        [],
+    )
+    # a new one, in which earlier errors are not reported
+    world = comm.create_communicator(timeout_s=2)
+    parts = [
+        (members, world.split(0 if world.rank in members else None, key=world.rank))
+        for members in GROUPS
+    ]
     for members, c in parts:
-        mine = [] if c is None else [{"members": members, "me": c.rank, **_attempt(lambda c=c: program(c, function, seed))}]
+        mine = (
+            []
+            if c is None
+            else [
+                {
+                    "members": members,
+                    "me": c.rank,
+                    **_attempt(lambda c=c: program(c, function, seed)),
+                }
+            ]
+        )
         dist.barrier()  # of torch, because after an error the ranks are not in step
-        late = _attempt(c.barrier) if mine else None  # an error may be reported only in the next call
+        # an error may be reported only in the next call
+        late = _attempt(c.barrier) if mine else None
         mine = [{**one, **(late or {})} for one in mine]
         results += mine
-        failed = torch.tensor([float(any("error" in one or None in one["got"].values() for one in mine))], device=device())
+        failed = torch.tensor(
+            [float(any("error" in one or None in one["got"].values() for one in mine))],
+            device=device(),
+        )
         dist.all_reduce(failed)
         if failed.item():
             break
@@ -239,12 +362,16 @@ def _attempt(program):
 def _layers(p, seed):
     """Make a layer for each rank and one more, the same on all ranks, and an input."""
     torch.manual_seed(seed)
-    return [torch.nn.Linear(3, 3, dtype=torch.float64).to(device()) for _ in range(p + 1)], draw(seed, 4, 3, where=device())
+    return [torch.nn.Linear(3, 3, dtype=torch.float64).to(device()) for _ in range(p + 1)], draw(
+        seed, 4, 3, where=device()
+    )
 
 
 def _told(gradients, reference):
-    return {"got": {name: None if g is None else numbers(g) for name, g in gradients.items()},
-            "serial": {name: numbers(reference[name]) for name in gradients}}
+    return {
+        "got": {name: None if g is None else numbers(g) for name, g in gradients.items()},
+        "serial": {name: numbers(reference[name]) for name in gradients},
+    }
 
 
 def _round_trip(c, function, seed):
@@ -262,9 +389,17 @@ def _round_trip(c, function, seed):
     else:
         value = None
         start.backward()
-    mine = {"stage": layers[c.rank].weight.grad, **({"last": layers[-1].weight.grad} if c.rank == 0 else {})}
+    mine = {
+        "stage": layers[c.rank].weight.grad,
+        **({"last": layers[-1].weight.grad} if c.rank == 0 else {}),
+    }
     told = _told(mine, {"stage": alone[c.rank].weight.grad, "last": alone[-1].weight.grad})
-    return {**told, "value": value, "serial value": numbers(out) if c.rank == 0 else None, "leads": leads}
+    return {
+        **told,
+        "value": value,
+        "serial value": numbers(out) if c.rank == 0 else None,
+        "leads": leads,
+    }
 
 
 def _leads_to(tensor, name):
@@ -282,7 +417,10 @@ def _leads_to(tensor, name):
 
 def _fan_out(c, function, seed):
     weights = [draw(seed + 20 + r, 3, where=device()) for r in range(c.size)]
-    own, sources = leaf(draw(seed, 3, where=device())), [leaf(draw(seed + 1 + r, 3, where=device())) for r in range(c.size)]
+    own, sources = (
+        leaf(draw(seed, 3, where=device())),
+        [leaf(draw(seed + 1 + r, 3, where=device())) for r in range(c.size)],
+    )
     if c.rank == 0:
         loss = (own * weights[0]).sum()
         right = numbers(loss)  # before the learner's code has it
@@ -290,20 +428,29 @@ def _fan_out(c, function, seed):
         value = numbers(result)
         result.backward()
         names = {"own loss": own, **{f"piece {r}": sources[r] for r in range(1, c.size)}}
-        reference = {"own loss": weights[0], **{f"piece {r}": 2 * weights[r] for r in range(1, c.size)}}
+        reference = {
+            "own loss": weights[0],
+            **{f"piece {r}": 2 * weights[r] for r in range(1, c.size)},
+        }
     else:
         piece = function(c, None, None)
         value, right, names, reference = numbers(piece), numbers(2 * sources[c.rank]), {}, {}
         (piece * weights[c.rank]).sum().backward()
-    return {**_told({name: tensor.grad for name, tensor in names.items()}, reference), "value": value, "serial value": right}
+    return {
+        **_told({name: tensor.grad for name, tensor in names.items()}, reference),
+        "value": value,
+        "serial value": right,
+    }
 
 
 # ------------------------------------------------------------------ 5: a ring for GPUs
 
+
 @fresh_world()
 def ring(name, seed):
-    """Return for each group what the learner's ring brings to this rank, and the trace of what it asks of
-    torch.distributed."""
+    """Return for each group what the learner's ring brings to this rank, and the trace of what it
+    asks of torch.distributed.
+    """
     from manyhands.rehearsal.trace import dump
     from manyhands.rehearsal.trace_recorder import Recorder
 
@@ -318,6 +465,14 @@ def ring(name, seed):
         finally:
             trace = recorder.stop()
         fits = isinstance(came, torch.Tensor) and came.shape == pieces[me].shape
-        results.append({"members": members, "me": me, "got": numbers(came) if fits else None, "overwritten": float(not torch.equal(mine, pieces[me])),
-                        "pieces": [numbers(piece) for piece in pieces], "trace": dump(trace)})
+        results.append(
+            {
+                "members": members,
+                "me": me,
+                "got": numbers(came) if fits else None,
+                "overwritten": float(not torch.equal(mine, pieces[me])),
+                "pieces": [numbers(piece) for piece in pieces],
+                "trace": dump(trace),
+            }
+        )
     return results

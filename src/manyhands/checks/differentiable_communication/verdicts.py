@@ -1,7 +1,8 @@
-"""Judge what the ranks have reported in unit 11's checks, with the right answers and the mistake that a wrong one looks
-like.
+"""Judge what the ranks have reported in unit 11's checks, with the right answers and the mistake
+that a wrong one looks like.
 
-Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the likely `mistake`.
+Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the
+likely `mistake`.
 """
 
 import numpy as np
@@ -12,16 +13,24 @@ ATOL = 1e-9
 
 
 def far(a, b):
-    """Return whether two lists of numbers differ by more than the tolerance, in length or in a value."""
+    """Return whether two lists of numbers differ by more than the tolerance, in length or in a
+    value.
+    """
     a, b = np.asarray(a, float), np.asarray(b, float)
     return a.shape != b.shape or not np.all(np.abs(a - b) <= ATOL * (1 + np.abs(b)))
 
 
 def said(rank, expected, got, mistake, **facts):
-    return {"rank": rank, "expected": expected, "got": got, "mistake": MISTAKES[mistake].format(**facts)}
+    return {
+        "rank": rank,
+        "expected": expected,
+        "got": got,
+        "mistake": MISTAKES[mistake].format(**facts),
+    }
 
 
 # ------------------------------------------------------------------ 1: messages
+
 
 def message_problem(rank, case):
     got, serial = case["got"], case["serial"]
@@ -45,28 +54,55 @@ def message_problem(rank, case):
 def sent_problem(rank, case):
     if abs(case["sent"] - case["right"]) < 0.5:
         return None
-    return said(rank, case["right"], case["sent"], "too much sent" if case["sent"] > case["right"] else "too little sent", right=case["right"], sent=case["sent"])
+    return said(
+        rank,
+        case["right"],
+        case["sent"],
+        "too much sent" if case["sent"] > case["right"] else "too little sent",
+        right=case["right"],
+        sent=case["sent"],
+    )
 
 
 def order_problem(rank, case):
     got, serial = case["got"], case["serial"]
     if got is None:  # a rank that has received
-        return said(rank, serial, "something else", "gradient written into") if case["spoiled"] else None
+        return (
+            said(rank, serial, "something else", "gradient written into")
+            if case["spoiled"]
+            else None
+        )
     if any(one is None for one in got):
         return said(rank, serial, got, "no gradient")
-    if not any(far(*pair) for pair in zip(got, serial)):
+    if not any(far(*pair) for pair in zip(got, serial, strict=False)):
         return None
-    looks = {"swapped": serial[::-1], "with the delegate's": np.add(serial, 1), "divided by ranks": np.divide(serial, 4)}
-    return said(rank, serial, got, next((name for name, wrong in looks.items() if not any(map(far, got, wrong))), "other gradient"))
+    looks = {
+        "swapped": serial[::-1],
+        "with the delegate's": np.add(serial, 1),
+        "divided by ranks": np.divide(serial, 4),
+    }
+    return said(
+        rank,
+        serial,
+        got,
+        next(
+            (name for name, wrong in looks.items() if not any(map(far, got, wrong))),
+            "other gradient",
+        ),
+    )
 
 
-# ------------------------------------------------------------------ 2 and 3: broadcast and allgather
+# ------------------------------------------------------------------ 2 and 3: broadcast and
+# allgather
+
 
 def grouped(cases):
     """Collect the cases of each group, root and kind, as lists of (rank, case)."""
     groups = {}
     for rank, case in cases:
-        groups.setdefault((*case["members"], case.get("root"), case.get("kind")), []).append((rank, case))
+        groups.setdefault((*case["members"], case.get("root"), case.get("kind")), []).append(
+            (rank, case)
+        )
     return list(groups.values())
 
 
@@ -76,12 +112,21 @@ def total(group):
 
 
 def total_problem(group, pieces, what):
-    """Judge the numbers that a group has sent. `pieces` times the size of one gradient is right, over all ranks."""
+    """Judge the numbers that a group has sent.
+
+    `pieces` times the size of one gradient is right, over all ranks.
+    """
     p, size = len(group), group[0][1]["size"]
     right, sent = pieces * size, total(group)
     if abs(sent - right) < 0.5:
         return None
-    return {"expected": right, "got": sent, "mistake": MISTAKES[what + (" more" if sent > right else " less")].format(p=p, right=right, sent=round(sent))}
+    return {
+        "expected": right,
+        "got": sent,
+        "mistake": MISTAKES[what + (" more" if sent > right else " less")].format(
+            p=p, right=right, sent=round(sent)
+        ),
+    }
 
 
 def broadcast_problem(rank, case):
@@ -113,7 +158,11 @@ def broadcast_problem(rank, case):
 def elsewhere_problem(rank, case):
     own, got = np.asarray(case["own"]), case["got"]
     if got is None or not np.any(got):
-        return said(rank, own[case["me"]], "something else", "spoiled elsewhere") if case["spoiled"] else None
+        return (
+            said(rank, own[case["me"]], "something else", "spoiled elsewhere")
+            if case["spoiled"]
+            else None
+        )
     if not far(got, own.sum(axis=0)):
         mistake = "sum everywhere" if case["me"] else "sum at 0"
     else:
@@ -122,7 +171,8 @@ def elsewhere_problem(rank, case):
 
 
 def allgather_problem(rank, case):
-    own, me, got = np.asarray(case["own"]), case["me"], case["got"]  # own[r][j]: the gradient that rank r has for the piece of rank j
+    # own[r][j]: the gradient that rank r has for the piece of rank j
+    own, me, got = np.asarray(case["own"]), case["me"], case["got"]
     expected, facts = own[:, me].sum(axis=0), {"p": len(own), "me": me}
     if got is not None and not far(got, expected):
         return said(rank, expected, got, "spoiled") if case["spoiled"] else None
@@ -153,11 +203,22 @@ def allgather_problem(rank, case):
 
 # ------------------------------------------------------------------ 4: connect
 
+
 def connect_problem(rank, case, cut=()):
-    """Judge one case. `cut` are the ranks of the case's group on which backward does not lead to the recv."""
+    """Judge one case.
+
+    `cut` are the ranks of the case's group on which backward does not lead to the recv.
+    """
     if "error" in case:
-        delegate = any(text in case["error"] for text in ("whose result is not part of any graph", "the result was dropped"))
-        return {"rank": rank, "got": case["error"], "mistake": MISTAKES["lost gradient" if delegate else "communication error"]}
+        delegate = any(
+            text in case["error"]
+            for text in ("whose result is not part of any graph", "the result was dropped")
+        )
+        return {
+            "rank": rank,
+            "got": case["error"],
+            "mistake": MISTAKES["lost gradient" if delegate else "communication error"],
+        }
     if case["serial value"] is not None and far(case["value"], case["serial value"]):
         return said(rank, case["serial value"], case["value"], "wrong value")
     for name, expected in case["serial"].items():
@@ -183,12 +244,16 @@ def cut_on(cases):
 
 
 def most_telling(problem):
-    """Return a sorting key that puts the unconnected graph first, and last the errors that follow from a different
-    rank's error."""
-    return (problem["mistake"] != MISTAKES["lost gradient"]) + (problem["mistake"] == MISTAKES["communication error"])
+    """Return a sorting key that puts the unconnected graph first, and last the errors that follow
+    from a different rank's error.
+    """
+    return (problem["mistake"] != MISTAKES["lost gradient"]) + (
+        problem["mistake"] == MISTAKES["communication error"]
+    )
 
 
 # ------------------------------------------------------------------ 5: a ring for GPUs
+
 
 def shift_problem(rank, case):
     got, pieces, me = case["got"], case["pieces"], case["me"]
@@ -212,14 +277,18 @@ def _traces(group):
 
 
 def moved_by_nccl(group):
-    """Return the messages that NCCL would complete, as [from, to, numbers, ...] in order of the senders."""
+    """Return the messages that NCCL would complete, as [from, to, numbers, ...] in order of the
+    senders.
+    """
     from manyhands.rehearsal import Replay
 
     moved = []
     for ends in Replay(_traces(group)).done:
         if ends[0][1].kind == "message":
             (sender, event), (receiver, _) = ends
-            part = next(part for part in event.parts if part.way == "send" and part.peer == receiver)
+            part = next(
+                part for part in event.parts if part.way == "send" and part.peer == receiver
+            )
             moved.append([sender, receiver, part.tensor.numel])
     return sum(sorted(moved), [])
 
@@ -236,10 +305,29 @@ def rehearsal_problem(group):
 
     members, size = group[0][1]["members"], len(group[0][1]["pieces"][0])
     for finding in judge(_traces(group)):
-        return {"rank": finding.ranks[0], "got": f"{finding.call} {finding.text}",
-                "mistake": MISTAKES["rehearsed"].format(severity=finding.severity, remedy=finding.remedy)}
-    right = sum(([rank, after, size] for rank, after in zip(members, [*members[1:], members[0]])), [])
+        return {
+            "rank": finding.ranks[0],
+            "got": f"{finding.call} {finding.text}",
+            "mistake": MISTAKES["rehearsed"].format(
+                severity=finding.severity, remedy=finding.remedy
+            ),
+        }
+    right = sum(
+        (
+            [rank, after, size]
+            for rank, after in zip(members, [*members[1:], members[0]], strict=True)
+        ),
+        [],
+    )
     moved = moved_by_nccl(group)
-    backwards = sum(([rank, before, size] for rank, before in zip(members, [members[-1], *members[:-1]])), [])
+    backwards = sum(
+        (
+            [rank, before, size]
+            for rank, before in zip(members, [members[-1], *members[:-1]], strict=True)
+        ),
+        [],
+    )
     mistake = "ring backwards" if moved == backwards else "not a ring"
-    return None if moved == right else {"expected": right, "got": moved, "mistake": MISTAKES[mistake]}
+    return (
+        None if moved == right else {"expected": right, "got": moved, "mistake": MISTAKES[mistake]}
+    )

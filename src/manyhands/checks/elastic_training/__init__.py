@@ -1,9 +1,11 @@
-"""Checks of unit 18, elastic training and checkpoints. Everything runs on this machine, without a cluster. What may be
-killed runs in forks of the notebook's kernel, as do the ranks of the last exercise.
+"""Checks of unit 18, elastic training and checkpoints.
 
-Kills, full disks and torn files are real, because the kernel ends a fork at a byte of its file, or before a rename.
-Sizes, steps, seeds and plans of lost ranks are drawn from the seed. A mistake of the learner, even an exception,
-becomes a FAIL line.
+Everything runs on this machine, without a cluster. What may be killed runs in forks of the
+notebook's kernel, as do the ranks of the last exercise.
+
+Kills, full disks and torn files are real, because the kernel ends a fork at a byte of its file, or
+before a rename. Sizes, steps, seeds and plans of lost ranks are drawn from the seed. A mistake of
+the learner, even an exception, becomes a FAIL line.
 """
 
 import os
@@ -35,7 +37,9 @@ __all__ = ["HINTS", "checkpoint", "interval", "life", "reshard", "rollback", "ro
 
 
 class _Check(Report):
-    """The report of this unit, with a separate generator that is made from the seed and the check's name."""
+    """The report of this unit, with a separate generator that is made from the seed and the check's
+    name.
+    """
 
     def __init__(self, name):
         super().__init__(name, CRITERIA)
@@ -50,13 +54,20 @@ def checkpoint(save, latest):
     import torch
 
     with _Check("checkpoint") as report, tempfile.TemporaryDirectory() as name:
-        disk, large = (LearnersDisk(save, latest, Path(name, folder), report) for folder in ("small", "large"))
+        disk, large = (
+            LearnersDisk(save, latest, Path(name, folder), report) for folder in ("small", "large")
+        )
         steps = [report.whole(7, 10)]  # seven saves, whose numbers sort differently as text
         for low in (10, 100, 1000):
             steps += sorted((low + report.rng.choice(9 * low, 2, replace=False)).tolist())
-        sizes = {step: 100 if step == steps[-1] else 2000 for step in steps}  # the last one fits into Python's buffer of a file
-        sizes |= {report.whole(500_000, 1_000_000): 100, report.whole(1_000_000, 5_000_000): 100}  # as text the first is larger, with up to six digits
-        disk.states = {step: {"weights": torch.from_numpy(report.rng.normal(size=size)), "seen": 10 * step} for step, size in sizes.items()}
+        # the last one fits into Python's buffer of a file
+        sizes = {step: 100 if step == steps[-1] else 2000 for step in steps}
+        # as text the first is larger, with up to six digits
+        sizes |= {report.whole(500_000, 1_000_000): 100, report.whole(1_000_000, 5_000_000): 100}
+        disk.states = {
+            step: {"weights": torch.from_numpy(report.rng.normal(size=size)), "seen": 10 * step}
+            for step, size in sizes.items()
+        }
         large.states = {step: disk.states.pop(step) for step in sizes if step >= 500_000}
         _latest(disk, large, report)
         _torn(disk, report)
@@ -75,10 +86,17 @@ def _latest(disk, large, report):
     for path in times:  # it becomes the youngest file, as a copy does
         os.utime(path, ns=(time.time_ns() + 10**10,) * 2)
     problem, read = disk.read()
-    found.append((verdicts.say("by time", found=oldest) if problem and read.step == oldest else problem, read))
+    found.append(
+        (
+            verdicts.say("by time", found=oldest) if problem and read.step == oldest else problem,
+            read,
+        )
+    )
     for path, was in times.items():
         os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))
-    report.judge("latest", [problem for problem, _ in found], [read.numbers for _, read in found], rtol=1e-9)
+    report.judge(
+        "latest", [problem for problem, _ in found], [read.numbers for _, read in found], rtol=1e-9
+    )
 
 
 def _torn(disk, report):
@@ -87,23 +105,34 @@ def _torn(disk, report):
     whole, newest, found = disk.checkpoints(), disk.written[disk.newest], []
     for part in (0.0, report.rng.uniform(0.1, 0.9), 0.999):
         for path in newest:
-            path.write_bytes(whole[path][:int(part * len(whole[path]))])
+            path.write_bytes(whole[path][: int(part * len(whole[path]))])
         problem, read = disk.read(older)
         if problem and read.step in (-1, -3) and set(newest) & set(before):
             problem = verdicts.say("one file")
         found.append((problem, read))
-    kept, last = [step for step in disk.written if all(path in whole for path in disk.written[step])], None
+    kept, last = (
+        [step for step in disk.written if all(path in whole for path in disk.written[step])],
+        None,
+    )
     if len(kept) > 2:  # a learner who keeps only two has nothing left if both are torn
         for path in {path for step in kept[1:] for path in disk.written[step]}:
-            path.write_bytes(whole[path][:len(whole[path]) // 2])
+            path.write_bytes(whole[path][: len(whole[path]) // 2])
         last, _ = disk.read(kept[0])
     for path, content in whole.items():
         path.write_bytes(content)
-    report.judge("torn", [*(problem for problem, _ in found), last], [[read.numbers for _, read in found], last is None], rtol=1e-9)
+    report.judge(
+        "torn",
+        [*(problem for problem, _ in found), last],
+        [[read.numbers for _, read in found], last is None],
+        rtol=1e-9,
+    )
 
 
 def _killed(disk, report):
-    """Let the kernel kill save at a byte of the file, then before the rename. Afterwards it must still work."""
+    """Let the kernel kill save at a byte of the file, then before the rename.
+
+    Afterwards it must still work.
+    """
     size = disk_faults.largest(disk.folder)
     at_byte = disk.next(file_bytes=disk.bytes(size), dies=True)
     found = [disk.read()]
@@ -114,29 +143,51 @@ def _killed(disk, report):
     if at_byte.killed_by == "" and at_byte.error == "":
         problems.append({"mistake": "The file is smaller than the files of earlier steps."})
     if at_rename.killed_by != "SIGKILL":
-        problems.insert(0, verdicts.say("never renamed") if not at_rename.error else {"mistake": at_rename.error})
+        problems.insert(
+            0,
+            verdicts.say("never renamed") if not at_rename.error else {"mistake": at_rename.error},
+        )
     with report.part("killed"):
         disk.next(again=True)
         found.append(disk.read())
         problems.append(found[-1][0])
-        report.judge("killed", problems, [[read.numbers for _, read in found], at_rename.killed_by == "SIGKILL"], rtol=1e-9)
+        report.judge(
+            "killed",
+            problems,
+            [[read.numbers for _, read in found], at_rename.killed_by == "SIGKILL"],
+            rtol=1e-9,
+        )
 
 
 def _full(disk, report):
-    """Fill the disk in the middle of the tensors, where torch.save raises a RuntimeError, and near the end, where it
-    raises an OSError."""
+    """Fill the disk in the middle of the tensors, where torch.save raises a RuntimeError, and near
+    the end, where it raises an OSError.
+    """
     size, before = disk_faults.largest(disk.folder), disk.checkpoints()
     found, raised = [], []
     for limit in (disk.bytes(size), int(report.rng.uniform(0.9, 0.97) * size)):
         saved = disk.next(file_bytes=limit)
         raised.append(bool(saved.error or saved.killed_by))
         found.append(disk.read())
-    lost = [path for path, content in before.items() if not path.is_file() or path.read_bytes() != content]
-    problems = [problem for problem, _ in found] + [verdicts.say("swallowed")] * (not all(raised)) + [verdicts.say("given up")] * bool(lost)
+    lost = [
+        path
+        for path, content in before.items()
+        if not path.is_file() or path.read_bytes() != content
+    ]
+    problems = (
+        [problem for problem, _ in found]
+        + [verdicts.say("swallowed")] * (not all(raised))
+        + [verdicts.say("given up")] * bool(lost)
+    )
     with report.part("full"):
         disk.next(again=True)
         found.append(disk.read())
-        report.judge("full", [*problems, found[-1][0]], [[read.numbers for _, read in found], raised, bool(lost)], rtol=1e-9)
+        report.judge(
+            "full",
+            [*problems, found[-1][0]],
+            [[read.numbers for _, read in found], raised, bool(lost)],
+            rtol=1e-9,
+        )
 
 
 def _power(disk, report):
@@ -148,54 +199,112 @@ def _power(disk, report):
 
 
 def state(state_of, restore):
-    """Check `state_of(job)` and `restore(job, state)`. A training run is killed at a hidden step, and goes on in a new
-    process."""
+    """Check `state_of(job)` and `restore(job, state)`.
+
+    A training run is killed at a hidden step, and goes on in a new process.
+    """
     from manyhands.elastic import job, mortal
 
     with _Check("state") as report, tempfile.TemporaryDirectory() as name:
         job.warm()
-        own, at, steps, file = report.whole(0, 10_000), report.whole(14, 30), report.whole(45, 60), Path(name, "state")
+        own, at, steps, file = (
+            report.whole(0, 10_000),
+            report.whole(14, 30),
+            report.whole(45, 60),
+            Path(name, "state"),
+        )
         then, losses, end = revived.in_process(revived.undisturbed, own, steps, at)
         outcome = mortal.in_process(revived.killed, state_of, own, at, report.whole(2, 5), file)
         if outcome.killed_by != "SIGKILL":
             raise Stopped(outcome.value or outcome.error)
-        error, mine, mine_losses, mine_end, twice = revived.in_process(revived.revived, restore, own, steps - at, file)
+        error, mine, mine_losses, mine_end, twice = revived.in_process(
+            revived.revived, restore, own, steps - at, file
+        )
         if error and not error.startswith(revived.REFUSED):
             raise Stopped(error)
         changed = file.read_bytes() != revived.later(file).read_bytes()
-        problems = [verdicts.say("not loadable", error=error)] if error else [changed and verdicts.say("changed later"), mine != twice and verdicts.say("shared")]
-        report.judge("copy", problems, [mine["weights"] if mine else [], changed, mine == twice], rtol=1e-9)
+        problems = (
+            [verdicts.say("not loadable", error=error)]
+            if error
+            else [
+                changed and verdicts.say("changed later"),
+                mine != twice and verdicts.say("shared"),
+            ]
+        )
+        report.judge(
+            "copy", problems, [mine["weights"] if mine else [], changed, mine == twice], rtol=1e-9
+        )
         if error:
             raise Stopped(SAME)
         for criterion, parts in (("learned", revived.PARTS[:3]), ("drawn", revived.PARTS[3:])):
-            report.judge(criterion, [verdicts.part_problem(mine, then, parts)], [mine[part] for part in parts], rtol=1e-9)
-        apart = [verdicts.losses_problem(mine_losses, losses), verdicts.part_problem(mine_end, end, revived.PARTS)]
+            report.judge(
+                criterion,
+                [verdicts.part_problem(mine, then, parts)],
+                [mine[part] for part in parts],
+                rtol=1e-9,
+            )
+        apart = [
+            verdicts.losses_problem(mine_losses, losses),
+            verdicts.part_problem(mine_end, end, revived.PARTS),
+        ]
         report.judge("equal", apart, [mine_losses, list(mine_end.values())], rtol=1e-9)
 
 
 def rows(function):
-    """Check `function(seen, batch, rank, world, images, seed)` -> the rows of a rank's share of the next batch."""
+    """Check `function(seen, batch, rank, world, images, seed)` -> the rows of a rank's share of the
+    next batch.
+    """
     from manyhands.elastic import job
 
     with _Check("rows") as report, closed(job.endless):
         images, own = report.whole(60, 90), report.whole(5, 1000)
 
         def parts(seen, batch, world, one_seed=own):
-            return [row_verdicts.rows_of(ask(function, seen, batch, rank, world, images, one_seed), images) for rank in range(world)]
+            return [
+                row_verdicts.rows_of(
+                    ask(function, seen, batch, rank, world, images, one_seed), images
+                )
+                for rank in range(world)
+            ]
 
         generators = global_generators.states()
         _shares(report, parts, images)
         batches, seen = [], 0
-        while seen < 5 * images:  # the batch changes on the way, one extends across the border, and the last one over three epochs
-            batch = min(report.whole(7, images // 2), 2 * images - seen) if seen < 2 * images else (images // 3, 5 * images - seen)[seen > 2 * images]
+        # the batch changes on the way, one extends across the border, and the last one over three
+        # epochs
+        while seen < 5 * images:
+            batch = (
+                min(report.whole(7, images // 2), 2 * images - seen)
+                if seen < 2 * images
+                else (images // 3, 5 * images - seen)[seen > 2 * images]
+            )
             batches.append([row for part in parts(seen, batch, 3) for row in part or ()])
             seen += batch
         counts = row_verdicts.counts_of(batches, images)
-        found = {(one, epoch): [row for place in range(epoch * images, (epoch + 1) * images) for row in parts(place, 1, 1, one)[0] or ()]
-                 for one in sorted({own, own + 1, own ^ 1, 0}) for epoch in (0, 1)}
+        found = {
+            (one, epoch): [
+                row
+                for place in range(epoch * images, (epoch + 1) * images)
+                for row in parts(place, 1, 1, one)[0] or ()
+            ]
+            for one in sorted({own, own + 1, own ^ 1, 0})
+            for epoch in (0, 1)
+        }
         changed = global_generators.changed(generators)
-        problems = [row_verdicts.epochs_problem(counts, images), row_verdicts.orders_problem(found, images), changed and verdicts.say("global generator", name=changed)]
-        report.judge("epoch", problems, [[[int(count.sum()), int(count.min()), int(count.max())] for count in counts], row_verdicts.orders(found, images), changed is None])
+        problems = [
+            row_verdicts.epochs_problem(counts, images),
+            row_verdicts.orders_problem(found, images),
+            changed and verdicts.say("global generator", name=changed),
+        ]
+        report.judge(
+            "epoch",
+            problems,
+            [
+                [[int(count.sum()), int(count.min()), int(count.max())] for count in counts],
+                row_verdicts.orders(found, images),
+                changed is None,
+            ],
+        )
 
 
 def _shares(report, parts, images):
@@ -206,9 +315,20 @@ def _shares(report, parts, images):
         for world in (2, 3, 4, 5):
             mine = parts(seen, batch, world)
             together = [row for part in mine for row in part or ()]
-            shares.append((row_verdicts.shares_problem(mine, batch, images), [len({*together}), sorted(len(part or ()) for part in mine)]))
-            worlds.append((row_verdicts.world_problem(alone, together, again, world), [len({*alone} & {*together}), sorted(alone) == sorted(again)]))
-    for world in (2, 3, 4, 5):  # in each epoch one row is left over, and together they are the rows of two shares
+            shares.append(
+                (
+                    row_verdicts.shares_problem(mine, batch, images),
+                    [len({*together}), sorted(len(part or ()) for part in mine)],
+                )
+            )
+            worlds.append(
+                (
+                    row_verdicts.world_problem(alone, together, again, world),
+                    [len({*alone} & {*together}), sorted(alone) == sorted(again)],
+                )
+            )
+    # in each epoch one row is left over, and together they are the rows of two shares
+    for world in (2, 3, 4, 5):
         left, batch = world * report.whole(0, 4) + 1, 2 * images * (world == 4)
         batch += left + world * report.whole(1, 4) + 1
         lengths = [len(part or ()) for part in parts(images - left, batch, world)]
@@ -218,12 +338,14 @@ def _shares(report, parts, images):
 
 
 def reshard(function):
-    """Check `function(numbers, old, new, rank)` -> [(old rank, start, stop)], what a new rank reads of the old ranks'
-    pieces."""
+    """Check `function(numbers, old, new, rank)` -> [(old rank, start, stop)], what a new rank reads
+    of the old ranks' pieces.
+    """
     with _Check("reshard") as report:
         found = []
         for old, new in ((4, 2), (2, 3), (3, 4), (4, 1), (5, 3), (3, 8), (8, 3)):
-            numbers = 8 * report.whole(2, 5) + 1 if 8 in (old, new) else report.whole(17, 40)  # of 8 pieces the last one is empty
+            # of 8 pieces the last one is empty
+            numbers = 8 * report.whole(2, 5) + 1 if 8 in (old, new) else report.whole(17, 40)
             size = verdicts.piece_size(numbers, old)
             flat = np.pad(report.rng.uniform(1, 2, numbers), (0, size * old - numbers))
             pieces = flat.reshape(old, size)
@@ -232,38 +354,84 @@ def reshard(function):
                 reads = verdicts.triples(ask(function, *case))
                 problem, got = verdicts.reads_problem(case, reads, pieces)
                 found.append((problem, got, verdicts.least_problem(case, reads), reads))
-        report.judge("pieces", [problem for problem, *_ in found], [[got, reads is None] for _, got, _, reads in found], rtol=1e-12)
-        report.judge("least", [problem for *_, problem, _ in found], [-1 if reads is None else sorted(reads) for *_, reads in found])
+        report.judge(
+            "pieces",
+            [problem for problem, *_ in found],
+            [[got, reads is None] for _, got, _, reads in found],
+            rtol=1e-12,
+        )
+        report.judge(
+            "least",
+            [problem for *_, problem, _ in found],
+            [-1 if reads is None else sorted(reads) for *_, reads in found],
+        )
 
 
 def rollback(train):
-    """Check `train(job, until, every)`, a loop that loses ranks and gains some, by two hidden plans."""
+    """Check `train(job, until, every)`, a loop that loses ranks and gains some, by two hidden
+    plans.
+    """
     from manyhands.elastic import job
 
     with _Check("rollback") as report:
         job.warm()
         found = []
         for _ in range(2):
-            own, every, until = report.whole(0, 10_000), report.whole(4, 7), 32 * report.whole(24, 30)
+            own, every, until = (
+                report.whole(0, 10_000),
+                report.whole(4, 7),
+                32 * report.whole(24, 30),
+            )
             plan = _plan(report, every)
-            _, right, wanted = revived.in_process(lossy_job.tried, lossy_job.right_loop, own, plan, until, every)
+            _, right, wanted = revived.in_process(
+                lossy_job.tried, lossy_job.right_loop, own, plan, until, every
+            )
             until = wanted[0]  # reached exactly
             with closed(lossy_job.right_loop):
-                error, told, got = revived.in_process(lossy_job.tried, train, own, plan, until, every)
+                error, told, got = revived.in_process(
+                    lossy_job.tried, train, own, plan, until, every
+                )
             if error and "is not written yet" in error:
                 raise Stopped(error)
             found.append((error, told, right, got, wanted, until))
         error = next((error for error, *_ in found if error), None)
         ended = [verdicts.say("raised", error=error)] if error else []
         commits = [verdicts.commits_problem(told, right) for _, told, right, *_ in found]
-        early = ended or [verdicts.loop_problem(got, wanted, until) for *_, got, wanted, until in found if got[0] < until]
-        report.judge("commits", early + commits if any(commits) else commits, [verdicts.due(told, right) for _, told, right, *_ in found])
+        early = ended or [
+            verdicts.loop_problem(got, wanted, until)
+            for *_, got, wanted, until in found
+            if got[0] < until
+        ]
+        report.judge(
+            "commits",
+            early + commits if any(commits) else commits,
+            [verdicts.due(told, right) for _, told, right, *_ in found],
+        )
         let_out, steps = _lets_out_a_bug(train, report), _steps_of_nothing(train, report)
-        others = {"lost": [not let_out and verdicts.say("bug caught", error=lossy_job.BUG)], "joined": []}
+        others = {
+            "lost": [not let_out and verdicts.say("bug caught", error=lossy_job.BUG)],
+            "joined": [],
+        }
         for name in ("lost", "joined"):
-            events = [[(min(1, back), min(1, tried), ranks) for kind, back, tried, ranks in told["events"] if kind == name] for _, told, *_ in found]
-            report.judge(name, [verdicts.event_problem(name, told, right) for _, told, right, *_ in found] + others[name], [events, let_out or name == "joined"])
-        problems = ended + [verdicts.loop_problem(got, wanted, until) for *_, got, wanted, until in found] + [steps and verdicts.say("one step more", found=steps)]
+            events = [
+                [
+                    (min(1, back), min(1, tried), ranks)
+                    for kind, back, tried, ranks in told["events"]
+                    if kind == name
+                ]
+                for _, told, *_ in found
+            ]
+            report.judge(
+                name,
+                [verdicts.event_problem(name, told, right) for _, told, right, *_ in found]
+                + others[name],
+                [events, let_out or name == "joined"],
+            )
+        problems = (
+            ended
+            + [verdicts.loop_problem(got, wanted, until) for *_, got, wanted, until in found]
+            + [steps and verdicts.say("one step more", found=steps)]
+        )
         report.judge("equal", problems, [[got for *_, got, _, _ in found], steps], rtol=1e-9)
 
 
@@ -271,7 +439,14 @@ def _lets_out_a_bug(train, report):
     """Return whether an error that does not mean a lost rank ends the loop."""
     from manyhands.elastic import mortal
 
-    outcome = mortal.in_process(lossy_job.tried, train, report.whole(0, 10_000), {report.whole(2, 6): ("bug", 0)}, 32 * 12, 4)
+    outcome = mortal.in_process(
+        lossy_job.tried,
+        train,
+        report.whole(0, 10_000),
+        {report.whole(2, 6): ("bug", 0)},
+        32 * 12,
+        4,
+    )
     return bool(outcome.value) and lossy_job.BUG in (outcome.value[0] or "")
 
 
@@ -282,41 +457,74 @@ def _steps_of_nothing(train, report):
 
 
 def _plan(report, every):
-    """Return {attempt: what happens in it}: a loss between two commits, a join, a loss, another loss before the next
-    commit, and one more in the very next step."""
+    """Return {attempt: what happens in it}: a loss between two commits, a join, a loss, another
+    loss before the next commit, and one more in the very next step.
+    """
     first = report.whole(every + 2, 2 * every)
     joined = first + report.whole(2, every)
     second = joined + report.whole(every, 2 * every)
     ranks = report.rng.permutation([1, 2, 3]).tolist()
-    return {first: ("lost", ranks[0]), joined: ("joined", ranks[1] + 3), second: ("lost", ranks[1]), second + 2: ("lost", 4), second + 3: ("lost", ranks[2])}
+    return {
+        first: ("lost", ranks[0]),
+        joined: ("joined", ranks[1] + 3),
+        second: ("lost", ranks[1]),
+        second + 2: ("lost", 4),
+        second + 3: ("lost", ranks[2]),
+    }
 
 
 def interval(steps_between, lost):
-    """Check `steps_between(step_s, save_s, lives_s, ranks)` and `lost(every_s, save_s, restart_s, mtbf_s)`."""
+    """Check `steps_between(step_s, save_s, lives_s, ranks)` and `lost(every_s, save_s, restart_s,
+    mtbf_s)`.
+    """
     from manyhands.simulate import survival
 
     with _Check("interval") as report, closed(survival.young_s, survival.daly_s):
         draw, steps, parts = report.rng, [], []
-        for ranks, slower in ((report.whole(64, 200), 1), (report.whole(500, 2000), 1), (10 ** 6, 200)):  # the last one: a step takes longer than Young's interval
-            case = (slower * draw.uniform(0.4, 0.6, 8) * draw.uniform(0.5, 2), draw.uniform(20, 30, 6) + np.array([0, 0, 0, 0, 0, 60]), draw.exponential(5e6, 12) + 1e6, ranks)
+        # the last one: a step takes longer than Young's interval
+        for ranks, slower in (
+            (report.whole(64, 200), 1),
+            (report.whole(500, 2000), 1),
+            (10**6, 200),
+        ):
+            case = (
+                slower * draw.uniform(0.4, 0.6, 8) * draw.uniform(0.5, 2),
+                draw.uniform(20, 30, 6) + np.array([0, 0, 0, 0, 0, 60]),
+                draw.exponential(5e6, 12) + 1e6,
+                ranks,
+            )
             answer = number(ask(steps_between, *(one.tolist() for one in case[:3]), ranks))
             steps.append((case, answer))
-            case = (draw.uniform(300, 900), draw.uniform(10, 40), draw.uniform(60, 200), draw.uniform(2e4, 6e4))
+            case = (
+                draw.uniform(300, 900),
+                draw.uniform(10, 40),
+                draw.uniform(60, 200),
+                draw.uniform(2e4, 6e4),
+            )
             parts.append((case, number(ask(lost, *case))))
-        report.judge("steps", [verdicts.steps_problem(*one) for one in steps], [got for _, got in steps])
-        report.judge("lost", [verdicts.lost_part_problem(*one) for one in parts], [got for _, got in parts], rtol=1e-6)
+        report.judge(
+            "steps", [verdicts.steps_problem(*one) for one in steps], [got for _, got in steps]
+        )
+        report.judge(
+            "lost",
+            [verdicts.lost_part_problem(*one) for one in parts],
+            [got for _, got in parts],
+            rtol=1e-6,
+        )
 
 
 def life(function):
-    """Check `function(folder, until, batch)` on three ranks, by a training run that is stopped twice between two
-    checkpoints."""
+    """Check `function(folder, until, batch)` on three ranks, by a training run that is stopped
+    twice between two checkpoints.
+    """
     from manyhands.elastic import job, mortal
 
     with _Check("life") as report, tempfile.TemporaryDirectory() as name:
         job.warm()
         own, lives = report.whole(0, 2**31), []
         stops = [5 * number + report.whole(1, 5) for number in (1, report.whole(2, 4), 5)]
-        stops[:2] = [until + (until % 5 == 1) for until in stops[:2]]  # a life that begins where the last one ended has not skipped one step
+        # a life that begins where the last one ended has not skipped one step
+        stops[:2] = [until + (until % 5 == 1) for until in stops[:2]]
         for number, until in enumerate(stops, 1):
             outcomes = mortal.in_ranks(second_life.lived, function, name, until, own, ranks=3)
             if why := second_life.broken(outcomes, number):
@@ -326,6 +534,20 @@ def life(function):
                 raise Stopped(error)
             lives.append([one.value for one in outcomes])
         made = [[steps for _, steps, *_ in ranks] for ranks in lives]
-        report.judge("steps", [second_life.steps_problem(lives, stops, own)], [made, second_life.others_wrote(lives)])
-        report.judge("ranks", [second_life.ranks_problem(lives)], [stops, second_life.from_rank_0(lives)], atol=1e-9)
-        report.judge("weights", [second_life.weights_problem(lives, stops, own)], [ranks[0][-1][:50] for ranks in lives], atol=1e-9)
+        report.judge(
+            "steps",
+            [second_life.steps_problem(lives, stops, own)],
+            [made, second_life.others_wrote(lives)],
+        )
+        report.judge(
+            "ranks",
+            [second_life.ranks_problem(lives)],
+            [stops, second_life.from_rank_0(lives)],
+            atol=1e-9,
+        )
+        report.judge(
+            "weights",
+            [second_life.weights_problem(lives, stops, own)],
+            [ranks[0][-1][:50] for ranks in lives],
+            atol=1e-9,
+        )

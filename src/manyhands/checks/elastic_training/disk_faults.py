@@ -1,5 +1,7 @@
-"""What the check of checkpoints does to the learner's `save` and `latest`. Each call runs in a separate process, which
-a full disk or a kill may end."""
+"""What the check of checkpoints does to the learner's `save` and `latest`.
+
+Each call runs in a separate process, which a full disk or a kill may end.
+"""
 
 import os
 import stat
@@ -13,8 +15,11 @@ from manyhands.checks.report import Stopped
 
 @dataclass
 class Read:
-    """What `latest` returned. `step` is -1 for None, -2 if it is not a pair, and -3 if `latest` raised or hung; `error`
-    is the error in words."""
+    """What `latest` returned.
+
+    `step` is -1 for None, -2 if it is not a pair, and -3 if `latest` raised or hung; `error` is the
+    error in words.
+    """
 
     step: int
     total: float = 0.0
@@ -27,9 +32,11 @@ class Read:
 
 @dataclass
 class Saved:
-    """How a call of `save` ended, with its `events` in order: ("sync", inode, size), with -1 as the size of a folder,
-    ("sync all",), and ("rename", [(inode, size), ...] of the file or of all files of the folder, the inode of the
-    folder that it was renamed into, and whether it was moved in from outside the checkpoints' folder)."""
+    """How a call of `save` ended, with its `events` in order: ("sync", inode, size), with -1 as the
+    size of a folder, ("sync all",), and ("rename", [(inode, size), ...] of the file or of all files
+    of the folder, the inode of the folder that it was renamed into, and whether it was moved in
+    from outside the checkpoints' folder).
+    """
 
     killed_by: str
     error: str
@@ -37,8 +44,10 @@ class Saved:
 
 
 def save_in_process(save, state, folder, step, watch=None, **limits):
-    """Call the learner's `save` in a separate process. `watch`: "record" what is synced and renamed, or "kill" the
-    process when it is about to rename."""
+    """Call the learner's `save` in a separate process.
+
+    `watch`: "record" what is synced and renamed, or "kill" the process when it is about to rename.
+    """
     from manyhands.elastic.mortal import in_process
 
     outcome = in_process(_save, save, state, folder, step, watch, **limits)
@@ -79,28 +88,50 @@ def _save(save, state, folder, step, watch):
 
 
 def _watch(function, folder, events, kill):
-    """Observe renames and files that are opened with O_SYNC through Python's audit events, and syncs by replacing
-    os.fsync and its relatives. Use this only in a process that ends soon, because nothing is undone."""
+    """Observe renames and files that are opened with O_SYNC through Python's audit events, and
+    syncs by replacing os.fsync and its relatives. Use this only in a process that ends soon,
+    because nothing is undone.
+    """
     from manyhands.elastic.mortal import kill_me
 
     folder, synced = folder.resolve(), set()
 
     def hear(event, args):
-        if event == "open" and isinstance(args[2], int) and args[2] & os.O_DSYNC and isinstance(args[0], (str, bytes, os.PathLike)):
+        if (
+            event == "open"
+            and isinstance(args[2], int)
+            and args[2] & os.O_DSYNC
+            and isinstance(args[0], (str, bytes, os.PathLike))
+        ):
             synced.add(Path(os.fsdecode(args[0])).resolve())
-        if event in ("os.rename", "os.link") and (target := _place(args[1], args[3])).is_relative_to(folder):
+        if event in ("os.rename", "os.link") and (
+            target := _place(args[1], args[3])
+        ).is_relative_to(folder):
             if kill:
                 kill_me()
             source = _place(args[0], args[2])
-            moved = {path: path.stat() for path in ([source] if source.is_file() else source.rglob("*"))}
-            events.extend(("sync", one.st_ino, one.st_size) for path, one in moved.items() if path in synced)
-            events.append(("rename", [(one.st_ino, one.st_size) for one in moved.values()], target.parent.stat().st_ino, not source.is_relative_to(folder)))
+            moved = {
+                path: path.stat() for path in ([source] if source.is_file() else source.rglob("*"))
+            }
+            events.extend(
+                ("sync", one.st_ino, one.st_size) for path, one in moved.items() if path in synced
+            )
+            events.append(
+                (
+                    "rename",
+                    [(one.st_ino, one.st_size) for one in moved.values()],
+                    target.parent.stat().st_ino,
+                    not source.is_relative_to(folder),
+                )
+            )
 
     def one_file(real):
         def sync(file):
             real(file)
             found = os.fstat(file if isinstance(file, int) else file.fileno())
-            events.append(("sync", found.st_ino, -1 if stat.S_ISDIR(found.st_mode) else found.st_size))
+            events.append(
+                ("sync", found.st_ino, -1 if stat.S_ISDIR(found.st_mode) else found.st_size)
+            )
 
         return sync
 
@@ -113,7 +144,8 @@ def _watch(function, folder, events, kill):
 
     for name, replacement in (("fsync", one_file), ("fdatasync", one_file), ("sync", all_files)):
         real = getattr(os, name)
-        for place in (vars(os), getattr(function, "__globals__", {})):  # also where a cell has imported the name
+        # also where a cell has imported the name
+        for place in (vars(os), getattr(function, "__globals__", {})):
             for key in [key for key, value in place.items() if value is real]:
                 place[key] = replacement(real)
     sys.addaudithook(hear)

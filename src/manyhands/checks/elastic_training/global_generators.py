@@ -1,5 +1,7 @@
-"""The generators that a whole process shares and from which a training run draws. A function that only distributes rows
-must not change them."""
+"""The generators that a whole process shares and from which a training run draws.
+
+A function that only distributes rows must not change them.
+"""
 
 import random
 
@@ -10,11 +12,18 @@ def states():
     """Return {name: its state} of the generators of Python, NumPy and torch."""
     import torch
 
-    return {"Python's random": random.getstate(), "NumPy": np.random.get_state(), "torch": [torch.get_rng_state().numpy()]}
+    return {
+        "Python's random": random.getstate(),
+        "NumPy": np.random.get_state(),
+        "torch": [torch.get_rng_state().numpy()],
+    }
 
 
 def changed(before):
-    """Return the name of a generator that is no longer as it was before, or None. All of them are set back."""
+    """Return the name of a generator that is no longer as it was before, or None.
+
+    All of them are set back.
+    """
     import torch
 
     found = next((name for name, state in states().items() if not _same(state, before[name])), None)

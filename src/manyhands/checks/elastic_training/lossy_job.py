@@ -1,5 +1,6 @@
-"""A training run that loses ranks and gains some at hidden attempts, and that counts what the learner's loop does about
-it."""
+"""A training run that loses ranks and gains some at hidden attempts, and that counts what the
+learner's loop does about it.
+"""
 
 import copy
 import random
@@ -21,11 +22,11 @@ class Endless(BaseException):
 def lossy_job(seed, plan):
     """A `Job` whose attempts to step may fail, with `commit`, `rollback` and `regroup`.
 
-    `plan`: {attempt: ("lost" or "joined", number of ranks after it)}. At the attempt of a "bug" and at all later ones,
-    a step raises an error that does not mean a lost rank. A lost rank leaves half-changed weights, a moved position and
-    used random numbers behind. `told`: the number of whole steps before each commit, and in all; for each event that a
-    whole step has followed, [kind, rollbacks, steps tried without a new group, ranks]; and how often the bug was
-    raised.
+    `plan`: {attempt: ("lost" or "joined", number of ranks after it)}. At the attempt of a "bug" and
+    at all later ones, a step raises an error that does not mean a lost rank. A lost rank leaves
+    half-changed weights, a moved position and used random numbers behind. `told`: the number of
+    whole steps before each commit, and in all; for each event that a whole step has followed,
+    [kind, rollbacks, steps tried without a new group, ranks]; and how often the bug was raised.
     """
     import torch
 
@@ -36,7 +37,11 @@ def lossy_job(seed, plan):
         def __init__(self):
             super().__init__(seed)
             self.attempts, self.steps, self.waiting, self.useless = 0, 0, None, 0
-            self.kept, self.told, self.event = None, {"commits": [], "steps": 0, "events": [], "bugs": 0}, None
+            self.kept, self.told, self.event = (
+                None,
+                {"commits": [], "steps": 0, "events": [], "bugs": 0},
+                None,
+            )
 
         def train_step(self):
             if self.waiting:
@@ -77,8 +82,17 @@ def lossy_job(seed, plan):
 
         def commit(self):
             self.told["commits"].append(self.steps)
-            self.kept = copy.deepcopy((self.model.state_dict(), self.optimizer.state_dict(), self.scheduler.state_dict(), self.seen,
-                                       self.noise.bit_generator.state, torch.get_rng_state(), random.getstate()))
+            self.kept = copy.deepcopy(
+                (
+                    self.model.state_dict(),
+                    self.optimizer.state_dict(),
+                    self.scheduler.state_dict(),
+                    self.seen,
+                    self.noise.bit_generator.state,
+                    torch.get_rng_state(),
+                    random.getstate(),
+                )
+            )
 
         def rollback(self):
             if self.kept is None:
@@ -102,14 +116,19 @@ def lossy_job(seed, plan):
 
 
 def tried(train, seed, plan, until, every):
-    """Return (error, what the loop did, [images seen, ranks, sums of the weights]) of the learner's loop; run in a
-    separate process."""
+    """Return (error, what the loop did, [images seen, ranks, sums of the weights]) of the learner's
+    loop; run in a separate process.
+    """
     job = lossy_job(seed, plan)
     try:
         _, error = call(train, job, until, every)
     except Endless as end:
         error = str(end)
-    return error, job.told, [job.seen, job.world, *(weight.sum().item() for weight in job.model.parameters())]
+    return (
+        error,
+        job.told,
+        [job.seen, job.world, *(weight.sum().item() for weight in job.model.parameters())],
+    )
 
 
 def right_loop(job, until, every):

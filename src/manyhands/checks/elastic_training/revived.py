@@ -1,5 +1,6 @@
-"""A training run that is killed and goes on in another process: what the learner's `state_of` keeps, and what `restore`
-restores."""
+"""A training run that is killed and goes on in another process: what the learner's `state_of`
+keeps, and what `restore` restores.
+"""
 
 import io
 import random
@@ -13,16 +14,18 @@ REFUSED = "torch.load(..., weights_only=True) refuses it"
 
 
 def undisturbed(seed, steps, at):
-    """Return (fingerprint after `at` steps, losses of the later steps, fingerprint at the end) of a training run that
-    is not killed."""
+    """Return (fingerprint after `at` steps, losses of the later steps, fingerprint at the end) of a
+    training run that is not killed.
+    """
     job = _trained(seed, at)
     then = fingerprint(job)
     return then, [job.train_step() for _ in range(steps - at)], fingerprint(job)
 
 
 def killed(state_of, seed, at, more, file):
-    """Train `at` steps, take the state and write it, train `more` steps, which must not change it, write it again to a
-    second file, and die."""
+    """Train `at` steps, take the state and write it, train `more` steps, which must not change it,
+    write it again to a second file, and die.
+    """
     import torch
 
     from manyhands.elastic.mortal import kill_me
@@ -46,8 +49,10 @@ def later(file):
 
 
 def revived(restore, seed, steps, file):
-    """Return (error, fingerprint after `restore`, losses after it, fingerprint at the end, fingerprint after a second
-    `restore` from the same state) in a new process, which began with a different seed."""
+    """Return (error, fingerprint after `restore`, losses after it, fingerprint at the end,
+    fingerprint after a second `restore` from the same state) in a new process, which began with a
+    different seed.
+    """
     import torch
 
     from manyhands.elastic.job import Job
@@ -57,7 +62,18 @@ def revived(restore, seed, steps, file):
         state = torch.load(file, weights_only=True)
     except Exception as error:  # noqa: BLE001 - of pickle, of zip files, of torch
         what = re.search(r"GLOBAL (\S+)", str(error))
-        return REFUSED + (f", because it contains {what[1]}" if what else f": {str(error).strip().splitlines()[0]}"), None, [], None, None
+        return (
+            REFUSED
+            + (
+                f", because it contains {what[1]}"
+                if what
+                else f": {str(error).strip().splitlines()[0]}"
+            ),
+            None,
+            [],
+            None,
+            None,
+        )
     _, error = call(restore, job, state)
     if error:
         return error, None, [], None, None
@@ -68,10 +84,16 @@ def revived(restore, seed, steps, file):
 
 
 def fingerprint(job):
-    """Return {part of the state: numbers that tell it from other states}. The job is not changed."""
+    """Return {part of the state: numbers that tell it from other states}.
+
+    The job is not changed.
+    """
     import torch
 
-    moving = [job.optimizer.state.get(weight, {}).get("momentum_buffer") for weight in job.model.parameters()]
+    moving = [
+        job.optimizer.state.get(weight, {}).get("momentum_buffer")
+        for weight in job.model.parameters()
+    ]
     mine, own, noise = torch.get_rng_state(), random.getstate(), job.noise.bit_generator.state
     found = {
         "weights": [weight.sum().item() for weight in job.model.parameters()],
@@ -89,7 +111,9 @@ def fingerprint(job):
 
 
 def in_process(function, *args):
-    """Return what the function returns in a separate process, or raise `Stopped` if it does not return."""
+    """Return what the function returns in a separate process, or raise `Stopped` if it does not
+    return.
+    """
     from manyhands.elastic import mortal
 
     outcome = mortal.in_process(function, *args)

@@ -1,5 +1,6 @@
-"""A training run on a few ranks that is stopped and started again: what the learner's `life` does, and what it should
-do."""
+"""A training run on a few ranks that is stopped and started again: what the learner's `life` does,
+and what it should do.
+"""
 
 import os
 import sys
@@ -21,15 +22,18 @@ def batch_of(seed):
 
     def batch(step):
         draw = np.random.default_rng([seed % 2**32, step])
-        return torch.from_numpy(draw.normal(size=(ROWS, 64))), torch.from_numpy(draw.integers(0, 10, ROWS))
+        return torch.from_numpy(draw.normal(size=(ROWS, 64))), torch.from_numpy(
+            draw.integers(0, 10, ROWS)
+        )
 
     return batch
 
 
 def lived(life, folder, until, seed):
-    """Return, on a rank, (error, the steps whose batch was asked for, whether this rank has written into the folder,
-    the weights at the end). An exception of the learner's function ends the rank, because the others would otherwise
-    wait for it."""
+    """Return, on a rank, (error, the steps whose batch was asked for, whether this rank has written
+    into the folder, the weights at the end). An exception of the learner's function ends the rank,
+    because the others would otherwise wait for it.
+    """
     batch, steps, written = batch_of(seed), [], _watched(folder)
 
     def counted(step):
@@ -40,24 +44,32 @@ def lived(life, folder, until, seed):
     if error:
         raise RuntimeError(error)
     try:
-        weights = np.concatenate([weight.detach().numpy().ravel() for weight in net.parameters()]).tolist()
+        weights = np.concatenate(
+            [weight.detach().numpy().ravel() for weight in net.parameters()]
+        ).tolist()
     except Exception:  # noqa: BLE001 - a learner's answer may be anything
         return MISTAKES["no network"], steps, bool(written), []
     return "", steps, bool(written), weights
 
 
 def _watched(folder):
-    """Return a list that gets each path in the folder that this process opens for writing from now on. This process is
-    a fork of the notebook's kernel, and ends after the check, so nothing is put back."""
+    """Return a list that gets each path in the folder that this process opens for writing from now
+    on. This process is a fork of the notebook's kernel, and ends after the check, so nothing is put
+    back.
+    """
     import torch
 
     written, save = [], torch.save
 
     def note(path):
-        if isinstance(path, (str, os.PathLike)) and Path(folder).resolve() in Path(path).resolve().parents:
+        if (
+            isinstance(path, (str, os.PathLike))
+            and Path(folder).resolve() in Path(path).resolve().parents
+        ):
             written.append(str(path))
 
-    def saved(obj, f, *args, **kwargs):  # its writer opens the file in C++, which Python's audit events do not show
+    # its writer opens the file in C++, which Python's audit events do not show
+    def saved(obj, f, *args, **kwargs):
         note(f)
         return save(obj, f, *args, **kwargs)
 
@@ -79,13 +91,18 @@ def broken(outcomes, number):
 
 
 def saved_before(until):
-    """Return the number of steps in the newest checkpoint of a life that has ended before step `until`."""
+    """Return the number of steps in the newest checkpoint of a life that has ended before step
+    `until`.
+    """
     return until // EVERY * EVERY
 
 
 def calm(stops, seed, momentum=True, shift=0, late=0):
-    """Return the weights of a single process that has one life for each stop. Mistakes: a life begins without momenta,
-    or `shift` steps off; a checkpoint is written `late` steps after the number that it contains."""
+    """Return the weights of a single process that has one life for each stop.
+
+    Mistakes: a life begins without momenta, or `shift` steps off; a checkpoint is written `late`
+    steps after the number that it contains.
+    """
     import torch
     from torch.nn.functional import cross_entropy
 
@@ -98,32 +115,49 @@ def calm(stops, seed, momentum=True, shift=0, late=0):
         if saved and not momentum:
             moving = [torch.zeros_like(weight) for weight in first]
         for step in range(start + shift * bool(saved), until):
-            for weight, value in zip(net.parameters(), weights):
+            for weight, value in zip(net.parameters(), weights, strict=False):
                 weight.data.copy_(value)
             x, y = batch(step)
             slopes = torch.autograd.grad(cross_entropy(net(x), y), list(net.parameters()))
-            for weight, moved, slope in zip(weights, moving, slopes):
+            for weight, moved, slope in zip(weights, moving, slopes, strict=False):
                 moved.mul_(MOMENTUM).add_(slope)
                 weight.sub_(RATE * moved)
             if (step + 1 - late) % EVERY == 0:
-                saved = [weight.clone() for weight in weights], [moved.clone() for moved in moving], step + 1 - late
+                saved = (
+                    [weight.clone() for weight in weights],
+                    [moved.clone() for moved in moving],
+                    step + 1 - late,
+                )
     return np.concatenate([weight.numpy().ravel() for weight in weights])
 
 
 def others_wrote(lives):
     """Return the ranks other than 0 that have written into the folder, in each life."""
-    return [[rank for rank, (_, _, written, _) in enumerate(ranks) if rank and written] for ranks in lives]
+    return [
+        [rank for rank, (_, _, written, _) in enumerate(ranks) if rank and written]
+        for ranks in lives
+    ]
 
 
 def steps_problem(lives, stops, seed):
     """Judge the steps. `lives`: for each life, what the ranks returned (see `lived`)."""
-    for number, (ranks, until) in enumerate(zip(lives, stops), 1):
+    for number, (ranks, until) in enumerate(zip(lives, stops, strict=False), 1):
         start = saved_before(stops[number - 2]) if number > 1 else 0
         for rank, (_, steps, _, weights) in enumerate(ranks):
             if steps != list(range(start, until)):
-                kind = _kind_of_steps(steps, start, until, right=_apart(weights, calm([until], seed)) <= ATOL)
+                kind = _kind_of_steps(
+                    steps, start, until, right=_apart(weights, calm([until], seed)) <= ATOL
+                )
                 begins = steps[0] if steps else 0
-                return _say(kind, f"steps {start} to {until - 1}", _in_words(steps), life=number, rank=rank, start=start, begins=begins)
+                return _say(
+                    kind,
+                    f"steps {start} to {until - 1}",
+                    _in_words(steps),
+                    life=number,
+                    rank=rank,
+                    start=start,
+                    begins=begins,
+                )
     for number, ranks in enumerate(others_wrote(lives), 1):
         if ranks:
             return {"mistake": MISTAKES["life others write"].format(life=number, rank=ranks[0])}
@@ -131,8 +165,10 @@ def steps_problem(lives, stops, seed):
 
 
 def _kind_of_steps(steps, start, until, right):
-    """Return the mistake. `right`: the weights at the end are right, so no step was skipped and none was taken
-    twice."""
+    """Return the mistake.
+
+    `right`: the weights at the end are right, so no step was skipped and none was taken twice.
+    """
     if not steps or steps != list(range(steps[0], steps[-1] + 1)) or steps[-1] != until - 1:
         return "life other steps"
     if steps[0] == 0:
@@ -143,21 +179,43 @@ def _kind_of_steps(steps, start, until, right):
 
 
 def _in_words(steps):
-    return f"steps {steps[0]} to {steps[-1]}" if steps and steps == list(range(steps[0], steps[-1] + 1)) else f"steps {steps}"
+    return (
+        f"steps {steps[0]} to {steps[-1]}"
+        if steps and steps == list(range(steps[0], steps[-1] + 1))
+        else f"steps {steps}"
+    )
 
 
 def from_rank_0(lives):
-    """Return how far the weights of each rank are from rank 0's at the end of each life, or -1 if they cannot be
-    compared."""
-    return [[_apart(weights, ranks[0][-1]) if len(weights) == len(ranks[0][-1]) != 0 else -1.0 for *_, weights in ranks] for ranks in lives]
+    """Return how far the weights of each rank are from rank 0's at the end of each life, or -1 if
+    they cannot be compared.
+    """
+    return [
+        [
+            _apart(weights, ranks[0][-1]) if len(weights) == len(ranks[0][-1]) != 0 else -1.0
+            for *_, weights in ranks
+        ]
+        for ranks in lives
+    ]
 
 
 def ranks_problem(lives):
     for number, ranks in enumerate(lives, 1):
         for rank, (*_, weights) in enumerate(ranks):
             if (apart := _apart(weights, ranks[0][-1])) > ATOL:
-                problem = _say("life apart", "largest difference from rank 0: 0", f"{apart:.3g}", life=number, rank=rank)
-                return {**problem, "picture": by_rank.numbers("largest difference from rank 0", 0, from_rank_0(lives)[number - 1])}
+                problem = _say(
+                    "life apart",
+                    "largest difference from rank 0: 0",
+                    f"{apart:.3g}",
+                    life=number,
+                    rank=rank,
+                )
+                return {
+                    **problem,
+                    "picture": by_rank.numbers(
+                        "largest difference from rank 0", 0, from_rank_0(lives)[number - 1]
+                    ),
+                }
     return None
 
 
@@ -168,16 +226,39 @@ def weights_problem(lives, stops, seed):
         right = calm(until[-1:], seed)
         if _apart(got, right) <= ATOL:
             continue
-        looks = {"life no momentum": calm(until, seed, momentum=False), "life off by one": calm(until, seed, shift=-1), "life skips one": calm(until, seed, shift=1),
-                 "life written late": calm(until, seed, late=1)}
-        other = "life other step" if number == 1 else "life other state" if ranks_problem(lives[:number]) is None else "life other weights"
-        name = next((name for name, weights in looks.items() if number > 1 and _apart(got, weights) <= ATOL), other)
+        looks = {
+            "life no momentum": calm(until, seed, momentum=False),
+            "life off by one": calm(until, seed, shift=-1),
+            "life skips one": calm(until, seed, shift=1),
+            "life written late": calm(until, seed, late=1),
+        }
+        other = (
+            "life other step"
+            if number == 1
+            else (
+                "life other state"
+                if ranks_problem(lives[:number]) is None
+                else "life other weights"
+            )
+        )
+        name = next(
+            (
+                name
+                for name, weights in looks.items()
+                if number > 1 and _apart(got, weights) <= ATOL
+            ),
+            other,
+        )
         return _say(name, right[:3].tolist(), list(got[:3]), life=number, before=number - 1)
     return None
 
 
 def _apart(got, right):
-    return float(np.abs(np.subtract(got, right)).max()) if len(got) == len(right) and len(got) else float("inf")
+    return (
+        float(np.abs(np.subtract(got, right)).max())
+        if len(got) == len(right) and len(got)
+        else float("inf")
+    )
 
 
 def _say(name, expected, got, **words):

@@ -14,9 +14,13 @@ def say(mistake, expected=None, got=None, **words):
 
 # ------------------------------------------------------------------ 1: checkpoint
 
+
 def read_problem(read, step, total):
-    """Judge what `latest` returned. The newest whole checkpoint is the one of `step` (-1: there is none), whose state
-    adds up to `total`."""
+    """Judge what `latest` returned.
+
+    The newest whole checkpoint is the one of `step` (-1: there is none), whose state adds up to
+    `total`.
+    """
     if read.step == -3:
         return say("raises", error=read.error.rstrip(" .:"))
     if step == -1:
@@ -27,12 +31,18 @@ def read_problem(read, step, total):
         return say("nothing left", wanted=step)
     if read.step != step:
         as_text = read.step < step and str(read.step) > str(step)
-        return say("newer" if read.step > step else "sorted as text" if as_text else "older", found=read.step, wanted=step)
+        return say(
+            "newer" if read.step > step else "sorted as text" if as_text else "older",
+            found=read.step,
+            wanted=step,
+        )
     return None if math.isclose(read.total, total, rel_tol=1e-9) else say("other state")
 
 
 def power_problem(events, sizes):
-    """Judge the `events` of one call of save (see `Saved`), given {inode: size} of the files that exist afterwards."""
+    """Judge the `events` of one call of save (see `Saved`), given {inode: size} of the files that
+    exist afterwards.
+    """
     renames = [i for i, (kind, *_) in enumerate(events) if kind == "rename"]
     if not renames:
         return say("never renamed")
@@ -53,24 +63,31 @@ def _folder_problem(events):
     (_, _, folder, _), *later = events
     if ("sync all",) in later or ("sync", folder, -1) in later:
         return None
-    return say("other folder" if any(event[0] == "sync" and event[2] == -1 for event in later) else "no folder sync")
+    return say(
+        "other folder"
+        if any(event[0] == "sync" and event[2] == -1 for event in later)
+        else "no folder sync"
+    )
 
 
 # ------------------------------------------------------------------ 2: state
 
+
 def part_problem(then, right, parts):
-    """Report the first of the parts whose numbers after the restore differ from the numbers when state_of was
-    called."""
+    """Report the first of the parts whose numbers after the restore differ from the numbers when
+    state_of was called.
+    """
     wrong = [part for part in parts if then is None or then[part] != right[part]]
     return say(wrong[0], right[wrong[0]], then and then[wrong[0]]) if wrong else None
 
 
 def losses_problem(losses, right):
-    apart = [i for i, (mine, one) in enumerate(zip(losses, right), 1) if mine != one]
+    apart = [i for i, (mine, one) in enumerate(zip(losses, right, strict=False), 1) if mine != one]
     return say("end", right[apart[0] - 1], losses[apart[0] - 1], step=apart[0]) if apart else None
 
 
 # ------------------------------------------------------------------ 4: reshard
+
 
 def piece_size(numbers, world):
     return -(-numbers // world)
@@ -113,7 +130,17 @@ def _other_numbers(case, right=None, got=None):
     start, stop = wanted(numbers, new, rank)
     if start == stop:
         return say("nothing to read", rank=rank, new=new)
-    return say("other numbers", right, got, numbers=numbers, old=old, rank=rank, new=new, start=start, last=stop - 1)
+    return say(
+        "other numbers",
+        right,
+        got,
+        numbers=numbers,
+        old=old,
+        rank=rank,
+        new=new,
+        start=start,
+        last=stop - 1,
+    )
 
 
 def least_problem(case, reads):
@@ -128,7 +155,9 @@ def least_problem(case, reads):
         return _other_numbers(case)
     size = piece_size(numbers, old)
     for one, first, last in reads:
-        if not (start <= one * size + first and one * size + last <= stop and 0 <= first <= last <= size):
+        if not (
+            start <= one * size + first and one * size + last <= stop and 0 <= first <= last <= size
+        ):
             return say("not its own", rank=rank, new=new, old=one, start=first, stop=last)
     empty = [(first, last) for _, first, last in reads if first >= last]
     if empty:
@@ -140,8 +169,11 @@ def least_problem(case, reads):
 
 # ------------------------------------------------------------------ 5: rollback
 
+
 def due(told, right):
-    """Return the number of whole steps before each commit, without a commit after the last step, which is optional."""
+    """Return the number of whole steps before each commit, without a commit after the last step,
+    which is optional.
+    """
     return [steps for steps in told["commits"] if steps < right["steps"]]
 
 
@@ -153,15 +185,25 @@ def commits_problem(told, right):
         return say("no first commit")
     if mine == ours:
         return None
-    apart = next((i for i, (one, other) in enumerate(zip(mine, ours)) if one != other), min(len(mine), len(ours)))
+    apart = next(
+        (i for i, (one, other) in enumerate(zip(mine, ours, strict=False)) if one != other),
+        min(len(mine), len(ours)),
+    )
     if apart in (len(mine), len(ours)):
-        return say("commits missing" if apart == len(mine) else "commits too many", found=len(mine), wanted=len(ours))
+        return say(
+            "commits missing" if apart == len(mine) else "commits too many",
+            found=len(mine),
+            wanted=len(ours),
+        )
     return say("commits late", number=apart + 1, found=mine[apart], wanted=ours[apart])
 
 
 def event_problem(kind, told, right):
-    """Judge what the loop did about the events of this kind. Each is (kind, rollbacks, steps that were tried without a
-    new group, ranks in the next whole step)."""
+    """Judge what the loop did about the events of this kind.
+
+    Each is (kind, rollbacks, steps that were tried without a new group, ranks in the next whole
+    step).
+    """
     mine, ours = ([event for event in one["events"] if event[0] == kind] for one in (told, right))
     if problem := _no_group_problem({"events": mine}):
         return problem
@@ -183,14 +225,22 @@ def loop_problem(got, right, until):
     if got == right:
         return None
     if got[0] < until or got[0] > right[0]:
-        return say("not the end" if got[0] < until else "too far", found=got[0], wanted=until, enough=right[0])
+        return say(
+            "not the end" if got[0] < until else "too far",
+            found=got[0],
+            wanted=until,
+            enough=right[0],
+        )
     return say("other weights", right[2:], got[2:])
 
 
 # ------------------------------------------------------------------ 6: interval
 
+
 def young_steps(step_s, save_s, lives_s, ranks):
-    return max(1, round(math.sqrt(2 * np.mean(save_s) * np.mean(lives_s) / ranks) / np.mean(step_s)))
+    return max(
+        1, round(math.sqrt(2 * np.mean(save_s) * np.mean(lives_s) / ranks) / np.mean(step_s))
+    )
 
 
 def steps_problem(case, got):
@@ -199,8 +249,12 @@ def steps_problem(case, got):
     if got == right:
         return None
     step, save, life = (float(np.mean(one)) for one in case[:3])
-    wrong = {"all ranks": math.sqrt(2 * save * life) / step, "times ranks": math.sqrt(2 * save * life * ranks) / step,
-             "without 2": math.sqrt(save * life / ranks) / step, "median": math.sqrt(2 * float(np.median(save_s)) * life / ranks) / step}
+    wrong = {
+        "all ranks": math.sqrt(2 * save * life) / step,
+        "times ranks": math.sqrt(2 * save * life * ranks) / step,
+        "without 2": math.sqrt(save * life / ranks) / step,
+        "median": math.sqrt(2 * float(np.median(save_s)) * life / ranks) / step,
+    }
     seconds = math.sqrt(2 * save * life / ranks)
     if abs(got - seconds) <= 0.5 + 1e-9:
         return say("seconds", right, got)
@@ -221,6 +275,16 @@ def lost_part_problem(case, got):
     right = lost_part(*case)
     if math.isclose(got, right, rel_tol=1e-6):
         return None
-    wrong = {"whole interval": save_s / every_s + (every_s + restart_s) / mtbf_s, "no restart": save_s / every_s + every_s / 2 / mtbf_s,
-             "no save": (every_s / 2 + restart_s) / mtbf_s}
-    return say(next((name for name, value in wrong.items() if math.isclose(got, value, rel_tol=1e-6)), "other lost"), right, got)
+    wrong = {
+        "whole interval": save_s / every_s + (every_s + restart_s) / mtbf_s,
+        "no restart": save_s / every_s + every_s / 2 / mtbf_s,
+        "no save": (every_s / 2 + restart_s) / mtbf_s,
+    }
+    return say(
+        next(
+            (name for name, value in wrong.items() if math.isclose(got, value, rel_tol=1e-6)),
+            "other lost",
+        ),
+        right,
+        got,
+    )

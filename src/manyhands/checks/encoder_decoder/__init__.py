@@ -1,8 +1,10 @@
-"""Checks of unit 12, encoder and decoder across ranks: what the notebook's kernel asks of the ranks, and how it judges the answers.
+"""Checks of unit 12, encoder and decoder across ranks: what the notebook's kernel asks of the
+ranks, and how it judges the answers.
 
-Each check cell calls one of the public functions with the cluster and the names of what the learner has defined on the ranks. The
-experiments run there (`ranks`), in communicators with a short timeout, so that a call that waits in vain becomes a FAIL
-line and the ranks go on. A hang outside these communicators ends after PATIENCE_S, and the cluster heals.
+Each check cell calls one of the public functions with the cluster and the names of what the learner
+has defined on the ranks. The experiments run there (`ranks`), in communicators with a short
+timeout, so that a call that waits in vain becomes a FAIL line and the ranks go on. A hang outside
+these communicators ends after PATIENCE_S, and the cluster heals.
 """
 
 from manyhands.checks import seed
@@ -15,8 +17,6 @@ __all__ = ["HINTS", "hybrid", "loss", "ragged", "split", "training"]
 
 PATIENCE_S = 25  # longer than the communicators' own timeout, which is reported first
 ROLES = ("encoder", "decoder")
-
-
 
 
 class _Check(RankReport):
@@ -32,8 +32,14 @@ class _Check(RankReport):
         return answers
 
     def cases(self, number, experiment, *args):
-        """Run several cases of an experiment one after the other, and return [(rank, answer)] of all."""
-        return [one for case in range(number) for one in enumerate(self.answers(experiment, *args, case))]
+        """Run several cases of an experiment one after the other, and return [(rank, answer)] of
+        all.
+        """
+        return [
+            one
+            for case in range(number)
+            for one in enumerate(self.answers(experiment, *args, case))
+        ]
 
     def first(self, name, problems, values):
         """Judge a criterion whose values are compared to the unit's tolerance."""
@@ -52,11 +58,21 @@ def _sample(named):
 
 
 def ragged(cluster, function):
-    """Check `function(rnn, sequences, state)`: outputs and state of sequences of different lengths."""
+    """Check `function(rnn, sequences, state)`: outputs and state of sequences of different
+    lengths.
+    """
     with _Check("ragged", cluster) as report:
         cases, *_ = report.answers("ragged", function)
-        report.first("outputs", map(verdicts.outputs_problem, cases), [[shape, numbers[:2]] for case in cases for shape, numbers in case["outputs"]])
-        report.first("state", map(verdicts.state_problem, cases), [[shape, numbers] for case in cases for shape, numbers in case["state"]])
+        report.first(
+            "outputs",
+            map(verdicts.outputs_problem, cases),
+            [[shape, numbers[:2]] for case in cases for shape, numbers in case["outputs"]],
+        )
+        report.first(
+            "state",
+            map(verdicts.state_problem, cases),
+            [[shape, numbers] for case in cases for shape, numbers in case["state"]],
+        )
 
 
 def loss(cluster, function):
@@ -68,16 +84,31 @@ def loss(cluster, function):
 
 
 def split(cluster, encoder_step, decoder_step):
-    """Check the two halves of a step, which means loss, gradients, and what crosses between them."""
+    """Check the two halves of a step, which means loss, gradients, and what crosses between
+    them.
+    """
     with _Check("split", cluster) as report:
         cases = report.cases(2, "split", encoder_step, decoder_step)
         stop_at(verdicts.unclaimed(cases))
-        report.first("loss", (verdicts.loss_problem(*case) for case in cases), [[case["loss"], case["number"]] for _, case in cases if "loss" in case])
+        report.first(
+            "loss",
+            (verdicts.loss_problem(*case) for case in cases),
+            [[case["loss"], case["number"]] for _, case in cases if "loss" in case],
+        )
         for role in reversed(ROLES):
-            report.first(role, (verdicts.gradient_problem(*case, role) for case in cases),
-                         [_sample(case["got"]) for _, case in cases if case["role"] == role])
-        report.first("messages", (verdicts.traffic_problem(*case) for case in cases),
-                     [[min(case["sent"][0], 2) == 0 or case["sent"][0] > 2, case["sent"][1]] for _, case in cases])
+            report.first(
+                role,
+                (verdicts.gradient_problem(*case, role) for case in cases),
+                [_sample(case["got"]) for _, case in cases if case["role"] == role],
+            )
+        report.first(
+            "messages",
+            (verdicts.traffic_problem(*case) for case in cases),
+            [
+                [min(case["sent"][0], 2) == 0 or case["sent"][0] > 2, case["sent"][1]]
+                for _, case in cases
+            ],
+        )
 
 
 def training(cluster, train):
@@ -85,17 +116,38 @@ def training(cluster, train):
     with _Check("training", cluster) as report:
         answers = report.answers("training", train)
         ranked = list(enumerate(answers))
-        report.first("decoder", (problem for rank, answer in ranked for problem in (verdicts.weights_problem(rank, answer, "decoder"),
-                                                                                    verdicts.losses_problem(rank, answer))),
-                     [[_sample(answer["got"]), answer["losses"]] for answer in answers if answer["role"] == "decoder"])
-        report.first("encoder", (verdicts.weights_problem(rank, answer, "encoder") for rank, answer in ranked),
-                     [_sample(answer["got"]) for answer in answers if answer["role"] == "encoder"])
+        report.first(
+            "decoder",
+            (
+                problem
+                for rank, answer in ranked
+                for problem in (
+                    verdicts.weights_problem(rank, answer, "decoder"),
+                    verdicts.losses_problem(rank, answer),
+                )
+            ),
+            [
+                [_sample(answer["got"]), answer["losses"]]
+                for answer in answers
+                if answer["role"] == "decoder"
+            ],
+        )
+        report.first(
+            "encoder",
+            (verdicts.weights_problem(rank, answer, "encoder") for rank, answer in ranked),
+            [_sample(answer["got"]) for answer in answers if answer["role"] == "encoder"],
+        )
 
 
 def hybrid(cluster, step):
-    """Check that `step(module, pair, copies, sources, targets)` gives two pairs with uneven shares the whole batch's gradients."""
+    """Check that `step(module, pair, copies, sources, targets)` gives two pairs with uneven shares
+    the whole batch's gradients.
+    """
     with _Check("hybrid", cluster) as report:
         cases = report.cases(3, "hybrid", step)
         for role in reversed(ROLES):
-            report.first(role + "s", (verdicts.hybrid_problem(*case, role) for case in cases),
-                         [_sample(case["got"]) for _, case in cases if case["role"] == role])
+            report.first(
+                role + "s",
+                (verdicts.hybrid_problem(*case, role) for case in cases),
+                [_sample(case["got"]) for _, case in cases if case["role"] == role],
+            )

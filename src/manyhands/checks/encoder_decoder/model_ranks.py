@@ -1,6 +1,8 @@
-"""What unit 12's checks compare with, on the ranks, which is an encoder and a decoder in a single process, right and with usual mistakes.
+"""What unit 12's checks compare with, on the ranks, which is an encoder and a decoder in a single
+process, right and with usual mistakes.
 
-The classes have the same interface as the lab's classes, and they contain nothing that the learner wrote.
+The classes have the same interface as the lab's classes, and they contain nothing that the learner
+wrote.
 """
 
 import copy
@@ -15,14 +17,16 @@ END = 10  # the token before the first digit of an answer and after the last one
 
 
 def one_by_one(rnn, sequences, state=None):
-    """Run each sequence alone, without any padding, and return the list of outputs and the state `(h, cell)` of all."""
+    """Run each sequence alone, without any padding, and return the list of outputs and the state
+    `(h, cell)` of all.
+    """
     outputs, states = [], []
     for i, sequence in enumerate(sequences):
-        own = None if state is None else tuple(part[:, i:i + 1].contiguous() for part in state)
+        own = None if state is None else tuple(part[:, i : i + 1].contiguous() for part in state)
         output, after = rnn(sequence[:, None], own)
         outputs.append(output[:, 0])
         states.append(after)
-    return outputs, tuple(torch.cat(parts, dim=1) for parts in zip(*states))
+    return outputs, tuple(torch.cat(parts, dim=1) for parts in zip(*states, strict=False))
 
 
 class Encoder(nn.Module):
@@ -42,32 +46,49 @@ class Decoder(nn.Module):
 
     def __init__(self, hidden, layers):
         super().__init__()
-        self.embed, self.rnn, self.head = nn.Embedding(11, 6), nn.LSTM(6, hidden, layers), nn.Linear(hidden, 11)
+        self.embed, self.rnn, self.head = (
+            nn.Embedding(11, 6),
+            nn.LSTM(6, hidden, layers),
+            nn.Linear(hidden, 11),
+        )
 
     def forward(self, state, targets, divisor=None):
         begun = [torch.cat([target.new_tensor([END]), target[:-1]]) for target in targets]
         outputs, _ = one_by_one(self.rnn, [self.embed(tokens) for tokens in begun], state)
-        total = cross_entropy(self.head(torch.cat(outputs)), torch.cat(list(targets)), reduction="sum")
+        total = cross_entropy(
+            self.head(torch.cat(outputs)), torch.cat(list(targets)), reduction="sum"
+        )
         return total / (sum(map(len, targets)) if divisor is None else divisor)
 
 
 def build(seed, hidden, layers, bidirectional=False):
-    """Return an encoder and a decoder whose states fit. A bidirectional encoder has two states for each layer."""
+    """Return an encoder and a decoder whose states fit.
+
+    A bidirectional encoder has two states for each layer.
+    """
     torch.manual_seed(seed)
     encoder = Encoder(hidden, layers // 2 if bidirectional else layers, bidirectional)
     return encoder.double().to(device()), Decoder(hidden, layers).double().to(device())
 
 
 def batch(draw, size):
-    """Return `size` strings of 2 to 7 digits, not all of the same length, and their reversals. `draw` is a `random.Random`."""
+    """Return `size` strings of 2 to 7 digits, not all of the same length, and their reversals.
+
+    `draw` is a `random.Random`.
+    """
     lengths = [2, 7, *(draw.randint(2, 7) for _ in range(size - 2))][:size]
     draw.shuffle(lengths)
-    sources = [torch.tensor([draw.randrange(10) for _ in range(length)], device=device()) for length in lengths]
+    sources = [
+        torch.tensor([draw.randrange(10) for _ in range(length)], device=device())
+        for length in lengths
+    ]
     return sources, [torch.cat([source.flip(0), source.new_tensor([END])]) for source in sources]
 
 
 def gradients(module):
-    return {name: None if p.grad is None else numbers(p.grad) for name, p in module.named_parameters()}
+    return {
+        name: None if p.grad is None else numbers(p.grad) for name, p in module.named_parameters()
+    }
 
 
 def weights(module):
@@ -75,7 +96,9 @@ def weights(module):
 
 
 def _copy(module):
-    """Return a copy whose recurrent weights are one piece of memory again, since otherwise cuDNN warns in each call on a GPU."""
+    """Return a copy whose recurrent weights are one piece of memory again, since otherwise cuDNN
+    warns in each call on a GPU.
+    """
     module = copy.deepcopy(module)
     for part in module.modules():
         if isinstance(part, torch.nn.RNNBase):
@@ -84,7 +107,10 @@ def _copy(module):
 
 
 def serial_step(encoder, decoder, sources, targets, change=lambda h, cell: (h, cell), divisor=None):
-    """Return loss and gradients of a single process, with the state changed on its way. The modules are copied and remain as they are."""
+    """Return loss and gradients of a single process, with the state changed on its way.
+
+    The modules are copied and remain as they are.
+    """
     encoder, decoder = _copy(encoder), _copy(decoder)
     _, (h, cell) = encoder(sources)
     loss = decoder(change(h, cell), targets, divisor)
@@ -98,7 +124,10 @@ CHANGES = {
     "only c": lambda h, cell: (torch.zeros_like(h), cell),
     "h twice": lambda h, cell: (h, h),
     "swapped": lambda h, cell: (cell, h),
-    "last layer": lambda h, cell: (h[-1:].expand_as(h).contiguous(), cell[-1:].expand_as(cell).contiguous()),
+    "last layer": lambda h, cell: (
+        h[-1:].expand_as(h).contiguous(),
+        cell[-1:].expand_as(cell).contiguous(),
+    ),
     "last layer, zeros": lambda h, cell: (_only_last(h), _only_last(cell)),
 }
 # how mistakes change the encoder's gradient
@@ -113,18 +142,28 @@ def _only_last(part):
 
 
 # mistakes in the training loop, and their names in `words`
-LOOPS = {"stale": "stale", "both accumulated": "accumulated", "encoder accumulated": "accumulated", "decoder accumulated": "accumulated"}
+LOOPS = {
+    "stale": "stale",
+    "both accumulated": "accumulated",
+    "encoder accumulated": "accumulated",
+    "decoder accumulated": "accumulated",
+}
 
 
 def serial_training(encoder, decoder, batches, lr, mistake=None):
-    """Return weights and losses after training in a single process, right or with a mistake, which is a key of LOOPS."""
+    """Return weights and losses after training in a single process, right or with a mistake, which
+    is a key of LOOPS.
+    """
     encoder, decoder = _copy(encoder), _copy(decoder)
     optimiser = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], lr)
     losses = []
     for sources, targets in batches:
         if mistake == "stale":
             optimiser.step()
-        for module, kept in ((encoder, ("both accumulated", "encoder accumulated")), (decoder, ("both accumulated", "decoder accumulated"))):
+        for module, kept in (
+            (encoder, ("both accumulated", "encoder accumulated")),
+            (decoder, ("both accumulated", "decoder accumulated")),
+        ):
             if mistake not in kept:
                 module.zero_grad()
         loss = decoder(encoder(sources)[1], targets)

@@ -1,7 +1,9 @@
-"""The half of unit 12's checks that runs on the ranks, which are experiments with the learner's functions, reported as plain numbers.
+"""The half of unit 12's checks that runs on the ranks, which are experiments with the learner's
+functions, reported as plain numbers.
 
-Each experiment runs on all four ranks simultaneously, in separate communicators, so that a call that waits in vain ends by their timeout,
-and its message is reported like a result. What the numbers mean is judged in `manyhands.checks.encoder_decoder`.
+Each experiment runs on all four ranks simultaneously, in separate communicators, so that a call
+that waits in vain ends by their timeout, and its message is reported like a result. What the
+numbers mean is judged in `manyhands.checks.encoder_decoder`.
 """
 
 import random
@@ -18,7 +20,8 @@ from manyhands.checks.on_ranks import learners
 from manyhands.checks.rank_tools import device, numbers
 from manyhands.links import chain_list, n_step_rnn
 
-TIMEOUT_S = 8.0  # a few milliseconds are enough if nothing is wrong, but a busy machine may need more
+# a few milliseconds are enough if nothing is wrong, but a busy machine may need more
+TIMEOUT_S = 8.0
 
 
 @contextmanager
@@ -32,9 +35,11 @@ def world():
 
 @contextmanager
 def told(result):
-    """Keep an exception of the block as `result["stopped"]` = (its text, when, whether a communicator raised it), and go on.
+    """Keep an exception of the block as `result["stopped"]` = (its text, when, whether a
+    communicator raised it), and go on.
 
-    The other ranks must be able to end by their own timeouts. The kernel then shows what happened first.
+    The other ranks must be able to end by their own timeouts. The kernel then shows what happened
+    first.
     """
     from manyhands import comm
 
@@ -46,8 +51,12 @@ def told(result):
         result["stopped"] = (f"{type(error).__name__}: {error}", time.monotonic(), False)
 
 
-OURS = (chain_list.MultiNodeChainList.forward, n_step_rnn.create_multi_node_n_step_rnn, n_step_rnn.MultiNodeNStepRNN.forward,
-        n_step_rnn.MultiNodeNStepRNN._run)  # the package's own layers over ranks
+OURS = (
+    chain_list.MultiNodeChainList.forward,
+    n_step_rnn.create_multi_node_n_step_rnn,
+    n_step_rnn.MultiNodeNStepRNN.forward,
+    n_step_rnn.MultiNodeNStepRNN._run,
+)  # the package's own layers over ranks
 
 
 def _draw(seed, *more):
@@ -56,27 +65,56 @@ def _draw(seed, *more):
 
 # ------------------------------------------------------------------ 1: ragged sequences
 
+
 def ragged(function_name, seed):
-    """Run several batches through `run_ragged`, and each sequence alone for comparison, without communication."""
+    """Run several batches through `run_ragged`, and each sequence alone for comparison, without
+    communication.
+    """
     function, draw, cases = learners(function_name), _draw(seed, "ragged"), []
-    for layers, bidirectional, begun, size in ((1, False, False, 5), (2, True, False, 4), (2, False, True, 5)):
+    for layers, bidirectional, begun, size in (
+        (1, False, False, 5),
+        (2, True, False, 4),
+        (2, False, True, 5),
+    ):
         inputs, hidden = draw.randint(3, 6), draw.randint(4, 8)
         torch.manual_seed(seed + layers)
-        rnn = torch.nn.LSTM(inputs, hidden, layers, bidirectional=bidirectional).double().to(device())
-        sequences = [torch.randn(len(source), inputs).double().to(device()) for source in model.batch(draw, size)[0]]
-        state = tuple(torch.randn(layers, size, hidden).double().to(device()) for _ in range(2)) if begun else None
+        rnn = (
+            torch.nn.LSTM(inputs, hidden, layers, bidirectional=bidirectional).double().to(device())
+        )
+        sequences = [
+            torch.randn(len(source), inputs).double().to(device())
+            for source in model.batch(draw, size)[0]
+        ]
+        state = (
+            tuple(torch.randn(layers, size, hidden).double().to(device()) for _ in range(2))
+            if begun
+            else None
+        )
         with torch.no_grad():
             right, after = model.one_by_one(rnn, sequences, state)
             with closed(*OURS):
-                outputs, (h, cell) = function(rnn, [sequence.clone() for sequence in sequences], state and tuple(part.clone() for part in state))
+                outputs, (h, cell) = function(
+                    rnn,
+                    [sequence.clone() for sequence in sequences],
+                    state and tuple(part.clone() for part in state),
+                )
             variants = _ragged_mistakes(rnn, sequences, state)
-        cases.append({"lengths": [len(sequence) for sequence in sequences], "begun": begun, "shape": list(after[0].shape),
-                      "outputs": [[list(one.shape), numbers(one)] for one in outputs],
-                      "right outputs": [[list(one.shape), numbers(one)] for one in right],
-                      "without start": [numbers(one) for one in model.one_by_one(rnn, sequences)[0]],
-                      "state": [[list(part.shape), numbers(part)] for part in (h, cell)],
-                      "right state": [[list(part.shape), numbers(part)] for part in after],
-                      "variants": {name: [[list(part.shape), numbers(part)] for part in parts] for name, parts in variants.items()}})
+        cases.append(
+            {
+                "lengths": [len(sequence) for sequence in sequences],
+                "begun": begun,
+                "shape": list(after[0].shape),
+                "outputs": [[list(one.shape), numbers(one)] for one in outputs],
+                "right outputs": [[list(one.shape), numbers(one)] for one in right],
+                "without start": [numbers(one) for one in model.one_by_one(rnn, sequences)[0]],
+                "state": [[list(part.shape), numbers(part)] for part in (h, cell)],
+                "right state": [[list(part.shape), numbers(part)] for part in after],
+                "variants": {
+                    name: [[list(part.shape), numbers(part)] for part in parts]
+                    for name, parts in variants.items()
+                },
+            }
+        )
     return cases
 
 
@@ -86,73 +124,133 @@ def _ragged_mistakes(rnn, sequences, state):
     _, after_padding = rnn(padded, state)
     order = sorted(range(len(sequences)), key=lambda i: -len(sequences[i]))
     _, right = model.one_by_one(rnn, sequences, state)
-    return {"padded": after_padding, "sorted": [part[:, order] for part in right], "no start": model.one_by_one(rnn, sequences)[1],
-            "swapped": right[::-1]}
+    return {
+        "padded": after_padding,
+        "sorted": [part[:, order] for part in right],
+        "no start": model.one_by_one(rnn, sequences)[1],
+        "swapped": right[::-1],
+    }
 
 
 # ------------------------------------------------------------------ 2: the loss of ragged targets
 
+
 def loss(function_name, seed):
-    """Compute the loss of one ragged batch, with and without a divisor, and what usual mistakes compute instead."""
+    """Compute the loss of one ragged batch, with and without a divisor, and what usual mistakes
+    compute instead.
+    """
     from torch.nn.functional import cross_entropy
 
     function, draw = learners(function_name), _draw(seed, "loss")
     torch.manual_seed(seed)
     _, targets = model.batch(draw, 5)
-    scores = [torch.randn(len(target), 11, device=device()).double().requires_grad_() for target in targets]
-    total = sum(cross_entropy(score, target, reduction="sum") for score, target in zip(scores, targets)).item()
+    scores = [
+        torch.randn(len(target), 11, device=device()).double().requires_grad_()
+        for target in targets
+    ]
+    total = sum(
+        cross_entropy(score, target, reduction="sum")
+        for score, target in zip(scores, targets, strict=False)
+    ).item()
     tokens, longest, divisor = sum(map(len, targets)), max(map(len, targets)), draw.randint(50, 90)
-    means = [cross_entropy(score, target).item() for score, target in zip(scores, targets)]
-    padding = sum(longest - len(target) for target in targets) * cross_entropy(scores[0].new_zeros(1, 11), targets[0][:1]).item()
+    means = [
+        cross_entropy(score, target).item() for score, target in zip(scores, targets, strict=False)
+    ]
+    padding = (
+        sum(longest - len(target) for target in targets)
+        * cross_entropy(scores[0].new_zeros(1, 11), targets[0][:1]).item()
+    )
     got = function(list(scores), list(targets))
     got.backward()
     divided = function(list(scores), list(targets), divisor)
-    return {"tokens": tokens, "divisor": divisor, "right": total / tokens, "right divided": total / divisor,
-            "got": got.item(), "divided": divided.item(), "gradient": [numbers(score.grad)[:3] for score in scores],
-            "variants": {"mean of means": sum(means) / len(means), "padding": (total + padding) / (longest * len(targets)),
-                         "padding zero": total / (longest * len(targets)), "sequences": total / len(targets), "sum": total}}
+    return {
+        "tokens": tokens,
+        "divisor": divisor,
+        "right": total / tokens,
+        "right divided": total / divisor,
+        "got": got.item(),
+        "divided": divided.item(),
+        "gradient": [numbers(score.grad)[:3] for score in scores],
+        "variants": {
+            "mean of means": sum(means) / len(means),
+            "padding": (total + padding) / (longest * len(targets)),
+            "padding zero": total / (longest * len(targets)),
+            "sequences": total / len(targets),
+            "sum": total,
+        },
+    }
 
 
 # ------------------------------------------------------------------ 3: one step, split
 
 
-
 def split(encoder_step_name, decoder_step_name, case, seed):
-    """Run one step in pairs of ranks. The encoder is first in case 0. In case 1 it is second and bidirectional, and the divisor is given."""
+    """Run one step in pairs of ranks.
+
+    The encoder is first in case 0. In case 1 it is second and bidirectional, and the divisor is
+    given.
+    """
     from manyhands.ledger import Ledger
 
     encoder_step, decoder_step = learners(encoder_step_name), learners(decoder_step_name)
     with world() as everyone:
-        pair = everyone.split(everyone.rank // 2, everyone.rank) if case == 0 else everyone.split(everyone.rank % 2, -everyone.rank)
-        encoder_rank, layers, draw = case, 2, _draw(seed, "split", case, everyone.rank // 2 if case == 0 else everyone.rank % 2)
+        pair = (
+            everyone.split(everyone.rank // 2, everyone.rank)
+            if case == 0
+            else everyone.split(everyone.rank % 2, -everyone.rank)
+        )
+        encoder_rank, layers, draw = (
+            case,
+            2,
+            _draw(seed, "split", case, everyone.rank // 2 if case == 0 else everyone.rank % 2),
+        )
         sources, targets = model.batch(draw, draw.randint(3, 5))
-        encoder, decoder = parts = model.build(seed + case, draw.randint(4, 8), layers, bidirectional=case == 1)
+        encoder, decoder = parts = model.build(
+            seed + case, draw.randint(4, 8), layers, bidirectional=case == 1
+        )
         role = "encoder" if pair.rank == encoder_rank else "decoder"
         divisor = sum(map(len, targets)) + draw.randint(3, 9) if case else None
         right = model.serial_step(*parts, sources, targets, divisor=divisor)
-        result = {"case": case, "role": role, "right": {"loss": right["loss"], "gradients": right[role]}, **_split_mistakes(parts, sources, targets, divisor)}
-        module, before = encoder if role == "encoder" else decoder, 0.5 * case  # in case 1 there are gradients already
+        result = {
+            "case": case,
+            "role": role,
+            "right": {"loss": right["loss"], "gradients": right[role]},
+            **_split_mistakes(parts, sources, targets, divisor),
+        }
+        # in case 1 there are gradients already
+        module, before = encoder if role == "encoder" else decoder, 0.5 * case
         for parameter in module.parameters() if before else ():
             parameter.grad = torch.full_like(parameter, before)
         with told(result), closed(*OURS), Ledger() as ledger:
             if role == "encoder":
                 encoder_step(encoder, list(sources), pair, 1 - encoder_rank)
             else:
-                loss = decoder_step(decoder, list(targets), pair, encoder_rank, *([divisor] if case else []))
+                loss = decoder_step(
+                    decoder, list(targets), pair, encoder_rank, *([divisor] if case else [])
+                )
                 result["number"] = isinstance(loss, Real)
                 result["loss"] = float(loss.detach() if hasattr(loss, "detach") else loss)
                 del loss  # this deletes a graph that backward has not gone through
                 _until_gone(everyone)
-        added = {name: values and [value - before for value in values] for name, values in gradients(module).items()}
-        result.update(got=added, before=before, sent=[ledger.messages_sent, ledger.bytes_sent],
-                      state_bytes=2 * 8 * layers * len(sources) * decoder.rnn.hidden_size)
+        added = {
+            name: values and [value - before for value in values]
+            for name, values in gradients(module).items()
+        }
+        result.update(
+            got=added,
+            before=before,
+            sent=[ledger.messages_sent, ledger.bytes_sent],
+            state_bytes=2 * 8 * layers * len(sources) * decoder.rnn.hidden_size,
+        )
     return result
 
 
 def _until_gone(c, limit_s=2.0):
-    """Wait until nothing that was received is part of a graph here, since the cluster's watch may hold the step's frame for a moment longer.
+    """Wait until nothing that was received is part of a graph here, since the cluster's watch may
+    hold the step's frame for a moment longer.
 
-    When the graph is deleted, the other rank learns that no gradient will arrive. If this rank left the world before, it would only be missed.
+    When the graph is deleted, the other rank learns that no gradient will arrive. If this rank left
+    the world before, it would only be missed.
     """
     until = time.monotonic() + limit_s
     while c._exchange.control.receipts and time.monotonic() < until:
@@ -161,14 +259,23 @@ def _until_gone(c, limit_s=2.0):
 
 def _split_mistakes(parts, sources, targets, divisor):
     """Return the loss and the encoder's gradients that usual mistakes give."""
-    losses = {name: model.serial_step(*parts, sources, targets, change, divisor)["loss"] for name, change in model.CHANGES.items()}
+    losses = {
+        name: model.serial_step(*parts, sources, targets, change, divisor)["loss"]
+        for name, change in model.CHANGES.items()
+    }
     if divisor:
         losses["divisor forgotten"] = model.serial_step(*parts, sources, targets)["loss"]
-    return {"other loss": losses,
-            "other gradient": {name: model.serial_step(*parts, sources, targets, change, divisor)["encoder"] for name, change in model.BACKWARDS.items()}}
+    return {
+        "other loss": losses,
+        "other gradient": {
+            name: model.serial_step(*parts, sources, targets, change, divisor)["encoder"]
+            for name, change in model.BACKWARDS.items()
+        },
+    }
 
 
 # ------------------------------------------------------------------ 4: training
+
 
 def training(train_name, seed):
     """Train for four steps with Adam in pairs of ranks, and in a single process for comparison."""
@@ -176,14 +283,26 @@ def training(train_name, seed):
     with world() as everyone:
         pair = everyone.split(everyone.rank % 2, everyone.rank)
         draw = _draw(seed, "training", everyone.rank % 2)
-        batches, lr = [model.batch(draw, draw.randint(2, 5)) for _ in range(4)], draw.choice([0.01, 0.02, 0.03])
+        batches, lr = (
+            [model.batch(draw, draw.randint(2, 5)) for _ in range(4)],
+            draw.choice([0.01, 0.02, 0.03]),
+        )
         parts = model.build(seed, draw.randint(4, 7), 1)
         role = ("encoder", "decoder")[pair.rank]
         right = model.serial_training(*parts, batches, lr)
-        result = {"role": role, "before": model.weights(parts[pair.rank]), "right": {"losses": right["losses"], "weights": right[role]},
-                  "variants": [[name, model.serial_training(*parts, batches, lr, loop)[role]] for loop, name in model.LOOPS.items()]}
+        result = {
+            "role": role,
+            "before": model.weights(parts[pair.rank]),
+            "right": {"losses": right["losses"], "weights": right[role]},
+            "variants": [
+                [name, model.serial_training(*parts, batches, lr, loop)[role]]
+                for loop, name in model.LOOPS.items()
+            ],
+        }
         with told(result), closed(*OURS):
-            result["losses"] = [float(one) for one in train(parts[pair.rank], pair, batches, lr) or ()]
+            result["losses"] = [
+                float(one) for one in train(parts[pair.rank], pair, batches, lr) or ()
+            ]
         result["got"] = model.weights(parts[pair.rank])
     return result
 
@@ -194,10 +313,16 @@ SHARES = (5, 3)  # sequences of the two pairs
 
 
 def hybrid(step_name, case, seed):
-    """Run one step of two pairs with different numbers of tokens, in two layouts, and in case 2 of each pair alone."""
+    """Run one step of two pairs with different numbers of tokens, in two layouts, and in case 2 of
+    each pair alone.
+    """
     step = learners(step_name)
     with world() as everyone:
-        number, other = (everyone.rank % 2, everyone.rank // 2) if case == 1 else (everyone.rank // 2, everyone.rank % 2)
+        number, other = (
+            (everyone.rank % 2, everyone.rank // 2)
+            if case == 1
+            else (everyone.rank // 2, everyone.rank % 2)
+        )
         pair = everyone.split(number, everyone.rank)
         copies = everyone.split(everyone.rank if case == 2 else other, everyone.rank)
         draw = _draw(seed, "hybrid", case)
@@ -207,9 +332,19 @@ def hybrid(step_name, case, seed):
         role = ("encoder", "decoder")[pair.rank]
         alone = [model.serial_step(*parts, *share)[role] for share in shares]
         together = [sum((share[i] for share in shares), []) for i in (0, 1)]
-        result = {"case": case, "role": role, "pairs": copies.size, "right": {"gradients": model.serial_step(*parts, *together)[role]},
-                  "alone": alone[number if case < 2 else 0],
-                  "mean of pairs": {name: [sum(x) / len(alone) for x in zip(*(one[name] for one in alone))] for name in alone[0]}}
+        result = {
+            "case": case,
+            "role": role,
+            "pairs": copies.size,
+            "right": {"gradients": model.serial_step(*parts, *together)[role]},
+            "alone": alone[number if case < 2 else 0],
+            "mean of pairs": {
+                name: [
+                    sum(x) / len(alone) for x in zip(*(one[name] for one in alone), strict=False)
+                ]
+                for name in alone[0]
+            },
+        }
         with told(result), closed(*OURS):
             step(parts[pair.rank], pair, copies, list(mine[0]), list(mine[1]))
         result["got"] = gradients(parts[pair.rank])

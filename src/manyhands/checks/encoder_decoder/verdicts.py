@@ -1,6 +1,8 @@
-"""How the checks of unit 12 judge what the ranks have reported, and which mistake a wrong answer looks like.
+"""How the checks of unit 12 judge what the ranks have reported, and which mistake a wrong answer
+looks like.
 
-Every `..._problem` returns None or the details of a FAIL line, which are `rank`, `expected`, `got` and the likely `mistake`.
+Every `..._problem` returns None or the details of a FAIL line, which are `rank`, `expected`, `got`
+and the likely `mistake`.
 """
 
 import numpy as np
@@ -11,19 +13,27 @@ ATOL = 1e-8  # everything is computed in float64, where one rounding more or les
 
 
 def far(a, b):
-    """Return whether two lists of numbers differ by more than the tolerance, in length or in a value."""
+    """Return whether two lists of numbers differ by more than the tolerance, in length or in a
+    value.
+    """
     a, b = np.asarray(a, float), np.asarray(b, float)
     return a.shape != b.shape or not np.all(np.abs(a - b) <= ATOL + ATOL * np.abs(b))
 
 
 def far_parts(got, right):
     """Do the same for lists of [shape, numbers]."""
-    return len(got) != len(right) or any(one[0] != other[0] or far(one[1], other[1]) for one, other in zip(got, right))
+    return len(got) != len(right) or any(
+        one[0] != other[0] or far(one[1], other[1]) for one, other in zip(got, right, strict=False)
+    )
 
 
 def far_named(got, right):
     """Do the same for {name: numbers or None}."""
-    return any((got[name] is None) != (right[name] is None) or (got[name] is not None and far(got[name], right[name])) for name in right)
+    return any(
+        (got[name] is None) != (right[name] is None)
+        or (got[name] is not None and far(got[name], right[name]))
+        for name in right
+    )
 
 
 def looks_like(got, variants, distance):
@@ -33,16 +43,27 @@ def looks_like(got, variants, distance):
 
 # ------------------------------------------------------------------ run_ragged
 
+
 def outputs_problem(case):
     got, right = case["outputs"], case["right outputs"]
     shapes, wanted = [one[0] for one in got], [one[0] for one in right]
     if shapes != wanted:
-        mistake = "ragged shapes" if len(shapes) == len(wanted) and sorted(shapes) != sorted(wanted) else "ragged count"
+        mistake = (
+            "ragged shapes"
+            if len(shapes) == len(wanted) and sorted(shapes) != sorted(wanted)
+            else "ragged count"
+        )
         mistake = "ragged order" if sorted(shapes) == sorted(wanted) else mistake
         return {"expected": str(wanted), "got": str(shapes), "mistake": MISTAKES[mistake]}
-    for one, other, unbegun in zip(got, right, case["without start"]):
+    for one, other, unbegun in zip(got, right, case["without start"], strict=False):
         if far(one[1], other[1]):
-            mistake = "ragged outputs" if not case["begun"] else "other start" if far(one[1], unbegun) else "no start"
+            mistake = (
+                "ragged outputs"
+                if not case["begun"]
+                else "other start"
+                if far(one[1], unbegun)
+                else "no start"
+            )
             return {"expected": other[1], "got": one[1], "mistake": MISTAKES[mistake]}
     return None
 
@@ -53,19 +74,35 @@ def state_problem(case):
         return None
     name = looks_like(got, case["variants"], far_parts)
     if name is None:
-        name = "state shape" if [one[0] for one in got] != [one[0] for one in right] else "ragged state"
-    first = next((i for i, (one, other) in enumerate(zip(got, right)) if one[0] != other[0] or far(one[1], other[1])), 0)
+        name = (
+            "state shape"
+            if [one[0] for one in got] != [one[0] for one in right]
+            else "ragged state"
+        )
+    first = next(
+        (
+            i
+            for i, (one, other) in enumerate(zip(got, right, strict=False))
+            if one[0] != other[0] or far(one[1], other[1])
+        ),
+        0,
+    )
     field = 0 if got[first][0] != right[first][0] else 1
     return {"expected": right[first][field], "got": got[first][field], "mistake": MISTAKES[name]}
 
 
 # ------------------------------------------------------------------ loss_of
 
+
 def mean_problem(answer):
     if not far(answer["got"], answer["right"]):
         return None
     name = looks_like(answer["got"], answer["variants"], far) or "other loss"
-    return {"expected": answer["right"], "got": answer["got"], "mistake": MISTAKES[name].format(**answer)}
+    return {
+        "expected": answer["right"],
+        "got": answer["got"],
+        "mistake": MISTAKES[name].format(**answer),
+    }
 
 
 def divisor_problem(answer):
@@ -73,18 +110,29 @@ def divisor_problem(answer):
         return None
     name = "other sum" if far(answer["got"], answer["right"]) else "other divisor"
     name = name if far(answer["divided"], answer["got"]) else "divisor ignored"
-    return {"expected": answer["right divided"], "got": answer["divided"], "mistake": MISTAKES[name].format(**answer)}
+    return {
+        "expected": answer["right divided"],
+        "got": answer["divided"],
+        "mistake": MISTAKES[name].format(**answer),
+    }
 
 
-# ------------------------------------------------------------------ stops by the communicators or by the learner's code
+# ------------------------------------------------------------------ stops by the communicators or
+# by the learner's code
+
 
 def stopped(answers):
-    """Return the details of a FAIL line if the learner's code raised on a rank, or if a call waited in vain, and None otherwise.
+    """Return the details of a FAIL line if the learner's code raised on a rank, or if a call waited
+    in vain, and None otherwise.
 
-    If several ranks were stopped, the rank with the best known mistake is reported, or else the rank that was stopped first.
+    If several ranks were stopped, the rank with the best known mistake is reported, or else the
+    rank that was stopped first.
     """
-    found = [(_known(answer["stopped"][0])[0], answer["stopped"][1], rank) for rank, answer in enumerate(answers)
-             if isinstance(answer, dict) and "stopped" in answer]
+    found = [
+        (_known(answer["stopped"][0])[0], answer["stopped"][1], rank)
+        for rank, answer in enumerate(answers)
+        if isinstance(answer, dict) and "stopped" in answer
+    ]
     if not found:
         return None
     rank = min(found)[2]
@@ -94,32 +142,62 @@ def stopped(answers):
 
 
 def _known(text):
-    """Return (place in the table of known mistakes, what to do about it), which is the last place and None for unknown mistakes."""
+    """Return (place in the table of known mistakes, what to do about it), which is the last place
+    and None for unknown mistakes.
+    """
     known = MISTAKES["known"]
-    return next(((place, known[fragment]) for place, fragment in enumerate(known) if fragment in text), (len(known), None))
+    return next(
+        ((place, known[fragment]) for place, fragment in enumerate(known) if fragment in text),
+        (len(known), None),
+    )
 
 
 def unclaimed(cases):
-    """Return the details of a FAIL line if a gradient came back from the decoder but the encoder has none, and None otherwise.
+    """Return the details of a FAIL line if a gradient came back from the decoder but the encoder
+    has none, and None otherwise.
 
-    Whether the decoder's rank notices depends on which rank is faster, so this mistake is reported in the same way in both cases.
+    Whether the decoder's rank notices depends on which rank is faster, so this mistake is reported
+    in the same way in both cases.
     """
     back = {case["case"] for _, case in cases if case["role"] == "decoder" and case["sent"][1]}
     for rank, case in cases:
-        if case["role"] == "encoder" and case["case"] in back and not any(numbers and any(numbers) for numbers in case["got"].values()):
+        if (
+            case["role"] == "encoder"
+            and case["case"] in back
+            and not any(numbers and any(numbers) for numbers in case["got"].values())
+        ):
             return {"rank": rank, "mistake": MISTAKES["unclaimed"]}
     return None
 
 
 # ------------------------------------------------------------------ encoder_step, decoder_step
 
+
 def loss_problem(rank, case):
     if case["role"] == "encoder":
         return None
     if not far(case["loss"], case["right"]["loss"]):
-        return None if case["number"] else {"rank": rank, "expected": case["right"]["loss"], "got": "a tensor", "mistake": MISTAKES["no number"]}
-    name = looks_like(case["loss"], case["other loss"], far) or ratio(case["loss"], case["right"]["loss"]) or "state"
-    return {"rank": rank, "expected": case["right"]["loss"], "got": case["loss"], "mistake": MISTAKES[name].format(case=MISTAKES["layout"][case["case"]])}
+        return (
+            None
+            if case["number"]
+            else {
+                "rank": rank,
+                "expected": case["right"]["loss"],
+                "got": "a tensor",
+                "mistake": MISTAKES["no number"],
+            }
+        )
+    name = (
+        looks_like(case["loss"], case["other loss"], far)
+        or ratio(case["loss"], case["right"]["loss"])
+        or "state"
+    )
+    return {
+        "rank": rank,
+        "expected": case["right"]["loss"],
+        "got": case["loss"],
+        "mistake": MISTAKES[name].format(case=MISTAKES["layout"][case["case"]]),
+    }
 
 
 def gradient_problem(rank, case, role):
@@ -133,8 +211,17 @@ def gradient_problem(rank, case, role):
     elif case.get("before") and not far([x + case["before"] for x in all_of(got)], all_of(right)):
         name = "cleared"
     else:
-        name = (looks_like(got, case["other gradient"], far_named) if role == "encoder" else None) or ratio(all_of(got), all_of(right)) or "other gradient"
-    return {**details, "mistake": MISTAKES[name].format(role=role, name=parameter, case=MISTAKES["layout"][case["case"]])}
+        name = (
+            (looks_like(got, case["other gradient"], far_named) if role == "encoder" else None)
+            or ratio(all_of(got), all_of(right))
+            or "other gradient"
+        )
+    return {
+        **details,
+        "mistake": MISTAKES[name].format(
+            role=role, name=parameter, case=MISTAKES["layout"][case["case"]]
+        ),
+    }
 
 
 def all_of(named):
@@ -143,12 +230,23 @@ def all_of(named):
 
 
 def ratio(got, right):
-    """Return "twice", "half" or "negative" if what was received is the right value times 2, 0.5 or -1, and None otherwise."""
-    return next((name for name, factor in (("twice", 2), ("half", 0.5), ("negative", -1)) if not far(got, factor * np.asarray(right))), None)
+    """Return "twice", "half" or "negative" if what was received is the right value times 2, 0.5 or
+    -1, and None otherwise.
+    """
+    return next(
+        (
+            name
+            for name, factor in (("twice", 2), ("half", 0.5), ("negative", -1))
+            if not far(got, factor * np.asarray(right))
+        ),
+        None,
+    )
 
 
 def traffic_problem(rank, case):
-    """Judge whether only the state crosses, with its bytes once in each direction, in one message or in two."""
+    """Judge whether only the state crosses, with its bytes once in each direction, in one message
+    or in two.
+    """
     messages, sent_bytes = case["sent"]
     if sent_bytes == case["state_bytes"] and 1 <= messages <= 2:
         return None
@@ -159,10 +257,16 @@ def traffic_problem(rank, case):
     else:
         name = "many messages" if sent_bytes == case["state_bytes"] else "too many bytes"
     expected = MISTAKES["traffic"].format(messages="1 or 2", bytes=case["state_bytes"])
-    return {"rank": rank, "expected": expected, "got": MISTAKES["traffic"].format(messages=messages, bytes=sent_bytes), "mistake": MISTAKES[name]}
+    return {
+        "rank": rank,
+        "expected": expected,
+        "got": MISTAKES["traffic"].format(messages=messages, bytes=sent_bytes),
+        "mistake": MISTAKES[name],
+    }
 
 
 # ------------------------------------------------------------------ train_split
+
 
 def weights_problem(rank, answer, role):
     if answer["role"] != role or not far_named(answer["got"], answer["right"]["weights"]):
@@ -170,18 +274,34 @@ def weights_problem(rank, answer, role):
     right = answer["right"]["weights"]
     parameter = next(name for name in right if far(answer["got"][name], right[name]))
     variants = [("unchanged", answer["before"]), *answer["variants"]]
-    name = next((name for name, variant in variants if not far_named(answer["got"], variant)), "other weights")
-    return {"rank": rank, "expected": right[parameter], "got": answer["got"][parameter], "mistake": MISTAKES[name].format(role=role, name=parameter)}
+    name = next(
+        (name for name, variant in variants if not far_named(answer["got"], variant)),
+        "other weights",
+    )
+    return {
+        "rank": rank,
+        "expected": right[parameter],
+        "got": answer["got"][parameter],
+        "mistake": MISTAKES[name].format(role=role, name=parameter),
+    }
 
 
 def losses_problem(rank, answer):
     if answer["role"] == "encoder" or not far(answer["losses"], answer["right"]["losses"]):
         return None
-    name = "no losses" if len(answer["losses"]) != len(answer["right"]["losses"]) else "other losses"
-    return {"rank": rank, "expected": answer["right"]["losses"], "got": answer["losses"], "mistake": MISTAKES[name]}
+    name = (
+        "no losses" if len(answer["losses"]) != len(answer["right"]["losses"]) else "other losses"
+    )
+    return {
+        "rank": rank,
+        "expected": answer["right"]["losses"],
+        "got": answer["losses"],
+        "mistake": MISTAKES[name],
+    }
 
 
 # ------------------------------------------------------------------ hybrid_step
+
 
 def hybrid_problem(rank, case, role):
     right, got = case["right"]["gradients"], case["got"]
@@ -194,10 +314,20 @@ def hybrid_problem(rank, case, role):
         name = "one pair"
     else:
         much = ratio(all_of(got), all_of(right))
-        name = (looks_like(got, {"mean of pairs": case["mean of pairs"], "alone": case["alone"]}, far_named) or (f"hybrid {much}" if much else None)
-                or ("alone" if proportional(all_of(got), all_of(case["alone"])) else None)
-                or ("other factor" if proportional(all_of(got), all_of(right)) else "other hybrid"))
-    return {"rank": rank, "expected": right[parameter], "got": got[parameter], "mistake": MISTAKES[name].format(role=role, name=parameter)}
+        name = (
+            looks_like(
+                got, {"mean of pairs": case["mean of pairs"], "alone": case["alone"]}, far_named
+            )
+            or (f"hybrid {much}" if much else None)
+            or ("alone" if proportional(all_of(got), all_of(case["alone"])) else None)
+            or ("other factor" if proportional(all_of(got), all_of(right)) else "other hybrid")
+        )
+    return {
+        "rank": rank,
+        "expected": right[parameter],
+        "got": got[parameter],
+        "mistake": MISTAKES[name].format(role=role, name=parameter),
+    }
 
 
 def proportional(a, b):

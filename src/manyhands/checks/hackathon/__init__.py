@@ -1,8 +1,11 @@
-"""Checks of unit 20, the hackathon. Entries run on the judge's ranks and clock, in a process next to the kernel,
-whereas the rest runs in the kernel.
+"""Checks of unit 20, the hackathon.
 
-The entry runs on links that the seed draws, and on data that no learner can know before, because the judge draws them,
-as in the hackathon. Therefore, the rungs that these links give are compared with the solution, and not a score.
+Entries run on the judge's ranks and clock, in a process next to the kernel, whereas the rest runs
+in the kernel.
+
+The entry runs on links that the seed draws, and on data that no learner can know before, because
+the judge draws them, as in the hackathon. Therefore, the rungs that these links give are compared
+with the solution, and not a score.
 """
 
 from collections import namedtuple
@@ -11,8 +14,17 @@ from functools import partial
 import numpy as np
 
 from manyhands.checks import Report, seed
-from manyhands.checks.hackathon import cases, one_against_four, sparse as sparse_steps, two_ranks, verdicts
-from manyhands.checks.hackathon.cell_entry import LIMITS, TARGET, judge, stopped, target, text_of, try_out
+from manyhands.checks.hackathon import cases, one_against_four, two_ranks, verdicts
+from manyhands.checks.hackathon import sparse as sparse_steps
+from manyhands.checks.hackathon.cell_entry import (
+    LIMITS,
+    TARGET,
+    judge,
+    stopped,
+    target,
+    text_of,
+    try_out,
+)
 from manyhands.checks.hackathon.words import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.in_kernel import ask, number
 from manyhands.checks.report import Stopped
@@ -21,109 +33,229 @@ __all__ = ["HINTS", "entry", "mended", "pack", "price", "sparse", "try_out"]
 
 check = partial(Report, criteria=CRITERIA)
 RUNS = 3
-RUNGS = {"faster": 1 - 1e-6, "half": 1 / 2, "fifth": 1 / 5, "tenth": 1 / 10}  # of the baseline's time
+# of the baseline's time
+RUNGS = {"faster": 1 - 1e-6, "half": 1 / 2, "fifth": 1 / 5, "tenth": 1 / 10}
 SETTING_UP = 60  # messages of a rank that may be sent once, as by DDP
 
 
 def mended(function):
-    """Check `function(model, batches, comm)` by its weights after all batches, which must equal what a single process
-    computes."""
+    """Check `function(model, batches, comm)` by its weights after all batches, which must equal
+    what a single process computes.
+    """
     with check("mended") as report:
         if _blocked(report):
             return
         draw, text = cases.generator(seed(), "mended"), text_of(function)
-        runs = [_trained(function, text, draw, *batches) for batches in ((5, 9), (9, 14))]  # no number of steps fits both
+        # no number of steps fits both
+        runs = [_trained(function, text, draw, *batches) for batches in ((5, 9), (9, 14))]
         problems = [verdicts.batches_problem(one.gradients, one.steps) for one in runs]
         report.judge("together", problems, [one.gradients for one in runs])
         with report.part("equal"):
             if any(problems):
                 raise Stopped(next(filter(None, problems))["mistake"])
-            report.judge("equal", [verdicts.weights_problem(*one.weights) for one in runs], [one.weights.got[::331] for one in runs], atol=1e-4)
+            report.judge(
+                "equal",
+                [verdicts.weights_problem(*one.weights) for one in runs],
+                [one.weights.got[::331] for one in runs],
+                atol=1e-4,
+            )
         lean = [verdicts.lean_problem(one) for one in runs]
-        report.judge("lean", lean, [[max(*one.messages, one.most_messages), max(*one.sent_bytes, one.most_bytes), problem is None] for one, problem in zip(runs, lean)])
+        report.judge(
+            "lean",
+            lean,
+            [
+                [
+                    max(*one.messages, one.most_messages),
+                    max(*one.sent_bytes, one.most_bytes),
+                    problem is None,
+                ]
+                for one, problem in zip(runs, lean, strict=False)
+            ],
+        )
 
 
 Weights = namedtuple("Weights", "got right looks begun")
-Trained = namedtuple("Trained", "steps gradients weights messages most_messages sent_bytes most_bytes")
+Trained = namedtuple(
+    "Trained", "steps gradients weights messages most_messages sent_bytes most_bytes"
+)
 
 
 def _trained(function, text, draw, least, most):
-    """Return the result of the learner's training run on four ranks, with some number of batches from `least` to `most`
-    - 1, and what it may send."""
+    """Return the result of the learner's training run on four ranks, with some number of batches
+    from `least` to `most`
+    - 1, and what it may send.
+    """
     from dataclasses import replace
 
     import torch
 
     from manyhands.hackathon.challenge import SLOW_LINKS
 
-    changed = {"most_batches": int(draw.integers(least, most)), "batch_size": int(draw.integers(12, 33)), "target": 0.0}
+    changed = {
+        "most_batches": int(draw.integers(least, most)),
+        "batch_size": int(draw.integers(12, 33)),
+        "target": 0.0,
+    }
     steps, own, challenge = changed["most_batches"], draw.bytes(16), replace(SLOW_LINKS, **changed)
     run, weights = judge().weights(SLOW_LINKS, text, own, **changed, **LIMITS)
     if run.problem:
         raise stopped(run.problem, function)
     begun = one_against_four.start(challenge, own)
-    weights = Weights(torch.frombuffer(bytearray(weights), dtype=torch.float32), one_against_four.one_process(challenge, own),
-                      partial(one_against_four.alike, challenge, own), begun)
+    weights = Weights(
+        torch.frombuffer(bytearray(weights), dtype=torch.float32),
+        one_against_four.one_process(challenge, own),
+        partial(one_against_four.alike, challenge, own),
+        begun,
+    )
     messages, tensor_bytes = 6 * steps + SETTING_UP, begun.numel() * 4
-    return Trained(steps, run.gradients, weights, run.messages, messages, run.sent_bytes, round(1.5 * tensor_bytes * (steps + 2)) + 64 * messages)
+    return Trained(
+        steps,
+        run.gradients,
+        weights,
+        run.messages,
+        messages,
+        run.sent_bytes,
+        round(1.5 * tensor_bytes * (steps + 2)) + 64 * messages,
+    )
 
 
 def price(message_s, entry_s, gathered_s):
-    """Check `message_s(n_bytes, rate_mbit, delay_ms)`, `entry_s(steps, every, tensors, ranks, gradient_s, message_s)`,
-    and `gathered_s(steps, n_bytes, ranks, gradient_s, message_s)`. The last two get a correct `message_s(n_bytes)`."""
+    """Check `message_s(n_bytes, rate_mbit, delay_ms)`, `entry_s(steps, every, tensors, ranks,
+    gradient_s, message_s)`, and `gathered_s(steps, n_bytes, ranks, gradient_s, message_s)`. The
+    last two get a correct `message_s(n_bytes)`.
+    """
     with check("price") as report:
-        for name, function, asked in (("message", message_s, cases.messages), ("entry", entry_s, cases.entries),
-                                      ("gathered", gathered_s, cases.gathers)):
+        for name, function, asked in (
+            ("message", message_s, cases.messages),
+            ("entry", entry_s, cases.entries),
+            ("gathered", gathered_s, cases.gathers),
+        ):
             with report.part(name):
                 found = asked(seed())
                 answers = [number(ask(function, *case.arguments)) for case in found]
-                report.judge(name, verdicts.price_problems(found, answers, f"{name} other"), answers, rtol=1e-6)
+                report.judge(
+                    name,
+                    verdicts.price_problems(found, answers, f"{name} other"),
+                    answers,
+                    rtol=1e-6,
+                )
 
 
 def pack(pack_of, unpack):
-    """Check `pack_of(kept, count)` -> message, which changes `kept`, and `unpack(message, size)` -> dense."""
+    """Check `pack_of(kept, count)` -> message, which changes `kept`, and `unpack(message, size)` ->
+    dense.
+    """
     with check("pack") as report:
         found = [_packed(pack_of, unpack, size) for size in (1000, 22_026)]
-        report.judge("largest", [verdicts.dense_problem(one["dense"], one["before"], one["count"]) for one in found],
-                     [_arrived(one["dense"]) for one in found], rtol=1e-2)
-        problems = [verdicts.kept_problem(one["left"], one["before"], one["dense"]) for one in found]
-        lost = [0.0 if problem is None else 1 + float(np.abs(one["left"] + one["dense"] - one["before"]).max()) for one, problem in zip(found, problems)]
-        report.judge("kept", problems, [[(one["left"] + one["dense"])[::37] for one in found], lost], rtol=1e-2)
+        report.judge(
+            "largest",
+            [verdicts.dense_problem(one["dense"], one["before"], one["count"]) for one in found],
+            [_arrived(one["dense"]) for one in found],
+            rtol=1e-2,
+        )
+        problems = [
+            verdicts.kept_problem(one["left"], one["before"], one["dense"]) for one in found
+        ]
+        lost = [
+            (
+                0.0
+                if problem is None
+                else 1 + float(np.abs(one["left"] + one["dense"] - one["before"]).max())
+            )
+            for one, problem in zip(found, problems, strict=False)
+        ]
+        report.judge(
+            "kept",
+            problems,
+            [[(one["left"] + one["dense"])[::37] for one in found], lost],
+            rtol=1e-2,
+        )
         sizes = [(one["bytes"], one["count"]) for one in found]
-        report.judge("small", [verdicts.say("large", got=got, count=count) for got, count in sizes if got > 4 * count + 8],
-                     [max(got, 4 * count + 8) for got, count in sizes])
+        report.judge(
+            "small",
+            [
+                verdicts.say("large", got=got, count=count)
+                for got, count in sizes
+                if got > 4 * count + 8
+            ],
+            [max(got, 4 * count + 8) for got, count in sizes],
+        )
         with report.part("places"):
-            size = int(cases.generator(seed(), "size").integers(45_000, 60_000))  # a negative place is a different place here
+            # a negative place is a different place here
+            size = int(cases.generator(seed(), "size").integers(45_000, 60_000))
             one = _packed(pack_of, unpack, size)
-            report.judge("places", [verdicts.dense_problem(one["dense"], one["before"], one["count"])], _arrived(one["dense"]), rtol=1e-2)
+            report.judge(
+                "places",
+                [verdicts.dense_problem(one["dense"], one["before"], one["count"])],
+                _arrived(one["dense"]),
+                rtol=1e-2,
+            )
 
 
 def sparse(function):
-    """Check `function(weights, gradient, kept, count, rate)` on three ranks that are forks of this kernel."""
+    """Check `function(weights, gradient, kept, count, rate)` on three ranks that are forks of this
+    kernel.
+    """
     from manyhands.elastic import mortal
 
     with check("sparse") as report:
         draw = cases.generator(seed(), "sparse")
-        asked, found = [sparse_steps.drawn(draw, count) for count in (int(draw.integers(5, 12)), sparse_steps.SIZE)], []
+        asked, found = (
+            [
+                sparse_steps.drawn(draw, count)
+                for count in (int(draw.integers(5, 12)), sparse_steps.SIZE)
+            ],
+            [],
+        )
         for case in asked:
-            outcomes = mortal.in_ranks(sparse_steps.stepped, function, case, ranks=sparse_steps.RANKS)
+            outcomes = mortal.in_ranks(
+                sparse_steps.stepped, function, case, ranks=sparse_steps.RANKS
+            )
             if why := mortal.failure(outcomes):
                 raise Stopped(mortal.with_rank(why, outcomes))
             found.append([one.value for one in outcomes])
         few, everything = found
-        report.judge("weights", [sparse_steps.weights_problem(few, asked[0])], [[step[0] for step in rank] for rank in few], atol=1e-4)
-        problems = [sparse_steps.weights_problem(everything, asked[1]), *(sparse_steps.kept_problem(*one) for one in zip(found, asked))]
-        report.judge("all", problems, [[[step[0] for step in rank] for rank in everything], [[step[1] for step in rank] for rank in few]], atol=1e-4)
+        report.judge(
+            "weights",
+            [sparse_steps.weights_problem(few, asked[0])],
+            [[step[0] for step in rank] for rank in few],
+            atol=1e-4,
+        )
+        problems = [
+            sparse_steps.weights_problem(everything, asked[1]),
+            *(sparse_steps.kept_problem(*one) for one in zip(found, asked, strict=False)),
+        ]
+        report.judge(
+            "all",
+            problems,
+            [
+                [[step[0] for step in rank] for rank in everything],
+                [[step[1] for step in rank] for rank in few],
+            ],
+            atol=1e-4,
+        )
 
 
 def _packed(pack_of, unpack, size):
-    """Return what arrives of numbers that were packed in one process and unpacked in another one, as on two ranks."""
+    """Return what arrives of numbers that were packed in one process and unpacked in another one,
+    as on two ranks.
+    """
     before, count = cases.kept(seed(), size)
     dtype, shape, content, left = _apart(two_ranks.packed, pack_of, before, count)
     kind, dense = _apart(two_ranks.unpacked, unpack, dtype, shape, content, size)
     if dense.shape != (size,):
-        raise Stopped(MISTAKES["not dense"].format(size=size, got=f"of shape {dense.shape}" if dense.size else f"a {kind}"))
-    return {"before": before, "count": count, "left": left, "dense": dense.astype(np.float32), "bytes": len(content)}
+        raise Stopped(
+            MISTAKES["not dense"].format(
+                size=size, got=f"of shape {dense.shape}" if dense.size else f"a {kind}"
+            )
+        )
+    return {
+        "before": before,
+        "count": count,
+        "left": left,
+        "dense": dense.astype(np.float32),
+        "bytes": len(content),
+    }
 
 
 def _arrived(dense, most=200):
@@ -145,25 +277,42 @@ def _apart(function, *args):
 
 
 def entry(function):
-    """Check `function(model, batches, comm)` in three runs on new data, on links that the seed draws, and judge its
-    time by rungs."""
+    """Check `function(model, batches, comm)` in three runs on new data, on links that the seed
+    draws, and judge its time by rungs.
+    """
     with check("entry") as report:
         if _blocked(report):
             return
         from manyhands.hackathon.challenge import SLOW_LINKS
 
-        rate_mbit, delay_ms = cases.link(cases.generator(seed(), "links"), apart=0.005)  # the rungs hardly depend on it
+        # the rungs hardly depend on it
+        rate_mbit, delay_ms = cases.link(cases.generator(seed(), "links"), apart=0.005)
         text, runs = text_of(function), []
         for _ in range(RUNS):
-            run, _ = judge().run(SLOW_LINKS, text, rate_mbit=rate_mbit, delay_ms=delay_ms, target=target(), **LIMITS)
+            run, _ = judge().run(
+                SLOW_LINKS, text, rate_mbit=rate_mbit, delay_ms=delay_ms, target=target(), **LIMITS
+            )
             if run.problem:
                 raise stopped(run.problem, function)
             runs.append(run)
-        report.judge("right", [], [rate_mbit, delay_ms, [min(run.accuracy, TARGET) for run in runs]], atol=1e-9)
-        baseline_s, score_s = cases.baseline_s(rate_mbit, delay_ms), float(np.median([run.clock_s for run in runs]))
+        report.judge(
+            "right",
+            [],
+            [rate_mbit, delay_ms, [min(run.accuracy, TARGET) for run in runs]],
+            atol=1e-9,
+        )
+        baseline_s, score_s = (
+            cases.baseline_s(rate_mbit, delay_ms),
+            float(np.median([run.clock_s for run in runs])),
+        )
         for name, part in RUNGS.items():
             rung_s = baseline_s * part
-            report.judge(name, [verdicts.rung_problem(score_s, rung_s, baseline_s)], [max(score_s, rung_s)], rtol=1e-9)
+            report.judge(
+                name,
+                [verdicts.rung_problem(score_s, rung_s, baseline_s)],
+                [max(score_s, rung_s)],
+                rtol=1e-9,
+            )
 
 
 def _blocked(report):

@@ -1,5 +1,6 @@
-"""What the checks of unit 20 ask, drawn from the seed: entries to price, numbers to pack and links, with likely
-mistakes."""
+"""What the checks of unit 20 ask, drawn from the seed: entries to price, numbers to pack and links,
+with likely mistakes.
+"""
 
 from dataclasses import dataclass, field
 
@@ -10,7 +11,9 @@ HEAD_BYTES, RANKS = 64, 4
 
 @dataclass
 class Case:
-    """One question, with its arguments, the right answer, and {mistake: the answer that it gives}."""
+    """One question, with its arguments, the right answer, and {mistake: the answer that it
+    gives}.
+    """
 
     told: str
     arguments: list
@@ -23,8 +26,12 @@ def generator(seed, name):
 
 
 def link(draw, apart=0.2):
-    """Draw (rate_mbit, delay_ms), which differ from the challenge's by at most the fraction `apart`."""
-    return tuple(round(draw.uniform(usual * (1 - apart), usual * (1 + apart)), 2) for usual in (10, 5))
+    """Draw (rate_mbit, delay_ms), which differ from the challenge's by at most the fraction
+    `apart`.
+    """
+    return tuple(
+        round(draw.uniform(usual * (1 - apart), usual * (1 + apart)), 2) for usual in (10, 5)
+    )
 
 
 def message_s(n_bytes, rate_mbit, delay_ms):
@@ -33,7 +40,10 @@ def message_s(n_bytes, rate_mbit, delay_ms):
 
 
 def all_reduce_s(n_bytes, ranks, one):
-    """Return the seconds of the ring that the judge counts. `one` returns the seconds of a message."""
+    """Return the seconds of the ring that the judge counts.
+
+    `one` returns the seconds of a message.
+    """
     return in_rounds_s("ring", ranks, n_bytes, one)
 
 
@@ -58,16 +68,25 @@ def messages(seed):
     for n in (0, int(draw.integers(100, 1000)), int(draw.integers(10**4, 10**6))):
         rate, delay = link(draw)
         right = message_s(n, rate, delay)
-        wrong = {"bits": (n + 64) / (rate * 1e6) + delay / 1e3, "delay": (n + 64) / (rate * 1e6 / 8) + delay,
-                 "no head": message_s(n - 64, rate, delay), "no delay": message_s(n, rate, 0)}
+        wrong = {
+            "bits": (n + 64) / (rate * 1e6) + delay / 1e3,
+            "delay": (n + 64) / (rate * 1e6 / 8) + delay,
+            "no head": message_s(n - 64, rate, delay),
+            "no delay": message_s(n, rate, 0),
+        }
         found.append(Case(f"{n} bytes, {rate} Mbit/s, {delay} ms", [n, rate, delay], right, wrong))
     return found
 
 
 def entries(seed):
     draw, found = generator(seed, "entries"), []
-    for ranks, every in ((4, 1), (4, int(draw.integers(3, 20))), (int(draw.integers(5, 9)), int(draw.integers(2, 5)))):
-        rest = int(draw.integers(1, every)) if every > 1 else 0  # gradients after the last all-reduce
+    for ranks, every in (
+        (4, 1),
+        (4, int(draw.integers(3, 20))),
+        (int(draw.integers(5, 9)), int(draw.integers(2, 5))),
+    ):
+        # gradients after the last all-reduce
+        rest = int(draw.integers(1, every)) if every > 1 else 0
         steps = every * int(draw.integers(9, 30)) + rest
         tensors = [int(n) * 4 for n in draw.integers(500, 10**4, 1 + len(found))]
         rate, delay = link(draw)
@@ -76,36 +95,64 @@ def entries(seed):
         rounds = 2 * (ranks - 1)
         sent = sum(all_reduce_s(n, ranks, one) for n in tensors)
         fluid = sum(rounds * (one(n / ranks) - one(0)) + one(0) for n in tensors)
-        wrong = {"each step": steps * (gradient_s + sent), "no gradients": times * sent,
-                 "not cut": computing + times * sum(rounds * one(n) for n in tensors),
-                 "half the ring": computing + times * sent / 2,
-                 "one tensor": computing + times * all_reduce_s(sum(tensors), ranks, one),
-                 "p messages": computing + times * sum(2 * ranks * one(n / ranks) for n in tensors),
-                 "part of a time": computing + steps / every * sent,
-                 "four ranks": computing + times * sum(all_reduce_s(n, RANKS, one) for n in tensors),
-                 "head once": computing + times * fluid}
-        found.append(Case(f"{steps} steps, every {every}, {len(tensors)} tensors, {ranks} ranks",
-                          [steps, every, tensors, ranks, gradient_s, one], computing + times * sent, wrong))
+        wrong = {
+            "each step": steps * (gradient_s + sent),
+            "no gradients": times * sent,
+            "not cut": computing + times * sum(rounds * one(n) for n in tensors),
+            "half the ring": computing + times * sent / 2,
+            "one tensor": computing + times * all_reduce_s(sum(tensors), ranks, one),
+            "p messages": computing + times * sum(2 * ranks * one(n / ranks) for n in tensors),
+            "part of a time": computing + steps / every * sent,
+            "four ranks": computing + times * sum(all_reduce_s(n, RANKS, one) for n in tensors),
+            "head once": computing + times * fluid,
+        }
+        found.append(
+            Case(
+                f"{steps} steps, every {every}, {len(tensors)} tensors, {ranks} ranks",
+                [steps, every, tensors, ranks, gradient_s, one],
+                computing + times * sent,
+                wrong,
+            )
+        )
     return found
 
 
 def gathers(seed):
     draw, found = generator(seed, "gathers"), []
     for ranks in (4, int(draw.integers(5, 9))):
-        steps, n, gradient_s = int(draw.integers(50, 200)), int(draw.integers(200, 5000)) * 4, round(draw.uniform(0.005, 0.05), 3)
+        steps, n, gradient_s = (
+            int(draw.integers(50, 200)),
+            int(draw.integers(200, 5000)) * 4,
+            round(draw.uniform(0.005, 0.05), 3),
+        )
         one = on(*link(draw))
         right = steps * (gradient_s + in_rounds_s("all-gather", ranks, ranks * n, one))
-        wrong = {"all-reduce": steps * (gradient_s + all_reduce_s(n, ranks, one)), "p messages": steps * (gradient_s + ranks * one(n)),
-                 "cut": steps * (gradient_s + (ranks - 1) * one(n / ranks)), "no gradients": right - steps * gradient_s,
-                 "four ranks": steps * (gradient_s + (RANKS - 1) * one(n)),
-                 "head once": steps * (gradient_s + (ranks - 1) * (one(n) - one(0)) + one(0))}
-        found.append(Case(f"{steps} steps, {n} bytes, {ranks} ranks", [steps, n, ranks, gradient_s, one], right, wrong))
+        wrong = {
+            "all-reduce": steps * (gradient_s + all_reduce_s(n, ranks, one)),
+            "p messages": steps * (gradient_s + ranks * one(n)),
+            "cut": steps * (gradient_s + (ranks - 1) * one(n / ranks)),
+            "no gradients": right - steps * gradient_s,
+            "four ranks": steps * (gradient_s + (RANKS - 1) * one(n)),
+            "head once": steps * (gradient_s + (ranks - 1) * (one(n) - one(0)) + one(0)),
+        }
+        found.append(
+            Case(
+                f"{steps} steps, {n} bytes, {ranks} ranks",
+                [steps, n, ranks, gradient_s, one],
+                right,
+                wrong,
+            )
+        )
     return found
 
 
 def kept(seed, size):
-    """Draw (numbers of which most are small, how many to send). No two have the same magnitude, and the largest have
-    either sign."""
+    """Draw (numbers of which most are small, how many to send).
+
+    No two have the same magnitude, and the largest have either sign.
+    """
     draw = generator(seed, f"kept {size}")
     numbers = np.sort(np.exp(draw.normal(0, 1.5, size)))[::-1] * np.linspace(1.2, 1.0, size)
-    return draw.permutation(numbers * draw.choice([-1, 1], size)).astype(np.float32), int(draw.integers(40, 80))
+    return draw.permutation(numbers * draw.choice([-1, 1], size)).astype(np.float32), int(
+        draw.integers(40, 80)
+    )

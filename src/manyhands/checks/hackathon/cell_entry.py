@@ -9,15 +9,17 @@ from manyhands.checks.hackathon.words import MISTAKES
 from manyhands.checks.in_kernel import WORDS
 from manyhands.checks.report import Stopped
 
-LIMITS = {"processor_s": 20, "quiet_s": 100, "run_s": 150}  # of a run in a lab, because a cell of the grader has 180 s
+# of a run in a lab, because a cell of the grader has 180 s
+LIMITS = {"processor_s": 20, "quiet_s": 100, "run_s": 150}
 TARGET, OWN_TARGET = 0.8, 0.84  # of a grader, and of the learner's notebook
 SPREAD = 0.013  # of an entry's accuracy from data to data: one standard deviation, 460 seeds
 _judges = []
 
 
 def text_of(function):
-    """Return the cell in which the function was written, as the text of an entry, without what only shows something
-    (calls at the top level). Lines keep their numbers."""
+    """Return the cell in which the function was written, as the text of an entry, without what only
+    shows something (calls at the top level). Lines keep their numbers.
+    """
     code = getattr(function, "__code__", None)
     lines = linecache.getlines(code.co_filename) if code else []
     try:
@@ -28,13 +30,17 @@ def text_of(function):
         raise Stopped(MISTAKES["no cell"])
     for node in nodes:
         if isinstance(node, ast.Expr):
-            lines[node.lineno - 1:node.end_lineno] = ["\n"] * (node.end_lineno - node.lineno + 1)
+            lines[node.lineno - 1 : node.end_lineno] = ["\n"] * (node.end_lineno - node.lineno + 1)
     return "".join(lines).rstrip() + f"\ntrain = {function.__name__}\n"
 
 
 def target():
-    """Return the target. Since an entry's accuracy differs from data to data (`SPREAD`), a learner's own check asks for
-    three of these more than a grader, who draws different data, so that what passes here rarely fails there."""
+    """Return the target.
+
+    Since an entry's accuracy differs from data to data (`SPREAD`), a learner's own check asks for
+    three of these more than a grader, who draws different data, so that what passes here rarely
+    fails there.
+    """
     return TARGET if seed() else OWN_TARGET
 
 
@@ -63,8 +69,10 @@ def stopped(problem, function):
 
 
 def try_out(function, runs=1):
-    """Run an entry on public seeds, and show what the judge sees of it and what its ranks print. Say so if it
-    reaches the target with little margin."""
+    """Run an entry on public seeds, and show what the judge sees of it and what its ranks print.
+
+    Say so if it reaches the target with little margin.
+    """
     from manyhands.hackathon.challenge import SLOW_LINKS
     from manyhands.hackathon.judging import public_seeds
     from manyhands.hackathon.one_run import told
@@ -77,7 +85,9 @@ def try_out(function, runs=1):
     for number, public_seed in enumerate(public_seeds(runs)):
         run, said = judge().run(SLOW_LINKS, text, public_seed, target=target(), **LIMITS)
         for rank, lines in enumerate(said):
-            print(*(f"  [rank {rank}] {line}" for line in lines), sep="\n", end="\n" if lines else "")
+            print(
+                *(f"  [rank {rank}] {line}" for line in lines), sep="\n", end="\n" if lines else ""
+            )
         print(f"run {number + 1}: {told(SLOW_LINKS, run)}")
         if not run.problem and run.accuracy < OWN_TARGET + 2 * SPREAD:
             print(MISTAKES["thin"].format(target=OWN_TARGET, accuracy=run.accuracy))

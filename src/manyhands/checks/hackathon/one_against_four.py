@@ -1,5 +1,6 @@
-"""A single process with the batches of four ranks, as the judge distributes them, which gives the weights that a mended
-training loop must reach."""
+"""A single process with the batches of four ranks, as the judge distributes them, which gives the
+weights that a mended training loop must reach.
+"""
 
 from itertools import product
 
@@ -15,7 +16,10 @@ def start(challenge, seed):
 
 
 def one_process(challenge, seed, mistakes=()):
-    """Return the weights after all batches, a vector. `mistakes` are made as four ranks would make them."""
+    """Return the weights after all batches, a vector.
+
+    `mistakes` are made as four ranks would make them.
+    """
     import torch
 
     from manyhands.hackathon.referee import Referee
@@ -27,9 +31,12 @@ def one_process(challenge, seed, mistakes=()):
     before = [torch.zeros_like(weights) for _ in ranks]
     for _ in range(challenge.most_batches):
         flat = weights.detach().numpy().tobytes()
-        own = [torch.frombuffer(bytearray(one.gradient(one.take(), flat)[1]), dtype=torch.float32) for one in ranks]
+        own = [
+            torch.frombuffer(bytearray(one.gradient(one.take(), flat)[1]), dtype=torch.float32)
+            for one in ranks
+        ]
         if "add up" in mistakes:
-            own = [one + old for one, old in zip(own, before)]
+            own = [one + old for one, old in zip(own, before, strict=False)]
         if "clip first" in mistakes:
             own = [_clipped(one) for one in own]
         mean = sum(own) / (1 if "sum" in mistakes else len(ranks))
@@ -44,7 +51,9 @@ def one_process(challenge, seed, mistakes=()):
 def alike(challenge, seed):
     """Return {mistakes: the weights that they give}, the fewest mistakes first. () is right."""
     made = sorted(product((False, True), repeat=len(MISTAKES)), key=sum)
-    sets = [tuple(name for name, there in zip(MISTAKES, flags) if there) for flags in made]
+    sets = [
+        tuple(name for name, there in zip(MISTAKES, flags, strict=False) if there) for flags in made
+    ]
     return {one: one_process(challenge, seed, one) for one in sets}
 
 

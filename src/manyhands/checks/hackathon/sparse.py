@@ -1,5 +1,6 @@
-"""Steps in which each rank sends a few numbers of its gradient: what the learner's step does on ranks, and what it
-should do."""
+"""Steps in which each rank sends a few numbers of its gradient: what the learner's step does on
+ranks, and what it should do.
+"""
 
 import numpy as np
 
@@ -8,26 +9,53 @@ from manyhands.checks.in_kernel import call
 
 RANKS, STEPS, SIZE, RATE = 3, 3, 60, 0.5
 ATOL = 1e-5
-LOOKS = ("sparse once", "sparse senders", "sparse sum", "sparse same places", "sparse whole", "sparse signed", "sparse still there", "sparse forgotten", "sparse float16",
-         "sparse bfloat16", "sparse root")
+LOOKS = (
+    "sparse once",
+    "sparse senders",
+    "sparse sum",
+    "sparse same places",
+    "sparse whole",
+    "sparse signed",
+    "sparse still there",
+    "sparse forgotten",
+    "sparse float16",
+    "sparse bfloat16",
+    "sparse root",
+)
 
 
 def drawn(draw, count):
-    """Draw {weights, gradients of each step and rank, count}. The ranks agree on some of the largest numbers, and
-    differ in others."""
+    """Draw {weights, gradients of each step and rank, count}.
+
+    The ranks agree on some of the largest numbers, and differ in others.
+    """
     common = draw.normal(size=(STEPS, 1, SIZE)) * (draw.uniform(size=SIZE) < 0.3) * 4
-    return {"weights": draw.normal(size=SIZE).astype(np.float32), "gradients": (draw.normal(size=(STEPS, RANKS, SIZE)) + common).astype(np.float32), "count": count}
+    return {
+        "weights": draw.normal(size=SIZE).astype(np.float32),
+        "gradients": (draw.normal(size=(STEPS, RANKS, SIZE)) + common).astype(np.float32),
+        "count": count,
+    }
 
 
 def stepped(function, case):
-    """Return, on a rank, the weights and what is kept after each step. An exception of the learner's function ends the
-    rank, because the others would otherwise wait for it."""
+    """Return, on a rank, the weights and what is kept after each step.
+
+    An exception of the learner's function ends the rank, because the others would otherwise wait
+    for it.
+    """
     import torch
     import torch.distributed as dist
 
     weights, kept, found = torch.from_numpy(case["weights"].copy()), torch.zeros(SIZE), []
     for gradients in case["gradients"]:
-        _, error = call(function, weights, torch.from_numpy(gradients[dist.get_rank()].copy()), kept, case["count"], RATE)
+        _, error = call(
+            function,
+            weights,
+            torch.from_numpy(gradients[dist.get_rank()].copy()),
+            kept,
+            case["count"],
+            RATE,
+        )
         if error:
             raise RuntimeError(error)
         found.append((weights.tolist(), kept.tolist()))
@@ -35,12 +63,14 @@ def stepped(function, case):
 
 
 def played(case, mistake=None):
-    """Return the weights after each step, and what each rank keeps, computed in a single process."""
+    """Return the weights after each step, and what each rank keeps, computed in a single
+    process.
+    """
     weights, kept, found = case["weights"].astype(float), np.zeros((RANKS, SIZE)), []
     for gradients in case["gradients"]:
         kept += gradients
         ordered = -kept if mistake == "sparse signed" else -np.abs(kept)
-        places = [np.argsort(one)[:case["count"]] for one in ordered]
+        places = [np.argsort(one)[: case["count"]] for one in ordered]
         if mistake == "sparse same places":
             places = [places[0]] * RANKS
         sent = np.zeros((RANKS, SIZE))
@@ -51,11 +81,20 @@ def played(case, mistake=None):
         total = sent.sum(0)
         if mistake == "sparse whole":
             total, kept = total + kept.sum(0), np.zeros_like(kept)
-        if mistake == "sparse once":  # if a place was sent several times, only the last value counts
+        # if a place was sent several times, only the last value counts
+        if mistake == "sparse once":
             total = np.zeros(SIZE)
             for one in sent:
                 total[one != 0] = one[one != 0]
-        weights = weights - RATE * total / (np.maximum(senders, 1) if mistake == "sparse senders" else 1 if mistake == "sparse sum" else RANKS ** 0.5 if mistake == "sparse root" else RANKS)
+        weights = weights - RATE * total / (
+            np.maximum(senders, 1)
+            if mistake == "sparse senders"
+            else 1
+            if mistake == "sparse sum"
+            else RANKS**0.5
+            if mistake == "sparse root"
+            else RANKS
+        )
         kept = np.zeros_like(kept) if mistake == "sparse forgotten" else kept
         found.append((weights.copy(), kept.copy()))
     return found
@@ -84,9 +123,16 @@ def weights_problem(ranks, case):
             return _say("sparse own")
         if np.abs(mine[0] - case["weights"]).max() == 0:
             return _say("sparse not in place")
-        name = next((name for name in LOOKS if np.abs(mine[0] - played(case, name)[step][0]).max() <= ATOL), "sparse other")
+        name = next(
+            (name for name in LOOKS if np.abs(mine[0] - played(case, name)[step][0]).max() <= ATOL),
+            "sparse other",
+        )
         place = int(np.abs(mine[0] - wanted).argmax())
-        return {"expected": f"weight {place}: {wanted[place]:.7g}", "got": f"{mine[0][place]:.7g}", **_say(name)}
+        return {
+            "expected": f"weight {place}: {wanted[place]:.7g}",
+            "got": f"{mine[0][place]:.7g}",
+            **_say(name),
+        }
     return None
 
 
@@ -96,13 +142,28 @@ def kept_problem(ranks, case):
             if np.shape(one[step][1]) != (SIZE,):
                 return _say("sparse kept")
             if np.abs(np.array(one[step][1]) - kept[rank]).max() > ATOL:
-                return _say(next((name for name in LOOKS if _alike(one[step], played(case, name)[step], rank)), "sparse kept"))
+                return _say(
+                    next(
+                        (
+                            name
+                            for name in LOOKS
+                            if _alike(one[step], played(case, name)[step], rank)
+                        ),
+                        "sparse kept",
+                    )
+                )
     return None
 
 
 def _alike(found, played_step, rank):
     weights, kept = played_step
-    return max(np.abs(np.array(found[0]) - weights).max(), np.abs(np.array(found[1]) - kept[rank]).max()) <= ATOL
+    return (
+        max(
+            np.abs(np.array(found[0]) - weights).max(),
+            np.abs(np.array(found[1]) - kept[rank]).max(),
+        )
+        <= ATOL
+    )
 
 
 def _say(name):

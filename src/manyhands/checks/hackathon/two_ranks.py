@@ -1,5 +1,6 @@
-"""pack and unpack, each in a separate process, as on two ranks, so that nothing but the message goes from one to the
-other."""
+"""pack and unpack, each in a separate process, as on two ranks, so that nothing but the message
+goes from one to the other.
+"""
 
 from manyhands.checks.hackathon.words import MISTAKES
 from manyhands.checks.in_kernel import array, call
@@ -16,7 +17,13 @@ def packed(pack_of, before, count):
     if not isinstance(message, torch.Tensor):
         return MISTAKES["not one"].format(got=type(message).__name__), None, None, b"", None
     content = message.detach().contiguous().flatten().view(torch.uint8).numpy().tobytes()
-    return None, str(message.dtype).removeprefix("torch."), tuple(message.shape), content, left.numpy()
+    return (
+        None,
+        str(message.dtype).removeprefix("torch."),
+        tuple(message.shape),
+        content,
+        left.numpy(),
+    )
 
 
 def unpacked(unpack, dtype, shape, content, size):
@@ -25,4 +32,8 @@ def unpacked(unpack, dtype, shape, content, size):
 
     message = torch.frombuffer(bytearray(content), dtype=getattr(torch, dtype)).view(shape)
     answer, error = call(unpack, message, size)
-    return (f"{error}. {MISTAKES['apart']}" if error else None), type(answer).__name__, array(answer)
+    return (
+        (f"{error}. {MISTAKES['apart']}" if error else None),
+        type(answer).__name__,
+        array(answer),
+    )

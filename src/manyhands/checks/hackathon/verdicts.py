@@ -15,10 +15,14 @@ def say(name, **facts):
 
 
 def price_problems(asked, answers, other):
-    """Return the problem of each answer, or None. A mistake that explains half of the wrong answers or more is named,
-    otherwise `other`."""
-    names = likely([(one.right, one.wrong, got) for one, got in zip(asked, answers)], same=near)
-    for case, got in zip(asked, answers):
+    """Return the problem of each answer, or None.
+
+    A mistake that explains half of the wrong answers or more is named, otherwise `other`.
+    """
+    names = likely(
+        [(one.right, one.wrong, got) for one, got in zip(asked, answers, strict=False)], same=near
+    )
+    for case, got in zip(asked, answers, strict=False):
         if near(got, case.right):
             yield None
             continue
@@ -27,7 +31,10 @@ def price_problems(asked, answers, other):
 
 
 def weights_problem(got, right, looks, begun):
-    """Judge the weights that the ranks ended with. `looks()`: {mistakes: weights}; `begun`: the initial weights."""
+    """Judge the weights that the ranks ended with.
+
+    `looks()`: {mistakes: weights}; `begun`: the initial weights.
+    """
     way = (right - begun).norm().item()
     if (got - right).norm().item() < 1e-3 * way:
         return None
@@ -43,17 +50,24 @@ def batches_problem(gradients, wanted):
 
 
 def lean_problem(one):
-    """Judge the messages and bytes of a rank, which may be those that one all-reduce of one tensor in each step needs,
-    and some at the beginning."""
+    """Judge the messages and bytes of a rank, which may be those that one all-reduce of one tensor
+    in each step needs, and some at the beginning.
+    """
     if max(one.messages) > one.most_messages:
         return say("four tensors", got=max(one.messages), steps=one.steps)
     if max(one.messages) < 3 * one.steps:
         return say("own")
-    return say("more bytes", got=max(one.sent_bytes), steps=one.steps, most=one.most_bytes) if max(one.sent_bytes) > one.most_bytes else None
+    return (
+        say("more bytes", got=max(one.sent_bytes), steps=one.steps, most=one.most_bytes)
+        if max(one.sent_bytes) > one.most_bytes
+        else None
+    )
 
 
 def dense_problem(dense, before, count):
-    """Judge what unpack returned for `before`, of which the `count` largest should have been sent."""
+    """Judge what unpack returned for `before`, of which the `count` largest should have been
+    sent.
+    """
     places = np.argsort(-np.abs(before))[:count]
     wanted = np.zeros_like(before)
     wanted[places] = before[places]
@@ -73,8 +87,10 @@ def dense_problem(dense, before, count):
 
 
 def kept_problem(left, before, dense):
-    """Judge that nothing is lost. What is left and what arrives must add up to `before`, including what rounding has
-    taken."""
+    """Judge that nothing is lost.
+
+    What is left and what arrives must add up to `before`, including what rounding has taken.
+    """
     if np.allclose(left + dense, before, rtol=1e-6, atol=0):
         return None
     if np.allclose(left + dense, before, rtol=1e-2, atol=0):
@@ -82,7 +98,11 @@ def kept_problem(left, before, dense):
     sent = dense != 0
     if np.allclose(left[sent], before[sent], rtol=1e-2, atol=0):
         return say("still there")
-    return say("forgotten") if not np.allclose(left[~sent], before[~sent], rtol=1e-2, atol=0) else say("zero")
+    return (
+        say("forgotten")
+        if not np.allclose(left[~sent], before[~sent], rtol=1e-2, atol=0)
+        else say("zero")
+    )
 
 
 def rung_problem(score_s, rung_s, baseline_s):

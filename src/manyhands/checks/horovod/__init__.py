@@ -1,7 +1,8 @@
 """Check unit 10, Horovod, by asking the ranks from the notebook's kernel and judging the answers.
 
-The experiments run on the ranks (`ranks`), in a world of all ranks and in one of three. A hang becomes FAIL lines, and
-the cluster heals. """
+The experiments run on the ranks (`ranks`), in a world of all ranks and in one of three. A hang
+becomes FAIL lines, and the cluster heals.
+"""
 
 import random
 from functools import partial
@@ -13,14 +14,23 @@ from manyhands.checks.on_ranks import LIMIT_S, RankReport, _on_rank
 
 __all__ = ["HINTS", "diagnose", "epoch", "finish", "fit", "resume"]
 
-PATIENCE_S = 6  # Horovod's own threads look for messages only now and then, on every rank, which is slow on a busy machine
+# Horovod's own threads look for messages only now and then, on every rank, which is slow on a busy
+# machine
+PATIENCE_S = 6
 check = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES, patience_s=PATIENCE_S)
 
 
 def _world(cluster, size=None):
-    """Start Horovod on the ranks below `size` (on all, if it is None), unless it runs there already."""
+    """Start Horovod on the ranks below `size` (on all, if it is None), unless it runs there
+    already.
+    """
     for step in ("leave", "enter"):
-        there = [answer["value"] for answer in cluster.run(_on_rank, "horovod.ranks", step, size, patience_s=PATIENCE_S, limit_s=LIMIT_S)]
+        there = [
+            answer["value"]
+            for answer in cluster.run(
+                _on_rank, "horovod.ranks", step, size, patience_s=PATIENCE_S, limit_s=LIMIT_S
+            )
+        ]
         if step == "leave" and all(there[:size]):
             return
 
@@ -31,7 +41,9 @@ def _in_both_worlds(report, experiment, function):
     try:
         for size in (None, 3):
             _world(report.cluster, size)
-            answers = report.on_ranks("horovod.ranks", experiment, function, seed(), remark="behind an if")
+            answers = report.on_ranks(
+                "horovod.ranks", experiment, function, seed(), remark="behind an if"
+            )
             found.append([answer for answer in answers if answer is not None])
     finally:
         _world(report.cluster)
@@ -39,7 +51,9 @@ def _in_both_worlds(report, experiment, function):
 
 
 def diagnose(cluster, function):
-    """Check that `function(symptoms)` names the missing edit of real training runs from their numbers."""
+    """Check that `function(symptoms)` names the missing edit of real training runs from their
+    numbers.
+    """
     draw = random.Random(seed())
     missing = list(verdicts.ANSWERS)
     draw.shuffle(missing)
@@ -47,46 +61,91 @@ def diagnose(cluster, function):
         _world(cluster)
         symptoms, *_ = report.on_ranks("horovod.ranks", "symptoms", missing, seed())
         said = verdicts.ask(function, symptoms)
-        commonest_first = sorted(zip(missing, symptoms, said), key=lambda case: list(verdicts.ANSWERS).index(case[0]))
+        commonest_first = sorted(
+            zip(missing, symptoms, said, strict=False),
+            key=lambda case: list(verdicts.ANSWERS).index(case[0]),
+        )
         report.judge("named", (verdicts.diagnosis_problem(*case) for case in commonest_first), said)
 
 
 def resume(cluster, function):
-    """Check that `function(model, optimiser, path)` gives all ranks the weights, buffers, momenta, rate and step of a
-    checkpoint that only rank 0 has."""
+    """Check that `function(model, optimiser, path)` gives all ranks the weights, buffers, momenta,
+    rate and step of a checkpoint that only rank 0 has.
+    """
     with check("resume", cluster) as report:
         _world(cluster)
-        cases = list(enumerate(report.on_ranks("horovod.ranks", "resumed", function, seed(), remark="behind an if")))
-        for name, keys in {"weights": ["state"], "optimiser": ["momenta", "settings"], "step": ["said"]}.items():
+        cases = list(
+            enumerate(
+                report.on_ranks("horovod.ranks", "resumed", function, seed(), remark="behind an if")
+            )
+        )
+        for name, keys in {
+            "weights": ["state"],
+            "optimiser": ["momenta", "settings"],
+            "step": ["said"],
+        }.items():
             problems = (verdicts.RESUMED[name](rank, case) for rank, case in cases)
-            report.judge(name, problems, [[case[key] for key in keys] for _, case in cases], atol=verdicts.ATOL)
+            report.judge(
+                name,
+                problems,
+                [[case[key] for key in keys] for _, case in cases],
+                atol=verdicts.ATOL,
+            )
 
 
 def fit(cluster, function):
-    """Check that `function(model, x, y, rate, steps)` ends with what a single process computes from the rows of all
-    ranks, in worlds of 4 and 3."""
+    """Check that `function(model, x, y, rate, steps)` ends with what a single process computes from
+    the rows of all ranks, in worlds of 4 and 3.
+    """
     with check("fit", cluster) as report:
-        for name, answers in zip(("four", "three"), _in_both_worlds(report, "fitted", function)):
+        for name, answers in zip(
+            ("four", "three"), _in_both_worlds(report, "fitted", function), strict=False
+        ):
             problems = (verdicts.fit_problem(rank, case) for rank, case in enumerate(answers))
             report.judge(name, problems, [case["got"] for case in answers], atol=verdicts.ATOL)
 
 
 def epoch(cluster, function):
-    """Check `function(n, rows_per_rank, epoch, base_rate)` for rows that appear at most once, the same steps on all
-    ranks, and the rate."""
+    """Check `function(n, rows_per_rank, epoch, base_rate)` for rows that appear at most once, the
+    same steps on all ranks, and the rate.
+    """
     with check("epoch", cluster) as report:
-        cases = [verdicts.joined(case) for answers in _in_both_worlds(report, "epochs", function) for case in zip(*answers)]
-        for name, values in {"once": verdicts.once_values, "steps": verdicts.steps_values, "rate": lambda case: case["rates"]}.items():
-            report.judge(name, map(verdicts.EPOCH[name], cases), [values(case) for case in cases], atol=verdicts.ATOL)
+        cases = [
+            verdicts.joined(case)
+            for answers in _in_both_worlds(report, "epochs", function)
+            for case in zip(*answers, strict=False)
+        ]
+        for name, values in {
+            "once": verdicts.once_values,
+            "steps": verdicts.steps_values,
+            "rate": lambda case: case["rates"],
+        }.items():
+            report.judge(
+                name,
+                map(verdicts.EPOCH[name], cases),
+                [values(case) for case in cases],
+                atol=verdicts.ATOL,
+            )
 
 
 def finish(cluster, function):
-    """Check that `function(model, loss, path)` writes one file, on rank 0, and that the mean loss is in it and on all
-    ranks."""
+    """Check that `function(model, loss, path)` writes one file, on rank 0, and that the mean loss
+    is in it and on all ranks.
+    """
     with check("finish", cluster) as report:
         worlds = _in_both_worlds(report, "finished", function)
-        values = [[[case["wrote"], case["loss"], case["weights"]] for case in answers] for answers in worlds]
+        values = [
+            [[case["wrote"], case["loss"], case["weights"]] for case in answers]
+            for answers in worlds
+        ]
         report.judge("file", map(verdicts.file_problem, worlds), values, atol=verdicts.LOSS_ATOL)
-        said = [(rank, answers[rank], answers) for answers in worlds for rank in reversed(range(len(answers)))]  # rank 0 last: its own says least
+        # rank 0 last: its own says least
+        said = [
+            (rank, answers[rank], answers)
+            for answers in worlds
+            for rank in reversed(range(len(answers)))
+        ]
         values = [[case["said"] for case in answers] for answers in worlds]
-        report.judge("loss", (verdicts.loss_problem(*one) for one in said), values, atol=verdicts.LOSS_ATOL)
+        report.judge(
+            "loss", (verdicts.loss_problem(*one) for one in said), values, atol=verdicts.LOSS_ATOL
+        )

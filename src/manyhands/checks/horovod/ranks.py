@@ -1,8 +1,10 @@
 """Run unit 10's experiments with the learner's functions on the ranks, and return plain numbers.
 
-All ranks of Horovod's world run an experiment simultaneously, while ranks outside of it return None. Shapes and numbers
-are drawn from the seed in the same way on all of them, so that each rank can also compute alone what is right and what
-the likely mistakes would give (`looks` names the one that fits). Everything is float64. """
+All ranks of Horovod's world run an experiment simultaneously, while ranks outside of it return
+None. Shapes and numbers are drawn from the seed in the same way on all of them, so that each rank
+can also compute alone what is right and what the likely mistakes would give (`looks` names the one
+that fits). Everything is float64.
+"""
 
 import copy
 import os
@@ -21,7 +23,9 @@ ATOL = 1e-9
 
 
 def leave(size):
-    """Return whether Horovod's world has this size already (None means all ranks), and end it if not."""
+    """Return whether Horovod's world has this size already (None means all ranks), and end it if
+    not.
+    """
     wanted = size or int(os.environ["WORLD_SIZE"])
     if hvd.is_initialized() and hvd.size() == wanted:
         return True
@@ -30,7 +34,9 @@ def leave(size):
 
 
 def enter(size):
-    """Start Horovod with only the ranks below `size` (None means all), after all ranks have left the world."""
+    """Start Horovod with only the ranks below `size` (None means all), after all ranks have left
+    the world.
+    """
     from manyhands.cluster.horovod import rendezvous
 
     rendezvous(size)
@@ -43,7 +49,9 @@ def numbers(tensor):
 
 
 def flat(tensors):
-    return torch.cat([torch.as_tensor(tensor, dtype=torch.float64).detach().flatten() for tensor in tensors])
+    return torch.cat(
+        [torch.as_tensor(tensor, dtype=torch.float64).detach().flatten() for tensor in tensors]
+    )
 
 
 def problem(seed, n):
@@ -57,10 +65,12 @@ def problem(seed, n):
 
 # ------------------------------------------------------------------ 1: what diagnose is given
 
+
 def symptoms(missing, seed):
-    """Return the numbers of one training run for each name in `missing`, which are the edits, "rounding" and "nobody"
-    (see verdicts.ANSWERS). A missing edit shows only a little, as in small distances or a single row that is counted
-    twice."""
+    """Return the numbers of one training run for each name in `missing`, which are the edits,
+    "rounding" and "nobody" (see verdicts.ANSWERS). A missing edit shows only a little, as in small
+    distances or a single row that is counted twice.
+    """
     return [_symptoms(one, seed + k) for k, one in enumerate(missing)]
 
 
@@ -74,7 +84,9 @@ def _symptoms(missing, seed):
     rows = torch.arange(rank, n, p)
     if missing == "rows":
         rows[-1] = 0  # which rank 0 has too
-    optimiser = torch.optim.SGD(model.parameters(), lr=draw.uniform(0.1, 0.4) * (1e-6 if missing == "gradients" else 1))
+    optimiser = torch.optim.SGD(
+        model.parameters(), lr=draw.uniform(0.1, 0.4) * (1e-6 if missing == "gradients" else 1)
+    )
     if missing != "gradients":
         optimiser = hvd.DistributedOptimizer(optimiser, named_parameters=model.named_parameters())
     before = _apart(model)
@@ -84,23 +96,39 @@ def _symptoms(missing, seed):
         optimiser.step()
     writes = hvd.local_rank() == 0 if missing == "files" else rank == 0 and missing != "nobody"
     seen = hvd.allgather(rows)
-    return {"apart_at_start": before, "apart_at_end": _apart(model), "rows_counted": len(seen), "rows_there": len(set(seen.tolist())),
-            "writers": hvd.allreduce(torch.tensor(int(writes)), op=hvd.Sum).item()}
+    return {
+        "apart_at_start": before,
+        "apart_at_end": _apart(model),
+        "rows_counted": len(seen),
+        "rows_there": len(set(seen.tolist())),
+        "writers": hvd.allreduce(torch.tensor(int(writes)), op=hvd.Sum).item(),
+    }
 
 
 def _apart(model):
     """Return the largest distance between two ranks' weights."""
     own = flat(model.parameters())
-    return torch.cdist(*[hvd.allgather(own[None])] * 2, compute_mode="donot_use_mm_for_euclid_dist").max().item()
+    return (
+        torch.cdist(*[hvd.allgather(own[None])] * 2, compute_mode="donot_use_mm_for_euclid_dist")
+        .max()
+        .item()
+    )
 
 
 # ------------------------------------------------------------------ 2: resume
 
+
 def resumed(name, seed):
     """Resume a checkpoint of rank 0 through the learner's function."""
     function, draw = learners(name), random.Random(seed)
-    inputs, hidden, rate, step = draw.randint(3, 6), draw.randint(3, 5), draw.uniform(0.1, 0.5), draw.randint(10, 999)
-    settings = [rate, draw.uniform(0.5, 0.7), draw.uniform(0.01, 0.1)]  # the ranks' own momentum and weight decay differ
+    inputs, hidden, rate, step = (
+        draw.randint(3, 6),
+        draw.randint(3, 5),
+        draw.uniform(0.1, 0.5),
+        draw.randint(10, 999),
+    )
+    # the ranks' own momentum and weight decay differ
+    settings = [rate, draw.uniform(0.5, 0.7), draw.uniform(0.01, 0.1)]
     path = os.path.join(os.environ["MANYHANDS_NODE_DIR"], f"check-resume-{seed}-{hvd.rank()}.pt")
     model, optimiser = _with_memory(inputs, hidden, settings, seed)
     if hvd.rank() == 0:
@@ -108,24 +136,52 @@ def resumed(name, seed):
             optimiser.zero_grad()
             model(torch.randn(8, inputs, dtype=torch.float64)).square().sum().backward()
             optimiser.step()
-        torch.save({"model": model.state_dict(), "optimiser": optimiser.state_dict(), "step": step}, path)
-    right = hvd.broadcast_object((_state(model), _momenta(model, optimiser)) if hvd.rank() == 0 else None, root_rank=0, name="right")
+        torch.save(
+            {"model": model.state_dict(), "optimiser": optimiser.state_dict(), "step": step}, path
+        )
+    right = hvd.broadcast_object(
+        (_state(model), _momenta(model, optimiser)) if hvd.rank() == 0 else None,
+        root_rank=0,
+        name="right",
+    )
     hvd.barrier()
-    model, optimiser = _with_memory(inputs, hidden, [rate * (2 + hvd.rank()), 0.9, 0.2], seed + 1 + hvd.rank())
+    model, optimiser = _with_memory(
+        inputs, hidden, [rate * (2 + hvd.rank()), 0.9, 0.2], seed + 1 + hvd.rank()
+    )
     begin, decay = _state(model), optimiser.param_groups[0]["weight_decay"]
     try:
         said = function(model, optimiser, path)
     finally:
         if os.path.exists(path):
             os.remove(path)
-    state, momenta, found = _state(model), _momenta(model, optimiser), [[float(group[key]) for key in SETTINGS] for group in optimiser.param_groups]
+    state, momenta, found = (
+        _state(model),
+        _momenta(model, optimiser),
+        [[float(group[key]) for key in SETTINGS] for group in optimiser.param_groups],
+    )
     cut = sum(p.numel() for p in model.parameters())
     looks = looks_like(state, right[0], {"own": begin})
     if looks == "other":
-        shrunk = right[0][:cut] * (1 - rate * (2 + hvd.rank()) * decay)  # what weight decay makes of them in a step with gradients of zero
-        looks = "stepped" if close(state[:cut], shrunk) else "buffers" if close(state[:cut], right[0][:cut]) else "other"
-    return {"state": numbers(state), "right": numbers(right[0]), "looks": looks, "momenta": numbers(momenta), "right momenta": numbers(right[1]),
-            "settings": found, "right settings": settings, "said": int(said) if isinstance(said, Integral) else repr(said)[:40], "step": step}
+        # what weight decay makes of them in a step with gradients of zero
+        shrunk = right[0][:cut] * (1 - rate * (2 + hvd.rank()) * decay)
+        looks = (
+            "stepped"
+            if close(state[:cut], shrunk)
+            else "buffers"
+            if close(state[:cut], right[0][:cut])
+            else "other"
+        )
+    return {
+        "state": numbers(state),
+        "right": numbers(right[0]),
+        "looks": looks,
+        "momenta": numbers(momenta),
+        "right momenta": numbers(right[1]),
+        "settings": found,
+        "right settings": settings,
+        "said": int(said) if isinstance(said, Integral) else repr(said)[:40],
+        "step": step,
+    }
 
 
 SETTINGS = ("lr", "momentum", "weight_decay")
@@ -134,7 +190,7 @@ SETTINGS = ("lr", "momentum", "weight_decay")
 def _with_memory(inputs, hidden, settings, seed):
     torch.manual_seed(seed)
     model = nn.Sequential(nn.Linear(inputs, hidden), nn.BatchNorm1d(hidden)).double()
-    return model, torch.optim.SGD(model.parameters(), **dict(zip(SETTINGS, settings)))
+    return model, torch.optim.SGD(model.parameters(), **dict(zip(SETTINGS, settings, strict=False)))
 
 
 def _state(model):
@@ -143,15 +199,25 @@ def _state(model):
 
 
 def _momenta(model, optimiser):
-    """Return the momenta, with zeros where there is none, because they would have the same effect."""
+    """Return the momenta, with zeros where there is none, because they would have the same
+    effect.
+    """
     found = [optimiser.state[p].get("momentum_buffer") for p in model.parameters()]
-    return flat([torch.zeros_like(p) if one is None else one for p, one in zip(model.parameters(), found)])
+    return flat(
+        [
+            torch.zeros_like(p) if one is None else one
+            for p, one in zip(model.parameters(), found, strict=False)
+        ]
+    )
 
 
 # ------------------------------------------------------------------ 3: fit
 
+
 def fitted(name, seed):
-    """Train on shards of different sizes through the learner's function, and compare with a single process."""
+    """Train on shards of different sizes through the learner's function, and compare with a single
+    process.
+    """
     function = learners(name)
     if not hvd.is_initialized():
         return None
@@ -161,29 +227,42 @@ def fitted(name, seed):
     sizes[0] += sum(sizes) == p * p  # or "mean of sums" and "times p" would be the same steps
     n, rate, steps = sum(sizes), draw.uniform(0.2, 0.5), draw.randint(4, 7)
     model, x, y = problem(seed, n)
-    begin, pieces = copy.deepcopy(model), list(zip(x.split(sizes), y.split(sizes)))
+    begin, pieces = copy.deepcopy(model), list(zip(x.split(sizes), y.split(sizes), strict=True))
     function(model, *(rows.clone() for rows in pieces[hvd.rank()]), rate, steps)
     means = lambda m: [cross_entropy(m(a), b) for a, b in pieces]  # noqa: E731
     whole = lambda m: cross_entropy(m(x), y)  # noqa: E731
     right = _alone(begin, whole, rate, steps)
-    wrong = {"own": _alone(begin, lambda m: means(m)[hvd.rank()], rate, steps), "mean of means": _alone(begin, lambda m: sum(means(m)) / p, rate, steps),
-             "sum of means": _alone(begin, lambda m: sum(means(m)), rate, steps), "not divided": _alone(begin, lambda m: n * whole(m), rate, steps),
-             "divided again": _alone(begin, lambda m: whole(m) / p, rate, steps), "mean of sums": _alone(begin, lambda m: n / p * whole(m), rate, steps),
-             "times p": _alone(begin, lambda m: p * whole(m), rate, steps),
-             "accumulated": _alone(begin, whole, rate, steps, keep=1), "accumulated and summed": _alone(begin, whole, rate, steps, keep=p),
-             "nothing": flat(begin.parameters())}
+    wrong = {
+        "own": _alone(begin, lambda m: means(m)[hvd.rank()], rate, steps),
+        "mean of means": _alone(begin, lambda m: sum(means(m)) / p, rate, steps),
+        "sum of means": _alone(begin, lambda m: sum(means(m)), rate, steps),
+        "not divided": _alone(begin, lambda m: n * whole(m), rate, steps),
+        "divided again": _alone(begin, lambda m: whole(m) / p, rate, steps),
+        "mean of sums": _alone(begin, lambda m: n / p * whole(m), rate, steps),
+        "times p": _alone(begin, lambda m: p * whole(m), rate, steps),
+        "accumulated": _alone(begin, whole, rate, steps, keep=1),
+        "accumulated and summed": _alone(begin, whole, rate, steps, keep=p),
+        "nothing": flat(begin.parameters()),
+    }
     got = flat(model.parameters())
-    return {"got": numbers(got), "right": numbers(right), "looks": looks_like(got, right, wrong), "sizes": sizes}
+    return {
+        "got": numbers(got),
+        "right": numbers(right),
+        "looks": looks_like(got, right, wrong),
+        "sizes": sizes,
+    }
 
 
 def _alone(begin, loss_of, rate, steps, keep=0):
-    """Return the weights that a single process ends with. If `keep` is not 0, it makes the mistake of adding `keep`
-    times the last gradient to the next."""
+    """Return the weights that a single process ends with.
+
+    If `keep` is not 0, it makes the mistake of adding `keep` times the last gradient to the next.
+    """
     model = copy.deepcopy(begin)
     for _ in range(steps):
         gradients = torch.autograd.grad(loss_of(model), list(model.parameters()))
         with torch.no_grad():
-            for parameter, gradient in zip(model.parameters(), gradients):
+            for parameter, gradient in zip(model.parameters(), gradients, strict=False):
                 parameter.grad = gradient + keep * (0 if parameter.grad is None else parameter.grad)
                 parameter -= rate * parameter.grad
     return flat(model.parameters())
@@ -191,15 +270,19 @@ def _alone(begin, loss_of, rate, steps, keep=0):
 
 # ------------------------------------------------------------------ 4: epoch_of
 
+
 def epochs(name, seed):
-    """Run two epochs of some sizes through the learner's function, without any communication except the check's own."""
+    """Run two epochs of some sizes through the learner's function, without any communication except
+    the check's own.
+    """
     function, cases = learners(name), []
     if not hvd.is_initialized():
         return None
     p, draw = hvd.size(), random.Random(seed)
     for k in range(3):
         rows, whole = draw.randint(2, 4), (draw.randint(3, 6), draw.randint(2, 4), 0)[k]
-        n = whole * rows * p + (0 if k == 1 else draw.randint(1, rows * p - 1))  # once nothing is left over
+        # once nothing is left over
+        n = whole * rows * p + (0 if k == 1 else draw.randint(1, rows * p - 1))
         base, epoch = draw.uniform(0.01, 0.2), draw.randint(1, 9)
         torch.manual_seed(seed + hvd.rank())
         orders, rates, before = [], [], torch.get_rng_state()
@@ -207,39 +290,66 @@ def epochs(name, seed):
             steps, rate = function(n, rows, one, base)
             orders.append([torch.as_tensor(step).flatten().tolist() for step in steps])
             rates.append(float(rate))
-        right = [torch.randperm(n, generator=torch.Generator().manual_seed(one)).tolist() for one in (epoch, epoch + 1, epoch)]
-        cases.append({"n": n, "rows": rows, "p": p, "base": base, "orders": orders, "rates": rates, "right orders": right,
-                      "reseeded": not torch.equal(torch.get_rng_state(), before)})
+        right = [
+            torch.randperm(n, generator=torch.Generator().manual_seed(one)).tolist()
+            for one in (epoch, epoch + 1, epoch)
+        ]
+        cases.append(
+            {
+                "n": n,
+                "rows": rows,
+                "p": p,
+                "base": base,
+                "orders": orders,
+                "rates": rates,
+                "right orders": right,
+                "reseeded": not torch.equal(torch.get_rng_state(), before),
+            }
+        )
     return cases
 
 
 # ------------------------------------------------------------------ 5: finish
 
+
 def finished(name, seed):
-    """Run the end of a training run through the learner's function, and return which ranks wrote what, and what each
-    rank returned."""
+    """Run the end of a training run through the learner's function, and return which ranks wrote
+    what, and what each rank returned.
+    """
     function = learners(name)
     if not hvd.is_initialized():
         return None
     draw = random.Random(seed)
     losses = [draw.uniform(0.1, 3) for _ in range(hvd.size())]
     model, _, _ = problem(seed, 1)
-    path = os.path.join(os.environ["MANYHANDS_NODE_DIR"], f"check-finish-{seed}-{hvd.size()}-{hvd.rank()}.pt")
+    path = os.path.join(
+        os.environ["MANYHANDS_NODE_DIR"], f"check-finish-{seed}-{hvd.size()}-{hvd.rank()}.pt"
+    )
     right = numbers(flat(model.state_dict().values()))
     said, found = function(model, losses[hvd.rank()], path), None
     if os.path.exists(path):
         found = _loaded(path)
         os.remove(path)
     told = isinstance(found, dict) and {"model", "loss"} <= set(found)
-    return {"losses": losses, "wrote": found is not None, "loss": float(found["loss"]) if told else None,
-            "weights": numbers(flat(found["model"].values())) if told and isinstance(found["model"], dict) else None,
-            "right weights": right, "said": float(said) if isinstance(said, Real) else None,
-            "tensor": isinstance(said, torch.Tensor)}
+    return {
+        "losses": losses,
+        "wrote": found is not None,
+        "loss": float(found["loss"]) if told else None,
+        "weights": (
+            numbers(flat(found["model"].values()))
+            if told and isinstance(found["model"], dict)
+            else None
+        ),
+        "right weights": right,
+        "said": float(said) if isinstance(said, Real) else None,
+        "tensor": isinstance(said, torch.Tensor),
+    }
 
 
 def _loaded(path):
-    """Return the content of a file, or the error of torch.load if it finds anything except tensors and plain data
-    there, for example a whole model."""
+    """Return the content of a file, or the error of torch.load if it finds anything except tensors
+    and plain data there, for example a whole model.
+    """
     try:
         return torch.load(path)
     except Exception as error:  # noqa: BLE001 - of pickle, of zip files, of torch

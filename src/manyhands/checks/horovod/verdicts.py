@@ -1,7 +1,8 @@
-"""Judge what the ranks have reported in unit 10's checks, with the right answers and the mistake that a wrong one looks
-like.
+"""Judge what the ranks have reported in unit 10's checks, with the right answers and the mistake
+that a wrong one looks like.
 
-Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the likely `mistake`.
+Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the
+likely `mistake`.
 """
 
 import copy
@@ -13,17 +14,23 @@ from manyhands.checks.report import Stopped
 ATOL = 1e-9
 LOSS_ATOL = 1e-5  # a loss may go through float32
 EDITS = ("nothing", "start", "gradients", "rows", "files")
-ANSWERS = {**{edit: edit for edit in EDITS}, "rounding": "nothing", "nobody": "files"}  # {a training run: its missing edit}
+# {a training run: its missing edit}
+ANSWERS = {**{edit: edit for edit in EDITS}, "rounding": "nothing", "nobody": "files"}
 
 
 def same(a, b, atol=ATOL):
     """Return whether numbers or lists of numbers agree to rounding."""
     if isinstance(b, list):
-        return isinstance(a, list) and len(a) == len(b) and all(same(one, other, atol) for one, other in zip(a, b))
+        return (
+            isinstance(a, list)
+            and len(a) == len(b)
+            and all(same(one, other, atol) for one, other in zip(a, b, strict=True))
+        )
     return a is not None and abs(a - b) <= atol * (1 + abs(b))
 
 
 # ------------------------------------------------------------------ 1: diagnose
+
 
 def ask(function, cases):
     """Return the answer of the learner's function to each case, or raise `Stopped` if it raises."""
@@ -34,7 +41,9 @@ def ask(function, cases):
         except NotImplementedError:
             raise Stopped(MISTAKES["unwritten"].format(name="diagnose")) from None
         except Exception as error:  # noqa: BLE001 - a learner's function may raise anything
-            raise Stopped(MISTAKES["raised"].format(error=f"{type(error).__name__}: {error}"[:200], case=case)) from None
+            raise Stopped(
+                MISTAKES["raised"].format(error=f"{type(error).__name__}: {error}"[:200], case=case)
+            ) from None
     return [one if isinstance(one, str) else repr(one)[:40] for one in said]
 
 
@@ -42,25 +51,45 @@ def diagnosis_problem(missing, symptoms, said):
     if said == ANSWERS[missing]:
         return None
     numbers = ", ".join(f"{key} {value:.3g}" for key, value in symptoms.items())
-    text = MISTAKES["diagnosis", missing] if said in EDITS else MISTAKES["no edit"].format(edits=", ".join(EDITS))
+    text = (
+        MISTAKES["diagnosis", missing]
+        if said in EDITS
+        else MISTAKES["no edit"].format(edits=", ".join(EDITS))
+    )
     return {"expected": ANSWERS[missing], "got": said, "mistake": f"{numbers}.\n{text}"}
 
 
 # ------------------------------------------------------------------ 2: resume
 
+
 def _weights(rank, case):
     if not case["looks"]:
         return None
-    return {"rank": rank, "expected": case["right"], "got": case["state"], "mistake": MISTAKES["resume", case["looks"]]}
+    return {
+        "rank": rank,
+        "expected": case["right"],
+        "got": case["state"],
+        "mistake": MISTAKES["resume", case["looks"]],
+    }
 
 
 def _optimiser(rank, case):
     if not same(case["momenta"], case["right momenta"]):
         mistake = "no momentum" if not any(case["momenta"]) else "other momentum"
-        return {"rank": rank, "expected": case["right momenta"], "got": case["momenta"], "mistake": MISTAKES["resume", mistake]}
+        return {
+            "rank": rank,
+            "expected": case["right momenta"],
+            "got": case["momenta"],
+            "mistake": MISTAKES["resume", mistake],
+        }
     if not same(case["settings"], [case["right settings"]]):
         rate = not same([group[0] for group in case["settings"]], case["right settings"][:1])
-        return {"rank": rank, "expected": case["right settings"], "got": case["settings"], "mistake": MISTAKES["resume", "rate" if rate else "settings"]}
+        return {
+            "rank": rank,
+            "expected": case["right settings"],
+            "got": case["settings"],
+            "mistake": MISTAKES["resume", "rate" if rate else "settings"],
+        }
     return None
 
 
@@ -69,8 +98,18 @@ def _step(rank, case):
     if whole and same(case["said"], case["step"]):
         return None
     if not whole:
-        return {"rank": rank, "expected": case["step"], "got": case["said"], "mistake": MISTAKES["resume", "no whole number"]}
-    return {"rank": rank, "expected": case["step"], "got": case["said"], "mistake": MISTAKES["resume", "step"]}
+        return {
+            "rank": rank,
+            "expected": case["step"],
+            "got": case["said"],
+            "mistake": MISTAKES["resume", "no whole number"],
+        }
+    return {
+        "rank": rank,
+        "expected": case["step"],
+        "got": case["said"],
+        "mistake": MISTAKES["resume", "step"],
+    }
 
 
 RESUMED = {"weights": _weights, "optimiser": _optimiser, "step": _step}
@@ -78,22 +117,36 @@ RESUMED = {"weights": _weights, "optimiser": _optimiser, "step": _step}
 
 # ------------------------------------------------------------------ 3: fit
 
+
 def fit_problem(rank, case):
     if not case["looks"]:
         return None
     near = case["looks"] == "other" and same(case["got"], case["right"], 3e-4)
-    text = MISTAKES["fit", "rounded" if near else case["looks"]].format(sizes=case["sizes"], p=len(case["sizes"]), n=sum(case["sizes"]))
+    text = MISTAKES["fit", "rounded" if near else case["looks"]].format(
+        sizes=case["sizes"], p=len(case["sizes"]), n=sum(case["sizes"])
+    )
     return {"rank": rank, "expected": case["right"], "got": case["got"], "mistake": text}
 
 
 # ------------------------------------------------------------------ 4: epoch_of
 
+
 def joined(answers):
-    """Join one case of all ranks. `orders[e][r]` are the steps of rank r in epoch e, and `rates` the rates of all ranks
-    and epochs."""
+    """Join one case of all ranks.
+
+    `orders[e][r]` are the steps of rank r in epoch e, and `rates` the rates of all ranks and
+    epochs.
+    """
     case = answers[0]
-    orders = [[answer["orders"][epoch] for answer in answers] for epoch in range(len(case["orders"]))]
-    return {**case, "orders": orders, "rates": [answer["rates"] for answer in answers], "reseeded": [answer["reseeded"] for answer in answers]}
+    orders = [
+        [answer["orders"][epoch] for answer in answers] for epoch in range(len(case["orders"]))
+    ]
+    return {
+        **case,
+        "orders": orders,
+        "rates": [answer["rates"] for answer in answers],
+        "reseeded": [answer["reseeded"] for answer in answers],
+    }
 
 
 def _taken(ranks):
@@ -101,18 +154,30 @@ def _taken(ranks):
 
 
 def once_values(case):
-    """Return for each epoch the rows taken and how many of them are different, whether the second epoch has the first
-    one's order, whether the first one's order is repeated, whether the rows are in the order that was asked for, and
-    whether any rank has changed the generator that all else draws from."""
+    """Return for each epoch the rows taken and how many of them are different, whether the second
+    epoch has the first one's order, whether the first one's order is repeated, whether the rows are
+    in the order that was asked for, and whether any rank has changed the generator that all else
+    draws from.
+    """
     counts = [[len(_taken(ranks)), len(set(_taken(ranks)))] for ranks in case["orders"]]
     first, second, again = case["orders"]
-    return [counts, bool(_taken(first)) and first == second, first == again, _as_asked(case), any(case["reseeded"])]
+    return [
+        counts,
+        bool(_taken(first)) and first == second,
+        first == again,
+        _as_asked(case),
+        any(case["reseeded"]),
+    ]
 
 
 def _as_asked(case):
     """Return whether each rank takes its rows in the order of the epoch, whichever rows it has."""
     places = [{row: place for place, row in enumerate(order)} for order in case["right orders"]]
-    own = [[place.get(row, -1) for row in _taken([steps])] for place, ranks in zip(places, case["orders"]) for steps in ranks]
+    own = [
+        [place.get(row, -1) for row in _taken([steps])]
+        for place, ranks in zip(places, case["orders"], strict=False)
+        for steps in ranks
+    ]
     return all(one == sorted(one) for one in own)
 
 
@@ -123,7 +188,10 @@ def _once(case):
     if any(row not in range(case["n"]) for ranks in case["orders"] for row in _taken(ranks)):
         mistake = "no such row"
     elif any(taken != different for taken, different in counts):
-        mistake = "all rows" if len(_taken(case["orders"][0][:1])) > 2 * case["n"] / 3 else "rows twice"  # rank 0 alone has most of them
+        # rank 0 alone has most of them
+        mistake = (
+            "all rows" if len(_taken(case["orders"][0][:1])) > 2 * case["n"] / 3 else "rows twice"
+        )
     elif any(taken != whole for taken, _ in counts):
         mistake = "not whole"
     elif stuck:
@@ -137,7 +205,10 @@ def _once(case):
     if mistake is None:
         return None
     got = [[[int(row) for row in step] for step in steps] for steps in case["orders"][0]][:2]
-    return {"got": got, "mistake": MISTAKES["epoch", mistake].format(n=case["n"], p=case["p"], whole=whole)}
+    return {
+        "got": got,
+        "mistake": MISTAKES["epoch", mistake].format(n=case["n"], p=case["p"], whole=whole),
+    }
 
 
 def steps_values(case):
@@ -145,7 +216,9 @@ def steps_values(case):
 
 
 def _steps(case):
-    right = [[[case["rows"]] * (case["n"] // (case["rows"] * case["p"]))] * case["p"]] * len(case["orders"])
+    right = [[[case["rows"]] * (case["n"] // (case["rows"] * case["p"]))] * case["p"]] * len(
+        case["orders"]
+    )
     got = steps_values(case)
     if got == right:
         return None
@@ -159,7 +232,11 @@ def _steps(case):
     else:
         mistake = "too many steps" if numbers[0] > len(right[0][0]) else "too few steps"
     facts = {"n": case["n"], "p": case["p"], "rows": case["rows"]}
-    return {"expected": right[0], "got": got[0], "mistake": MISTAKES["epoch", mistake].format(**facts)}
+    return {
+        "expected": right[0],
+        "got": got[0],
+        "mistake": MISTAKES["epoch", mistake].format(**facts),
+    }
 
 
 def _rate(case):
@@ -167,8 +244,18 @@ def _rate(case):
     if all(same(rate, right) for rates in case["rates"] for rate in rates):
         return None
     got = case["rates"][0][0]
-    mistake = "not scaled" if same(got, case["base"]) else "by the root" if same(got, case["base"] * case["p"] ** 0.5) else "rate"
-    return {"expected": right, "got": got, "mistake": MISTAKES["epoch", mistake].format(p=case["p"])}
+    mistake = (
+        "not scaled"
+        if same(got, case["base"])
+        else "by the root"
+        if same(got, case["base"] * case["p"] ** 0.5)
+        else "rate"
+    )
+    return {
+        "expected": right,
+        "got": got,
+        "mistake": MISTAKES["epoch", mistake].format(p=case["p"]),
+    }
 
 
 EPOCH = {"once": _once, "steps": _steps, "rate": _rate}
@@ -176,11 +263,23 @@ EPOCH = {"once": _once, "steps": _steps, "rate": _rate}
 
 # ------------------------------------------------------------------ 5: finish
 
+
 def file_problem(answers):
     """Find whether rank 0 wrote the only file, with the mean in it."""
-    wrote, mean = [rank for rank, case in enumerate(answers) if case["wrote"]], sum(answers[0]["losses"]) / len(answers)
+    wrote, mean = (
+        [rank for rank, case in enumerate(answers) if case["wrote"]],
+        sum(answers[0]["losses"]) / len(answers),
+    )
     if wrote != [0]:
-        mistake = "nobody" if not wrote else "local" if len(wrote) < len(answers) and 0 in wrote else "all write" if 0 in wrote else "not rank 0"
+        mistake = (
+            "nobody"
+            if not wrote
+            else "local"
+            if len(wrote) < len(answers) and 0 in wrote
+            else "all write"
+            if 0 in wrote
+            else "not rank 0"
+        )
         return {"expected": [0], "got": wrote, "mistake": MISTAKES["finish", mistake]}
     case = answers[0]
     if case["weights"] is None or not same(case["weights"], case["right weights"]):
@@ -188,20 +287,47 @@ def file_problem(answers):
         return {"rank": 0, "mistake": MISTAKES["finish", "other weights" if whole else "content"]}
     if not same(case["loss"], mean, LOSS_ATOL):
         mistake = "own in the file" if same(case["loss"], case["losses"][0], LOSS_ATOL) else "loss"
-        return {"rank": 0, "expected": mean, "got": case["loss"], "mistake": MISTAKES["finish", mistake]}
+        return {
+            "rank": 0,
+            "expected": mean,
+            "got": case["loss"],
+            "mistake": MISTAKES["finish", mistake],
+        }
     return None
 
 
 def loss_problem(rank, case, everyone):
-    """Judge one rank's loss. `everyone` are the cases of all ranks of this world, because a known mistake must explain
-    all wrong answers among them."""
+    """Judge one rank's loss.
+
+    `everyone` are the cases of all ranks of this world, because a known mistake must explain all
+    wrong answers among them.
+    """
     losses, got = case["losses"], case["said"]
     mean = sum(losses) / len(losses)
     if same(got, mean, LOSS_ATOL):
         return None
-    looks = {"own": losses, "rank 0's": losses[:1] * len(losses), "sum": [sum(losses)] * len(losses)}
-    wrong = [(number, one["said"]) for number, one in enumerate(everyone) if not same(one["said"], mean, LOSS_ATOL)]
-    known = (name for name, values in looks.items() if all(same(said, values[number], LOSS_ATOL) for number, said in wrong))
+    looks = {
+        "own": losses,
+        "rank 0's": losses[:1] * len(losses),
+        "sum": [sum(losses)] * len(losses),
+    }
+    wrong = [
+        (number, one["said"])
+        for number, one in enumerate(everyone)
+        if not same(one["said"], mean, LOSS_ATOL)
+    ]
+    known = (
+        name
+        for name, values in looks.items()
+        if all(same(said, values[number], LOSS_ATOL) for number, said in wrong)
+    )
     mistake = ("tensor" if case["tensor"] else "no number") if got is None else next(known, "loss")
-    return {"rank": rank, "expected": mean, "got": got, "mistake": MISTAKES["finish", mistake],
-            "picture": by_rank.numbers("loss", mean, [one["said"] for one in everyone], within=LOSS_ATOL)}
+    return {
+        "rank": rank,
+        "expected": mean,
+        "got": got,
+        "mistake": MISTAKES["finish", mistake],
+        "picture": by_rank.numbers(
+            "loss", mean, [one["said"] for one in everyone], within=LOSS_ATOL
+        ),
+    }

@@ -1,7 +1,10 @@
-"""Checks of unit 17, large batches. Everything runs in the notebook's own kernel, with several runs of one small network side by side.
+"""Checks of unit 17, large batches.
 
-Rates, layers, gradients, digits and starts are drawn from the seed. The challenge counts the images of every gradient as they pass, trains the small batch
-itself with the same seed, and compares the two by Student's t. A mistake of the learner, even an exception, becomes a FAIL line.
+Everything runs in the notebook's own kernel, with several runs of one small network side by side.
+
+Rates, layers, gradients, digits and starts are drawn from the seed. The challenge counts the images
+of every gradient as they pass, trains the small batch itself with the same seed, and compares the
+two by Student's t. A mistake of the learner, even an exception, becomes a FAIL line.
 """
 
 from functools import lru_cache
@@ -29,7 +32,9 @@ class _Check(Report):
 
 
 def schedule(function):
-    """Check `function(epoch, base_rate, k, rule, warm_up, drops, drop_by)`, the rate of the step that begins at `epoch`."""
+    """Check `function(epoch, base_rate, k, rule, warm_up, drops, drop_by)`, the rate of the step
+    that begins at `epoch`.
+    """
     with _Check("schedule") as report:
         found = {name: [] for name in report.asked}
         for case, probes in _schedules(report.rng):
@@ -37,9 +42,18 @@ def schedule(function):
                 for epoch in epochs:
                     answer = _rate(function, epoch, *case)
                     found[name].append(((epoch, *case), number(answer)))
-        problem_of = {"scaling": verdicts.scaling_problem, "warm-up": verdicts.warm_up_problem, "drops": verdicts.drops_problem}
+        problem_of = {
+            "scaling": verdicts.scaling_problem,
+            "warm-up": verdicts.warm_up_problem,
+            "drops": verdicts.drops_problem,
+        }
         for name, cases in found.items():
-            report.judge(name, (problem_of[name](*one) for one in cases), [got for _, got in cases], rtol=1e-6)
+            report.judge(
+                name,
+                (problem_of[name](*one) for one in cases),
+                [got for _, got in cases],
+                rtol=1e-6,
+            )
 
 
 def _rate(function, *case):
@@ -53,43 +67,88 @@ def _rate(function, *case):
 
 
 def _schedules(draw):
-    """Six schedules, as arguments of the learner's function without the epoch, and for each criterion the epochs to ask for."""
+    """Six schedules, as arguments of the learner's function without the epoch, and for each
+    criterion the epochs to ask for.
+    """
     for rule in ("linear", "square root"):
         for warm_up in (0, int(draw.integers(2, 5)), draw.integers(5, 12) / 4):
             first = int(np.ceil(warm_up)) + int(draw.integers(2, 4))
-            drops = [first, first + int(draw.integers(2, 4)) + 0.5, first + 5]  # one drop in the middle of an epoch
-            case = (round(draw.uniform(0.01, 0.2), 3), int(draw.integers(3, 65)), rule, warm_up, drops, int(draw.choice([2, 5, 10])))
-            yield case, {"scaling": [warm_up, first - 0.25], "drops": [drops[2] + 1.5, first, drops[1] - 0.25, drops[1]],
-                         "warm-up": [warm_up * 0.875, 0.0, warm_up * 0.3] if warm_up else []}
+            # one drop in the middle of an epoch
+            drops = [first, first + int(draw.integers(2, 4)) + 0.5, first + 5]
+            case = (
+                round(draw.uniform(0.01, 0.2), 3),
+                int(draw.integers(3, 65)),
+                rule,
+                warm_up,
+                drops,
+                int(draw.choice([2, 5, 10])),
+            )
+            yield (
+                case,
+                {
+                    "scaling": [warm_up, first - 0.25],
+                    "drops": [drops[2] + 1.5, first, drops[1] - 0.25, drops[1]],
+                    "warm-up": [warm_up * 0.875, 0.0, warm_up * 0.3] if warm_up else [],
+                },
+            )
 
 
 def lars(function):
-    """Check `function(weights, gradients, memory, rate, momentum, decay, trust)`, with tensors [runs, ...] for each layer, which are changed in place."""
+    """Check `function(weights, gradients, memory, rate, momentum, decay, trust)`, with tensors
+    [runs, ...] for each layer, which are changed in place.
+    """
     import torch
 
     with _Check("lars") as report:
-        draw, runs, (a, b) = report.rng, int(report.rng.integers(2, 5)), report.rng.integers(3, 7, 2)
+        draw, runs, (a, b) = (
+            report.rng,
+            int(report.rng.integers(2, 5)),
+            report.rng.integers(3, 7, 2),
+        )
         for name in report.asked:
-            start = [draw.uniform(0.2, 3, (runs, 1, 1)) * draw.normal(size=(runs, *shape)) for shape in ((a, b), (1, b), (b, 2))]
-            count, decay = (3 if name == "memory" else 1), (0.0 if name == "ratio" else draw.uniform(0.1, 0.5))
-            gradients = [[draw.uniform(0.05, 2, (runs, 1, 1)) * draw.normal(size=w.shape) for w in start] for _ in range(count)]
+            start = [
+                draw.uniform(0.2, 3, (runs, 1, 1)) * draw.normal(size=(runs, *shape))
+                for shape in ((a, b), (1, b), (b, 2))
+            ]
+            count, decay = (
+                (3 if name == "memory" else 1),
+                (0.0 if name == "ratio" else draw.uniform(0.1, 0.5)),
+            )
+            gradients = [
+                [draw.uniform(0.05, 2, (runs, 1, 1)) * draw.normal(size=w.shape) for w in start]
+                for _ in range(count)
+            ]
             if name == "zero":
                 start[1][:], gradients[0][2][0] = 0, 0
-            steps = [(draw.uniform(0.5, 3), draw.uniform(0.3, 0.8) if name == "memory" else 0.0, decay, draw.uniform(0.01, 0.2)) for _ in range(count)]
+            steps = [
+                (
+                    draw.uniform(0.5, 3),
+                    draw.uniform(0.3, 0.8) if name == "memory" else 0.0,
+                    decay,
+                    draw.uniform(0.01, 0.2),
+                )
+                for _ in range(count)
+            ]
             weights = [torch.from_numpy(w.copy()) for w in start]
             memory = [torch.zeros_like(w) for w in weights]
             touched = False
-            for these, numbers in zip(gradients, steps):
+            for these, numbers in zip(gradients, steps, strict=False):
                 given = [torch.from_numpy(g.copy()) for g in these]
-                ask(function, list(weights), given, list(memory), *map(float, numbers))  # separate lists, so that only the tensors are shared
-                touched |= any(not np.array_equal(array(mine), g) for mine, g in zip(given, these))
+                # separate lists, so that only the tensors are shared
+                ask(function, list(weights), given, list(memory), *map(float, numbers))
+                touched |= any(
+                    not np.array_equal(array(mine), g)
+                    for mine, g in zip(given, these, strict=False)
+                )
             got = verdicts.flat([array(w) for w in weights])
             problem = verdicts.lars_problem(name, start, gradients, steps, got, touched)
             report.judge(name, [problem], [*got, touched], rtol=2 * verdicts.LARS_RTOL, atol=1e-7)
 
 
 def noise(function):
-    """Check `function(gradients, rows)` -> (|G|^2, trace, their quotient), for gradients [steps, ranks, numbers] of `rows` images each."""
+    """Check `function(gradients, rows)` -> (|G|^2, trace, their quotient), for gradients [steps,
+    ranks, numbers] of `rows` images each.
+    """
     import torch
 
     with _Check("noise") as report:
@@ -97,32 +156,72 @@ def noise(function):
         for steps, ranks in ((24, 4), (16, 8), (32, 3)):
             numbers, rows = int(draw.integers(30, 60)), int(draw.integers(8, 20))
             truth = draw.normal(size=numbers)
-            deviation = draw.uniform(0.5, 1.5, numbers) * draw.uniform(4, 10)  # of one image's gradient
-            gradients = truth + deviation / rows ** 0.5 * draw.normal(size=(steps, ranks, numbers))
+            # of one image's gradient
+            deviation = draw.uniform(0.5, 1.5, numbers) * draw.uniform(4, 10)
+            gradients = truth + deviation / rows**0.5 * draw.normal(size=(steps, ranks, numbers))
             answer = ask(function, torch.from_numpy(gradients.copy()), rows)
-            found.append(((gradients.reshape(-1, numbers), gradients.mean(1), rows, ranks * rows), verdicts.three(answer)))
+            found.append(
+                (
+                    (gradients.reshape(-1, numbers), gradients.mean(1), rows, ranks * rows),
+                    verdicts.three(answer),
+                )
+            )
         for index, name in enumerate(report.asked):
-            report.judge(name, (verdicts.noise_problem(index, *one) for one in found), [got[index] for _, got in found], rtol=1e-6)
+            report.judge(
+                name,
+                (verdicts.noise_problem(index, *one) for one in found),
+                [got[index] for _, got in found],
+                rtol=1e-6,
+            )
 
 
 def growing(sgd_noise, grow):
-    """Check `sgd_noise(rate, momentum, images, batch)`, and `grow(phases, batch, largest)` -> [(epochs, rate, batch)]."""
+    """Check `sgd_noise(rate, momentum, images, batch)`, and `grow(phases, batch, largest)` ->
+    [(epochs, rate, batch)].
+    """
     with _Check("growing") as report:
         draw, scales, plans = report.rng, [], []
         for _ in range(4):
             batch = int(2 ** draw.integers(4, 9))
-            case = (round(draw.uniform(0.01, 0.5), 3), round(draw.uniform(0.3, 0.95), 2), batch * int(draw.integers(2, 30)) + int(draw.integers(1, batch)), batch)
+            case = (
+                round(draw.uniform(0.01, 0.5), 3),
+                round(draw.uniform(0.3, 0.95), 2),
+                batch * int(draw.integers(2, 30)) + int(draw.integers(1, batch)),
+                batch,
+            )
             scales.append((case, number(ask(sgd_noise, *case))))
         for room in ("enough", "some", "none", "less"):
-            batch, rate, drops = int(2 ** draw.integers(4, 8)), round(draw.uniform(0.05, 0.5), 3), [int(draw.choice([2, 4, 5])) for _ in range(2)]
-            grown = [batch, *(batch * drop - draw.uniform(0.1, 0.4) for drop in (drops[0], drops[0] * drops[1]))]  # not a whole number, so it must be rounded down
-            phases = [(draw.integers(4, 18) / 2, rate * batch / larger) for larger in grown]  # epochs need not be whole
-            factor = {"enough": drops[0] * drops[1] * 2, "some": drops[0] * drops[1] - int(draw.integers(1, drops[0])), "none": 1, "less": 0.75}[room]
+            batch, rate, drops = (
+                int(2 ** draw.integers(4, 8)),
+                round(draw.uniform(0.05, 0.5), 3),
+                [int(draw.choice([2, 4, 5])) for _ in range(2)],
+            )
+            # not a whole number, so it must be rounded down
+            grown = [
+                batch,
+                *(
+                    batch * drop - draw.uniform(0.1, 0.4)
+                    for drop in (drops[0], drops[0] * drops[1])
+                ),
+            ]
+            # epochs need not be whole
+            phases = [(draw.integers(4, 18) / 2, rate * batch / larger) for larger in grown]
+            factor = {
+                "enough": drops[0] * drops[1] * 2,
+                "some": drops[0] * drops[1] - int(draw.integers(1, drops[0])),
+                "none": 1,
+                "less": 0.75,
+            }[room]
             largest = int(batch * factor)
             plans.append((phases, batch, largest))
         plans.append(_whole_drops(draw))
         plans = [(case, verdicts.rows_of(ask_kept(grow, *case), len(case[0]))) for case in plans]
-        report.judge("g", (verdicts.sgd_noise_problem(*one) for one in scales), [got for _, got in scales], rtol=1e-6)
+        report.judge(
+            "g",
+            (verdicts.sgd_noise_problem(*one) for one in scales),
+            [got for _, got in scales],
+            rtol=1e-6,
+        )
         rates = [[] if rows is None else [rows[:, 0], rows[:, 1] / rows[:, 2]] for _, rows in plans]
         report.judge("noise", (verdicts.phases_problem(*one) for one in plans), rates, rtol=1e-6)
         batches = [[] if rows is None else rows[:, [0, 2]] for _, rows in plans]
@@ -130,24 +229,37 @@ def growing(sgd_noise, grow):
 
 
 def _whole_drops(draw):
-    """A plan whose batches are whole numbers that floats make a little smaller, as 0.3 / 0.1 is 2.9999999999999996."""
+    """A plan whose batches are whole numbers that floats make a little smaller, as 0.3 / 0.1 is
+    2.9999999999999996.
+    """
     while True:
-        batch, last, drops = int(2 ** draw.integers(4, 8)), int(draw.integers(1, 60)) / 1000, draw.integers(2, 7, 2).tolist()
+        batch, last, drops = (
+            int(2 ** draw.integers(4, 8)),
+            int(draw.integers(1, 60)) / 1000,
+            draw.integers(2, 7, 2).tolist(),
+        )
         rates = [round(last * drops[0] * drops[1], 3), round(last * drops[1], 3), last]
-        if rates[0] < 1 and any(int(batch * rates[0] / rate) < round(batch * rates[0] / rate) for rate in rates):
+        if rates[0] < 1 and any(
+            int(batch * rates[0] / rate) < round(batch * rates[0] / rate) for rate in rates
+        ):
             return [(int(draw.integers(2, 9)), rate) for rate in rates], batch, batch * 40
 
 
 def challenge(function):
-    """Check `function(task)` -> weights, with 32 times the batch, the same epochs, and a test error that is not much above the error of small batches.
+    """Check `function(task)` -> weights, with 32 times the batch, the same epochs, and a test error
+    that is not much above the error of small batches.
 
-    The check trains the small batch first, with the same images, starts and orders. It counts every batch of which a gradient is taken, whichever task it is from.
+    The check trains the small batch first, with the same images, starts and orders. It counts every
+    batch of which a gradient is taken, whichever task it is from.
     """
     with _Check("challenge") as report:
         images = tasks.IMAGES + tasks.BATCH * int(report.rng.integers(-16, 17))
         small, reference = _small_batch(images, seed())
-        large = tasks.Task(tasks.distorted_digits(seed(), images), FACTOR * tasks.BATCH, seed=seed())
-        batch, allowed, before = large.batch, large.steps * large.batch, len(tasks.PASSED)  # as given, because a learner may change the task
+        large = tasks.Task(
+            tasks.distorted_digits(seed(), images), FACTOR * tasks.BATCH, seed=seed()
+        )
+        # as given, because a learner may change the task
+        batch, allowed, before = large.batch, large.steps * large.batch, len(tasks.PASSED)
         weights, error = call(function, large)
         passed = tasks.PASSED[before:]
         if error and "BudgetSpent" not in error:
@@ -162,7 +274,10 @@ def challenge(function):
 
 @lru_cache(maxsize=2)
 def _small_batch(images, seed):
-    """The task with small batches, and the weights that it ends with. They are cached because a learner may need more than one attempt."""
+    """The task with small batches, and the weights that it ends with.
+
+    They are cached because a learner may need more than one attempt.
+    """
     task = tasks.Task(tasks.distorted_digits(seed, images), tasks.BATCH, seed=seed)
     return task, tasks.train(task, tasks.small_rate)
 
@@ -172,7 +287,9 @@ def _judge_accuracy(report, task, reference, weights):
     import torch
 
     try:
-        fit = len(weights) == 4 and all(w.shape == r.shape for w, r in zip(weights, reference))
+        fit = len(weights) == 4 and all(
+            w.shape == r.shape for w, r in zip(weights, reference, strict=False)
+        )
     except (TypeError, AttributeError):
         fit = False
     if not fit:
@@ -180,7 +297,15 @@ def _judge_accuracy(report, task, reference, weights):
     weights = [weight.detach().double() for weight in weights]
     if not all(bool(torch.isfinite(weight).all()) for weight in weights):
         raise Stopped(MISTAKES["not finite"])
-    errors, trained = [task.error(one) for one in (reference, weights)], [task.error(one, train=True).mean() for one in (reference, weights)]
+    errors, trained = (
+        [task.error(one) for one in (reference, weights)],
+        [task.error(one, train=True).mean() for one in (reference, weights)],
+    )
     problem = verdicts.accuracy_problem(*errors, MARGIN, trained)
     # the same evidence for every good enough answer, namely the highest allowed error
-    report.judge("accuracy", [problem], [errors[0].mean() + max(MARGIN, verdicts.bound(errors[1] - errors[0]))], atol=0.2)
+    report.judge(
+        "accuracy",
+        [problem],
+        [errors[0].mean() + max(MARGIN, verdicts.bound(errors[1] - errors[0]))],
+        atol=0.2,
+    )

@@ -1,18 +1,23 @@
-"""The task of unit 17, which is distorted digits with some wrong labels, and several runs of one small network, trained side by side in this process.
+"""The task of unit 17, which is distorted digits with some wrong labels, and several runs of one
+small network, trained side by side in this process.
 
-A step depends on the rows of its batch, and not on which rank computes their gradients (unit 01), so one process is enough to study large batches. The
-runs differ in their start and in the order of the images. They are stored side by side, so that every tensor has a leading dimension `runs`, and no run
-sees another one. Everything is float64, and drawn with numpy from a seed. torch is imported when it is needed.
+A step depends on the rows of its batch, and not on which rank computes their gradients (unit 01),
+so one process is enough to study large batches. The runs differ in their start and in the order of
+the images. They are stored side by side, so that every tensor has a leading dimension `runs`, and
+no run sees another one. Everything is float64, and drawn with numpy from a seed. torch is imported
+when it is needed.
 """
 
 from collections import namedtuple
 
 import numpy as np
 
-Digits = namedtuple("Digits", "x y x_test y_test")  # float64 [n, 64], int64 [n], and the same for the test
+# float64 [n, 64], int64 [n], and the same for the test
+Digits = namedtuple("Digits", "x y x_test y_test")
 IMAGES, COPIES, HIDDEN, MOMENTUM, RUNS = 4096, 4, 32, 0.9, 8
 EPOCHS, BATCH, RATE, DROPS, DROP_BY = 8, 8, 0.04, (4, 6), 4  # what the small batch is trained with
-TURN, SHIFT, NOISE, WRONG = 12.0, 0.8, 0.05, 0.2  # degrees, pixels, grey levels from 0 to 1, and the part of the training labels that is drawn anew
+# degrees, pixels, grey levels from 0 to 1, and the part of the training labels that is drawn anew
+TURN, SHIFT, NOISE, WRONG = 12.0, 0.8, 0.05, 0.2
 PASSED = []  # the size of every batch of which any task took a gradient, which the checks count
 
 
@@ -28,16 +33,27 @@ def plain_digits():
 
 
 def distorted_digits(seed, images=IMAGES, copies=COPIES):
-    """Return `images` distorted copies of training digits, drawn with replacement, and `copies` of each test digit, as `seed` determines.
+    """Return `images` distorted copies of training digits, drawn with replacement, and `copies` of
+    each test digit, as `seed` determines.
 
-    A part WRONG of the training labels is drawn anew, from all ten classes, while the test labels are right.
+    A part WRONG of the training labels is drawn anew, from all ten classes, while the test labels
+    are right.
     """
     from manyhands.data import digits
 
-    draw, (x, y), (x_test, y_test) = np.random.default_rng([seed, 17]), digits("train"), digits("test")
+    draw, (x, y), (x_test, y_test) = (
+        np.random.default_rng([seed, 17]),
+        digits("train"),
+        digits("test"),
+    )
     chosen = draw.integers(len(x), size=images)
     labels = np.where(draw.random(images) < WRONG, draw.integers(10, size=images), y[chosen])
-    return _centred(distort(x[chosen], draw), labels, distort(np.repeat(x_test, copies, axis=0), draw), np.repeat(y_test, copies))
+    return _centred(
+        distort(x[chosen], draw),
+        labels,
+        distort(np.repeat(x_test, copies, axis=0), draw),
+        np.repeat(y_test, copies),
+    )
 
 
 def _centred(x, y, x_test, y_test):
@@ -46,9 +62,14 @@ def _centred(x, y, x_test, y_test):
 
 
 def distort(x, draw, turn=TURN, shift=SHIFT, noise=NOISE):
-    """Return images [n, 64], turned by up to `turn` degrees and shifted by up to `shift` pixels in both directions (bilinear), with Gaussian noise."""
+    """Return images [n, 64], turned by up to `turn` degrees and shifted by up to `shift` pixels in
+    both directions (bilinear), with Gaussian noise.
+    """
     n = len(x)
-    angle, (down, right) = np.deg2rad(draw.uniform(-turn, turn, (n, 1, 1))), draw.uniform(-shift, shift, (2, n, 1, 1))
+    angle, (down, right) = (
+        np.deg2rad(draw.uniform(-turn, turn, (n, 1, 1))),
+        draw.uniform(-shift, shift, (2, n, 1, 1)),
+    )
     row, column = np.mgrid[:8, :8] - 3.5
     padded = np.pad(x.reshape(n, 8, 8).astype(float), ((0, 0), (1, 1), (1, 1)))
     r = np.clip(np.cos(angle) * row - np.sin(angle) * column + 4.5 + down, 0, 8.999)
@@ -63,63 +84,112 @@ def distort(x, draw, turn=TURN, shift=SHIFT, noise=NOISE):
 class Task:
     """Train several runs of a 64-32-10 network (ReLU) on `data`, a batch at a time.
 
-    `gradient(weights)` takes the next `batch` images of every run, each in a separate order, with every image once in an epoch. After `epochs` epochs
-    it raises `BudgetSpent`. A caller may ask for a different batch size, but a size below `batch` raises a ValueError.
+    `gradient(weights)` takes the next `batch` images of every run, each in a separate order, with
+    every image once in an epoch. After `epochs` epochs it raises `BudgetSpent`. A caller may ask
+    for a different batch size, but a size below `batch` raises a ValueError.
     """
 
     def __init__(self, data, batch, epochs=EPOCHS, runs=RUNS, seed=0):
         import torch
 
         self.data = Digits(*(torch.as_tensor(array) for array in data))
-        self.images, self.batch, self.epochs, self.runs, self.seed = len(data.x), batch, epochs, runs, seed
+        self.images, self.batch, self.epochs, self.runs, self.seed = (
+            len(data.x),
+            batch,
+            epochs,
+            runs,
+            seed,
+        )
         self.steps = epochs * self.images // batch
         self.seen = 0  # images of each run
         self._order = np.empty((runs, 0), int)
         self._drawn = 0
 
     def start(self):
-        """Return the weights of all runs, [runs, 64, 32], [runs, 1, 32], [runs, 32, 10] and [runs, 1, 10]."""
+        """Return the weights of all runs, [runs, 64, 32], [runs, 1, 32], [runs, 32, 10] and [runs,
+        1, 10].
+        """
         import torch
 
-        draw, shapes = np.random.default_rng([self.seed, 1]), ((64, HIDDEN), (1, HIDDEN), (HIDDEN, 10), (1, 10))
-        return [torch.from_numpy(draw.uniform(-1, 1, (self.runs, *shape)) / (64, 64, HIDDEN, HIDDEN)[i] ** 0.5) for i, shape in enumerate(shapes)]
+        draw, shapes = (
+            np.random.default_rng([self.seed, 1]),
+            ((64, HIDDEN), (1, HIDDEN), (HIDDEN, 10), (1, 10)),
+        )
+        return [
+            torch.from_numpy(
+                draw.uniform(-1, 1, (self.runs, *shape)) / (64, 64, HIDDEN, HIDDEN)[i] ** 0.5
+            )
+            for i, shape in enumerate(shapes)
+        ]
 
     def gradient(self, weights, batch=None):
-        """Return for each run the gradient of the mean loss (cross entropy) of its next batch, in the shapes of `weights`."""
+        """Return for each run the gradient of the mean loss (cross entropy) of its next batch, in
+        the shapes of `weights`.
+        """
         rows = self._next(self.batch if batch is None else int(batch))
         x, labels = self.data.x[rows], self.data.y[rows]
         _, _, w2, _ = weights
         hidden, scores = network(weights, x)
-        slope = scores.softmax(-1)  # of the loss by the scores, which is the probabilities, minus 1 for the right class
+        # of the loss by the scores, which is the probabilities, minus 1 for the right class
+        slope = scores.softmax(-1)
         slope.scatter_add_(-1, labels[..., None], slope.new_full((*labels.shape, 1), -1.0))
         slope /= rows.shape[1]
         below = slope @ w2.mT * (hidden > 0)
-        return [x.mT @ below, below.sum(1, keepdim=True), hidden.mT @ slope, slope.sum(1, keepdim=True)]
+        return [
+            x.mT @ below,
+            below.sum(1, keepdim=True),
+            hidden.mT @ slope,
+            slope.sum(1, keepdim=True),
+        ]
 
     def _next(self, batch):
         """Return the rows of the next batch of each run, [runs, batch]."""
         import torch
 
         if batch < self.batch:
-            raise ValueError(f"a batch of {batch} is too small, because this task's batches have at least {self.batch} images")
+            raise ValueError(
+                f"a batch of {batch} is too small, because this task's batches have at least "
+                f"{self.batch} images"
+            )
         if self.seen + batch > self.epochs * self.images:
-            raise BudgetSpent(f"{self.epochs} epochs of {self.images} images are used up, so a batch of {batch} more would be too much")
+            raise BudgetSpent(
+                f"{self.epochs} epochs of {self.images} images are used up, so a batch of {batch} "
+                "more would be too much"
+            )
         while self._order.shape[1] < batch:
             draw = np.random.default_rng([self.seed, 2, self._drawn])
-            self._order, self._drawn = np.hstack([self._order, draw.permuted(np.tile(np.arange(self.images), (self.runs, 1)), axis=1)]), self._drawn + 1
+            self._order, self._drawn = (
+                np.hstack(
+                    [
+                        self._order,
+                        draw.permuted(np.tile(np.arange(self.images), (self.runs, 1)), axis=1),
+                    ]
+                ),
+                self._drawn + 1,
+            )
         rows, self._order = self._order[:, :batch], self._order[:, batch:]
         self.seen += batch
         PASSED.append(batch)
         return torch.from_numpy(np.ascontiguousarray(rows))
 
     def error(self, weights, train=False):
-        """Return the error of each run in per cent, on the test images (or on the training images), as a numpy array [runs]."""
+        """Return the error of each run in per cent, on the test images (or on the training images),
+        as a numpy array [runs].
+        """
         x, y = (self.data.x, self.data.y) if train else (self.data.x_test, self.data.y_test)
-        return 100 * (network(weights, x.expand(self.runs, -1, -1))[1].argmax(-1) != y).double().mean(1).numpy()
+        return (
+            100
+            * (network(weights, x.expand(self.runs, -1, -1))[1].argmax(-1) != y)
+            .double()
+            .mean(1)
+            .numpy()
+        )
 
 
 def network(weights, x):
-    """Return the outputs of the hidden units, [runs, rows, 32], and the scores, [runs, rows, 10], for x [runs, rows, 64]."""
+    """Return the outputs of the hidden units, [runs, rows, 32], and the scores, [runs, rows, 10],
+    for x [runs, rows, 64].
+    """
     import torch
 
     w1, b1, w2, b2 = weights
@@ -128,11 +198,13 @@ def network(weights, x):
 
 
 def train(task, rate_at, batch_at=None, step=None, watch=None):
-    """Train all runs of `task`, with momentum, until its epochs are used up, and return the weights at the end.
+    """Train all runs of `task`, with momentum, until its epochs are used up, and return the weights
+    at the end.
 
-    `rate_at(epoch)` and `batch_at(epoch)` (by default the task's batch) are called before each step, where `epoch` counts what was seen, so 0.5 is the middle
-    of the first one. `step(weights, gradients, memory, rate)` changes weights and memory in place. `watch(epoch, weights)` is called before each step and at
-    the end.
+    `rate_at(epoch)` and `batch_at(epoch)` (by default the task's batch) are called before each
+    step, where `epoch` counts what was seen, so 0.5 is the middle of the first one. `step(weights,
+    gradients, memory, rate)` changes weights and memory in place. `watch(epoch, weights)` is called
+    before each step and at the end.
     """
     weights, step = task.start(), step or momentum_step
     memory = [weight * 0 for weight in weights]
@@ -147,12 +219,14 @@ def train(task, rate_at, batch_at=None, step=None, watch=None):
 
 
 def small_rate(epoch):
-    """Return the rate of the small batch, which is RATE, and DROP_BY times smaller from each of the epochs DROPS on."""
+    """Return the rate of the small batch, which is RATE, and DROP_BY times smaller from each of the
+    epochs DROPS on.
+    """
     return RATE / DROP_BY ** sum(epoch >= drop for drop in DROPS)
 
 
 def momentum_step(weights, gradients, memory, rate):
     """Take the step v <- m v + rate g, w <- w - v, in place."""
-    for weight, gradient, moving in zip(weights, gradients, memory):
+    for weight, gradient, moving in zip(weights, gradients, memory, strict=True):
         moving.mul_(MOMENTUM).add_(gradient, alpha=rate)
         weight.sub_(moving)

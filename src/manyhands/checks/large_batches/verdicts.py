@@ -1,4 +1,5 @@
-"""How the checks of unit 17 judge, with the right answers in numpy and the mistakes that wrong ones look like.
+"""How the checks of unit 17 judge, with the right answers in numpy and the mistakes that wrong ones
+look like.
 
 Every verdict is None, or the details of a FAIL line: `expected`, `got` and the likely `mistake`.
 """
@@ -11,7 +12,8 @@ import numpy as np
 from manyhands.checks.in_kernel import NAN, number
 from manyhands.checks.large_batches.words import MISTAKES
 
-# One-sided 95 % points of Student's t, by degrees of freedom. The true mean may exceed the mean of n runs by this many standard errors.
+# One-sided 95 % points of Student's t, by degrees of freedom. The true mean may exceed the mean of
+# n runs by this many standard errors.
 T_95 = {4: 2.132, 5: 2.015, 6: 1.943, 7: 1.895, 8: 1.860, 9: 1.833, 10: 1.812, 11: 1.796}
 
 
@@ -22,7 +24,9 @@ def say(mistake, expected=None, got=None, **words):
 
 def near(got, expected, rtol=1e-9):
     got, expected = np.asarray(got, float), np.asarray(expected, float)
-    return got.shape == expected.shape and bool(np.all(np.abs(got - expected) <= rtol * (1e-3 + np.abs(expected))))
+    return got.shape == expected.shape and bool(
+        np.all(np.abs(got - expected) <= rtol * (1e-3 + np.abs(expected)))
+    )
 
 
 def named(got, wrong, rtol=1e-6):
@@ -32,8 +36,9 @@ def named(got, wrong, rtol=1e-6):
 
 # ------------------------------------------------------------------ 1: schedule
 
+
 def rate_at(epoch, base_rate, k, rule, warm_up, drops, drop_by):
-    full = base_rate * (k if rule == "linear" else k ** 0.5)
+    full = base_rate * (k if rule == "linear" else k**0.5)
     if epoch < warm_up:
         return base_rate + (full - base_rate) * epoch / warm_up
     return full / drop_by ** sum(epoch >= drop for drop in drops)
@@ -41,7 +46,10 @@ def rate_at(epoch, base_rate, k, rule, warm_up, drops, drop_by):
 
 def arguments(case):
     """Return the arguments of a call of `rate_at`, with their names."""
-    return ", ".join(f"{name}={_plain(one)}" for name, one in zip(signature(rate_at).parameters, case))
+    return ", ".join(
+        f"{name}={_plain(one)}"
+        for name, one in zip(signature(rate_at).parameters, case, strict=False)
+    )
 
 
 def _plain(value):
@@ -53,7 +61,16 @@ def _rate_problem(case, got, name, **words):
     epoch, _, k, rule, warm_up, *_ = case
     asked = ", ".join(map(_plain, case))
     name = (name or "other rate") if np.isfinite(got) else "no rate"
-    return say(name, f"rate_at({asked}) -> {rate_at(*case):.6g}", "not a number" if np.isnan(got) else f"{got:.6g}", epoch=epoch, k=k, rule=rule, warm_up=warm_up, **words)
+    return say(
+        name,
+        f"rate_at({asked}) -> {rate_at(*case):.6g}",
+        "not a number" if np.isnan(got) else f"{got:.6g}",
+        epoch=epoch,
+        k=k,
+        rule=rule,
+        warm_up=warm_up,
+        **words,
+    )
 
 
 def scaling_problem(case, got):
@@ -61,8 +78,13 @@ def scaling_problem(case, got):
     right = rate_at(*case)
     if near(got, right):
         return None
-    wrong = {"not scaled": base_rate, "divided": base_rate / k, "root of all": (base_rate * k) ** 0.5,
-             "other rule": base_rate * (k ** 0.5 if rule == "linear" else k), "warm-up too long": base_rate + (right - base_rate) * epoch / (warm_up or 1)}
+    wrong = {
+        "not scaled": base_rate,
+        "divided": base_rate / k,
+        "root of all": (base_rate * k) ** 0.5,
+        "other rule": base_rate * (k**0.5 if rule == "linear" else k),
+        "warm-up too long": base_rate + (right - base_rate) * epoch / (warm_up or 1),
+    }
     return _rate_problem(case, got, named(got, wrong))
 
 
@@ -71,8 +93,13 @@ def warm_up_problem(case, got):
     full = rate_at(warm_up, *case[1:])
     if near(got, rate_at(*case)):
         return None
-    wrong = {"no warm-up": full, "constant": base_rate, "from zero": full * epoch / warm_up, "geometric": base_rate * (full / base_rate) ** (epoch / warm_up),
-             "staircase": base_rate + (full - base_rate) * int(epoch) / warm_up}
+    wrong = {
+        "no warm-up": full,
+        "constant": base_rate,
+        "from zero": full * epoch / warm_up,
+        "geometric": base_rate * (full / base_rate) ** (epoch / warm_up),
+        "staircase": base_rate + (full - base_rate) * int(epoch) / warm_up,
+    }
     if epoch <= 0:
         wrong = {"no warm-up": full, "from zero": 0.0}
     return _rate_problem(case, got, named(got, wrong))
@@ -84,35 +111,63 @@ def drops_problem(case, got):
     if near(got, rate_at(*case)):
         return None
     # the first schedule that is asked for has no warm-up, so the other mistakes fail there
-    wrong = {"after the warm-up": full / by ** sum(epoch - case[4] >= drop for drop in drops), "whole epochs": full / by ** sum(int(epoch) >= drop for drop in drops), "late": full / by ** sum(epoch > drop for drop in drops), "no drop": full, "drops once": full / by, "drop by the sum": full / (by * sum(epoch >= drop for drop in drops) or 1),
-             "grows": full * by ** sum(epoch >= drop for drop in drops)}
+    wrong = {
+        "after the warm-up": full / by ** sum(epoch - case[4] >= drop for drop in drops),
+        "whole epochs": full / by ** sum(int(epoch) >= drop for drop in drops),
+        "late": full / by ** sum(epoch > drop for drop in drops),
+        "no drop": full,
+        "drops once": full / by,
+        "drop by the sum": full / (by * sum(epoch >= drop for drop in drops) or 1),
+        "grows": full * by ** sum(epoch >= drop for drop in drops),
+    }
     return _rate_problem(case, got, named(got, wrong), drops=drops, by=by)
 
 
 # ------------------------------------------------------------------ 2: LARS
 
+
 def lars(weights, gradients, memory, rate, momentum, decay, trust, looks=()):
     """Take one step on numpy arrays, in place, where `looks` names the mistakes to make."""
+
     def norm(values):
-        return np.sqrt((values ** 2).sum() if "runs together" in looks else (values ** 2).sum(tuple(range(1, values.ndim)), keepdims=True))
+        return np.sqrt(
+            (values**2).sum()
+            if "runs together" in looks
+            else (values**2).sum(tuple(range(1, values.ndim)), keepdims=True)
+        )
 
     def all_layers(values):
-        total = sum((value ** 2).sum(tuple(range(1, value.ndim)), keepdims=True).reshape(-1) for value in values) ** 0.5
+        total = (
+            sum(
+                (value**2).sum(tuple(range(1, value.ndim)), keepdims=True).reshape(-1)
+                for value in values
+            )
+            ** 0.5
+        )
         return [total.reshape(-1, *[1] * (value.ndim - 1)) for value in values]
 
-    of_weights, of_gradients = ((all_layers if "global" in looks else lambda values: list(map(norm, values)))(values) for values in (weights, gradients))
-    for w, g, v, w_norm, g_norm in zip(weights, gradients, memory, of_weights, of_gradients):
+    of_weights, of_gradients = (
+        (all_layers if "global" in looks else lambda values: list(map(norm, values)))(values)
+        for values in (weights, gradients)
+    )
+    for w, g, v, w_norm, g_norm in zip(
+        weights, gradients, memory, of_weights, of_gradients, strict=True
+    ):
         below = g_norm + (0 if "decay not in the norm" in looks else decay * w_norm)
         below = norm(g + decay * w) if "norm of the sum" in looks else below
         usual = (w_norm > 0) & (g_norm > 0)
         if "inverted" in looks:
             w_norm, below = below, w_norm
-        ratio = (1 if "trust forgotten" in looks else trust) * w_norm / np.where(below > 0, below, 1)
+        ratio = (
+            (1 if "trust forgotten" in looks else trust) * w_norm / np.where(below > 0, below, 1)
+        )
         ratio = _where_zero(ratio, usual, w_norm, g_norm, trust, looks)
         ratio = 1.0 if "plain" in looks else ratio
         direction = ratio * (g + (0 if "decay not in the step" in looks else decay) * w)
         inside = 1 if "rate outside" in looks else rate
-        v[:] = (0 if "no memory" in looks else 0.9 if "momentum fixed" in looks else momentum) * v + inside * direction
+        v[:] = (
+            0 if "no memory" in looks else 0.9 if "momentum fixed" in looks else momentum
+        ) * v + inside * direction
         w -= rate * v if {"rate outside", "rate twice"} & set(looks) else v
     return weights
 
@@ -127,31 +182,51 @@ def _where_zero(ratio, usual, w_norm, g_norm, trust, looks):
         return np.where(g_norm > 0, ratio, 1)
     if "zero in any run" in looks:
         return ratio if np.all(usual) else np.ones_like(ratio)
-    return np.where(usual, ratio, 0 if "ratio of 0" in looks else trust if "ratio of trust" in looks else 1)
+    return np.where(
+        usual, ratio, 0 if "ratio of 0" in looks else trust if "ratio of trust" in looks else 1
+    )
 
 
 LARS_RTOL = 1e-5  # some solutions add a tiny number below the fraction line
-GROUPS = {  # at most one mistake of each group is made, and a criterion looks at its own group first
+# at most one mistake of each group is made, and a criterion looks at its own group first
+GROUPS = {
     "ratio": ("plain", "global", "runs together", "inverted", "trust forgotten"),
     "decay": ("norm of the sum", "decay not in the norm", "decay not in the step"),
     "memory": ("rate twice", "rate outside", "no memory", "momentum fixed"),
-    "zero": ("stands still", "zero gradient", "zero weights", "zero in any run", "ratio of 0", "ratio of trust"),
+    "zero": (
+        "stands still",
+        "zero gradient",
+        "zero weights",
+        "zero in any run",
+        "ratio of 0",
+        "ratio of trust",
+    ),
 }
-SEEN = {"ratio": ("ratio", "memory"), "decay": ("decay", "ratio", "memory"), "memory": ("memory", "ratio", "decay"), "zero": ("zero", "ratio", "decay", "memory")}
+SEEN = {
+    "ratio": ("ratio", "memory"),
+    "decay": ("decay", "ratio", "memory"),
+    "memory": ("memory", "ratio", "decay"),
+    "zero": ("zero", "ratio", "decay", "memory"),
+}
 
 
 def _mistakes(name):
-    """Return tuples of mistakes that a criterion may see, each from a different group, the shortest tuples first."""
+    """Return tuples of mistakes that a criterion may see, each from a different group, the shortest
+    tuples first.
+    """
     groups = [(None, *GROUPS[group]) for group in SEEN[name]]
     found = [tuple(filter(None, one)) for one in product(*groups)]
     return sorted(filter(None, found), key=lambda looks: (len(looks), looks[0] not in GROUPS[name]))
 
 
 def lars_after(start, gradients, steps, looks=()):
-    """Return the weights after the steps, as one flat array. `steps` are (rate, momentum, decay, trust), and the gradients of each step are given."""
+    """Return the weights after the steps, as one flat array.
+
+    `steps` are (rate, momentum, decay, trust), and the gradients of each step are given.
+    """
     weights = [w.copy() for w in start]
     memory = [np.zeros_like(w) for w in start]
-    for these, numbers in zip(gradients, steps):
+    for these, numbers in zip(gradients, steps, strict=True):
         lars(weights, these, memory, *numbers, looks=looks)
     return flat(weights)
 
@@ -161,20 +236,31 @@ def flat(arrays):
 
 
 def lars_problem(name, start, gradients, steps, got, touched=False):
-    """Judge a LARS step. `touched`: the learner's function has changed the gradients that it was given."""
+    """Judge a LARS step.
+
+    `touched`: the learner's function has changed the gradients that it was given.
+    """
     right = lars_after(start, gradients, steps)
     if near(got, right, LARS_RTOL):
         return say("gradients changed") if touched else None
     if got.shape != right.shape:
         return say("other shapes")
-    first = next((i for i in range(len(right)) if not near(got[i], right[i], LARS_RTOL)), 0)  # the numbers before it are equal
-    details = {"expected": right[first:first + 4], "got": got[first:first + 4]}
+    # the numbers before it are equal
+    first = next((i for i in range(len(right)) if not near(got[i], right[i], LARS_RTOL)), 0)
+    details = {"expected": right[first : first + 4], "got": got[first : first + 4]}
     if not np.all(np.isfinite(got)):
         return say("zero norm", **details)
     if near(got, flat(start)):
         return say("not in place", **details)
     with np.errstate(all="ignore"):
-        looks = next((looks for looks in _mistakes(name) if near(got, lars_after(start, gradients, steps, looks), LARS_RTOL)), ())
+        looks = next(
+            (
+                looks
+                for looks in _mistakes(name)
+                if near(got, lars_after(start, gradients, steps, looks), LARS_RTOL)
+            ),
+            (),
+        )
     return {**details, "mistake": _lars_words(name, looks, *_place(start, first))}
 
 
@@ -190,15 +276,25 @@ def _lars_words(name, looks, layer, run):
     if not looks:
         return MISTAKES["other step"].format(layer=layer, run=run)
     words = " ".join(MISTAKES[look] for look in looks)
-    return MISTAKES["zero is right"] + words if name == "zero" and not set(looks) & set(GROUPS["zero"]) else words
+    return (
+        MISTAKES["zero is right"] + words
+        if name == "zero" and not set(looks) & set(GROUPS["zero"])
+        else words
+    )
 
 
 # ------------------------------------------------------------------ 3: the noise of the gradient
 
+
 def noise_scale(small, large, b_small, b_large):
-    """Return (|G|^2, the trace of the covariance, their quotient), as in McCandlish et al. 2018, appendix A.1."""
+    """Return (|G|^2, the trace of the covariance, their quotient), as in McCandlish et al. 2018,
+    appendix A.1.
+    """
     of_small, of_large = (float((np.asarray(g) ** 2).sum(1).mean()) for g in (small, large))
-    squared, trace = (b_large * of_large - b_small * of_small) / (b_large - b_small), (of_small - of_large) / (1 / b_small - 1 / b_large)
+    squared, trace = (
+        (b_large * of_large - b_small * of_small) / (b_large - b_small),
+        (of_small - of_large) / (1 / b_small - 1 / b_large),
+    )
     return squared, trace, trace / squared
 
 
@@ -208,19 +304,45 @@ def noise_problem(index, case, got):
     right = noise_scale(*case)
     if near(got[index], right[index], 1e-6):
         return None
-    means = noise_scale(small.mean(0, keepdims=True), large.mean(0, keepdims=True), b_small, b_large)
+    means = noise_scale(
+        small.mean(0, keepdims=True), large.mean(0, keepdims=True), b_small, b_large
+    )
     norms = [float(np.linalg.norm(g, axis=1).mean()) for g in (small, large)]
-    first = (b_large * norms[1] - b_small * norms[0]) / (b_large - b_small), (norms[0] - norms[1]) / (1 / b_small - 1 / b_large)
-    each_step = [noise_scale(rows, mean[None], b_small, b_large) for rows, mean in zip(np.array_split(small, len(large)), large, strict=True)]
+    first = (
+        (b_large * norms[1] - b_small * norms[0]) / (b_large - b_small),
+        (norms[0] - norms[1]) / (1 / b_small - 1 / b_large),
+    )
+    each_step = [
+        noise_scale(rows, mean[None], b_small, b_large)
+        for rows, mean in zip(np.array_split(small, len(large)), large, strict=True)
+    ]
     ranks = len(small) // len(large)
     first_rank = noise_scale(small[::ranks], large, b_small, b_large) if ranks > 1 else [NAN] * 3
-    every_row = noise_scale(small, small.mean(0, keepdims=True), b_small, b_small * len(small)) if ranks > 1 else [NAN] * 3
+    every_row = (
+        noise_scale(small, small.mean(0, keepdims=True), b_small, b_small * len(small))
+        if ranks > 1
+        else [NAN] * 3
+    )
     exchanged = noise_scale(small, large, b_large, b_small)
-    wrong = {"mean before norm": means, "not squared": (*first, first[1] / first[0]), "sizes exchanged": exchanged,
-             "large is not enough": (float((large ** 2).sum(1).mean()), NAN, right[1] / float((large ** 2).sum(1).mean())),
-             "mean of quotients": (NAN, NAN, float(np.mean([one[2] for one in each_step]))), "first rank": first_rank, "one large batch": every_row, "upside down": (NAN, NAN, 1 / right[2]),
-             "without the sizes": (NAN, float((small ** 2).sum(1).mean() - (large ** 2).sum(1).mean()), NAN)}
-    name = next((name for name, values in wrong.items() if near(got[index], values[index], 1e-6)), "other estimate")
+    wrong = {
+        "mean before norm": means,
+        "not squared": (*first, first[1] / first[0]),
+        "sizes exchanged": exchanged,
+        "large is not enough": (
+            float((large**2).sum(1).mean()),
+            NAN,
+            right[1] / float((large**2).sum(1).mean()),
+        ),
+        "mean of quotients": (NAN, NAN, float(np.mean([one[2] for one in each_step]))),
+        "first rank": first_rank,
+        "one large batch": every_row,
+        "upside down": (NAN, NAN, 1 / right[2]),
+        "without the sizes": (NAN, float((small**2).sum(1).mean() - (large**2).sum(1).mean()), NAN),
+    }
+    name = next(
+        (name for name, values in wrong.items() if near(got[index], values[index], 1e-6)),
+        "other estimate",
+    )
     return say(name, right[index], got[index], b_small=b_small, b_large=b_large)
 
 
@@ -234,6 +356,7 @@ def three(answer):
 
 # ------------------------------------------------------------------ 4: growing the batch
 
+
 def sgd_noise(rate, momentum, images, batch):
     return rate / (1 - momentum) * (images / batch - 1)
 
@@ -243,15 +366,21 @@ def sgd_noise_problem(case, got):
     right = sgd_noise(*case)
     if near(got, right, 1e-6):
         return None
-    wrong = {"g without -1": rate / (1 - momentum) * images / batch, "g without momentum": rate * (images / batch - 1), "g divided by m": rate / momentum * (images / batch - 1),
-             "g times 1 - m": rate * (1 - momentum) * (images / batch - 1), "g upside down": rate / (1 - momentum) * (batch / images - 1)}
+    wrong = {
+        "g without -1": rate / (1 - momentum) * images / batch,
+        "g without momentum": rate * (images / batch - 1),
+        "g divided by m": rate / momentum * (images / batch - 1),
+        "g times 1 - m": rate * (1 - momentum) * (images / batch - 1),
+        "g upside down": rate / (1 - momentum) * (batch / images - 1),
+    }
     return say(named(got, wrong) or "other g", right, got, images=images, batch=batch)
 
 
 def grow(phases, batch, largest):
     found = []
     for epochs, rate in phases:
-        larger = min(largest, int(batch * phases[0][1] / rate + 1e-9))  # rounded down, because with a larger batch the rate would be above the first
+        # rounded down, because with a larger batch the rate would be above the first
+        larger = min(largest, int(batch * phases[0][1] / rate + 1e-9))
         found.append((epochs, rate * larger / batch, larger))
     return found
 
@@ -262,7 +391,11 @@ def rows_of(answer, count):
         rows = np.array([[number(value) for value in row] for row in answer], float)
     except TypeError:
         return None
-    return rows if rows.shape == (count, 3) and np.all(np.isfinite(rows)) and np.all(rows[:, 1:] > 0) else None
+    return (
+        rows
+        if rows.shape == (count, 3) and np.all(np.isfinite(rows)) and np.all(rows[:, 1:] > 0)
+        else None
+    )
 
 
 def _has_phases(phases, rows):
@@ -274,13 +407,37 @@ def phases_problem(case, rows):
     phases, batch, largest = case
     if not _has_phases(phases, rows):
         return say("no phases", count=len(phases))
-    for i, ((_, rate), (_, mine, size)) in enumerate(zip(phases, rows)):
+    for i, ((_, rate), (_, mine, size)) in enumerate(zip(phases, rows, strict=False)):
         if not near(mine / size, rate / batch, 1e-6):
             drop = phases[0][1] / rate
-            name = "falls twice" if near(mine, rate) and size > batch else "nothing falls" if near(mine, phases[0][1]) and near(size, batch) else (
-                "rounded only" if near(mine, phases[0][1]) and abs(size - batch * drop) < 1 else
-                "cut off" if near(size, largest) and mine / size > rate / batch else "root of the drop" if near(size, batch * drop ** 0.5, 0.05) else "other noise")
-            return say(name, f"{rate / batch:.4g} in phase {i}", f"{mine / size:.4g}: rate {mine:.4g}, batch {size:g}", largest=largest, drop=f"{drop:g}")
+            name = (
+                "falls twice"
+                if near(mine, rate) and size > batch
+                else (
+                    "nothing falls"
+                    if near(mine, phases[0][1]) and near(size, batch)
+                    else (
+                        "rounded only"
+                        if near(mine, phases[0][1]) and abs(size - batch * drop) < 1
+                        else (
+                            "cut off"
+                            if near(size, largest) and mine / size > rate / batch
+                            else (
+                                "root of the drop"
+                                if near(size, batch * drop**0.5, 0.05)
+                                else "other noise"
+                            )
+                        )
+                    )
+                )
+            )
+            return say(
+                name,
+                f"{rate / batch:.4g} in phase {i}",
+                f"{mine / size:.4g}: rate {mine:.4g}, batch {size:g}",
+                largest=largest,
+                drop=f"{drop:g}",
+            )
     return None
 
 
@@ -295,37 +452,87 @@ def fewest_problem(case, rows):
     right, mine = (sum(epochs / size for epochs, _, size in some) for some in (grow(*case), rows))
     if near(mine, right, 1e-6):
         return None
-    less = next(((size, whole) for (*_, whole), (*_, size) in zip(grow(*case), rows) if size != whole), None)
+    less = next(
+        (
+            (size, whole)
+            for (*_, whole), (*_, size) in zip(grow(*case), rows, strict=False)
+            if size != whole
+        ),
+        None,
+    )
     quotients = [batch * phases[0][1] / rate for _, rate in phases]
-    if all(whole == size or size == whole - 1 and near(quotient, whole) for quotient, (*_, whole), (*_, size) in zip(quotients, grow(*case), rows)):
+    if all(
+        whole == size or (size == whole - 1 and near(quotient, whole))
+        for quotient, (*_, whole), (*_, size) in zip(quotients, grow(*case), rows, strict=False)
+    ):
         return say("cut too far", less[1], less[0])
-    return say("batch kept" if near(rows[:, 2], [batch] * len(rows)) else "too many steps" if mine > right else "too few steps", f"{right * 1000:.4g} steps for 1000 images in an epoch", f"{mine * 1000:.4g}", largest=largest)
+    return say(
+        (
+            "batch kept"
+            if near(rows[:, 2], [batch] * len(rows))
+            else "too many steps"
+            if mine > right
+            else "too few steps"
+        ),
+        f"{right * 1000:.4g} steps for 1000 images in an epoch",
+        f"{mine * 1000:.4g}",
+        largest=largest,
+    )
 
 
 # ------------------------------------------------------------------ 5: the challenge
 
+
 def bound(differences):
-    """Return the upper end of the one-sided 95 % interval for the mean of the differences of n runs."""
+    """Return the upper end of the one-sided 95 % interval for the mean of the differences of n
+    runs.
+    """
     d = np.asarray(differences, float)
     return float(d.mean() + T_95[len(d) - 1] * d.std(ddof=1) / len(d) ** 0.5)
 
 
 def budget_problem(passed, batch, allowed, error):
-    """Judge the budget. `passed`: the sizes of all batches of which a gradient was taken. `allowed`: the number of images."""
+    """Judge the budget.
+
+    `passed`: the sizes of all batches of which a gradient was taken. `allowed`: the number of
+    images.
+    """
     if error and "BudgetSpent" in error:
         return say("asked for more", f"{allowed // batch} steps", "more", steps=allowed // batch)
     if passed and min(passed) < batch:
         return say("small batches", f"at least {batch}", min(passed), batch=batch)
     if sum(passed) > allowed:
-        return say("too many images", f"{allowed} images", f"{sum(passed)} images", steps=allowed // batch)
+        return say(
+            "too many images", f"{allowed} images", f"{sum(passed)} images", steps=allowed // batch
+        )
     return say("no images", f"{allowed} images", "0 images") if not passed else None
 
 
 def accuracy_problem(small, large, margin, trained):
-    """Judge the accuracy. `small`, `large`: errors of all runs in per cent. `trained`: the mean errors of both on the training images."""
+    """Judge the accuracy.
+
+    `small`, `large`: errors of all runs in per cent. `trained`: the mean errors of both on the
+    training images.
+    """
     upper = bound(np.asarray(large) - small)
     if upper <= margin:
         return None
-    words = {"small": f"{np.mean(small):.1f}", "large": f"{np.mean(large):.1f}", "upper": f"{upper:.1f}", "margin": f"{margin:g}"}
-    name = "broken" if np.max(large) > 60 else "not learned yet" if trained[1] > trained[0] + margin else "worse on the test"
-    return say(name, f"at most {margin:g} points above {words['small']} %", f"{words['large']} %, upper end {words['upper']} points above", **words)
+    words = {
+        "small": f"{np.mean(small):.1f}",
+        "large": f"{np.mean(large):.1f}",
+        "upper": f"{upper:.1f}",
+        "margin": f"{margin:g}",
+    }
+    name = (
+        "broken"
+        if np.max(large) > 60
+        else "not learned yet"
+        if trained[1] > trained[0] + margin
+        else "worse on the test"
+    )
+    return say(
+        name,
+        f"at most {margin:g} points above {words['small']} %",
+        f"{words['large']} %, upper end {words['upper']} points above",
+        **words,
+    )

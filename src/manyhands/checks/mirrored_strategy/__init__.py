@@ -1,8 +1,9 @@
-"""Checks of unit 02, MirroredStrategy, with one function for each check cell, which takes what the learner wrote.
+"""Checks of unit 02, MirroredStrategy, with one function for each check cell, which takes what the
+learner wrote.
 
-Everything runs in the notebook's own kernel, on the devices that the set-up cell made. The number of replicas, the
-devices, the shapes and the data depend on the seed. A mistake of the learner becomes a FAIL line, and so does an
-exception.
+Everything runs in the notebook's own kernel, on the devices that the set-up cell made. The number
+of replicas, the devices, the shapes and the data depend on the seed. A mistake of the learner
+becomes a FAIL line, and so does an exception.
 """
 
 from functools import partial
@@ -23,29 +24,40 @@ check = partial(Report, criteria=CRITERIA)
 
 
 def drawn_devices(rng, count=None):
-    """Return `count` of the logical devices, or a drawn number of them, in an order that the seed draws.
+    """Return `count` of the logical devices, or a drawn number of them, in an order that the seed
+    draws.
 
-    Raise `Stopped` if there are too few. A check with several cases asks for each number itself, so that every seed has
-    all of them."""
+    Raise `Stopped` if there are too few. A check with several cases asks for each number itself, so
+    that every seed has all of them.
+    """
     import tensorflow as tf
 
     kind = "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
     there = [device.name for device in tf.config.list_logical_devices(kind)][:4]
     if len(there) < 4:
         raise Stopped(MISTAKES["devices"].format(found=len(there), needed=4))
-    return list(rng.permutation(there)[:count or rng.integers(2, 5)])
+    return list(rng.permutation(there)[: count or rng.integers(2, 5)])
 
 
 def _judge_all(report, found, atols=None):
     """Judge {criterion: [(problem or None, evidence) of each case]}."""
     for name, cases in found.items():
-        report.judge(name, (problem for problem, _ in cases), [value for _, value in cases], atol=(atols or {}).get(name, ATOL))
+        report.judge(
+            name,
+            (problem for problem, _ in cases),
+            [value for _, value in cases],
+            atol=(atols or {}).get(name, ATOL),
+        )
 
 
 def problem_in(examples, features, classes, rng):
     """Draw a softmax regression, and return x, y and the starting weights."""
     x = rng.normal(size=(examples, features)).astype("float32")
-    return x, rng.integers(classes, size=examples), rng.normal(size=(features, classes)).astype("float32")
+    return (
+        x,
+        rng.integers(classes, size=examples),
+        rng.normal(size=(features, classes)).astype("float32"),
+    )
 
 
 def serial_gradient(w, x, y):
@@ -58,67 +70,99 @@ def serial_gradient(w, x, y):
 
 def serial_loss(w, x, y):
     scores = x.astype(float) @ w
-    return float(np.mean(np.log(np.exp(scores).sum(1)) - scores[np.arange(len(y)), y])) if len(y) else 0.0
+    return (
+        float(np.mean(np.log(np.exp(scores).sum(1)) - scores[np.arange(len(y)), y]))
+        if len(y)
+        else 0.0
+    )
 
 
 def by_hand(hand_made_step):
-    """Check exercise 1, hand_made_step(devices, weights, x, y, example_losses, learning_rate) -> gradient."""
+    """Check exercise 1, hand_made_step(devices, weights, x, y, example_losses, learning_rate) ->
+    gradient.
+    """
     import tensorflow as tf
 
     rng = np.random.default_rng(seed())
     with check("by-hand") as report:
         found = {"placement": [], "gradient": [], "update": []}
         rate = float(rng.uniform(0.2, 0.8))
-        for n, rest in ((3, 0), (4, int(rng.integers(2, 4)))):  # two or more over: too many for one device
+        # two or more over: too many for one device
+        for n, rest in ((3, 0), (4, int(rng.integers(2, 4)))):
             devices, examples = drawn_devices(rng, n), n * int(rng.integers(3, 30)) + rest
-            x, y, start = problem_in(examples, int(rng.integers(3, 7)), int(rng.integers(3, 6)), rng)
+            x, y, start = problem_in(
+                examples, int(rng.integers(3, 7)), int(rng.integers(3, 6)), rng
+            )
             weights, ledger = tf.Variable(start), verdicts.Ledger(devices)
-            result, spoiled = kept(hand_made_step, devices, weights, x, y, ledger.example_losses, rate)
+            result, spoiled = kept(
+                hand_made_step, devices, weights, x, y, ledger.example_losses, rate
+            )
             spoiled = spoiled and {"mistake": spoiled}
             shards = verdicts.shards(examples, n)
             expected = serial_gradient(start, x, y)
             parts = [serial_gradient(start, x[s], y[s]) for s in shards]
-            cut_short = serial_gradient(start, x[:examples - examples % n], y[:examples - examples % n])
+            cut_short = serial_gradient(
+                start, x[: examples - examples % n], y[: examples - examples % n]
+            )
             found["placement"].append((verdicts.placement(ledger, examples), ledger.evidence()))
             gradient, moved = array(result), array(weights) - start
-            problem = verdicts.average("gradient", gradient, expected, parts, shards, examples, cut_short, rate)
-            named = problem and problem["mistake"] != MISTAKES["other value"].format(what="gradient")
+            problem = verdicts.average(
+                "gradient", gradient, expected, parts, shards, examples, cut_short, rate
+            )
+            named = problem and problem["mistake"] != MISTAKES["other value"].format(
+                what="gradient"
+            )
             update = verdicts.update(moved, -rate * expected, -rate * gradient if named else None)
             found["gradient"].append((spoiled or problem, [gradient, bool(spoiled)]))
-            found["update"].append((update and spoiled or update, moved))
+            found["update"].append(((update and spoiled) or update, moved))
         _judge_all(report, found)
 
 
 def split(split_gradients):
-    """Check exercise 2, split_gradients(devices, starts, x, layer) -> the gradient of each layer."""
+    """Check exercise 2, split_gradients(devices, starts, x, layer) -> the gradient of each
+    layer.
+    """
     import tensorflow as tf
 
     rng = np.random.default_rng(seed())
     with check("split") as report:
         found = {"placement": [], "gradients": []}
-        for n, layers in ((4, 6), (3, 4)):  # 6 on 4 are 2, 2, 1, 1, and by another rounding 2, 1, 2, 1; and not always all devices
+        # 6 on 4 are 2, 2, 1, 1, and by another rounding 2, 1, 2, 1; and not always all devices
+        for n, layers in ((4, 6), (3, 4)):
             devices = drawn_devices(rng, n)
             widths = rng.integers(3, 7, size=layers + 1)
             starts = [rng.normal(scale=0.6, size=size) for size in pairwise(widths)]
             x = rng.normal(size=(int(rng.integers(3, 8)), widths[0]))
             ledger = model_verdicts.LayerLedger(devices, layers)
-            result = ask(split_gradients, devices, [start.copy() for start in starts], tf.constant(x), ledger.layer)
+            result = ask(
+                split_gradients,
+                devices,
+                [start.copy() for start in starts],
+                tf.constant(x),
+                ledger.layer,
+            )
             found["placement"].append((model_verdicts.layers(ledger), ledger.evidence()))
-            problem = model_verdicts.layer_gradients(result, model_verdicts.serial_layers(starts, x), ledger.as_given())
+            problem = model_verdicts.layer_gradients(
+                result, model_verdicts.serial_layers(starts, x), ledger.as_given()
+            )
             gradients = [array(one) for one in result] if isinstance(result, (list, tuple)) else []
             found["gradients"].append((problem, [gradients, ledger.as_given()]))
         _judge_all(report, found)
 
 
 def make_strategy(devices):
-    """Make a strategy that uses no collectives, because collectives of two sizes in one process abort."""
+    """Make a strategy that uses no collectives, because collectives of two sizes in one process
+    abort.
+    """
     import tensorflow as tf
 
     return tf.distribute.MirroredStrategy(devices, tf.distribute.ReductionToOneDevice())
 
 
 def fit(fine_tune):
-    """Check exercise 3, fine_tune(strategy, build_model, x, y, per_replica_batch, base_rate, epochs) -> a pair."""
+    """Check exercise 3, fine_tune(strategy, build_model, x, y, per_replica_batch, base_rate,
+    epochs) -> a pair.
+    """
     import tensorflow as tf
 
     rng = np.random.default_rng(seed())
@@ -128,24 +172,42 @@ def fit(fine_tune):
 
         def build_model():
             dense = tf.keras.layers.Dense
-            model = tf.keras.Sequential([dense(case.hidden[0], "tanh", input_shape=(case.features,)), dense(case.hidden[1], "tanh"), dense(case.classes)])
+            model = tf.keras.Sequential(
+                [
+                    dense(case.hidden[0], "tanh", input_shape=(case.features,)),
+                    dense(case.hidden[1], "tanh"),
+                    dense(case.classes),
+                ]
+            )
             model.set_weights(case.start)
             return model
 
         strategy = make_strategy(devices)
-        result = ask(fine_tune, strategy, build_model, case.x.copy(), case.y.copy(), case.own_batch, case.rate, case.epochs)
+        result = ask(
+            fine_tune,
+            strategy,
+            build_model,
+            case.x.copy(),
+            case.y.copy(),
+            case.own_batch,
+            case.rate,
+            case.epochs,
+        )
         problem, values = model_verdicts.fine_tuned(strategy, result, case)
         report.judge("fit", [problem], values, atol=1e-4)
 
 
 def replica_loss(loss_of):
-    """Check exercise 4, loss_of(example_losses, global_batch) -> the replica's share of the loss."""
+    """Check exercise 4, loss_of(example_losses, global_batch) -> the replica's share of the
+    loss.
+    """
     rng = np.random.default_rng(seed())
 
     def loss_and_gradient(strategy, *case):
         return _loss_and_gradient(strategy, loss_of, *case)
 
-    loss_and_gradient.__name__ = getattr(loss_of, "__name__", "replica_loss")  # the name that is reported if it raises
+    # the name that is reported if it raises
+    loss_and_gradient.__name__ = getattr(loss_of, "__name__", "replica_loss")
     with check("replica-loss") as report:
         strategies = {n: make_strategy(drawn_devices(rng, n)) for n in (3, 4)}
         found = {"loss": [], "gradient": []}
@@ -153,9 +215,13 @@ def replica_loss(loss_of):
             x, y, start = problem_in(examples, 4, 3, rng)
             result = ask(loss_and_gradient, strategies[n], x, y, start)
             shards = verdicts.ceil_shards(examples, n)
-            for name, got, serial in zip(found, result, (serial_loss, serial_gradient)):
+            for name, got, serial in zip(
+                found, result, (serial_loss, serial_gradient), strict=False
+            ):
                 parts = [serial(start, x[s], y[s]) for s in shards]
-                found[name].append((verdicts.average(name, got, serial(start, x, y), parts, shards, examples), got))
+                found[name].append(
+                    (verdicts.average(name, got, serial(start, x, y), parts, shards, examples), got)
+                )
         _judge_all(report, found)
 
 
@@ -175,25 +241,46 @@ def _loss_and_gradient(strategy, loss_of, x, y, start):
     len_of_batch = len(x)
     dataset = tf.data.Dataset.from_tensor_slices((x, y)).batch(len(x))
     batch = next(iter(strategy.experimental_distribute_dataset(dataset)))
-    step = tf.function(lambda batch: [strategy.reduce("SUM", part, axis=None) for part in strategy.run(replica_step, batch)])
+    step = tf.function(
+        lambda batch: [
+            strategy.reduce("SUM", part, axis=None) for part in strategy.run(replica_step, batch)
+        ]
+    )
     return [array(part) for part in step(batch)]
 
 
 def epoch(train_epoch):
-    """Check exercise 5, train_epoch(strategy, model, optimizer, x, y, global_batch) -> losses, one for each step."""
+    """Check exercise 5, train_epoch(strategy, model, optimizer, x, y, global_batch) -> losses, one
+    for each step.
+    """
     rng = np.random.default_rng(seed())
     with check("epoch") as report:
-        found, rate = {"shards": [], "losses": [], "weights": []}, round(float(rng.uniform(0.2, 0.5)), 3)
-        for n, steps, rest in ((3, 1, 0), (4, 3, 5)):  # one even step; four steps, the last one uneven
-            strategy, global_batch = make_strategy(drawn_devices(rng, n)), n * int(rng.integers(3, 9))
+        found, rate = (
+            {"shards": [], "losses": [], "weights": []},
+            round(float(rng.uniform(0.2, 0.5)), 3),
+        )
+        # one even step; four steps, the last one uneven
+        for n, steps, rest in ((3, 1, 0), (4, 3, 5)):
+            strategy, global_batch = (
+                make_strategy(drawn_devices(rng, n)),
+                n * int(rng.integers(3, 9)),
+            )
             examples = steps * global_batch + rest
             x, y, start = problem_in(examples, 5, 4, rng)
             case = verdicts.Epoch(x, y, start, n, global_batch, rate, serial_loss, serial_gradient)
             model, optimizer = verdicts.watched_model(strategy, start, rate)
             result = ask(train_epoch, strategy, model, optimizer, x.copy(), y.copy(), global_batch)
-            counts, mass = ([float(part) for part in strategy.experimental_local_results(kept)] for kept in (model.seen, model.mass))
+            counts, mass = (
+                [float(part) for part in strategy.experimental_local_results(kept)]
+                for kept in (model.seen, model.mass)
+            )
             losses, weights = array(result).ravel(), array(model.trainable_variables[0])
-            found["shards"].append((case.shards_problem(counts), [sum(counts), max(counts) <= case.share(), min(counts) > 0, sum(mass)]))
+            found["shards"].append(
+                (
+                    case.shards_problem(counts),
+                    [sum(counts), max(counts) <= case.share(), min(counts) > 0, sum(mass)],
+                )
+            )
             found["losses"].append((case.losses_problem(losses), losses))
             found["weights"].append((case.weights_problem(weights, losses), weights))
         _judge_all(report, found, {"shards": 1e-4, "weights": 1e-4})

@@ -1,4 +1,5 @@
-"""How the checks of unit 02 judge what they have measured, and which mistake a wrong answer looks like.
+"""How the checks of unit 02 judge what they have measured, and which mistake a wrong answer looks
+like.
 
 Every verdict is None, or the details of a FAIL line: `expected`, `got` and the likely `mistake`.
 """
@@ -16,13 +17,17 @@ def say(mistake, expected=None, got=None, **words):
 
 
 def near(got, expected, atol=ATOL):
-    return np.shape(got) == np.shape(expected) and bool(np.all(np.abs(got - expected) <= atol + 1e-5 * np.abs(expected)))
+    return np.shape(got) == np.shape(expected) and bool(
+        np.all(np.abs(got - expected) <= atol + 1e-5 * np.abs(expected))
+    )
 
 
 def shards(examples, n):
     """Return n slices whose sizes differ by at most one, as np.array_split cuts."""
     ends = np.cumsum([examples // n + (i < examples % n) for i in range(n)])
-    return [slice(int(end - examples // n - (i < examples % n)), int(end)) for i, end in enumerate(ends)]
+    return [
+        slice(int(end - examples // n - (i < examples % n)), int(end)) for i, end in enumerate(ends)
+    ]
 
 
 def ceil_shards(examples, n):
@@ -34,8 +39,8 @@ def ceil_shards(examples, n):
 def average(what, got, expected, parts, cuts, examples, cut_short=None, rate=None):
     """Judge a mean over the batch against `expected`; `parts` are the means over the shards `cuts`.
 
-    `cut_short` is the mean over as many examples as make equal shards, and `rate` is a learning rate that may have
-    slipped in.
+    `cut_short` is the mean over as many examples as make equal shards, and `rate` is a learning
+    rate that may have slipped in.
     """
     n, sizes = len(cuts), [cut.stop - cut.start for cut in cuts]
     if np.shape(got) != np.shape(expected):
@@ -46,11 +51,16 @@ def average(what, got, expected, parts, cuts, examples, cut_short=None, rate=Non
     numbers = {"expected": np.ravel(expected), "got": np.ravel(got)}
     if not np.all(np.isfinite(got)):
         return say("not a number", **numbers, **words)
-    for mistake, value in (("n times", expected * n), ("one nth", expected / n), ("batch times", expected * examples),
-                           ("n times", sum(parts)), ("mean of means", sum(parts) / n)):
+    for mistake, value in (
+        ("n times", expected * n),
+        ("one nth", expected / n),
+        ("batch times", expected * examples),
+        ("n times", sum(parts)),
+        ("mean of means", sum(parts) / n),
+    ):
         if near(got, value, ATOL * max(1, np.abs(value).max())):
             return say(mistake, **numbers, **words)
-    for i, (part, size) in enumerate(zip(parts, sizes)):
+    for i, (part, size) in enumerate(zip(parts, sizes, strict=False)):
         if size and (near(got, part) or near(got, part * size / examples)):
             return say("one shard", i=i, **numbers, **words)
     kept = n * (examples // n)
@@ -58,7 +68,11 @@ def average(what, got, expected, parts, cuts, examples, cut_short=None, rate=Non
         return say("zero", **numbers, **words)
     if np.linalg.norm(got - expected) < 0.005 * np.linalg.norm(expected):
         return say("rounded", **numbers, **words)
-    if cut_short is not None and kept < examples and (near(got, cut_short) or near(got, cut_short * kept / examples)):
+    if (
+        cut_short is not None
+        and kept < examples
+        and (near(got, cut_short) or near(got, cut_short * kept / examples))
+    ):
         return say("dropped", size=examples - kept, **numbers, **words)
     if rate and near(got, rate * expected):
         return say("rate in it", **numbers, **words)
@@ -76,7 +90,9 @@ class Ledger:
         """Return one loss for each example of a softmax regression."""
         import tensorflow as tf
 
-        each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=tf.convert_to_tensor(x) @ weights)
+        each = tf.nn.sparse_softmax_cross_entropy_with_logits(
+            labels=y, logits=tf.convert_to_tensor(x) @ weights
+        )
         examples, place = int(each.shape[0]), place_of(each.device)
         self.forward.append((place, examples))
 
@@ -92,15 +108,27 @@ class Ledger:
         return watched(each)
 
     def counts(self):
-        """Return the examples of each device in the forward pass, and in the backward pass on the same device."""
+        """Return the examples of each device in the forward pass, and in the backward pass on the
+        same device.
+        """
         forward = [sum(n for place, n in self.forward if place == here) for here in self.places]
-        backward = [sum(n for place, then, n in self.backward if place == then == here) for here in self.places]
+        backward = [
+            sum(n for place, then, n in self.backward if place == then == here)
+            for here in self.places
+        ]
         return forward, backward
 
     def evidence(self):
         """Return what does not depend on how a right solution cuts the batch."""
         forward, backward = self.counts()
-        return [sum(forward), max(forward), min(forward) > 0, sum(backward), max(backward), len(self.forward)]
+        return [
+            sum(forward),
+            max(forward),
+            min(forward) > 0,
+            sum(backward),
+            max(backward),
+            len(self.forward),
+        ]
 
 
 def place_of(device):
@@ -115,9 +143,11 @@ def placement(ledger, examples):
     share = -(-examples // n)
     if not ledger.forward:
         return say("never called")
-    for (_, device), got in zip(ledger.places, forward):
+    for (_, device), got in zip(ledger.places, forward, strict=False):
         if got > share:
-            return say("wrong device", expected=share, got=got, device=device, share=share, batch=examples)
+            return say(
+                "wrong device", expected=share, got=got, device=device, share=share, batch=examples
+            )
     elsewhere = [(place, k) for place, k in ledger.forward if place not in ledger.places]
     if elsewhere:
         (_, device), got = elsewhere[0]
@@ -126,7 +156,7 @@ def placement(ledger, examples):
         return say("repeated examples", expected=examples, got=sum(forward), batch=examples)
     if sum(forward) != examples:
         return say("lost examples", expected=examples, got=sum(forward), batch=examples)
-    for (_, device), got in zip(ledger.places, forward):
+    for (_, device), got in zip(ledger.places, forward, strict=False):
         if not got:
             return say("idle device", device=device, n=n)
     for place, then, _ in ledger.backward:
@@ -134,7 +164,9 @@ def placement(ledger, examples):
             return say("backward", expected=place[1], got=then[1], device=place[1])
     if sum(backward) != examples:
         return say("lost examples", expected=examples, got=sum(backward), batch=examples)
-    return None if len(ledger.forward) == n else say("calls", expected=n, got=len(ledger.forward), n=n)
+    return (
+        None if len(ledger.forward) == n else say("calls", expected=n, got=len(ledger.forward), n=n)
+    )
 
 
 def factor_between(got, expected):
@@ -142,8 +174,11 @@ def factor_between(got, expected):
 
 
 def update(moved, expected, by_own_gradient):
-    """Judge how far the weights have moved. `by_own_gradient` is how far the learner's gradient would move them, if the
-    mistake in it is known."""
+    """Judge how far the weights have moved.
+
+    `by_own_gradient` is how far the learner's gradient would move them, if the mistake in it is
+    known.
+    """
     if near(moved, expected):
         return None
     numbers = {"expected": np.ravel(expected), "got": np.ravel(moved)}
@@ -153,12 +188,18 @@ def update(moved, expected, by_own_gradient):
     if not np.any(moved):
         return say("not updated", **numbers)
     if near(moved, factor * expected, 1e-4):
-        return say("uphill", **numbers) if abs(factor + 1) < 1e-3 else say("updated n times", factor=factor, **numbers)
+        return (
+            say("uphill", **numbers)
+            if abs(factor + 1) < 1e-3
+            else say("updated n times", factor=factor, **numbers)
+        )
     return say("moved elsewhere", **numbers)
 
 
 def watched_model(strategy, start, rate):
-    """Make a softmax regression, whose `seen` counts each replica's examples and `mass` adds them up."""
+    """Make a softmax regression, whose `seen` counts each replica's examples and `mass` adds them
+    up.
+    """
     import tensorflow as tf
 
     class Watched(tf.keras.Model):
@@ -166,9 +207,16 @@ def watched_model(strategy, start, rate):
             super().__init__()
             self.w = self.add_weight(name="weights", shape=start.shape)
             self.seen, self.mass = (
-                self.add_weight(name=name, shape=(), initializer="zeros", trainable=False,
-                                synchronization=tf.VariableSynchronization.ON_READ, aggregation=tf.VariableAggregation.SUM)
-                for name in ("seen", "mass"))
+                self.add_weight(
+                    name=name,
+                    shape=(),
+                    initializer="zeros",
+                    trainable=False,
+                    synchronization=tf.VariableSynchronization.ON_READ,
+                    aggregation=tf.VariableAggregation.SUM,
+                )
+                for name in ("seen", "mass")
+            )
 
         def call(self, x):
             self.seen.assign_add(tf.cast(tf.shape(x)[0], tf.float32))
@@ -189,7 +237,7 @@ class Epoch:
         self.n, self.batch, self.examples, self.start = n, global_batch, len(x), start
         self.losses, self.shares, w = [], [], start.astype(float)
         for begin in range(0, len(x), global_batch):
-            own_x, own_y = x[begin:begin + global_batch], y[begin:begin + global_batch]
+            own_x, own_y = x[begin : begin + global_batch], y[begin : begin + global_batch]
             self.losses.append(loss(w, own_x, own_y))
             w = w - rate * gradient(w, own_x, own_y)
             self.shares.append(-(-len(own_x) // n))
@@ -209,8 +257,13 @@ class Epoch:
             return say("too few", expected=self.examples, batch=self.examples, got=total)
         for i, got in enumerate(counts):
             if got > self.share():
-                drawn = by_rank.numbers("examples in an epoch", self.share(), counts, who="replica", at_most=True)
-                return {**say("one replica", got=got, i=i, batch=self.examples, share=self.share()), "picture": drawn}
+                drawn = by_rank.numbers(
+                    "examples in an epoch", self.share(), counts, who="replica", at_most=True
+                )
+                return {
+                    **say("one replica", got=got, i=i, batch=self.examples, share=self.share()),
+                    "picture": drawn,
+                }
             if not got:
                 return say("idle replica", i=i)
         return None
@@ -219,13 +272,21 @@ class Epoch:
         expected = np.array(self.losses)
         numbers = {"expected": expected, "got": got}
         if got.shape != expected.shape:
-            return say("steps", count=got.size, steps=len(expected), **numbers) if got.size else say("not losses")
+            return (
+                say("steps", count=got.size, steps=len(expected), **numbers)
+                if got.size
+                else say("not losses")
+            )
         if near(got, expected):
             return None
         words = {"what": "loss", "n": self.n, "batch": self.batch}
         if not np.all(np.isfinite(got)):
             return say("not a number", **numbers)
-        for mistake, factor in (("n times", self.n), ("one nth", 1 / self.n), ("batch times", self.batch)):
+        for mistake, factor in (
+            ("n times", self.n),
+            ("one nth", 1 / self.n),
+            ("batch times", self.batch),
+        ):
             if abs(got[0] - factor * expected[0]) < 1e-4 * factor:
                 return say(mistake, **numbers, **words)
         if len(expected) == 1:
@@ -246,10 +307,16 @@ class Epoch:
             return say("weights still", **numbers)
         if len(self.losses) > 1:
             expected = np.array(self.losses)
-            full_are_right = losses.shape == expected.shape and near(losses[:-1], expected[:-1], 1e-4)
+            full_are_right = losses.shape == expected.shape and near(
+                losses[:-1], expected[:-1], 1e-4
+            )
             return say("weights last" if full_are_right else "weights order", **numbers)
         factor = factor_between(got - self.start, self.weights - self.start)
-        for mistake, size in (("n times", self.n), ("one nth", 1 / self.n), ("batch times", self.batch)):
+        for mistake, size in (
+            ("n times", self.n),
+            ("one nth", 1 / self.n),
+            ("batch times", self.batch),
+        ):
             if abs(factor - size) < 1e-3 * size:
                 return say(mistake, **numbers, what="gradient", n=self.n, batch=self.batch)
         return say("weights", **numbers)

@@ -1,4 +1,6 @@
-"""Checks of unit 07, MultiWorkerMirroredStrategy. What needs no TensorFlow is asked in the notebook's kernel, while the rest runs on the workers.
+"""Checks of unit 07, MultiWorkerMirroredStrategy.
+
+What needs no TensorFlow is asked in the notebook's kernel, while the rest runs on the workers.
 
 The experiments on the workers are in `ranks`. A hang becomes FAIL lines, and the cluster heals.
 """
@@ -20,36 +22,69 @@ from manyhands.checks.report import Stopped
 
 __all__ = ["HINTS", "config", "dataset", "fit", "loss", "save", "seen"]
 
-PATIENCE_S = 6  # TensorFlow's calls show only whether the process is idle, and on a busy machine it may be idle for a while
+# TensorFlow's calls show only whether the process is idle, and on a busy machine it may be idle for
+# a while
+PATIENCE_S = 6
 check = partial(Report, criteria=CRITERIA)
 check_on_workers = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES, patience_s=PATIENCE_S)
 
 
 def _layouts(rng):
-    """Yield layouts as arguments of tf_config without the process's number, which are hosts, first port and roles."""
-    for each, roles in zip((2, 1, 3), ({"worker": int(rng.integers(2, 7))}, {"chief": 1, "worker": int(rng.integers(1, 6))}, {"chief": 1, "worker": 2, "ps": int(rng.integers(1, 5))})):
+    """Yield layouts as arguments of tf_config without the process's number, which are hosts, first
+    port and roles.
+    """
+    for each, roles in zip(
+        (2, 1, 3),
+        (
+            {"worker": int(rng.integers(2, 7))},
+            {"chief": 1, "worker": int(rng.integers(1, 6))},
+            {"chief": 1, "worker": 2, "ps": int(rng.integers(1, 5))},
+        ),
+        strict=False,
+    ):
         count = sum(roles.values())
         names = [f"node{k}" for k in rng.choice(90, size=count, replace=False) + 10]
         yield [names[i // each] for i in range(count)], int(rng.integers(2000, 9000)), roles
-    roles = {"ps": int(rng.integers(1, 3)), "worker": int(rng.integers(2, 5)), "evaluator": 1, "chief": 1}  # in an unusual order, and with one more kind
+    # in an unusual order, and with one more kind
+    roles = {
+        "ps": int(rng.integers(1, 3)),
+        "worker": int(rng.integers(2, 5)),
+        "evaluator": 1,
+        "chief": 1,
+    }
     few = [f"node{k}" for k in rng.choice(90, size=3, replace=False) + 10]
     some = [few[k] for k in rng.integers(3, size=sum(roles.values()) - 4)]
-    yield [few[0], few[1], few[0], *some, few[2]], int(rng.integers(2000, 9000)), roles  # a host appears again after a different one, and not all have the same number
+    # a host appears again after a different one, and not all have the same number
+    yield [few[0], few[1], few[0], *some, few[2]], int(rng.integers(2000, 9000)), roles
 
 
 def config(function):
-    """Check that `function(hosts, first_port, roles, number)` returns TF_CONFIG of each process of four layouts."""
+    """Check that `function(hosts, first_port, roles, number)` returns TF_CONFIG of each process of
+    four layouts.
+    """
     with check("config") as report:
         found = []
         for layout in _layouts(np.random.default_rng(seed())):
             hosts, first_port, roles = layout
             with closed(verdicts.config_of):
-                found.append((layout, [_parsed(ask_kept(function, hosts, first_port, dict(roles), number)) for number in range(len(hosts))]))
+                found.append(
+                    (
+                        layout,
+                        [
+                            _parsed(ask_kept(function, hosts, first_port, dict(roles), number))
+                            for number in range(len(hosts))
+                        ],
+                    )
+                )
         configs = [one for _, configs in found for one in configs]
         problems = (verdicts.cluster_problem(*one) for one in found)
-        report.judge("cluster", problems, [json.dumps(one["cluster"], sort_keys=True) for one in configs])
+        report.judge(
+            "cluster", problems, [json.dumps(one["cluster"], sort_keys=True) for one in configs]
+        )
         problems = (verdicts.task_problem(*one) for one in found)
-        report.judge("task", problems, [[one["task"]["type"], one["task"]["index"]] for one in configs])
+        report.judge(
+            "task", problems, [[one["task"]["type"], one["task"]["index"]] for one in configs]
+        )
 
 
 def _parsed(answer):
@@ -61,70 +96,135 @@ def _parsed(answer):
 
 
 def fit(cluster, function):
-    """Check the steps and the weights of `function(make_model, x, y, global_batch, epochs, rate)`, which calls Model.fit on all workers."""
+    """Check the steps and the weights of `function(make_model, x, y, global_batch, epochs, rate)`,
+    which calls Model.fit on all workers.
+    """
     with check_on_workers("fit", cluster) as report:
         cases = list(enumerate(report.on_ranks("multiworker.ranks", "fits", function, seed())))
-        report.judge("steps", (verdicts.steps_problem(*one) for one in cases), [[case["steps"] or 0, case["rate"]] for _, case in cases])
-        telling = sorted(cases, key=lambda one: one[1]["looks"] == "other")  # the most telling first
-        report.judge("weights", (verdicts.weights_problem(*one) for one in telling), [case["got"] for _, case in cases], atol=verdicts.FIT_ATOL)
+        report.judge(
+            "steps",
+            (verdicts.steps_problem(*one) for one in cases),
+            [[case["steps"] or 0, case["rate"]] for _, case in cases],
+        )
+        # the most telling first
+        telling = sorted(cases, key=lambda one: one[1]["looks"] == "other")
+        report.judge(
+            "weights",
+            (verdicts.weights_problem(*one) for one in telling),
+            [case["got"] for _, case in cases],
+            atol=verdicts.FIT_ATOL,
+        )
 
 
 def loss(cluster, function):
-    """Check that the parts of all workers that `function(example_losses, weights, decay, global_batch)` returns add up to the objective of the whole batch."""
+    """Check that the parts of all workers that `function(example_losses, weights, decay,
+    global_batch)` returns add up to the objective of the whole batch.
+    """
     with check_on_workers("loss", cluster) as report:
         all_cases, *_ = report.on_ranks("multiworker.ranks", "losses", function, seed())
         for name in report.asked:
             cases = [case for case in all_cases if bool(case["decay"]) == (name == "decay")]
-            report.judge(name, map(verdicts.loss_problem, cases), [[case["got"], case["scalar"]] for case in cases], atol=verdicts.ATOL)
+            report.judge(
+                name,
+                map(verdicts.loss_problem, cases),
+                [[case["got"], case["scalar"]] for case in cases],
+                atol=verdicts.ATOL,
+            )
 
 
 def seen(function):
-    """Check that `function(policy, files, global_batch, workers)` returns which worker sees which samples, for each auto-shard policy."""
+    """Check that `function(policy, files, global_batch, workers)` returns which worker sees which
+    samples, for each auto-shard policy.
+    """
     with check("seen") as report:
         rng, found = np.random.default_rng(seed()), {name: [] for name in report.asked}
         for workers in (2, 3, 4):
-            files = [int(size) for size in rng.integers(2, 7, size=workers + int(rng.integers(1, 4)))]
-            batch = workers * int(rng.integers(2, 4)) + (workers == 4) * int(rng.integers(1, 3))  # on four workers it does not divide
-            files[-1] += (workers - sum(files)) % batch  # the last batch has one sample for each worker
+            files = [
+                int(size) for size in rng.integers(2, 7, size=workers + int(rng.integers(1, 4)))
+            ]
+            # on four workers it does not divide
+            batch = workers * int(rng.integers(2, 4)) + (workers == 4) * int(rng.integers(1, 3))
+            # the last batch has one sample for each worker
+            files[-1] += (workers - sum(files)) % batch
             for policy, own in found.items():
                 with closed(verdicts.who_sees):
                     answer = ask_kept(function, policy, files, batch, workers)
                 own.append(((policy, files, batch, workers), verdicts.plain_lists(answer, workers)))
         for name, own in found.items():
-            report.judge(name, (verdicts.seen_problem(*one) for one in own), [answer for _, answer in own])
+            report.judge(
+                name, (verdicts.seen_problem(*one) for one in own), [answer for _, answer in own]
+            )
 
 
 def _joined(answers):
     """Return the cases of the experiment `datasets`, each with all its pipelines."""
     cases = []
-    for parts in zip(*answers):
+    for parts in zip(*answers, strict=False):
         own = {pipeline: epochs for part in parts for pipeline, epochs in part["mine"].items()}
         told = [one for pipeline in sorted(own) for one in own[pipeline]]
         error = next((one["error"] for one in told if one["error"]), None)
-        epochs = [] if error else [[own[pipeline][run]["batches"] for pipeline in sorted(own)] for run in range(3)]
-        cases.append({**parts[0], "error": error, "epochs": epochs, "labels": all(one.get("labels") for one in told)})
+        epochs = (
+            []
+            if error
+            else [[own[pipeline][run]["batches"] for pipeline in sorted(own)] for run in range(3)]
+        )
+        cases.append(
+            {
+                **parts[0],
+                "error": error,
+                "epochs": epochs,
+                "labels": all(one.get("labels") for one in told),
+            }
+        )
     return cases
 
 
 def dataset(cluster, function):
-    """Check that `function(context, x, y, global_batch, epoch, seed)` returns the input of one worker."""
+    """Check that `function(context, x, y, global_batch, epoch, seed)` returns the input of one
+    worker.
+    """
     with check_on_workers("dataset", cluster) as report:
         cases = _joined(report.on_ranks("multiworker.ranks", "datasets", function, seed()))
-        evidence = {"once": lambda case: [case["n"], case["labels"], *inputs.together(case)] if case["epochs"] else [],
-                    "batch": lambda case: [case["n"], [max(map(len, own), default=0) for own in case["epochs"][0]], not inputs.batch_problem(case)] if case["epochs"] else [],
-                    "order": lambda case: [case["n"], not inputs.order_problem(case)]}
-        for name, problem_of in (("once", inputs.once_problem), ("batch", inputs.batch_problem), ("order", inputs.order_problem)):
+        evidence = {
+            "once": lambda case: (
+                [case["n"], case["labels"], *inputs.together(case)] if case["epochs"] else []
+            ),
+            "batch": lambda case: (
+                [
+                    case["n"],
+                    [max(map(len, own), default=0) for own in case["epochs"][0]],
+                    not inputs.batch_problem(case),
+                ]
+                if case["epochs"]
+                else []
+            ),
+            "order": lambda case: [case["n"], not inputs.order_problem(case)],
+        }
+        for name, problem_of in (
+            ("once", inputs.once_problem),
+            ("batch", inputs.batch_problem),
+            ("order", inputs.order_problem),
+        ):
             report.judge(name, map(problem_of, cases), [evidence[name](case) for case in cases])
 
 
 def save(cluster, function):
-    """Check that with `function(checkpoint, path, chief, worker)` all workers write, and only the chief's file stays."""
+    """Check that with `function(checkpoint, path, chief, worker)` all workers write, and only the
+    chief's file stays.
+    """
     with check_on_workers("save", cluster) as report:
         with tempfile.TemporaryDirectory(prefix="manyhands-") as folder:
-            answers = report.on_ranks("multiworker.ranks", "saves", function, seed(), folder, remark="save alone")
+            answers = report.on_ranks(
+                "multiworker.ranks", "saves", function, seed(), folder, remark="save alone"
+            )
             found, *_ = report.on_ranks("multiworker.ranks", "saved", folder)
         there = {**found, "right": answers[0]["right"]}
         wrote = [[one["wrote"] > 0, one["to the chief's"]] for one in answers]
-        report.judge("file", [inputs.file_problem(answers, there)], [there["got"] or "none", wrote], atol=verdicts.ATOL)
+        report.judge(
+            "file",
+            [inputs.file_problem(answers, there)],
+            [there["got"] or "none", wrote],
+            atol=verdicts.ATOL,
+        )
         left = [answers[0]["right"], [one["left"] for one in answers], there["others"]]
         report.judge("clean", [inputs.clean_problem(answers, there["others"])], left)

@@ -1,4 +1,6 @@
-"""How the checks of unit 07 judge input pipelines and checkpoints, in the form that `verdicts` describes."""
+"""How the checks of unit 07 judge input pipelines and checkpoints, in the form that `verdicts`
+describes.
+"""
 
 from manyhands.checks import by_rank
 from manyhands.checks.multiworker.verdicts import say
@@ -10,7 +12,9 @@ from manyhands.checks.record import shorten
 def together(case):
     """Return (samples that are seen more than once, samples that no worker sees) in epoch 0."""
     every = [sample for own in case["epochs"][0] for batch in own for sample in batch]
-    return sorted({s for s in every if every.count(s) > 1}), sorted(set(range(case["n"])) - set(every))
+    return sorted({s for s in every if every.count(s) > 1}), sorted(
+        set(range(case["n"])) - set(every)
+    )
 
 
 def once_problem(case):
@@ -32,9 +36,15 @@ def once_problem(case):
         mistake = "own order"
     else:
         mistake = "twice" if twice else "lost"
-    got = f"{' + '.join(map(str, sizes))} samples, with {shorten(twice)} more than once and {shorten(never)} never"
+    got = (
+        f"{' + '.join(map(str, sizes))} samples, with {shorten(twice)} more than once and "
+        f"{shorten(never)} never"
+    )
     taken = [[sample for batch in own for sample in batch] for own in case["epochs"][0]]
-    return {**say(mistake, expected=f"each of {case['n']} samples once", got=got, **words), "picture": by_rank.samples(case["n"], taken, "pipeline")}
+    return {
+        **say(mistake, expected=f"each of {case['n']} samples once", got=got, **words),
+        "picture": by_rank.samples(case["n"], taken, "pipeline"),
+    }
 
 
 def batch_problem(case):
@@ -46,59 +56,113 @@ def batch_problem(case):
         if all(size == right for size in sizes[:-1]) and sizes and sizes[-1] <= right:
             continue
         got = sizes[0] if sizes else 0
-        mistake = {case["batch"]: "global batch", case["batch"] // case["pipelines"]: "per pipeline"}.get(got, "batch") if got != right else "batch"
-        return say(mistake, expected=right, got=sizes, size=got, r=case["replicas"], batch=case["batch"], right=right)
+        mistake = (
+            {case["batch"]: "global batch", case["batch"] // case["pipelines"]: "per pipeline"}.get(
+                got, "batch"
+            )
+            if got != right
+            else "batch"
+        )
+        return say(
+            mistake,
+            expected=right,
+            got=sizes,
+            size=got,
+            r=case["replicas"],
+            batch=case["batch"],
+            right=right,
+        )
     return None
 
 
 def _far_from_home(places, n):
-    """Return whether one of a worker's first samples was stored in the second half, or one of its last ones in the first half."""
+    """Return whether one of a worker's first samples was stored in the second half, or one of its
+    last ones in the first half.
+    """
     few = max(1, len(places) // 4)
-    return any(place >= n / 2 for place in places[:few]) or any(place < n / 2 for place in places[-few:])
+    return any(place >= n / 2 for place in places[:few]) or any(
+        place < n / 2 for place in places[-few:]
+    )
 
 
 def order_problem(case):
-    """Return the problem with the order. `case["stored"]` are the samples in their stored order, and the third run is epoch 0 again, with a different seed."""
+    """Return the problem with the order.
+
+    `case["stored"]` are the samples in their stored order, and the third run is epoch 0 again, with
+    a different seed.
+    """
     if case["error"]:
         return say(case["error"])
-    first, second, reseeded = ([[sample for batch in own for sample in batch] for own in epoch] for epoch in case["epochs"])
-    runs = [[[case["stored"].index(sample) for sample in own] for own in run] for run in (first, second, reseeded)]
+    first, second, reseeded = (
+        [[sample for batch in own for sample in batch] for own in epoch] for epoch in case["epochs"]
+    )
+    runs = [
+        [[case["stored"].index(sample) for sample in own] for own in run]
+        for run in (first, second, reseeded)
+    ]
     stored = [all(own == sorted(own) for own in run) for run in runs]
     if not all(stored) and not any(_far_from_home(own, case["n"]) for run in runs for own in run):
         return say("small buffer", got=first[0])
     if any(stored[:2]):
         return say("stored order", got=first[0])
-    if all(sum(a > b for a, b in zip(own, [*own[1:], own[0]])) <= 1 for run in runs for own in run if own):  # in a circle they ascend, except at one place
+    # in a circle they ascend, except at one place
+    if all(
+        sum(a > b for a, b in zip(own, [*own[1:], own[0]], strict=True)) <= 1
+        for run in runs
+        for own in run
+        if own
+    ):
         return say("turned round", got=first[0])
     if first == second:
         return say("same epochs", got=first[0])
     if first == reseeded:
         return say("same seeds", got=first[0])
-    if case["pipelines"] > 1 and all(sorted(a) == sorted(b) for a, b in zip(first, second)):
+    if case["pipelines"] > 1 and all(
+        sorted(a) == sorted(b) for a, b in zip(first, second, strict=False)
+    ):
         return say("same share", got=[sorted(first[0]), sorted(second[0])])
     return None
 
 
 # ------------------------------------------------------------------ 6: save
 
+
 def file_problem(answers, saved):
-    """Return the problem with the chief's file. `answers` has {"chief", "wrote", "to the chief's", "left"} by rank, and `saved` is what was found at the path."""
+    """Return the problem with the chief's file.
+
+    `answers` has {"chief", "wrote", "to the chief's", "left"} by rank, and `saved` is what was
+    found at the path.
+    """
     chief = next(rank for rank, one in enumerate(answers) if one["chief"])
     for rank, one in enumerate(answers):
         if not one["wrote"]:
             return say("nothing written", rank=rank)
     for rank, one in enumerate(answers):
         if one["to the chief's"] and rank != chief:
-            return say("same file" if answers[chief]["to the chief's"] else "wrong chief", rank=rank, right=chief)
+            return say(
+                "same file" if answers[chief]["to the chief's"] else "wrong chief",
+                rank=rank,
+                right=chief,
+            )
     if saved["got"] is None:
         return say("numbered" if answers[chief]["saved"] else "no file", rank=chief)
-    if len(saved["got"]) != len(saved["right"]) or any(abs(a - b) > 1e-9 for a, b in zip(saved["got"], saved["right"])):
-        return say("other values", rank=chief, expected=saved["right"], got=saved["got"], what="weight and total")
+    if len(saved["got"]) != len(saved["right"]) or any(
+        abs(a - b) > 1e-9 for a, b in zip(saved["got"], saved["right"], strict=True)
+    ):
+        return say(
+            "other values",
+            rank=chief,
+            expected=saved["right"],
+            got=saved["got"],
+            what="weight and total",
+        )
     return None
 
 
 def clean_problem(answers, others):
-    """Return the problem with what is left, where `others` are the names of files in the folder that do not belong to the checkpoint."""
+    """Return the problem with what is left, where `others` are the names of files in the folder
+    that do not belong to the checkpoint.
+    """
     for rank, one in enumerate(answers):
         if not one["chief"] and one["left"]:
             return say("left behind", rank=rank, got=one["left"], name=one["left"][0])

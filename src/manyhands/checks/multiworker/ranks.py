@@ -1,6 +1,9 @@
-"""The half of unit 07's checks that runs on the workers. It makes experiments with the learner's functions and returns plain numbers.
+"""The half of unit 07's checks that runs on the workers.
 
-`strategy` is the one that the notebook's set-up cell has made, because a process can hardly make a second world. Everything is float64.
+It makes experiments with the learner's functions and returns plain numbers.
+
+`strategy` is the one that the notebook's set-up cell has made, because a process can hardly make a
+second world. Everything is float64.
 """
 
 import glob
@@ -21,28 +24,68 @@ def me():
 
 # ------------------------------------------------------------------ 2: fit
 
+
 def fits(name, seed):
-    """Train a layer of scores with the learner's function, where each worker's model starts with different weights."""
-    function, rng, world = learners(name), np.random.default_rng(seed), int(os.environ["WORLD_SIZE"])
+    """Train a layer of scores with the learner's function, where each worker's model starts with
+    different weights.
+    """
+    function, rng, world = (
+        learners(name),
+        np.random.default_rng(seed),
+        int(os.environ["WORLD_SIZE"]),
+    )
     batch, epochs, rate = world * int(rng.integers(2, 4)), 2, float(rng.integers(128, 384)) / 1024
     x, y = rng.normal(size=(3 * batch, 4)), rng.integers(3, size=3 * batch)
     starts = [[rng.normal(size=(4, 3)), rng.normal(size=3)] for _ in range(world)]
 
     def make_model():
         matrix, bias = map(tf.keras.initializers.Constant, starts[me()])
-        return tf.keras.Sequential([tf.keras.layers.Dense(3, input_shape=(4,), dtype="float64", kernel_initializer=matrix, bias_initializer=bias)])
+        return tf.keras.Sequential(
+            [
+                tf.keras.layers.Dense(
+                    3,
+                    input_shape=(4,),
+                    dtype="float64",
+                    kernel_initializer=matrix,
+                    bias_initializer=bias,
+                )
+            ]
+        )
 
     model = function(make_model, x.copy(), y.copy(), batch, epochs, rate)
     trained = isinstance(model, tf.keras.Model) and getattr(model, "optimizer", None) is not None
     got = _flat(model.get_weights()) if trained else np.zeros(15)
     whole, small = _cut(3 * batch, batch), _cut(3 * batch, batch // world)
-    right, wrong = _trained(starts[0], x, y, whole * epochs, rate), {"unchanged": _flat(starts[0]), "alone": _trained(starts[me()], x, y, whole * epochs, rate)}
-    wrong |= {"batch of a worker": _trained(starts[0], x, y, small * epochs, rate), "sharded before": _trained(starts[0], x, y, [_twice(batch, world)] * epochs, rate)}
+    right, wrong = (
+        _trained(starts[0], x, y, whole * epochs, rate),
+        {
+            "unchanged": _flat(starts[0]),
+            "alone": _trained(starts[me()], x, y, whole * epochs, rate),
+        },
+    )
+    wrong |= {
+        "batch of a worker": _trained(starts[0], x, y, small * epochs, rate),
+        "sharded before": _trained(starts[0], x, y, [_twice(batch, world)] * epochs, rate),
+    }
     wrong["alone"] = wrong["alone"] if me() else wrong["unchanged"]
     wrong["rate scaled"] = _trained(starts[0], x, y, whole * epochs, rate * world)
-    looks = "no model" if not trained else next((key for key, value in wrong.items() if _close(got, value)), "other")
-    return {"samples": len(x), "batch": batch, "epochs": epochs, "rate": rate, "workers": world, "steps": int(model.optimizer.iterations.numpy()) if trained else None,
-            "right steps": 3 * epochs, "got": got.tolist(), "right": right.tolist(), "looks": None if _close(got, right) else looks}
+    looks = (
+        "no model"
+        if not trained
+        else next((key for key, value in wrong.items() if _close(got, value)), "other")
+    )
+    return {
+        "samples": len(x),
+        "batch": batch,
+        "epochs": epochs,
+        "rate": rate,
+        "workers": world,
+        "steps": int(model.optimizer.iterations.numpy()) if trained else None,
+        "right steps": 3 * epochs,
+        "got": got.tolist(),
+        "right": right.tolist(),
+        "looks": None if _close(got, right) else looks,
+    }
 
 
 def _close(got, right):
@@ -54,13 +97,19 @@ def _cut(n, batch):
 
 
 def _twice(batch, world):
-    """Return the samples of an epoch's only step if each worker takes its share of the data, and fit then takes its part of that share."""
+    """Return the samples of an epoch's only step if each worker takes its share of the data, and
+    fit then takes its part of that share.
+    """
     shares = (np.arange(worker, 3 * batch, world)[:batch] for worker in range(world))
-    return np.concatenate([np.array_split(share, world)[worker] for worker, share in enumerate(shares)])
+    return np.concatenate(
+        [np.array_split(share, world)[worker] for worker, share in enumerate(shares)]
+    )
 
 
 def _trained(start, x, y, batches, rate):
-    """Return the weights that a single process computes by SGD on the mean cross-entropy of these batches, as one flat array, without TensorFlow."""
+    """Return the weights that a single process computes by SGD on the mean cross-entropy of these
+    batches, as one flat array, without TensorFlow.
+    """
     matrix, bias = start
     for rows in batches:
         scores = x[rows] @ matrix + bias
@@ -72,13 +121,21 @@ def _trained(start, x, y, batches, rate):
 
 # ------------------------------------------------------------------ 3: loss
 
+
 def losses(name, seed):
-    """Add up the learner's parts of some batches over the workers, and name the mistake that the sum looks like."""
+    """Add up the learner's parts of some batches over the workers, and name the mistake that the
+    sum looks like.
+    """
     function, strategy = learners(name), learners("strategy")
     rng, n, cases = np.random.default_rng(seed), learners("strategy").num_replicas_in_sync, []
     few, many = (int(rng.integers(*span)) for span in ((2, 4), (5, 8)))
     decay = float(rng.uniform(0.2, 0.9))
-    for sizes, own_decay in (([many] * n, 0.0), ([few, *[many] * (n - 2), 0], 0.0), ([many, *[few] * (n - 1)], decay), ([0, *[many] * (n - 2), few], decay / 2)):
+    for sizes, own_decay in (
+        ([many] * n, 0.0),
+        ([few, *[many] * (n - 2), 0], 0.0),
+        ([many, *[few] * (n - 1)], decay),
+        ([0, *[many] * (n - 2), few], decay / 2),
+    ):
         cases.append(_loss(function, strategy, rng, sizes, own_decay))
     with _one_worker() as alone:
         cases.append(_loss(function, alone, rng, [many], decay))
@@ -87,11 +144,16 @@ def losses(name, seed):
 
 @contextmanager
 def _one_worker():
-    """Treat this process as the only worker, even for a function that asks the set-up cell's names or the environment how many there are."""
+    """Treat this process as the only worker, even for a function that asks the set-up cell's names
+    or the environment how many there are.
+    """
     from IPython import get_ipython
 
     alone = tf.distribute.get_strategy()  # TensorFlow's default, which has one replica
-    with patch.dict(get_ipython().user_ns, strategy=alone, workers=learners("workers")[:1]), patch.dict(os.environ, WORLD_SIZE="1"):
+    with (
+        patch.dict(get_ipython().user_ns, strategy=alone, workers=learners("workers")[:1]),
+        patch.dict(os.environ, WORLD_SIZE="1"),
+    ):
         yield alone
 
 
@@ -107,17 +169,41 @@ def _loss(function, strategy, rng, sizes, decay):
 
     def replica(x, y):
         with tf.GradientTape() as tape:
-            each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=x @ weights[0] + weights[1])
-            part = tf.cast(tf.convert_to_tensor(function(each, weights, decay, sum(sizes))), tf.float64)
+            each = tf.nn.sparse_softmax_cross_entropy_with_logits(
+                labels=y, logits=x @ weights[0] + weights[1]
+            )
+            part = tf.cast(
+                tf.convert_to_tensor(function(each, weights, decay, sum(sizes))), tf.float64
+            )
             scalar.append(part.shape.rank == 0)
             part = tf.reduce_sum(part)
         return part, *tape.gradient(part, weights, unconnected_gradients="zero")
 
-    step = tf.function(lambda: [strategy.reduce("SUM", one, axis=None) for one in strategy.run(replica, (x[mine], y[mine]))])
+    step = tf.function(
+        lambda: [
+            strategy.reduce("SUM", one, axis=None)
+            for one in strategy.run(replica, (x[mine], y[mine]))
+        ]
+    )
     got = _flat(step())
     right, wrong = _alone(start, x, y, sizes, decay)
-    looks = None if near(got, right) else "not finite" if not np.all(np.isfinite(got)) else next((key for key, value in wrong if near(got, value)), "other")
-    return {"sizes": sizes, "decay": decay, "got": got.tolist(), "right": right.tolist(), "scalar": all(scalar), "looks": looks if all(scalar) else "no number"}
+    looks = (
+        None
+        if near(got, right)
+        else (
+            "not finite"
+            if not np.all(np.isfinite(got))
+            else next((key for key, value in wrong if near(got, value)), "other")
+        )
+    )
+    return {
+        "sizes": sizes,
+        "decay": decay,
+        "got": got.tolist(),
+        "right": right.tolist(),
+        "scalar": all(scalar),
+        "looks": looks if all(scalar) else "no number",
+    }
 
 
 def _flat(tensors):
@@ -125,49 +211,89 @@ def _flat(tensors):
 
 
 def _alone(start, x, y, sizes, decay):
-    """Return the objective and gradients that a single process computes, as one flat array, and what likely mistakes would give, without TensorFlow."""
+    """Return the objective and gradients that a single process computes, as one flat array, and
+    what likely mistakes would give, without TensorFlow.
+    """
     n, total, ends = len(sizes), sum(sizes), np.cumsum(sizes)
     scores = x @ start[0] + start[1]
     scores = scores - scores.max(1, keepdims=True)
     log_p = scores - np.log(np.exp(scores).sum(1, keepdims=True))
     slope = np.exp(log_p) - np.eye(3)[y]
-    each = np.stack([_flat([-log_p[i, y[i]], np.outer(x[i], slope[i]), slope[i]]) for i in range(total)])
+    each = np.stack(
+        [_flat([-log_p[i, y[i]], np.outer(x[i], slope[i]), slope[i]]) for i in range(total)]
+    )
     penalty = _flat([sum((w * w).sum() for w in start) / 2, *start])
-    means = sum(each[end - size:end].mean(0) for size, end in zip(sizes, ends) if size)
+    means = sum(
+        each[end - size : end].mean(0) for size, end in zip(sizes, ends, strict=False) if size
+    )
     mean, decayed = each.sum(0) / total, decay * penalty
-    wrong = {"mean of own": means + decayed, "mean of means": means / n + decayed, "divided again": mean / n + decayed, "not divided": each.sum(0) + decayed,
-             "decay on each": mean + n * decayed, "decay by batch": mean + decayed / total, "no half": mean + 2 * decayed, "no decay": mean}
-    fixed = [("number of workers", mean + n * decayed / k) for k in range(2, 13) if k != n]  # a fixed number in the code
+    wrong = {
+        "mean of own": means + decayed,
+        "mean of means": means / n + decayed,
+        "divided again": mean / n + decayed,
+        "not divided": each.sum(0) + decayed,
+        "decay on each": mean + n * decayed,
+        "decay by batch": mean + decayed / total,
+        "no half": mean + 2 * decayed,
+        "no decay": mean,
+    }
+    # a fixed number in the code
+    fixed = [("number of workers", mean + n * decayed / k) for k in range(2, 13) if k != n]
     return mean + decayed, [*wrong.items(), *fixed]
 
 
 # ------------------------------------------------------------------ 5: dataset
 
+
 def datasets(name, seed):
-    """Run two epochs of the learner's pipelines, and the first with a different seed, for workers with one and with several replicas. This process is every third pipeline."""
+    """Run two epochs of the learner's pipelines, and the first with a different seed, for workers
+    with one and with several replicas. This process is every third pipeline.
+    """
     function, rng, results = learners(name), np.random.default_rng(seed), []
     world, seed = int(os.environ["WORLD_SIZE"]), int(seed) % 1000
     for pipelines, each in ((3, 1), (2, 2), (4, 2)):
         share = int(rng.integers(2, 4))
-        n, batch = int(rng.integers(5, 8)) * pipelines * each + int(rng.integers(1, 4)), share * pipelines * each
-        case = {"n": n, "batch": batch, "pipelines": pipelines, "replicas": pipelines * each, "mine": {}}
+        n, batch = (
+            int(rng.integers(5, 8)) * pipelines * each + int(rng.integers(1, 4)),
+            share * pipelines * each,
+        )
+        case = {
+            "n": n,
+            "batch": batch,
+            "pipelines": pipelines,
+            "replicas": pipelines * each,
+            "mine": {},
+        }
         x = rng.permutation(n).astype("float64")  # the number of a sample is not its place
         case["stored"] = [int(k) for k in x]
         for pipeline in range(me(), pipelines, world):
-            context = tf.distribute.InputContext(num_input_pipelines=pipelines, input_pipeline_id=pipeline, num_replicas_in_sync=pipelines * each)
-            case["mine"][pipeline] = [_epoch(function, context, x, batch, epoch, own_seed) for epoch, own_seed in ((0, seed), (1, seed), (0, seed + 500))]
+            context = tf.distribute.InputContext(
+                num_input_pipelines=pipelines,
+                input_pipeline_id=pipeline,
+                num_replicas_in_sync=pipelines * each,
+            )
+            case["mine"][pipeline] = [
+                _epoch(function, context, x, batch, epoch, own_seed)
+                for epoch, own_seed in ((0, seed), (1, seed), (0, seed + 500))
+            ]
         results.append(case)
     return results
 
 
 def _epoch(function, context, x, batch, epoch, seed):
-    """Return {"batches": samples of each batch, "labels": whether they belong to them}, or {"error"} if there is no such dataset."""
+    """Return {"batches": samples of each batch, "labels": whether they belong to them}, or
+    {"error"} if there is no such dataset.
+    """
     x, y = x[:, None].copy(), (3 * x + 1).astype("int64")
     lent = x.copy(), y.copy()
     dataset = function(context, *lent, batch, epoch, seed)
     if not np.array_equal(x, lent[0]) or not np.array_equal(y, lent[1]):
         return {"error": "arrays changed"}
-    if not isinstance(dataset, tf.data.Dataset) or not isinstance(dataset.element_spec, (tuple, list)) or len(dataset.element_spec) != 2:
+    if (
+        not isinstance(dataset, tf.data.Dataset)
+        or not isinstance(dataset.element_spec, (tuple, list))
+        or len(dataset.element_spec) != 2
+    ):
         return {"error": "not a dataset"}
     found = [(np.ravel(a.numpy()), np.ravel(b.numpy())) for a, b in dataset.take(3 * len(x))]
     fits = all(a.shape == b.shape and np.array_equal(3 * a + 1, b) for a, b in found)
@@ -176,11 +302,21 @@ def _epoch(function, context, x, batch, epoch, seed):
 
 # ------------------------------------------------------------------ 6: save
 
+
 class Watched:
-    """A checkpoint that notes which worker writes where. A worker that is not the chief does not really write to the chief's path, because two writers would spoil it."""
+    """A checkpoint that notes which worker writes where.
+
+    A worker that is not the chief does not really write to the chief's path, because two writers
+    would spoil it.
+    """
 
     def __init__(self, checkpoint, path, is_chief, elsewhere):
-        self._checkpoint, self._path, self._is_chief, self._elsewhere = checkpoint, path, is_chief, elsewhere
+        self._checkpoint, self._path, self._is_chief, self._elsewhere = (
+            checkpoint,
+            path,
+            is_chief,
+            elsewhere,
+        )
         self.paths, self.saved = [], False
 
     def write(self, file_prefix, options=None):
@@ -197,22 +333,58 @@ class Watched:
 
 
 def saves(name, seed, folder):
-    """Run the learner's save on all workers. The checkpoint has a variable of which every worker keeps a part, as a metric or a batch norm does."""
+    """Run the learner's save on all workers.
+
+    The checkpoint has a variable of which every worker keeps a part, as a metric or a batch norm
+    does.
+    """
     function, strategy = learners(name), learners("strategy")
     rng, world = np.random.default_rng(seed), int(os.environ["WORLD_SIZE"])
-    weight, parts, chief = rng.normal(size=2), rng.integers(1, 9, size=world), int(rng.integers(1, world))
+    weight, parts, chief = (
+        rng.normal(size=2),
+        rng.integers(1, 9, size=world),
+        int(rng.integers(1, world)),
+    )
     with strategy.scope():
         kept = tf.Variable(weight)
-        total = tf.Variable(0.0, dtype=tf.float64, trainable=False, synchronization=tf.VariableSynchronization.ON_READ, aggregation=tf.VariableAggregation.SUM)
+        total = tf.Variable(
+            0.0,
+            dtype=tf.float64,
+            trainable=False,
+            synchronization=tf.VariableSynchronization.ON_READ,
+            aggregation=tf.VariableAggregation.SUM,
+        )
     strategy.experimental_local_results(total)[0].assign(float(parts[me()]))
     path = os.path.join(folder, "saved", "checkpoint")
-    checkpoint = Watched(tf.train.Checkpoint(weight=kept, total=total), path, me() == chief, os.path.join(folder, f"worker-{me()}"))
+    checkpoint = Watched(
+        tf.train.Checkpoint(weight=kept, total=total),
+        path,
+        me() == chief,
+        os.path.join(folder, f"worker-{me()}"),
+    )
     function(checkpoint, path, me() == chief, me())
     others = [one for one in checkpoint.paths if one != path]
-    left = sorted(os.path.basename(file) for one in others for file in glob.glob(glob.escape(one) + "*"))
-    made = {os.path.dirname(one) for one in others} - {os.path.dirname(path), os.environ.get("MANYHANDS_NODE_DIR")}  # what is empty now was made for it
-    left += [f"an empty folder, {os.path.basename(one)}" for one in sorted(made) if os.path.isdir(one) and not os.listdir(one)]
-    return {"chief": me() == chief, "wrote": len(checkpoint.paths), "to the chief's": path in checkpoint.paths, "saved": checkpoint.saved, "left": left, "right": [*weight, float(parts.sum())]}
+    left = sorted(
+        os.path.basename(file) for one in others for file in glob.glob(glob.escape(one) + "*")
+    )
+    # what is empty now was made for it
+    made = {os.path.dirname(one) for one in others} - {
+        os.path.dirname(path),
+        os.environ.get("MANYHANDS_NODE_DIR"),
+    }
+    left += [
+        f"an empty folder, {os.path.basename(one)}"
+        for one in sorted(made)
+        if os.path.isdir(one) and not os.listdir(one)
+    ]
+    return {
+        "chief": me() == chief,
+        "wrote": len(checkpoint.paths),
+        "to the chief's": path in checkpoint.paths,
+        "saved": checkpoint.saved,
+        "left": left,
+        "right": [*weight, float(parts.sum())],
+    }
 
 
 def saved(folder):
@@ -220,11 +392,23 @@ def saved(folder):
     folder = os.path.join(folder, "saved")
     path = os.path.join(folder, "checkpoint")
     own = {os.path.basename(file) for file in glob.glob(glob.escape(path) + ".*")}
-    others = sorted(os.path.relpath(os.path.join(place, file), folder) for place, _, files in os.walk(folder) for file in files if place != folder or file not in own)
+    others = sorted(
+        os.path.relpath(os.path.join(place, file), folder)
+        for place, _, files in os.walk(folder)
+        for file in files
+        if place != folder or file not in own
+    )
     try:
         reader = tf.train.load_checkpoint(path)
     except Exception:  # noqa: BLE001 - TensorFlow reports in several ways that there is none
         return {"got": None, "others": others}
-    values = {key.split("/")[0]: reader.get_tensor(key) for key in reader.get_variable_to_shape_map() if key.endswith("VARIABLE_VALUE")}
+    values = {
+        key.split("/")[0]: reader.get_tensor(key)
+        for key in reader.get_variable_to_shape_map()
+        if key.endswith("VARIABLE_VALUE")
+    }
     known = {"weight", "total"} <= set(values)
-    return {"got": [*np.ravel(values["weight"]).tolist(), float(values["total"])] if known else [], "others": others}
+    return {
+        "got": [*np.ravel(values["weight"]).tolist(), float(values["total"])] if known else [],
+        "others": others,
+    }

@@ -1,6 +1,8 @@
-"""How the checks of unit 07 judge answers, that is, what is right and which mistake a wrong answer looks like.
+"""How the checks of unit 07 judge answers, that is, what is right and which mistake a wrong answer
+looks like.
 
-Every `..._problem` returns None or the details of a FAIL line, which are `rank`, `expected`, `got` and the likely `mistake`.
+Every `..._problem` returns None or the details of a FAIL line, which are `rank`, `expected`, `got`
+and the likely `mistake`.
 """
 
 import json
@@ -14,14 +16,22 @@ FIT_ATOL = 1e-6  # Keras may compute in single precision
 
 
 def say(mistake, rank=None, expected=None, got=None, **words):
-    return {"rank": rank, "expected": expected, "got": got, "mistake": MISTAKES[mistake].format(rank=rank, **words)}
+    return {
+        "rank": rank,
+        "expected": expected,
+        "got": got,
+        "mistake": MISTAKES[mistake].format(rank=rank, **words),
+    }
 
 
 def near(a, b):
-    return np.shape(a) == np.shape(b) and bool(np.all(np.abs(np.asarray(a) - b) <= ATOL * (1 + np.abs(b))))
+    return np.shape(a) == np.shape(b) and bool(
+        np.all(np.abs(np.asarray(a) - b) <= ATOL * (1 + np.abs(b)))
+    )
 
 
 # ------------------------------------------------------------------ 1: config
+
 
 def kinds(roles):
     """Return the kind of each process, in order."""
@@ -47,13 +57,19 @@ def parsed(answer):
     except ValueError as error:
         return None, say("not json", got=answer[:60], error=error)
     task = config.get("task") if isinstance(config, dict) else None
-    if not isinstance(task, dict) or not {"type", "index"} <= set(task) or not isinstance(config.get("cluster"), dict):
+    if (
+        not isinstance(task, dict)
+        or not {"type", "index"} <= set(task)
+        or not isinstance(config.get("cluster"), dict)
+    ):
         return None, say("keys", got=answer[:60])
     return config, None
 
 
 def cluster_problem(layout, configs):
-    """Return the problem with "cluster" in `configs`, which has the config of every process of one layout."""
+    """Return the problem with "cluster" in `configs`, which has the config of every process of one
+    layout.
+    """
     _, first_port, roles = layout
     right = config_of(*layout, 0)["cluster"]
     for number, config in enumerate(configs):
@@ -61,9 +77,16 @@ def cluster_problem(layout, configs):
         if got == right:
             continue
         words = {"number": number, "roles": roles, "first": first_port}
-        flat = [str(address) for found in got.values() for address in (found if isinstance(found, list) else [found])]
+        flat = [
+            str(address)
+            for found in got.values()
+            for address in (found if isinstance(found, list) else [found])
+        ]
         twice = next((address for address in flat if flat.count(address) > 1), None)
-        mistake, address = "order", next((one for one in flat if one.startswith(("localhost", "127."))), None)
+        mistake, address = (
+            "order",
+            next((one for one in flat if one.startswith(("localhost", "127."))), None),
+        )
         if number and configs[0]["cluster"] == right:
             mistake = "differs"
         elif set(got) != set(right):
@@ -74,9 +97,13 @@ def cluster_problem(layout, configs):
             mistake, address = "no port", next(address for address in flat if ":" not in address)
         elif twice:
             mistake, address = "address twice", twice
-        elif [one.split(":")[0] for one in flat] == [one.split(":")[0] for found in right.values() for one in found]:
+        elif [one.split(":")[0] for one in flat] == [
+            one.split(":")[0] for found in right.values() for one in found
+        ]:
             mistake = "other port"
-        return say(mistake, expected=json.dumps(right), got=json.dumps(got), address=address, **words)
+        return say(
+            mistake, expected=json.dumps(right), got=json.dumps(got), address=address, **words
+        )
     return None
 
 
@@ -93,55 +120,93 @@ def task_problem(layout, configs):
             mistake = "index is text"
         elif got["index"] == number:
             mistake = "counted over all"
-        return say(mistake, expected=json.dumps(right), got=json.dumps(got), number=number, roles=layout[2], right=told)
+        return say(
+            mistake,
+            expected=json.dumps(right),
+            got=json.dumps(got),
+            number=number,
+            roles=layout[2],
+            right=told,
+        )
     return None
 
 
 # ------------------------------------------------------------------ 2: fit
 
+
 def steps_problem(rank, case):
     if case["steps"] == case["right steps"]:
         return None
     words = {key: case[key] for key in ("samples", "batch", "epochs")}
-    return say("not trained" if case["steps"] is None else "steps", rank, case["right steps"], case["steps"], right=case["right steps"], **words)
+    return say(
+        "not trained" if case["steps"] is None else "steps",
+        rank,
+        case["right steps"],
+        case["steps"],
+        right=case["right steps"],
+        **words,
+    )
 
 
 def weights_problem(rank, case):
     if not case["looks"]:
         return None
-    return {"rank": rank, "expected": case["right"], "got": case["got"], "mistake": MISTAKES["fit", case["looks"]].format(rank=rank, n=case["workers"])}
+    return {
+        "rank": rank,
+        "expected": case["right"],
+        "got": case["got"],
+        "mistake": MISTAKES["fit", case["looks"]].format(rank=rank, n=case["workers"]),
+    }
 
 
 # ------------------------------------------------------------------ 3: loss
+
 
 def loss_problem(case):
     if not case["looks"]:
         return None
     words = {"n": len(case["sizes"]), "sizes": case["sizes"]}
-    return {"expected": case["right"], "got": case["got"], "mistake": MISTAKES["loss", case["looks"]].format(**words)}
+    return {
+        "expected": case["right"],
+        "got": case["got"],
+        "mistake": MISTAKES["loss", case["looks"]].format(**words),
+    }
 
 
 # ------------------------------------------------------------------ 4: seen
 
+
 def who_sees(policy, files, global_batch, workers):
-    """Return the samples of each worker, in the order in which it sees them. Samples are numbered through all files, which hold `files[0]`, `files[1]`, ... of them."""
+    """Return the samples of each worker, in the order in which it sees them.
+
+    Samples are numbered through all files, which hold `files[0]`, `files[1]`, ... of them.
+    """
     every = list(range(sum(files)))
     if policy == "OFF":
         return [every] * workers
     if policy == "FILE":
         starts = [sum(files[:i]) for i in range(len(files))]
-        return [[k for i in range(w, len(files), workers) for k in range(starts[i], starts[i] + files[i])] for w in range(workers)]
+        return [
+            [
+                k
+                for i in range(w, len(files), workers)
+                for k in range(starts[i], starts[i] + files[i])
+            ]
+            for w in range(workers)
+        ]
     seen = [[] for _ in range(workers)]
     for begin in range(0, len(every), global_batch):
-        batch = every[begin:begin + global_batch]
+        batch = every[begin : begin + global_batch]
         share = -(-len(batch) // workers)
         for worker, own in enumerate(seen):
-            own += batch[worker * share:(worker + 1) * share]
+            own += batch[worker * share : (worker + 1) * share]
     return seen
 
 
 def plain_lists(answer, workers):
-    """Return a learner's answer as lists of whole numbers, or None if it is not one list for each worker."""
+    """Return a learner's answer as lists of whole numbers, or None if it is not one list for each
+    worker.
+    """
     try:
         lists = [[int(sample) for sample in own] for own in answer]
     except (TypeError, ValueError):
@@ -157,10 +222,16 @@ def seen_problem(case, answer):
     if answer == right:
         return None
     every = list(range(sum(files)))
-    looks = {"DATA": [("like cards", [every[w::n] for w in range(n)]), ("blocks", [part.tolist() for part in np.array_split(every, n)]),
-                      ("last batch", _pieces(every, batch, lambda size: -(-batch // n), n)),
-                      ("as even as possible", _even(every, batch, n))],
-             "FILE": [("files in blocks", _file_blocks(files, n))], "OFF": []}[policy]
+    looks = {
+        "DATA": [
+            ("like cards", [every[w::n] for w in range(n)]),
+            ("blocks", [part.tolist() for part in np.array_split(every, n)]),
+            ("last batch", _pieces(every, batch, lambda size: -(-batch // n), n)),
+            ("as even as possible", _even(every, batch, n)),
+        ],
+        "FILE": [("files in blocks", _file_blocks(files, n))],
+        "OFF": [],
+    }[policy]
     mistake = next((name for name, wrong in looks if wrong == answer), policy)
     worker = next(w for w in range(n) if answer[w] != right[w])
     told = say(mistake, expected=right[worker], got=answer[worker], n=n, batch=batch)
@@ -170,16 +241,16 @@ def seen_problem(case, answer):
 def _pieces(every, batch, share_of, n):
     seen = [[] for _ in range(n)]
     for begin in range(0, len(every), batch):
-        own = every[begin:begin + batch]
+        own = every[begin : begin + batch]
         for worker in range(n):
-            seen[worker] += own[worker * share_of(len(own)):(worker + 1) * share_of(len(own))]
+            seen[worker] += own[worker * share_of(len(own)) : (worker + 1) * share_of(len(own))]
     return seen
 
 
 def _even(every, batch, n):
     seen = [[] for _ in range(n)]
     for begin in range(0, len(every), batch):
-        for worker, part in enumerate(np.array_split(every[begin:begin + batch], n)):
+        for worker, part in enumerate(np.array_split(every[begin : begin + batch], n)):
             seen[worker] += [int(k) for k in part]
     return seen
 

@@ -1,7 +1,8 @@
-"""Check unit 08, parameter servers, by asking the ranks from the notebook's kernel and judging the answers.
+"""Check unit 08, parameter servers, by asking the ranks from the notebook's kernel and judging the
+answers.
 
-The experiments run on the ranks (`ranks`, `train_ranks`), with one, two and three of the five ranks as servers. A hang
-ends after a few seconds and becomes FAIL lines, and the cluster heals.
+The experiments run on the ranks (`ranks`, `train_ranks`), with one, two and three of the five ranks
+as servers. A hang ends after a few seconds and becomes FAIL lines, and the cluster heals.
 """
 
 from functools import partial
@@ -19,77 +20,132 @@ check = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES)
 
 def _judge_values(report, name, answers, topic):
     """Judge all cases of one topic, whichever rank has reported them."""
-    cases = [(rank, case) for rank, some in enumerate(answers) for case in some if case["topic"] == topic]
+    cases = [
+        (rank, case) for rank, some in enumerate(answers) for case in some if case["topic"] == topic
+    ]
     telling = sorted(cases, key=lambda one: one[1]["looks"] == "other")  # the most telling first
     problems = (verdicts.value_problem(rank, case, topic) for rank, case in telling)
-    report.judge(name, problems, [[case["got"], case.get("count", 0)] for _, case in cases], atol=ATOL)
+    report.judge(
+        name, problems, [[case["got"], case.get("count", 0)] for _, case in cases], atol=ATOL
+    )
 
 
 def place(cluster, function):
-    """Check that `function(shapes, workers, servers, link_bytes)` puts all rows on servers, and no more bytes on a
-    server's link than it may carry."""
+    """Check that `function(shapes, workers, servers, link_bytes)` puts all rows on servers, and no
+    more bytes on a server's link than it may carry.
+    """
     with check("place", cluster) as report:
         cases, *_ = report.on_ranks("parameter_servers.ranks", "place", function, seed())
         for name in report.asked:
-            problem_of, evidence_of = getattr(verdicts, f"{name}_problem"), getattr(verdicts, f"{name}_evidence")
+            problem_of, evidence_of = (
+                getattr(verdicts, f"{name}_problem"),
+                getattr(verdicts, f"{name}_evidence"),
+            )
             report.judge(name, map(problem_of, cases), [evidence_of(case) for case in cases])
 
 
 def exchange(cluster, push, take, give, pull):
-    """Check the four functions of a push and a pull by what the servers take and what the workers have afterwards."""
+    """Check the four functions of a push and a pull by what the servers take and what the workers
+    have afterwards.
+    """
     with check("exchange", cluster) as report:
-        answers = report.on_ranks("parameter_servers.ranks", "exchange", push, take, give, pull, seed(), remark="hang")
+        answers = report.on_ranks(
+            "parameter_servers.ranks", "exchange", push, take, give, pull, seed(), remark="hang"
+        )
         _judge_values(report, "push", answers, "push")
         _judge_values(report, "pull", answers, "pull")
 
 
 def step(cluster, function):
-    """Check that `function(mine, workers, rate, decay)` takes one step of gradient descent on all workers' rows, and
-    answers after it."""
+    """Check that `function(mine, workers, rate, decay)` takes one step of gradient descent on all
+    workers' rows, and answers after it.
+    """
     with check("step", cluster) as report:
-        answers = verdicts.with_what_is_kept(report.on_ranks("parameter_servers.ranks", "step", function, seed(), remark="hang"))
+        answers = verdicts.with_what_is_kept(
+            report.on_ranks("parameter_servers.ranks", "step", function, seed(), remark="hang")
+        )
         _judge_values(report, "update", answers, "step")
         _judge_values(report, "answer", answers, "answer")
 
 
 def asynchronous(cluster, function):
-    """Check that `function(mine, schedule, rate, decay)` computes the variables that this order of pushes gives, and
-    how stale each push was."""
+    """Check that `function(mine, schedule, rate, decay)` computes the variables that this order of
+    pushes gives, and how stale each push was.
+    """
     with check("asynchronous", cluster) as report:
-        answers = report.on_ranks("parameter_servers.train_ranks", "asynchronous", function, seed(), remark="hang")
+        answers = report.on_ranks(
+            "parameter_servers.train_ranks", "asynchronous", function, seed(), remark="hang"
+        )
         _judge_values(report, "values", answers, "asynchronous")
-        told = [(rank, case) for rank, some in enumerate(answers) for case in some if "wanted" in case]
-        report.judge("staleness", (verdicts.stale_problem(*one) for one in told), [case["stale"] for _, case in told])
+        told = [
+            (rank, case) for rank, some in enumerate(answers) for case in some if "wanted" in case
+        ]
+        report.judge(
+            "staleness",
+            (verdicts.stale_problem(*one) for one in told),
+            [case["stale"] for _, case in told],
+        )
 
 
 def servers(cluster, function):
-    """Check that `function(workers, n_bytes, latency_s, bytes_per_s, limit_s)` returns the smallest number of servers
-    that keeps the limit, or None."""
+    """Check that `function(workers, n_bytes, latency_s, bytes_per_s, limit_s)` returns the smallest
+    number of servers that keeps the limit, or None.
+    """
     with check("servers", cluster) as report:
         cases, *_ = report.on_ranks("parameter_servers.train_ranks", "servers", function, seed())
-        report.judge("number", map(verdicts.servers_problem, cases), [[case["got"], round(case["limit_s"], 6)] for case in cases])
+        report.judge(
+            "number",
+            map(verdicts.servers_problem, cases),
+            [[case["got"], round(case["limit_s"], 6)] for case in cases],
+        )
 
 
 def strategy(function, resolver):
-    """Check `function(resolver, start, steps, rate)`, which uses ParameterServerStrategy in this kernel, by where the
-    variable is stored, what was scheduled, and the values at the end."""
+    """Check `function(resolver, start, steps, rate)`, which uses ParameterServerStrategy in this
+    kernel, by where the variable is stored, what was scheduled, and the values at the end.
+    """
     from manyhands.checks.parameter_servers import in_tensorflow
 
     with Report("strategy", CRITERIA) as report:
         cases = in_tensorflow.trained(function, resolver, seed())
-        report.judge("places", map(verdicts.places_problem, cases), [[case["on a server"], case["scheduled"] >= case["wanted"], case["wanted"], case["rate"]] for case in cases])
-        report.judge("weights", map(verdicts.strategy_problem, cases), [[case["got"], case["spoiled"]] for case in cases], atol=ATOL)
+        report.judge(
+            "places",
+            map(verdicts.places_problem, cases),
+            [
+                [
+                    case["on a server"],
+                    case["scheduled"] >= case["wanted"],
+                    case["wanted"],
+                    case["rate"],
+                ]
+                for case in cases
+            ],
+        )
+        report.judge(
+            "weights",
+            map(verdicts.strategy_problem, cases),
+            [[case["got"], case["spoiled"]] for case in cases],
+            atol=ATOL,
+        )
 
 
 def train(cluster, place, push, pull, step):
-    """Check all functions together on a network with two and with three servers, by its weights and the bytes on the
-    servers' links."""
+    """Check all functions together on a network with two and with three servers, by its weights and
+    the bytes on the servers' links.
+    """
     with check("train", cluster) as report:
-        answers = report.on_ranks("parameter_servers.train_ranks", "train", place, push, pull, step, seed(), remark="hang")
+        answers = report.on_ranks(
+            "parameter_servers.train_ranks", "train", place, push, pull, step, seed(), remark="hang"
+        )
         cases = [case for some in answers for case in some]
         problems = (verdicts.value_problem(case["rank"], case, "train") for case in cases)
         if any(case["bytes"] is None for case in cases):
             problems = [{"mistake": MISTAKES["place first"]}]
-        of_workers = [case["got"] for case in cases if not case["server"]]  # what a server keeps depends on the placement
+        # what a server keeps depends on the placement
+        of_workers = [case["got"] for case in cases if not case["server"]]
         report.judge("weights", problems, of_workers, atol=ATOL)
-        report.judge("limit", map(verdicts.link_problem, cases), [verdicts.link_evidence(case) for case in cases])
+        report.judge(
+            "limit",
+            map(verdicts.link_problem, cases),
+            [verdicts.link_evidence(case) for case in cases],
+        )

@@ -1,5 +1,6 @@
-"""Run the part of unit 08's checks that needs the notebook's kernel, which is the learner's ParameterServerStrategy on
-servers in this process."""
+"""Run the part of unit 08's checks that needs the notebook's kernel, which is the learner's
+ParameterServerStrategy on servers in this process.
+"""
 
 from contextlib import contextmanager
 
@@ -27,48 +28,94 @@ def counted():
 
 
 def _gradients_in(calls, shape):
-    """Count the scheduled calls that have returned a possible gradient, which has the variable's shape and is not all
-    zeros."""
+    """Count the scheduled calls that have returned a possible gradient, which has the variable's
+    shape and is not all zeros.
+    """
     import tensorflow as tf
 
     def holds_one(value):
-        return any(one.shape == shape and np.any(one) for one in map(array, tf.nest.flatten(value.fetch())))
+        return any(
+            one.shape == shape and np.any(one) for one in map(array, tf.nest.flatten(value.fetch()))
+        )
 
     return sum(map(holds_one, calls))
 
 
 def trained(function, resolver, seed):
-    """Run the learner's function on two drawn problems, and find the mistake that its values look like. Steps have
-    different numbers of calls and of rows."""
+    """Run the learner's function on two drawn problems, and find the mistake that its values look
+    like. Steps have different numbers of calls and of rows.
+    """
     draw, cases = np.random.default_rng(seed), []
     for columns in (3, 5):
         start, rate = draw.normal(size=columns), float(draw.uniform(0.005, 0.02))
-        steps = [[(draw.normal(size=(rows, columns)), draw.normal(size=rows)) for rows in draw.integers(2, 6, size=calls)] for calls in draw.integers(2, 5, size=4)]
+        steps = [
+            [
+                (draw.normal(size=(rows, columns)), draw.normal(size=rows))
+                for rows in draw.integers(2, 6, size=calls)
+            ]
+            for calls in draw.integers(2, 5, size=4)
+        ]
         with counted() as calls:
             lent = [[(x.copy(), y.copy()) for x, y in step] for step in steps]
             answer = ask(function, resolver, start.copy(), lent, rate)
-        spoiled = any(not np.array_equal(a, b) for given, step in zip(lent, steps) for one, own in zip(given, step) for a, b in zip(one, own))
+        spoiled = any(
+            not np.array_equal(a, b)
+            for given, step in zip(lent, steps, strict=False)
+            for one, own in zip(given, step, strict=False)
+            for a, b in zip(one, own, strict=False)
+        )
         got, right = _exact(array(answer), start, steps, rate), _alone(start, steps, rate, sum)
-        wrong = {"rate forgotten": _alone(start, steps, 1, sum), "unchanged": start, "one by one": _one_by_one(start, steps, rate), "mean": _alone(start, steps, rate, lambda gs: sum(gs) / len(gs)),
-                 "last only": _alone(start, steps, rate, lambda gs: gs[-1]), "uphill": _alone(start, steps, -rate, sum)}
-        looks = None if _close(got, right) else next((name for name, value in wrong.items() if _close(got, value, 1e-6)), "float32" if _close(got, right, 1e-5) else "other")
+        wrong = {
+            "rate forgotten": _alone(start, steps, 1, sum),
+            "unchanged": start,
+            "one by one": _one_by_one(start, steps, rate),
+            "mean": _alone(start, steps, rate, lambda gs: sum(gs) / len(gs)),
+            "last only": _alone(start, steps, rate, lambda gs: gs[-1]),
+            "uphill": _alone(start, steps, -rate, sum),
+        }
+        looks = (
+            None
+            if _close(got, right)
+            else next(
+                (name for name, value in wrong.items() if _close(got, value, 1e-6)),
+                "float32" if _close(got, right, 1e-5) else "other",
+            )
+        )
         looks = looks or ("spoiled" if spoiled else None)
-        where = str(getattr(answer, "device", "")) if hasattr(answer, "assign_sub") else ""  # NumPy's arrays have a device too
-        cases.append({"got": got.tolist() if got.shape == start.shape else [], "right": right.tolist(), "looks": looks, "where": where, "on a server": "/job:ps/" in where,
-                      "scheduled": _gradients_in(calls, start.shape), "wanted": sum(map(len, steps)), "rate": rate, "spoiled": spoiled})
+        # NumPy's arrays have a device too
+        where = str(getattr(answer, "device", "")) if hasattr(answer, "assign_sub") else ""
+        cases.append(
+            {
+                "got": got.tolist() if got.shape == start.shape else [],
+                "right": right.tolist(),
+                "looks": looks,
+                "where": where,
+                "on a server": "/job:ps/" in where,
+                "scheduled": _gradients_in(calls, start.shape),
+                "wanted": sum(map(len, steps)),
+                "rate": rate,
+                "spoiled": spoiled,
+            }
+        )
     return cases
 
 
 def _exact(got, start, steps, rate):
-    """Return `got`. If it is right for the rate rounded to float32, return instead what the exact rate gives, because
-    TensorFlow converts a single Python number to float32, and Keras's optimisers keep the rate so. Nothing else may be
-    rounded, so the values must agree to 1e-9 with those for the rounded rate."""
+    """Return `got`.
+
+    If it is right for the rate rounded to float32, return instead what the exact rate gives,
+    because TensorFlow converts a single Python number to float32, and Keras's optimisers keep the
+    rate so. Nothing else may be rounded, so the values must agree to 1e-9 with those for the
+    rounded rate.
+    """
     kept = _alone(start, steps, float(np.float32(rate)), sum)
     return got + (_alone(start, steps, rate, sum) - kept) if _close(got, kept) else got
 
 
 def _close(got, right, relative=0.0):
-    return got.shape == right.shape and bool(np.all(np.abs(got - right) <= 1e-9 + relative * np.abs(right)))
+    return got.shape == right.shape and bool(
+        np.all(np.abs(got - right) <= 1e-9 + relative * np.abs(right))
+    )
 
 
 def _gradient(w, x, y):

@@ -1,8 +1,11 @@
-"""Run the first half of unit 08's experiments on the ranks, which are placing, push and pull, and the synchronous step.
+"""Run the first half of unit 08's experiments on the ranks, which are placing, push and pull, and
+the synchronous step.
 
-All ranks run an experiment simultaneously, as servers or as workers. What each worker pushes is drawn from the seed in
-the same way on all ranks, so that each rank can also compute alone what is right and what the likely mistakes would
-give (`looks` names the one that fits). Everything is float64. """
+All ranks run an experiment simultaneously, as servers or as workers. What each worker pushes is
+drawn from the seed in the same way on all ranks, so that each rank can also compute alone what is
+right and what the likely mistakes would give (`looks` names the one that fits). Everything is
+float64.
+"""
 
 import random
 from math import prod
@@ -17,8 +20,9 @@ from manyhands.checks.rank_tools import close, fresh_world, looks_like, numbers
 
 
 def layouts(seed):
-    """Return [(ranks of the servers, ranks of the workers)] for one, two and three servers of five ranks, each time in
-    a different order."""
+    """Return [(ranks of the servers, ranks of the workers)] for one, two and three servers of five
+    ranks, each time in a different order.
+    """
     draw, found = random.Random(seed), []
     for servers in (1, 2, 3):
         order = draw.sample(range(5), 5)
@@ -27,8 +31,9 @@ def layouts(seed):
 
 
 class World:
-    """One layout, with each rank's role, the variables' shapes, the rows that each server keeps, and numbers that are
-    drawn in the same way on all ranks."""
+    """One layout, with each rank's role, the variables' shapes, the rows that each server keeps,
+    and numbers that are drawn in the same way on all ranks.
+    """
 
     def __init__(self, seed, number, shapes=None):
         self.seed, self.number, self.me = seed, number, dist.get_rank()
@@ -37,7 +42,10 @@ class World:
         rows, columns = draw.randint(7, 12), draw.randint(3, 6)
         self.shapes = shapes or [(rows, columns), (rows,), (rows + 1, draw.randint(2, 4))]
         self.pieces = placed(self.shapes, len(self.servers))
-        self.counts = {worker: draw.randint(2, 9) + 9 * (worker == self.workers[-1]) for worker in self.workers}  # uneven
+        # uneven
+        self.counts = {
+            worker: draw.randint(2, 9) + 9 * (worker == self.workers[-1]) for worker in self.workers
+        }
         self.rate, self.decay = draw.uniform(0.2, 0.5), draw.uniform(0.2, 0.6)
 
     def learners_pieces(self):
@@ -46,43 +54,74 @@ class World:
 
     def draw(self, *what):
         """Draw one flat tensor for all variables, the same on all ranks."""
-        generator = torch.Generator().manual_seed(random.Random(f"{self.seed} {self.number} {what}").randrange(2**31))
+        generator = torch.Generator().manual_seed(
+            random.Random(f"{self.seed} {self.number} {what}").randrange(2**31)
+        )
         return torch.randn(sum(map(prod, self.shapes)), generator=generator, dtype=torch.float64)
 
     def cut(self, flat):
         """Cut a flat tensor into a list of variables in separate memory."""
         parts = flat.split([prod(shape) for shape in self.shapes])
-        return [part.view(shape).clone() for part, shape in zip(parts, self.shapes)]
+        return [part.view(shape).clone() for part, shape in zip(parts, self.shapes, strict=False)]
 
     def mine(self, flat):
         """Cut this server's pieces from a flat tensor, in separate memory."""
         variables, me = self.cut(flat), self.servers.index(self.me)
-        return [variables[v][start:stop].clone() for v, start, stop, server in self.pieces if server == me]
+        return [
+            variables[v][start:stop].clone()
+            for v, start, stop, server in self.pieces
+            if server == me
+        ]
 
     def places(self):
-        """Return the positions of a server's pieces in the flat tensor of all variables, or None for a worker."""
+        """Return the positions of a server's pieces in the flat tensor of all variables, or None
+        for a worker.
+        """
         if self.me not in self.servers:
             return None
-        return [int(place) for piece in self.mine(torch.arange(sum(map(prod, self.shapes)))) for place in piece.flatten()]
+        return [
+            int(place)
+            for piece in self.mine(torch.arange(sum(map(prod, self.shapes))))
+            for place in piece.flatten()
+        ]
 
     def told(self, got, right, wrong, **more):
-        """Compare two lists of tensors, and return the result as plain data. If `got` is not such a list, it is None
-        there."""
+        """Compare two lists of tensors, and return the result as plain data.
+
+        If `got` is not such a list, it is None there.
+        """
         got, right = flat(got), flat(right)
-        looks = "other" if got is None else looks_like(got, right, {name: flat(value) for name, value in wrong.items()})
-        return {"workers": len(self.workers), "got": None if got is None else numbers(got), "right": numbers(right), "looks": looks, **more}
+        looks = (
+            "other"
+            if got is None
+            else looks_like(got, right, {name: flat(value) for name, value in wrong.items()})
+        )
+        return {
+            "workers": len(self.workers),
+            "got": None if got is None else numbers(got),
+            "right": numbers(right),
+            "looks": looks,
+            **more,
+        }
 
 
 def flat(tensors):
     """Return a list of tensors as one tensor, or None if it is something else."""
     try:
-        return torch.cat([torch.empty(0, dtype=torch.float64), *(tensor.detach().flatten().double() for tensor in tensors)])
+        return torch.cat(
+            [
+                torch.empty(0, dtype=torch.float64),
+                *(tensor.detach().flatten().double() for tensor in tensors),
+            ]
+        )
     except (TypeError, AttributeError, RuntimeError, ValueError):
         return None
 
 
 def plain(pieces):
-    """Return the learner's pieces as lists of four whole numbers, or None if they are something else."""
+    """Return the learner's pieces as lists of four whole numbers, or None if they are something
+    else.
+    """
     try:
         found = [[int(number) for number in piece] for piece in pieces]
     except (TypeError, ValueError):
@@ -92,16 +131,28 @@ def plain(pieces):
 
 # ------------------------------------------------------------------ 1: place
 
+
 def place(name, seed):
-    """Return the learner's pieces for several worlds on rank 0, and None on the other ranks, without communication."""
+    """Return the learner's pieces for several worlds on rank 0, and None on the other ranks,
+    without communication.
+    """
     function, cases = learners(name), place_cases(seed)
     if dist.get_rank():
         return None
     with closed(placed):
-        return [{**case, "pieces": plain(function(list(case["shapes"]), case["workers"], case["servers"], case["link"]))} for case in cases]
+        return [
+            {
+                **case,
+                "pieces": plain(
+                    function(list(case["shapes"]), case["workers"], case["servers"], case["link"])
+                ),
+            }
+            for case in cases
+        ]
 
 
 # ------------------------------------------------------------------ 2: push and pull
+
 
 @fresh_world()
 def exchange(push, take, give, pull, seed):
@@ -124,20 +175,35 @@ def _of_a_server(world, weights, gradients, take, give):
     answers = [take(mine, worker) for worker in world.workers]
     for worker in world.workers:
         give(mine, worker)
-    for worker, answer in zip(world.workers, answers):
+    for worker, answer in zip(world.workers, answers, strict=True):
         wrong = {}
         for other in world.workers:
             if other != worker:  # of several others the last one
                 wrong["another worker"] = world.mine(gradients[other])
-        wrong |= {"own variables": world.mine(weights), "divided": world.mine(gradients[worker] / world.counts[worker])}
+        wrong |= {
+            "own variables": world.mine(weights),
+            "divided": world.mine(gradients[worker] / world.counts[worker]),
+        }
         wrong["first rows"] = [rows.clone() for rows in _first_rows(world, gradients[worker])]
         got, count = _pair(answer)
         memory = _memory(got)
         others = [_memory(_pair(one)[0]) for one in answers if one is not answer]
         case = world.told(got, world.mine(gradients[worker]), wrong, topic="push", count=count)
-        case["looks"] = case["looks"] if got is None or case["looks"] else "" if count == world.counts[worker] else "count"
+        case["looks"] = (
+            case["looks"]
+            if got is None or case["looks"]
+            else ""
+            if count == world.counts[worker]
+            else "count"
+        )
         if case["looks"] and got is not None and memory:
-            case["looks"] = "into the pieces" if memory & _memory(mine) else "one buffer" if any(memory & one for one in others) else case["looks"]
+            case["looks"] = (
+                "into the pieces"
+                if memory & _memory(mine)
+                else "one buffer"
+                if any(memory & one for one in others)
+                else case["looks"]
+            )
         case["looks"] = "not a pair" if got is None else case["looks"]
         results.append(case)
     return results
@@ -145,7 +211,11 @@ def _of_a_server(world, weights, gradients, take, give):
 
 def _memory(tensors):
     """Return the addresses at which the memory of some tensors begins."""
-    return {tensor.untyped_storage().data_ptr() for tensor in tensors or () if isinstance(tensor, torch.Tensor) and tensor.numel()}
+    return {
+        tensor.untyped_storage().data_ptr()
+        for tensor in tensors or ()
+        if isinstance(tensor, torch.Tensor) and tensor.numel()
+    }
 
 
 def _pair(answer):
@@ -158,7 +228,7 @@ def _pair(answer):
 
 def _first_rows(world, gradient):
     variables, me = world.cut(gradient), world.servers.index(world.me)
-    return [variables[v][:stop - start] for v, start, stop, server in world.pieces if server == me]
+    return [variables[v][: stop - start] for v, start, stop, server in world.pieces if server == me]
 
 
 def _of_a_worker(world, weights, gradients, push, pull):
@@ -167,18 +237,28 @@ def _of_a_worker(world, weights, gradients, push, pull):
     push(own, world.counts[world.me], pieces, list(world.servers))
     listed = list(kept)
     pull(listed, pieces, list(world.servers))
-    case = world.told(kept, right, {"unchanged": [torch.full_like(w, -1) for w in right], "added": [w - 1 for w in right]}, topic="pull")
+    case = world.told(
+        kept,
+        right,
+        {"unchanged": [torch.full_like(w, -1) for w in right], "added": [w - 1 for w in right]},
+        topic="pull",
+    )
     if case["looks"] == "other" and close(flat(kept), flat(right), 1e-5):
         case["looks"] = "rounded"
     if case["looks"] and flat(listed) is not None and close(flat(listed), weights):
         case["looks"] = "only in the list"
     elif case["looks"] in ("other", "not finite"):
-        wrong = [number for number, (v, start, stop, _) in enumerate(world.pieces) if not close(kept[v][start:stop], right[v][start:stop])]
+        wrong = [
+            number
+            for number, (v, start, stop, _) in enumerate(world.pieces)
+            if not close(kept[v][start:stop], right[v][start:stop])
+        ]
         case["looks"] = f"from piece {wrong[0]}"
     return case
 
 
 # ------------------------------------------------------------------ 3: the synchronous step
+
 
 @fresh_world()
 def step(name, seed):
@@ -195,7 +275,12 @@ def step(name, seed):
             if world.me in world.servers:
                 function(given, list(world.workers), world.rate, world.decay)
             else:
-                push(world.cut(gradients[world.workers.index(world.me)]), world.counts[world.me], world.learners_pieces(), list(world.servers))
+                push(
+                    world.cut(gradients[world.workers.index(world.me)]),
+                    world.counts[world.me],
+                    world.learners_pieces(),
+                    list(world.servers),
+                )
                 pull(kept, world.learners_pieces(), list(world.servers))
             results.append(_step_case(world, k, weights, gradients, kept, given))
             weights = _stepped(world, weights, gradients)["right"]
@@ -206,10 +291,23 @@ def _step_case(world, k, weights, gradients, kept, given):
     known = _stepped(world, weights, gradients)
     right = known.pop("right")
     if world.me in world.servers:
-        earlier = {"kept": _stepped(world, *_before(world, weights, gradients))["right"]} if k else {}
-        case = world.told(kept, world.mine(right), {name: world.mine(value) for name, value in {**known, **earlier}.items()}, topic="step", step=k, layout=world.number,
-                          places=world.places())
-        if case["looks"] and flat(given) is not None and close(flat(given), flat(world.mine(right))):
+        earlier = (
+            {"kept": _stepped(world, *_before(world, weights, gradients))["right"]} if k else {}
+        )
+        case = world.told(
+            kept,
+            world.mine(right),
+            {name: world.mine(value) for name, value in {**known, **earlier}.items()},
+            topic="step",
+            step=k,
+            layout=world.number,
+            places=world.places(),
+        )
+        if (
+            case["looks"]
+            and flat(given) is not None
+            and close(flat(given), flat(world.mine(right)))
+        ):
             case["looks"] = "only in the list"
         return case
     wrong = {"unchanged": world.cut(weights)}
@@ -241,7 +339,21 @@ def _stepped(world, w, g):
         return w - world.rate * (slope + decay * w)
 
     shrunk = (w - world.rate * total / rows) * (1 - world.rate * world.decay)
-    return {"right": after(total / rows), "unchanged": w, "decay after": shrunk, "not divided": after(total), "by workers": after(total / p), "mean of means": after((g / n[:, None]).mean(0)),
-            "sum of means": after((g / n[:, None]).sum(0)), "decay on each": after(total / rows, p * world.decay), "decay by rows": after(total / rows, world.decay / rows),
-            "no decay": after(total / rows, 0), "uphill": w + world.rate * (total / rows + world.decay * w), "decay without rate": w - world.rate * total / rows - world.decay * w,
-            "last only": after(g[-1] / rows), "count of last": after(total / n[-1]), "only last": after(g[-1] / n[-1]), "one by one": one_by_one}
+    return {
+        "right": after(total / rows),
+        "unchanged": w,
+        "decay after": shrunk,
+        "not divided": after(total),
+        "by workers": after(total / p),
+        "mean of means": after((g / n[:, None]).mean(0)),
+        "sum of means": after((g / n[:, None]).sum(0)),
+        "decay on each": after(total / rows, p * world.decay),
+        "decay by rows": after(total / rows, world.decay / rows),
+        "no decay": after(total / rows, 0),
+        "uphill": w + world.rate * (total / rows + world.decay * w),
+        "decay without rate": w - world.rate * total / rows - world.decay * w,
+        "last only": after(g[-1] / rows),
+        "count of last": after(total / n[-1]),
+        "only last": after(g[-1] / n[-1]),
+        "one by one": one_by_one,
+    }

@@ -1,5 +1,6 @@
-"""Run the second half of unit 08's experiments on the ranks, which are the asynchronous server, the number of servers,
-and training under the limit."""
+"""Run the second half of unit 08's experiments on the ranks, which are the asynchronous server, the
+number of servers, and training under the limit.
+"""
 
 import random
 from math import ceil
@@ -24,9 +25,11 @@ STEPS = 3
 
 # ------------------------------------------------------------------ 4: the asynchronous server
 
+
 def schedule_of(world):
-    """Return the workers' ranks in the order of thirteen pushes, each worker at least twice and one of them twice in a
-    row."""
+    """Return the workers' ranks in the order of thirteen pushes, each worker at least twice and one
+    of them twice in a row.
+    """
     draw = random.Random(f"{world.seed} {world.number} schedule")
     order = [*world.workers * 2, *draw.choices(world.workers, k=12)][:12]
     draw.shuffle(order)
@@ -34,13 +37,19 @@ def schedule_of(world):
 
 
 class Rows:
-    """A least-squares problem, so that a gradient depends on the variables, since x @ matrix + bias should be y. The
-    gradients are sums over the worker's rows."""
+    """A least-squares problem, so that a gradient depends on the variables, since x @ matrix + bias
+    should be y. The gradients are sums over the worker's rows.
+    """
 
     def __init__(self, world, worker):
-        generator = torch.Generator().manual_seed(random.Random(f"{world.seed} {world.number} {worker} rows").randrange(2**31))
+        generator = torch.Generator().manual_seed(
+            random.Random(f"{world.seed} {world.number} {worker} rows").randrange(2**31)
+        )
         (inputs, outputs), n = world.shapes[0], world.counts[worker]
-        self.x, self.y = (torch.randn(n, size, generator=generator, dtype=torch.float64) for size in (inputs, outputs))
+        self.x, self.y = (
+            torch.randn(n, size, generator=generator, dtype=torch.float64)
+            for size in (inputs, outputs)
+        )
 
     def gradients(self, variables):
         matrix, bias = variables
@@ -62,11 +71,24 @@ def asynchronous(name, seed):
             kept = world.mine(start)
             told = function(list(kept), list(schedule), world.rate, world.decay)
             case = _asynchronous_case(world, schedule, start, kept, world.mine)
-            results.append({**case, "stale": _whole(told), "wanted": staleness(schedule), "between": between(schedule), "schedule": schedule})
+            results.append(
+                {
+                    **case,
+                    "stale": _whole(told),
+                    "wanted": staleness(schedule),
+                    "between": between(schedule),
+                    "schedule": schedule,
+                }
+            )
         else:
             kept, rows = world.cut(start), Rows(world, world.me)
             for _ in range(schedule.count(world.me)):
-                push(rows.gradients(kept), world.counts[world.me], world.learners_pieces(), list(world.servers))
+                push(
+                    rows.gradients(kept),
+                    world.counts[world.me],
+                    world.learners_pieces(),
+                    list(world.servers),
+                )
                 pull(kept, world.learners_pieces(), list(world.servers))
             results.append(_asynchronous_case(world, schedule, start, kept, world.cut))
     return results
@@ -74,23 +96,48 @@ def asynchronous(name, seed):
 
 def _asynchronous_case(world, schedule, start, kept, part):
     of_worker = world.me in world.workers
-    known = {name: replayed(world, schedule, start, **mistake) for name, mistake in MISTAKES.items()}
-    known = {name: pulled.get(world.me) if of_worker else newest for name, (newest, pulled) in known.items()}
+    known = {
+        name: replayed(world, schedule, start, **mistake) for name, mistake in MISTAKES.items()
+    }
+    known = {
+        name: pulled.get(world.me) if of_worker else newest
+        for name, (newest, pulled) in known.items()
+    }
     right = known.pop("right")
-    return world.told(kept, part(right), {name: part(value) for name, value in {"unchanged": start, **known}.items()}, topic="asynchronous")
+    return world.told(
+        kept,
+        part(right),
+        {name: part(value) for name, value in {"unchanged": start, **known}.items()},
+        topic="asynchronous",
+    )
 
 
-MISTAKES = {"right": {}, "given before": {"before": True}, "lost updates": {"lost": True}, "all rows": {"rows": "all"}, "not divided": {"rows": "one"}, "no decay": {"decays": 0},
-            "decay shared": {"decays": "shared"}, "shared out": {"rows": "shared", "decays": "shared"}}
+MISTAKES = {
+    "right": {},
+    "given before": {"before": True},
+    "lost updates": {"lost": True},
+    "all rows": {"rows": "all"},
+    "not divided": {"rows": "one"},
+    "no decay": {"decays": 0},
+    "decay shared": {"decays": "shared"},
+    "shared out": {"rows": "shared", "decays": "shared"},
+}
 
 
 def replayed(world, schedule, start, before=False, lost=False, rows="own", decays=1):
-    """Return (the servers' variables at the end, {worker: what it has last pulled}), flat. The other arguments make
-    mistakes on purpose."""
+    """Return (the servers' variables at the end, {worker: what it has last pulled}), flat.
+
+    The other arguments make mistakes on purpose.
+    """
     newest, pulled = start, dict.fromkeys(world.workers, start)
     decay = world.decay / len(world.workers) if decays == "shared" else world.decay * decays
     for worker in schedule:
-        n = {"own": world.counts[worker], "all": sum(world.counts.values()), "one": 1, "shared": world.counts[worker] * len(world.workers)}[rows]
+        n = {
+            "own": world.counts[worker],
+            "all": sum(world.counts.values()),
+            "one": 1,
+            "shared": world.counts[worker] * len(world.workers),
+        }[rows]
         slope = flat(Rows(world, worker).gradients(world.cut(pulled[worker]))) / n
         base, old = pulled[worker] if lost else newest, newest
         newest = base - world.rate * (slope + decay * base)
@@ -110,26 +157,76 @@ def _whole(numbers):
 
 # ------------------------------------------------------------------ 5: how many servers
 
+
 def servers(name, seed):
-    """Return the learner's numbers for limits that some number of servers just keeps or just misses, and for limits
-    that no number keeps. In the case "exact", time and limit are the same number, whichever way it is computed."""
+    """Return the learner's numbers for limits that some number of servers just keeps or just
+    misses, and for limits that no number keeps. In the case "exact", time and limit are the same
+    number, whichever way it is computed.
+    """
     function, draw, cases = learners(name), random.Random(f"{seed} servers"), []
-    for kind in ("one", "some", "all", "exact", "none", "none", "just missed", "many", "all but missed"):
-        workers, n_bytes = draw.randint(12, 40) if kind != "many" else draw.randint(150, 300), draw.uniform(50e6, 400e6)
+    for kind in (
+        "one",
+        "some",
+        "all",
+        "exact",
+        "none",
+        "none",
+        "just missed",
+        "many",
+        "all but missed",
+    ):
+        workers, n_bytes = (
+            draw.randint(12, 40) if kind != "many" else draw.randint(150, 300),
+            draw.uniform(50e6, 400e6),
+        )
         latency_s, bytes_per_s = draw.uniform(0.5e-3, 5e-3), draw.uniform(0.5e9, 4e9)
         if kind == "exact":
-            workers, n_bytes, latency_s, bytes_per_s = draw.choice((32, 64)), 2.0 ** draw.randint(25, 28), 2.0 ** -draw.randint(8, 10), 2.0 ** draw.randint(30, 32)
-        right = {"one": 1, "some": draw.randint(5, workers - 5), "all": workers, "many": workers - draw.randint(0, 50), "exact": draw.choice((4, 8, 16)),
-                 "just missed": draw.randint(3, 8)}.get(kind)
-        at = {"none": workers, "all but missed": workers, "just missed": right and right - 1}.get(kind, right)  # with so many servers it takes about the limit
-        factor = {"none": 0.97, "all but missed": 0.9995, "just missed": 0.9995, "exact": 1}.get(kind, 1.0001)
+            workers, n_bytes, latency_s, bytes_per_s = (
+                draw.choice((32, 64)),
+                2.0 ** draw.randint(25, 28),
+                2.0 ** -draw.randint(8, 10),
+                2.0 ** draw.randint(30, 32),
+            )
+        right = {
+            "one": 1,
+            "some": draw.randint(5, workers - 5),
+            "all": workers,
+            "many": workers - draw.randint(0, 50),
+            "exact": draw.choice((4, 8, 16)),
+            "just missed": draw.randint(3, 8),
+        }.get(kind)
+        # with so many servers it takes about the limit
+        at = {"none": workers, "all but missed": workers, "just missed": right and right - 1}.get(
+            kind, right
+        )
+        factor = {"none": 0.97, "all but missed": 0.9995, "just missed": 0.9995, "exact": 1}.get(
+            kind, 1.0001
+        )
         limit_s = parameter_server_s(workers, n_bytes, latency_s, bytes_per_s, at) * factor
         carried_s = workers * n_bytes / bytes_per_s
-        wrong = {} if right is None else {"just missed" if kind == "just missed" else "rounded down": right - 1}
+        wrong = (
+            {}
+            if right is None
+            else {"just missed" if kind == "just missed" else "rounded down": right - 1}
+        )
         wrong |= {"all but missed": workers} if kind == "all but missed" else {}
-        wrong |= {"exact": {"less than": right and right + 1}, "all": {"all of them": None}}.get(kind, {})
-        wrong |= {"own link": ceil(carried_s / (limit_s / 2 - latency_s)), "one way": max(1, ceil(carried_s / (limit_s - latency_s))), "no latency": ceil(carried_s / (limit_s / 2))}
-        cases.append({"workers": workers, "limit_s": limit_s, "right": right, "got": _number(function(workers, n_bytes, latency_s, bytes_per_s, limit_s)), "wrong": wrong})
+        wrong |= {"exact": {"less than": right and right + 1}, "all": {"all of them": None}}.get(
+            kind, {}
+        )
+        wrong |= {
+            "own link": ceil(carried_s / (limit_s / 2 - latency_s)),
+            "one way": max(1, ceil(carried_s / (limit_s - latency_s))),
+            "no latency": ceil(carried_s / (limit_s / 2)),
+        }
+        cases.append(
+            {
+                "workers": workers,
+                "limit_s": limit_s,
+                "right": right,
+                "got": _number(function(workers, n_bytes, latency_s, bytes_per_s, limit_s)),
+                "wrong": wrong,
+            }
+        )
     return cases
 
 
@@ -142,9 +239,12 @@ def _number(answer):
 
 # ------------------------------------------------------------------ training under the limit
 
+
 @fresh_world()
 def train(place, push, pull, step, seed):
-    """Train a small network on two and on three servers, with the learner's functions and placement, under a ledger."""
+    """Train a small network on two and on three servers, with the learner's functions and
+    placement, under a ledger.
+    """
     place, push, pull, step = map(learners, (place, push, pull, step))
     results = []
     for number in (1, 2):
@@ -162,8 +262,19 @@ def _trained(world, given, link, push, pull, step):
     from manyhands.ledger import Ledger
 
     start, right = world.draw("weights") / 2, world.draw("weights") / 2
-    answer = {"rank": world.me, "server": world.me in world.servers, "workers": len(world.workers), "bytes": None, "allowed": link + COUNTS * len(world.workers), "got": [], "right": [], "looks": "other"}
-    if cover_problem({"shapes": world.shapes, "servers": len(world.servers), "pieces": world.pieces}):
+    answer = {
+        "rank": world.me,
+        "server": world.me in world.servers,
+        "workers": len(world.workers),
+        "bytes": None,
+        "allowed": link + COUNTS * len(world.workers),
+        "got": [],
+        "right": [],
+        "looks": "other",
+    }
+    if cover_problem(
+        {"shapes": world.shapes, "servers": len(world.servers), "pieces": world.pieces}
+    ):
         return answer
     server, variables = answer["server"], world.cut(start)
     kept = world.mine(start) if server else variables
@@ -172,19 +283,36 @@ def _trained(world, given, link, push, pull, step):
             if server:
                 step(kept, list(world.workers), world.rate, world.decay)
             else:
-                push(_gradients(world, variables, world.me, k), world.counts[world.me], given, list(world.servers))
+                push(
+                    _gradients(world, variables, world.me, k),
+                    world.counts[world.me],
+                    given,
+                    list(world.servers),
+                )
                 pull(variables, given, list(world.servers))
     for k in range(STEPS):
-        total = sum(flat(_gradients(world, world.cut(right), worker, k)) for worker in world.workers)
+        total = sum(
+            flat(_gradients(world, world.cut(right), worker, k)) for worker in world.workers
+        )
         right = right - world.rate * (total / sum(world.counts.values()) + world.decay * right)
     case = world.told(kept, world.mine(right) if server else world.cut(right), {}, topic="train")
-    return {**answer, **case, "bytes": max(ledger.bytes_sent, ledger.bytes_received) // STEPS if server else 0}
+    return {
+        **answer,
+        **case,
+        "bytes": max(ledger.bytes_sent, ledger.bytes_received) // STEPS if server else 0,
+    }
 
 
 def _gradients(world, variables, worker, k):
-    """Compute the gradients of the sum of the worker's losses, for a small network and rows that are drawn."""
-    generator = torch.Generator().manual_seed(random.Random(f"{world.seed} {world.number} {worker} {k}").randrange(2**31))
-    x = torch.randn(world.counts[worker], world.shapes[0][1], generator=generator, dtype=torch.float64)
+    """Compute the gradients of the sum of the worker's losses, for a small network and rows that
+    are drawn.
+    """
+    generator = torch.Generator().manual_seed(
+        random.Random(f"{world.seed} {world.number} {worker} {k}").randrange(2**31)
+    )
+    x = torch.randn(
+        world.counts[worker], world.shapes[0][1], generator=generator, dtype=torch.float64
+    )
     y = torch.randint(world.shapes[2][0], (world.counts[worker],), generator=generator)
     w1, b1, w2, b2 = weights = [variable.clone().requires_grad_() for variable in variables]
     loss = cross_entropy(torch.tanh(x @ w1.T + b1) @ w2.T + b2, y, reduction="sum")

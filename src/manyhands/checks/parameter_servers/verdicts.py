@@ -1,7 +1,8 @@
-"""Judge what the ranks have reported in unit 08's checks, with the right answers and the mistake that a wrong one looks
-like.
+"""Judge what the ranks have reported in unit 08's checks, with the right answers and the mistake
+that a wrong one looks like.
 
-Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the likely `mistake`.
+Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the
+likely `mistake`.
 """
 
 import random
@@ -12,7 +13,8 @@ from manyhands.checks import by_rank
 from manyhands.checks.parameter_servers.words import MISTAKES
 
 ITEM = 8  # bytes of a number
-COUNTS = 64  # bytes that each worker may push in addition to its gradients, for the count and a length
+# bytes that each worker may push in addition to its gradients, for the count and a length
+COUNTS = 64
 
 
 def row_bytes(shape):
@@ -24,12 +26,16 @@ def all_bytes(shapes):
 
 
 def room_for(shapes, servers):
-    """Return the bytes that a server may keep, an even part and the largest row, so that a solution always exists."""
+    """Return the bytes that a server may keep, an even part and the largest row, so that a solution
+    always exists.
+    """
     return -(-all_bytes(shapes) // servers) + max(map(row_bytes, shapes))
 
 
 def placed(shapes, servers):
-    """Return a right placement, [[variable, start, stop, server]], which fills one server after another."""
+    """Return a right placement, [[variable, start, stop, server]], which fills one server after
+    another.
+    """
     room = free = room_for(shapes, servers)
     pieces, server = [], 0
     for variable, shape in enumerate(shapes):
@@ -47,21 +53,42 @@ def placed(shapes, servers):
 
 # ------------------------------------------------------------------ 1: place
 
+
 def place_cases(seed):
-    """Return the cases, a table next to small variables on many servers, the track's network, variables of few rows,
-    and one server."""
+    """Return the cases, a table next to small variables on many servers, the track's network,
+    variables of few rows, and one server.
+    """
     draw = random.Random(seed)
     table = [(draw.randint(400, 600), 16), (16, 24), (24,), (24, 10), (10,)]
     few = [(3, draw.randint(20, 40)) for _ in range(6)]
-    worlds = ((table, 5, 8), ([(32, 64), (32,), (10, 32), (10,)], draw.randint(3, 9), 2), (few, 3, 2), ([(draw.randint(5, 9), 7), (7,)], 2, 1))
-    return [{"shapes": shapes, "workers": workers, "servers": servers, "link": workers * room_for(shapes, servers)} for shapes, workers, servers in worlds]
+    worlds = (
+        (table, 5, 8),
+        ([(32, 64), (32,), (10, 32), (10,)], draw.randint(3, 9), 2),
+        (few, 3, 2),
+        ([(draw.randint(5, 9), 7), (7,)], 2, 1),
+    )
+    return [
+        {
+            "shapes": shapes,
+            "workers": workers,
+            "servers": servers,
+            "link": workers * room_for(shapes, servers),
+        }
+        for shapes, workers, servers in worlds
+    ]
 
 
 def rows_covered(case):
-    """Count for each variable how often each of its rows is in a piece, and how many pieces are outside."""
+    """Count for each variable how often each of its rows is in a piece, and how many pieces are
+    outside.
+    """
     seen, stray = [Counter() for _ in case["shapes"]], 0
     for variable, start, stop, server in case["pieces"] or ():
-        if not (0 <= variable < len(seen) and 0 <= server < case["servers"] and 0 <= start <= stop <= case["shapes"][variable][0]):
+        if not (
+            0 <= variable < len(seen)
+            and 0 <= server < case["servers"]
+            and 0 <= start <= stop <= case["shapes"][variable][0]
+        ):
             stray += 1
         else:
             seen[variable].update(range(start, stop))
@@ -72,28 +99,52 @@ def cover_problem(case):
     """Find whether every row is in exactly one piece, on a server that exists."""
     seen, stray = rows_covered(case)
     if case["pieces"] is None:
-        return {"expected": "a list of Piece(variable, start, stop, server)", "mistake": MISTAKES["no pieces"]}
+        return {
+            "expected": "a list of Piece(variable, start, stop, server)",
+            "mistake": MISTAKES["no pieces"],
+        }
     if stray:
         beyond = any(piece[3] >= case["servers"] for piece in case["pieces"])
-        return {"got": case["pieces"], "mistake": MISTAKES["stray server" if beyond else "stray"].format(servers=case["servers"], last=case["servers"] - 1)}
-    for variable, (shape, rows) in enumerate(zip(case["shapes"], seen)):
+        return {
+            "got": case["pieces"],
+            "mistake": MISTAKES["stray server" if beyond else "stray"].format(
+                servers=case["servers"], last=case["servers"] - 1
+            ),
+        }
+    for variable, (shape, rows) in enumerate(zip(case["shapes"], seen, strict=True)):
         if len(rows) < shape[0] or max(rows.values()) > 1:
-            mistake = "rows twice" if len(rows) == shape[0] else "rest lost" if _divided(case, variable) else "rows lost"
-            return {"expected": f"{shape[0]} rows of variable {variable}", "got": [piece for piece in case["pieces"] if piece[0] == variable],
-                    "mistake": MISTAKES[mistake].format(lost=shape[0] - len(rows), variable=variable, servers=case["servers"])}
+            mistake = (
+                "rows twice"
+                if len(rows) == shape[0]
+                else "rest lost"
+                if _divided(case, variable)
+                else "rows lost"
+            )
+            return {
+                "expected": f"{shape[0]} rows of variable {variable}",
+                "got": [piece for piece in case["pieces"] if piece[0] == variable],
+                "mistake": MISTAKES[mistake].format(
+                    lost=shape[0] - len(rows), variable=variable, servers=case["servers"]
+                ),
+            }
     return None
 
 
 def _divided(case, variable):
     """Return whether each server has rows // servers rows of this variable."""
     part = case["shapes"][variable][0] // case["servers"]
-    sizes = [stop - start for one, start, stop, _ in case["pieces"] if one == variable and stop > start]
+    sizes = [
+        stop - start for one, start, stop, _ in case["pieces"] if one == variable and stop > start
+    ]
     return sizes == [part] * (case["servers"] if part else 0)
 
 
 def cover_evidence(case):
     seen, stray = rows_covered(case)
-    return [sum(times == 1 for times in rows.values()) for rows in seen] + [sum(max(0, times - 1) for rows in seen for times in rows.values()), stray]
+    return [sum(times == 1 for times in rows.values()) for rows in seen] + [
+        sum(max(0, times - 1) for rows in seen for times in rows.values()),
+        stray,
+    ]
 
 
 def kept(case):
@@ -106,33 +157,60 @@ def kept(case):
 
 
 def limit_problem(case):
-    """Find whether no server's link carries more than the limit, and all variables are somewhere, since otherwise
-    nothing would have been assigned."""
+    """Find whether no server's link carries more than the limit, and all variables are somewhere,
+    since otherwise nothing would have been assigned.
+    """
     most, together = max(kept(case)) * case["workers"], sum(kept(case))
     if most <= case["link"] and together >= all_bytes(case["shapes"]):
         return None
     name = _looks(case) if most > case["link"] else "not all kept"
     got = [one * case["workers"] for one in kept(case)]
-    return {"expected": f"at most {case['link']} bytes in each step", "got": got,
-            "picture": by_rank.numbers("bytes in each step", case["link"], got, who="server", at_most=True),
-            "mistake": MISTAKES["limit", name].format(**{key: case[key] for key in ("workers", "servers", "link")}, most=max(kept(case)), room=case["link"] // case["workers"])}
+    return {
+        "expected": f"at most {case['link']} bytes in each step",
+        "got": got,
+        "picture": by_rank.numbers(
+            "bytes in each step", case["link"], got, who="server", at_most=True
+        ),
+        "mistake": MISTAKES["limit", name].format(
+            **{key: case[key] for key in ("workers", "servers", "link")},
+            most=max(kept(case)),
+            room=case["link"] // case["workers"],
+        ),
+    }
 
 
 def _looks(case):
-    pieces, servers, load = [piece for piece in case["pieces"] if 0 <= piece[0] < len(case["shapes"])], case["servers"], max(kept(case))
+    pieces, servers, load = (
+        [piece for piece in case["pieces"] if 0 <= piece[0] < len(case["shapes"])],
+        case["servers"],
+        max(kept(case)),
+    )
     if load == sum(kept(case)) and servers > 1:  # all on one server
         return "numbers" if load > case["link"] else "workers"
-    if all(start == 0 and stop == case["shapes"][variable][0] for variable, start, stop, _ in pieces):
-        return "dealt" if all(server == i % servers for i, (_, _, _, server) in enumerate(sorted(pieces))) else "not cut"
-    parts = [[stop - start for variable, start, stop, _ in pieces if variable == v] for v in range(len(case["shapes"]))]
-    if all(len(sizes) == min(servers, shape[0]) and max(sizes) - min(sizes) <= 1 for sizes, shape in zip(parts, case["shapes"])):
+    if all(
+        start == 0 and stop == case["shapes"][variable][0] for variable, start, stop, _ in pieces
+    ):
+        return (
+            "dealt"
+            if all(server == i % servers for i, (_, _, _, server) in enumerate(sorted(pieces)))
+            else "not cut"
+        )
+    parts = [
+        [stop - start for variable, start, stop, _ in pieces if variable == v]
+        for v in range(len(case["shapes"]))
+    ]
+    if all(
+        len(sizes) == min(servers, shape[0]) and max(sizes) - min(sizes) <= 1
+        for sizes, shape in zip(parts, case["shapes"], strict=True)
+    ):
         return "equal parts"
     return _looks_by_load(case, pieces, load)
 
 
 def _looks_by_load(case, pieces, load):
-    """Name the mistake by the fullest server, which may be filled up to a different number, to less than a row, or by a
-    row or so too much."""
+    """Name the mistake by the fullest server, which may be filled up to a different number, to less
+    than a row, or by a row or so too much.
+    """
     room, rows = case["link"] // case["workers"], [row_bytes(shape) for shape in case["shapes"]]
     server = kept(case).index(load)
     if load <= room + sum(rows[variable] for variable, _, _, where in pieces if where == server):
@@ -143,18 +221,34 @@ def _looks_by_load(case, pieces, load):
 
 
 def limit_evidence(case):
-    """Return the same numbers for all that is allowed, and different numbers for all that is not."""
-    return [max(max(kept(case)) * case["workers"], case["link"]), min(sum(kept(case)), all_bytes(case["shapes"]))]
+    """Return the same numbers for all that is allowed, and different numbers for all that is
+    not.
+    """
+    return [
+        max(max(kept(case)) * case["workers"], case["link"]),
+        min(sum(kept(case)), all_bytes(case["shapes"])),
+    ]
 
 
 def _most_pieces(case):
-    return max(Counter((variable, server) for variable, _, _, server in case["pieces"] or ()).values(), default=0)
+    return max(
+        Counter((variable, server) for variable, _, _, server in case["pieces"] or ()).values(),
+        default=0,
+    )
 
 
 def pieces_problem(case):
     """Find whether a server keeps at most one piece of a variable."""
     most = _most_pieces(case)
-    return None if most == 1 else {"expected": "one piece", "got": most, "mistake": MISTAKES["many pieces" if most else "no pieces"]}
+    return (
+        None
+        if most == 1
+        else {
+            "expected": "one piece",
+            "got": most,
+            "mistake": MISTAKES["many pieces" if most else "no pieces"],
+        }
+    )
 
 
 def pieces_evidence(case):
@@ -163,29 +257,50 @@ def pieces_evidence(case):
 
 # ------------------------------------------------------------------ 2 to 4, and training
 
+
 def value_problem(rank, case, topic):
     """Return the problem with one tensor that a rank has at the end."""
     if not case["looks"]:
         return None
     words = case["looks"].split()
     key = (topic, " ".join(word for word in words if not word.isdigit()))
-    facts = {"p": case["workers"], "number": next((word for word in words if word.isdigit()), ""), "step": case.get("step", 0) + 1}
+    facts = {
+        "p": case["workers"],
+        "number": next((word for word in words if word.isdigit()), ""),
+        "step": case.get("step", 0) + 1,
+    }
     text = MISTAKES.get(key) or MISTAKES.get((topic, "other")) or MISTAKES["other"]
-    return {"rank": rank, "expected": case["right"], "got": case["got"], "mistake": text.format(**facts)}
+    return {
+        "rank": rank,
+        "expected": case["right"],
+        "got": case["got"],
+        "mistake": text.format(**facts),
+    }
 
 
 def with_what_is_kept(answers):
-    """Return the answers of a synchronous step, in which a worker that has pulled what is wrong on the servers looks
-    "as kept", because the update is wrong and not the answer."""
+    """Return the answers of a synchronous step, in which a worker that has pulled what is wrong on
+    the servers looks "as kept", because the update is wrong and not the answer.
+    """
     cases = [case for some in answers for case in some]
     kept = {}
     for case in cases:
         if case["topic"] == "step":
-            kept.setdefault((case["layout"], case["step"]), {}).update(zip(case["places"], case["got"] or ()))
+            kept.setdefault((case["layout"], case["step"]), {}).update(
+                zip(case["places"], case["got"] or (), strict=False)
+            )
     for case in cases:
         there = kept.get((case["layout"], case["step"]), {})
-        if case["topic"] == "answer" and case["looks"] and case["got"] and len(case["got"]) == len(there) and all(
-                abs(there[place] - number) <= 1e-9 * (1 + abs(number)) for place, number in enumerate(case["got"])):
+        if (
+            case["topic"] == "answer"
+            and case["looks"]
+            and case["got"]
+            and len(case["got"]) == len(there)
+            and all(
+                abs(there[place] - number) <= 1e-9 * (1 + abs(number))
+                for place, number in enumerate(case["got"])
+            )
+        ):
             case["looks"] = "as kept"
     return answers
 
@@ -205,7 +320,12 @@ def stale_problem(rank, case):
         name = "between"
     else:
         name = "other"
-    return {"rank": rank, "expected": right, "got": got, "mistake": MISTAKES["stale", name].format(schedule=case["schedule"])}
+    return {
+        "rank": rank,
+        "expected": right,
+        "got": got,
+        "mistake": MISTAKES["stale", name].format(schedule=case["schedule"]),
+    }
 
 
 def staleness(schedule):
@@ -218,8 +338,9 @@ def staleness(schedule):
 
 
 def between(schedule):
-    """Return a likely mistake, the pushes since this worker's last one, which is counted too; for its first, all before
-    it."""
+    """Return a likely mistake, the pushes since this worker's last one, which is counted too; for
+    its first, all before it.
+    """
     last, found = {}, []
     for number, worker in enumerate(schedule):
         found.append(number - last.get(worker, 0))
@@ -229,43 +350,72 @@ def between(schedule):
 
 # ------------------------------------------------------------------ 5: servers
 
+
 def servers_problem(case):
     got, right = case["got"], case["right"]
     if got == right:
         return None
     name = next((name for name, value in case["wrong"].items() if got == value), "other")
     name = "beyond" if right is None and isinstance(got, int) and name == "other" else name
-    return {"expected": right, "got": got, "mistake": MISTAKES["servers", name].format(**{key: case[key] for key in ("workers", "limit_s")})}
+    return {
+        "expected": right,
+        "got": got,
+        "mistake": MISTAKES["servers", name].format(
+            **{key: case[key] for key in ("workers", "limit_s")}
+        ),
+    }
 
 
 # ------------------------------------------------------------------ 6: TensorFlow's
+
 
 def places_problem(case):
     if not case["where"]:
         return {"got": case["got"], "mistake": MISTAKES["no variable"]}
     if not case["on a server"]:
-        return {"expected": "/job:ps/...", "got": case["where"], "mistake": MISTAKES["on the chief"].format(**case)}
+        return {
+            "expected": "/job:ps/...",
+            "got": case["where"],
+            "mistake": MISTAKES["on the chief"].format(**case),
+        }
     if case["scheduled"] < case["wanted"]:
-        return {"expected": case["wanted"], "got": case["scheduled"], "mistake": MISTAKES["not scheduled"].format(**case)}
+        return {
+            "expected": case["wanted"],
+            "got": case["scheduled"],
+            "mistake": MISTAKES["not scheduled"].format(**case),
+        }
     return None
 
 
 def strategy_problem(case):
     if not case["looks"]:
         return None
-    return {"expected": case["right"], "got": case["got"], "mistake": MISTAKES["strategy", case["looks"]]}
+    return {
+        "expected": case["right"],
+        "got": case["got"],
+        "mistake": MISTAKES["strategy", case["looks"]],
+    }
 
 
 # ------------------------------------------------------------------ training, under the limit
 
+
 def link_problem(answer):
-    """Judge `answer`, which is what one rank reports about one layout. A worker's link is not checked."""
+    """Judge `answer`, which is what one rank reports about one layout.
+
+    A worker's link is not checked.
+    """
     if answer["bytes"] is None:
         return {"mistake": MISTAKES["place first"]}
     most, allowed = answer["bytes"], answer["allowed"]
     if most <= allowed:
         return None
-    return {"rank": answer["rank"], "expected": f"at most {allowed} bytes in each step", "got": most, "mistake": MISTAKES["link"].format(workers=answer["workers"])}
+    return {
+        "rank": answer["rank"],
+        "expected": f"at most {allowed} bytes in each step",
+        "got": most,
+        "mistake": MISTAKES["link"].format(workers=answer["workers"]),
+    }
 
 
 def link_evidence(answer):

@@ -1,6 +1,8 @@
-"""Checks of unit 14, pipelines, with orders, times, cuts and plans in the notebook's kernel, and `run_stage` and `update` on the ranks.
+"""Checks of unit 14, pipelines, with orders, times, cuts and plans in the notebook's kernel, and
+`run_stage` and `update` on the ranks.
 
-Pipelines, networks and jobs are drawn from the seed. Orders and plans are judged by simulation, so no answer depends on how long anything takes here.
+Pipelines, networks and jobs are drawn from the seed. Orders and plans are judged by simulation, so
+no answer depends on how long anything takes here.
 """
 
 import copy
@@ -29,9 +31,16 @@ def bubble(function):
         found = {"stages": [], "chunks": []}
         with closed(pipeline.bubble):
             for case in cases.bubbles(seed()):
-                found["stages" if case[2] == 1 else "chunks"].append((case, number(ask(function, *case))))
+                found["stages" if case[2] == 1 else "chunks"].append(
+                    (case, number(ask(function, *case)))
+                )
         for name, few in found.items():
-            report.judge(name, (verdicts.bubble_problem(*one) for one in few), [got for _, got in few], rtol=1e-9)
+            report.judge(
+                name,
+                (verdicts.bubble_problem(*one) for one in few),
+                [got for _, got in few],
+                rtol=1e-9,
+            )
 
 
 def orders(gpipe_order, one_f_one_b_order):
@@ -43,17 +52,37 @@ def orders(gpipe_order, one_f_one_b_order):
         for names, function in ((("gpipe",), gpipe_order), (("1f1b", "memory"), one_f_one_b_order)):
             with report.part(*names):  # one of them counts even if the other is not written yet
                 with closed(pipeline.gpipe, pipeline.one_f_one_b):
-                    found = [[verdicts.pairs(ask(function, rank, *case)) for rank in range(case[0])] for case in asked]
-                problems = [verdicts.order_problem(names[0], *one) for one in zip(asked, found)]
-                values = [-1.0 if problem else verdicts.step_s(answer)[0] for problem, answer in zip(problems, found)]
+                    found = [
+                        [verdicts.pairs(ask(function, rank, *case)) for rank in range(case[0])]
+                        for case in asked
+                    ]
+                problems = [
+                    verdicts.order_problem(names[0], *one)
+                    for one in zip(asked, found, strict=False)
+                ]
+                values = [
+                    -1.0 if problem else verdicts.step_s(answer)[0]
+                    for problem, answer in zip(problems, found, strict=False)
+                ]
                 report.judge(names[0], problems, values, rtol=1e-9)
                 if "memory" in names:
-                    report.judge("memory", map(verdicts.alive_problem, asked, found),
-                                 [[verdicts.alive_evidence(case, order, rank) for rank, order in enumerate(answer)] for case, answer in zip(asked, found)])
+                    report.judge(
+                        "memory",
+                        map(verdicts.alive_problem, asked, found),
+                        [
+                            [
+                                verdicts.alive_evidence(case, order, rank)
+                                for rank, order in enumerate(answer)
+                            ]
+                            for case, answer in zip(asked, found, strict=False)
+                        ],
+                    )
 
 
 def finish(function):
-    """Check `function(orders, forward_s, backward_s, message_s)` -> times, and that it refuses orders that can never be completed."""
+    """Check `function(orders, forward_s, backward_s, message_s)` -> times, and that it refuses
+    orders that can never be completed.
+    """
     from manyhands.simulate import pipeline
 
     with check("finish") as report:
@@ -61,13 +90,22 @@ def finish(function):
             asked = cases.timings(seed(), name == "messages")
             with closed(pipeline.play):
                 answers = [_times(function, case) for case in asked]
-            values = [verdicts.times_of(answer, case[0]) for case, answer in zip(asked, answers)]
+            values = [
+                verdicts.times_of(answer, case[0])
+                for case, answer in zip(asked, answers, strict=False)
+            ]
             report.judge(name, map(verdicts.finish_problem, asked, answers), values, rtol=1e-6)
         asked = cases.deadlocks(seed())
         with closed(pipeline.play):
             told = _told_of(function, [orders for orders, _ in asked])
-        problems = (verdicts.stuck_problem(possible, error, ENDLESS_S) for (_, possible), (_, error) in zip(asked, told))
-        values = [verdicts.stuck_evidence(orders, *one) for (orders, _), one in zip(asked, told)]
+        problems = (
+            verdicts.stuck_problem(possible, error, ENDLESS_S)
+            for (_, possible), (_, error) in zip(asked, told, strict=False)
+        )
+        values = [
+            verdicts.stuck_evidence(orders, *one)
+            for (orders, _), one in zip(asked, told, strict=False)
+        ]
         report.judge("stuck", problems, values)
 
 
@@ -77,62 +115,137 @@ def _times(function, case):
 
 
 def _told_of(function, many):
-    """Return (answer, error) of the function for each of these orders. A function that did not end once is not called again."""
+    """Return (answer, error) of the function for each of these orders.
+
+    A function that did not end once is not called again.
+    """
     told = []
     for orders in many:
         endless = [one for one in told if isinstance(one[1], TimeoutError)]
-        told += endless[:1] or [answer_in(ENDLESS_S, function, copy.deepcopy(orders), [1.0] * len(orders), [2.0] * len(orders), 0.0)]
+        told += endless[:1] or [
+            answer_in(
+                ENDLESS_S,
+                function,
+                copy.deepcopy(orders),
+                [1.0] * len(orders),
+                [2.0] * len(orders),
+                0.0,
+            )
+        ]
     return told
 
 
 def cut(function):
-    """Check that `function(costs, stages)` -> slices holds each layer once, and that its largest stage is the smallest possible."""
+    """Check that `function(costs, stages)` -> slices holds each layer once, and that its largest
+    stage is the smallest possible.
+    """
     from manyhands.simulate import pipeline
 
     with check("cut") as report:
         asked = cases.networks(seed())
         with closed(pipeline.cut, cases.least, cases.smallest):
-            found = [(case, verdicts.blocks_of(ask(function, list(case[0]), case[1]), case[0])) for case in asked]
+            found = [
+                (case, verdicts.blocks_of(ask(function, list(case[0]), case[1]), case[0]))
+                for case in asked
+            ]
             few = asked[-1][0][:2]
             refused = isinstance(answer_in(ENDLESS_S, function, list(few), 3)[1], ValueError)
         problems = [verdicts.blocks_problem(*one) for one in found]
-        problems.append(None if refused else verdicts.problem("accepted", layers=len(few), stages=3))
-        values = [[start + (stop - start) * sum(case[0][start:stop]) for start, stop in blocks or ()] if problem else sum(case[0])
-                  for problem, (case, blocks) in zip(problems, found)]
+        problems.append(
+            None if refused else verdicts.problem("accepted", layers=len(few), stages=3)
+        )
+        values = [
+            (
+                [start + (stop - start) * sum(case[0][start:stop]) for start, stop in blocks or ()]
+                if problem
+                else sum(case[0])
+            )
+            for problem, (case, blocks) in zip(problems, found, strict=False)
+        ]
         report.judge("blocks", problems, [*values, refused])
-        worst = [-1 if problem else verdicts.dearest_of(case[0], blocks) for problem, (case, blocks) in zip(problems, found)]
+        worst = [
+            -1 if problem else verdicts.dearest_of(case[0], blocks)
+            for problem, (case, blocks) in zip(problems, found, strict=False)
+        ]
         report.judge("dearest", (verdicts.dearest_problem(*one) for one in found), worst)
 
 
 def run(cluster, name):
-    """Compare the ranks' `name(order, stage, inputs, targets, shapes, group)` with a single process that has the whole network."""
+    """Compare the ranks' `name(order, stage, inputs, targets, shapes, group)` with a single process
+    that has the whole network.
+    """
     with RankReport("run", cluster, CRITERIA, MISTAKES, PATIENCE_S) as report:
         answers = report.on_ranks("pipeline.ranks", "run", name, seed(), remark="hangs")
         found = [case for answer in answers for case in answer]
-        report.judge("loss", map(verdicts.loss_problem, found), [case["loss"] for case in found], rtol=1e-7)
+        report.judge(
+            "loss", map(verdicts.loss_problem, found), [case["loss"] for case in found], rtol=1e-7
+        )
         problems = map(verdicts.gradients_problem, found)
-        report.judge("gradients", problems, [[one["sample"] for case in found for one in case["gradients"]], [len(case["changed"]) for case in found]], rtol=1e-7, atol=1e-9)
-        report.judge("messages", map(verdicts.messages_problem, found), [case["sent"] for case in found])
+        report.judge(
+            "gradients",
+            problems,
+            [
+                [one["sample"] for case in found for one in case["gradients"]],
+                [len(case["changed"]) for case in found],
+            ],
+            rtol=1e-7,
+            atol=1e-9,
+        )
+        report.judge(
+            "messages", map(verdicts.messages_problem, found), [case["sent"] for case in found]
+        )
         one_by_one = [case for case in found if case["schedule"] == "1f1b"]
-        report.judge("memory", map(verdicts.holds_problem, one_by_one), list(map(verdicts.holds_evidence, one_by_one)))
+        report.judge(
+            "memory",
+            map(verdicts.holds_problem, one_by_one),
+            list(map(verdicts.holds_evidence, one_by_one)),
+        )
 
 
 def plan(function):
-    """Check that `function(job)` -> (stages, micro-batches, schedule) fits, and that no other plan that fits is cheaper."""
+    """Check that `function(job)` -> (stages, micro-batches, schedule) fits, and that no other plan
+    that fits is cheaper.
+    """
     with check("plan") as report:
         jobs = plan_cases.jobs(seed())
         answers = [plan_verdicts.asked(function, copy.deepcopy(job)) for job, _ in jobs]
         found = plan_verdicts.problems(jobs, answers)
-        values = [plan_verdicts.evidence(*job, answer) for job, answer in zip(jobs, answers)]
+        values = [
+            plan_verdicts.evidence(*job, answer) for job, answer in zip(jobs, answers, strict=False)
+        ]
         for name in report.asked:
-            report.judge(name, (problems[name] for problems in found), [one[name] for one in values], rtol=1e-6)
+            report.judge(
+                name,
+                (problems[name] for problems in found),
+                [one[name] for one in values],
+                rtol=1e-6,
+            )
 
 
 def update(cluster, name):
-    """Check that the ranks' `name(stage, optimiser, max_norm, shared, ends, group)` clips and steps as a single process does, and returns the norm."""
+    """Check that the ranks' `name(stage, optimiser, max_norm, shared, ends, group)` clips and steps
+    as a single process does, and returns the norm.
+    """
     with RankReport("update", cluster, CRITERIA, MISTAKES, PATIENCE_S) as report:
-        found = [case for answer in report.on_ranks("pipeline.update_ranks", "update", name, seed(), remark="update hangs") for case in answer]
+        found = [
+            case
+            for answer in report.on_ranks(
+                "pipeline.update_ranks", "update", name, seed(), remark="update hangs"
+            )
+            for case in answer
+        ]
         update_verdicts.mark_small_groups(found)
         clear_first = sorted(found, key=update_verdicts.ambiguous)
-        report.judge("norm", map(update_verdicts.norm_problem, clear_first), [case["norm"] for case in found], rtol=1e-5)
-        report.judge("weights", map(update_verdicts.weights_problem, clear_first), [case["weights"] for case in found], rtol=1e-5, atol=1e-5)
+        report.judge(
+            "norm",
+            map(update_verdicts.norm_problem, clear_first),
+            [case["norm"] for case in found],
+            rtol=1e-5,
+        )
+        report.judge(
+            "weights",
+            map(update_verdicts.weights_problem, clear_first),
+            [case["weights"] for case in found],
+            rtol=1e-5,
+            atol=1e-5,
+        )

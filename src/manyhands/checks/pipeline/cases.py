@@ -1,32 +1,70 @@
-"""What unit 14's checks ask for, drawn from a seed, such as pipelines, orders, and networks to cut."""
+"""What unit 14's checks ask for, drawn from a seed, such as pipelines, orders, and networks to
+cut.
+"""
 
 import random
 from itertools import combinations
 
 
 def pipelines(seed):
-    """Return [(stages, micro-batches)] for exercise 2, with more, as many and fewer micro-batches than stages, one stage, and one micro-batch. Fewer means
-    fewer than a warm-up of stages - 1, since otherwise an answer that forgets this case would be right. More means numbers with two digits."""
+    """Return [(stages, micro-batches)] for exercise 2, with more, as many and fewer micro-batches
+    than stages, one stage, and one micro-batch. Fewer means fewer than a warm-up of stages - 1,
+    since otherwise an answer that forgets this case would be right. More means numbers with two
+    digits.
+    """
     draw = random.Random(f"orders {seed}")
     stages = draw.randint(3, 6)
-    return [(4, draw.randint(11, 14)), (stages, stages), (5, draw.randint(2, 3)), (2, draw.randint(3, 9)), (1, draw.randint(2, 9)), (draw.randint(2, 4), 1)]
+    return [
+        (4, draw.randint(11, 14)),
+        (stages, stages),
+        (5, draw.randint(2, 3)),
+        (2, draw.randint(3, 9)),
+        (1, draw.randint(2, 9)),
+        (draw.randint(2, 4), 1),
+    ]
 
 
 def bubbles(seed):
-    """Return [(stages, micro-batches, chunks)] with one chunk (even with fewer micro-batches than stages, or one stage) and with more chunks."""
+    """Return [(stages, micro-batches, chunks)] with one chunk (even with fewer micro-batches than
+    stages, or one stage) and with more chunks.
+    """
     draw = random.Random(f"bubble {seed}")
-    found = [(draw.randint(3, 16), draw.randint(5, 64), chunks if chunks == 1 else draw.randint(2, 6)) for chunks in (1, 2) for _ in range(5)]
-    return [*found, (draw.randint(9, 16), draw.randint(2, 8), 1), (1, draw.randint(2, 9), 1), (1, draw.randint(2, 9), draw.randint(2, 6))]
+    found = [
+        (draw.randint(3, 16), draw.randint(5, 64), chunks if chunks == 1 else draw.randint(2, 6))
+        for chunks in (1, 2)
+        for _ in range(5)
+    ]
+    return [
+        *found,
+        (draw.randint(9, 16), draw.randint(2, 8), 1),
+        (1, draw.randint(2, 9), 1),
+        (1, draw.randint(2, 9), draw.randint(2, 6)),
+    ]
 
 
 def timings(seed, messages):
     """Return [(orders, forward_s, backward_s, message_s)] for exercise 3."""
     draw, found = random.Random(f"finish {seed} {messages}"), []
-    for name, stages, micro_batches in (*((name, draw.randint(2, 5), draw.randint(3, 7)) for name in ("gpipe", "1f1b", "1f1b", "odd")),
-                                        ("odd", draw.randint(6, 7), draw.randint(11, 12)), ("odd", 1, draw.randint(2, 5)), ("gpipe", 3, 1)):
-        orders = odd(draw, stages, micro_batches) if name == "odd" else plain(name, stages, micro_batches)
-        forward_s, backward_s = ([round(draw.uniform(0.5, 3) * times, 3) for _ in range(stages)] for times in (1, 2))
-        found.append((orders, forward_s, backward_s, round(draw.uniform(0.2, 2), 3) if messages else 0.0))
+    for name, stages, micro_batches in (
+        *(
+            (name, draw.randint(2, 5), draw.randint(3, 7))
+            for name in ("gpipe", "1f1b", "1f1b", "odd")
+        ),
+        ("odd", draw.randint(6, 7), draw.randint(11, 12)),
+        ("odd", 1, draw.randint(2, 5)),
+        ("gpipe", 3, 1),
+    ):
+        orders = (
+            odd(draw, stages, micro_batches)
+            if name == "odd"
+            else plain(name, stages, micro_batches)
+        )
+        forward_s, backward_s = (
+            [round(draw.uniform(0.5, 3) * times, 3) for _ in range(stages)] for times in (1, 2)
+        )
+        found.append(
+            (orders, forward_s, backward_s, round(draw.uniform(0.2, 2), 3) if messages else 0.0)
+        )
     return found
 
 
@@ -36,22 +74,29 @@ def deadlocks(seed):
     for broken in (None, "circle", None, "own forward", "circle"):
         stages, micro_batches = draw.randint(2, 5), draw.randint(3, 7)
         orders = odd(draw, stages, micro_batches)
-        if broken == "own forward":  # the last rank does a backward before its forward, which on other ranks would be a circle too
+        # the last rank does a backward before its forward, which on other ranks would be a circle
+        # too
+        if broken == "own forward":
             order, m = orders[-1], draw.randrange(micro_batches)
             first, second = order.index(("F", m)), order.index(("B", m))
             order[first], order[second] = order[second], order[first]
         elif broken:  # one rank waits for its first gradient, the next one for all activations
             orders = plain("gpipe", stages, micro_batches)
-            orders[draw.randrange(stages - 1)] = [(kind, m) for m in range(micro_batches) for kind in "FB"]
+            orders[draw.randrange(stages - 1)] = [
+                (kind, m) for m in range(micro_batches) for kind in "FB"
+            ]
         found.append((orders, broken is None))
     draw.shuffle(found)
     return found
 
 
 def odd(draw, stages, micro_batches, in_turn=False):
-    """Return odd orders that can be completed, in which again and again some rank does some event that is possible.
-    With `in_turn`, all ranks take the micro-batches in the same order, so that messages need no tags."""
-    ready = [{"F": [], "B": []} for _ in range(stages)]  # micro-batches whose activation or gradient has arrived
+    """Return odd orders that can be completed, in which again and again some rank does some event
+    that is possible. With `in_turn`, all ranks take the micro-batches in the same order, so that
+    messages need no tags.
+    """
+    # micro-batches whose activation or gradient has arrived
+    ready = [{"F": [], "B": []} for _ in range(stages)]
     ready[0]["F"] += range(micro_batches)
     orders = [[] for _ in range(stages)]
     while any(len(order) < 2 * micro_batches for order in orders):
@@ -67,7 +112,9 @@ def odd(draw, stages, micro_batches, in_turn=False):
 
 
 def plain(name, stages, micro_batches):
-    """Return the orders of GPipe or 1F1B as the lab writes them, as [[("F", 0), ...] for each rank]."""
+    """Return the orders of GPipe or 1F1B as the lab writes them, as [[("F", 0), ...] for each
+    rank].
+    """
     from manyhands.simulate import pipeline
 
     orders = {"gpipe": pipeline.gpipe, "1f1b": pipeline.one_f_one_b}[name](stages, micro_batches)
@@ -75,22 +122,33 @@ def plain(name, stages, micro_batches):
 
 
 def played(orders, forward_s, backward_s, message_s=0.0):
-    """Play the lab's orders, and return a list of spans for each rank. Raises `Stuck` if they cannot be completed."""
+    """Play the lab's orders, and return a list of spans for each rank.
+
+    Raises `Stuck` if they cannot be completed.
+    """
     from manyhands.simulate.pipeline import Event, play
 
     events = [[Event(kind, m, rank) for kind, m in order] for rank, order in enumerate(orders)]
-    return play(events, lambda event: {"F": forward_s, "B": backward_s}[event.kind][event.stage], message_s)
+    return play(
+        events, lambda event: {"F": forward_s, "B": backward_s}[event.kind][event.stage], message_s
+    )
 
 
 def networks(seed):
-    """Return [(costs, stages)] for exercise 4, in whole numbers, so that sums are exact. In the first four, neither equal numbers of layers nor
-    filling up to the mean is best. In one of them, the least sum of squares is not best, and in another, the least spread. In the fifth, a
-    layer is so expensive that many cuts are best, and some would be with an empty stage."""
+    """Return [(costs, stages)] for exercise 4, in whole numbers, so that sums are exact.
+
+    In the first four, neither equal numbers of layers nor filling up to the mean is best. In one of
+    them, the least sum of squares is not best, and in another, the least spread. In the fifth, a
+    layer is so expensive that many cuts are best, and some would be with an empty stage.
+    """
     draw, found, measures = random.Random(f"cut {seed}"), [], [squares, spread, None, None]
     while measures:
         layers, stages = draw.randint(7, 11), draw.randint(3, 5)
         costs = [draw.choice((1, 2, 3, 5, 8, 13)) * draw.randint(3, 9) for _ in range(layers)]
-        wrong, evened = [even_cut(costs, stages), greedy_cut(costs, stages)], [least(measure, costs, stages) for measure in (squares, spread)]
+        wrong, evened = (
+            [even_cut(costs, stages), greedy_cut(costs, stages)],
+            [least(measure, costs, stages) for measure in (squares, spread)],
+        )
         if any(way in wrong for way in evened):
             continue  # the mistake would be taken for a different one
         if measures[0]:
@@ -99,13 +157,21 @@ def networks(seed):
             found.append((costs, stages))
             measures.pop(0)
     small = [draw.randint(2, 9) for _ in range(5)]
-    return [*found, ([*small[:3], sum(small) + 1, *small[3:]], 4), ([draw.randint(2, 9) for _ in range(4)], 4), ([draw.randint(2, 9) for _ in range(6)], 1)]
+    return [
+        *found,
+        ([*small[:3], sum(small) + 1, *small[3:]], 4),
+        ([draw.randint(2, 9) for _ in range(4)], 4),
+        ([draw.randint(2, 9) for _ in range(6)], 1),
+    ]
 
 
 def ways(costs, stages):
     """Return all cuts."""
     borders = combinations(range(1, len(costs)), stages - 1)
-    return [[slice(*pair) for pair in zip((0, *inner), (*inner, len(costs)))] for inner in borders]
+    return [
+        [slice(*pair) for pair in zip((0, *inner), (*inner, len(costs)), strict=True)]
+        for inner in borders
+    ]
 
 
 def dearest(costs, blocks):
@@ -141,7 +207,9 @@ def greedy_cut(costs, stages):
     borders, mean = [0], sum(costs) / stages
     for stage in range(stages - 1):
         stop = borders[-1] + 1
-        while stop < len(costs) - (stages - stage - 1) and sum(costs[borders[-1]:stop + 1]) <= mean:
+        while (
+            stop < len(costs) - (stages - stage - 1) and sum(costs[borders[-1] : stop + 1]) <= mean
+        ):
             stop += 1
         borders.append(stop)
-    return [slice(*pair) for pair in zip(borders, [*borders[1:], len(costs)])]
+    return [slice(*pair) for pair in zip(borders, [*borders[1:], len(costs)], strict=True)]

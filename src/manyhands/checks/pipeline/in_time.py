@@ -1,14 +1,19 @@
-"""Calls of a learner's function that may never end, for a few seconds at most, in the notebook's kernel."""
+"""Calls of a learner's function that may never end, for a few seconds at most, in the notebook's
+kernel.
+"""
 
 import signal
 import threading
 
 
 def answer_in(seconds, function, *args):
-    """Return (what the function returns, None) or (None, the exception that it raised), which is TimeoutError if it took longer.
+    """Return (what the function returns, None) or (None, the exception that it raised), which is
+    TimeoutError if it took longer.
 
-    Only Python's main thread can be interrupted, which runs a notebook's cells. In other threads there is no limit.
+    Only Python's main thread can be interrupted, which runs a notebook's cells. In other threads
+    there is no limit.
     """
+
     def end(number, frame):
         raise TimeoutError(f"no answer within {seconds} seconds")
 

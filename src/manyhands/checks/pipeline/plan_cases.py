@@ -1,4 +1,6 @@
-"""The jobs of unit 14's exercise 6, drawn from a seed, with what each plan needs and costs, and what it seems to by an incomplete calculation."""
+"""The jobs of unit 14's exercise 6, drawn from a seed, with what each plan needs and costs, and
+what it seems to by an incomplete calculation.
+"""
 
 import random
 from collections import namedtuple
@@ -13,34 +15,66 @@ Numbers = namedtuple("Numbers", "memory idle price")  # of a plan
 
 def _of_1f1b(alive):
     """Return `alive` of `evaluate` with the right number for GPipe."""
-    return {"alive": lambda schedule, stages, count, rank: count if schedule == "gpipe" else alive(stages, count, rank)}
+    return {
+        "alive": lambda schedule, stages, count, rank: (
+            count if schedule == "gpipe" else alive(stages, count, rank)
+        )
+    }
 
 
-THOUGHTS = {  # incomplete calculations, as arguments of `evaluate`, under the names that `words` uses, too
-    "weights thrice": {"copies": 3}, "weights twice": {"copies": 2}, "weights once": {"copies": 1},
-    "starts idle": {"busy_starts": 0}, "starts of forwards": {"starts": (1, 0)}, "starts doubled": {"starts": (1, 2)}, "no starts": {"starts": (0, 0)},
-    "messages free": {"message": 0}, "backward as forward": {"times": (1, 1)},
+# incomplete calculations, as arguments of `evaluate`, under the names that `words` uses, too
+THOUGHTS = {
+    "weights thrice": {"copies": 3},
+    "weights twice": {"copies": 2},
+    "weights once": {"copies": 1},
+    "starts idle": {"busy_starts": 0},
+    "starts of forwards": {"starts": (1, 0)},
+    "starts doubled": {"starts": (1, 2)},
+    "no starts": {"starts": (0, 0)},
+    "messages free": {"message": 0},
+    "backward as forward": {"times": (1, 1)},
     "alive stages": _of_1f1b(lambda stages, count, rank: min(count, stages)),
-    "alive few": _of_1f1b(lambda stages, count, rank: stages - rank), "alive all": _of_1f1b(lambda stages, count, rank: count),
-    "alive one": {"alive": lambda *of: 1}, "kept whole": {"share": 0},
-    "mean memory": {"fullest": lambda needs: sum(needs) / len(needs)}, "strictly less": {"strictly": True},
+    "alive few": _of_1f1b(lambda stages, count, rank: stages - rank),
+    "alive all": _of_1f1b(lambda stages, count, rank: count),
+    "alive one": {"alive": lambda *of: 1},
+    "kept whole": {"share": 0},
+    "mean memory": {"fullest": lambda needs: sum(needs) / len(needs)},
+    "strictly less": {"strictly": True},
 }
-TRAPS = {  # kind of a job -> the incomplete calculation that leads to a different plan there, or None for a forgotten limit
-    "memory": "alive stages", "messages": "messages free", "many": "starts of forwards", "starts": "starts doubled", "fullest": "mean memory",
-    "few": "alive few", "idle": None, "weights": "weights thrice", "busy": "starts idle", "exactly": "strictly less",
+# kind of a job -> the incomplete calculation that leads to a different plan there, or None for a
+# forgotten limit
+TRAPS = {
+    "memory": "alive stages",
+    "messages": "messages free",
+    "many": "starts of forwards",
+    "starts": "starts doubled",
+    "fullest": "mean memory",
+    "few": "alive few",
+    "idle": None,
+    "weights": "weights thrice",
+    "busy": "starts idle",
+    "exactly": "strictly less",
 }
-FEW = [5e7] * 6 + [2e8] * 2 + [3.2e8] + [3.5e8] * 3, [1.1e9] * 6 + [5.5e8] * 6  # weights and kept bytes of the layers of "few"
-BETWEEN = {"many": "idle", "starts": "idle", "busy": "idle", "fullest": "memory"}  # the limit that is between the right number and the incomplete one
-STAGES = {"busy": (1, 2, 4, 6), "starts": (2, 3, 4), "weights": (1, 2, 3, 5)}  # that are possible, if not 1 to 4
-BATCHES = {"memory": 12, "messages": 12, "many": 12, "fullest": 10, "weights": 12, "exactly": 12}  # if it is not 8
-PARTS_OF = {"messages": (1.2, 2), "memory": (2, 4), "few": (3.4, 3.6)}  # all that is needed, divided by what a device has, if that is not 1.5 to 3
+# weights and kept bytes of the layers of "few"
+FEW = [5e7] * 6 + [2e8] * 2 + [3.2e8] + [3.5e8] * 3, [1.1e9] * 6 + [5.5e8] * 6
+# the limit that is between the right number and the incomplete one
+BETWEEN = {"many": "idle", "starts": "idle", "busy": "idle", "fullest": "memory"}
+# that are possible, if not 1 to 4
+STAGES = {"busy": (1, 2, 4, 6), "starts": (2, 3, 4), "weights": (1, 2, 3, 5)}
+# if it is not 8
+BATCHES = {"memory": 12, "messages": 12, "many": 12, "fullest": 10, "weights": 12, "exactly": 12}
+# all that is needed, divided by what a device has, if that is not 1.5 to 3
+PARTS_OF = {"messages": (1.2, 2), "memory": (2, 4), "few": (3.4, 3.6)}
 LIMITS = 6
 PARTS = 240  # bytes are whole multiples of it, so that no rounding decides what fits
 
 
 def jobs(seed):
-    """Return one job of each kind for exercise 6, as [(job, {plan: `evaluate` of it})]. In each job, the second best plan costs
-    at least 3 % more than the best, and some incomplete calculation leads to a wrong plan."""
+    """Return one job of each kind for exercise 6, as [(job, {plan: `evaluate` of it})].
+
+    In each job, the second best plan costs at least 3 % more than the best, and some incomplete
+    calculation leads to a wrong plan.
+    """
     draw = random.Random(f"plan {seed}")
     return [_job(draw, kind, trap) for kind, trap in TRAPS.items()]
 
@@ -52,12 +86,19 @@ def _job(draw, kind, trap):
         for _ in range(LIMITS):  # drawing these is faster than simulating a job
             _draw_limits(draw, kind, trap, job, plans)
             costs = by_price(job, plans)
-            if len(costs) > 1 and costs[1][0] >= 1.03 * costs[0][0] and _is_wanted(kind, trap, job, plans, costs[0][1]):
+            if (
+                len(costs) > 1
+                and costs[1][0] >= 1.03 * costs[0][0]
+                and _is_wanted(kind, trap, job, plans, costs[0][1])
+            ):
                 return job, plans
 
 
 def _draw_limits(draw, kind, trap, job, plans):
-    job.memory_bytes = int((4 * sum(job.weight_bytes[2]) + sum(job.kept_bytes[2])) / draw.uniform(*PARTS_OF.get(kind, (1.5, 3))))
+    job.memory_bytes = int(
+        (4 * sum(job.weight_bytes[2]) + sum(job.kept_bytes[2]))
+        / draw.uniform(*PARTS_OF.get(kind, (1.5, 3)))
+    )
     job.idle = draw.uniform(*((0.75, 0.85) if kind == "few" else (0.3, 0.5)))
     cheap = next((plan for _, plan in by_price(job, plans)), None)
     if cheap and kind == "idle":  # the bubble of the plan that would be cheapest is just too large
@@ -70,8 +111,13 @@ def _draw_limits(draw, kind, trap, job, plans):
 
 def _is_wanted(kind, trap, job, plans, best):
     stages, count, schedule = best
-    wanted = {"memory": schedule == "1f1b" and not fits(job, plans[stages, count, "gpipe"]), "messages": schedule == "gpipe",
-              "many": count < max(job.micro_batches), "few": count < stages, "exactly": plans[best].memory == job.memory_bytes}
+    wanted = {
+        "memory": schedule == "1f1b" and not fits(job, plans[stages, count, "gpipe"]),
+        "messages": schedule == "gpipe",
+        "many": count < max(job.micro_batches),
+        "few": count < stages,
+        "exactly": plans[best].memory == job.memory_bytes,
+    }
     return stages > 1 and wanted.get(kind, True) and not (trap and thought_of(job, trap) == best)
 
 
@@ -80,7 +126,14 @@ def thought_of(job, name):
     thought = dict(THOUGHTS[name])
     strictly = thought.pop("strictly", False)
     plans = {plan: evaluate(job, *plan, **thought) for plan in every_plan(job)}
-    return next((plan for _, plan in by_price(job, plans) if not strictly or plans[plan].memory < job.memory_bytes), None)
+    return next(
+        (
+            plan
+            for _, plan in by_price(job, plans)
+            if not strictly or plans[plan].memory < job.memory_bytes
+        ),
+        None,
+    )
 
 
 def _set_between(job, limit, right, thought):
@@ -96,22 +149,40 @@ def by_price(job, plans):
 def _draw_job(draw, kind):
     few = kind == "few"
     batch, layers = BATCHES.get(kind, 8), [draw.uniform(0.5, 1.5) for _ in range(12)]
-    cuts = {stages: [slice(12 * i // stages, 12 * (i + 1) // stages) for i in range(stages)] for stages in STAGES.get(kind, (1, 2, 3, 4))}
+    cuts = {
+        stages: [slice(12 * i // stages, 12 * (i + 1) // stages) for i in range(stages)]
+        for stages in STAGES.get(kind, (1, 2, 3, 4))
+    }
     weights, kept = ([draw.uniform(1, 3) * times for _ in range(12)] for times in (1e8, 4e8))
     if few:  # the first stages keep the most, and the last one has the most weights
         weights, kept = ([draw.uniform(0.95, 1.05) * one for one in shape] for shape in FEW)
     weights, kept = ([int(one // PARTS * PARTS) for one in sizes] for sizes in (weights, kept))
-    forward_s, weight_bytes, kept_bytes = ({stages: [sum(numbers[block]) for block in blocks] for stages, blocks in cuts.items()}
-                                           for numbers in (layers, weights, kept))
-    start_s, message_s = {"messages": ((0.01, 0.03), (0.2, 0.5)), "memory": ((0.01, 0.03), (0.0, 0.05)), "few": ((2.2, 3), (0.0, 0.05))}.get(
-        kind, ((0.06, 0.15), (0.0, 0.05)))
+    forward_s, weight_bytes, kept_bytes = (
+        {stages: [sum(numbers[block]) for block in blocks] for stages, blocks in cuts.items()}
+        for numbers in (layers, weights, kept)
+    )
+    start_s, message_s = {
+        "messages": ((0.01, 0.03), (0.2, 0.5)),
+        "memory": ((0.01, 0.03), (0.0, 0.05)),
+        "few": ((2.2, 3), (0.0, 0.05)),
+    }.get(kind, ((0.06, 0.15), (0.0, 0.05)))
     return SimpleNamespace(
-        forward_s=forward_s, weight_bytes=weight_bytes, kept_bytes=kept_bytes, start_s=draw.uniform(*start_s), message_s=draw.uniform(*message_s),
-        micro_batches=[n for n in range(1, batch + 1) if batch % n == 0])
+        forward_s=forward_s,
+        weight_bytes=weight_bytes,
+        kept_bytes=kept_bytes,
+        start_s=draw.uniform(*start_s),
+        message_s=draw.uniform(*message_s),
+        micro_batches=[n for n in range(1, batch + 1) if batch % n == 0],
+    )
 
 
 def every_plan(job):
-    return [(stages, count, schedule) for stages in job.forward_s for count in job.micro_batches for schedule in ORDERS]
+    return [
+        (stages, count, schedule)
+        for stages in job.forward_s
+        for count in job.micro_batches
+        for schedule in ORDERS
+    ]
 
 
 def fits(job, numbers):
@@ -124,17 +195,42 @@ def alive(schedule, stages, count, rank):
 
 
 def needs(job, stages, count, schedule, alive=alive, copies=4, share=1):
-    """Return [(bytes of the weights with what they need in addition, bytes of what is kept for backward)] of each device."""
-    return [(copies * weights, kept * alive(schedule, stages, count, rank) / (count if share else 1))
-            for rank, (weights, kept) in enumerate(zip(job.weight_bytes[stages], job.kept_bytes[stages]))]
+    """Return [(bytes of the weights with what they need in addition, bytes of what is kept for
+    backward)] of each device.
+    """
+    return [
+        (copies * weights, kept * alive(schedule, stages, count, rank) / (count if share else 1))
+        for rank, (weights, kept) in enumerate(
+            zip(job.weight_bytes[stages], job.kept_bytes[stages], strict=True)
+        )
+    ]
 
 
-def evaluate(job, stages, count, schedule, fullest=max, message=1, starts=(1, 1), times=(1, 2), busy_starts=1, **of_memory):
-    """Simulate what a plan needs and costs, and return `Numbers` of the memory of its fullest device, its bubble, and its price."""
-    forward, backward = ([start * job.start_s + factor * seconds / count for seconds in job.forward_s[stages]] for factor, start in zip(times, starts))
+def evaluate(
+    job,
+    stages,
+    count,
+    schedule,
+    fullest=max,
+    message=1,
+    starts=(1, 1),
+    times=(1, 2),
+    busy_starts=1,
+    **of_memory,
+):
+    """Simulate what a plan needs and costs, and return `Numbers` of the memory of its fullest
+    device, its bubble, and its price.
+    """
+    forward, backward = (
+        [start * job.start_s + factor * seconds / count for seconds in job.forward_s[stages]]
+        for factor, start in zip(times, starts, strict=True)
+    )
     whole = _step_s(_orders(schedule, stages, count), forward, backward, message * job.message_s)
     memory = fullest([sum(parts) for parts in needs(job, stages, count, schedule, **of_memory)])
-    busy = count * (sum(forward) + sum(backward)) - (1 - busy_starts) * count * stages * sum(starts) * job.start_s
+    busy = (
+        count * (sum(forward) + sum(backward))
+        - (1 - busy_starts) * count * stages * sum(starts) * job.start_s
+    )
     return Numbers(memory, 1 - busy / (stages * whole), stages * whole)
 
 
@@ -142,9 +238,12 @@ _orders = cache(plain)
 
 
 def _step_s(orders, forward, backward, message_s):
-    """Return the end of the last event, for orders that can be completed. This is a short `simulate.pipeline.play`, for some hundred plans."""
+    """Return the end of the last event, for orders that can be completed.
+
+    This is a short `simulate.pipeline.play`, for some hundred plans.
+    """
     ended, times, places, last = {}, [0.0] * len(orders), [0] * len(orders), len(orders) - 1
-    while any(place < len(order) for place, order in zip(places, orders)):
+    while any(place < len(order) for place, order in zip(places, orders, strict=True)):
         for rank, order in enumerate(orders):
             while places[rank] < len(order):
                 kind, m = order[places[rank]]
@@ -153,6 +252,8 @@ def _step_s(orders, forward, backward, message_s):
                 if came is None:
                     break
                 start = times[rank] if outer else max(times[rank], came + message_s)
-                times[rank] = ended[kind, m, rank] = start + (forward if kind == "F" else backward)[rank]
+                times[rank] = ended[kind, m, rank] = (
+                    start + (forward if kind == "F" else backward)[rank]
+                )
                 places[rank] += 1
     return max(times)

@@ -1,4 +1,6 @@
-"""How exercise 6 of unit 14 is judged, by whether a plan fits, whether it is the cheapest, and which incomplete calculation explains it."""
+"""How exercise 6 of unit 14 is judged, by whether a plan fits, whether it is the cheapest, and
+which incomplete calculation explains it.
+"""
 
 from manyhands.checks.by_hand import closed
 from manyhands.checks.in_kernel import call, likely
@@ -8,18 +10,26 @@ from manyhands.checks.pipeline.words import MISTAKES
 from manyhands.checks.report import Stopped
 
 NAMES = ("memory", "idle", "cheapest")
-OF_NONE = ("NoneType", "empty", "index out of range", "not associated with a value")  # parts of exceptions that mean that nothing was found
+# parts of exceptions that mean that nothing was found
+OF_NONE = ("NoneType", "empty", "index out of range", "not associated with a value")
 
 
 def asked(function, job):
-    """Return the learner's answer as a plan that the job has, or None. Raises `Stopped` if the function raises or finds nothing."""
+    """Return the learner's answer as a plan that the job has, or None.
+
+    Raises `Stopped` if the function raises or finds nothing.
+    """
     with closed(cases.evaluate, cases.by_price):
         answer, error = call(function, job)
     if error and not any(text in error for text in OF_NONE):
         raise Stopped(error)
     if error or answer is None:
-        found_none = [MISTAKES[name] for name in cases.THOUGHTS if cases.thought_of(job, name) is None]
-        raise Stopped("\n".join([error or "plan returned None.", MISTAKES["none fits"], *found_none[:1]]))
+        found_none = [
+            MISTAKES[name] for name in cases.THOUGHTS if cases.thought_of(job, name) is None
+        ]
+        raise Stopped(
+            "\n".join([error or "plan returned None.", MISTAKES["none fits"], *found_none[:1]])
+        )
     return plan_of(job, answer)
 
 
@@ -33,12 +43,21 @@ def plan_of(job, answer):
 
 
 def problems(jobs, answers):
-    """Return [{criterion: problem}] of the plans. If an incomplete calculation explains at least half of the wrong plans, it is named."""
-    found = [_problems(job, plans, plan) for (job, plans), plan in zip(jobs, answers)]
+    """Return [{criterion: problem}] of the plans.
+
+    If an incomplete calculation explains at least half of the wrong plans, it is named.
+    """
+    found = [_problems(job, plans, plan) for (job, plans), plan in zip(jobs, answers, strict=True)]
     if None in answers or not any(any(one.values()) for one in found):
         return found
-    thoughts = [(cases.by_price(job, plans)[0][1], {name: cases.thought_of(job, name) for name in cases.THOUGHTS}, plan)
-                for (job, plans), plan in zip(jobs, answers)]
+    thoughts = [
+        (
+            cases.by_price(job, plans)[0][1],
+            {name: cases.thought_of(job, name) for name in cases.THOUGHTS},
+            plan,
+        )
+        for (job, plans), plan in zip(jobs, answers, strict=True)
+    ]
     named = likely(thoughts)
     for one in found if named else ():
         for name, details in one.items():
@@ -54,8 +73,14 @@ def _problems(job, plans, plan):
     got, found = plans[plan], dict.fromkeys(NAMES)
     if got.memory > job.memory_bytes:
         weights, kept = max(cases.needs(job, *plan), key=sum)
-        looks = "memory weights" if 4 * max(job.weight_bytes[plan[0]]) > job.memory_bytes else "memory kept"
-        found["memory"] = problem(looks, got=str(plan), need=got.memory, has=job.memory_bytes, weights=weights, kept=kept)
+        looks = (
+            "memory weights"
+            if 4 * max(job.weight_bytes[plan[0]]) > job.memory_bytes
+            else "memory kept"
+        )
+        found["memory"] = problem(
+            looks, got=str(plan), need=got.memory, has=job.memory_bytes, weights=weights, kept=kept
+        )
     if got.idle > job.idle:
         found["idle"] = problem("too idle", got=str(plan), idle=got.idle, allowed=job.idle)
     best = cases.by_price(job, plans)[0]
@@ -67,8 +92,14 @@ def _problems(job, plans, plan):
 
 
 def evidence(job, plans, plan):
-    """Return what the grader compares, which is the same for every plan that fits, and what the plan costs."""
+    """Return what the grader compares, which is the same for every plan that fits, and what the
+    plan costs.
+    """
     if plan is None:
         return dict.fromkeys(NAMES, -1.0)
     got = plans[plan]
-    return {"memory": max(got.memory, job.memory_bytes), "idle": max(got.idle, job.idle), "cheapest": got.price}
+    return {
+        "memory": max(got.memory, job.memory_bytes),
+        "idle": max(got.idle, job.idle),
+        "cheapest": got.price,
+    }

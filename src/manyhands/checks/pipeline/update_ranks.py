@@ -1,7 +1,10 @@
-"""The half of exercise 7's check that runs on the ranks, which compares the learner's `update` with a single process that has the whole network.
+"""The half of exercise 7's check that runs on the ranks, which compares the learner's `update` with
+a single process that has the whole network.
 
-The network begins with a matrix and ends with its transpose, like an embedding and a head that are tied. Each rank computes the gradients of all stages
-and keeps the gradients of its own stage, so no pipeline has to run, and the first and the last stage have only the gradient of their own use of the matrix.
+The network begins with a matrix and ends with its transpose, like an embedding and a head that are
+tied. Each rank computes the gradients of all stages and keeps the gradients of its own stage, so no
+pipeline has to run, and the first and the last stage have only the gradient of their own use of the
+matrix.
 """
 
 import copy
@@ -32,7 +35,9 @@ SHORT, LONG = 0.4, 3.0  # max_norm, as a part of the norm
 
 @fresh_world()
 def update(name, seed):
-    """Return the result of each update in which this rank took part, with gradients larger and smaller than the limit."""
+    """Return the result of each update in which this rank took part, with gradients larger and
+    smaller than the limit.
+    """
     function, found = learners(name), []
     ends = [short_lived(dist.new_group([members[0], members[-1]])) for members in GROUPS]
     for members, group in make_groups():
@@ -49,12 +54,15 @@ class Case:
         draw = random.Random(seed)
         torch.manual_seed(draw.randrange(2**31))
         width = draw.randint(3, 6)
-        x, y, shared, *weights = (torch.randn(width, width, dtype=torch.float64) for _ in range(3 + stages))
+        x, y, shared, *weights = (
+            torch.randn(width, width, dtype=torch.float64) for _ in range(3 + stages)
+        )
         self.stages = [nn.ParameterDict({"weight": nn.Parameter(weight)}) for weight in weights]
         for end in (self.stages[0], self.stages[-1]):
             end["shared"] = nn.Parameter(shared.clone())
         self._loss_of(x, y).backward()
-        self.both = self.stages[0]["shared"].grad + self.stages[-1]["shared"].grad  # the gradient of the one matrix
+        # the gradient of the one matrix
+        self.both = self.stages[0]["shared"].grad + self.stages[-1]["shared"].grad
         self.norms = self._norms()
         self.max_norm = part * self.norms["right"]
 
@@ -65,49 +73,101 @@ class Case:
         return mse_loss(h @ self.stages[-1]["shared"].T, y)
 
     def _norms(self):
-        """Return the norm that a single process computes, and the norms that usual mistakes give."""
-        each = [torch.stack([p.grad.square().sum() for p in stage.parameters()]).sum() for stage in self.stages]
+        """Return the norm that a single process computes, and the norms that usual mistakes
+        give.
+        """
+        each = [
+            torch.stack([p.grad.square().sum() for p in stage.parameters()]).sum()
+            for stage in self.stages
+        ]
         weights = [stage["weight"].grad.square().sum() for stage in self.stages]
         once, apart = self.both.square().sum(), sum(each)
         right = sum(weights) + once
         summed = [own + once if i in (0, len(each) - 1) else own for i, own in enumerate(weights)]
-        wrong = {"twice": right + once, "too early": apart, "mean": right / len(each), "mean twice": (right + once) / len(each),
-                 "sum of norms": sum(one.sqrt() for one in summed).square(), "largest": max(summed), "square": right.square(), "halved": sum(weights) + once / 4}
-        ends = [self.stages[i]["shared"].grad.square().sum() for i in (0, -1)]  # one copy is counted, before the two are added
+        wrong = {
+            "twice": right + once,
+            "too early": apart,
+            "mean": right / len(each),
+            "mean twice": (right + once) / len(each),
+            "sum of norms": sum(one.sqrt() for one in summed).square(),
+            "largest": max(summed),
+            "square": right.square(),
+            "halved": sum(weights) + once / 4,
+        }
+        # one copy is counted, before the two are added
+        ends = [self.stages[i]["shared"].grad.square().sum() for i in (0, -1)]
         wrong |= {f"too early {i}": sum(weights) + end for i, end in enumerate(ends)}
-        self.own = [{own.sqrt().item(), later.sqrt().item()} for own, later in zip(each, summed)]
-        return {"right": right.sqrt().item(), **{name: value.sqrt().item() for name, value in wrong.items()}}
+        self.own = [
+            {own.sqrt().item(), later.sqrt().item()}
+            for own, later in zip(each, summed, strict=False)
+        ]
+        return {
+            "right": right.sqrt().item(),
+            **{name: value.sqrt().item() for name, value in wrong.items()},
+        }
 
     def after(self, stage, factor=None, shared=None):
-        """Return the weights of a stage after the update, as one vector. The gradient of the shared matrix may be a wrong one."""
+        """Return the weights of a stage after the update, as one vector.
+
+        The gradient of the shared matrix may be a wrong one.
+        """
         factor = self.factor(self.norms["right"]) if factor is None else factor
         gradients = {name: p.grad for name, p in self.stages[stage].items()}
         if "shared" in gradients:
             gradients["shared"] = self.both if shared is None else shared
-        return torch.cat([(p.detach() - RATE * factor * gradients[name]).flatten() for name, p in self.stages[stage].items()])
+        return torch.cat(
+            [
+                (p.detach() - RATE * factor * gradients[name]).flatten()
+                for name, p in self.stages[stage].items()
+            ]
+        )
 
     def factor(self, norm):
         return min(1.0, self.max_norm / (norm + EPSILON))
 
     def wrong(self, stage, norm):
-        """Return the weights of a stage after usual mistakes, as {mistake: weights}. `norm` is what the function returned, if it is wrong."""
+        """Return the weights of a stage after usual mistakes, as {mistake: weights}.
+
+        `norm` is what the function returned, if it is wrong.
+        """
         norms, own = self.norms, self.own[stage]
-        found = {f"by {name}": self.after(stage, self.factor(norm)) for name, norm in norms.items()
-                 if name not in ("right", "largest") and self.factor(norm) < 1}  # with 1, the weights do not show which norm was used
+        # with 1, the weights do not show which norm was used
+        found = {
+            f"by {name}": self.after(stage, self.factor(norm))
+            for name, norm in norms.items()
+            if name not in ("right", "largest") and self.factor(norm) < 1
+        }
         alike = abs(max(own) - norms["largest"]) < TOLERANCE
-        found |= {"by own or largest" if alike else "by own": self.after(stage, self.factor(max(own)))}
+        found |= {
+            "by own or largest" if alike else "by own": self.after(stage, self.factor(max(own)))
+        }
         if norm is not None:
             found["follow"] = self.after(stage, self.factor(norm))
-        found |= {"not clipped": self.after(stage, 1.0),
-                  "always": self.after(stage, self.max_norm / (norms["right"] + EPSILON))}
+        found |= {
+            "not clipped": self.after(stage, 1.0),
+            "always": self.after(stage, self.max_norm / (norms["right"] + EPSILON)),
+        }
         found.setdefault("by largest", self.after(stage, self.factor(norms["largest"])))
         if "shared" in self.stages[stage]:
             alone = self.stages[stage]["shared"].grad
-            factors = [self.factor(norm) for norm in (*own, norms["right"], norms["too early"], norms["halved"])]
-            found |= {f"shared alone {i}": self.after(stage, factor, alone) for i, factor in enumerate(factors)}
-            found |= {f"shared mean {i}": self.after(stage, factor, self.both / 2) for i, factor in enumerate(factors)}
-            found |= {f"shared twice {i}": self.after(stage, factor, 2 * self.both) for i, factor in enumerate(factors)}
-            ends = [self.stages[i]["shared"].grad * self.factor(min(self.own[i])) for i in (0, -1)]  # each clipped, then added
+            factors = [
+                self.factor(norm)
+                for norm in (*own, norms["right"], norms["too early"], norms["halved"])
+            ]
+            found |= {
+                f"shared alone {i}": self.after(stage, factor, alone)
+                for i, factor in enumerate(factors)
+            }
+            found |= {
+                f"shared mean {i}": self.after(stage, factor, self.both / 2)
+                for i, factor in enumerate(factors)
+            }
+            found |= {
+                f"shared twice {i}": self.after(stage, factor, 2 * self.both)
+                for i, factor in enumerate(factors)
+            }
+            # each clipped, then added
+            ends = [self.stages[i]["shared"].grad * self.factor(min(self.own[i])) for i in (0, -1)]
             mine = self.factor(min(own))
             found["clipped early"] = self.after(stage, mine, sum(ends) / mine)
         return found
@@ -125,10 +185,26 @@ def _update(function, case, members, group, ends):
     norm = norm.item() if isinstance(norm, torch.Tensor) and norm.numel() == 1 else norm
     got = torch.cat([p.detach().flatten() for p in stage.parameters()])
     norm, norm_looks = norm if isinstance(norm, (int, float)) else None, _norm_looks(norm, case, me)
-    looks = looks_like(got, case.after(me), case.wrong(me, norm if norm_looks and math.isfinite(norm or math.nan) and norm > 0 else None), TOLERANCE)
-    return {"rank": dist.get_rank(), "members": members, "stages": len(members), "norm": norm, "right norm": case.norms["right"],
-            "norm looks": norm_looks, "max_norm": case.max_norm,
-            "looks": looks and looks.rstrip(" 0123456789"), "weights": [*got[:3].tolist(), got.sum().item()], "wanted": case.after(me)[:3].tolist()}
+    looks = looks_like(
+        got,
+        case.after(me),
+        case.wrong(
+            me, norm if norm_looks and math.isfinite(norm or math.nan) and norm > 0 else None
+        ),
+        TOLERANCE,
+    )
+    return {
+        "rank": dist.get_rank(),
+        "members": members,
+        "stages": len(members),
+        "norm": norm,
+        "right norm": case.norms["right"],
+        "norm looks": norm_looks,
+        "max_norm": case.max_norm,
+        "looks": looks and looks.rstrip(" 0123456789"),
+        "weights": [*got[:3].tolist(), got.sum().item()],
+        "wanted": case.after(me)[:3].tolist(),
+    }
 
 
 def _norm_looks(norm, case, me):
@@ -145,4 +221,7 @@ def _norm_looks(norm, case, me):
         return "norm own or largest" if same(case.norms["largest"]) else "norm own"
     if same(min(case.max_norm, case.norms["right"])):
         return "norm clipped"
-    return next((f"norm {name}".rstrip(" 0123456789") for name, value in case.norms.items() if same(value)), "norm other")
+    return next(
+        (f"norm {name}".rstrip(" 0123456789") for name, value in case.norms.items() if same(value)),
+        "norm other",
+    )

@@ -1,4 +1,6 @@
-"""What a step of exercise 5 keeps in memory on the ranks, by micro-batch and in bytes, wherever it is kept."""
+"""What a step of exercise 5 keeps in memory on the ranks, by micro-batch and in bytes, wherever it
+is kept.
+"""
 
 import gc
 import time
@@ -14,19 +16,26 @@ LETTING_GO_S = 0.5  # how long gloo's threads, or the cluster's watch, may take 
 
 
 class Watched(nn.Module):
-    """A stage that counts the micro-batches of which something still exists, either outputs with their graph or inputs that were received.
+    """A stage that counts the micro-batches of which something still exists, either outputs with
+    their graph or inputs that were received.
 
-    `held` counts earlier micro-batches when a forward begins, since the last backward may have left its names. `held_back` counts all micro-batches
-    when a backward begins, because no name needs to hold an earlier one then. A stage that is recomputed in backward sees the same micro-batch again.
-    `right_inputs` are the inputs by which a micro-batch is recognised. If more than
-    `may_hold` exist, they are counted once more, because a thread of gloo may need a moment to release a tensor.
-    `memories`, if given, counts bytes, too.
+    `held` counts earlier micro-batches when a forward begins, since the last backward may have left
+    its names. `held_back` counts all micro-batches when a backward begins, because no name needs to
+    hold an earlier one then. A stage that is recomputed in backward sees the same micro-batch
+    again. `right_inputs` are the inputs by which a micro-batch is recognised. If more than
+    `may_hold` exist, they are counted once more, because a thread of gloo may need a moment to
+    release a tensor. `memories`, if given, counts bytes, too.
     """
 
     def __init__(self, module, receives, right_inputs, may_hold, memories=None):
         super().__init__()
         self.module, self.receives, self.held, self.held_back = module, receives, 0, 0
-        self._right_inputs, self._may_hold, self._memories, self._made = right_inputs, may_hold, memories, {}
+        self._right_inputs, self._may_hold, self._memories, self._made = (
+            right_inputs,
+            may_hold,
+            memories,
+            {},
+        )
         self._inputs, self._outputs, self._begun, self._waits = [], [], set(), True
 
     @property
@@ -48,7 +57,9 @@ class Watched(nn.Module):
     def _which(self, x):
         """Return the number of the micro-batch, or a new name for an input that is wrong."""
         for m, right in enumerate(self._right_inputs):
-            if x.shape == right.shape and torch.allclose(x.detach().to(right), right, rtol=1e-6, atol=1e-9):
+            if x.shape == right.shape and torch.allclose(
+                x.detach().to(right), right, rtol=1e-6, atol=1e-9
+            ):
                 return m
         return f"unknown {len(self._made)}"
 
@@ -68,15 +79,21 @@ class Watched(nn.Module):
         return count
 
     def _there(self):
-        kinds = [{which for one, which in refs if one() is not None} for refs in (self._inputs, self._outputs)]
+        kinds = [
+            {which for one, which in refs if one() is not None}
+            for refs in (self._inputs, self._outputs)
+        ]
         return max(kinds, key=len)
 
 
 class Memories(TorchDispatchMode):
-    """Count the bytes of all tensors that were made within the block and still exist. Tensors that were passed to a message
-    do not count, since the message may keep them, and neither do the gradients of the stage's parameters.
+    """Count the bytes of all tensors that were made within the block and still exist.
 
-    `once` is the bytes of what one micro-batch needs from its forward to its backward, and `tensor` the bytes of the largest tensor among them.
+    Tensors that were passed to a message do not count, since the message may keep them, and neither
+    do the gradients of the stage's parameters.
+
+    `once` is the bytes of what one micro-batch needs from its forward to its backward, and `tensor`
+    the bytes of the largest tensor among them.
     """
 
     def __init__(self, once, tensor):
@@ -90,13 +107,16 @@ class Memories(TorchDispatchMode):
             self._sent |= given
         answer = function(*args, **(kwargs or {}))
         for one in _tensors(answer):
-            if _key(one) not in given.keys() | self._made.keys():  # otherwise it is a view, perhaps of what existed before
+            # otherwise it is a view, perhaps of what existed before
+            if _key(one) not in given.keys() | self._made.keys():
                 memory = one.untyped_storage()
                 self._made[_key(one)] = StorageWeakRef(memory), memory.nbytes()
         return answer
 
     def look(self, micro_batches, module):
-        """Compare when a backward begins and so many micro-batches still need theirs, with a copy of each, and some tensors on the way."""
+        """Compare when a backward begins and so many micro-batches still need theirs, with a copy
+        of each, and some tensors on the way.
+        """
         parameters = sum(one.numel() * one.element_size() for one in module.parameters())
         self._compare(2 * micro_batches * self._once + 4 * self._tensor + 2 * parameters, module)
 
@@ -116,7 +136,11 @@ class Memories(TorchDispatchMode):
     def _there(self, module):
         gradients = {_key(one.grad) for one in module.parameters() if one.grad is not None}
         self._made = {key: one for key, one in self._made.items() if not one[0].expired()}
-        return sum(nbytes for key, (_, nbytes) in self._made.items() if key not in self._sent and key not in gradients)
+        return sum(
+            nbytes
+            for key, (_, nbytes) in self._made.items()
+            if key not in self._sent and key not in gradients
+        )
 
 
 def _tensors(values):
@@ -124,5 +148,7 @@ def _tensors(values):
 
 
 def _key(tensor):
-    """Return the key of a tensor's memory, which no other memory has while a weak reference to this memory exists."""
+    """Return the key of a tensor's memory, which no other memory has while a weak reference to this
+    memory exists.
+    """
     return tensor.untyped_storage()._cdata

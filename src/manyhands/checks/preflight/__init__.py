@@ -1,8 +1,9 @@
-"""Checks of unit 00, preflight, which ask the ranks from the notebook's kernel and judge the answers.
+"""Checks of unit 00, preflight, which ask the ranks from the notebook's kernel and judge the
+answers.
 
-Each check cell calls one of the public functions. Some hangs are provoked here on purpose, with a short patience, while
-a hang that the learner's code causes becomes a FAIL line. In both cases the cluster heals and re-runs the cells marked
---setup.
+Each check cell calls one of the public functions. Some hangs are provoked here on purpose, with a
+short patience, while a hang that the learner's code causes becomes a FAIL line. In both cases the
+cluster heals and re-runs the cells marked --setup.
 """
 
 import random
@@ -26,8 +27,11 @@ def _draw(salt):
 
 # ------------------------------------------------------------------ 1: where_am_i
 
+
 def place(cluster, function="where_am_i"):
-    """Check `function()` on the ranks, which must return (rank, node, local rank) from the environment."""
+    """Check `function()` on the ranks, which must return (rank, node, local rank) from the
+    environment.
+    """
     draw = _draw("place")
     per_node = draw.sample(range(3, 8), 3)
     worlds = [[draw.randrange(3 * n, 6 * n), n] for n in per_node]
@@ -36,10 +40,16 @@ def place(cluster, function="where_am_i"):
         if failed:
             raise Stopped(**failed)
         order = draw.sample(cluster.ranks, cluster.world_size)
-        here = [_place_problem(rank, answers[rank][0], rank, cluster.ranks_per_node, None) for rank in cluster.ranks]
+        here = [
+            _place_problem(rank, answers[rank][0], rank, cluster.ranks_per_node, None)
+            for rank in cluster.ranks
+        ]
         report.judge("here", here, [answers[rank][0] for rank in order])
-        there = [_place_problem(rank, got, world_rank, n, answers[rank][0])
-                 for rank in cluster.ranks for got, (world_rank, n) in zip(answers[rank][1:], worlds)]
+        there = [
+            _place_problem(rank, got, world_rank, n, answers[rank][0])
+            for rank in cluster.ranks
+            for got, (world_rank, n) in zip(answers[rank][1:], worlds, strict=False)
+        ]
         report.judge("elsewhere", there, [answers[rank][1:] for rank in order])
 
 
@@ -64,20 +74,27 @@ def _place_problem(rank, got, world_rank, per_node, own):
 
 # ------------------------------------------------------------------ 2: diagnose
 
-def diagnose(cluster, function):
-    """Check `function(waiting, edges)` on imagined hangs of four to eight ranks, and then on a real one on the cluster.
 
-    A hang does not depend on the learner's function, so a real one is made only once and is remembered for the next
-    time.
+def diagnose(cluster, function):
+    """Check `function(waiting, edges)` on imagined hangs of four to eight ranks, and then on a real
+    one on the cluster.
+
+    A hang does not depend on the learner's function, so a real one is made only once and is
+    remembered for the next time.
     """
     draw = _draw("diagnose")
     with Check("diagnose", cluster, "diagnose") as report:
         for name in report.asked:
             answers, problem = [], None
-            for case in [*(plans.imagined(name, draw, world_size) for world_size in range(4, 9)), "real"]:
+            for case in [
+                *(plans.imagined(name, draw, world_size) for world_size in range(4, 9)),
+                "real",
+            ]:
                 if case == "real":
                     case = plans.provoked(name, seed(), cluster, PROVOKED_S)
-                answer, problem = _answer(function, case) if case else (None, {"mistake": MISTAKES["no hang"]})
+                answer, problem = (
+                    _answer(function, case) if case else (None, {"mistake": MISTAKES["no hang"]})
+                )
                 answers.append(answer)
                 if problem:
                     break
@@ -102,8 +119,11 @@ def _answer(function, case):
 
 # ------------------------------------------------------------------ 3: exchange
 
+
 def exchange(cluster, function="exchange"):
-    """Check `function(value, members)` on the ranks, in rings of four, three and two, each with a late rank."""
+    """Check `function(value, members)` on the ranks, in rings of four, three and two, each with a
+    late rank.
+    """
     draw = _draw("exchange")
     answers, problems = [[], [], []], [None, None, None]
     with Check("exchange", cluster, function) as report:
@@ -111,26 +131,45 @@ def exchange(cluster, function="exchange"):
             got, problem = report.ask("ring", function, members, given, late)
             if got:
                 answers[i] = [got[rank] for rank in members]
-                problem = next(filter(None, (_ring_problem(rank, members, given, got[rank]) for rank in members)), None)
+                problem = next(
+                    filter(
+                        None, (_ring_problem(rank, members, given, got[rank]) for rank in members)
+                    ),
+                    None,
+                )
                 if problem:
                     plans.quietly(cluster.heal)  # a message may be left under way
             if problem:  # the next ring would show the same, only later
-                problems[i:] = [problem] + [problem if report.nothing_there else {"mistake": MISTAKES["not run"]}] * (2 - i)
+                problems[i:] = [problem] + [
+                    problem if report.nothing_there else {"mistake": MISTAKES["not run"]}
+                ] * (2 - i)
                 break
         values = [[[answer["got"], answer["changed"]] for answer in ring] for ring in answers]
         report.judge("four", problems[:1], values[:1])
         report.judge("smaller", problems[1:], values[1:])
-        counts = [[answer["sends"], answer["receives"], answer["others"], answer["bytes"]] for ring in answers for answer in ring]
-        report.judge("messages", [_count_problem(answers)], counts if all(answers) else [])  # else nothing was counted
+        counts = [
+            [answer["sends"], answer["receives"], answer["others"], answer["bytes"]]
+            for ring in answers
+            for answer in ring
+        ]
+        # else nothing was counted
+        report.judge("messages", [_count_problem(answers)], counts if all(answers) else [])
 
 
 def _draw_ring(size, draw):
-    """Return the members in the order of the ring, the values that they give, and the member that is late."""
-    ring = {4: [0, 1, 2, 3], 3: sorted(draw.sample(range(4), 3), reverse=True), 2: [3, 1]}[size]  # of two: no rank 0, both odd
+    """Return the members in the order of the ring, the values that they give, and the member that
+    is late.
+    """
+    # of two: no rank 0, both odd
+    ring = {4: [0, 1, 2, 3], 3: sorted(draw.sample(range(4), 3), reverse=True), 2: [3, 1]}[size]
     turn = draw.randrange(size) if size < 4 else 0
     members = ring[turn:] + ring[:turn]
     length = draw.randint(2, 5)
-    return members, [[draw.randint(1, 99) for _ in range(length)] for _ in members], draw.choice(members)
+    return (
+        members,
+        [[draw.randint(1, 99) for _ in range(length)] for _ in members],
+        draw.choice(members),
+    )
 
 
 def _ring_problem(rank, members, given, answer):
@@ -157,22 +196,32 @@ def _count_problem(answers):
     for ring in answers:
         for answer in ring:
             if (answer["sends"], answer["receives"], answer["others"]) != (1, 1, 0):
-                return {"expected": MISTAKES["counts"].format(sends=1, receives=1, others=0),
-                        "got": MISTAKES["counts"].format(**answer), "mistake": MISTAKES["too many"]}
+                return {
+                    "expected": MISTAKES["counts"].format(sends=1, receives=1, others=0),
+                    "got": MISTAKES["counts"].format(**answer),
+                    "mistake": MISTAKES["too many"],
+                }
     return None
 
 
 # ------------------------------------------------------------------ 4: recover
 
+
 def recover(cluster, function):
-    """Check `function(cluster, saved)` before any fault, after a drawn one, and on ranks without a process group."""
+    """Check `function(cluster, saved)` before any fault, after a drawn one, and on ranks without a
+    process group.
+    """
     draw = _draw("recover")
     sums, shards, problems = [], [], {"world": None, "shards": None}
     with Check("recover", cluster, "recover") as report:
         for case in ("no fault", "fault", "no group"):
             length = draw.randint(2, 5)
             saved = [[draw.randint(1, 99) for _ in range(length)] for _ in range(4)]
-            numbers, culprit, end = [draw.randint(1, 99) for _ in range(4)], draw.randrange(4), draw.choice(plans.ENDS)
+            numbers, culprit, end = (
+                [draw.randint(1, 99) for _ in range(4)],
+                draw.randrange(4),
+                draw.choice(plans.ENDS),
+            )
             failed = _break(report, case, culprit, end) or _recover(report, function, saved)
             world_sum, failed = (None, failed) if failed else _world_problem(report, numbers)
             sums.append(world_sum)
@@ -196,7 +245,11 @@ def _break(report, case, culprit, end):
         if case == "no group":
             return report.ask("forget")[1]
         if case == "fault":
-            plans.quietly(report.cluster.px, plans.BREAK.format(culprit=culprit, end=end), patience_s=PROVOKED_S)
+            plans.quietly(
+                report.cluster.px,
+                plans.BREAK.format(culprit=culprit, end=end),
+                patience_s=PROVOKED_S,
+            )
             return {"mistake": MISTAKES["no hang"]}
     except Fault:
         return None
@@ -215,10 +268,18 @@ def _recover(report, function, saved):
     from manyhands.cluster import Fault
 
     with report.cluster.holding(report.reports):
-        _, error = call(function, report.cluster, [list(numbers) for numbers in saved], seconds=RECOVER_S)
+        _, error = call(
+            function, report.cluster, [list(numbers) for numbers in saved], seconds=RECOVER_S
+        )
     if isinstance(error, Fault):
-        twice = any("initialize the default process group twice" in text for text in error.traceback.values())
-        return {"rank": min(error.culprits, default=None), "mistake": MISTAKES["twice"] if twice else of_fault(error)}
+        twice = any(
+            "initialize the default process group twice" in text
+            for text in error.traceback.values()
+        )
+        return {
+            "rank": min(error.culprits, default=None),
+            "mistake": MISTAKES["twice"] if twice else of_fault(error),
+        }
     return of_error("recover", error, RECOVER_S) if error else None
 
 
@@ -233,7 +294,16 @@ def _world_problem(report, numbers):
     if failed:
         return None, failed
     wrong = [rank for rank, one in enumerate(got) if one != sum(numbers)]
-    return got, {"rank": wrong[0], "expected": sum(numbers), "got": got[wrong[0]], "mistake": MISTAKES["wrong sum"]} if wrong else None
+    return got, (
+        {
+            "rank": wrong[0],
+            "expected": sum(numbers),
+            "got": got[wrong[0]],
+            "mistake": MISTAKES["wrong sum"],
+        }
+        if wrong
+        else None
+    )
 
 
 def _shards_problem(report, saved):
@@ -247,8 +317,17 @@ def _shards_problem(report, saved):
         if isinstance(one, str):
             if one in MISTAKES:
                 return got, {"rank": rank, "mistake": MISTAKES[one]}
-            return got, {"rank": rank, "expected": f"torch.int64, shape [{len(saved[rank])}]", "got": one, "mistake": MISTAKES["other tensor"]}
-        why = MISTAKES["another's shard"].format(owner=saved.index(one)) if one in saved else MISTAKES["other shard"]
+            return got, {
+                "rank": rank,
+                "expected": f"torch.int64, shape [{len(saved[rank])}]",
+                "got": one,
+                "mistake": MISTAKES["other tensor"],
+            }
+        why = (
+            MISTAKES["another's shard"].format(owner=saved.index(one))
+            if one in saved
+            else MISTAKES["other shard"]
+        )
         return got, {"rank": rank, "expected": saved[rank], "got": one, "mistake": why}
     sums, failed = report.ask("shard_sum")
     return (got, failed) if failed else ([got, sums], None)

@@ -1,4 +1,6 @@
-"""Calls of the learner's code by unit 00's checks, on the ranks and in this kernel; no mistake in it ends the check."""
+"""Calls of the learner's code by unit 00's checks, on the ranks and in this kernel; no mistake in
+it ends the check.
+"""
 
 import re
 import signal
@@ -13,7 +15,10 @@ ANSWER_S = 3  # for a function that runs in this kernel
 
 
 def on_rank(function, *args):
-    """Run an experiment on a rank. A stub is reported as such, any other exception by the cluster."""
+    """Run an experiment on a rank.
+
+    A stub is reported as such, any other exception by the cluster.
+    """
     from manyhands.checks.preflight import ranks
     from manyhands.checks.rank_tools import end_groups
 
@@ -53,15 +58,23 @@ class Check(Report):
 
 
 def of_fault(fault):
-    """Return the part of a fault's report that says what happened and why, without what was healed."""
+    """Return the part of a fault's report that says what happened and why, without what was
+    healed.
+    """
     lines = [line.strip() for line in fault.text.splitlines() if line.strip()]
-    raised = [line for line in lines if re.match(r"ranks? [\d, -]+ +raised", line) and "connection" not in line]
+    raised = [
+        line
+        for line in lines
+        if re.match(r"ranks? [\d, -]+ +raised", line) and "connection" not in line
+    ]
     known = [line for line in lines if line.startswith(("Who waits", "Likely cause"))]
     return "\n".join([lines[0], *raised[:1], *known])
 
 
 def call(function, *args, seconds=ANSWER_S):
-    """Return (what the function returned, None) or (None, its exception), also if it never returns."""
+    """Return (what the function returned, None) or (None, its exception), also if it never
+    returns.
+    """
     try:
         with at_most(seconds):
             return function(*args), None
@@ -75,7 +88,11 @@ def of_error(name, error, seconds=ANSWER_S):
         return {"mistake": MISTAKES["unwritten"].format(name=name)}
     if isinstance(error, TooLong):
         return {"mistake": MISTAKES["endless"].format(name=name, seconds=seconds)}
-    return {"mistake": MISTAKES["raised"].format(name=name, error=f"{type(error).__name__}: {error}".strip(": "))}
+    return {
+        "mistake": MISTAKES["raised"].format(
+            name=name, error=f"{type(error).__name__}: {error}".strip(": ")
+        )
+    }
 
 
 class TooLong(Exception):
@@ -84,7 +101,9 @@ class TooLong(Exception):
 
 @contextmanager
 def at_most(seconds):
-    """Raise TooLong in the block after this many seconds (only in the main thread, as in a kernel)."""
+    """Raise TooLong in the block after this many seconds (only in the main thread, as in a
+    kernel).
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return

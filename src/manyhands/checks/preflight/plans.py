@@ -1,7 +1,8 @@
-"""Hangs for unit 00's checks, drawn and then imagined or really provoked, and mistakes in answers about them.
+"""Hangs for unit 00's checks, drawn and then imagined or really provoked, and mistakes in answers
+about them.
 
-A plan says what each rank does in the end. For example, `{rank: BARRIER, rank: 2, rank: None}` is a rank in a barrier,
-a rank that waits for a message from rank 2, and a rank that has finished.
+A plan says what each rank does in the end. For example, `{rank: BARRIER, rank: 2, rank: None}` is a
+rank in a barrier, a rank that waits for a message from rank 2, and a rank that has finished.
 """
 
 import random
@@ -29,7 +30,8 @@ elif mine is not None:
     dist.recv(torch.zeros(1), src=mine)
 """
 
-ENDS = ("pass", "raise ValueError('made by the check')", "os._exit(1)")  # how a rank misses the barrier
+# how a rank misses the barrier
+ENDS = ("pass", "raise ValueError('made by the check')", "os._exit(1)")
 BREAK = """
 import os
 import torch.distributed as dist
@@ -45,7 +47,9 @@ else:
 
 @dataclass
 class Case:
-    """One hang, with what the learner's function is given, and the answer, ("absent" or "circle", sorted ranks)."""
+    """One hang, with what the learner's function is given, and the answer, ("absent" or "circle",
+    sorted ranks).
+    """
 
     waiting: dict
     edges: list
@@ -56,17 +60,24 @@ def draw_plan(name, draw, world_size, mixed=False):
     """Return the plan and the answer of a hang of the kind "absent", "chain" or "circle"."""
     ranks = draw.sample(range(world_size), world_size)
     if name == "absent":
-        missing = ranks[:(world_size - 1) // 2]
-        return {rank: None if rank in missing else BARRIER for rank in ranks}, ("absent", sorted(missing))
+        missing = ranks[: (world_size - 1) // 2]
+        return {rank: None if rank in missing else BARRIER for rank in ranks}, (
+            "absent",
+            sorted(missing),
+        )
     if name == "chain":
-        length = draw.randint(2, world_size - 2)  # of those who wait; at least one rank has nothing to do with it
-        plan = dict(pairwise(ranks[:length + 1]))
+        # of those who wait; at least one rank has nothing to do with it
+        length = draw.randint(2, world_size - 2)
+        plan = dict(pairwise(ranks[: length + 1]))
         idle = BARRIER if mixed else None  # in a barrier, they wait for all ranks of the chain
-        return {rank: plan.get(rank, None if rank == ranks[length] else idle) for rank in ranks}, ("absent", [ranks[length]])
+        return {rank: plan.get(rank, None if rank == ranks[length] else idle) for rank in ranks}, (
+            "absent",
+            [ranks[length]],
+        )
     size = draw.randint(2, world_size - 2)
     plan = {ranks[i]: ranks[(i + 1) % size] for i in range(size)}
     plan[ranks[size]] = draw.choice(ranks[:size])  # outside, and waits for the circle
-    for rank in ranks[size + 1:]:
+    for rank in ranks[size + 1 :]:
         plan[rank] = draw.choice([None, ranks[size]])
     return plan, ("circle", sorted(ranks[:size]))
 
@@ -85,15 +96,29 @@ def _case(plan, answer):
         if does is None:
             where[rank] = Where(rank, "finished")
         elif does == BARRIER:
-            where[rank] = Where(rank, "waits", call="barrier", place="line 4 of this cell", line=4, sequence=0)
+            where[rank] = Where(
+                rank, "waits", call="barrier", place="line 4 of this cell", line=4, sequence=0
+            )
         else:
-            where[rank] = Where(rank, "waits", call="recv", place="line 4 of this cell", line=4, peer=does, shape=[1], dtype="float32")
+            where[rank] = Where(
+                rank,
+                "waits",
+                call="recv",
+                place="line 4 of this cell",
+                line=4,
+                peer=does,
+                shape=[1],
+                dtype="float32",
+            )
     waiting = {rank: here for rank, here in where.items() if here.state == "waits"}
     return Case(waiting, edges(where, len(plan)), answer)
 
 
 def provoked(name, seed, cluster, patience_s):
-    """Cause a drawn hang on the cluster, only the first time. Return None if anything else happened."""
+    """Cause a drawn hang on the cluster, only the first time.
+
+    Return None if anything else happened.
+    """
     from manyhands.cluster import Fault
 
     if (name, seed) in _provoked:
@@ -137,8 +162,12 @@ def mistake(case, answer):
             return MISTAKES["not awaited"].format(rank=rank)
         if kind == "circle":
             return MISTAKES["outside"].format(rank=rank)
-        return MISTAKES["waits itself"].format(rank=rank, other=next(b for a, b in case.edges if a == rank))
+        return MISTAKES["waits itself"].format(
+            rank=rank, other=next(b for a, b in case.edges if a == rank)
+        )
     missing = [rank for rank in ranks if rank not in answer[1:]]
     if missing:
         return MISTAKES["missing"].format(rank=missing[0])
-    return MISTAKES["repeated"].format(rank=next(rank for rank in ranks if answer[1:].count(rank) > 1))
+    return MISTAKES["repeated"].format(
+        rank=next(rank for rank in ranks if answer[1:].count(rank) > 1)
+    )

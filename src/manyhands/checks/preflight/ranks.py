@@ -1,4 +1,7 @@
-"""The half of unit 00's checks that runs on the ranks. Each function reports what the learner's code did."""
+"""The half of unit 00's checks that runs on the ranks.
+
+Each function reports what the learner's code did.
+"""
 
 import os
 import time
@@ -11,7 +14,9 @@ LATE_S = 0.4  # how late one rank of a ring comes: long enough for what did not 
 
 
 class Unwritten(Exception):
-    """The learner has not written this yet or has not run the cell; the argument is a key of MISTAKES."""
+    """The learner has not written this yet or has not run the cell; the argument is a key of
+    MISTAKES.
+    """
 
 
 def learners(name):
@@ -25,11 +30,17 @@ def learners(name):
 
 
 def places(name, worlds):
-    """Return what `name()` returns here and in the made-up `worlds`, which are [(rank, ranks per node), ...]."""
+    """Return what `name()` returns here and in the made-up `worlds`, which are [(rank, ranks per
+    node), ...].
+    """
     function = learners(name)
     answers = [_plain(function())]
     for rank, per_node in worlds:
-        made_up = {"RANK": str(rank), "LOCAL_RANK": str(rank % per_node), "LOCAL_WORLD_SIZE": str(per_node)}
+        made_up = {
+            "RANK": str(rank),
+            "LOCAL_RANK": str(rank % per_node),
+            "LOCAL_WORLD_SIZE": str(per_node),
+        }
         with mock.patch.dict(os.environ, made_up):
             os.environ.pop("GROUP_RANK", None)
             try:
@@ -41,14 +52,20 @@ def places(name, worlds):
 
 def _plain(answer):
     """Return a triple of whole numbers as a list, and anything else as text."""
-    if isinstance(answer, (tuple, list)) and len(answer) == 3 and all(isinstance(part, Integral) and not isinstance(part, bool) for part in answer):
+    if (
+        isinstance(answer, (tuple, list))
+        and len(answer) == 3
+        and all(isinstance(part, Integral) and not isinstance(part, bool) for part in answer)
+    ):
         return [int(part) for part in answer]
     return repr(answer)
 
 
 @fresh_world()
 def ring(name, members, given, late):
-    """Run one exchange in the ring `members`, whose ranks have the values `given`; None on a rank outside it."""
+    """Run one exchange in the ring `members`, whose ranks have the values `given`; None on a rank
+    outside it.
+    """
     import torch
     import torch.distributed as dist
 
@@ -63,8 +80,19 @@ def ring(name, members, given, late):
         time.sleep(LATE_S)
     with Ledger() as ledger:
         got = function(value, list(members))
-    answer = {"got": got.tolist() if isinstance(got, torch.Tensor) and got.shape == value.shape and got.dtype == value.dtype else repr(got),
-              "changed": value.tolist() != mine, "sends": ledger.count("send"), "receives": ledger.count("recv"), "bytes": ledger.bytes("send")}
+    answer = {
+        "got": (
+            got.tolist()
+            if isinstance(got, torch.Tensor)
+            and got.shape == value.shape
+            and got.dtype == value.dtype
+            else repr(got)
+        ),
+        "changed": value.tolist() != mine,
+        "sends": ledger.count("send"),
+        "receives": ledger.count("recv"),
+        "bytes": ledger.bytes("send"),
+    }
     answer["others"] = len(ledger.entries) - answer["sends"] - answer["receives"]
     value.fill_(-1)  # as a caller may, once exchange has returned
     return answer
@@ -88,7 +116,9 @@ def has_group():
 
 
 def world_sum(numbers):
-    """Return the sum of numbers[rank] over the ranks, by an all-reduce that the check itself makes."""
+    """Return the sum of numbers[rank] over the ranks, by an all-reduce that the check itself
+    makes.
+    """
     import torch
     import torch.distributed as dist
 
@@ -98,7 +128,9 @@ def world_sum(numbers):
 
 
 def shard():
-    """Return the variable `shard` as a list of numbers, or as text that says what is wrong with it."""
+    """Return the variable `shard` as a list of numbers, or as text that says what is wrong with
+    it.
+    """
     import torch
     from IPython import get_ipython
 
@@ -108,7 +140,11 @@ def shard():
     found = names["shard"]
     if not isinstance(found, torch.Tensor):
         return "no tensor"
-    return found.tolist() if found.dtype == torch.int64 and found.dim() == 1 else f"{found.dtype}, shape {list(found.shape)}"
+    return (
+        found.tolist()
+        if found.dtype == torch.int64 and found.dim() == 1
+        else f"{found.dtype}, shape {list(found.shape)}"
+    )
 
 
 def shard_sum():

@@ -1,8 +1,10 @@
-"""Checks of unit 19, scaling to 1024. They compare costs and a simulated step, all in the notebook's kernel, with the
-package's simulator and played events.
+"""Checks of unit 19, scaling to 1024.
 
-Machines, gradients, measured times and tables are drawn from the seed. No time is measured, because a loop over the
-ranks is counted and not timed.
+They compare costs and a simulated step, all in the notebook's kernel, with the package's simulator
+and played events.
+
+Machines, gradients, measured times and tables are drawn from the seed. No time is measured, because
+a loop over the ranks is counted and not timed.
 """
 
 from functools import partial
@@ -13,7 +15,16 @@ from manyhands.checks.in_kernel import ask, number
 from manyhands.checks.scaling import benches, cases, loops, verdicts
 from manyhands.checks.scaling.words import CRITERIA, HINTS
 
-__all__ = ["HINTS", "bench", "calibration", "halving_doubling", "hierarchical", "pipeline", "slowest", "step"]
+__all__ = [
+    "HINTS",
+    "bench",
+    "calibration",
+    "halving_doubling",
+    "hierarchical",
+    "pipeline",
+    "slowest",
+    "step",
+]
 
 check = partial(Report, criteria=CRITERIA)
 
@@ -23,13 +34,19 @@ def halving_doubling(function):
     from manyhands.simulate import collective_costs
 
     asked = cases.worlds(seed())
-    with check("halving-doubling") as report, closed(
-            collective_costs.halving_doubling_s, collective_costs.pattern_s, collective_costs.rounds):
+    with (
+        check("halving-doubling") as report,
+        closed(
+            collective_costs.halving_doubling_s, collective_costs.pattern_s, collective_costs.rounds
+        ),
+    ):
         _judge(report, "rounds", asked, function)
 
 
 def hierarchical(function):
-    """Check `function(nodes, ranks_per_node, n_bytes, inside, between, links_per_node, all_reduce_s)`."""
+    """Check `function(nodes, ranks_per_node, n_bytes, inside, between, links_per_node,
+    all_reduce_s)`.
+    """
     from manyhands.simulate import collective_costs
 
     asked = cases.clusters(seed())
@@ -38,12 +55,18 @@ def hierarchical(function):
 
 
 def step(function):
-    """Check `function(slow, ready_s, sizes, bucket_bytes, all_reduce)`. With 100,000 ranks, the lines that run are
-    counted."""
+    """Check `function(slow, ready_s, sizes, bucket_bytes, all_reduce)`.
+
+    With 100,000 ranks, the lines that run are counted.
+    """
     from manyhands.simulate import fusion, training_step
 
     with check("step") as report:
-        asked, large, ours = cases.steps(seed()), cases.large(seed()), (fusion.buckets, fusion.finish_s, training_step.step)
+        asked, large, ours = (
+            cases.steps(seed()),
+            cases.large(seed()),
+            (fusion.buckets, fusion.finish_s, training_step.step),
+        )
         with report.part("finish"), closed(*ours):
             _judge(report, "finish", asked, function)
         with report.part("many"), closed(*ours):
@@ -64,7 +87,9 @@ def slowest(slowest_of, efficiency):
 
 
 def pipeline(function):
-    """Check `function(forward_s, backward_s, micro_batches)` against GPipe's orders, played event by event."""
+    """Check `function(forward_s, backward_s, micro_batches)` against GPipe's orders, played event
+    by event.
+    """
     from manyhands.simulate import pipeline, training_step
 
     asked = cases.pipelines(seed())
@@ -73,8 +98,9 @@ def pipeline(function):
 
 
 def calibration(calibrate, predict_rest):
-    """Check `calibrate(rows, batch, network_s)`, and `predict_rest(rows, batch, network_s, calibrate)`, which gets a
-    correct `calibrate`."""
+    """Check `calibrate(rows, batch, network_s)`, and `predict_rest(rows, batch, network_s,
+    calibrate)`, which gets a correct `calibrate`.
+    """
     from manyhands.simulate import calibrate as fitted
 
     with check("calibration") as report, closed(fitted):
@@ -84,7 +110,10 @@ def calibration(calibrate, predict_rest):
             report.judge("constants", verdicts.problems(asked, answers), answers, rtol=1e-6)
         with report.part("rest"):
             asked = cases.rests(seed())
-            answers = [verdicts.numbers(ask(predict_rest, *case.arguments()), len(case.right)) for case in asked]
+            answers = [
+                verdicts.numbers(ask(predict_rest, *case.arguments()), len(case.right))
+                for case in asked
+            ]
             report.judge("rest", verdicts.problems(asked, answers), answers, rtol=1e-6)
 
 
@@ -97,8 +126,12 @@ def bench(images_per_s):
                 for case in asked:
                     answers.append(number(ask(images_per_s, *case.arguments())))
                     steps.append(case.told_steps())
-                problems = [problem and problem | ({"mistake": words} if words else {})
-                            for problem, words in zip(verdicts.problems(asked, answers), steps)]
+                problems = [
+                    problem and problem | ({"mistake": words} if words else {})
+                    for problem, words in zip(
+                        verdicts.problems(asked, answers), steps, strict=False
+                    )
+                ]
                 report.judge(name, problems, answers, rtol=1e-6)
 
 

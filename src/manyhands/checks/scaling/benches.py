@@ -1,5 +1,6 @@
-"""What exercise 7 asks: benches with a virtual clock, the images per second of a long run on them, and what likely ways
-to measure give."""
+"""What exercise 7 asks: benches with a virtual clock, the images per second of a long run on them,
+and what likely ways to measure give.
+"""
 
 import numpy as np
 
@@ -18,9 +19,15 @@ class BenchCase(Case):
         return [self.bench, *others]
 
     def told_steps(self):
-        """Return a message if the latest bench has taken a different number of steps than asked for, or ""."""
+        """Return a message if the latest bench has taken a different number of steps than asked
+        for, or "".
+        """
         (_, steps, warmup, _), made = self._arguments, self.bench.made
-        return "" if made == warmup + steps else MISTAKES["bench other steps"].format(made=made, warmup=warmup, steps=steps)
+        return (
+            ""
+            if made == warmup + steps
+            else MISTAKES["bench other steps"].format(made=made, warmup=warmup, steps=steps)
+        )
 
 
 def _together(bench, steps, warmup, batch, before=True, after=True, world=True):
@@ -74,10 +81,22 @@ def asked(seed, name, uneven):
         step_s = [usual_s * draw.uniform(5, 9) for _ in range(slow_steps)] + [usual_s] * often
         if uneven:
             step_s[-1] *= draw.uniform(2, 4)
-        warmup, steps, batch = slow_steps + int(draw.integers(0, 3)), often * int(draw.integers(2, 6)), int(draw.integers(16, 129))
+        warmup, steps, batch = (
+            slow_steps + int(draw.integers(0, 3)),
+            often * int(draw.integers(2, 6)),
+            int(draw.integers(16, 129)),
+        )
         arguments = [(world, step_s, slow_steps), steps, warmup, batch]
-        case = BenchCase(f"{world} ranks, {warmup} steps of warm-up, then {steps} steps", arguments, 0.0, {}, "bench other")
+        case = BenchCase(
+            f"{world} ranks, {warmup} steps of warm-up, then {steps} steps",
+            arguments,
+            0.0,
+            {},
+            "bench other",
+        )
         case.right = float(_together(*case.arguments()))
-        case.wrong = {mistake: float(measured(*case.arguments())) for mistake, measured in WRONG.items()}
+        case.wrong = {
+            mistake: float(measured(*case.arguments())) for mistake, measured in WRONG.items()
+        }
         found.append(case)
     return found

@@ -1,5 +1,7 @@
-"""What the checks of unit 19 ask, drawn from the seed: machines, steps, measured times, pipelines and tables. Each case
-has its right answer, from the package or from events played one by one, and the answers that likely mistakes give."""
+"""What the checks of unit 19 ask, drawn from the seed: machines, steps, measured times, pipelines
+and tables. Each case has its right answer, from the package or from events played one by one, and
+the answers that likely mistakes give.
+"""
 
 from functools import partial
 
@@ -7,15 +9,30 @@ import numpy as np
 
 
 class Case:
-    """One question, with its arguments (as new objects each time), the right answer, and {mistake: the answer that it
-    gives}."""
+    """One question, with its arguments (as new objects each time), the right answer, and {mistake:
+    the answer that it gives}.
+    """
 
     def __init__(self, told, arguments, right, wrong, other):
-        self.told, self._arguments, self.right, self.wrong, self.other = told, arguments, right, wrong, other
+        self.told, self._arguments, self.right, self.wrong, self.other = (
+            told,
+            arguments,
+            right,
+            wrong,
+            other,
+        )
 
     def arguments(self):
-        return [np.array(one) if isinstance(one, np.ndarray) else list(one) if isinstance(one, list) else one
-                for one in self._arguments]
+        return [
+            (
+                np.array(one)
+                if isinstance(one, np.ndarray)
+                else list(one)
+                if isinstance(one, list)
+                else one
+            )
+            for one in self._arguments
+        ]
 
 
 def generator(seed, name):
@@ -27,7 +44,7 @@ def link(draw):
     return float(10 ** draw.uniform(-5.3, -3.5)), float(10 ** draw.uniform(8.5, 10.5))
 
 
-# -- collectives -----------------------------------------------------------------------------------------------------
+# -- collectives -----------------------------------------------------------------------------------
 
 
 def worlds(seed):
@@ -35,16 +52,30 @@ def worlds(seed):
 
     draw, found = generator(seed, "worlds"), []
     for p in (1, 2, 8, 2 ** int(draw.integers(4, 8)), 1024):
-        latency_s, gbit = float(10 ** draw.uniform(-5, -4)), float(draw.choice([10, 25, 50, 100, 400]))
+        latency_s, gbit = (
+            float(10 ** draw.uniform(-5, -4)),
+            float(draw.choice([10, 25, 50, 100, 400])),
+        )
         n = float(round(10 ** draw.uniform(5, 8.5)))
         one, rounds = (latency_s, gbit / 8 * 1e9), p.bit_length() - 1
-        wrong = {"bits": simulate.halving_doubling_s(p, n, latency_s, gbit * 1e9),
-                 "mega": simulate.halving_doubling_s(p, n, latency_s, gbit / 8 * 1e6),
-                 "ring": simulate.ring_s(p, n, *one), "tree": simulate.tree_s(p, n, *one),
-                 "scatter only": simulate.halving_doubling_s(p, n, *one) / 2,
-                 "p-th": 2 * rounds * (latency_s + n / p / one[1]), "half each": 2 * rounds * (latency_s + n / 2 / one[1])}
-        found.append(Case(f"p = {p}, {n:.0f} bytes, {gbit:g} Gbit/s", [p, n, latency_s, gbit],
-                          float(simulate.halving_doubling_s(p, n, *one)), wrong, "rounds other"))
+        wrong = {
+            "bits": simulate.halving_doubling_s(p, n, latency_s, gbit * 1e9),
+            "mega": simulate.halving_doubling_s(p, n, latency_s, gbit / 8 * 1e6),
+            "ring": simulate.ring_s(p, n, *one),
+            "tree": simulate.tree_s(p, n, *one),
+            "scatter only": simulate.halving_doubling_s(p, n, *one) / 2,
+            "p-th": 2 * rounds * (latency_s + n / p / one[1]),
+            "half each": 2 * rounds * (latency_s + n / 2 / one[1]),
+        }
+        found.append(
+            Case(
+                f"p = {p}, {n:.0f} bytes, {gbit:g} Gbit/s",
+                [p, n, latency_s, gbit],
+                float(simulate.halving_doubling_s(p, n, *one)),
+                wrong,
+                "rounds other",
+            )
+        )
     return found
 
 
@@ -52,31 +83,59 @@ def clusters(seed):
     from manyhands import simulate
 
     draw, found = generator(seed, "clusters"), []
-    for nodes, g, links in ((1, 8, 8), (4, 1, 2), (2 ** int(draw.integers(2, 7)), 8, 2 ** int(draw.integers(1, 3))),
-                            (2 ** int(draw.integers(2, 7)), 4, 1), (2 ** int(draw.integers(2, 7)), 4, 4)):
-        inside, between = (float(10 ** draw.uniform(-6, -5)), float(10 ** draw.uniform(10, 11.3))), link(draw)
+    for nodes, g, links in (
+        (1, 8, 8),
+        (4, 1, 2),
+        (2 ** int(draw.integers(2, 7)), 8, 2 ** int(draw.integers(1, 3))),
+        (2 ** int(draw.integers(2, 7)), 4, 1),
+        (2 ** int(draw.integers(2, 7)), 4, 4),
+    ):
+        inside, between = (
+            (float(10 ** draw.uniform(-6, -5)), float(10 ** draw.uniform(10, 11.3))),
+            link(draw),
+        )
         n = float(round(10 ** draw.uniform(6, 8.5)))
-        way, pattern = ((simulate.ring_s, "ring"), (simulate.halving_doubling_s, "halving and doubling"))[len(found) % 2]
+        way, pattern = (
+            (simulate.ring_s, "ring"),
+            (simulate.halving_doubling_s, "halving and doubling"),
+        )[len(found) % 2]
         of_a_link = n / min(links, g)
         in_node, out = simulate.ring_s(g, n, *inside), way(nodes, of_a_link, *between)
         right = simulate.hierarchical_s(nodes, g, n, inside, between, links, pattern=pattern)
-        wrong = {"no gather": in_node / 2 + out, "one link": in_node + way(nodes, n, *between),
-                 "own link": in_node + way(nodes, n / g, *between), "idle links": in_node + way(nodes, n / links, *between),
-                 "cut twice": in_node + way(nodes, n / g / links, *between),
-                 "all ranks": in_node + way(nodes * g, of_a_link, *between), "flat": way(nodes * g, n, *between),
-                 "one level": out, "not cut": 2 * (g - 1) * simulate.message_s(n, *inside) + out,
-                 "times nodes": nodes * in_node + out}
-        found.append(Case(f"{nodes} nodes of {g} ranks, {links} link{'s' * (links > 1)} per node",
-                          [nodes, g, n, inside, between, links, way], float(right), wrong, "levels other"))
+        wrong = {
+            "no gather": in_node / 2 + out,
+            "one link": in_node + way(nodes, n, *between),
+            "own link": in_node + way(nodes, n / g, *between),
+            "idle links": in_node + way(nodes, n / links, *between),
+            "cut twice": in_node + way(nodes, n / g / links, *between),
+            "all ranks": in_node + way(nodes * g, of_a_link, *between),
+            "flat": way(nodes * g, n, *between),
+            "one level": out,
+            "not cut": 2 * (g - 1) * simulate.message_s(n, *inside) + out,
+            "times nodes": nodes * in_node + out,
+        }
+        found.append(
+            Case(
+                f"{nodes} nodes of {g} ranks, {links} link{'s' * (links > 1)} per node",
+                [nodes, g, n, inside, between, links, way],
+                float(right),
+                wrong,
+                "levels other",
+            )
+        )
     return found
 
 
-# -- a step on clocks ------------------------------------------------------------------------------------------------
+# -- a step on clocks ------------------------------------------------------------------------------
 
 
-def _step_s(slow, ready_s, sizes, bucket_bytes, all_reduce, begin=max, together=np.array, parallel=False):
-    """Return the seconds of a step. `begin` picks when a bucket is ready, and `together` changes the clocks before each
-    all-reduce."""
+def _step_s(
+    slow, ready_s, sizes, bucket_bytes, all_reduce, begin=max, together=np.array, parallel=False
+):
+    """Return the seconds of a step.
+
+    `begin` picks when a bucket is ready, and `together` changes the clocks before each all-reduce.
+    """
     from manyhands import simulate
 
     free, ends = np.zeros(len(slow)), []
@@ -88,29 +147,51 @@ def _step_s(slow, ready_s, sizes, bucket_bytes, all_reduce, begin=max, together=
 
 
 def _step_case(draw, p, count, way, spread, pace=1.0):
-    """Draw a step. If `pace` is below 1, gradients are ready sooner and buckets wait for the network, so ranks that go
-    on early arrive early again."""
+    """Draw a step.
+
+    If `pace` is below 1, gradients are ready sooner and buckets wait for the network, so ranks that
+    go on early arrive early again.
+    """
     from manyhands.simulate import clocks
 
     one = link(draw)
-    sizes = [int(size) for size in np.exp(draw.normal(0, 1, count)) * 1e5 * 10 ** draw.uniform(0, 1)]
+    sizes = [
+        int(size) for size in np.exp(draw.normal(0, 1, count)) * 1e5 * 10 ** draw.uniform(0, 1)
+    ]
     all_reduce = partial(_all_reduce, getattr(clocks, way), one)
     whole_s = float(all_reduce(np.zeros(p), sum(sizes)).max())
-    ready_s = (np.cumsum(draw.dirichlet(np.full(count, 2.0))) * whole_s * draw.uniform(0.7, 1.5) * pace).tolist()
+    ready_s = (
+        np.cumsum(draw.dirichlet(np.full(count, 2.0))) * whole_s * draw.uniform(0.7, 1.5) * pace
+    ).tolist()
     slow = 1 + spread * draw.exponential(size=p)
-    limit = sum(sizes[:count // int(draw.integers(3, 7))])  # the first bucket holds exactly this much, and is full
+    # the first bucket holds exactly this much, and is full
+    limit = sum(sizes[: count // int(draw.integers(3, 7))])
     arguments = [slow, ready_s, sizes, limit, all_reduce]
     run = partial(_step_s, *arguments)
-    wrong = {"first ready": run(begin=min), "in parallel": run(parallel=True), "mean": run(together=lambda t: np.full(p, t.mean())),
-             "one clock": _step_s(*arguments[:4], lambda clocks, n: np.full(p, all_reduce(clocks, n).max())),
-             "mean rank": _step_s(np.full(p, slow.mean()), *arguments[1:]),
-             "slowest rank": _step_s(np.full(p, slow.max()), *arguments[1:]),
-             "more than full": _step_s(slow, ready_s, sizes, limit + 1, all_reduce),
-             "no overlap": _step_s(slow, [ready_s[-1]] * count, *arguments[2:]),
-             "one bucket": _step_s(slow, ready_s, sizes, float("inf"), all_reduce),
-             "no buckets": _step_s(slow, ready_s, sizes, 0, all_reduce), "nobody slow": _step_s(np.ones(p), *arguments[1:]),
-             "ranks added": float((slow * ready_s[-1]).sum()), "backward only": float(slow.max() * ready_s[-1])}
-    return Case(f"{p} ranks, {count} gradients, {way.replace('_', ' and ')}", arguments, run(), wrong, "step other")
+    wrong = {
+        "first ready": run(begin=min),
+        "in parallel": run(parallel=True),
+        "mean": run(together=lambda t: np.full(p, t.mean())),
+        "one clock": _step_s(
+            *arguments[:4], lambda clocks, n: np.full(p, all_reduce(clocks, n).max())
+        ),
+        "mean rank": _step_s(np.full(p, slow.mean()), *arguments[1:]),
+        "slowest rank": _step_s(np.full(p, slow.max()), *arguments[1:]),
+        "more than full": _step_s(slow, ready_s, sizes, limit + 1, all_reduce),
+        "no overlap": _step_s(slow, [ready_s[-1]] * count, *arguments[2:]),
+        "one bucket": _step_s(slow, ready_s, sizes, float("inf"), all_reduce),
+        "no buckets": _step_s(slow, ready_s, sizes, 0, all_reduce),
+        "nobody slow": _step_s(np.ones(p), *arguments[1:]),
+        "ranks added": float((slow * ready_s[-1]).sum()),
+        "backward only": float(slow.max() * ready_s[-1]),
+    }
+    return Case(
+        f"{p} ranks, {count} gradients, {way.replace('_', ' and ')}",
+        arguments,
+        run(),
+        wrong,
+        "step other",
+    )
 
 
 def _all_reduce(call, one, clocks, n_bytes):
@@ -120,16 +201,23 @@ def _all_reduce(call, one, clocks, n_bytes):
 
 def steps(seed):
     draw = generator(seed, "steps")
-    return [_step_case(draw, p, int(draw.integers(12, 30)), *how) for p, *how in
-            ((1, "ring", 0.1), (7, "ring", 0.3), (12, "tree", 0.3), (64, "halving_doubling", 0.05),
-             (24, "parameter_server", 0.2, 0.2))]
+    return [
+        _step_case(draw, p, int(draw.integers(12, 30)), *how)
+        for p, *how in (
+            (1, "ring", 0.1),
+            (7, "ring", 0.3),
+            (12, "tree", 0.3),
+            (64, "halving_doubling", 0.05),
+            (24, "parameter_server", 0.2, 0.2),
+        )
+    ]
 
 
 def large(seed):
     return _step_case(generator(seed, "large"), 100_000, 40, "halving_doubling", 0.02, 0.5)
 
 
-# -- the slowest, efficiency -----------------------------------------------------------------------------------------
+# -- the slowest, efficiency -----------------------------------------------------------------------
 
 
 def jitters(seed):
@@ -137,15 +225,23 @@ def jitters(seed):
 
     draw, found = generator(seed, "jitter"), []
     for p in (1, 2, 16, int(draw.integers(100, 200)), 1024):
-        late = np.round(0.1 * draw.exponential(size=int(draw.integers(20, 60))), 2)  # a clock has ticks, so some times are equal
+        # a clock has ticks, so some times are equal
+        late = np.round(0.1 * draw.exponential(size=int(draw.integers(20, 60))), 2)
         times = (0.1 * 10 ** draw.uniform(0, 1) * (1 + late)).tolist()
         once = sorted(set(times))
-        wrong = {"each once": slowest(p, 0, once) * float(np.mean(once)),
-                 "not sorted": float(np.diff((np.arange(len(times) + 1) / len(times)) ** p) @ times), "mean of times": float(np.mean(times)), "largest measured": max(times),
-                 "normal": float(np.mean(times) + np.std(times) * np.sqrt(2 * np.log(p))),
-                 "in means": slowest(p, 0, times), "fastest": float(np.mean(times) * slowest(p, 0, [1 / t for t in times]) ** -1)}
+        wrong = {
+            "each once": slowest(p, 0, once) * float(np.mean(once)),
+            "not sorted": float(np.diff((np.arange(len(times) + 1) / len(times)) ** p) @ times),
+            "mean of times": float(np.mean(times)),
+            "largest measured": max(times),
+            "normal": float(np.mean(times) + np.std(times) * np.sqrt(2 * np.log(p))),
+            "in means": slowest(p, 0, times),
+            "fastest": float(np.mean(times) * slowest(p, 0, [1 / t for t in times]) ** -1),
+        }
         right = slowest(p, 0, times) * float(np.mean(times))
-        found.append(Case(f"p = {p}, {len(times)} times", [p, times], right, wrong, "slowest other"))
+        found.append(
+            Case(f"p = {p}, {len(times)} times", [p, times], right, wrong, "slowest other")
+        )
     return found
 
 
@@ -155,44 +251,85 @@ def pairs(seed):
         many, one = base * 2 ** int(draw.integers(2, 7)), base * draw.uniform(50, 300)
         images = one * many / base * draw.uniform(0.5, 0.95)
         right = images / many / (one / base)
-        wrong = {"speedup": images / one, "base of one": images / one / many, "upside down": 1 / right, "per cent": 100 * right}
-        found.append(Case(f"{base} and {many} ranks", [(base, one), (many, images)], right, wrong, "efficiency other"))
+        wrong = {
+            "speedup": images / one,
+            "base of one": images / one / many,
+            "upside down": 1 / right,
+            "per cent": 100 * right,
+        }
+        found.append(
+            Case(
+                f"{base} and {many} ranks",
+                [(base, one), (many, images)],
+                right,
+                wrong,
+                "efficiency other",
+            )
+        )
     return found
 
 
-# -- pipelines -------------------------------------------------------------------------------------------------------
+# -- pipelines -------------------------------------------------------------------------------------
 
 
 def pipelines(seed):
     from manyhands.simulate import pipeline
 
     draw, found = generator(seed, "pipelines"), []
-    for stages, micro_batches in ((1, 3), (4, 1), (4, 8), (int(draw.integers(3, 7)), int(draw.integers(3, 12)))):
+    for stages, micro_batches in (
+        (1, 3),
+        (4, 1),
+        (4, 8),
+        (int(draw.integers(3, 7)), int(draw.integers(3, 12))),
+    ):
         forward, backward = (draw.uniform(0.01, 0.05, stages).tolist() for _ in "FB")
-        if np.argmax(forward) == np.argmax(backward):  # the slowest stage must differ between the two waves
+        # the slowest stage must differ between the two waves
+        if np.argmax(forward) == np.argmax(backward):
             backward = np.roll(backward, 1).tolist()
         seconds = {"F": forward, "B": backward}
-        spans = pipeline.play(pipeline.gpipe(stages, micro_batches), lambda event, s=seconds: s[event.kind][event.stage])
-        both = [a + b for a, b in zip(forward, backward)]
+        spans = pipeline.play(
+            pipeline.gpipe(stages, micro_batches),
+            lambda event, s=seconds: s[event.kind][event.stage],
+        )
+        both = [a + b for a, b in zip(forward, backward, strict=False)]
         turns = micro_batches + stages - 1
-        wrong = {"no pipeline": micro_batches * sum(both), "all as the dearest": turns * (max(forward) + max(backward)),
-                 "all as the mean": turns * sum(both) / stages, "forward only": sum(forward) + (micro_batches - 1) * max(forward),
-                 "one too many": sum(both) + micro_batches * (max(forward) + max(backward)),
-                 "together": sum(both) + (micro_batches - 1) * max(both), "no bubble": micro_batches * max(both)}
-        found.append(Case(f"{stages} stages, {micro_batches} micro-batches", [forward, backward, micro_batches],
-                          pipeline.finish_s(spans), wrong, "pipeline other"))
+        wrong = {
+            "no pipeline": micro_batches * sum(both),
+            "all as the dearest": turns * (max(forward) + max(backward)),
+            "all as the mean": turns * sum(both) / stages,
+            "forward only": sum(forward) + (micro_batches - 1) * max(forward),
+            "one too many": sum(both) + micro_batches * (max(forward) + max(backward)),
+            "together": sum(both) + (micro_batches - 1) * max(both),
+            "no bubble": micro_batches * max(both),
+        }
+        found.append(
+            Case(
+                f"{stages} stages, {micro_batches} micro-batches",
+                [forward, backward, micro_batches],
+                pipeline.finish_s(spans),
+                wrong,
+                "pipeline other",
+            )
+        )
     return found
 
 
-# -- tables ----------------------------------------------------------------------------------------------------------
+# -- tables ----------------------------------------------------------------------------------------
 
 
 def _table(draw, least=0.3, most=2.0):
-    """Draw (rows, batch, network_s). The images per second follow the model in the first two rows only, as real ones
-    do."""
+    """Draw (rows, batch, network_s).
+
+    The images per second follow the model in the first two rows only, as real ones do.
+    """
     from manyhands import simulate
 
-    batch, base, one, n = int(draw.choice([32, 64, 256])), int(draw.choice([1, 4, 8])), link(draw), 1e8
+    batch, base, one, n = (
+        int(draw.choice([32, 64, 256])),
+        int(draw.choice([1, 4, 8])),
+        link(draw),
+        1e8,
+    )
     network_s = partial(_network_s, simulate.ring_s, n, one)
     compute_s, factor = 3 * network_s(64) * draw.uniform(1, 2), draw.uniform(least, most)
     rows = []
@@ -203,7 +340,9 @@ def _table(draw, least=0.3, most=2.0):
 
 
 def _network_s(ring_s, n_bytes, one, ranks):
-    """Return the seconds of the gradients' all-reduce on this many ranks, according to published numbers."""
+    """Return the seconds of the gradients' all-reduce on this many ranks, according to published
+    numbers.
+    """
     return float(ring_s(ranks, n_bytes, *one))
 
 
@@ -215,15 +354,31 @@ def _line(rows, batch, network_s, per_rank=True):
 
 def tables(seed):
     draw, found = generator(seed, "tables"), []
-    for factors in ((0.3, 2.0), (0.3, 2.0), (-0.1, -0.03)):  # noise of the rows may give a factor below 0
+    # noise of the rows may give a factor below 0
+    for factors in ((0.3, 2.0), (0.3, 2.0), (-0.1, -0.03)):
         rows, batch, network_s, compute_s, factor = _table(draw, *factors)
         first = _line(rows[:2], batch, network_s)
-        wrong = {"all rows": _line(rows, batch, network_s), "ends": _line([rows[0], rows[-1]], batch, network_s),
-                 "batch of all": _line(rows[:2], batch, network_s, per_rank=False), "turned": first[::-1],
-                 "cut off": [first[0], float(np.clip(first[1], 0, 1))], "below 0": [first[0], max(0.0, first[1])],
-                 "last rows": _line(rows[-2:], batch, network_s),
-                 "images": np.polyfit([network_s(p) for p, _ in rows[:2]], [x for _, x in rows[:2]], 1)[::-1].tolist()}
-        found.append(Case(f"a table of {len(rows)} rows", [rows, batch, network_s], [compute_s, factor], wrong, "constants other"))
+        wrong = {
+            "all rows": _line(rows, batch, network_s),
+            "ends": _line([rows[0], rows[-1]], batch, network_s),
+            "batch of all": _line(rows[:2], batch, network_s, per_rank=False),
+            "turned": first[::-1],
+            "cut off": [first[0], float(np.clip(first[1], 0, 1))],
+            "below 0": [first[0], max(0.0, first[1])],
+            "last rows": _line(rows[-2:], batch, network_s),
+            "images": np.polyfit([network_s(p) for p, _ in rows[:2]], [x for _, x in rows[:2]], 1)[
+                ::-1
+            ].tolist(),
+        }
+        found.append(
+            Case(
+                f"a table of {len(rows)} rows",
+                [rows, batch, network_s],
+                [compute_s, factor],
+                wrong,
+                "constants other",
+            )
+        )
     return found
 
 
@@ -237,10 +392,22 @@ def rests(seed):
     for _ in range(3):
         rows, batch, network_s, compute_s, factor = _table(draw)
         seconds = [compute_s + factor * network_s(ranks) for ranks, _ in rows]
-        right = [ranks * batch / t for (ranks, _), t in zip(rows, seconds)][2:]
-        wrong = {"seconds": seconds[2:], "one rank": [batch / t for t in seconds[2:]], "table copied": [x for _, x in rows[2:]],
-                 "perfect": [ranks / rows[0][0] * rows[0][1] for ranks, _ in rows[2:]],
-                 "rounded": [float(round(images)) for images in right],
-                 "no factor": [ranks * batch / (compute_s + network_s(ranks)) for ranks, _ in rows[2:]]}
-        found.append(Case(f"a table of {len(rows)} rows", [rows, batch, network_s, calibrated], right, wrong, "rest other"))
+        right = [ranks * batch / t for (ranks, _), t in zip(rows, seconds, strict=False)][2:]
+        wrong = {
+            "seconds": seconds[2:],
+            "one rank": [batch / t for t in seconds[2:]],
+            "table copied": [x for _, x in rows[2:]],
+            "perfect": [ranks / rows[0][0] * rows[0][1] for ranks, _ in rows[2:]],
+            "rounded": [float(round(images)) for images in right],
+            "no factor": [ranks * batch / (compute_s + network_s(ranks)) for ranks, _ in rows[2:]],
+        }
+        found.append(
+            Case(
+                f"a table of {len(rows)} rows",
+                [rows, batch, network_s, calibrated],
+                right,
+                wrong,
+                "rest other",
+            )
+        )
     return found

@@ -1,4 +1,6 @@
-"""How many lines of Python a call runs, which reveals a loop over 100,000 ranks on a machine of any speed."""
+"""How many lines of Python a call runs, which reveals a loop over 100,000 ranks on a machine of any
+speed.
+"""
 
 import builtins
 import functools
@@ -14,12 +16,18 @@ from manyhands.checks.scaling.words import MISTAKES
 
 
 class _TooMany(BaseException):
-    """More lines have run than are allowed. No answer's `except Exception` catches this exception."""
+    """More lines have run than are allowed.
+
+    No answer's `except Exception` catches this exception.
+    """
 
 
 def within(most, function, *args):
-    """Return what function(*args) returns. Raise `Stopped` if it raises, or if it runs more than `most` lines and calls
-    of Python. A loop that C code runs, as `map` does, counts like a loop in Python."""
+    """Return what function(*args) returns.
+
+    Raise `Stopped` if it raises, or if it runs more than `most` lines and calls of Python. A loop
+    that C code runs, as `map` does, counts like a loop in Python.
+    """
     ran, before = 0, sys.gettrace()
 
     def heard(frame, event, _):
@@ -40,7 +48,7 @@ def within(most, function, *args):
 
 
 def _map(function, *many):
-    for each in zip(*many):
+    for each in zip(*many, strict=False):
         yield function(*each)
 
 
@@ -66,24 +74,34 @@ def _reduce(function, many, *start):
 def _frompyfunc(function, *_, **__):
     def all_numbers(*arrays):
         together = np.broadcast_arrays(*arrays)
-        return np.array([function(*each) for each in zip(*(one.ravel() for one in together))]).reshape(together[0].shape)
+        return np.array(
+            [function(*each) for each in zip(*(one.ravel() for one in together), strict=False)]
+        ).reshape(together[0].shape)
 
     return all_numbers
 
 
 def _vectorize(function=None, *_, **__):
-    return _frompyfunc(function) if function else _vectorize  # without a function, it is a decorator with options
+    # without a function, it is a decorator with options
+    return _frompyfunc(function) if function else _vectorize
 
 
-PLACES = ((builtins, "map", _map), (builtins, "filter", _filter), (itertools, "starmap", _starmap), (functools, "reduce", _reduce),
-          (np, "frompyfunc", _frompyfunc), (np, "vectorize", _vectorize))
+PLACES = (
+    (builtins, "map", _map),
+    (builtins, "filter", _filter),
+    (itertools, "starmap", _starmap),
+    (functools, "reduce", _reduce),
+    (np, "frompyfunc", _frompyfunc),
+    (np, "vectorize", _vectorize),
+)
 
 
 @contextmanager
 def _loops_in_python(names):
-    """While the block runs, replace whatever calls a function once for each item by Python code, so that its lines are
-    counted, both in its module and under the names that the learner's cells use. Of the builtins, only these names
-    change, because all threads share that module."""
+    """While the block runs, replace whatever calls a function once for each item by Python code, so
+    that its lines are counted, both in its module and under the names that the learner's cells use.
+    Of the builtins, only these names change, because all threads share that module.
+    """
     kept = []
     try:
         for module, name, replacement in PLACES:

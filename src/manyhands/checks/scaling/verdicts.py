@@ -17,7 +17,10 @@ def near(got, expected):
 
 
 def numbers(answer, count):
-    """Return `count` floats, which are NaN if the answer is not a sequence. Raise `Stopped` if its length differs."""
+    """Return `count` floats, which are NaN if the answer is not a sequence.
+
+    Raise `Stopped` if its length differs.
+    """
     try:
         found = [number(one) for one in answer]
     except TypeError:
@@ -34,11 +37,17 @@ def problem(case, got):
 
 def problems(asked, answers):
     """Return the problem of each answer, or None."""
-    names = likely([(case.right, case.wrong, got) for case, got in zip(asked, answers)], same=near)
-    for case, got in zip(asked, answers):
+    names = likely(
+        [(case.right, case.wrong, got) for case, got in zip(asked, answers, strict=False)],
+        same=near,
+    )
+    for case, got in zip(asked, answers, strict=False):
         if near(got, case.right):
             yield None
             continue
-        name = "no number" if not np.all(np.isfinite(got)) else next(
-            (name for name in names if near(got, case.wrong[name])), case.other)
+        name = (
+            "no number"
+            if not np.all(np.isfinite(got))
+            else next((name for name in names if near(got, case.wrong[name])), case.other)
+        )
         yield {"expected": case.right, "got": got, "mistake": f"{case.told}: {MISTAKES[name]}"}

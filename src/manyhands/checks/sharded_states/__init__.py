@@ -1,6 +1,10 @@
-"""Checks of unit 16, sharded states. Bytes by ZeRO's table are checked in the notebook's kernel, all else on the ranks, next to a single process.
+"""Checks of unit 16, sharded states.
 
-The ledger counts collectives, with the bytes of the textbook's rings. What is alive is counted by the memory of the tensors themselves, so the counts are exact on any machine.
+Bytes by ZeRO's table are checked in the notebook's kernel, all else on the ranks, next to a single
+process.
+
+The ledger counts collectives, with the bytes of the textbook's rings. What is alive is counted by
+the memory of the tensors themselves, so the counts are exact on any machine.
 """
 
 from functools import partial
@@ -18,7 +22,9 @@ check = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES)
 
 
 def memory(function, most_layers):
-    """Check `function(layers, ranks, stage, weight, gradient, states)`: the bytes on a rank, and how many layers fit."""
+    """Check `function(layers, ranks, stage, weight, gradient, states)`: the bytes on a rank, and
+    how many layers fit.
+    """
     from manyhands.simulate import sharding
 
     with Report("memory", CRITERIA) as report, closed(sharding.shard_size, sharding.states_bytes):
@@ -32,50 +38,86 @@ def memory(function, most_layers):
 
 
 def shards(cluster, shard, unshard, reduce_shard):
-    """Check `shard(tensor, rank, ranks)`, `unshard(own, shape, group)` and `reduce_shard(tensor, group)`."""
+    """Check `shard(tensor, rank, ranks)`, `unshard(own, shape, group)` and `reduce_shard(tensor,
+    group)`.
+    """
     with check("shards", cluster) as report:
-        for function, names in ((shard, ["cut"]), (unshard, ["whole"]), (reduce_shard, ["mean", "traffic"])):
+        for function, names in (
+            (shard, ["cut"]),
+            (unshard, ["whole"]),
+            (reduce_shard, ["mean", "traffic"]),
+        ):
             with report.part(*names):
-                _judge(report, names, report.on_ranks("sharded_states.shard_ranks", names[0], function, seed(), remark="hangs"))
+                _judge(
+                    report,
+                    names,
+                    report.on_ranks(
+                        "sharded_states.shard_ranks", names[0], function, seed(), remark="hangs"
+                    ),
+                )
 
 
 def zero1(cluster, step):
-    """Check `step(parameters, state, lr, eps, group)` against torch.optim.Adam in a single process."""
+    """Check `step(parameters, state, lr, eps, group)` against torch.optim.Adam in a single
+    process.
+    """
     _all_at_once("shard_ranks", "zero1", cluster, step)
 
 
 def zero2(cluster, backward):
-    """Check `backward(loss, parameters, group)`, the shards of mean gradients and what is alive meanwhile."""
+    """Check `backward(loss, parameters, group)`, the shards of mean gradients and what is alive
+    meanwhile.
+    """
     _all_at_once("backward_ranks", "zero2", cluster, backward)
 
 
 def gather(cluster, layer):
-    """Check the function of autograd `layer.apply(x, own, shape, group)` against a layer with its whole weight."""
+    """Check the function of autograd `layer.apply(x, own, shape, group)` against a layer with its
+    whole weight.
+    """
     _all_at_once("backward_ranks", "gather", cluster, layer)
 
 
 def masters(cluster, step):
-    """Check `step(parameters, state, lr, group)` on bfloat16 parameters against float32 in a single process."""
-    _all_at_once("number_ranks", "masters", cluster, step, atol=verdicts.ULP)  # an addition in a different order may round a number up instead of down
+    """Check `step(parameters, state, lr, group)` on bfloat16 parameters against float32 in a single
+    process.
+    """
+    # an addition in a different order may round a number up instead of down
+    _all_at_once("number_ranks", "masters", cluster, step, atol=verdicts.ULP)
 
 
 def clip(cluster, function):
-    """Check `function(shards, sizes, max_norm, group)`, the norm of all numbers and the shards that are clipped by it."""
+    """Check `function(shards, sizes, max_norm, group)`, the norm of all numbers and the shards that
+    are clipped by it.
+    """
     _all_at_once("number_ranks", "clip", cluster, function)
 
 
 def training(cluster, function):
-    """Check `function(make, x, y, seed, steps, max_norm, mesh)`, a loop around `fully_shard`, against a single process."""
+    """Check `function(make, x, y, seed, steps, max_norm, mesh)`, a loop around `fully_shard`,
+    against a single process.
+    """
     _all_at_once("training_ranks", "training", cluster, function, atol=1e-5)
 
 
 def _all_at_once(module, name, cluster, function, **tolerance):
     with check(name, cluster) as report:
-        _judge(report, list(report.asked), report.on_ranks("sharded_states." + module, name, function, seed(), remark="hangs"), **tolerance)
+        _judge(
+            report,
+            list(report.asked),
+            report.on_ranks("sharded_states." + module, name, function, seed(), remark="hangs"),
+            **tolerance,
+        )
 
 
 def _judge(report, names, answers, atol=1e-9):
     """Judge these criteria by what the ranks have found, [{criterion: [finding]}]."""
     for name in names:
         found = [finding for answer in answers for finding in answer[name]]
-        report.judge(name, map(verdicts.problem_of, found), [one["values"] for one in found], rtol=1e-6, atol=atol)
+        report.judge(
+            name,
+            map(verdicts.problem_of, found),
+            [one["values"] for one in found],
+            rtol=1e-6,
+            atol=atol,
+        )

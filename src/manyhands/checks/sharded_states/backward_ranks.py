@@ -1,6 +1,8 @@
-"""Exercises 4 and 5 of unit 16 on the ranks, where gradients and weights are cut, gathered and freed while backward runs.
+"""Exercises 4 and 5 of unit 16 on the ranks, where gradients and weights are cut, gathered and
+freed while backward runs.
 
-Each experiment is a function of a name and the seed, which all ranks call in groups of 4, 3, 2 ranks and of 1. It returns {criterion: [finding]}.
+Each experiment is a function of a name and the seed, which all ranks call in groups of 4, 3, 2
+ranks and of 1. It returns {criterion: [finding]}.
 """
 
 import gc
@@ -34,26 +36,32 @@ LAYERS, NUMBER_BYTES = 6, F64.itemsize
 AT_ONCE = 2  # whole gradients that may be alive
 
 
-# --- 4: zero2 ---------------------------------------------------------------------------------------------------------
+# --- 4: zero2 -------------------------------------------------------------------------------------
 
 
 def zero2(name, seed):
     function, found = learners(name), {"shards": [], "freed": [], "alive": []}
     alive = Alive()
     for group in my_groups():
-        for criterion, findings in _zero2(function, f"{seed} zero2 {group.ranks}", group, alive).items():
+        for criterion, findings in _zero2(
+            function, f"{seed} zero2 {group.ranks}", group, alive
+        ).items():
             found[criterion] += findings
     return found
 
 
 class Alive:
-    """Counts what is in memory whenever a gradient arrives (whole gradients, no matter what keeps them, and all numbers created meanwhile)."""
+    """Counts what is in memory whenever a gradient arrives (whole gradients, no matter what keeps
+    them, and all numbers created meanwhile).
+    """
 
     def __init__(self):
         self._letting_go = LettingGo()
 
     def begin(self, parameters, group, created, enough):
-        """`enough`: with this many numbers, besides the shards of the gradients that have arrived, there is no need to wait."""
+        """`enough`: with this many numbers, besides the shards of the gradients that have arrived,
+        there is no need to wait.
+        """
         self.most, self.arrived, self._memories, self._snapshots = 0, 0, [], []
         self._group, self._created, self._enough = group, created, enough
         self._hooks = [p.register_post_accumulate_grad_hook(self._arrived) for p in parameters]
@@ -74,25 +82,37 @@ class Alive:
         return self._created.bytes_live(besides) // NUMBER_BYTES
 
     def end(self, shards, enough):
-        """Return (whole gradients in memory now, numbers besides the shards now, the most such numbers that were in memory at the same time)."""
+        """Return (whole gradients in memory now, numbers besides the shards now, the most such
+        numbers that were in memory at the same time).
+        """
         for hook in self._hooks:
             hook.remove()
         gc.collect()
         self._letting_go.until(lambda: self._count() == 0 and self._numbers(shards) <= enough)
         own = {shard.untyped_storage()._cdata for shard in shards}
-        most = max((sum(size for address, size in one.items() if address not in own) for one in self._snapshots), default=0)
+        most = max(
+            (
+                sum(size for address, size in one.items() if address not in own)
+                for one in self._snapshots
+            ),
+            default=0,
+        )
         return self._count(), self._numbers(shards), most // NUMBER_BYTES
 
 
 def _network(key):
-    """Layers of about the same size, so that two whole gradients are few compared with all of them."""
+    """Layers of about the same size, so that two whole gradients are few compared with all of
+    them.
+    """
     sizes = random.Random(key)
     widths = [sizes.randint(8, 9) for _ in range(LAYERS + 1)]
     layers = [layer for a, b in pairwise(widths) for layer in (nn.Linear(a, b), nn.Tanh())]
     network = nn.Sequential(*layers[:-1]).to(device_of_any_call(), F64)
     with torch.no_grad():
         for i, parameter in enumerate(network.parameters()):
-            parameter.copy_(draw(f"{key} weight {i}", *parameter.shape) / (3 if parameter.dim() == 2 else 1))
+            parameter.copy_(
+                draw(f"{key} weight {i}", *parameter.shape) / (3 if parameter.dim() == 2 else 1)
+            )
     return network
 
 
@@ -101,16 +121,23 @@ class _Limits:
 
     def __init__(self, parameters, group):
         sizes = [length(p.numel(), group.ranks) for p in parameters]
-        self.own, self.numel, largest = sum(sizes), sum(p.numel() for p in parameters), group.ranks * max(sizes)
-        self.kept = min(p.numel() for p in parameters if p.dim() == 2) - 1  # afterwards, besides the shards: less than any weight's gradient
-        self.at_once = AT_ONCE * largest + self.own + self.kept  # also the shards a second time, and backward's own small tensors
+        self.own, self.numel, largest = (
+            sum(sizes),
+            sum(p.numel() for p in parameters),
+            group.ranks * max(sizes),
+        )
+        # afterwards, besides the shards: less than any weight's gradient
+        self.kept = min(p.numel() for p in parameters if p.dim() == 2) - 1
+        # also the shards a second time, and backward's own small tensors
+        self.at_once = AT_ONCE * largest + self.own + self.kept
         self.bytes_sent = NUMBER_BYTES * (group.ranks - 1) * self.own
 
 
 def _zero2(function, key, group, alive):
     network = _network(key)
     in_network = list(network.parameters())
-    parameters = in_network[1::2] + in_network[::2]  # not in the order of backward, nor in its reverse
+    # not in the order of backward, nor in its reverse
+    parameters = in_network[1::2] + in_network[::2]
     limits, told, calls = _Limits(parameters, group), [], []
 
     def loss_of(call, rank):
@@ -122,27 +149,58 @@ def _zero2(function, key, group, alive):
         network.zero_grad()
         calls.append(seen)
         one = _compare_shards(group.text, got, of_ranks, group)
-        told.append({**one, "looks": "second call"} if one["looks"] and call and told[0]["looks"] is None else one)
+        told.append(
+            {**one, "looks": "second call"}
+            if one["looks"] and call and told[0]["looks"] is None
+            else one
+        )
     left = max(one["left"] for one in calls)
-    hooks = sum(len(p._post_accumulate_grad_hooks or ()) + len(p._backward_hooks or ()) for p in parameters)
-    sent = [at_most(group.text, one["sent"], limits.bytes_sent, limits.numel, whole=one["all-reduced"]) for one in calls]
-    return {"shards": told,
-            "freed": [finding(group.text, "left" if left else "hooks left" if hooks else None, [(1 + left) * limits.numel, (1 + hooks) * limits.numel], 0, left or hooks)],
-            "alive": [_in_memory(group, calls, limits, len(parameters)), *sent]}
+    hooks = sum(
+        len(p._post_accumulate_grad_hooks or ()) + len(p._backward_hooks or ()) for p in parameters
+    )
+    sent = [
+        at_most(group.text, one["sent"], limits.bytes_sent, limits.numel, whole=one["all-reduced"])
+        for one in calls
+    ]
+    return {
+        "shards": told,
+        "freed": [
+            finding(
+                group.text,
+                "left" if left else "hooks left" if hooks else None,
+                [(1 + left) * limits.numel, (1 + hooks) * limits.numel],
+                0,
+                left or hooks,
+            )
+        ],
+        "alive": [_in_memory(group, calls, limits, len(parameters)), *sent],
+    }
 
 
 def _watched(function, loss, parameters, group, limits, alive):
-    """Return (what the learner's function returns, what was in memory and what was sent while it ran)."""
+    """Return (what the learner's function returns, what was in memory and what was sent while it
+    ran).
+    """
     created = Created()
-    alive.begin(parameters if group.ranks > 1 else [], group, created, limits.at_once)  # on a single rank, the shard may well be the gradient
+    # on a single rank, the shard may well be the gradient
+    alive.begin(parameters if group.ranks > 1 else [], group, created, limits.at_once)
     with Ledger() as ledger, created:
         got = function(loss, list(parameters), group.handle)
     left = sum(p.grad is not None for p in parameters)
     for parameter in parameters:
         parameter.grad = None
     whole_after, after, at_once = alive.end(tensors_in(got), limits.kept)
-    return got, {"left": left, "whole at once": alive.most, "whole after": whole_after, "at once": at_once, "after": after, "arrived": alive.arrived,
-                 "held": held_bytes(got) // NUMBER_BYTES, "sent": ledger.bytes_sent, "all-reduced": all_reduced(ledger)}
+    return got, {
+        "left": left,
+        "whole at once": alive.most,
+        "whole after": whole_after,
+        "at once": at_once,
+        "after": after,
+        "arrived": alive.arrived,
+        "held": held_bytes(got) // NUMBER_BYTES,
+        "sent": ledger.bytes_sent,
+        "all-reduced": all_reduced(ledger),
+    }
 
 
 def _in_memory(group, calls, limits, parameters):
@@ -150,41 +208,83 @@ def _in_memory(group, calls, limits, parameters):
         return finding(group.text, None, [limits.numel])
     most = {name: max(one[name] for one in calls) for name in calls[0]}
     arrived = min(one["arrived"] for one in calls)
-    limit = {"whole at once": AT_ONCE, "whole after": 0, "held": limits.own, "at once": limits.at_once, "after": limits.kept}
-    looks = {"whole at once": "piled up", "whole after": "views", "held": "views of copies", "at once": "piled up copies", "after": "copies kept"}
+    limit = {
+        "whole at once": AT_ONCE,
+        "whole after": 0,
+        "held": limits.own,
+        "at once": limits.at_once,
+        "after": limits.kept,
+    }
+    looks = {
+        "whole at once": "piled up",
+        "whole after": "views",
+        "held": "views of copies",
+        "at once": "piled up copies",
+        "after": "copies kept",
+    }
     over = next((name for name in limit if most[name] > limit[name]), None)
-    values = [(1 + max(0, most[name] - limit[name])) * limits.numel for name in limit] + [arrived * limits.numel]
+    values = [(1 + max(0, most[name] - limit[name])) * limits.numel for name in limit] + [
+        arrived * limits.numel
+    ]
     if over is None and arrived < parameters:
         return finding(group.text, "no backward", values, parameters, arrived)
     return finding(group.text, looks.get(over), values, limit.get(over), most.get(over))
 
 
 def _compare_shards(at, got, of_ranks, group):
-    right = [piece(sum(each) / group.ranks, group.rank, group.ranks) for each in zip(*of_ranks)]
+    right = [
+        piece(sum(each) / group.ranks, group.rank, group.ranks)
+        for each in zip(*of_ranks, strict=False)
+    ]
     if not isinstance(got, (list, tuple)) or len(got) != len(right):
         return finding(at, "no list", [], len(right), str(type(got).__name__))
     there = [isinstance(one, torch.Tensor) for one in got]
     if not all(there):
-        return finding(at, "last parameter" if there == [False] * (len(right) - 1) + [True] else "no list", [], len(right), f"{sum(there)} tensors")
-    if sorted(len(one.flatten()) for one in got) == sorted(map(len, right)) and [len(one.flatten()) for one in got] != [len(one) for one in right]:
+        return finding(
+            at,
+            "last parameter" if there == [False] * (len(right) - 1) + [True] else "no list",
+            [],
+            len(right),
+            f"{sum(there)} tensors",
+        )
+    if sorted(len(one.flatten()) for one in got) == sorted(map(len, right)) and [
+        len(one.flatten()) for one in got
+    ] != [len(one) for one in right]:
         return finding(at, "order of parameters", [])
-    for one, wanted in zip(got, right):
+    for one, wanted in zip(got, right, strict=False):
         if one.shape != wanted.shape:
             return compare(at, one, wanted)
-    summed, own = ([piece(one, group.rank, group.ranks) for one in version] for version in (list(map(sum, zip(*of_ranks))), of_ranks[group.rank]))
-    wrong = [("summed", flat(summed)), ("own", flat(own)), ("divided twice", flat(right) / group.ranks)]
-    in_network = [one for pair in zip(right[len(right) // 2:], right[:len(right) // 2]) for one in pair]
+    summed, own = (
+        [piece(one, group.rank, group.ranks) for one in version]
+        for version in (list(map(sum, zip(*of_ranks, strict=False))), of_ranks[group.rank])
+    )
+    wrong = [
+        ("summed", flat(summed)),
+        ("own", flat(own)),
+        ("divided twice", flat(right) / group.ranks),
+    ]
+    in_network = [
+        one
+        for pair in zip(right[len(right) // 2 :], right[: len(right) // 2], strict=False)
+        for one in pair
+    ]
     wrong += [("order of parameters", flat(order)) for order in (in_network, in_network[::-1])]
     return compare(at, flat(got), flat(right), wrong)
 
 
-# --- 5: gather --------------------------------------------------------------------------------------------------------
+# --- 5: gather ------------------------------------------------------------------------------------
 
 
 def gather(name, seed):
-    layer, letting_go, found = learners(name), LettingGo(), {"values": [], "gradients": [], "traffic": [], "freed": []}
+    layer, letting_go, found = (
+        learners(name),
+        LettingGo(),
+        {"values": [], "gradients": [], "traffic": [], "freed": []},
+    )
     for group in my_groups():
-        for criterion, findings in _gather(layer, f"{seed} gather {group.ranks}", group, letting_go).items():
+        for criterion, findings in _gather(
+            layer, f"{seed} gather {group.ranks}", group, letting_go
+        ).items():
             found[criterion] += findings
     return found
 
@@ -195,32 +295,80 @@ def _gather(layer, key, group, letting_go):
     weights = [draw(f"{key} {i}", *shape) for i, shape in enumerate(((b, a), (c, b)))]
     rows = [draw(f"{key} {rank} rows", sizes.randint(1, 2), a) for rank in group]
     serial = [_through(lambda h, weight: h @ weight.T, x, weights) for x in rows]
-    owns, smallest = [nn.Parameter(piece(weight, group.rank, group.ranks)) for weight in weights], min(map(torch.numel, weights))
+    owns, smallest = (
+        [nn.Parameter(piece(weight, group.rank, group.ranks)) for weight in weights],
+        min(map(torch.numel, weights)),
+    )
     enough, kept = 8 * (group.ranks - 1) * sum(map(len, owns)), []
 
     def multiply(h, i):
         with Created() as created:
             y = layer.apply(h, owns[i], weights[i].shape, group.handle)
-        kept.append(created.bytes_kept(letting_go, weights[i].nbytes - 1, besides=tensors_in(y)) // NUMBER_BYTES)
+        kept.append(
+            created.bytes_kept(letting_go, weights[i].nbytes - 1, besides=tensors_in(y))
+            // NUMBER_BYTES
+        )
         return y
 
     with Ledger() as forward:
         y, leaves = _forward(multiply, rows[group.rank], owns)
     told = compare(group.text, y, serial[group.rank][0])
-    sent = finding(group.text, None if forward.bytes_sent == enough else "forward sent", [forward.bytes_sent, enough], enough, forward.bytes_sent)
-    whole_ones = [(held, weight.numel()) for held, weight in zip(kept, weights) if held >= weight.numel() and group.ranks > 1]
+    sent = finding(
+        group.text,
+        None if forward.bytes_sent == enough else "forward sent",
+        [forward.bytes_sent, enough],
+        enough,
+        forward.bytes_sent,
+    )
+    whole_ones = [
+        (held, weight.numel())
+        for held, weight in zip(kept, weights, strict=False)
+        if held >= weight.numel() and group.ranks > 1
+    ]
     held, numel = next(iter(whole_ones), (0, weights[0].numel()))
-    freed = finding(group.text, "kept" if whole_ones else None, [weights[0].numel() + sum(held for held, _ in whole_ones)], f"fewer than {numel}", held)
+    freed = finding(
+        group.text,
+        "kept" if whole_ones else None,
+        [weights[0].numel() + sum(held for held, _ in whole_ones)],
+        f"fewer than {numel}",
+        held,
+    )
     if told["looks"]:
-        return {"values": [told], "gradients": [finding(group.text, "no gradient", [])], "traffic": [sent], "freed": [freed]}
+        return {
+            "values": [told],
+            "gradients": [finding(group.text, "no gradient", [])],
+            "traffic": [sent],
+            "freed": [freed],
+        }
     with Ledger() as backward, Created() as created:
         y.square().mean().backward()
-    after = created.bytes_kept(letting_go, NUMBER_BYTES * smallest - 1, besides=leaves) // NUMBER_BYTES
-    looks = None if backward.bytes_sent == 2 * enough else "backward less" if backward.bytes_sent < 2 * enough else "backward more"
-    back = finding(group.text, looks, [backward.bytes_sent, 2 * enough], 2 * enough, backward.bytes_sent)
+    after = (
+        created.bytes_kept(letting_go, NUMBER_BYTES * smallest - 1, besides=leaves) // NUMBER_BYTES
+    )
+    looks = (
+        None
+        if backward.bytes_sent == 2 * enough
+        else "backward less"
+        if backward.bytes_sent < 2 * enough
+        else "backward more"
+    )
+    back = finding(
+        group.text, looks, [backward.bytes_sent, 2 * enough], 2 * enough, backward.bytes_sent
+    )
     stays = group.ranks > 1 and after >= smallest
-    freed_after = finding(group.text, "kept after" if stays else None, [max(after, smallest) + smallest * stays], f"fewer than {smallest}", after)
-    return {"values": [told], "gradients": list(_gradients(group, leaves, [one[1] for one in serial])), "traffic": [sent, back], "freed": [freed, freed_after]}
+    freed_after = finding(
+        group.text,
+        "kept after" if stays else None,
+        [max(after, smallest) + smallest * stays],
+        f"fewer than {smallest}",
+        after,
+    )
+    return {
+        "values": [told],
+        "gradients": list(_gradients(group, leaves, [one[1] for one in serial])),
+        "traffic": [sent, back],
+        "freed": [freed, freed_after],
+    }
 
 
 def _forward(multiply, x, leaves):
@@ -238,12 +386,30 @@ def _through(multiply, x, weights):
 
 def _gradients(group, leaves, serial):
     """Compare the gradients of x and of both shards with the right ones."""
-    of_x, *of_weights = [list(each) for each in zip(*serial)]
-    right = [of_x[group.rank], *(piece(sum(each) / group.ranks, group.rank, group.ranks) for each in of_weights)]
+    of_x, *of_weights = [list(each) for each in zip(*serial, strict=False)]
+    right = [
+        of_x[group.rank],
+        *(piece(sum(each) / group.ranks, group.rank, group.ranks) for each in of_weights),
+    ]
     alike = all(one.shape == of_x[0].shape for one in of_x)
-    wrong = [[("x averaged", of_x[group.rank] / group.ranks**layers) for layers in (1, 2)] + ([("x averaged", sum(of_x) / group.ranks), ("x summed", sum(of_x))] if alike else [])]
+    wrong = [
+        [("x averaged", of_x[group.rank] / group.ranks**layers) for layers in (1, 2)]
+        + ([("x averaged", sum(of_x) / group.ranks), ("x summed", sum(of_x))] if alike else [])
+    ]
     for each in of_weights:
-        wrong.append([(name, piece(one, group.rank, group.ranks)) for name, one in
-                      (("summed", sum(each)), ("own", each[group.rank]), ("divided twice", sum(each) / group.ranks**2))])
-    for leaf, wanted, mistakes in zip(leaves, right, wrong):
-        yield finding(group.text, "no gradient", []) if leaf.grad is None else compare(group.text, leaf.grad, wanted, mistakes)
+        wrong.append(
+            [
+                (name, piece(one, group.rank, group.ranks))
+                for name, one in (
+                    ("summed", sum(each)),
+                    ("own", each[group.rank]),
+                    ("divided twice", sum(each) / group.ranks**2),
+                )
+            ]
+        )
+    for leaf, wanted, mistakes in zip(leaves, right, wrong, strict=False):
+        yield (
+            finding(group.text, "no gradient", [])
+            if leaf.grad is None
+            else compare(group.text, leaf.grad, wanted, mistakes)
+        )

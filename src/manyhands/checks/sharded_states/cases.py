@@ -1,29 +1,48 @@
-"""What exercise 1 of unit 16 asks for, drawn from a seed, and the right answers (bytes on a rank, layers that fit)."""
+"""What exercise 1 of unit 16 asks for, drawn from a seed, and the right answers (bytes on a rank,
+layers that fit).
+"""
 
 import random
 from types import SimpleNamespace
 
-KINDS = ((2, 2, 12), (4, 4, 8), (2, 4, 12))  # bytes of the weights, the gradients, the optimiser's states
+# bytes of the weights, the gradients, the optimiser's states
+KINDS = ((2, 2, 12), (4, 4, 8), (2, 4, 12))
 
 
 def models(seed):
-    """{criterion: [(layers, ranks, stage, weight, gradient, states)]}, which includes layers with fewer parameters than ranks, and one rank."""
+    """{criterion: [(layers, ranks, stage, weight, gradient, states)]}, which includes layers with
+    fewer parameters than ranks, and one rank.
+    """
     draw, found = random.Random(f"memory {seed}"), {"kept": [], "work": []}
     for stage in (0, 1, 2, 3):
         for ranks in (draw.randint(3, 9), 8, 64, 1):
             layers = [draw.randint(1, 400) for _ in range(draw.randint(2, 6))]
-            layers = [*layers, 5] if ranks == 64 else [ranks * draw.randint(30, 60) for _ in layers] if ranks == 8 else layers
+            layers = (
+                [*layers, 5]
+                if ranks == 64
+                else [ranks * draw.randint(30, 60) for _ in layers]
+                if ranks == 8
+                else layers
+            )
             draw.shuffle(layers)
-            found["kept" if stage < 2 else "work"].append((layers, ranks, stage, *draw.choice(KINDS)))
+            found["kept" if stage < 2 else "work"].append(
+                (layers, ranks, stage, *draw.choice(KINDS))
+            )
     return found
 
 
 def devices(seed):
-    """[(size, device_bytes, ranks, stage, weight, gradient, states)], with devices that are just full, devices that are a byte too small, and one
-    that not even one layer fits into."""
+    """[(size, device_bytes, ranks, stage, weight, gradient, states)], with devices that are just
+    full, devices that are a byte too small, and one that not even one layer fits into.
+    """
     draw, found = random.Random(f"most {seed}"), []
     for stage in (0, 1, 2, 3):
-        size, ranks, kind, count = draw.randint(1000, 9000), draw.randint(3, 9), draw.choice(KINDS), draw.randint(5, 40)
+        size, ranks, kind, count = (
+            draw.randint(1000, 9000),
+            draw.randint(3, 9),
+            draw.choice(KINDS),
+            draw.randint(5, 40),
+        )
         full = parts([size] * count, ranks, stage, *kind).right
         found += [(size, device_bytes, ranks, stage, *kind) for device_bytes in (full, full - 1)]
     size, ranks, kind = draw.randint(1000, 9000), draw.randint(3, 9), draw.choice(KINDS)
@@ -32,23 +51,41 @@ def devices(seed):
 
 def parts(layers, ranks, stage, weight, gradient, states):
     """The bytes of a case, as `right`, and the bytes that usual mistakes give, by their names."""
+
     def kept(cut, sizes=layers, begins=(3, 2, 1)):
-        return sum(bytes_each * (cut(size) if stage >= begin else size) for size in sizes
-                   for bytes_each, begin in zip((weight, gradient, states), begins))
+        return sum(
+            bytes_each * (cut(size) if stage >= begin else size)
+            for size in sizes
+            for bytes_each, begin in zip((weight, gradient, states), begins, strict=True)
+        )
 
     def shard(size):
         return -(-size // ranks)
 
-    padded, work = [ranks * shard(size) for size in layers], {2: gradient, 3: weight + gradient}.get(stage, 0)
+    padded, work = (
+        [ranks * shard(size) for size in layers],
+        {2: gradient, 3: weight + gradient}.get(stage, 0),
+    )
     whole = work * max(padded)
     return SimpleNamespace(
-        right=kept(shard) + whole, kept=kept(shard), work=whole,
-        wrong={"no padding": kept(lambda size: size / ranks) + work * max(layers), "cut down": kept(lambda size: size // ranks) + whole,
-               "one vector": kept(shard, [sum(layers)]) + whole, "work without padding": kept(shard) + work * max(layers),
-               "no work": kept(shard), "all at work": kept(shard) + work * sum(padded), "work of all layers": kept(shard) + work * sum(layers),
-               "no gradient at work": kept(shard) + weight * (stage == 3) * max(padded), "instead of": kept(shard) + whole - whole // ranks,
-               "one stage late": kept(shard, begins=(4, 3, 2)) + whole, "gradients early": kept(shard, begins=(3, 1, 1)) + whole,
-               "stage 0": sum(layers) * (weight + gradient + states)})
+        right=kept(shard) + whole,
+        kept=kept(shard),
+        work=whole,
+        wrong={
+            "no padding": kept(lambda size: size / ranks) + work * max(layers),
+            "cut down": kept(lambda size: size // ranks) + whole,
+            "one vector": kept(shard, [sum(layers)]) + whole,
+            "work without padding": kept(shard) + work * max(layers),
+            "no work": kept(shard),
+            "all at work": kept(shard) + work * sum(padded),
+            "work of all layers": kept(shard) + work * sum(layers),
+            "no gradient at work": kept(shard) + weight * (stage == 3) * max(padded),
+            "instead of": kept(shard) + whole - whole // ranks,
+            "one stage late": kept(shard, begins=(4, 3, 2)) + whole,
+            "gradients early": kept(shard, begins=(3, 1, 1)) + whole,
+            "stage 0": sum(layers) * (weight + gradient + states),
+        },
+    )
 
 
 def most(size, device_bytes, ranks, stage, *kind):

@@ -1,7 +1,7 @@
 """What the experiments of unit 16 on the ranks share, namely groups, drawn tensors and findings.
 
-A finding names the mistake that an answer looks like, or None, and has the numbers that prove it. Tensors are drawn by a key, so that each
-rank knows the tensors of all others without communication.
+A finding names the mistake that an answer looks like, or None, and has the numbers that prove it.
+Tensors are drawn by a key, so that each rank knows the tensors of all others without communication.
 """
 
 import random
@@ -21,8 +21,17 @@ class Group:
     """One of this rank's groups, whose `handle` is what the learner gets."""
 
     def __init__(self, members, handle):
-        self.handle, self.members, self.ranks, self.rank = handle, members, len(members), members.index(dist.get_rank())
-        self.text = "ranks " + ", ".join(map(str, members)) if len(members) > 1 else f"rank {members[0]} alone"
+        self.handle, self.members, self.ranks, self.rank = (
+            handle,
+            members,
+            len(members),
+            members.index(dist.get_rank()),
+        )
+        self.text = (
+            "ranks " + ", ".join(map(str, members))
+            if len(members) > 1
+            else f"rank {members[0]} alone"
+        )
 
     def __iter__(self):
         """Yield all ranks of the group, counted inside it."""
@@ -31,8 +40,15 @@ class Group:
 
 def my_groups():
     """Return this rank's groups. This is a collective, because every rank makes all groups."""
-    handles = [None if len(members) == dist.get_world_size() else short_lived(dist.new_group(members)) for members in GROUPS]
-    return [Group(members, handle) for members, handle in zip(GROUPS, handles) if dist.get_rank() in members]
+    handles = [
+        None if len(members) == dist.get_world_size() else short_lived(dist.new_group(members))
+        for members in GROUPS
+    ]
+    return [
+        Group(members, handle)
+        for members, handle in zip(GROUPS, handles, strict=False)
+        if dist.get_rank() in members
+    ]
 
 
 def draw(key, *shape, dtype=F64):
@@ -42,7 +58,9 @@ def draw(key, *shape, dtype=F64):
 
 
 def counts(key, *shape, ranks, dtype):
-    """Return random multiples of the number of ranks, so small that any type holds them, their sum over the ranks and their mean exactly."""
+    """Return random multiples of the number of ranks, so small that any type holds them, their sum
+    over the ranks and their mean exactly.
+    """
     return (draw(key, *shape) * 2).round().clamp(-4, 4).mul(ranks).to(dtype)
 
 
@@ -53,16 +71,32 @@ def length(numel, ranks):
 def piece(tensor, rank, ranks):
     """Return the right shard."""
     flat, size = tensor.detach().flatten(), length(tensor.numel(), ranks)
-    return torch.cat([flat, flat.new_zeros(size * ranks - len(flat))])[rank * size:(rank + 1) * size].clone()
+    return torch.cat([flat, flat.new_zeros(size * ranks - len(flat))])[
+        rank * size : (rank + 1) * size
+    ].clone()
 
 
 def finding(at, looks, values, expected=None, got=None, **words):
-    """Make a finding. `expected` and `got` are shown next to each other, and the words of the mistake may name them and what is in `words`."""
-    return {"rank": dist.get_rank(), "at": at, "looks": looks, "values": values, "expected": expected, "got": got, "words": words}
+    """Make a finding.
+
+    `expected` and `got` are shown next to each other, and the words of the mistake may name them
+    and what is in `words`.
+    """
+    return {
+        "rank": dist.get_rank(),
+        "at": at,
+        "looks": looks,
+        "values": values,
+        "expected": expected,
+        "got": got,
+        "words": words,
+    }
 
 
 def compare(at, got, right, wrong=(), atol=ATOL, other="other"):
-    """Compare a tensor with the right one and with the tensors of usual mistakes, pairs of (name, tensor). `other`: the name if it matches none."""
+    """Compare a tensor with the right one and with the tensors of usual mistakes, pairs of (name,
+    tensor). `other`: the name if it matches none.
+    """
     if not isinstance(got, torch.Tensor):
         return finding(at, "no tensor", [], got=str(got)[:80])
     if got.dtype != right.dtype:
@@ -73,7 +107,7 @@ def compare(at, got, right, wrong=(), atol=ATOL, other="other"):
     looks = _looks_like(got, right, wrong, atol, other)
     apart = ~torch.isclose(got.double(), right.double(), rtol=atol, atol=atol).flatten()
     first = next(iter(apart.nonzero().flatten().tolist()), 0)  # the first numbers that differ
-    few = [numbers(one)[first:first + 4] for one in (right, got)]
+    few = [numbers(one)[first : first + 4] for one in (right, got)]
     return finding(at, looks, numbers(got), *few)
 
 
@@ -84,11 +118,17 @@ def _looks_like(got, right, wrong, atol, other="other"):
     if not got.isfinite().all():
         return "not finite"
     nearly = "rounded" if other == "other" and rank_tools.close(got, right, 1e-6) else other
-    return next((name for name, tensor in wrong if rank_tools.close(got, tensor.cpu().double(), atol)), nearly)
+    return next(
+        (name for name, tensor in wrong if rank_tools.close(got, tensor.cpu().double(), atol)),
+        nearly,
+    )
 
 
 def at_most(at, sent, enough, numel, whole=False):
-    """Compare the bytes that were sent with the bytes that are enough. `numel` ties the evidence to this seed. `whole`: sent by an all-reduce."""
+    """Compare the bytes that were sent with the bytes that are enough.
+
+    `numel` ties the evidence to this seed. `whole`: sent by an all-reduce.
+    """
     looks = None if sent <= enough else "sent whole" if whole else "sent"
     return finding(at, looks, [max(sent, enough), numel], enough, sent)
 

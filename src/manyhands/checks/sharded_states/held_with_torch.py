@@ -4,13 +4,29 @@ import types
 
 import torch
 
-_NOT_LOOKED_INTO = (str, bytes, int, float, complex, bool, type, types.ModuleType, types.BuiltinFunctionType)
+_NOT_LOOKED_INTO = (
+    str,
+    bytes,
+    int,
+    float,
+    complex,
+    bool,
+    type,
+    types.ModuleType,
+    types.BuiltinFunctionType,
+)
 
 
 def held_bytes(kept, besides=()):
-    """Return the bytes of all tensors that can be reached from `kept`. Each memory counts once, and as a whole even if a tensor is a view of a part.
-    The tensors `besides` and gradients do not count."""
-    memories = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in tensors_in(kept)}
+    """Return the bytes of all tensors that can be reached from `kept`.
+
+    Each memory counts once, and as a whole even if a tensor is a view of a part. The tensors
+    `besides` and gradients do not count.
+    """
+    memories = {
+        tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes()
+        for tensor in tensors_in(kept)
+    }
     for tensor in besides:
         memories.pop(tensor.untyped_storage().data_ptr(), None)
     return sum(memories.values())

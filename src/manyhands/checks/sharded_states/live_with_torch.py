@@ -1,4 +1,6 @@
-"""Which tensors a learner's code has brought into memory, no matter what keeps them (a list, a class, a global or an autograd graph)."""
+"""Which tensors a learner's code has brought into memory, no matter what keeps them (a list, a
+class, a global or an autograd graph).
+"""
 
 import gc
 import time
@@ -10,11 +12,16 @@ from torch.utils._pytree import tree_leaves
 
 from manyhands.checks.sharded_states.held_with_torch import tensors_in
 
-LOOKS, BETWEEN_S = 200, 0.005  # how often to look whether a thread of gloo has released a tensor; looks are counted because they take longer on a busy machine
+# how often to look whether a thread of gloo has released a tensor; looks are counted because they
+# take longer on a busy machine
+LOOKS, BETWEEN_S = 200, 0.005
 
 
 class LettingGo:
-    """Waits for gloo's threads, which may release a tensor a little late. If there is too much, `until` waits, unless it has once waited in vain."""
+    """Waits for gloo's threads, which may release a tensor a little late.
+
+    If there is too much, `until` waits, unless it has once waited in vain.
+    """
 
     def __init__(self):
         self._waits = True
@@ -28,14 +35,17 @@ class LettingGo:
 
 
 class Created(TorchDispatchMode):
-    """Notes the memory of each tensor that PyTorch creates in this thread and in backward while this context manager is open.
+    """Notes the memory of each tensor that PyTorch creates in this thread and in backward while
+    this context manager is open.
 
-    Memory that existed before, such as a parameter's, does not count. Weak references keep nothing alive.
+    Memory that existed before, such as a parameter's, does not count. Weak references keep nothing
+    alive.
     """
 
     def __init__(self):
         super().__init__()
-        self._created, self._given = {}, {}  # {the storage's address: a weak reference}, which prevents the address from being reused
+        # {the storage's address: a weak reference}, which prevents the address from being reused
+        self._created, self._given = {}, {}
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         if "lift_fresh" not in str(function):  # torch.tensor([...]) passes what it has just created
@@ -52,7 +62,9 @@ class Created(TorchDispatchMode):
                     where[storage._cdata] = StorageWeakRef(storage)
 
     def live(self, besides=()):
-        """Return {address: bytes} of what was created and still exists, without the memory of the tensors `besides`."""
+        """Return {address: bytes} of what was created and still exists, without the memory of the
+        tensors `besides`.
+        """
         left_out = {tensor.untyped_storage()._cdata for tensor in besides}
         found = {}
         for address, reference in self._created.items():
@@ -65,9 +77,18 @@ class Created(TorchDispatchMode):
         return sum(self.live(besides).values())
 
     def bytes_kept(self, letting_go, enough, state=(), besides=()):
-        """Return the bytes of what was created and still exists, in `state` or anywhere else, without gradients and the tensors `besides`. If there
-        are at most `enough`, there is no need to wait."""
+        """Return the bytes of what was created and still exists, in `state` or anywhere else,
+        without gradients and the tensors `besides`. If there are at most `enough`, there is no need
+        to wait.
+        """
         gc.collect()
-        left_out = [*besides, *(tensor.grad for tensor in [*tensors_in(state), *besides] if tensor.is_leaf and tensor.grad is not None)]
+        left_out = [
+            *besides,
+            *(
+                tensor.grad
+                for tensor in [*tensors_in(state), *besides]
+                if tensor.is_leaf and tensor.grad is not None
+            ),
+        ]
         letting_go.until(lambda: self.bytes_live(left_out) <= enough)
         return self.bytes_live(left_out)

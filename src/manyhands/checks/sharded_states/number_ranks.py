@@ -1,6 +1,8 @@
-"""Exercises 6 and 7 of unit 16 on the ranks, about what rounding takes away and a norm that no rank can see alone.
+"""Exercises 6 and 7 of unit 16 on the ranks, about what rounding takes away and a norm that no rank
+can see alone.
 
-Each experiment is a function of a name and the seed, which all ranks call in groups of 4, 3, 2 ranks and of 1. It returns {criterion: [finding]}.
+Each experiment is a function of a name and the seed, which all ranks call in groups of 4, 3, 2
+ranks and of 1. It returns {criterion: [finding]}.
 """
 
 import math
@@ -11,46 +13,91 @@ from torch import nn
 
 from manyhands.checks.in_kernel import number
 from manyhands.checks.on_ranks import learners
-from manyhands.checks.sharded_states.findings_with_torch import BF16, at_most, compare, draw, finding, flat, length, my_groups, piece
+from manyhands.checks.sharded_states.findings_with_torch import (
+    BF16,
+    at_most,
+    compare,
+    draw,
+    finding,
+    flat,
+    length,
+    my_groups,
+    piece,
+)
 from manyhands.checks.sharded_states.held_with_torch import held_bytes, tensors_in
 from manyhands.checks.sharded_states.live_with_torch import Created, LettingGo
 from manyhands.checks.sharded_states.verdicts import ULP
 from manyhands.checks.sharded_states.words import MASTER_STEPS
 from manyhands.ledger import Ledger
 
-STEPS, LR = MASTER_STEPS, 0.05  # each step is less than half of the last bit of such weights, so in bfloat16 all of them vanish
-MASTER_ERROR = 2e-5  # float32 makes an error below 1e-5 in all steps, whereas a mean, a step or a rate that is rounded to bfloat16 makes more than 5e-5
+# each step is less than half of the last bit of such weights, so in bfloat16 all of them vanish
+STEPS, LR = MASTER_STEPS, 0.05
+# float32 makes an error below 1e-5 in all steps, whereas a mean, a step or a rate that is rounded
+# to bfloat16 makes more than 5e-5
+MASTER_ERROR = 2e-5
 
 
-# --- 6: masters -------------------------------------------------------------------------------------------------------
+# --- 6: masters -----------------------------------------------------------------------------------
 
 
 def masters(name, seed):
-    function, letting_go, found = learners(name), LettingGo(), {"moves": [], "states": [], "traffic": []}
+    function, letting_go, found = (
+        learners(name),
+        LettingGo(),
+        {"moves": [], "states": [], "traffic": []},
+    )
     for group in my_groups():
         key = f"{seed} masters {group.ranks}"
         sizes = random.Random(key)
         shapes = ((sizes.randint(9, 13), 3), (sizes.randint(20, 30),))
         weights = [_two_to_four(f"{key} {i}", *shape) for i, shape in enumerate(shapes)]
-        gradients = [_hard_to_add(f"{key} {i}", weight, group.ranks) for i, weight in enumerate(weights)]
+        gradients = [
+            _hard_to_add(f"{key} {i}", weight, group.ranks) for i, weight in enumerate(weights)
+        ]
         parameters, state = [nn.Parameter(weight.clone()) for weight in weights], {}
         places, created = [parameter.data_ptr() for parameter in parameters], Created()
         with Ledger() as ledger:
             for _ in range(STEPS):
                 if any(parameter.dtype != BF16 for parameter in parameters):
                     break  # such a parameter takes no gradient of bfloat16 any more
-                for parameter, of_ranks in zip(parameters, gradients):
+                for parameter, of_ranks in zip(parameters, gradients, strict=False):
                     parameter.grad = of_ranks[group.rank].clone()
                 with created:
                     function(list(parameters), state, LR, group.handle)
-        shard_numel, numel = sum(length(w.numel(), group.ranks) for w in weights), sum(w.numel() for w in weights)
+        shard_numel, numel = (
+            sum(length(w.numel(), group.ranks) for w in weights),
+            sum(w.numel() for w in weights),
+        )
         replaced = [parameter.data_ptr() for parameter in parameters] != places
-        found["moves"].append(_exact(_moves(group, parameters, weights, gradients, ledger), state, weights, gradients, group, replaced))
-        found["states"].append(_masters(group.text, state, parameters, (created, letting_go), length(numel, group.ranks), shard_numel))
+        found["moves"].append(
+            _exact(
+                _moves(group, parameters, weights, gradients, ledger),
+                state,
+                weights,
+                gradients,
+                group,
+                replaced,
+            )
+        )
+        found["states"].append(
+            _masters(
+                group.text,
+                state,
+                parameters,
+                (created, letting_go),
+                length(numel, group.ranks),
+                shard_numel,
+            )
+        )
         enough = STEPS * (group.ranks - 1) * shard_numel * (4 + 2)
         told = at_most(group.text, ledger.bytes_sent, enough, numel)
-        wide = next((entry for entry in ledger.entries if "gather" in entry.call and entry.itemsize > 2), None)
-        found["traffic"].append({**told, "looks": "gathered wide", "got": "float32"} if told["looks"] and wide else told)
+        wide = next(
+            (entry for entry in ledger.entries if "gather" in entry.call and entry.itemsize > 2),
+            None,
+        )
+        found["traffic"].append(
+            {**told, "looks": "gathered wide", "got": "float32"} if told["looks"] and wide else told
+        )
     return found
 
 
@@ -61,13 +108,21 @@ def _two_to_four(key, *shape):
 
 
 def _hard_to_add(key, weight, ranks):
-    """Gradients of each rank in bfloat16. With three ranks or more, each number has 64 and -64 besides small ones, in a different order of the
-    ranks. When they are added up in bfloat16, the small ones are lost in most orders."""
-    small = [((draw(f"{key} small {rank}", *weight.shape).abs().remainder(0.1) + 0.1) * 0.7).to(BF16) for rank in range(ranks)]
+    """Gradients of each rank in bfloat16.
+
+    With three ranks or more, each number has 64 and -64 besides small ones, in a different order of
+    the ranks. When they are added up in bfloat16, the small ones are lost in most orders.
+    """
+    small = [
+        ((draw(f"{key} small {rank}", *weight.shape).abs().remainder(0.1) + 0.1) * 0.7).to(BF16)
+        for rank in range(ranks)
+    ]
     if ranks >= 3:
         orders = draw(f"{key} order", ranks, *weight.shape).argsort(0)
         for rank in range(ranks):
-            small[rank] = torch.where(orders[rank] == 0, 64.0, torch.where(orders[rank] == 1, -64.0, small[rank]))
+            small[rank] = torch.where(
+                orders[rank] == 0, 64.0, torch.where(orders[rank] == 1, -64.0, small[rank])
+            )
     return [one.to(BF16) for one in small]
 
 
@@ -81,43 +136,101 @@ def _moves(group, parameters, weights, gradients, ledger):
         return before.double() - STEPS * LR * gradient
 
     own = flat([of_ranks[group.rank] for of_ranks in gradients]).double()
-    wrong = [("summed", after(sums)), ("own", after(own)), ("divided twice", after(sums / group.ranks**2))]
-    told = compare(group.text, got.double(), after(sums / group.ranks), wrong, atol=0.55 * ULP / 3.5)  # compare allows atol * (1 + |weight|)
+    wrong = [
+        ("summed", after(sums)),
+        ("own", after(own)),
+        ("divided twice", after(sums / group.ranks**2)),
+    ]
+    # compare allows atol * (1 + |weight|)
+    told = compare(
+        group.text, got.double(), after(sums / group.ranks), wrong, atol=0.55 * ULP / 3.5
+    )
     if told["looks"] is None:
         return told
     stuck = int((got == before).sum())
     if any("reduce" in entry.call and entry.itemsize == 2 for entry in ledger.entries):
         return {**told, "looks": "rounded sum"}
-    return {**told, "looks": "vanished", "words": {"stuck": stuck, "numel": len(got)}} if 2 * stuck > len(got) else told
+    return (
+        {**told, "looks": "vanished", "words": {"stuck": stuck, "numel": len(got)}}
+        if 2 * stuck > len(got)
+        else told
+    )
 
 
 def _exact(told, state, weights, gradients, group, replaced):
-    """Return `told` or, where the rounded weights are right, what is wrong with the master in `state` or with the parameters' memory."""
-    held = [one.detach().double().flatten() for one in tensors_in(state) if one.dtype in (torch.float32, torch.float64)]
-    right = [w.double() - STEPS * LR * sum(one.double() for one in of_ranks) / group.ranks for w, of_ranks in zip(weights, gradients)]
-    error = min(_farthest(own, held) for own in ([piece(one, group.rank, group.ranks) for one in right], [piece(flat(right), group.rank, group.ranks)])) if held else 0.0
+    """Return `told` or, where the rounded weights are right, what is wrong with the master in
+    `state` or with the parameters' memory.
+    """
+    held = [
+        one.detach().double().flatten()
+        for one in tensors_in(state)
+        if one.dtype in (torch.float32, torch.float64)
+    ]
+    right = [
+        w.double() - STEPS * LR * sum(one.double() for one in of_ranks) / group.ranks
+        for w, of_ranks in zip(weights, gradients, strict=False)
+    ]
+    error = (
+        min(
+            _farthest(own, held)
+            for own in (
+                [piece(one, group.rank, group.ranks) for one in right],
+                [piece(flat(right), group.rank, group.ranks)],
+            )
+        )
+        if held
+        else 0.0
+    )
     rounded = error > MASTER_ERROR
     told["values"] += [float(replaced), 1 + min(error / MASTER_ERROR, 100.0) if rounded else 0.0]
     if told["looks"] or not (rounded or replaced):
         return told
-    return {**told, "looks": "parameters replaced"} if replaced else {**told, "looks": "master rounded", "expected": f"at most {MASTER_ERROR}", "got": f"{error:.1g}"}
+    return (
+        {**told, "looks": "parameters replaced"}
+        if replaced
+        else {
+            **told,
+            "looks": "master rounded",
+            "expected": f"at most {MASTER_ERROR}",
+            "got": f"{error:.1g}",
+        }
+    )
 
 
 def _farthest(wanted, held):
-    """The largest distance of a number of `wanted` from its nearest number in `held`. A master may be kept in any form, and the zeros are
-    padding."""
+    """The largest distance of a number of `wanted` from its nearest number in `held`.
+
+    A master may be kept in any form, and the zeros are padding.
+    """
     real = flat(wanted)
     return max((flat(held)[:, None] - real[real != 0]).abs().min(0).values.tolist(), default=0.0)
 
 
 def _masters(at, state, parameters, watched, least, most):
     enough, (created, letting_go) = 4 * most + 32, watched
-    got, kept = held_bytes(state, parameters), created.bytes_kept(letting_go, enough, state, parameters)
-    looks = "no masters" if got < 4 * least else "masters more" if got > enough else "kept beside masters" if kept > enough else None
-    return finding(at, looks, [max(got, kept) if looks else 4 * most], 4 * most, kept if looks == "kept beside masters" else got)
+    got, kept = (
+        held_bytes(state, parameters),
+        created.bytes_kept(letting_go, enough, state, parameters),
+    )
+    looks = (
+        "no masters"
+        if got < 4 * least
+        else "masters more"
+        if got > enough
+        else "kept beside masters"
+        if kept > enough
+        else None
+    )
+    return finding(
+        at,
+        looks,
+        [max(got, kept) if looks else 4 * most],
+        4 * most,
+        kept if looks == "kept beside masters" else got,
+    )
 
 
-# --- 7: clip ----------------------------------------------------------------------------------------------------------
+# --- 7: clip --------------------------------------------------------------------------------------
 
 
 def clip(name, seed):
@@ -126,45 +239,98 @@ def clip(name, seed):
         sizes = random.Random(f"{seed} clip {group.ranks}")
         lengths = [sizes.randint(20, 40), sizes.randint(5, 19), 5, 2, 12, 1]
         for kind in ("large", "small", "zero"):
-            vectors = [draw(f"{seed} clip {group.ranks} {kind} {i}", n) * (kind != "zero") for i, n in enumerate(lengths)]
+            vectors = [
+                draw(f"{seed} clip {group.ranks} {kind} {i}", n) * (kind != "zero")
+                for i, n in enumerate(lengths)
+            ]
             max_norm = flat(vectors).norm().item() * (0.4 if kind == "large" else 1.7) + 0.01
             padding = math.nan if kind == "small" else 777.0  # the padding holds no gradient
-            for criterion, one in _clip(function, f"{group.text}, {kind} norm", vectors, max_norm, padding, group).items():
+            for criterion, one in _clip(
+                function, f"{group.text}, {kind} norm", vectors, max_norm, padding, group
+            ).items():
                 found[criterion].append(one)
     return found
 
 
 def _clip(function, at, vectors, max_norm, padding, group):
-    shards, real, sizes = [piece(one, group.rank, group.ranks) for one in vectors], [], [len(one) for one in vectors]
-    for own, size in zip(shards, sizes):
+    shards, real, sizes = (
+        [piece(one, group.rank, group.ranks) for one in vectors],
+        [],
+        [len(one) for one in vectors],
+    )
+    for own, size in zip(shards, sizes, strict=False):
         real.append(max(0, min(len(own), size - group.rank * len(own))))
-        own[real[-1]:] = padding
+        own[real[-1] :] = padding
     padded = [torch.cat([piece(one, rank, group.ranks) for rank in group]) for one in vectors]
-    given = flat([own[:n] for own, n in zip(shards, real)]).clone()
+    given = flat([own[:n] for own, n in zip(shards, real, strict=False)]).clone()
     with Ledger() as ledger:
         answer = function(shards, list(sizes), max_norm, group.handle)
-    norm, right, got = number(answer), flat(vectors).norm().item(), flat([own[:n] for own, n in zip(shards, real)])
-    here = [flat([piece(one, rank, group.ranks) for one in vectors]).norm().item() for rank in group]  # the padding is zeros here
+    norm, right, got = (
+        number(answer),
+        flat(vectors).norm().item(),
+        flat([own[:n] for own, n in zip(shards, real, strict=False)]),
+    )
+    # the padding is zeros here
+    here = [
+        flat([piece(one, rank, group.ranks) for one in vectors]).norm().item() for rank in group
+    ]
     places = sum(len(one) for one in padded) - sum(sizes)
-    wrong = [("norm of shard", here[group.rank]), ("norm of shard", math.hypot(here[group.rank], padding * math.sqrt(sum(map(len, shards)) - sum(real)))),
-             ("norm padded", math.hypot(right, padding * math.sqrt(places))), ("norm of norms", sum(here)),
-             ("norm of norms", sum(one.norm().item() for one in vectors)), ("norm averaged", right / math.sqrt(group.ranks)), ("norm squared", right**2),
-             ("norm after", min(right, max_norm)), ("norm world rank", _by_world_rank(vectors, group)), *(("norm one vector", one.norm().item()) for one in vectors)]
-    looks = None if math.isclose(norm, right, rel_tol=1e-6, abs_tol=1e-9) else ("norm times 0" if padding != padding else "no number") if norm != norm else next(
-        (name for name, value in wrong if math.isclose(norm, value, rel_tol=1e-6)), "norm other")
+    wrong = [
+        ("norm of shard", here[group.rank]),
+        (
+            "norm of shard",
+            math.hypot(here[group.rank], padding * math.sqrt(sum(map(len, shards)) - sum(real))),
+        ),
+        ("norm padded", math.hypot(right, padding * math.sqrt(places))),
+        ("norm of norms", sum(here)),
+        ("norm of norms", sum(one.norm().item() for one in vectors)),
+        ("norm averaged", right / math.sqrt(group.ranks)),
+        ("norm squared", right**2),
+        ("norm after", min(right, max_norm)),
+        ("norm world rank", _by_world_rank(vectors, group)),
+        *(("norm one vector", one.norm().item()) for one in vectors),
+    ]
+    looks = (
+        None
+        if math.isclose(norm, right, rel_tol=1e-6, abs_tol=1e-9)
+        else (
+            ("norm times 0" if padding != padding else "no number")
+            if norm != norm
+            else next(
+                (name for name, value in wrong if math.isclose(norm, value, rel_tol=1e-6)),
+                "norm other",
+            )
+        )
+    )
     clipped = _clipped(at, got, given, max_norm, right, here[group.rank])
     calls, numel = len(ledger.entries), sum(entry.numel for entry in ledger.entries)
-    few = "calls none" if group.ranks > 1 and not calls else "calls many" if calls > 1 or numel > 1 else None
-    return {"norm": finding(at, looks, [norm], right, str(answer)[:40] if looks == "no number" else norm), "clipped": clipped,
-            "traffic": finding(at, few, [sum(sizes) * (1 + (max(calls, numel) if few else 1))], 1, numel, calls=calls)}
+    few = (
+        "calls none"
+        if group.ranks > 1 and not calls
+        else "calls many"
+        if calls > 1 or numel > 1
+        else None
+    )
+    return {
+        "norm": finding(
+            at, looks, [norm], right, str(answer)[:40] if looks == "no number" else norm
+        ),
+        "clipped": clipped,
+        "traffic": finding(
+            at, few, [sum(sizes) * (1 + (max(calls, numel) if few else 1))], 1, numel, calls=calls
+        ),
+    }
 
 
 def _by_world_rank(vectors, group):
     """The norm if the rank in the world decides how many numbers of a shard are real."""
     found = []
-    for rank, member in zip(group, group.members):
+    for rank, member in zip(group, group.members, strict=False):
         shards = [piece(one, rank, group.ranks) for one in vectors]
-        found += [own[:max(0, len(one) - member * len(own))] for own, one in zip(shards, vectors)]
+        found += [
+            own[: max(0, len(one) - member * len(own))]
+            for own, one in zip(shards, vectors, strict=False)
+        ]
     return flat(found).norm().item()
 
 
@@ -172,7 +338,11 @@ def _clipped(at, got, given, max_norm, norm, own_norm):
     def by(norm):
         return given * min(1.0, max_norm / norm) if norm else given
 
-    wrong = [("unclipped", given), ("grown", given * (max_norm / norm if norm else 1)), ("clipped own", by(own_norm))]
+    wrong = [
+        ("unclipped", given),
+        ("grown", given * (max_norm / norm if norm else 1)),
+        ("clipped own", by(own_norm)),
+    ]
     if norm <= max_norm:
         wrong = wrong[1:]
     told = compare(at, got, by(norm), wrong, atol=1e-6, other="clipped other")

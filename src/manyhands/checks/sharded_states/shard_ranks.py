@@ -1,6 +1,7 @@
 """Exercises 2 and 3 of unit 16 on the ranks, about shards and Adam on a rank's own shard.
 
-Each experiment is a function of a name and the seed, which all ranks call in groups of 4, 3, 2 ranks and of 1. It returns {criterion: [finding]}.
+Each experiment is a function of a name and the seed, which all ranks call in groups of 4, 3, 2
+ranks and of 1. It returns {criterion: [finding]}.
 """
 
 import random
@@ -10,24 +11,51 @@ import torch
 from torch import nn
 
 from manyhands.checks.on_ranks import learners
-from manyhands.checks.sharded_states.findings_with_torch import BF16, F32, F64, all_reduced, at_most, compare, counts, draw, finding, flat, length, my_groups, piece
+from manyhands.checks.sharded_states.findings_with_torch import (
+    BF16,
+    F32,
+    F64,
+    all_reduced,
+    at_most,
+    compare,
+    counts,
+    draw,
+    finding,
+    flat,
+    length,
+    my_groups,
+    piece,
+)
 from manyhands.checks.sharded_states.held_with_torch import held_bytes
 from manyhands.checks.sharded_states.live_with_torch import Created, LettingGo
 from manyhands.ledger import Ledger
 
-STEPS, LR, EPS = 3, 0.01, 0.003  # with such a large eps, a sum differs from a mean, a difference that Adam hardly shows otherwise
+# with such a large eps, a sum differs from a mean, a difference that Adam hardly shows otherwise
+STEPS, LR, EPS = 3, 0.01, 0.003
 
 
-# --- 2: shards --------------------------------------------------------------------------------------------------------
+# --- 2: shards ------------------------------------------------------------------------------------
 
 
 def _tensors(seed, what, ranks, rank=0):
-    """(text, tensor) of sizes that are divisible and sizes that are not, also of fewer numbers than ranks, in three types."""
+    """(text, tensor) of sizes that are divisible and sizes that are not, also of fewer numbers than
+    ranks, in three types.
+    """
     sizes = random.Random(f"sizes {seed} {what}")
-    shapes = ((sizes.randint(5, 9), 3), (12, sizes.randint(2, 4)), (sizes.randint(13, 29),), (2,), (1,), (sizes.randint(2, 4), 5))
-    for i, (shape, dtype) in enumerate(zip(shapes, (F64, F64, F32, F64, BF16, BF16))):
+    shapes = (
+        (sizes.randint(5, 9), 3),
+        (12, sizes.randint(2, 4)),
+        (sizes.randint(13, 29),),
+        (2,),
+        (1,),
+        (sizes.randint(2, 4), 5),
+    )
+    for i, (shape, dtype) in enumerate(zip(shapes, (F64, F64, F32, F64, BF16, BF16), strict=False)):
         key = f"{seed} {what} {ranks} {rank} {i}"
-        yield f"shape {shape} on {ranks} ranks", draw(key, *shape) if dtype == F64 else counts(key, *shape, ranks=ranks, dtype=dtype)
+        yield (
+            f"shape {shape} on {ranks} ranks",
+            draw(key, *shape) if dtype == F64 else counts(key, *shape, ranks=ranks, dtype=dtype),
+        )
 
 
 def cut(name, seed):
@@ -50,9 +78,16 @@ def _cut(function, at, tensor, rank, ranks):
     before, memory = got.clone(), got.untyped_storage().nbytes() // got.element_size()
     flat = tensor.flatten()
     strided = flat[rank::ranks]
-    wrong = [("padding in front", torch.cat([flat.new_zeros(size * ranks - len(flat)), flat])[rank * size:(rank + 1) * size]),
-             ("every other", torch.cat([strided, flat.new_zeros(size - len(strided))])),
-             *(("other shard", piece(tensor, other, ranks)) for other in range(ranks))]
+    wrong = [
+        (
+            "padding in front",
+            torch.cat([flat.new_zeros(size * ranks - len(flat)), flat])[
+                rank * size : (rank + 1) * size
+            ],
+        ),
+        ("every other", torch.cat([strided, flat.new_zeros(size - len(strided))])),
+        *(("other shard", piece(tensor, other, ranks)) for other in range(ranks)),
+    ]
     told = compare(at, before, right, wrong)
     real = max(0, min(size, len(flat) - rank * size))
     if told["looks"] == "other" and (before[:real] == right[:real]).all():
@@ -73,65 +108,130 @@ def whole(name, seed):
             pieces = [piece(tensor, rank, group.ranks) for rank in group]
             with Ledger() as ledger:
                 got = function(pieces[group.rank].clone(), tensor.shape, group.handle)
-            turned = [torch.cat(pieces[turn:] + pieces[:turn])[:tensor.numel()].view(tensor.shape) for turn in group]
-            told = compare(at, got, tensor, [("order of ranks", one) for one in [*turned, torch.cat(pieces[::-1])[:tensor.numel()].view(tensor.shape)]])
+            turned = [
+                torch.cat(pieces[turn:] + pieces[:turn])[: tensor.numel()].view(tensor.shape)
+                for turn in group
+            ]
+            told = compare(
+                at,
+                got,
+                tensor,
+                [
+                    ("order of ranks", one)
+                    for one in [
+                        *turned,
+                        torch.cat(pieces[::-1])[: tensor.numel()].view(tensor.shape),
+                    ]
+                ],
+            )
             enough = (group.ranks - 1) * pieces[0].numel() * tensor.element_size()
             sent = at_most(at, ledger.bytes_sent, enough, tensor.numel())
-            found.append({**(told if told["looks"] else sent), "values": told["values"] + sent["values"]})
+            found.append(
+                {**(told if told["looks"] else sent), "values": told["values"] + sent["values"]}
+            )
     return {"whole": found}
 
 
 def mean(name, seed):
     function, found = learners(name), {"mean": [], "traffic": []}
     for group in my_groups():
-        for each in zip(*(list(_tensors(seed, "mean", group.ranks, rank)) for rank in group)):
+        for each in zip(
+            *(list(_tensors(seed, "mean", group.ranks, rank)) for rank in group), strict=False
+        ):
             at, tensors = each[0][0], [tensor for _, tensor in each]
             with Ledger() as ledger:
                 got = function(tensors[group.rank].clone(), group.handle)
             right, own = sum(tensors) / group.ranks, tensors[group.rank]
             cut = partial(piece, rank=group.rank, ranks=group.ranks)
-            wrong = [("summed", cut(sum(tensors))), ("own", cut(own)), ("own", cut(own / group.ranks)), ("divided twice", cut(right / group.ranks)),
-                     *(("other shard", piece(right, rank, group.ranks)) for rank in group)]
+            wrong = [
+                ("summed", cut(sum(tensors))),
+                ("own", cut(own)),
+                ("own", cut(own / group.ranks)),
+                ("divided twice", cut(right / group.ranks)),
+                *(("other shard", piece(right, rank, group.ranks)) for rank in group),
+            ]
             told = compare(at, got, cut(right), wrong)
             if told["looks"] == "shape" and got.dim() == 1:
-                told.update(looks="short" if len(got) < len(cut(right)) else "length", expected=len(cut(right)), got=len(got))
+                told.update(
+                    looks="short" if len(got) < len(cut(right)) else "length",
+                    expected=len(cut(right)),
+                    got=len(got),
+                )
             found["mean"].append(told)
             enough = (group.ranks - 1) * len(cut(right)) * own.element_size()
-            found["traffic"].append(at_most(at, ledger.bytes_sent, enough, own.numel(), whole=all_reduced(ledger)))
+            found["traffic"].append(
+                at_most(at, ledger.bytes_sent, enough, own.numel(), whole=all_reduced(ledger))
+            )
     return found
 
 
-# --- 3: zero1 ---------------------------------------------------------------------------------------------------------
+# --- 3: zero1 -------------------------------------------------------------------------------------
 
 
 def zero1(name, seed):
-    function, letting_go, found = learners(name), LettingGo(), {"weights": [], "states": [], "traffic": []}
+    function, letting_go, found = (
+        learners(name),
+        LettingGo(),
+        {"weights": [], "states": [], "traffic": []},
+    )
     for group in my_groups():
         case = Steps(f"{seed} zero1 {group.ranks}", group)
         state, got, places, created = {}, [], [p.data_ptr() for p in case.parameters], Created()
         with Ledger() as ledger:
             for step in range(STEPS):
-                for parameter, gradient in zip(case.parameters, case.gradients[step][group.rank]):
+                for parameter, gradient in zip(
+                    case.parameters, case.gradients[step][group.rank], strict=False
+                ):
                     parameter.grad = gradient.clone()
                 with created:
                     function(list(case.parameters), state, LR, EPS, group.handle)
                 got.append(torch.cat([p.detach().flatten() for p in case.parameters]))
         replaced = [p.data_ptr() for p in case.parameters] != places
-        told = compare(group.text, torch.cat(got), case.right(), case.wrong(), other="not of one process")
+        told = compare(
+            group.text, torch.cat(got), case.right(), case.wrong(), other="not of one process"
+        )
         told["values"].append(float(replaced))
-        found["weights"].append({**told, "looks": "parameters replaced"} if told["looks"] is None and replaced else told)
+        found["weights"].append(
+            {**told, "looks": "parameters replaced"} if told["looks"] is None and replaced else told
+        )
         found["states"].append(_states(group.text, case, state, created, letting_go))
-        found["traffic"].append(at_most(group.text, ledger.bytes_sent, STEPS * 3 * 8 * (group.ranks - 1) * case.shard_numel, case.numel))
+        found["traffic"].append(
+            at_most(
+                group.text,
+                ledger.bytes_sent,
+                STEPS * 3 * 8 * (group.ranks - 1) * case.shard_numel,
+                case.numel,
+            )
+        )
     return found
 
 
 def _states(at, case, state, created, letting_go):
-    """Judge whether the steps keep, in `state` or elsewhere, only what belongs to the shard, which is two to three numbers per parameter, and counters."""
+    """Judge whether the steps keep, in `state` or elsewhere, only what belongs to the shard, which
+    is two to three numbers per parameter, and counters.
+    """
     least, most = 2 * length(case.numel, case.group.ranks), 3 * case.shard_numel
     enough = most + 2 * len(case.parameters)
-    got, kept = held_bytes(state, case.parameters) // 8, created.bytes_kept(letting_go, 8 * enough, state, case.parameters) // 8
-    looks = "states none" if got < least else "states whole" if got > enough else "kept beside state" if kept > enough else None
-    return finding(at, looks, [max(got, kept) if looks else most], most, kept if looks == "kept beside state" else got)
+    got, kept = (
+        held_bytes(state, case.parameters) // 8,
+        created.bytes_kept(letting_go, 8 * enough, state, case.parameters) // 8,
+    )
+    looks = (
+        "states none"
+        if got < least
+        else "states whole"
+        if got > enough
+        else "kept beside state"
+        if kept > enough
+        else None
+    )
+    return finding(
+        at,
+        looks,
+        [max(got, kept) if looks else most],
+        most,
+        kept if looks == "kept beside state" else got,
+    )
 
 
 class Steps:
@@ -139,23 +239,42 @@ class Steps:
 
     def __init__(self, key, group):
         sizes = random.Random(key)
-        shapes = ((sizes.randint(5, 8), 9), (sizes.randint(17, 27),), (1,), (sizes.randint(5, 9), 3))
+        shapes = (
+            (sizes.randint(5, 8), 9),
+            (sizes.randint(17, 27),),
+            (1,),
+            (sizes.randint(5, 9), 3),
+        )
         self.group = group
         self.weights = [draw(f"{key} weight {i}", *shape) for i, shape in enumerate(shapes)]
-        self.gradients = [[[draw(f"{key} {step} {rank} {i}", *shape) for i, shape in enumerate(shapes)] for rank in group] for step in range(STEPS)]
+        self.gradients = [
+            [
+                [draw(f"{key} {step} {rank} {i}", *shape) for i, shape in enumerate(shapes)]
+                for rank in group
+            ]
+            for step in range(STEPS)
+        ]
         self.parameters = [nn.Parameter(weight.clone()) for weight in self.weights]
-        self.numel, self.shard_numel = sum(w.numel() for w in self.weights), sum(length(w.numel(), group.ranks) for w in self.weights)
+        self.numel, self.shard_numel = (
+            sum(w.numel() for w in self.weights),
+            sum(length(w.numel(), group.ranks) for w in self.weights),
+        )
 
     def _of_all(self, how):
         """For each step the gradients of each parameter, made of the gradients of all ranks."""
-        return [[how(list(of_ranks)) for of_ranks in zip(*step)] for step in self.gradients]
+        return [
+            [how(list(of_ranks)) for of_ranks in zip(*step, strict=False)]
+            for step in self.gradients
+        ]
 
     def right(self):
-        """Return the weights after each step, one after the other, as torch.optim.Adam computes them."""
+        """Return the weights after each step, one after the other, as torch.optim.Adam computes
+        them.
+        """
         weights, after = [nn.Parameter(weight.clone()) for weight in self.weights], []
         adam = torch.optim.Adam(weights, lr=LR, eps=EPS)
         for step in self._of_all(lambda of_ranks: sum(of_ranks) / len(of_ranks)):
-            for weight, gradient in zip(weights, step):
+            for weight, gradient in zip(weights, step, strict=True):
                 weight.grad = gradient
             adam.step()
             after += [weight.detach().flatten().clone() for weight in weights]
@@ -170,27 +289,58 @@ class Steps:
             yield "weights own", torch.cat(by_hand(self.weights, own))
             others = [self.weights] * self.group.ranks
             for step in (right,):
-                here = [cut([self._of_flat(one) if rank == self.group.rank else kept for rank, kept in enumerate(others)]) for one in step]
+                here = [
+                    cut(
+                        [
+                            self._of_flat(one) if rank == self.group.rank else kept
+                            for rank, kept in enumerate(others)
+                        ]
+                    )
+                    for one in step
+                ]
                 yield "shard only", torch.cat([flat(one) for one in here])
-        yield "weights own", torch.cat(by_hand(self.weights, [step[self.group.rank] for step in self.gradients]))
+        yield (
+            "weights own",
+            torch.cat(by_hand(self.weights, [step[self.group.rank] for step in self.gradients])),
+        )
         yield "weights summed", torch.cat(by_hand(self.weights, self._of_all(sum)))
         yield "unmoved", torch.cat(before * STEPS)
         yield "stale", torch.cat([*before, *right[:-1]])
         yield "begun anew", torch.cat(by_hand(self.weights, mean, anew=True))
-        yield "counted parameters", torch.cat(by_hand(self.weights, mean, count=lambda step, i: step * len(self.weights) + i + 1))
+        yield (
+            "counted parameters",
+            torch.cat(
+                by_hand(self.weights, mean, count=lambda step, i: step * len(self.weights) + i + 1)
+            ),
+        )
         yield "eps default", torch.cat(by_hand(self.weights, mean, eps=1e-8))
 
     def _of_flat(self, vector):
-        return [part.view(w.shape) for part, w in zip(vector.split([w.numel() for w in self.weights]), self.weights)]
+        return [
+            part.view(w.shape)
+            for part, w in zip(
+                vector.split([w.numel() for w in self.weights]), self.weights, strict=True
+            )
+        ]
 
     def _cut_each(self, versions):
-        """Parameters in which rank r's shard is the shard of version r, where each parameter is cut separately."""
-        return [torch.cat([piece(one, rank, self.group.ranks) for rank, one in enumerate(of_ranks)])[:of_ranks[0].numel()].view(of_ranks[0].shape)
-                for of_ranks in zip(*versions)]
+        """Parameters in which rank r's shard is the shard of version r, where each parameter is cut
+        separately.
+        """
+        return [
+            torch.cat([piece(one, rank, self.group.ranks) for rank, one in enumerate(of_ranks)])[
+                : of_ranks[0].numel()
+            ].view(of_ranks[0].shape)
+            for of_ranks in zip(*versions, strict=False)
+        ]
 
     def _cut_flat(self, versions):
         """The same, where all parameters are one vector."""
-        return self._of_flat(torch.cat([piece(flat(one), rank, self.group.ranks) for rank, one in enumerate(versions)])[:self.numel])
+        return self._of_flat(
+            torch.cat(
+                [piece(flat(one), rank, self.group.ranks) for rank, one in enumerate(versions)]
+            )[: self.numel]
+        )
 
 
 def by_hand(weights, gradients, anew=False, count=lambda step, i: step + 1, eps=EPS):

@@ -1,4 +1,5 @@
-"""Exercise 8 of unit 16 on the ranks, a training loop around `fully_shard`, next to a single process that takes the same rows.
+"""Exercise 8 of unit 16 on the ranks, a training loop around `fully_shard`, next to a single
+process that takes the same rows.
 
 That process also plays the likely mistakes, so that the check can name what is wrong with a loop.
 """
@@ -40,35 +41,58 @@ def training(name, seed):
     make = partial(_network, inputs, hidden, classes)
     x = draw(f"{seed} rows", STEPS * ROWS, inputs)
     y = torch.tensor([sizes.randrange(classes) for _ in range(STEPS * ROWS)], device=x.device)
-    mesh, found = init_device_mesh(device_of_any_call().type, (dist.get_world_size(),)), {"start": [], "steps": []}
+    mesh, found = (
+        init_device_mesh(device_of_any_call().type, (dist.get_world_size(),)),
+        {"start": [], "steps": []},
+    )
     net_seed = sizes.randrange(1000)
     first = _whole(function(make, x.clone(), y.clone(), net_seed, 0, 1.0, mesh))
-    starts = {None: _start(make, net_seed, mesh.size()), "four networks": _start(make, net_seed, mesh.size(), mixed=True)}
-    looks = "not sharded" if first is None else next(
-        (looks for looks, start in starts.items() if _equal(first, flat(start))), "other start")
-    found["start"].append(finding("before the first step", looks, _all(first), *_apart(flat(starts[None]), first)))
+    starts = {
+        None: _start(make, net_seed, mesh.size()),
+        "four networks": _start(make, net_seed, mesh.size(), mixed=True),
+    }
+    looks = (
+        "not sharded"
+        if first is None
+        else next(
+            (looks for looks, start in starts.items() if _equal(first, flat(start))), "other start"
+        )
+    )
+    found["start"].append(
+        finding("before the first step", looks, _all(first), *_apart(flat(starts[None]), first))
+    )
     begun = looks == "four networks"
     for steps, max_norm in ((1, 0.05), (STEPS, 0.05), (STEPS, 100.0)):
-        found["steps"].append(_trained(function, make, (x, y), net_seed, steps, max_norm, mesh, begun))
+        found["steps"].append(
+            _trained(function, make, (x, y), net_seed, steps, max_norm, mesh, begun)
+        )
     right = all(one["looks"] is None for one in found["steps"])
     found["steps"].append(_in_pairs(function, make, (x, y), net_seed, begun, right))
     return found
 
 
 def _in_pairs(function, make, rows, net_seed, begun, right):
-    """The finding of one step on a mesh of two ranks. Each of the two meshes has its own rows, so that sums over the world are wrong.
-    right: whether the steps on the mesh of all ranks were right."""
+    """The finding of one step on a mesh of two ranks.
+
+    Each of the two meshes has its own rows, so that sums over the world are wrong. right: whether
+    the steps on the mesh of all ranks were right.
+    """
     groups = [short_lived(dist.new_group(pair)) for pair in PAIRS]
     mine = next(i for i, pair in enumerate(PAIRS) if dist.get_rank() in pair)
-    # a new name each time, because DTensor reuses what it has cached for a mesh, the ended group included, for every equal mesh
-    mesh = DeviceMesh.from_group(groups[mine], device_of_any_call().type, mesh_dim_names=(f"pair_{next(_attempts)}",))
+    # a new name each time, because DTensor reuses what it has cached for a mesh, the ended group
+    # included, for every equal mesh
+    mesh = DeviceMesh.from_group(
+        groups[mine], device_of_any_call().type, mesh_dim_names=(f"pair_{next(_attempts)}",)
+    )
     (x, y), start = ([tensor, tensor.flip(0)] for tensor in rows), _start(make, net_seed, 2)
     with said_where(f"on the mesh of the ranks {PAIRS[mine]}"):
         told = _trained(function, make, (x[mine], y[mine]), net_seed, 1, 0.05, mesh, begun)
     if told["looks"] == "other training" and right:
         step = flat(start) - _alone(make, x[1 - mine], y[1 - mine], 1, 0.05, 2, start, clip="none")
         got = torch.tensor(told["values"][:-1], dtype=F64)
-        by_world = _alone(make, x[mine], y[mine], 1, 0.05, 2, start, more=(step.norm().item() / LR) ** 2)
+        by_world = _alone(
+            make, x[mine], y[mine], 1, 0.05, 2, start, more=(step.norm().item() / LR) ** 2
+        )
         told["looks"] = "norm of the world" if _equal(got, by_world) else "mesh ignored"
     return {**told, "at": f"{told['at']}, on the mesh of the ranks {PAIRS[mine]}"}
 
@@ -79,33 +103,57 @@ def _trained(function, make, rows, net_seed, steps, max_norm, mesh, begun):
     with Ledger() as ledger:
         got = _whole(function(make, x.clone(), y.clone(), net_seed, steps, max_norm, mesh))
     scattered = sum(entry.numel for entry in ledger.entries if "reduce_scatter" in entry.call)
-    enough = steps * sum(-(-len(p) // mesh.size()) * mesh.size() * p[0].numel() for p in make().parameters())
-    play, start = partial(_alone, make, x, y, steps, max_norm, mesh.size()), _start(make, net_seed, mesh.size())
+    enough = steps * sum(
+        -(-len(p) // mesh.size()) * mesh.size() * p[0].numel() for p in make().parameters()
+    )
+    play, start = (
+        partial(_alone, make, x, y, steps, max_norm, mesh.size()),
+        _start(make, net_seed, mesh.size()),
+    )
     right = play(start)
-    looks = _looks(got, right, partial(play, _start(make, net_seed, mesh.size(), begun)), scattered, enough)
+    looks = _looks(
+        got, right, partial(play, _start(make, net_seed, mesh.size(), begun)), scattered, enough
+    )
     at = f"after {steps} step{'s' * (steps > 1)} with max_norm = {max_norm:g}"
-    shown = (enough, scattered) if looks in ("scattered often", "scattered never") else _apart(right, got)
+    shown = (
+        (enough, scattered)
+        if looks in ("scattered often", "scattered never")
+        else _apart(right, got)
+    )
     return finding(at, looks, [*_all(got), scattered], *shown)
 
 
 def _network(inputs, hidden, classes):
-    return nn.Sequential(nn.Linear(inputs, hidden), nn.Tanh(), nn.Linear(hidden, classes)).to(device_of_any_call(), F64)
+    return nn.Sequential(nn.Linear(inputs, hidden), nn.Tanh(), nn.Linear(hidden, classes)).to(
+        device_of_any_call(), F64
+    )
 
 
 def _looks(got, right, play, scattered, enough):
     if got is None:
         return "not sharded"
     if _equal(got, right):
-        return None if scattered == enough else "scattered often" if scattered > enough else "scattered never"
+        return (
+            None
+            if scattered == enough
+            else "scattered often"
+            if scattered > enough
+            else "scattered never"
+        )
     if _equal(got, play()):
         return "four networks"
     return next((name for name, how in WRONG.items() if _equal(got, play(**how))), "other training")
 
 
 def _whole(net):
-    """Return all weights of a network that is cut, as one vector, or None if a parameter of it is not cut."""
+    """Return all weights of a network that is cut, as one vector, or None if a parameter of it is
+    not cut.
+    """
     parameters = list(net.parameters()) if isinstance(net, nn.Module) else []
-    if not parameters or any(not hasattr(p, "full_tensor") or not any(place.is_shard() for place in p.placements) for p in parameters):
+    if not parameters or any(
+        not hasattr(p, "full_tensor") or not any(place.is_shard() for place in p.placements)
+        for p in parameters
+    ):
         return None
     return flat([p.detach().full_tensor() for p in parameters])
 
@@ -117,8 +165,15 @@ def _all(vector):
 def _apart(right, got, count=4):
     """A few numbers of both, from the first one that differs."""
     right, got = numbers(right), _all(got)
-    first = next((i for i, (a, b) in enumerate(zip(right, got)) if abs(a - b) > ATOL * (1 + abs(a))), 0)
-    return right[first:first + count], got[first:first + count]
+    first = next(
+        (
+            i
+            for i, (a, b) in enumerate(zip(right, got, strict=False))
+            if abs(a - b) > ATOL * (1 + abs(a))
+        ),
+        0,
+    )
+    return right[first : first + count], got[first : first + count]
 
 
 def _equal(got, right):
@@ -126,26 +181,35 @@ def _equal(got, right):
 
 
 def _start(make, seed, ranks, mixed=False):
-    """The weights that the shards form, either of one network or, if mixed, with rank r's rows from the network of seed + r."""
+    """The weights that the shards form, either of one network or, if mixed, with rank r's rows from
+    the network of seed + r.
+    """
     nets = []
     for rank in range(ranks):
         torch.manual_seed(seed + rank * mixed)
         nets.append([p.detach() for p in make().parameters()])
-    return [torch.cat(_pieces(versions, ranks)) for versions in zip(*nets)]
+    return [torch.cat(_pieces(versions, ranks)) for versions in zip(*nets, strict=False)]
 
 
 def _pieces(versions, ranks):
     """Rank r's rows of version r, where the last ranks may have none."""
-    return [version.chunk(ranks)[rank] for rank, version in enumerate(versions) if rank < len(version.chunk(ranks))]
+    return [
+        version.chunk(ranks)[rank]
+        for rank, version in enumerate(versions)
+        if rank < len(version.chunk(ranks))
+    ]
 
 
-def _alone(make, x, y, steps, max_norm, ranks, start, scatter="last", clip="all", factor=1.0, more=0.0):
-    """The weights of a single process that plays all ranks. scatter: the micro-batch whose backward a reduce-scatter follows. more: what is added to the square
-    of the norm."""
+def _alone(
+    make, x, y, steps, max_norm, ranks, start, scatter="last", clip="all", factor=1.0, more=0.0
+):
+    """The weights of a single process that plays all ranks. scatter: the micro-batch whose backward
+    a reduce-scatter follows. more: what is added to the square of the norm.
+    """
     net = make()
     parameters = list(net.parameters())
     with torch.no_grad():
-        for parameter, values in zip(parameters, start):
+        for parameter, values in zip(parameters, start, strict=False):
             parameter.copy_(values)
     waiting = [torch.zeros_like(p) for p in parameters]
     for step in range(steps):
@@ -153,24 +217,32 @@ def _alone(make, x, y, steps, max_norm, ranks, start, scatter="last", clip="all"
         for of_rank in torch.arange(step * ROWS, (step + 1) * ROWS, device=x.device).chunk(ranks):
             for i, rows in enumerate(of_rank.chunk(MICRO_BATCHES)):
                 loss = cross_entropy(net(x[rows]), y[rows]) * factor / (MICRO_BATCHES * ranks)
-                for total, gradient in zip(later if i and scatter == "first" else now, torch.autograd.grad(loss, parameters)):
+                for total, gradient in zip(
+                    later if i and scatter == "first" else now,
+                    torch.autograd.grad(loss, parameters),
+                    strict=False,
+                ):
                     total += gradient
-        gradients = [a + b for a, b in zip(now, waiting)]
+        gradients = [a + b for a, b in zip(now, waiting, strict=False)]
         waiting = later
         _clip(gradients, max_norm, ranks, clip, more)
         with torch.no_grad():
-            for parameter, gradient in zip(parameters, gradients):
+            for parameter, gradient in zip(parameters, gradients, strict=False):
                 parameter -= LR * gradient
     return flat([p.detach() for p in parameters])
 
 
 def _clip(gradients, max_norm, ranks, clip, more=0.0):
-    """Clip in place by the norm of all gradients, by the sum of the norms of the ranks' rows, or each rank's rows by the norm of these rows."""
+    """Clip in place by the norm of all gradients, by the sum of the norms of the ranks' rows, or
+    each rank's rows by the norm of these rows.
+    """
     rows = [_pieces([gradient] * ranks, ranks) for gradient in gradients]
     shards = [[pieces[rank] for pieces in rows if rank < len(pieces)] for rank in range(ranks)]
     norms = [flat(shard).norm().item() if shard else 0.0 for shard in shards]
     if clip != "own":
-        norms = [sum(norms) if clip == "sum" else math.sqrt(sum(norm ** 2 for norm in norms) + more)] * ranks
-    for shard, norm in zip(shards, norms):
+        norms = [
+            sum(norms) if clip == "sum" else math.sqrt(sum(norm**2 for norm in norms) + more)
+        ] * ranks
+    for shard, norm in zip(shards, norms, strict=False):
         for piece in shard if norm > max_norm and clip != "none" else ():
             piece *= max_norm / norm

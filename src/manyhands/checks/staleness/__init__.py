@@ -1,8 +1,9 @@
-"""Check unit 09, asynchrony and staleness, with the barrier on the server's rank and everything else in the notebook's
-kernel.
+"""Check unit 09, asynchrony and staleness, with the barrier on the server's rank and everything
+else in the notebook's kernel.
 
-Runs are replayed from schedules that the seed draws (`cases`), in whole numbers, so that no answer depends on how long
-anything takes. """
+Runs are replayed from schedules that the seed draws (`cases`), in whole numbers, so that no answer
+depends on how long anything takes.
+"""
 
 from functools import partial
 
@@ -26,60 +27,106 @@ def versions(function):
         logs = cases.logs(seed())
         with closed(cases.pulled_versions):
             told = [verdicts.two_lists(ask_kept(function, log)) for log in logs]
-        found = list(zip(logs, *zip(*told)))
-        report.judge("versions", (verdicts.versions_problem(log, got) for log, got, _ in found), [got for _, got, _ in found])
-        report.judge("staleness", (verdicts.staleness_problem(log, got) for log, _, got in found), [got for *_, got in found])
+        found = list(zip(logs, *zip(*told, strict=False), strict=False))
+        report.judge(
+            "versions",
+            (verdicts.versions_problem(log, got) for log, got, _ in found),
+            [got for _, got, _ in found],
+        )
+        report.judge(
+            "staleness",
+            (verdicts.staleness_problem(log, got) for log, _, got in found),
+            [got for *_, got in found],
+        )
 
 
 def replay(function):
-    """Check that `function(w, rate, versions, gradient)` returns the weights of all versions, without delay and with
-    schedules that are drawn."""
+    """Check that `function(w, rate, versions, gradient)` returns the weights of all versions,
+    without delay and with schedules that are drawn.
+    """
     with check("replay") as report:
         runs = {name: cases.runs(seed(), name == "stale") for name in report.asked}
         for name, few in runs.items():
-            told = [kept(function, run.w, run.rate, list(run.versions), partial(cases.gradient, run)) for run in few]
+            told = [
+                kept(function, run.w, run.rate, list(run.versions), partial(cases.gradient, run))
+                for run in few
+            ]
             found = [verdicts.array(got) for got, _ in told]
-            problems = [verdicts.history_problem(run, got) or spoiled and {"mistake": spoiled} for run, got, (_, spoiled) in zip(few, found, told)]
-            report.judge(name, problems, [[got, bool(spoiled)] for got, (_, spoiled) in zip(found, told)])
+            problems = [
+                verdicts.history_problem(run, got) or (spoiled and {"mistake": spoiled})
+                for run, got, (_, spoiled) in zip(few, found, told, strict=False)
+            ]
+            report.judge(
+                name,
+                problems,
+                [[got, bool(spoiled)] for got, (_, spoiled) in zip(found, told, strict=False)],
+            )
 
 
 def rate(function):
-    """Check `function(curvatures, delays)` to a thousandth, for one direction at five delays and for several directions
-    with their own delays."""
+    """Check `function(curvatures, delays)` to a thousandth, for one direction at five delays and
+    for several directions with their own delays.
+    """
     from manyhands.simulate.asynchrony import stable_rate
 
     with check("rate") as report:
         asked = {name: cases.curvatures(seed(), name == "curvatures") for name in report.asked}
         with closed(stable_rate):
-            found = {name: [number(ask_kept(function, list(one), list(delays))) for one, delays in few] for name, few in asked.items()}
+            found = {
+                name: [number(ask_kept(function, list(one), list(delays))) for one, delays in few]
+                for name, few in asked.items()
+            }
         for name, got in found.items():
-            problems = (verdicts.rate_problem(*one, mine) for one, mine in zip(asked[name], got))
+            problems = (
+                verdicts.rate_problem(*one, mine)
+                for one, mine in zip(asked[name], got, strict=False)
+            )
             report.judge(name, problems, got, rtol=1.5 * verdicts.RATE)
 
 
 def barrier(cluster, name):
-    """Check the learner's class `name(workers, bound)` on rank 0, in lockstep, with bounds, and with workers that
-    leave."""
+    """Check the learner's class `name(workers, bound)` on rank 0, in lockstep, with bounds, and
+    with workers that leave.
+    """
     with RankReport("barrier", cluster, CRITERIA, MISTAKES) as report:
         on_rank_0, *_ = report.on_ranks("staleness.ranks", "barrier", name, seed())
         for criterion, runs in on_rank_0.items():
-            report.judge(criterion, map(verdicts.barrier_problem, runs), [run["answers"] for run in runs])
+            report.judge(
+                criterion, map(verdicts.barrier_problem, runs), [run["answers"] for run in runs]
+            )
 
 
 def backups(step_s, best_b, cheapest_b):
-    """Check the expected time of a step, to 1 %, and the two choices, each of which may cost at most 1 % more than the
-    best."""
+    """Check the expected time of a step, to 1 %, and the two choices, each of which may cost at
+    most 1 % more than the best.
+    """
     from manyhands.simulate.asynchrony import nth_fastest_s
 
     with check("backups") as report:
-        waits, fixed, rented = cases.waits(seed()), *(cases.choices(seed(), kind) + cases.edges(seed(), kind) for kind in ("fixed", "rented"))
+        waits, fixed, rented = (
+            cases.waits(seed()),
+            *(
+                cases.choices(seed(), kind) + cases.edges(seed(), kind)
+                for kind in ("fixed", "rented")
+            ),
+        )
         with closed(nth_fastest_s):
             waited = [number(ask_kept(step_s, n, b, times)) for n, b, times in waits]
-            chosen = [number(ask_kept(best_b, case.size, case.times, cases.rule(case))) for case, _ in fixed]
+            chosen = [
+                number(ask_kept(best_b, case.size, case.times, cases.rule(case)))
+                for case, _ in fixed
+            ]
             cheap = [number(ask_kept(cheapest_b, case.size, case.times)) for case, _ in rented]
-        problems = (verdicts.step_problem(*one, mine) for one, mine in zip(waits, waited))
+        problems = (
+            verdicts.step_problem(*one, mine) for one, mine in zip(waits, waited, strict=False)
+        )
         report.judge("step", problems, waited, rtol=1.5 * verdicts.WAIT)
         for kind, few, got in (("fixed", fixed, chosen), ("rented", rented, cheap)):
-            values = [verdicts.cost_with(costs, mine) for (_, costs), mine in zip(few, got)]
-            problems = (verdicts.choice_problem(kind, *one, mine) for one, mine in zip(few, got))
+            values = [
+                verdicts.cost_with(costs, mine) for (_, costs), mine in zip(few, got, strict=False)
+            ]
+            problems = (
+                verdicts.choice_problem(kind, *one, mine)
+                for one, mine in zip(few, got, strict=False)
+            )
             report.judge(kind, problems, np.nan_to_num(values), rtol=verdicts.CHOICE)

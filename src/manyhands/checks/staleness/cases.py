@@ -1,5 +1,5 @@
-"""Draw from the seed what unit 09's checks ask about, which are logs of a server, schedules of versions, curvatures,
-workers and stragglers.
+"""Draw from the seed what unit 09's checks ask about, which are logs of a server, schedules of
+versions, curvatures, workers and stragglers.
 
 Weights, gradients and clocks are whole numbers, so right answers are right to the last bit.
 """
@@ -17,14 +17,18 @@ def generator(seed, name):
 
 # ------------------------------------------------------------------ logs and schedules
 
+
 def logs(seed):
-    """Draw three logs of a server, lists of ("pull" or "push", worker), in which some workers pull late, and some pull
-    twice before they push."""
+    """Draw three logs of a server, lists of ("pull" or "push", worker), in which some workers pull
+    late, and some pull twice before they push.
+    """
     draw, found = generator(seed, "logs"), []
     for workers in (2, 3, 5):
         log, ready = [], [False] * workers
         while sum(what == "push" for what, _ in log) < 8 * workers:
-            worker = int(draw.choice(workers, p=np.arange(1, workers + 1) / (workers * (workers + 1) / 2)))
+            worker = int(
+                draw.choice(workers, p=np.arange(1, workers + 1) / (workers * (workers + 1) / 2))
+            )
             what = "push" if ready[worker] and draw.random() < 0.8 else "pull"
             ready[worker] = what == "pull"
             log.append((what, worker))
@@ -44,18 +48,30 @@ def pulled_versions(log):
     return versions
 
 
-Run = namedtuple("Run", "w rate versions matrix shifts")  # gradient(w, t) = matrix w - shifts[t], all in whole numbers
+# gradient(w, t) = matrix w - shifts[t], all in whole numbers
+Run = namedtuple("Run", "w rate versions matrix shifts")
 
 
 def runs(seed, stale):
-    """Draw three runs of a small quadratic, each update with the newest weights, or with weights that are up to six
-    updates old."""
+    """Draw three runs of a small quadratic, each update with the newest weights, or with weights
+    that are up to six updates old.
+    """
     draw, found = generator(seed, f"runs {stale}"), []
     for size in (1, 2, 4):
         updates, fixed = int(draw.integers(9, 14)), int(draw.integers(2, 5))
-        old = [min(t, fixed if size == 2 else int(draw.integers(0, 7))) * stale for t in range(updates)]
+        old = [
+            min(t, fixed if size == 2 else int(draw.integers(0, 7))) * stale for t in range(updates)
+        ]
         matrix = np.diag(draw.integers(2, 4, size)) + np.triu(draw.integers(-1, 2, (size, size)), 1)
-        found.append(Run(draw.integers(-9, 10, size), 2 if size == 2 else 1, [t - one for t, one in enumerate(old)], matrix, draw.integers(1, 6, (updates, size))))
+        found.append(
+            Run(
+                draw.integers(-9, 10, size),
+                2 if size == 2 else 1,
+                [t - one for t, one in enumerate(old)],
+                matrix,
+                draw.integers(1, 6, (updates, size)),
+            )
+        )
     return found
 
 
@@ -74,21 +90,35 @@ def history(run):
 
 # ------------------------------------------------------------------ rates
 
-def curvatures(seed, many):
-    """Draw [(curvatures, delays)] with short delays and long ones, for one direction, or for several in no order.
 
-    Of several directions, the steepest one decides in the first case, the latest one in the second, and neither in the
-    third. """
+def curvatures(seed, many):
+    """Draw [(curvatures, delays)] with short delays and long ones, for one direction, or for
+    several in no order.
+
+    Of several directions, the steepest one decides in the first case, the latest one in the second,
+    and neither in the third.
+    """
     draw = generator(seed, f"curvatures {many}")
     if not many:
-        delays = (int(draw.integers(3, 8)), int(draw.integers(9, 40)), 2, 1, 0)  # at 2 and less some wrong formulas look like others
+        # at 2 and less some wrong formulas look like others
+        delays = (int(draw.integers(3, 8)), int(draw.integers(9, 40)), 2, 1, 0)
         return [([float(10 ** draw.uniform(-1.5, 1.5))], [delay]) for delay in delays]
     found = []
-    for directions in ([(30, 4), (20, 0), (0.2, 15)], [(4, 14), (20, 0), (0.3, 2)], [(8, 9), (20, 0), (0.2, 15)]):  # curvature, delay
+    # curvature, delay
+    for directions in (
+        [(30, 4), (20, 0), (0.2, 15)],
+        [(4, 14), (20, 0), (0.3, 2)],
+        [(8, 9), (20, 0), (0.2, 15)],
+    ):
         directions = [*directions, (2, 3), (1, 1)]
         scale = 10 ** draw.uniform(-1, 1)
         order = draw.permutation(len(directions))
-        found.append(([float(directions[i][0] * scale * draw.uniform(0.95, 1.05)) for i in order], [directions[i][1] for i in order]))
+        found.append(
+            (
+                [float(directions[i][0] * scale * draw.uniform(0.95, 1.05)) for i in order],
+                [directions[i][1] for i in order],
+            )
+        )
     return found
 
 
@@ -99,10 +129,20 @@ FAR = 130  # steps
 
 
 def teams(seed, name):
-    """Draw workers whose steps take whole seconds, the last one slow. `name` is the criterion, "lockstep", "bound" or
-    "leave"."""
+    """Draw workers whose steps take whole seconds, the last one slow.
+
+    `name` is the criterion, "lockstep", "bound" or "leave".
+    """
     draw, found = generator(seed, name), []
-    for workers, bound in zip((2, 3, 5), {"lockstep": (0, 0, 0), "bound": (float("inf"), 1, int(draw.integers(2, 5))), "leave": (0, 1, 2)}[name]):
+    for workers, bound in zip(
+        (2, 3, 5),
+        {
+            "lockstep": (0, 0, 0),
+            "bound": (float("inf"), 1, int(draw.integers(2, 5))),
+            "leave": (0, 1, 2),
+        }[name],
+        strict=True,
+    ):
         seconds = [draw.integers(1, 5, int(draw.integers(8, 13))).tolist() for _ in range(workers)]
         seconds[-1] = [4 * one for one in seconds[-1]]
         if bound == float("inf"):  # so far ahead that no number passes for infinity
@@ -112,28 +152,39 @@ def teams(seed, name):
 
 
 def _deaths(seconds, bound):
-    """Let the slow worker die while others wait for it. Of three workers or more, another one dies before, while it
-    waits."""
+    """Let the slow worker die while others wait for it.
+
+    Of three workers or more, another one dies before, while it waits.
+    """
     from manyhands.simulate.asynchrony import Barrier, play
 
     steps, _ = play(seconds, Barrier(len(seconds), bound))
     slow, deaths, now_s = len(seconds) - 1, [], 0
     if slow > 1:
         own = [[step for step in steps if step.worker == worker] for worker in range(slow)]
-        waits = [(after.start_s - before.stop_s, before.stop_s, before.worker) for one in own for before, after in pairwise(one) if after.clock <= 4]
+        waits = [
+            (after.start_s - before.stop_s, before.stop_s, before.worker)
+            for one in own
+            for before, after in pairwise(one)
+            if after.clock <= 4
+        ]
         wait_s, since_s, worker = max(waits)
         now_s = since_s + wait_s / 2
         deaths.append((worker, now_s))
-    longest = max((step for step in steps if step.worker == slow and step.clock and step.start_s >= now_s), key=lambda step: step.stop_s - step.start_s)
+    longest = max(
+        (step for step in steps if step.worker == slow and step.clock and step.start_s >= now_s),
+        key=lambda step: step.stop_s - step.start_s,
+    )
     return [*deaths, (slow, longest.stop_s - 0.5)]
 
 
 # ------------------------------------------------------------------ stragglers
 
+
 def times(draw):
     """Draw the seconds of one gradient, which vary, and a few of which are many times as long."""
     usual = 0.2 * np.exp(draw.normal(0, 0.3, int(draw.integers(40, 61))))
-    late = draw.permutation(len(usual))[:round(len(usual) * draw.uniform(0.04, 0.1))]
+    late = draw.permutation(len(usual))[: round(len(usual) * draw.uniform(0.04, 0.1))]
     usual[late] *= draw.uniform(2.5, 6, len(late))
     return usual.round(3).tolist()
 
@@ -141,25 +192,38 @@ def times(draw):
 def waits(seed):
     """Draw [(n, b, times)] for the expected time of a step."""
     draw = generator(seed, "waits")
-    found = [(n, b, times(draw)) for n, b in ((int(draw.integers(6, 12)), 1), (int(draw.integers(10, 20)), 2), (int(draw.integers(3, 6)), 0), (3, 3), (1, 0))]
+    found = [
+        (n, b, times(draw))
+        for n, b in (
+            (int(draw.integers(6, 12)), 1),
+            (int(draw.integers(10, 20)), 2),
+            (int(draw.integers(3, 6)), 0),
+            (3, 3),
+            (1, 0),
+        )
+    ]
     return found + [(1, 0, wild(draw)) for _ in range(12)]
 
 
 def wild(draw):
-    """Draw times that vary so much that the mean of too few draws is rarely right to 1 %, and hardly ever for a dozen
-    of such lists."""
+    """Draw times that vary so much that the mean of too few draws is rarely right to 1 %, and
+    hardly ever for a dozen of such lists.
+    """
     while True:
         found = times(draw)
         if 0.8 < np.std(found) / np.mean(found) < 1:
             return found
 
 
-Choice = namedtuple("Choice", "size times least noise")  # machines in all, or gradients in a step; steps(n) = least (1 + noise / n)
+# machines in all, or gradients in a step; steps(n) = least (1 + noise / n)
+Choice = namedtuple("Choice", "size times least noise")
 
 
 def steps(case, n):
-    """Return the steps to the target if each averages n gradients. The form is from McCandlish et al. 2018, An
-    Empirical Model of Large-Batch Training, section 2."""
+    """Return the steps to the target if each averages n gradients.
+
+    The form is from McCandlish et al. 2018, An Empirical Model of Large-Batch Training, section 2.
+    """
     return case.least * (1 + case.noise / n)
 
 
@@ -180,26 +244,45 @@ def rented_s(case, b):
 
 
 def choices(seed, kind):
-    """Draw [(case, cost of each b)] with two cases in which neither no backup, nor the shortest step, nor the most
-    gradients a second is a good choice."""
+    """Draw [(case, cost of each b)] with two cases in which neither no backup, nor the shortest
+    step, nor the most gradients a second is a good choice.
+    """
     draw, found, cost = generator(seed, kind), [], {"fixed": fixed_s, "rented": rented_s}[kind]
     while len(found) < 2:
-        case = Choice(int(draw.integers(12, 31)), times(draw), int(draw.integers(200, 2000)), float(draw.uniform(1, 10)))
+        case = Choice(
+            int(draw.integers(12, 31)),
+            times(draw),
+            int(draw.integers(200, 2000)),
+            float(draw.uniform(1, 10)),
+        )
         costs = [cost(case, b) for b in range(case.size)]
-        if min(costs[0], costs[-1], costs[fastest(case)] if kind == "fixed" else np.inf) > 1.04 * min(costs):
+        if min(
+            costs[0], costs[-1], costs[fastest(case)] if kind == "fixed" else np.inf
+        ) > 1.04 * min(costs):
             found.append((case, costs))
     return found
 
 
 def edges(seed, kind):
-    """Draw, in the form of `choices`, one case in which no backup is best because no worker is ever late, and one in
-    which one or two backups cost more than none, and many cost least."""
+    """Draw, in the form of `choices`, one case in which no backup is best because no worker is ever
+    late, and one in which one or two backups cost more than none, and many cost least.
+    """
     draw, cost = generator(seed, f"edges {kind}"), {"fixed": fixed_s, "rented": rented_s}[kind]
-    even = Choice(int(draw.integers(3, 7)), draw.uniform(0.2, 0.202, 40).round(4).tolist(), int(draw.integers(200, 2000)), float(draw.uniform(4, 10)))
+    even = Choice(
+        int(draw.integers(3, 7)),
+        draw.uniform(0.2, 0.202, 40).round(4).tolist(),
+        int(draw.integers(200, 2000)),
+        float(draw.uniform(4, 10)),
+    )
     found = [(even, [cost(even, b) for b in range(even.size)])]
     while len(found) < 2:
         late = draw.random(40) < 0.4
-        often_late = Choice(int(draw.integers(12, 17)), (draw.uniform(0.2, 0.22, 40) * np.where(late, 10, 1)).round(4).tolist(), int(draw.integers(200, 2000)), float(draw.uniform(8, 10)))
+        often_late = Choice(
+            int(draw.integers(12, 17)),
+            (draw.uniform(0.2, 0.22, 40) * np.where(late, 10, 1)).round(4).tolist(),
+            int(draw.integers(200, 2000)),
+            float(draw.uniform(8, 10)),
+        )
         costs = [cost(often_late, b) for b in range(often_late.size)]
         if costs[0] < costs[1] < costs[2] and costs[0] > 1.04 * min(costs):
             found.append((often_late, costs))
@@ -208,7 +291,11 @@ def edges(seed, kind):
 
 def fastest(case):
     """Return the number of backups with the most gradients a second."""
-    return int(np.argmax([(case.size - b) / step_s(case.size - b, b, case.times) for b in range(case.size)]))
+    return int(
+        np.argmax(
+            [(case.size - b) / step_s(case.size - b, b, case.times) for b in range(case.size)]
+        )
+    )
 
 
 def rule(case):

@@ -1,5 +1,7 @@
-"""Run the part of unit 09's checks that needs rank 0, the server. The learner's barrier gets the same calls as ours, in
-runs that are played."""
+"""Run the part of unit 09's checks that needs rank 0, the server.
+
+The learner's barrier gets the same calls as ours, in runs that are played.
+"""
 
 import torch.distributed as dist
 
@@ -8,13 +10,14 @@ from manyhands.checks.on_ranks import Unwritten, learners
 from manyhands.checks.staleness.cases import teams
 from manyhands.simulate.asynchrony import Barrier, play
 
-
 OURS = (Barrier.__init__, Barrier.done, Barrier.leave)
 
 
 class Asked:
-    """A pair of barriers, of which ours decides. The learner's gets the same calls, and its answers are kept for all
-    calls, or until a worker leaves if `leaving` is False.
+    """A pair of barriers, of which ours decides.
+
+    The learner's gets the same calls, and its answers are kept for all calls, or until a worker
+    leaves if `leaving` is False.
 
     While the learner's barrier is called, ours is closed, because it may be the same.
     """
@@ -24,7 +27,12 @@ class Asked:
         self.ours, self.bound, self.workers = Barrier(workers, bound), bound, workers
         with closed(*OURS):
             self.theirs = theirs(workers, bound)
-        self.clocks, self.waiting, self.answers, self.first = dict.fromkeys(range(workers), 0), set(), [], None
+        self.clocks, self.waiting, self.answers, self.first = (
+            dict.fromkeys(range(workers), 0),
+            set(),
+            [],
+            None,
+        )
 
     def done(self, worker):
         self.clocks[worker] += 1
@@ -45,14 +53,23 @@ class Asked:
             got = told(getattr(self.theirs, call)(worker))
         self.answers.append(got)
         if got != expected and self.first is None:
-            self.first = {"call": f"{call}({worker})", "bound": self.bound, "clocks": dict(self.clocks), "waiting": sorted(self.waiting),
-                          "left": self.workers - len(self.clocks), "expected": expected, "got": got}
+            self.first = {
+                "call": f"{call}({worker})",
+                "bound": self.bound,
+                "clocks": dict(self.clocks),
+                "waiting": sorted(self.waiting),
+                "left": self.workers - len(self.clocks),
+                "expected": expected,
+                "got": got,
+            }
         self.waiting.difference_update(expected)
         return expected
 
 
 def told(answer):
-    """Return a list of workers as plain numbers, or None if it is not a list, since a set has no order."""
+    """Return a list of workers as plain numbers, or None if it is not a list, since a set has no
+    order.
+    """
     if isinstance(answer, (set, frozenset, dict)):
         return None
     try:
@@ -62,13 +79,19 @@ def told(answer):
 
 
 def barrier(name, seed):
-    """Return for each criterion the answers in all of its runs, and the first one that is wrong, or None on the other
-    ranks."""
+    """Return for each criterion the answers in all of its runs, and the first one that is wrong, or
+    None on the other ranks.
+    """
     theirs = learners(name)
     if dist.get_rank():
         return None
     try:
-        return {criterion: [_asked(theirs, team, criterion == "leave") for team in teams(seed, criterion)] for criterion in ("lockstep", "bound", "leave")}
+        return {
+            criterion: [
+                _asked(theirs, team, criterion == "leave") for team in teams(seed, criterion)
+            ]
+            for criterion in ("lockstep", "bound", "leave")
+        }
     except NotImplementedError:
         raise Unwritten(name) from None
 

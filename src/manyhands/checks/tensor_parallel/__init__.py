@@ -1,5 +1,7 @@
-"""Checks of unit 15, tensor parallelism. Layers of which each rank has a part run on the ranks, whereas layouts are asked
-for in the notebook's kernel and tried on the ranks.
+"""Checks of unit 15, tensor parallelism.
+
+Layers of which each rank has a part run on the ranks, whereas layouts are asked for in the
+notebook's kernel and tried on the ranks.
 
 Layers, layouts and sizes are drawn from the seed, and the ledger measures what is sent.
 """
@@ -16,17 +18,40 @@ from manyhands.checks.report import Stopped
 from manyhands.checks.tensor_parallel import cases, verdicts
 from manyhands.checks.tensor_parallel.words import CRITERIA, HINTS, MISTAKES
 
-__all__ = ["HINTS", "attention", "choose", "column", "f_and_g", "mlp", "price", "reductions", "row", "vocabulary"]
+__all__ = [
+    "HINTS",
+    "attention",
+    "choose",
+    "column",
+    "f_and_g",
+    "mlp",
+    "price",
+    "reductions",
+    "row",
+    "vocabulary",
+]
 
 RTOL = 1e-9
-OURS = (cases.rule, cases.reduced, cases.possible, cases.runs_well, cases.seen_by, cases.sent_bytes, cases.held_bytes, cases.numbers,
-        verdicts.cheapest)  # the check's own answers
-OF_NONE = ("NoneType", "empty", "index out of range", "not associated with a value")  # parts of an exception's text that mean that nothing was found
+OURS = (
+    cases.rule,
+    cases.reduced,
+    cases.possible,
+    cases.runs_well,
+    cases.seen_by,
+    cases.sent_bytes,
+    cases.held_bytes,
+    cases.numbers,
+    verdicts.cheapest,
+)  # the check's own answers
+# parts of an exception's text that mean that nothing was found
+OF_NONE = ("NoneType", "empty", "index out of range", "not associated with a value")
 check = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES)
 
 
 def f_and_g(cluster, copy_name, sum_name):
-    """Check `copy_to(x, group)` and `reduce_from(x, group)` forward and backward, and what each of them sends."""
+    """Check `copy_to(x, group)` and `reduce_from(x, group)` forward and backward, and what each of
+    them sends.
+    """
     _layer("f-and-g", cluster, "f_and_g", copy_name, sum_name)
 
 
@@ -41,7 +66,9 @@ def row(cluster, name):
 
 
 def mlp(cluster, name):
-    """Check `name(x, up, up_bias, down, down_bias, group)`, which has two layers and one sum in each direction."""
+    """Check `name(x, up, up_bias, down, down_bias, group)`, which has two layers and one sum in
+    each direction.
+    """
     _layer("mlp", cluster, "mlp", name)
 
 
@@ -51,8 +78,13 @@ def attention(cluster, cut_name, name):
         with report.part("pieces", "refused"):
             found, *_ = _on_ranks(report, "cut", cut_name)
             pieces, refused = found["pieces"], found["refused"]
-            problems = [verdicts.pieces_problem(case) or verdicts.memory_problem(case) for case in pieces]
-            values = [[[one["sample"] for one in case["results"]], case["held"], case["touched"]] for case in pieces]
+            problems = [
+                verdicts.pieces_problem(case) or verdicts.memory_problem(case) for case in pieces
+            ]
+            values = [
+                [[one["sample"] for one in case["results"]], case["held"], case["touched"]]
+                for case in pieces
+            ]
             report.judge("pieces", problems, values, rtol=RTOL, atol=RTOL)
             values = [[case["heads"], case["error"] == "ValueError"] for case in refused]
             report.judge("refused", map(verdicts.refused_problem, refused), values)
@@ -60,13 +92,30 @@ def attention(cluster, cut_name, name):
 
 
 def vocabulary(cluster, name):
-    """Check `name(h, head, targets, group)`, the cross-entropy of each position with a head of which each rank has some columns."""
+    """Check `name(h, head, targets, group)`, the cross-entropy of each position with a head of
+    which each rank has some columns.
+    """
     with check("vocabulary", cluster) as report:
-        answers = report.on_ranks("tensor_parallel.vocabulary_ranks", "vocabulary", name, seed(), remark="hangs")
+        answers = report.on_ranks(
+            "tensor_parallel.vocabulary_ranks", "vocabulary", name, seed(), remark="hangs"
+        )
         found = verdicts.mark_small_groups([case for answer in answers for case in answer])
-        for criterion, problem_of in (("values", verdicts.value_problem), ("gradients", verdicts.gradients_problem)):
-            report.judge(criterion, map(problem_of, found), [verdicts.evidence(case)[criterion] for case in found], rtol=RTOL, atol=RTOL)
-        report.judge("sent", map(verdicts.sent_problem, found), [verdicts.sent_evidence(case) for case in found])
+        for criterion, problem_of in (
+            ("values", verdicts.value_problem),
+            ("gradients", verdicts.gradients_problem),
+        ):
+            report.judge(
+                criterion,
+                map(problem_of, found),
+                [verdicts.evidence(case)[criterion] for case in found],
+                rtol=RTOL,
+                atol=RTOL,
+            )
+        report.judge(
+            "sent",
+            map(verdicts.sent_problem, found),
+            [verdicts.sent_evidence(case) for case in found],
+        )
 
 
 def _layer(check_name, cluster, experiment, *names):
@@ -80,24 +129,34 @@ def _on_ranks(report, experiment, *args):
 
 def _judge_layer(report, answers):
     found = verdicts.mark_small_groups([case for answer in answers for case in answer])
-    told = {"values": verdicts.value_problem, "gradients": verdicts.gradients_problem, "calls": verdicts.calls_problem}
+    told = {
+        "values": verdicts.value_problem,
+        "gradients": verdicts.gradients_problem,
+        "calls": verdicts.calls_problem,
+    }
     for name, problem_of in told.items():
         values = [verdicts.evidence(case)[name] for case in found]
         report.judge(name, map(problem_of, found), values, rtol=RTOL, atol=RTOL)
 
 
-# --- layouts, asked for in the notebook's kernel and tried on the ranks ------------------------------------------------------
+# --- layouts, asked for in the notebook's kernel and tried on the ranks ---------------------------
 
 
 def reductions(cluster, function):
-    """Check `function(a, b, out, layout)` -> (axes forward, for a, for b) by running products with the sums that it gives."""
+    """Check `function(a, b, out, layout)` -> (axes forward, for a, for b) by running products with
+    the sums that it gives.
+    """
     with check("reductions", cluster) as report:
         mesh, asked = cases.products(seed())
         tables = [_table(function, mesh, *case) for case in asked]
-        by_rank = report.on_ranks("tensor_parallel.mesh_ranks", "products", seed(), mesh, asked, tables)
-        runs = list(zip(asked, tables, zip(*by_rank)))
+        by_rank = report.on_ranks(
+            "tensor_parallel.mesh_ranks", "products", seed(), mesh, asked, tables
+        )
+        runs = list(zip(asked, tables, zip(*by_rank, strict=False), strict=False))
         for name, places in (("forward", (0,)), ("backward", (1, 2))):
-            values = [[rank[place][1] for rank in ranks for place in places] for _, _, ranks in runs]
+            values = [
+                [rank[place][1] for rank in ranks for place in places] for _, _, ranks in runs
+            ]
             report.judge(name, verdicts.table_problems(runs, places), values, rtol=RTOL, atol=RTOL)
         asked = cases.refusals(seed())
         with closed(*OURS):
@@ -107,11 +166,16 @@ def reductions(cluster, function):
 
 
 def _table(function, mesh, product, layout, sizes):
-    """The axes that the learner's function gives for a possible layout. `Stopped` if it gives none."""
+    """The axes that the learner's function gives for a possible layout.
+
+    `Stopped` if it gives none.
+    """
     with closed(*OURS):
         answer, error = call(function, *product, dict(layout))
     if error and "raised ValueError" in error:
-        raise Stopped(verdicts.refusal_problem((product, layout, True), "ValueError")["mistake"], got=error)
+        raise Stopped(
+            verdicts.refusal_problem((product, layout, True), "ValueError")["mistake"], got=error
+        )
     if error:
         raise Stopped(error)
     table = verdicts.table_of(answer, mesh)
@@ -121,8 +185,10 @@ def _table(function, mesh, product, layout, sizes):
 
 
 def _ask(function, *args):
-    """What the learner's function returns for these arguments, which it may change. `Stopped` if it raises. If it calls a
-    stub, the message names the stub."""
+    """What the learner's function returns for these arguments, which it may change.
+
+    `Stopped` if it raises. If it calls a stub, the message names the stub.
+    """
     try:
         with closed(*OURS):
             return function(*copy.deepcopy(args))
@@ -130,29 +196,45 @@ def _ask(function, *args):
         name = traceback.extract_tb(error.__traceback__)[-1].name
         raise Stopped(WORDS["unwritten"].format(name=name)) from None
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a learner's function may raise anything
-        text = WORDS["raised"].format(name=function.__name__, error=f"{type(error).__name__}: {error}"[:300])
+        text = WORDS["raised"].format(
+            name=function.__name__, error=f"{type(error).__name__}: {error}"[:300]
+        )
         none = function.__name__ == "choose" and any(words in text for words in OF_NONE)
         raise Stopped("\n".join([text, MISTAKES["none fits"]] if none else [text])) from None
 
 
 def price(cluster, function):
-    """Check `function(program, sizes, layout, mesh)` -> [(axis, numbers)] against what the ledger sees."""
+    """Check `function(program, sizes, layout, mesh)` -> [(axis, numbers)] against what the ledger
+    sees.
+    """
     with check("price", cluster) as report:
         asked = cases.programs(seed())
         answers = [verdicts.pairs(_ask(function, *case)) for case in asked]
         seen = report.on_ranks("tensor_parallel.mesh_ranks", "seen", asked)[0]
-        problems = {"axes": verdicts.axes_problems(asked, answers, seen),
-                    "numbers": map(verdicts.numbers_problem, asked, answers, seen)}
+        problems = {
+            "axes": verdicts.axes_problems(asked, answers, seen),
+            "numbers": map(verdicts.numbers_problem, asked, answers, seen),
+        }
         for name, found in problems.items():
             report.judge(name, found, [verdicts.price_evidence(name, answer) for answer in answers])
 
 
 def choose(function):
-    """Check `function(program, sizes, mesh, memory_bytes)` -> layout, which must fit, and no layout that fits may send less."""
+    """Check `function(program, sizes, mesh, memory_bytes)` -> layout, which must fit, and no layout
+    that fits may send less.
+    """
     with Report("choose", CRITERIA) as report:
         jobs = cases.jobs(seed())
         answers = [verdicts.layout_of(_ask(function, *job), job) for job in jobs]
         found = verdicts.all_layout_problems(jobs, answers)
-        values = [verdicts.layout_evidence(job, layout) for job, layout in zip(jobs, answers)]
+        values = [
+            verdicts.layout_evidence(job, layout)
+            for job, layout in zip(jobs, answers, strict=False)
+        ]
         for name in report.asked:
-            report.judge(name, (problems[name] for problems in found), [one[name] for one in values], rtol=RTOL)
+            report.judge(
+                name,
+                (problems[name] for problems in found),
+                [one[name] for one in values],
+                rtol=RTOL,
+            )

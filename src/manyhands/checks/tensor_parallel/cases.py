@@ -1,8 +1,8 @@
-"""What unit 15's checks ask for in the notebook's kernel, drawn from a seed, namely products of named tensors, layouts on
-a mesh, programs and memories.
+"""What unit 15's checks ask for in the notebook's kernel, drawn from a seed, namely products of
+named tensors, layouts on a mesh, programs and memories.
 
-A product is (a, b, out), each of which is a tuple of names of dimensions. A layout is {dimension: axis of the mesh}, and
-a mesh is {axis: ranks}.
+A product is (a, b, out), each of which is a tuple of names of dimensions. A layout is {dimension:
+axis of the mesh}, and a mesh is {axis: ranks}.
 """
 
 import math
@@ -10,26 +10,35 @@ import random
 from itertools import pairwise
 from itertools import product as all_of
 
-MESH = {"x": 2, "y": 2}  # the mesh on which the ranks compute products, before its axes get different names
+# the mesh on which the ranks compute products, before its axes get different names
+MESH = {"x": 2, "y": 2}
 AXES = "ring node rack tile lane pipe".split()  # names that no exercise shows
 DIMENSIONS = "time token expert slot unit pixel colour word bin cell band path step".split()
 MESHES = (MESH, {"x": 4, "y": 1}, {"x": 1, "y": 4})
-PRODUCTS = [tuple(tuple(dims.split()) for dims in product) for product in (
-    ("batch in", "in hidden", "batch hidden"),
-    ("batch", "batch hidden", "batch"),  # hidden is in one operand alone, and summed away
-    ("batch in", "hidden in", "hidden"),
-    ("batch hidden", "hidden out", "out batch"),
-    ("batch head place size", "batch head other size", "batch head place other"),
-    ("batch head size", "head size out", "batch out"),  # two are summed away
-    ("batch place in", "in hidden", "batch place hidden"),
-)]
+PRODUCTS = [
+    tuple(tuple(dims.split()) for dims in product)
+    for product in (
+        ("batch in", "in hidden", "batch hidden"),
+        ("batch", "batch hidden", "batch"),  # hidden is in one operand alone, and summed away
+        ("batch in", "hidden in", "hidden"),
+        ("batch hidden", "hidden out", "out batch"),
+        ("batch head place size", "batch head other size", "batch head place other"),
+        ("batch head size", "head size out", "batch out"),  # two are summed away
+        ("batch place in", "in hidden", "batch place hidden"),
+    )
+]
 ITEM = 4  # bytes of a number, in exercise 7
 
 
 def new_names(draw):
-    """{name: a different one} for all axes and dimensions, because an answer must not rely on the names."""
+    """{name: a different one} for all axes and dimensions, because an answer must not rely on the
+    names.
+    """
     dimensions = names_of(*(dims for product in PRODUCTS for dims in product), ("depth", "middle"))
-    return {**dict(zip("xy", draw.sample(AXES, 2))), **dict(zip(dimensions, draw.sample(DIMENSIONS, len(dimensions))))}
+    return {
+        **dict(zip("xy", draw.sample(AXES, 2), strict=True)),
+        **dict(zip(dimensions, draw.sample(DIMENSIONS, len(dimensions)), strict=True)),
+    }
 
 
 def renamed(value, names):
@@ -56,27 +65,39 @@ def possible(a, b, layout):
 
 
 def rule(a, b, out, layout):
-    """The axes to sum over, (for the product in forward, for a's gradient, for b's gradient), each in order."""
+    """The axes to sum over, (for the product in forward, for a's gradient, for b's gradient), each
+    in order.
+    """
     on_a, on_b = axes(a, layout), axes(b, layout)
-    return tuple(sorted(found) for found in ((on_a | on_b) - axes(out, layout), on_b - on_a, on_a - on_b))
+    return tuple(
+        sorted(found) for found in ((on_a | on_b) - axes(out, layout), on_b - on_a, on_a - on_b)
+    )
 
 
 def layouts(names, mesh):
     """All ways to put each of these dimensions on an axis or on none."""
     for choice in all_of((None, *mesh), repeat=len(names)):
-        yield {name: axis for name, axis in zip(names, choice) if axis}
+        yield {name: axis for name, axis in zip(names, choice, strict=True) if axis}
 
 
 def products(seed):
-    """(mesh, [(product, layout, sizes)]) for exercise 5, with all layouts that are possible. Some name a dimension that the
-    product does not have."""
+    """(mesh, [(product, layout, sizes)]) for exercise 5, with all layouts that are possible.
+
+    Some name a dimension that the product does not have.
+    """
     draw, found = random.Random(f"products {seed}"), []
     for a, b, out in PRODUCTS:
         names = names_of(a, b)
         for layout in [layout for layout in layouts(names, MESH) if possible(a, b, layout)]:
             free = sorted(MESH.keys() - layout.values())
             others = {"depth": draw.choice(free)} if free and draw.random() < 0.5 else {}
-            found.append(((a, b, out), {**layout, **others}, {name: 2 * draw.randint(1, 3) for name in names}))
+            found.append(
+                (
+                    (a, b, out),
+                    {**layout, **others},
+                    {name: 2 * draw.randint(1, 3) for name in names},
+                )
+            )
     draw.shuffle(found)
     return renamed((MESH, found), new_names(draw))
 
@@ -85,10 +106,15 @@ def refusals(seed):
     """[(product, layout, whether it is possible)] for exercise 5."""
     draw, found = random.Random(f"refusals {seed}"), []
     linear, _, lone = PRODUCTS[:3]
-    for product, layout in ((linear, {"batch": 0, "in": 0}), (linear, {"batch": 0, "hidden": 0}),
-                            (lone, {"batch": 0, "hidden": 0}), (linear, {"in": 0, "hidden": 0}),
-                            (linear, {"batch": 0, "in": 1, "out": 0}),
-                            (linear, {"place": 0, "size": 0}), (linear, {"hidden": 0, "in": 1})):
+    for product, layout in (
+        (linear, {"batch": 0, "in": 0}),
+        (linear, {"batch": 0, "hidden": 0}),
+        (lone, {"batch": 0, "hidden": 0}),
+        (linear, {"in": 0, "hidden": 0}),
+        (linear, {"batch": 0, "in": 1, "out": 0}),
+        (linear, {"place": 0, "size": 0}),
+        (linear, {"hidden": 0, "in": 1}),
+    ):
         names = draw.sample("xy", 2)
         layout = {dimension: names[axis] for dimension, axis in layout.items()}
         found.append(renamed((product, layout, possible(*product[:2], layout)), new_names(draw)))
@@ -96,15 +122,20 @@ def refusals(seed):
     return found
 
 
-# --- 6 and 7 ----------------------------------------------------------------------------------------------------------
+# --- 6 and 7 --------------------------------------------------------------------------------------
 
 
 def program(depth):
-    """`depth` layers after each other, as [(a, b, out), ...]. The first a is data, and every other a is the output of the
-    layer before."""
+    """`depth` layers after each other, as [(a, b, out), ...].
+
+    The first a is data, and every other a is the output of the layer before.
+    """
     if depth == "heads":  # with tensors of three dimensions, and two that are summed away
         first, second = ("in", "head", "size"), ("head", "size", "out")
-        return [(("batch", "in"), first, ("batch", "head", "size")), (("batch", "head", "size"), second, ("batch", "out"))]
+        return [
+            (("batch", "in"), first, ("batch", "head", "size")),
+            (("batch", "head", "size"), second, ("batch", "out")),
+        ]
     widths = ("in", "hidden", "out") if depth == 2 else ("in", "hidden", "middle", "out")
     return [(("batch", a), (a, b), ("batch", b)) for a, b in pairwise(widths)]
 
@@ -115,7 +146,9 @@ def numbers(dims, sizes, layout, mesh):
 
 
 def reduced(products, layout):
-    """[("forward" or "backward", axis, tensor)] of a program's all-reduces, each tensor as its dimensions' names."""
+    """[("forward" or "backward", axis, tensor)] of a program's all-reduces, each tensor as its
+    dimensions' names.
+    """
     for number, (a, b, out) in enumerate(products):
         forward, for_a, for_b = rule(a, b, out, layout)
         yield from (("forward", axis, out) for axis in forward)
@@ -126,20 +159,37 @@ def reduced(products, layout):
 def runs_well(products, sizes, layout, mesh):
     """Whether a layout is possible for all products, and every size that is cut can be divided."""
     return all(possible(a, b, layout) for a, b, _ in products) and not any(
-        size % mesh[layout[d]] for d, size in sizes.items() if d in layout)
+        size % mesh[layout[d]] for d, size in sizes.items() if d in layout
+    )
 
 
 def programs(seed):
-    """[(products, sizes, layout, mesh)] for exercise 6. In one of the programs of each depth, every dimension is
-    cut over several ranks, so that each kind of sum occurs. Some layouts would sum over an axis with one rank."""
+    """[(products, sizes, layout, mesh)] for exercise 6.
+
+    In one of the programs of each depth, every dimension is cut over several ranks, so that each
+    kind of sum occurs. Some layouts would sum over an axis with one rank.
+    """
     draw, depths = random.Random(f"programs {seed}"), (2, 3)
     wanted = {(depth, name) for depth in depths for name in dimensions(program(depth))}
     while True:
-        found = [_program(draw, mesh, program(depth)) for mesh, depth in all_of((*MESHES, MESH), depths)]
-        cut = {(len(products), name) for products, _, layout, mesh in found for name in layout if mesh[layout[name]] > 1}
-        if cut == wanted and any(mesh[axis] == 1 for products, _, layout, mesh in found
-                                 for _, axis, _ in reduced(products, layout)):
-            found += [_program(draw, MESH, program("heads"), way) for way in ({"head": "x", "size": "y"}, {"batch": "y", "head": "x"})]
+        found = [
+            _program(draw, mesh, program(depth)) for mesh, depth in all_of((*MESHES, MESH), depths)
+        ]
+        cut = {
+            (len(products), name)
+            for products, _, layout, mesh in found
+            for name in layout
+            if mesh[layout[name]] > 1
+        }
+        if cut == wanted and any(
+            mesh[axis] == 1
+            for products, _, layout, mesh in found
+            for _, axis, _ in reduced(products, layout)
+        ):
+            found += [
+                _program(draw, MESH, program("heads"), way)
+                for way in ({"head": "x", "size": "y"}, {"batch": "y", "head": "x"})
+            ]
             return [renamed(one, new_names(draw)) for one in found]
 
 
@@ -149,73 +199,132 @@ def dimensions(products):
 
 def _program(draw, mesh, products, way=None):
     names = dimensions(products)
-    sizes = {name: 4 * size for name, size in zip(names, draw.sample(range(1, 8), len(names)))}
-    ways = [layout for layout in layouts(names, mesh) if set(layout.values()) == set(mesh)
-            and runs_well(products, sizes, layout, mesh)]
+    sizes = {
+        name: 4 * size
+        for name, size in zip(names, draw.sample(range(1, 8), len(names)), strict=True)
+    }
+    ways = [
+        layout
+        for layout in layouts(names, mesh)
+        if set(layout.values()) == set(mesh) and runs_well(products, sizes, layout, mesh)
+    ]
     return products, sizes, way or draw.choice(ways), mesh
 
 
 def sent_bytes(products, sizes, layout, mesh, ways=("forward", "backward"), each=None):
-    """The bytes that a rank sends in a step. `each`: what an all-reduce over p ranks sends for each byte, by default as a
-    ring does."""
+    """The bytes that a rank sends in a step.
+
+    `each`: what an all-reduce over p ranks sends for each byte, by default as a ring does.
+    """
     from manyhands import simulate
 
     each = each or (lambda p: simulate.sent_bytes("ring", p, 1))
-    return sum(ITEM * numbers(dims, sizes, layout, mesh) * each(mesh[axis])
-               for way, axis, dims in reduced(products, layout) if way in ways)
+    return sum(
+        ITEM * numbers(dims, sizes, layout, mesh) * each(mesh[axis])
+        for way, axis, dims in reduced(products, layout)
+        if way in ways
+    )
 
 
 def held_bytes(products, sizes, layout, mesh, kept=None, copies=4):
-    """The bytes that a rank holds, which are `copies` of the weights, because of gradients and Adam's two numbers, and
-    `kept`, which is the data and each product's output by default."""
+    """The bytes that a rank holds, which are `copies` of the weights, because of gradients and
+    Adam's two numbers, and `kept`, which is the data and each product's output by default.
+    """
     kept = [products[0][0], *(out for _, _, out in products)] if kept is None else kept
     weights = sum(numbers(b, sizes, layout, mesh) for _, b, _ in products)
     return ITEM * (copies * weights + sum(numbers(dims, sizes, layout, mesh) for dims in kept))
 
 
-TRAPS = ("no activations", "no data", "no last output", "three copies", "no ring", "to each other", "forward only",
-         "odd batch", "odd weight", "axis once", "every axis", "one copy", "numbers", "exactly", "just over",
-         "four dimensions")
-HEADS = "three copies", "exactly", "four dimensions"  # whose program has tensors of three dimensions
+TRAPS = (
+    "no activations",
+    "no data",
+    "no last output",
+    "three copies",
+    "no ring",
+    "to each other",
+    "forward only",
+    "odd batch",
+    "odd weight",
+    "axis once",
+    "every axis",
+    "one copy",
+    "numbers",
+    "exactly",
+    "just over",
+    "four dimensions",
+)
+# whose program has tensors of three dimensions
+HEADS = "three copies", "exactly", "four dimensions"
 
 
 def jobs(seed):
-    """[(products, sizes, mesh, memory_bytes)] of exercise 7. In each of them, one of the traps leads to a wrong answer."""
+    """[(products, sizes, mesh, memory_bytes)] of exercise 7.
+
+    In each of them, one of the traps leads to a wrong answer.
+    """
     draw = random.Random(f"jobs {seed}")
     return [renamed(_job(draw, trap), new_names(draw)) for trap in TRAPS]
 
 
 def _job(draw, trap):
     while True:
-        products, mesh = program("heads" if trap in HEADS else 2), {"x": 2, "y": draw.choice((2, 4, 8))}
+        products, mesh = (
+            program("heads" if trap in HEADS else 2),
+            {"x": 2, "y": draw.choice((2, 4, 8))},
+        )
         sizes = {name: 8 * draw.randint(1, 40) for name in dimensions(products)}
         odd = {"odd batch": ["batch"], "odd weight": ["hidden", "out"]}.get(trap)
         if odd:
             sizes[draw.choice(odd)] += 1
-        job = products, sizes, mesh, int(held_bytes(products, sizes, {}, mesh) * draw.uniform(0.3, 0.8))
-        if trap in ("exactly", "just over"):  # the cheapest needs exactly the memory, or one byte more
+        job = (
+            products,
+            sizes,
+            mesh,
+            int(held_bytes(products, sizes, {}, mesh) * draw.uniform(0.3, 0.8)),
+        )
+        # the cheapest needs exactly the memory, or one byte more
+        if trap in ("exactly", "just over"):
             _, way = min(seen_by(None, *job), key=lambda one: one[0], default=(0, {}))
             job = *job[:3], held_bytes(products, sizes, way, mesh) - (trap == "just over")
         right = {str(way): price for price, way in seen_by(None, *job)}
-        best, taken = (min((price for price, _ in seen_by(which, *job)), default=None) for which in (None, trap))
-        if best and taken is not None and all(str(way) not in right or right[str(way)] > 1.03 * best
-                                              for price, way in seen_by(trap, *job) if price == taken):
+        best, taken = (
+            min((price for price, _ in seen_by(which, *job)), default=None)
+            for which in (None, trap)
+        )
+        if (
+            best
+            and taken is not None
+            and all(
+                str(way) not in right or right[str(way)] > 1.03 * best
+                for price, way in seen_by(trap, *job)
+                if price == taken
+            )
+        ):
             return job
 
 
 def seen_by(trap, products, sizes, mesh, memory):
-    """[(bytes sent, layout)] of all layouts that seem to fit if you fall into this trap, or of all layouts that do fit if
-    `trap` is None."""
+    """[(bytes sent, layout)] of all layouts that seem to fit if you fall into this trap, or of all
+    layouts that do fit if `trap` is None.
+    """
     data, *outputs = products[0][0], *(out for _, _, out in products)
-    kept = {"no activations": (), "no data": outputs, "no last output": [data, *outputs[:-1]]}.get(trap)
-    send = {"no ring": {"each": lambda p: 1}, "to each other": {"each": lambda p: p - 1},
-            "forward only": {"ways": ("forward",)}}.get(trap, {})
-    memory = {"numbers": 4 * memory, "exactly": memory - 1, "just over": memory + 1}.get(trap, memory)
+    kept = {"no activations": (), "no data": outputs, "no last output": [data, *outputs[:-1]]}.get(
+        trap
+    )
+    send = {
+        "no ring": {"each": lambda p: 1},
+        "to each other": {"each": lambda p: p - 1},
+        "forward only": {"ways": ("forward",)},
+    }.get(trap, {})
+    memory = {"numbers": 4 * memory, "exactly": memory - 1, "just over": memory + 1}.get(
+        trap, memory
+    )
     copies, found = {"three copies": 3, "one copy": 1}.get(trap, 4), []
-    for way in layouts(list(sizes)[:4 if trap == "four dimensions" else None], mesh):
+    for way in layouts(list(sizes)[: 4 if trap == "four dimensions" else None], mesh):
         divides = runs_well(products, sizes, way, mesh) or trap in ("odd batch", "odd weight")
-        used = trap == "axis once" and len(set(way.values())) < len(way) or (
-            trap == "every axis" and set(way.values()) != set(mesh))
+        used = (trap == "axis once" and len(set(way.values())) < len(way)) or (
+            trap == "every axis" and set(way.values()) != set(mesh)
+        )
         if used or not divides or not all(possible(a, b, way) for a, b, _ in products):
             continue
         if held_bytes(products, sizes, way, mesh, kept, copies) <= memory:

@@ -1,4 +1,5 @@
-"""How unit 15's experiments try an answer, namely forward and backward next to a single process, and what each of them sends.
+"""How unit 15's experiments try an answer, namely forward and backward next to a single process,
+and what each of them sends.
 
 Everything is float64, so that every difference is a mistake and not rounding.
 """
@@ -20,15 +21,23 @@ GROUPS = ([0, 1, 2, 3], [0, 2, 3], [1, 3], [2])  # the last two begin with a ran
 TOLERANCE = 1e-11
 LATE_S = 0.05
 LOOKS = 6  # at a wrong output, because a rank can arrive late on a busy machine
-FRAMEWORKS = ("torch.distributed.tensor:DTensor.from_local", "torch.distributed.tensor:distribute_tensor",
-              "torch.distributed.tensor.parallel:parallelize_module")  # PyTorch's tensor parallelism
+FRAMEWORKS = (
+    "torch.distributed.tensor:DTensor.from_local",
+    "torch.distributed.tensor:distribute_tensor",
+    # PyTorch's tensor parallelism
+    "torch.distributed.tensor.parallel:parallelize_module",
+)
 
 
 def in_groups():
-    """For each group in turn, yield its members and the group (the world is `None`) on its ranks, while the others wait
-    until it is done."""
-    groups = [None if len(members) == dist.get_world_size() else short_lived(dist.new_group(members)) for members in GROUPS]
-    for members, group in zip(GROUPS, groups):
+    """For each group in turn, yield its members and the group (the world is `None`) on its ranks,
+    while the others wait until it is done.
+    """
+    groups = [
+        None if len(members) == dist.get_world_size() else short_lived(dist.new_group(members))
+        for members in GROUPS
+    ]
+    for members, group in zip(GROUPS, groups, strict=False):
         if dist.get_rank() in members:
             yield members, group
         dist.barrier()
@@ -36,9 +45,16 @@ def in_groups():
 
 @contextmanager
 def learners_own():
-    """Close the package's f and g while the learner's code runs, and report a stub within it by its name."""
+    """Close the package's f and g while the learner's code runs, and report a stub within it by its
+    name.
+    """
     try:
-        ours = conjugate.copy_to_ranks, conjugate.sum_over_ranks, conjugate._Copy.forward, conjugate._Sum.forward
+        ours = (
+            conjugate.copy_to_ranks,
+            conjugate.sum_over_ranks,
+            conjugate._Copy.forward,
+            conjugate._Sum.forward,
+        )
         with closed(*ours, *loaded(*FRAMEWORKS)):
             yield
     except NotImplementedError as error:
@@ -49,19 +65,23 @@ def learners_own():
 def drawn(seed):
     """A function that draws a tensor of a shape, the same one on every rank."""
     chance = torch.Generator().manual_seed(seed)
-    return lambda *shape: torch.randn(*shape, generator=chance, dtype=torch.float64).to(device_of_any_call())
+    return lambda *shape: torch.randn(*shape, generator=chance, dtype=torch.float64).to(
+        device_of_any_call()
+    )
 
 
 def leaf(tensor):
     return tensor.detach().clone(memory_format=torch.contiguous_format).requires_grad_()
 
 
-def tried(call, given, right, slope, group, wrong=None, wrong_gradients=None, between=None, late=None):
+def tried(
+    call, given, right, slope, group, wrong=None, wrong_gradients=None, between=None, late=None
+):
     """Return the outcome of `call(*given.values())` and its backward from `slope` as plain data.
 
-    right: (output, gradient of each of `given`). wrong, wrong_gradients[name]: {mistake: what it gives}. `between` runs
-    after forward, before backward. A rank that is `late` (True) arrives later than the others (False), so what they do
-    not wait for is not available.
+    right: (output, gradient of each of `given`). wrong, wrong_gradients[name]: {mistake: what it
+    gives}. `between` runs after forward, before backward. A rank that is `late` (True) arrives
+    later than the others (False), so what they do not wait for is not available.
     """
     before, slope_before = [one.detach().clone() for one in given.values()], slope.clone()
     members = dist.get_process_group_ranks(group or dist.group.WORLD)
@@ -71,7 +91,11 @@ def tried(call, given, right, slope, group, wrong=None, wrong_gradients=None, be
             output = call(*given.values())
         value = (told if late is None else _told_twice)("output", output, right[0], wrong)
         detached = isinstance(output, torch.Tensor) and not output.requires_grad
-        touched = [name for (name, one), old in zip(given.items(), before) if not same(one.detach(), old)]
+        touched = [
+            name
+            for (name, one), old in zip(given.items(), before, strict=False)
+            if not same(one.detach(), old)
+        ]
         if between:
             between()
         time.sleep(LATE_S * bool(late))
@@ -80,15 +104,27 @@ def tried(call, given, right, slope, group, wrong=None, wrong_gradients=None, be
                 output.backward(slope)
     if not same(slope, slope_before):
         touched.append("gradient")
-    gradients = [told(name, one.grad, wanted, (wrong_gradients or {}).get(name))
-                 for (name, one), wanted in zip(given.items(), right[1:])]
-    return {"rank": dist.get_rank(), "size": len(members), "members": members, "value": value, "detached": detached,
-            "touched": touched, "gradients": gradients, "forward": sent(forward), "backward": sent(backward)}
+    gradients = [
+        told(name, one.grad, wanted, (wrong_gradients or {}).get(name))
+        for (name, one), wanted in zip(given.items(), right[1:], strict=False)
+    ]
+    return {
+        "rank": dist.get_rank(),
+        "size": len(members),
+        "members": members,
+        "value": value,
+        "detached": detached,
+        "touched": touched,
+        "gradients": gradients,
+        "forward": sent(forward),
+        "backward": sent(backward),
+    }
 
 
 def sum_of_memory(tensors, like):
-    """What an all-reduce of gloo returns for tensors with different strides, since it adds up memory. The result is laid out
-    like `like`, which is one of them."""
+    """What an all-reduce of gloo returns for tensors with different strides, since it adds up
+    memory. The result is laid out like `like`, which is one of them.
+    """
     total = sum(one.as_strided((one.numel(),), (1,)) for one in tensors)
     return total.as_strided(like.shape, like.stride())
 
@@ -101,7 +137,9 @@ def sent(ledger):
 def one_sum(tensor, group):
     """What `sent` returns for one all-reduce of a tensor of this size."""
     size, nbytes = dist.get_world_size(group), tensor.numel() * tensor.element_size()
-    steps = models.steps("allreduce", size, dist.get_rank(group), (nbytes,), (), tensor.element_size())
+    steps = models.steps(
+        "allreduce", size, dist.get_rank(group), (nbytes,), (), tensor.element_size()
+    )
     return [int(size > 1), sum(step.bytes for step in steps if step.kind == "sent")]
 
 
@@ -110,10 +148,17 @@ def same(a, b, tolerance=TOLERANCE):
 
 
 def told(name, got, right, wrong=None):
-    """Return one comparison as plain data: whether it is right, some of its numbers as evidence, and which of the `wrong`
-    tensors it looks like."""
-    found = {"name": name, "right": False, "sample": [], "wanted": sample(right), "shape": None,
-             "wanted shape": list(right.shape)}
+    """Return one comparison as plain data: whether it is right, some of its numbers as evidence,
+    and which of the `wrong` tensors it looks like.
+    """
+    found = {
+        "name": name,
+        "right": False,
+        "sample": [],
+        "wanted": sample(right),
+        "shape": None,
+        "wanted shape": list(right.shape),
+    }
     if not isinstance(got, torch.Tensor):
         return {**found, "looks": "nothing" if got is None else "no tensor"}
     got = got.detach()
@@ -123,14 +168,23 @@ def told(name, got, right, wrong=None):
     if got.shape != right.shape:
         known = next((key for key, value in (wrong or {}).items() if same(got, value)), "shape")
         return {**found, "looks": known}
-    looks = "not finite" if not got.isfinite().all() else "rounded" if same(got, right, 1e-4) else "other"
+    looks = (
+        "not finite"
+        if not got.isfinite().all()
+        else "rounded"
+        if same(got, right, 1e-4)
+        else "other"
+    )
     looks = next((key for key, value in (wrong or {}).items() if same(got, value)), looks)
     return {**found, "right": same(got, right), "looks": looks}
 
 
 def _told_twice(name, got, right, wrong=None):
-    """Return the same for an output. An output that is wrong at first and right a little later looks "late". A gradient is
-    copied when the backward pass gathers it, so it does not change later."""
+    """Return the same for an output.
+
+    An output that is wrong at first and right a little later looks "late". A gradient is copied
+    when the backward pass gathers it, so it does not change later.
+    """
     found, looks = told(name, got, right, wrong), 0
     while not found["right"] and looks < LOOKS:
         looks += 1
@@ -141,7 +195,9 @@ def _told_twice(name, got, right, wrong=None):
 
 
 def sample(tensor):
-    """A few numbers that distinguish a tensor from one with the same values in a different order."""
+    """A few numbers that distinguish a tensor from one with the same values in a different
+    order.
+    """
     flat = tensor.detach().double().flatten().cpu()
     weights = torch.arange(1, 1 + flat.numel()).double().sin()
     return [*flat[:3].tolist(), flat.sum().item(), (flat * weights).sum().item()]

@@ -1,5 +1,6 @@
-"""Products of named tensors on a mesh of ranks, run with the sums that a table gives, next to a single process, and with a
-ledger that sees the all-reduces."""
+"""Products of named tensors on a mesh of ranks, run with the sums that a table gives, next to a
+single process, and with a ledger that sees the all-reduces.
+"""
 
 import random
 import string
@@ -15,8 +16,10 @@ from manyhands.mesh import copy_to, reduce_from
 
 
 class Grid:
-    """The ranks as a mesh {axis: ranks}, whose last axis runs fastest. `groups`: the existing groups, {members: group}.
-    Making a grid is a collective."""
+    """The ranks as a mesh {axis: ranks}, whose last axis runs fastest.
+
+    `groups`: the existing groups, {members: group}. Making a grid is a collective.
+    """
 
     def __init__(self, mesh, groups):
         world = torch.arange(dist.get_world_size()).reshape(tuple(mesh.values()))
@@ -51,41 +54,57 @@ class Grid:
 
 
 def einsum(a, b, product):
-    letter = dict(zip(cases.names_of(*product), string.ascii_letters))
+    letter = dict(zip(cases.names_of(*product), string.ascii_letters, strict=False))
     terms = ["".join(letter[d] for d in dims) for dims in product]
     return torch.einsum(f"{terms[0]},{terms[1]}->{terms[2]}", a, b)
 
 
 def products(seed, mesh, asked, tables):
-    """For each product with the learner's table, return whether output and gradients are right, and some of their numbers."""
+    """For each product with the learner's table, return whether output and gradients are right, and
+    some of their numbers.
+    """
     grid, found = Grid(mesh, {}), []
-    for number, ((product, layout, sizes), table) in enumerate(zip(asked, tables)):
+    for number, ((product, layout, sizes), table) in enumerate(zip(asked, tables, strict=False)):
         tensor = drawn(random.Random(f"{seed} {number}").randrange(2**31))
         a, b, slope = (tensor(*(sizes[d] for d in dims)) for dims in product)
         whole = leaf(a), leaf(b)
         right = einsum(*whole, product)
         right.backward(slope)
-        pieces = [leaf(grid.piece(one, dims, layout)) for one, dims in zip((a, b), product)]
+        pieces = [
+            leaf(grid.piece(one, dims, layout)) for one, dims in zip((a, b), product, strict=False)
+        ]
         y = grid.product(*pieces, product, table)
         y.backward(grid.piece(slope, product[2], layout))
-        wanted = [grid.piece(one, dims, layout) for one, dims in
-                  zip((right.detach(), whole[0].grad, whole[1].grad), (product[2], *product[:2]))]
+        wanted = [
+            grid.piece(one, dims, layout)
+            for one, dims in zip(
+                (right.detach(), whole[0].grad, whole[1].grad),
+                (product[2], *product[:2]),
+                strict=False,
+            )
+        ]
         got = (y, pieces[0].grad, pieces[1].grad)
-        results = [told(name, *one) for name, *one in zip(("out", "a", "b"), got, wanted)]
+        results = [
+            told(name, *one) for name, *one in zip(("out", "a", "b"), got, wanted, strict=False)
+        ]
         found.append([(one["right"], one["sample"]) for one in results])
     return found
 
 
 def seen(asked):
-    """[(axis, numbers)] of the all-reduces of each program, as the ledger of this rank sees them."""
+    """[(axis, numbers)] of the all-reduces of each program, as the ledger of this rank sees
+    them.
+    """
     found, groups = [], {}
     for programme, sizes, layout, mesh in asked:
         grid, tensor = Grid(mesh, groups), drawn(0)
         made = [tensor(*(sizes[d] for d in b)) for _, b, _ in programme]
-        weights = [leaf(grid.piece(w, b, layout)) for w, (_, b, _) in zip(made, programme)]
+        weights = [
+            leaf(grid.piece(w, b, layout)) for w, (_, b, _) in zip(made, programme, strict=False)
+        ]
         x = grid.piece(tensor(*(sizes[d] for d in programme[0][0])), programme[0][0], layout)
         with Ledger() as ledger:
-            for weight, product in zip(weights, programme):
+            for weight, product in zip(weights, programme, strict=False):
                 x = torch.tanh(grid.product(x, weight, product, cases.rule(*product, layout)))
             x.sum().backward()
         axis_of = {members: axis for axis, members in grid.members.items()}

@@ -1,8 +1,10 @@
-"""The half of unit 15's checks that runs on the ranks. It compares the learner's layers, of which each rank has a part,
-with a single process that has all of them.
+"""The half of unit 15's checks that runs on the ranks.
 
-Every experiment returns plain data. What is right, and which mistake a wrong answer looks like, is determined here, where
-the tensors are, and `verdicts` puts it into words.
+It compares the learner's layers, of which each rank has a part, with a single process that has all
+of them.
+
+Every experiment returns plain data. What is right, and which mistake a wrong answer looks like, is
+determined here, where the tensors are, and `verdicts` puts it into words.
 """
 
 import random
@@ -29,32 +31,64 @@ NOTHING = [0, 0]  # sent
 
 
 def f_and_g(copy_name, sum_name, seed):
-    """`copy_to(x, group)` and `reduce_from(x, group)`, with a different x and a different gradient on each rank where the
-    ranks may differ. In small groups the last rank's tensors are transposed, so that their numbers are not in order.
-    "again": between forward and backward, the function is called for a different group."""
-    functions, found = {"copy": learners(copy_name), "sum": learners(sum_name), "again": learners(copy_name)}, []
-    alone = [short_lived(dist.new_group([rank])) for rank in range(dist.get_world_size())][dist.get_rank()]
+    """`copy_to(x, group)` and `reduce_from(x, group)`, with a different x and a different gradient
+    on each rank where the ranks may differ. In small groups the last rank's tensors are transposed,
+    so that their numbers are not in order. "again": between forward and backward, the function is
+    called for a different group.
+    """
+    functions, found = (
+        {"copy": learners(copy_name), "sum": learners(sum_name), "again": learners(copy_name)},
+        [],
+    )
+    alone = [short_lived(dist.new_group([rank])) for rank in range(dist.get_world_size())][
+        dist.get_rank()
+    ]
     for members, group in in_groups():
-        size, me, draw = len(members), members.index(dist.get_rank()), random.Random(f"{seed} {members}")
+        size, me, draw = (
+            len(members),
+            members.index(dist.get_rank()),
+            random.Random(f"{seed} {members}"),
+        )
         tensor = drawn(draw.randrange(2**31))
         for which, function in functions.items():
             shape = draw.randint(2, 4), draw.randint(3, 5)
-            xs, slopes = ([tensor(*shape[::-1]).T if size < 4 and rank == members[-1] else tensor(*shape)
-                           for rank in members] for _ in range(2))
+            xs, slopes = (
+                [
+                    tensor(*shape[::-1]).T if size < 4 and rank == members[-1] else tensor(*shape)
+                    for rank in members
+                ]
+                for _ in range(2)
+            )
             if which != "sum":
                 x, slope, total = xs[0], slopes[me], sum(slopes)
                 right, sums = (x, total), [NOTHING, one_sum(total, group)]
                 wrong = {"times": size * x}
-                wrong_gradients = {"own": slope, "mean": total / size, "times": size * total,
-                                   "strides": sum_of_memory(slopes, slope)}
+                wrong_gradients = {
+                    "own": slope,
+                    "mean": total / size,
+                    "times": size * total,
+                    "strides": sum_of_memory(slopes, slope),
+                }
             else:
                 x, slope, total = xs[me], slopes[-1], sum(xs)
                 right, sums = (total, slope), [one_sum(total, group), NOTHING]
                 wrong = {"own": x, "mean": total / size, "strides": sum_of_memory(xs, x)}
                 wrong_gradients = {"times": size * slope, "divided": slope / size}
-            case = tried(lambda x, *, function=function, group=group: function(x, group), {"x": x.clone().requires_grad_()}, right, slope, group, wrong,
-                         {"x": wrong_gradients}, (lambda *, function=function, x=x: function(leaf(x), alone)) if which == "again" else None,
-                         late=me == size - 1)
+            case = tried(
+                lambda x, *, function=function, group=group: function(x, group),
+                {"x": x.clone().requires_grad_()},
+                right,
+                slope,
+                group,
+                wrong,
+                {"x": wrong_gradients},
+                (
+                    (lambda *, function=function, x=x: function(leaf(x), alone))
+                    if which == "again"
+                    else None
+                ),
+                late=me == size - 1,
+            )
             found.append({"what": which, "sums": sums, **case})
     return found
 
@@ -68,42 +102,91 @@ def column(name, seed):
     """`column(x, w, b, group)`, with the whole x and the rank's columns of w and b."""
     function, found = learners(name), []
     for members, group in in_groups():
-        size, me, draw = len(members), members.index(dist.get_rank()), random.Random(f"{seed} {members}")
+        size, me, draw = (
+            len(members),
+            members.index(dist.get_rank()),
+            random.Random(f"{seed} {members}"),
+        )
         tensor, width, columns = drawn(draw.randrange(2**31)), draw.randint(3, 6), 2 * size
         lead = _lead(size)
-        x, w, b, slope = tensor(*lead, width), tensor(width, columns), tensor(columns), tensor(*lead, columns)
+        x, w, b, slope = (
+            tensor(*lead, width),
+            tensor(width, columns),
+            tensor(columns),
+            tensor(*lead, columns),
+        )
         mine = [shard(columns, rank, size) for rank in range(size)]
         given = {"x": leaf(x), "w": leaf(w[:, mine[me]]), "b": leaf(b[mine[me]])}
         parts = [x @ w[:, one] + b[one] for one in mine]
         y, gx, gw, gb = _serial(lambda x, w, b: x @ w + b, (x, w, b), slope)
         own = slope[..., mine[me]]
-        wrong = {"whole": y, "no bias": parts[me] - b[mine[me]], "summed": sum(parts),
-                 "x summed": size * x @ w[:, mine[me]] + b[mine[me]]}
-        gradients = {"x": {"own": own @ w[:, mine[me]].T, **_scaled(gx, size)},
-                     "w": _scaled(gw[:, mine[me]], size), "b": _scaled(gb[mine[me]], size)}
+        wrong = {
+            "whole": y,
+            "no bias": parts[me] - b[mine[me]],
+            "summed": sum(parts),
+            "x summed": size * x @ w[:, mine[me]] + b[mine[me]],
+        }
+        gradients = {
+            "x": {"own": own @ w[:, mine[me]].T, **_scaled(gx, size)},
+            "w": _scaled(gw[:, mine[me]], size),
+            "b": _scaled(gb[mine[me]], size),
+        }
         right = y[..., mine[me]], gx, gw[:, mine[me]], gb[mine[me]]
-        case = tried(lambda *of, group=group: function(*of, group), given, right, own, group, wrong, gradients)
+        case = tried(
+            lambda *of, group=group: function(*of, group),
+            given,
+            right,
+            own,
+            group,
+            wrong,
+            gradients,
+        )
         found.append({"what": "column", "sums": [NOTHING, one_sum(x, group)], **case})
     return found
 
 
 def row(name, seed):
-    """`row(x, w, b, group)`, with the rank's columns of x, the rank's rows of w, and the whole b."""
+    """`row(x, w, b, group)`, with the rank's columns of x, the rank's rows of w, and the whole
+    b.
+    """
     function, found = learners(name), []
     for members, group in in_groups():
-        size, me, draw = len(members), members.index(dist.get_rank()), random.Random(f"{seed} {members}")
+        size, me, draw = (
+            len(members),
+            members.index(dist.get_rank()),
+            random.Random(f"{seed} {members}"),
+        )
         tensor, width, rows = drawn(draw.randrange(2**31)), draw.randint(3, 6), 2 * size
         lead = _lead(size)
-        x, w, b, slope = tensor(*lead, rows), tensor(rows, width), tensor(width), tensor(*lead, width)
+        x, w, b, slope = (
+            tensor(*lead, rows),
+            tensor(rows, width),
+            tensor(width),
+            tensor(*lead, width),
+        )
         mine = shard(rows, me, size)
         given = {"x": leaf(x[..., mine]), "w": leaf(w[mine]), "b": leaf(b)}
         y, gx, gw, gb = _serial(lambda x, w, b: x @ w + b, (x, w, b), slope)
         part = x[..., mine] @ w[mine]
-        wrong = {"bias on each": y + (size - 1) * b, "no bias": y - b, "own": part, "own and bias": part + b,
-                 "mean": (y - b) / size + b, "mean of all": y / size}
+        wrong = {
+            "bias on each": y + (size - 1) * b,
+            "no bias": y - b,
+            "own": part,
+            "own and bias": part + b,
+            "mean": (y - b) / size + b,
+            "mean of all": y / size,
+        }
         right = y, gx[..., mine], gw[mine], gb
-        gradients = {name: _scaled(one, size) for name, one in zip("xwb", right[1:])}
-        case = tried(lambda *of, group=group: function(*of, group), given, right, slope, group, wrong, gradients)
+        gradients = {name: _scaled(one, size) for name, one in zip("xwb", right[1:], strict=False)}
+        case = tried(
+            lambda *of, group=group: function(*of, group),
+            given,
+            right,
+            slope,
+            group,
+            wrong,
+            gradients,
+        )
         found.append({"what": "row", "sums": [one_sum(y, group), NOTHING], **case})
     return found
 
@@ -112,29 +195,46 @@ def mlp(name, seed):
     """`mlp(x, up, up_bias, down, down_bias, group)`, two layers with tanh after each."""
     function, found = learners(name), []
     for members, group in in_groups():
-        size, me, draw = len(members), members.index(dist.get_rank()), random.Random(f"{seed} {members}")
-        tensor, width, hidden, out = drawn(draw.randrange(2**31)), draw.randint(3, 6), 2 * size, draw.randint(3, 6)
+        size, me, draw = (
+            len(members),
+            members.index(dist.get_rank()),
+            random.Random(f"{seed} {members}"),
+        )
+        tensor, width, hidden, out = (
+            drawn(draw.randrange(2**31)),
+            draw.randint(3, 6),
+            2 * size,
+            draw.randint(3, 6),
+        )
         lead = _lead(size)
         x, up, up_bias = tensor(*lead, width), tensor(width, hidden), tensor(hidden)
         down, down_bias, slope = tensor(hidden, out), tensor(out), tensor(*lead, out)
         whole, mine = (x, up, up_bias, down, down_bias), shard(hidden, me, size)
         cut = (x, up[:, mine], up_bias[mine], down[mine], down_bias)
-        given = dict(zip(("x", "up", "up_bias", "down", "down_bias"), map(leaf, cut)))
+        given = dict(zip(("x", "up", "up_bias", "down", "down_bias"), map(leaf, cut), strict=False))
         y, *gradients = _serial(_two_layers, whole, slope)
         gx, gup, gup_bias, gdown, gdown_bias = gradients
         parts = [shard(hidden, r, size) for r in range(size)]
         inner = [torch.tanh(x @ up[:, one] + up_bias[one]) @ down[one] for one in parts]
-        wrong = {"bias on each": torch.tanh(sum(inner) + size * down_bias), "no bias": torch.tanh(sum(inner)),
-                 "tanh before the sum": sum(torch.tanh(one) for one in inner) + down_bias,
-                 "tanh and bias before the sum": sum(torch.tanh(one + down_bias) for one in inner),
-                 "no tanh at the end": sum(inner) + down_bias, "own and bias": torch.tanh(inner[me] + down_bias),
-                 "no tanh between": torch.tanh((x @ up + up_bias) @ down + down_bias)}
+        wrong = {
+            "bias on each": torch.tanh(sum(inner) + size * down_bias),
+            "no bias": torch.tanh(sum(inner)),
+            "tanh before the sum": sum(torch.tanh(one) for one in inner) + down_bias,
+            "tanh and bias before the sum": sum(torch.tanh(one + down_bias) for one in inner),
+            "no tanh at the end": sum(inner) + down_bias,
+            "own and bias": torch.tanh(inner[me] + down_bias),
+            "no tanh between": torch.tanh((x @ up + up_bias) @ down + down_bias),
+        }
         others = sum(inner) - inner[me]
-        own = _serial(lambda x, *rest, others=others: torch.tanh(_inner(x, *rest) + others), cut, slope)[1]
+        own = _serial(
+            lambda x, *rest, others=others: torch.tanh(_inner(x, *rest) + others), cut, slope
+        )[1]
         right = y, gx, gup[:, mine], gup_bias[mine], gdown[mine], gdown_bias
-        scaled = {name: _scaled(one, size) for name, one in zip(given, right[1:])}
+        scaled = {name: _scaled(one, size) for name, one in zip(given, right[1:], strict=False)}
         scaled["x"] = {"own": own, **scaled["x"]}
-        case = tried(lambda *of, group=group: function(*of, group), given, right, slope, group, wrong, scaled)
+        case = tried(
+            lambda *of, group=group: function(*of, group), given, right, slope, group, wrong, scaled
+        )
         found.append({"what": "mlp", "sums": [one_sum(y, group), one_sum(x, group)], **case})
     return found
 
@@ -148,11 +248,16 @@ def _two_layers(*whole):
 
 
 def cut(name, seed):
-    """`cut_heads(qkv, out, heads, rank, size)` for every rank of worlds of several sizes, and for heads that cannot
-    be divided, without communication."""
+    """`cut_heads(qkv, out, heads, rank, size)` for every rank of worlds of several sizes, and for
+    heads that cannot be divided, without communication.
+    """
     function, draw, found, refused = learners(name), random.Random(seed), [], []
     for size in (4, 3, 2, 1):
-        tensor, heads, head_size = drawn(draw.randrange(2**31)), size * draw.randint(2, 3), size * draw.randint(1, 2)
+        tensor, heads, head_size = (
+            drawn(draw.randrange(2**31)),
+            size * draw.randint(2, 3),
+            size * draw.randint(1, 2),
+        )
         width = draw.randint(3, 7)
         qkv, out = tensor(width, 3 * heads * head_size), tensor(heads * head_size, width)
         for rank in range(size):
@@ -160,26 +265,54 @@ def cut(name, seed):
             given = {"qkv": qkv.clone(), "out": out.clone()}
             with learners_own():
                 answer = function(*given.values(), heads, rank, size)
-            qkv_piece, out_piece = answer if isinstance(answer, (tuple, list)) and len(answer) == 2 else (None, None)
-            touched = [name for name, whole in (("qkv", qkv), ("out", out)) if not same(given[name], whole)]
-            found.append({"size": size, "heads": heads, "rank": rank, "touched": touched,
-                          "results": [told("qkv", qkv_piece, right[0], _wrong_qkv(qkv, heads, rank, size)),
-                                      told("out", out_piece, right[1], _wrong_out(out, heads, rank, size))],
-                          "held": [_held(one, piece, given) for one, piece in zip((qkv_piece, out_piece), right)]})
+            qkv_piece, out_piece = (
+                answer if isinstance(answer, (tuple, list)) and len(answer) == 2 else (None, None)
+            )
+            touched = [
+                name for name, whole in (("qkv", qkv), ("out", out)) if not same(given[name], whole)
+            ]
+            found.append(
+                {
+                    "size": size,
+                    "heads": heads,
+                    "rank": rank,
+                    "touched": touched,
+                    "results": [
+                        told("qkv", qkv_piece, right[0], _wrong_qkv(qkv, heads, rank, size)),
+                        told("out", out_piece, right[1], _wrong_out(out, heads, rank, size)),
+                    ],
+                    "held": [
+                        _held(one, piece, given)
+                        for one, piece in zip((qkv_piece, out_piece), right, strict=False)
+                    ],
+                }
+            )
     for heads, size in ((draw.choice((5, 6, 7)), 4), (2, 4), (draw.choice((4, 8)), 3)):
         tensor, width = drawn(draw.randrange(2**31)), 12  # the columns can be divided
         try:
             with learners_own():
-                answer = function(tensor(width, 3 * heads * 12), tensor(heads * 12, width), heads, 1, size)
-            refused.append({"heads": heads, "size": size, "error": None, "answer": type(answer).__name__})
+                answer = function(
+                    tensor(width, 3 * heads * 12), tensor(heads * 12, width), heads, 1, size
+                )
+            refused.append(
+                {"heads": heads, "size": size, "error": None, "answer": type(answer).__name__}
+            )
         except Exception as error:  # noqa: BLE001 - a learner's code may raise anything, and a stub was reported above
-            refused.append({"heads": heads, "size": size, "error": type(error).__name__, "answer": str(error)[:200]})
+            refused.append(
+                {
+                    "heads": heads,
+                    "size": size,
+                    "error": type(error).__name__,
+                    "answer": str(error)[:200],
+                }
+            )
     return {"pieces": found, "refused": refused}
 
 
 def _pieces(qkv, out, heads, rank, size):
-    """The right pieces, which are the columns of the rank's heads for each of q, k and v, next to each other, and the rows
-    of out that belong to these heads."""
+    """The right pieces, which are the columns of the rank's heads for each of q, k and v, next to
+    each other, and the rows of out that belong to these heads.
+    """
     mine = shard(heads, rank, size)
     columns = qkv.unflatten(1, (3, heads, -1))[:, :, mine].flatten(1)
     return columns, out.unflatten(0, (heads, -1))[mine].flatten(0, 1)
@@ -187,19 +320,28 @@ def _pieces(qkv, out, heads, rank, size):
 
 def _wrong_qkv(qkv, heads, rank, size):
     by_head = qkv.unflatten(1, (3, heads, -1))
-    return {"one block": qkv.chunk(size, 1)[rank], "whole": qkv, "dealt": by_head[:, :, rank::size].flatten(1),
-            "head by head": by_head[:, :, shard(heads, rank, size)].transpose(1, 2).flatten(1),
-            "q alone": by_head[:, 0, shard(heads, rank, size)].flatten(1),
-            "through heads": qkv.unflatten(1, (3, heads, -1)).chunk(size, 3)[rank].flatten(1)}
+    return {
+        "one block": qkv.chunk(size, 1)[rank],
+        "whole": qkv,
+        "dealt": by_head[:, :, rank::size].flatten(1),
+        "head by head": by_head[:, :, shard(heads, rank, size)].transpose(1, 2).flatten(1),
+        "q alone": by_head[:, 0, shard(heads, rank, size)].flatten(1),
+        "through heads": qkv.unflatten(1, (3, heads, -1)).chunk(size, 3)[rank].flatten(1),
+    }
 
 
 def _wrong_out(out, heads, rank, size):
-    return {"whole": out, "columns": out.tensor_split(size, 1)[rank],
-            "dealt": out.unflatten(0, (heads, -1))[rank::size].flatten(0, 1)}
+    return {
+        "whole": out,
+        "columns": out.tensor_split(size, 1)[rank],
+        "dealt": out.unflatten(0, (heads, -1))[rank::size].flatten(0, 1),
+    }
 
 
 def _held(piece, right, given):
-    """[numbers in the memory that a piece keeps, numbers that it needs, whether it shares the memory of what was given]."""
+    """[numbers in the memory that a piece keeps, numbers that it needs, whether it shares the
+    memory of what was given].
+    """
     if not isinstance(piece, torch.Tensor):
         return [-1, right.numel(), False]
     memory = piece.untyped_storage()
@@ -211,40 +353,73 @@ def attention(name, seed):
     """`attention(x, qkv, out, heads, group)` with the rank's pieces of qkv and out."""
     function, found = learners(name), []
     for members, group in in_groups():
-        size, me, draw = len(members), members.index(dist.get_rank()), random.Random(f"{seed} {members}")
+        size, me, draw = (
+            len(members),
+            members.index(dist.get_rank()),
+            random.Random(f"{seed} {members}"),
+        )
         tensor, width, per = drawn(draw.randrange(2**31)), draw.randint(3, 7), 1 + (size + seed) % 3
         heads = per * size
         inner, places = heads * 12, draw.randint(4, 6)
         x, slope = (tensor(2, places, width) for _ in range(2))
         qkv, out = tensor(width, 3 * inner), tensor(inner, width)
-        y, gx, gqkv, gout = _serial(lambda *of, heads=heads: attend(*of, heads), (x, qkv, out), slope)
-        given = dict(zip(("x", "qkv", "out"), map(leaf, (x, *_pieces(qkv, out, heads, me, size)))))
+        y, gx, gqkv, gout = _serial(
+            lambda *of, heads=heads: attend(*of, heads), (x, qkv, out), slope
+        )
+        given = dict(
+            zip(
+                ("x", "qkv", "out"),
+                map(leaf, (x, *_pieces(qkv, out, heads, me, size))),
+                strict=False,
+            )
+        )
         pieces = [(x, *_pieces(qkv, out, heads, r, size), heads // size) for r in range(size)]
-        wrong = {"own": attend(*pieces[me]), "mean": y / size, "not causal": attend(x, qkv, out, heads, mask=None),
-                 "mask after softmax": attend(x, qkv, out, heads, mask="after"),
-                 "mask of zeros": attend(x, qkv, out, heads, mask=0.0),
-                 "one later": attend(x, qkv, out, heads, later=2),
-                 "later only": attend(x.flip(1), qkv, out, heads).flip(1),
-                 "all heads here": sum(attend(*of[:3], heads) for of in pieces),
-                 "not scaled": attend(x, qkv, out, heads, scale=1.0),
-                 "scaled by width": attend(x, qkv, out, heads, scale=width ** -0.5),
-                 "scaled by all": attend(x, qkv, out, heads, scale=inner ** -0.5),
-                 "softmax over queries": attend(x, qkv, out, heads, over=-2)}
-        counts = [n for n in range(1, inner // size + 1) if inner // size % n == 0 and n not in (per, heads)]
+        wrong = {
+            "own": attend(*pieces[me]),
+            "mean": y / size,
+            "not causal": attend(x, qkv, out, heads, mask=None),
+            "mask after softmax": attend(x, qkv, out, heads, mask="after"),
+            "mask of zeros": attend(x, qkv, out, heads, mask=0.0),
+            "one later": attend(x, qkv, out, heads, later=2),
+            "later only": attend(x.flip(1), qkv, out, heads).flip(1),
+            "all heads here": sum(attend(*of[:3], heads) for of in pieces),
+            "not scaled": attend(x, qkv, out, heads, scale=1.0),
+            "scaled by width": attend(x, qkv, out, heads, scale=width**-0.5),
+            "scaled by all": attend(x, qkv, out, heads, scale=inner**-0.5),
+            "softmax over queries": attend(x, qkv, out, heads, over=-2),
+        }
+        counts = [
+            n
+            for n in range(1, inner // size + 1)
+            if inner // size % n == 0 and n not in (per, heads)
+        ]
         wrong |= {f"heads {n}": sum(attend(*of[:3], n) for of in pieces) for n in counts}
         own = _serial(attend, pieces[me][:3], slope, pieces[me][3])[1]
         right = y, gx, *_pieces(gqkv, gout, heads, me, size)
-        gradients = {"x": {"own": own, **_scaled(gx, size)}, "qkv": _scaled(right[2], size),
-                     "out": _scaled(right[3], size)}
-        case = tried(lambda *of, heads=heads, group=group: function(*of, heads, group), given, right, slope, group, wrong, gradients)
+        gradients = {
+            "x": {"own": own, **_scaled(gx, size)},
+            "qkv": _scaled(right[2], size),
+            "out": _scaled(right[3], size),
+        }
+        case = tried(
+            lambda *of, heads=heads, group=group: function(*of, heads, group),
+            given,
+            right,
+            slope,
+            group,
+            wrong,
+            gradients,
+        )
         found.append({"what": "attention", "sums": [one_sum(y, group), one_sum(x, group)], **case})
     return found
 
 
 def attend(x, qkv, out, heads, mask=-torch.inf, scale=None, over=-1, later=1):
-    """Attention in a single process with these heads. mask: what the scores of later positions become, None for no mask, or
-    "after" if later positions are masked only after softmax."""
-    q, k, v = (x @ qkv).unflatten(-1, (3, heads, -1)).permute(2, 0, 3, 1, 4)  # each [rows, heads, places, head size]
+    """Attention in a single process with these heads. mask: what the scores of later positions
+    become, None for no mask, or "after" if later positions are masked only after softmax.
+    """
+    # each [rows, heads, places, head size]
+    q, k, v = (x @ qkv).unflatten(-1, (3, heads, -1)).permute(2, 0, 3, 1, 4)
     scores = q @ k.mT * (scale or q.shape[-1] ** -0.5)
     later = torch.ones_like(scores, dtype=torch.bool).triu(later)
     if isinstance(mask, float):
@@ -264,4 +439,8 @@ def _serial(function, tensors, slope, *rest):
 
 
 def _scaled(gradient, size):
-    return {"times": gradient * size, "divided": gradient / size, "nothing summed": torch.zeros_like(gradient)}
+    return {
+        "times": gradient * size,
+        "divided": gradient / size,
+        "nothing summed": torch.zeros_like(gradient),
+    }

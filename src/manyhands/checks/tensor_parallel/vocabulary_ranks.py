@@ -1,4 +1,6 @@
-"""Exercise 8 on the ranks, a cross-entropy whose head is cut over the ranks, next to a single process that has the whole head."""
+"""Exercise 8 on the ranks, a cross-entropy whose head is cut over the ranks, next to a single
+process that has the whole head.
+"""
 
 import random
 
@@ -10,7 +12,8 @@ from manyhands.checks.on_ranks import learners
 from manyhands.checks.tensor_parallel.compare_ranks import drawn, in_groups, leaf, one_sum, tried
 from manyhands.data import shard
 
-SMALL, LARGE = 1.0, 400.0  # factors of the scores, of which the second makes exp of the largest one overflow
+# factors of the scores, of which the second makes exp of the largest one overflow
+SMALL, LARGE = 1.0, 400.0
 
 
 def vocabulary(name, seed):
@@ -18,13 +21,24 @@ def vocabulary(name, seed):
     function, found = learners(name), []
     for members, group in in_groups():
         for times in (SMALL, LARGE):
-            found.append({"what": "loss", "times": times, **_tried(function, members, group, times, f"{seed} {members} {times}")})
+            found.append(
+                {
+                    "what": "loss",
+                    "times": times,
+                    **_tried(function, members, group, times, f"{seed} {members} {times}"),
+                }
+            )
     return found
 
 
 def _tried(function, members, group, times, seed):
     size, me, draw = len(members), members.index(dist.get_rank()), random.Random(seed)
-    tensor, width, words, places = drawn(draw.randrange(2**31)), draw.randint(3, 6), size * draw.randint(2, 4), size * draw.randint(2, 4)
+    tensor, width, words, places = (
+        drawn(draw.randrange(2**31)),
+        draw.randint(3, 6),
+        size * draw.randint(2, 4),
+        size * draw.randint(2, 4),
+    )
     # the ranks divide the places, so two sums send as many bytes as one sum of both together
     h, head, slope = times * tensor(places, width), tensor(width, words), tensor(places)
     targets = torch.tensor([draw.randrange(words) for _ in range(places)], device=h.device)
@@ -35,15 +49,28 @@ def _tried(function, members, group, times, seed):
     gh, ghead = whole[0].grad, whole[1].grad[:, mine[me]]
     own = _own_part(h, head, targets, slope, mine[me])
     given = {"h": leaf(h), "head": leaf(head[:, mine[me]])}
-    gradients = {"h": {"own": own, "times": size * gh, "divided": gh / size}, "head": {"times": size * ghead, "divided": ghead / size}}
-    case = tried(lambda *of: function(*of, targets, group), given, (losses.detach(), gh, ghead), slope, group, _wrong(h @ head, targets, mine, me), gradients)
+    gradients = {
+        "h": {"own": own, "times": size * gh, "divided": gh / size},
+        "head": {"times": size * ghead, "divided": ghead / size},
+    }
+    case = tried(
+        lambda *of: function(*of, targets, group),
+        given,
+        (losses.detach(), gh, ghead),
+        slope,
+        group,
+        _wrong(h @ head, targets, mine, me),
+        gradients,
+    )
     (calls, nbytes), back = one_sum(losses, group), one_sum(h, group)
     return {"sums": [[3 * calls, 3 * nbytes], back], **case}
 
 
 def _own_part(h, head, targets, slope, mine):
     """The gradient of h that comes back through only this rank's words."""
-    by_score = ((h @ head).softmax(1) - torch.nn.functional.one_hot(targets, head.shape[1])) * slope[:, None]
+    by_score = (
+        (h @ head).softmax(1) - torch.nn.functional.one_hot(targets, head.shape[1])
+    ) * slope[:, None]
     return by_score[:, mine] @ head[:, mine].T
 
 
@@ -54,9 +81,17 @@ def _wrong(scores, targets, mine, me):
     place = torch.arange(len(targets), device=targets.device)
     width = parts[0].shape[1]
     owner, of_target = targets // width, scores[place, targets]
-    total = sum((part - top[:, None]).exp().sum(1) for part, top in zip(parts, largest))
-    found = {"own largest": total.log() - (of_target - largest[owner, place]),
-             "own sum": parts[me].logsumexp(1) - of_target,
-             "forgotten": scores.logsumexp(1) - (of_target - scores.amax(1)), "forgotten back": scores.logsumexp(1) - scores.amax(1) - of_target}
-    clamped = sum(part.gather(1, (targets - one.start).clamp(0, width - 1)[:, None])[:, 0] for part, one in zip(parts, mine))
+    total = sum(
+        (part - top[:, None]).exp().sum(1) for part, top in zip(parts, largest, strict=False)
+    )
+    found = {
+        "own largest": total.log() - (of_target - largest[owner, place]),
+        "own sum": parts[me].logsumexp(1) - of_target,
+        "forgotten": scores.logsumexp(1) - (of_target - scores.amax(1)),
+        "forgotten back": scores.logsumexp(1) - scores.amax(1) - of_target,
+    }
+    clamped = sum(
+        part.gather(1, (targets - one.start).clamp(0, width - 1)[:, None])[:, 0]
+        for part, one in zip(parts, mine, strict=False)
+    )
     return {**found, "not masked": scores.logsumexp(1) - clamped + (len(mine) - 1) * scores.amax(1)}

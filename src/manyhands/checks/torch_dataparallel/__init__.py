@@ -1,8 +1,9 @@
-"""Checks of unit 03, DataParallel, with one function for each check cell, which takes what the learner wrote.
+"""Checks of unit 03, DataParallel, with one function for each check cell, which takes what the
+learner wrote.
 
-Everything runs in the notebook's own kernel, since replicas are copies and threads, and there is no cluster. The
-experiments are in the `*with_torch` modules, which import torch and are imported when a check runs. An exception of the
-learner's code becomes FAIL lines.
+Everything runs in the notebook's own kernel, since replicas are copies and threads, and there is no
+cluster. The experiments are in the `*with_torch` modules, which import torch and are imported when
+a check runs. An exception of the learner's code becomes FAIL lines.
 """
 
 import traceback
@@ -25,14 +26,24 @@ class _Check(Report):
         self.module = import_module("manyhands.checks.torch_dataparallel." + module)
 
     def run(self, *functions, criteria=None):
-        """Run the experiments of these criteria, or of all, with the learner's functions, and judge their cases."""
+        """Run the experiments of these criteria, or of all, with the learner's functions, and judge
+        their cases.
+        """
         own = import_module("manyhands.checks.torch_dataparallel.with_torch")
         functions = [shut_from(function, own.cut, own.join) for function in functions]
         for criterion in criteria or self.asked:
             with self.part(criterion):
-                cases = _cases(getattr(self.module, f"{self.name}_{criterion}".replace("-", "_")), functions)
+                cases = _cases(
+                    getattr(self.module, f"{self.name}_{criterion}".replace("-", "_")), functions
+                )
                 problems = (verdicts.problem(self.name, criterion, case) for case in cases)
-                self.judge(criterion, problems, [verdicts.flat(case["got"]) for case in cases], atol=verdicts.ATOL, rtol=verdicts.ATOL)
+                self.judge(
+                    criterion,
+                    problems,
+                    [verdicts.flat(case["got"]) for case in cases],
+                    atol=verdicts.ATOL,
+                    rtol=verdicts.ATOL,
+                )
 
 
 def _cases(experiment, functions):
@@ -40,7 +51,9 @@ def _cases(experiment, functions):
     try:
         return experiment(*functions, seed())
     except NotImplementedError as error:
-        raise Stopped(MISTAKES["unwritten"].format(name=traceback.extract_tb(error.__traceback__)[-1].name)) from None
+        raise Stopped(
+            MISTAKES["unwritten"].format(name=traceback.extract_tb(error.__traceback__)[-1].name)
+        ) from None
     except Exception as error:  # noqa: BLE001 - a learner's function may raise anything
         raise Stopped(verdicts.of_error(functions[0].__name__, error)) from None
 
@@ -58,13 +71,17 @@ def gather(function):
 
 
 def replicate(function):
-    """Check `function(module, devices)`, which returns a list of modules that are connected to the original."""
+    """Check `function(module, devices)`, which returns a list of modules that are connected to the
+    original.
+    """
     with _Check("replicate", "replicas_with_torch") as report:
         report.run(function)
 
 
 def apply(function):
-    """Check `function(replicas, inputs, kwargs, devices)`, which returns what the replicas return in threads."""
+    """Check `function(replicas, inputs, kwargs, devices)`, which returns what the replicas return
+    in threads.
+    """
     with _Check("apply", "threads_with_torch") as report:
         report.run(function)
 
@@ -72,7 +89,8 @@ def apply(function):
 def forward(function):
     """Check `function(module, inputs, kwargs, devices, output_device)`.
 
-    Where there are GPUs, compare it with nn.DataParallel itself. Otherwise that criterion is BLOCKED.
+    Where there are GPUs, compare it with nn.DataParallel itself. Otherwise that criterion is
+    BLOCKED.
     """
     import torch
 
@@ -86,6 +104,8 @@ def forward(function):
 
 
 def loss(part, whole):
-    """Check `part(scores, labels)` of a replica's rows, and `whole(gathered)`, the mean loss of all rows."""
+    """Check `part(scores, labels)` of a replica's rows, and `whole(gathered)`, the mean loss of all
+    rows.
+    """
     with _Check("loss", "with_torch") as report:
         report.run(part, whole)

@@ -1,6 +1,8 @@
-"""More of the half of unit 03's checks that needs torch, with experiments on replicas and the whole forward pass.
+"""More of the half of unit 03's checks that needs torch, with experiments on replicas and the whole
+forward pass.
 
-There are no ranks here, because replicas are copies in the notebook's own kernel (see `with_torch`).
+There are no ranks here, because replicas are copies in the notebook's own kernel (see
+`with_torch`).
 """
 
 import copy
@@ -26,14 +28,16 @@ TIES = ((0, 0, 1), (0, 1, 0), (0, 1, 1))  # which of three layers share a weight
 
 
 class Network(nn.Module):
-    """A network of three layers, two of which share a weight, after a frozen one, with a buffer that counts rows."""
+    """A network of three layers, two of which share a weight, after a frozen one, with a buffer
+    that counts rows.
+    """
 
     def __init__(self, inputs, hidden, ties):
         super().__init__()
         self.first = nn.Linear(inputs, hidden)
         self.first.weight.requires_grad_(False)
         self.chain = nn.ModuleList(nn.Linear(hidden, hidden) for _ in ties)
-        for layer, tie in zip(self.chain, ties):
+        for layer, tie in zip(self.chain, ties, strict=True):
             layer.weight = self.chain[ties.index(tie)].weight
         self.register_buffer("seen", torch.zeros((), dtype=torch.int64))
 
@@ -50,16 +54,22 @@ class Network(nn.Module):
 def network(draw, ties=None):
     """Draw a network; `ties` says which of its layers share a weight, unless that is drawn too."""
     torch.manual_seed(draw.randrange(2**31))
-    return Network(draw.randint(3, 5), draw.randint(3, 6), draw.choice(TIES) if ties is None else ties).double()
+    return Network(
+        draw.randint(3, 5), draw.randint(3, 6), draw.choice(TIES) if ties is None else ties
+    ).double()
 
 
 def trained(module):
-    return {name: parameter for name, parameter in module.named_parameters() if parameter.requires_grad}
+    return {
+        name: parameter for name, parameter in module.named_parameters() if parameter.requires_grad
+    }
 
 
 def gradients(module):
     """Return the gradients that backward has left in the module, as numbers or "None"."""
-    return [[name, "None" if p.grad is None else p.grad.tolist()] for name, p in trained(module).items()]
+    return [
+        [name, "None" if p.grad is None else p.grad.tolist()] for name, p in trained(module).items()
+    ]
 
 
 def loss_of(outputs, i=0):
@@ -69,7 +79,8 @@ def loss_of(outputs, i=0):
 def alone(module, batches, untied=False):
     """Return the gradients that a single process computes from all batches.
 
-    With `untied`, a shared weight counts only where it is used first."""
+    With `untied`, a shared weight counts only where it is used first.
+    """
     module = copy.deepcopy(module)
     module.zero_grad()
     if untied:
@@ -88,28 +99,58 @@ def kept_names(found, names):
 
 # ------------------------------------------------------------------ 3: replicate
 
+
 def replicate_copies(function, seed):
     draw, cases = random.Random(seed + 10), []
     module, x = network(draw), numbers(draw, 3, 5)
-    x, before = x[:, :module.first.in_features] / 9, dict(module.named_parameters())
+    x, before = x[:, : module.first.in_features] / 9, dict(module.named_parameters())
     right = told(module(x))
     replicas = list(function(module, ["cpu"] * 3))
-    shared = [i for i, one in enumerate(replicas) for other in [module, *replicas[:i]] if i and {*map(id, one.modules())} & {*map(id, other.modules())}]
+    shared = [
+        i
+        for i, one in enumerate(replicas)
+        for other in [module, *replicas[:i]]
+        if i and {*map(id, one.modules())} & {*map(id, other.modules())}
+    ]
     kept = all(dict(module.named_parameters()).get(name) is one for name, one in before.items())
     answer = [told(one(x)) for one in replicas]
-    cases.append(case([answer, not shared, kept], [[right] * 3, True, True],
-                      {"module changed": [answer, not shared, False], "same module": [[right] * 3, False, True], "too few": [[], True, True]}))
+    cases.append(
+        case(
+            [answer, not shared, kept],
+            [[right] * 3, True, True],
+            {
+                "module changed": [answer, not shared, False],
+                "same module": [[right] * 3, False, True],
+                "too few": [[], True, True],
+            },
+        )
+    )
     draw_devices = draw.choice((["cpu", "meta"], ["cpu", "meta", "meta"]))
     replicas = function(module, draw_devices)
     places = [sorted({p.device.type for p in [*_own(replica).values()]}) for replica in replicas]
-    return [*cases, case([places, x.tolist()], [[[device] for device in draw_devices], x.tolist()],
-                         {"not moved": [[["cpu"]] * len(draw_devices), x.tolist()],
-                          "buffers left": [[["cpu"]] + [["cpu", "meta"]] * (len(draw_devices) - 1), x.tolist()]})]
+    return [
+        *cases,
+        case(
+            [places, x.tolist()],
+            [[[device] for device in draw_devices], x.tolist()],
+            {
+                "not moved": [[["cpu"]] * len(draw_devices), x.tolist()],
+                "buffers left": [
+                    [["cpu"]] + [["cpu", "meta"]] * (len(draw_devices) - 1),
+                    x.tolist(),
+                ],
+            },
+        ),
+    ]
 
 
 def _own(replica):
     """Return the tensors that a replica of the network computes with, wherever it keeps them."""
-    found = {"seen": replica.seen, "first.weight": replica.first.weight, "first.bias": replica.first.bias}
+    found = {
+        "seen": replica.seen,
+        "first.weight": replica.first.weight,
+        "first.bias": replica.first.bias,
+    }
     for i, layer in enumerate(replica.chain):
         found.update({f"chain.{i}.weight": layer.weight, f"chain.{i}.bias": layer.bias})
     return found
@@ -121,17 +162,28 @@ def replicate_gradients(function, seed):
 
 
 def _gradients_of(function, draw, module):
-    batches = [(i, numbers(draw, rows, module.first.in_features) / 9) for i, rows in enumerate((3, 2, 4))]
+    batches = [
+        (i, numbers(draw, rows, module.first.in_features) / 9) for i, rows in enumerate((3, 2, 4))
+    ]
     replicas = function(module, ["cpu"] * 3)
-    losses = [loss_of(replica(x), i) for replica, (i, x) in zip(replicas, batches)]
+    losses = [loss_of(replica(x), i) for replica, (i, x) in zip(replicas, batches, strict=True)]
     if any(loss.requires_grad for loss in losses):
         sum(losses).backward()
-    frozen = module.first.weight.grad is None and not any(one.first.weight.requires_grad for one in [module, *replicas])
+    frozen = module.first.weight.grad is None and not any(
+        one.first.weight.requires_grad for one in [module, *replicas]
+    )
     right, names = alone(module, batches), list(trained(module))
-    wrong = {"none": [[name, "None"] for name in names], "tied": kept_names(alone(module, batches, untied=True), names),
-             "one replica": alone(module, batches[:1]), "others lost": alone(module, batches[1:])}
-    return case([gradients(module), frozen], [right, True],
-                {"frozen": [right, False], **{name: [one, True] for name, one in wrong.items()}})
+    wrong = {
+        "none": [[name, "None"] for name in names],
+        "tied": kept_names(alone(module, batches, untied=True), names),
+        "one replica": alone(module, batches[:1]),
+        "others lost": alone(module, batches[1:]),
+    }
+    return case(
+        [gradients(module), frozen],
+        [right, True],
+        {"frozen": [right, False], **{name: [one, True] for name, one in wrong.items()}},
+    )
 
 
 def replicate_buffers(function, seed):
@@ -140,11 +192,15 @@ def replicate_buffers(function, seed):
     start = draw.randint(1, 9)
     module.seen.fill_(start)
     replicas = function(module, ["cpu"] * 3)
-    for replica, n in zip(replicas, rows):
+    for replica, n in zip(replicas, rows, strict=False):
         replica(numbers(draw, n, module.first.in_features))
     got = [module.seen.item(), [replica.seen.item() for replica in replicas]]
     right = [start + rows[0], [start + n for n in rows]]
-    wrong = {"lost": [start, right[1]], "shared": [start + sum(rows)] * 4, "one copy": [start + rows[0], [start + rows[0], *[start + sum(rows[1:])] * 2]]}
+    wrong = {
+        "lost": [start, right[1]],
+        "shared": [start + sum(rows)] * 4,
+        "one copy": [start + rows[0], [start + rows[0], *[start + sum(rows[1:])] * 2]],
+    }
     return [case(got, right, wrong, expected=right, shown=got)]
 
 
@@ -161,26 +217,60 @@ def _ties_of(function, draw, module):
     replicas, mark = function(module, ["cpu"] * 3), numbers(draw, 2).tolist()
     got = [partition(replica) for replica in replicas]
     untied = [[i == j for j in range(3)] for i in range(3)]
-    return case([got, mark], [[partition(module)] * 3, mark], {"untied": [[untied] * 3, mark], "untied ": [[partition(module), untied, untied], mark]})
+    return case(
+        [got, mark],
+        [[partition(module)] * 3, mark],
+        {"untied": [[untied] * 3, mark], "untied ": [[partition(module), untied, untied], mark]},
+    )
 
 
 # ------------------------------------------------------------------ 5: data_parallel
+
 
 def forward_outputs(function, seed):
     draw, cases = random.Random(seed + 18), []
     for n, k in ((3 * draw.randint(3, 5) + 1, 3), draw.choice(LESS), (4, 4)):
         module, scale = network(draw), float(draw.randint(2, 5))
-        x, more = numbers(draw, n, module.first.in_features) / 9, {"shift": numbers(draw, n, 1), "name": "rows"}
+        x, more = (
+            numbers(draw, n, module.first.in_features) / 9,
+            {"shift": numbers(draw, n, 1), "name": "rows"},
+        )
         one = copy.deepcopy(module)
         parts = [one(*args, **kwargs) for args, kwargs in cut(((x, more), {"scale": scale}), k)]
         ran_in.clear()
         got = function(module, (x, more), {"scale": scale}, ["cpu"] * k, "cpu")
         away, right = any(one != threading.get_ident() for one in ran_in), told(join(parts))
-        cases.append(case([told(got), away], [right, True], {"in the caller": [right, False], "a list": [told(parts), away]}, n=n, k=k))
-        got = function(module, (x,), {"more": more, "scale": scale}, ["cpu"] * k, "meta")  # keywords hold rows too, and the result may belong elsewhere
-        cases.append(case(_places(got), _places(join(parts), "meta"), {"not moved": _places(join(parts))}, n=n, k=k))
-        alone = [one(*args, **kwargs) for args, kwargs in cut(((), {"x": x, "scale": scale}), k)]  # all rows may come by name
-        cases.append(case(told(function(module, (), {"x": x, "scale": scale}, ["cpu"] * k, "cpu")), told(join(alone)), {"a list": told(alone)}, n=n, k=k))
+        cases.append(
+            case(
+                [told(got), away],
+                [right, True],
+                {"in the caller": [right, False], "a list": [told(parts), away]},
+                n=n,
+                k=k,
+            )
+        )
+        # keywords hold rows too, and the result may belong elsewhere
+        got = function(module, (x,), {"more": more, "scale": scale}, ["cpu"] * k, "meta")
+        cases.append(
+            case(
+                _places(got),
+                _places(join(parts), "meta"),
+                {"not moved": _places(join(parts))},
+                n=n,
+                k=k,
+            )
+        )
+        # all rows may come by name
+        alone = [one(*args, **kwargs) for args, kwargs in cut(((), {"x": x, "scale": scale}), k)]
+        cases.append(
+            case(
+                told(function(module, (), {"x": x, "scale": scale}, ["cpu"] * k, "cpu")),
+                told(join(alone)),
+                {"a list": told(alone)},
+                n=n,
+                k=k,
+            )
+        )
     return cases
 
 
@@ -198,8 +288,11 @@ def forward_gradients(function, seed):
         if outputs["scores"].requires_grad:
             loss_of(outputs).backward()
     right, names = alone(module, [(0, x)] * 2), list(trained(module))
-    wrong = {"none": [[name, "None"] for name in names], "tied": kept_names(alone(module, [(0, x)] * 2, untied=True), names),
-             "one replica": alone(module, [(0, x.chunk(3)[0])] * 2)}
+    wrong = {
+        "none": [[name, "None"] for name in names],
+        "tied": kept_names(alone(module, [(0, x)] * 2, untied=True), names),
+        "one replica": alone(module, [(0, x.chunk(3)[0])] * 2),
+    }
     return [case(gradients(module), right, wrong)]
 
 
@@ -213,27 +306,42 @@ def forward_statistics(function, seed):
         return [one.running_mean.tolist(), one.running_var.tolist(), one.num_batches_tracked.item()]
 
     parts = [copy.deepcopy(fresh) for _ in range(3)]
-    normed = torch.cat([one(rows) for one, rows in zip(parts, x.chunk(3))])
+    normed = torch.cat([one(rows) for one, rows in zip(parts, x.chunk(3), strict=True)])
     together, got = copy.deepcopy(fresh), [told(outputs), *state(norm)]
     whole = together(x)
-    wrong = {"lost": [told(normed), *state(fresh)], "whole batch": [told(whole), *state(together)], "last replica": [told(normed), *state(parts[-1])]}
-    found = case(got, [told(normed), *state(parts[0])], wrong, expected=state(parts[0])[0], shown=got[1])
+    wrong = {
+        "lost": [told(normed), *state(fresh)],
+        "whole batch": [told(whole), *state(together)],
+        "last replica": [told(normed), *state(parts[-1])],
+    }
+    found = case(
+        got, [told(normed), *state(parts[0])], wrong, expected=state(parts[0])[0], shown=got[1]
+    )
     if found["looks"] == "other" and got[-1] == 3:
         found["looks"] = "shared"
     return [found]
 
 
 def forward_gpus(function, seed, devices=None, wrap=nn.DataParallel):
-    """Compare the learner's data_parallel with nn.DataParallel on all GPUs; only tests use `devices` and `wrap`."""
+    """Compare the learner's data_parallel with nn.DataParallel on all GPUs; only tests use
+    `devices` and `wrap`.
+    """
     draw = random.Random(seed + 21)
     devices = devices or [f"cuda:{i}" for i in range(torch.cuda.device_count())]
     module = network(draw).to(devices[0])
     other, found = copy.deepcopy(module), []
-    x = (numbers(draw, len(devices) * draw.randint(2, 4) + 1, module.first.in_features) / 9).to(devices[0])
-    for one, forward in ((module, lambda: function(module, (x,), {}, devices, devices[0])), (other, lambda: wrap(other)(x))):
+    x = (numbers(draw, len(devices) * draw.randint(2, 4) + 1, module.first.in_features) / 9).to(
+        devices[0]
+    )
+    for one, forward in (
+        (module, lambda: function(module, (x,), {}, devices, devices[0])),
+        (other, lambda: wrap(other)(x)),
+    ):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # nn.DataParallel warns that scalars become a vector
             outputs = forward()
         loss_of(outputs).backward()
-        found.append([told(outputs), gradients(one), one.seen.item(), str(outputs["scores"].device)])
+        found.append(
+            [told(outputs), gradients(one), one.seen.item(), str(outputs["scores"].device)]
+        )
     return [case(*found)]

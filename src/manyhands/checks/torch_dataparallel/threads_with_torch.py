@@ -1,7 +1,7 @@
 """More of the half of unit 03's checks that needs torch, with experiments on replicas in threads.
 
-There are no ranks here (see `with_torch`). Nothing is measured in seconds. Instead, replicas meet at a barrier, which
-breaks after MEET_S if they reach it one after the other.
+There are no ranks here (see `with_torch`). Nothing is measured in seconds. Instead, replicas meet
+at a barrier, which breaks after MEET_S if they reach it one after the other.
 """
 
 import itertools
@@ -17,7 +17,8 @@ from torch import nn
 from manyhands.checks.torch_dataparallel.verdicts import case
 from manyhands.checks.torch_dataparallel.with_torch import numbers, told
 
-MEET_S, HANDS_IN_S, LATE_S = 10, 3, 0.3  # long, for a crowded machine: only answers that are wrong wait so long
+# long, for a crowded machine: only answers that are wrong wait so long
+MEET_S, HANDS_IN_S, LATE_S = 10, 3, 0.3
 
 
 @contextmanager
@@ -46,7 +47,12 @@ class Told(nn.Module):
 def _run(function, acts, inputs=None, kwargs=None, barrier=None):
     k = len(acts)
     with silent_threads():
-        return function([Told(act, barrier) for act in acts], inputs or [(torch.zeros(1),)] * k, kwargs or [{}] * k, ["cpu"] * k)
+        return function(
+            [Told(act, barrier) for act in acts],
+            inputs or [(torch.zeros(1),)] * k,
+            kwargs or [{}] * k,
+            ["cpu"] * k,
+        )
 
 
 def apply_threads(function, seed):
@@ -69,13 +75,18 @@ def apply_threads(function, seed):
             raise
         broken = True
     got = [not broken, sorted(met)]
-    return [case(got, [True, sorted(given.tolist())], {"one after the other": [False, sorted(met)]}, k=k)]
+    return [
+        case(
+            got, [True, sorted(given.tolist())], {"one after the other": [False, sorted(met)]}, k=k
+        )
+    ]
 
 
 def apply_results(function, seed):
     """Let the last replica be ready first.
 
-    Each one waits for the next, but not for long, so that answers without threads end, too."""
+    Each one waits for the next, but not for long, so that answers without threads end, too.
+    """
     draw, k = random.Random(seed + 15), 3
     done = [threading.Event() for _ in range(k + 1)]
     done[k].set()
@@ -86,60 +97,109 @@ def apply_results(function, seed):
             time.sleep(0.02 * (i < k - 1))  # the other one has still to hand in what it has made
             done[i].set()
             return {"row": (i + 1) * x - y + shift, "flag": flag}
+
         return act
 
     inputs = [(numbers(draw, 2), numbers(draw, 2)) for _ in range(k)]
-    kwargs = [{"flag": bool(i % 2)} if i else {"flag": True, "shift": float(draw.randint(1, 9))} for i in range(k)]
+    kwargs = [
+        {"flag": bool(i % 2)} if i else {"flag": True, "shift": float(draw.randint(1, 9))}
+        for i in range(k)
+    ]
     got = _run(function, [make(i) for i in range(k)], inputs, kwargs)
-    right = [{"row": (i + 1) * x - y + more.get("shift", 0.0), "flag": more["flag"]} for i, ((x, y), more) in enumerate(zip(inputs, kwargs))]
+    right = [
+        {"row": (i + 1) * x - y + more.get("shift", 0.0), "flag": more["flag"]}
+        for i, ((x, y), more) in enumerate(zip(inputs, kwargs, strict=False))
+    ]
     found = told(list(got)) if isinstance(got, (list, tuple)) else told(got)
     orders = [("in order of completion", told(list(one))) for one in itertools.permutations(right)]
-    return [case(found, told(right), [*orders, ("nothing", told([None] * k)), ("nothing", told([]))])]
+    return [
+        case(found, told(right), [*orders, ("nothing", told([None] * k)), ("nothing", told([]))])
+    ]
 
 
 def apply_modes(function, seed):
     draw, cases = random.Random(seed + 16), []
-    modes = {"plain": nullcontext, "no_grad": torch.no_grad, "autocast": lambda: torch.autocast("cpu", torch.bfloat16),
-             "autocast, float16": lambda: torch.autocast("cpu", torch.float16)}
+    modes = {
+        "plain": nullcontext,
+        "no_grad": torch.no_grad,
+        "autocast": lambda: torch.autocast("cpu", torch.bfloat16),
+        "autocast, float16": lambda: torch.autocast("cpu", torch.float16),
+    }
 
     def state(*_):
-        return [torch.is_grad_enabled(), torch.is_autocast_enabled("cpu"), str(torch.get_autocast_dtype("cpu")).split(".")[1]]
+        return [
+            torch.is_grad_enabled(),
+            torch.is_autocast_enabled("cpu"),
+            str(torch.get_autocast_dtype("cpu")).split(".")[1],
+        ]
 
     for mode in draw.sample(list(modes), len(modes)):
         with modes[mode]():
             here, k = state(), draw.randint(2, 4)
             got = [list(one) for one in _run(function, [state] * k) if one is not None]
         fresh = [True, False, "bfloat16"]
-        wrong = {name: [[fresh[j] if j in lost else part for j, part in enumerate(here)]] * k
-                 for name, lost in (("grad mode", [0]), ("dtype", [2]), ("autocast", [1, 2]), ("autocast ", [1]), ("nothing", [0, 1, 2]))}
-        cases.append(case(got, [here] * k, wrong, mode=mode, expected=here, shown=next((one for one in got if one != here), got[:1])))
+        wrong = {
+            name: [[fresh[j] if j in lost else part for j, part in enumerate(here)]] * k
+            for name, lost in (
+                ("grad mode", [0]),
+                ("dtype", [2]),
+                ("autocast", [1, 2]),
+                ("autocast ", [1]),
+                ("nothing", [0, 1, 2]),
+            )
+        }
+        cases.append(
+            case(
+                got,
+                [here] * k,
+                wrong,
+                mode=mode,
+                expected=here,
+                shown=next((one for one in got if one != here), got[:1]),
+            )
+        )
     return cases
 
 
 def apply_errors(function, seed):
-    """Let every replica after the first failing one be slow, and note whether the caller has waited for it."""
+    """Let every replica after the first failing one be slow, and note whether the caller has waited
+    for it.
+    """
     draw, cases = random.Random(seed + 17), []
     for bad in ([draw.randint(1, 2)], sorted(draw.sample(range(4), 2))):
         word, caught, waited_for = f"no such word: {draw.randint(100, 999)}", threading.Event(), []
 
         def act(i, bad=bad, word=word, caught=caught, waited_for=waited_for):
             if i in bad:
-                raise LookupError(f"{word}.{'abcd'[i]}")  # letters, so that a number in the text can only be the replica's
+                # letters, so that a number in the text can only be the replica's
+                raise LookupError(f"{word}.{'abcd'[i]}")
             if i > bad[0]:
                 waited_for.append(not caught.wait(LATE_S))
             return i
-        got, right = _caught(function, act, f"{word}.{'abcd'[bad[0]]}"), ["raised", bad[0], True, word]
+
+        got, right = (
+            _caught(function, act, f"{word}.{'abcd'[bad[0]]}"),
+            ["raised", bad[0], True, word],
+        )
         caught.set()
         if got == right and waited_for != [True] * sum(i not in bad for i in range(bad[0], 4)):
             got = ["too early"]
-        wrong = {"too early": ["too early"], "swallowed": ["no error", None, False, word], "no number": ["raised", None, True, word], "original lost": ["raised", bad[0], False, word],
-                 "original lost ": ["raised", None, False, word], "not the first": ["raised", bad[-1], False, word]}
+        wrong = {
+            "too early": ["too early"],
+            "swallowed": ["no error", None, False, word],
+            "no number": ["raised", None, True, word],
+            "original lost": ["raised", bad[0], False, word],
+            "original lost ": ["raised", None, False, word],
+            "not the first": ["raised", bad[-1], False, word],
+        }
         cases.append(case(got, right, wrong, bad=bad[0]))
     return cases
 
 
 def _caught(function, act, original):
-    """Return [raised or not, the number of the named replica, whether the original exception is kept, a word of it]."""
+    """Return [raised or not, the number of the named replica, whether the original exception is
+    kept, a word of it].
+    """
     word = original.rpartition(".")[0]
     try:
         _run(function, [act] * 4, [(i,) for i in range(4)])

@@ -1,4 +1,6 @@
-"""How unit 03's checks judge an answer, and which mistake a wrong one looks like, without a framework."""
+"""How unit 03's checks judge an answer, and which mistake a wrong one looks like, without a
+framework.
+"""
 
 from numbers import Real
 
@@ -9,13 +11,15 @@ ATOL = 1e-9
 
 def flat(told):
     """Return a nesting of lists, however deep, as one list of numbers and words."""
-    return [one for item in told for one in flat(item)] if isinstance(told, (list, tuple)) else [told]
+    return (
+        [one for item in told for one in flat(item)] if isinstance(told, (list, tuple)) else [told]
+    )
 
 
 def near(got, right):
     """Whether two nestings of numbers and words are the same, with numbers to ATOL."""
     got, right = flat(got), flat(right)
-    return len(got) == len(right) and all(_same(*pair) for pair in zip(got, right))
+    return len(got) == len(right) and all(_same(*pair) for pair in zip(got, right, strict=True))
 
 
 def _same(a, b):
@@ -33,14 +37,18 @@ def shape_of(told, kinds=("list", "tuple", "dict")):
 def case(got, right, wrong=(), **facts):
     """Return one question and its answer.
 
-    `wrong` are pairs (or a dict) of a mistake's name and what it would give. `looks` is the first one that fits,
-    "types" if only the types of containers differ, "other" if nothing fits, and None if the answer is right. `facts`
-    are for the words of the mistake, and `expected` and `shown` among them replace right and got in what the learner
-    sees."""
+    `wrong` are pairs (or a dict) of a mistake's name and what it would give. `looks` is the first
+    one that fits, "types" if only the types of containers differ, "other" if nothing fits, and None
+    if the answer is right. `facts` are for the words of the mistake, and `expected` and `shown`
+    among them replace right and got in what the learner sees.
+    """
     looks = None
     if not near(got, right):
         pairs = wrong.items() if isinstance(wrong, dict) else wrong
-        looks = next((name.strip() for name, one in pairs if near(got, one)), "types" if near(shape_of(got), shape_of(right)) else "other")
+        looks = next(
+            (name.strip() for name, one in pairs if near(got, one)),
+            "types" if near(shape_of(got), shape_of(right)) else "other",
+        )
     return {"got": got, "right": right, "looks": looks, "facts": facts}
 
 
@@ -49,7 +57,11 @@ def problem(report, criterion, one):
     if one["looks"] is None:
         return None
     facts = one["facts"]
-    keys = [(report, criterion, one["looks"], facts.get("kind")), (report, criterion, one["looks"]), (report, criterion, "other")]
+    keys = [
+        (report, criterion, one["looks"], facts.get("kind")),
+        (report, criterion, one["looks"]),
+        (report, criterion, "other"),
+    ]
     words = next(MISTAKES[key] for key in keys if key in MISTAKES)
     numbers = {"expected": facts["expected"], "got": facts["shown"]} if "expected" in facts else {}
     return {"mistake": words.format(**facts), **numbers}
@@ -57,6 +69,10 @@ def problem(report, criterion, one):
 
 def of_error(name, error):
     """Return a learner's exception in a line, with the remedy if it is a known one."""
-    text = " from ".join(f"{type(one).__name__}: {' '.join(str(one).split())[:200]}" for one in (error, error.__cause__) if one)
+    text = " from ".join(
+        f"{type(one).__name__}: {' '.join(str(one).split())[:200]}"
+        for one in (error, error.__cause__)
+        if one
+    )
     known = next((words for fragment, words in MISTAKES["known"].items() if fragment in text), None)
     return MISTAKES["raised"].format(name=name, error=text) + (f"\n{known}" if known else "")

@@ -1,9 +1,10 @@
-"""The half of unit 03's checks that needs torch, with experiments on scatter, gather and the loss, reported in numbers.
+"""The half of unit 03's checks that needs torch, with experiments on scatter, gather and the loss,
+reported in numbers.
 
-There are no ranks here, because all replicas of DataParallel are in the notebook's own kernel, where this module is
-imported when a check runs. Numbers and shapes are drawn from the seed, and everything is float64. The "meta" device,
-whose tensors have a shape but no numbers, is a second device that every machine has, so it shows without a GPU whether
-something was moved.
+There are no ranks here, because all replicas of DataParallel are in the notebook's own kernel,
+where this module is imported when a check runs. Numbers and shapes are drawn from the seed, and
+everything is float64. The "meta" device, whose tensors have a shape but no numbers, is a second
+device that every machine has, so it shows without a GPU whether something was moved.
 
 An experiment takes the learner's functions and the seed, and returns cases for `verdicts`.
 """
@@ -15,7 +16,8 @@ from torch.nn.functional import cross_entropy
 
 from manyhands.checks.torch_dataparallel.verdicts import case
 
-LESS = ((5, 4), (6, 5), (7, 5), (9, 8), (10, 8))  # rows and devices that give fewer pieces than devices
+# rows and devices that give fewer pieces than devices
+LESS = ((5, 4), (6, 5), (7, 5), (9, 8), (10, 8))
 
 
 def numbers(draw, *shape):
@@ -27,7 +29,11 @@ def numbers(draw, *shape):
 def told(value):
     """Return any nesting of tensors as plain lists of types, shapes and numbers."""
     if isinstance(value, torch.Tensor):
-        return ["tensor", list(value.shape), value.detach().cpu().tolist() if value.device.type != "meta" else "meta"]
+        return [
+            "tensor",
+            list(value.shape),
+            value.detach().cpu().tolist() if value.device.type != "meta" else "meta",
+        ]
     if isinstance(value, dict):
         return ["dict", [[str(key), told(value[key])] for key in sorted(value, key=str)]]
     if isinstance(value, (list, tuple)):
@@ -39,7 +45,13 @@ def tensors(value):
     """Return all tensors in a nesting, in order."""
     if isinstance(value, torch.Tensor):
         return [value]
-    inside = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    inside = (
+        value.values()
+        if isinstance(value, dict)
+        else value
+        if isinstance(value, (list, tuple))
+        else ()
+    )
     return [found for one in inside for found in tensors(one)]
 
 
@@ -48,40 +60,63 @@ def listed(answer):
     return list(answer) if isinstance(answer, (list, tuple)) else answer
 
 
-# ------------------------------------------------------------------ what is right, as nn.DataParallel does it
+# ------------------------------------------------------------------ what is right, as
+# nn.DataParallel does it
+
 
 def cut(value, k, deep=True, lists=False):
     """Return what nn.DataParallel's scatter gives k devices, without moving it.
 
-    Two options make mistakes on purpose. With `deep=False`, containers inside the first one are not opened, and with
-    `lists=True`, lists of anything are cut like tensors."""
+    Two options make mistakes on purpose. With `deep=False`, containers inside the first one are not
+    opened, and with `lists=True`, lists of anything are cut like tensors.
+    """
     if isinstance(value, torch.Tensor):
         return list(value.chunk(k))
     if lists and isinstance(value, list) and value and not tensors(value):
         size = -(-len(value) // k)
-        return [value[first:first + size] for first in range(0, len(value), size)]
-    inner = (lambda one: cut(one, k, lists=lists)) if deep else (lambda one: cut(one, k) if isinstance(one, torch.Tensor) else [one] * k)
+        return [value[first : first + size] for first in range(0, len(value), size)]
+    inner = (
+        (lambda one: cut(one, k, lists=lists))
+        if deep
+        else (lambda one: cut(one, k) if isinstance(one, torch.Tensor) else [one] * k)
+    )
     if isinstance(value, (list, tuple)) and value:
-        return [type(value)(one) for one in zip(*map(inner, value))]
+        return [type(value)(one) for one in zip(*map(inner, value), strict=False)]
     if isinstance(value, dict) and value:
-        return [dict(zip(value, one)) for one in zip(*map(inner, value.values()))]
+        return [
+            dict(zip(value, one, strict=False))
+            for one in zip(*map(inner, value.values()), strict=False)
+        ]
     return [value] * k
 
 
 def join(outputs, by_position=False):
     """Return what nn.DataParallel's gather makes of the replicas' outputs.
 
-    With `by_position`, it makes a mistake on purpose, and matches values of dicts in the order of their insertion."""
+    With `by_position`, it makes a mistake on purpose, and matches values of dicts in the order of
+    their insertion.
+    """
     first = outputs[0]
     if isinstance(first, torch.Tensor):
         return torch.stack(outputs) if first.dim() == 0 else torch.cat(outputs)
     if isinstance(first, dict):
-        same = zip(*(one.values() for one in outputs)) if by_position else ([one[key] for one in outputs] for key in first)
-        return {key: join(list(values), by_position) for key, values in zip(first, same)}
-    return None if first is None else type(first)(join(list(one), by_position) for one in zip(*outputs))
+        same = (
+            zip(*(one.values() for one in outputs), strict=False)
+            if by_position
+            else ([one[key] for one in outputs] for key in first)
+        )
+        return {
+            key: join(list(values), by_position) for key, values in zip(first, same, strict=False)
+        }
+    return (
+        None
+        if first is None
+        else type(first)(join(list(one), by_position) for one in zip(*outputs, strict=False))
+    )
 
 
 # ------------------------------------------------------------------ 1: scatter
+
 
 def scatter_rows(function, seed):
     draw, cases = random.Random(seed), []
@@ -90,19 +125,45 @@ def scatter_rows(function, seed):
         x = numbers(draw, n, draw.randint(2, 3))
         got, right, share = listed(function(x, ["cpu"] * k)), cut(x, k), n // k
         split = x.tensor_split(k)
-        wrong = [("balanced", split), ("balanced", [one for one in split if len(one)]), ("dealt", [x[i::k] for i in range(k)]), ("whole", [x] * k),
-                 ("dropped", x[:k * share].split(share) if share else []), ("rest to the last", [*x[:(k - 1) * share].split(share or 1), x[(k - 1) * share:]]),
-                 ("empty", right + [x[:0]] * (k - len(right)))]
-        sizes = [len(one) if isinstance(one, torch.Tensor) and one.dim() else None for one in got] if isinstance(got, list) else None
-        cases.append(case(told(got), told(right), [(name, told(list(one))) for name, one in wrong], expected=[len(one) for one in right],
-                          shown=sizes, n=n, k=k))
+        wrong = [
+            ("balanced", split),
+            ("balanced", [one for one in split if len(one)]),
+            ("dealt", [x[i::k] for i in range(k)]),
+            ("whole", [x] * k),
+            ("dropped", x[: k * share].split(share) if share else []),
+            ("rest to the last", [*x[: (k - 1) * share].split(share or 1), x[(k - 1) * share :]]),
+            ("empty", right + [x[:0]] * (k - len(right))),
+        ]
+        sizes = (
+            [len(one) if isinstance(one, torch.Tensor) and one.dim() else None for one in got]
+            if isinstance(got, list)
+            else None
+        )
+        cases.append(
+            case(
+                told(got),
+                told(right),
+                [(name, told(list(one))) for name, one in wrong],
+                expected=[len(one) for one in right],
+                shown=sizes,
+                n=n,
+                k=k,
+            )
+        )
     return cases
 
 
 def nested_value(draw, n):
-    """Draw tensors of n rows, and things that are not tensors, in a tuple that contains a dict and a list."""
+    """Draw tensors of n rows, and things that are not tensors, in a tuple that contains a dict and
+    a list.
+    """
     names = [draw.choice(("ant", "bee", "cat")) for _ in range(n)]
-    return (numbers(draw, n, 2), {"mask": numbers(draw, n), "scale": draw.randint(2, 9), "names": names}, [numbers(draw, n, 1), None, {}, ()], "train")
+    return (
+        numbers(draw, n, 2),
+        {"mask": numbers(draw, n), "scale": draw.randint(2, 9), "names": names},
+        [numbers(draw, n, 1), None, {}, ()],
+        "train",
+    )
 
 
 def scatter_nested(function, seed):
@@ -111,15 +172,40 @@ def scatter_nested(function, seed):
         value = nested_value(draw, n)
         for one in (value, value[1]):
             right = cut(one, k)
-            got, wrong = listed(function(one, ["cpu"] * k)), {"empty": [], "not opened": cut(one, k, deep=False), "lists cut": cut(one, k, lists=True)}
-            cases.append(case(told(got), told(right), [(name, told(what)) for name, what in wrong.items()], n=n, k=k, pieces=len(right)))
+            got, wrong = (
+                listed(function(one, ["cpu"] * k)),
+                {
+                    "empty": [],
+                    "not opened": cut(one, k, deep=False),
+                    "lists cut": cut(one, k, lists=True),
+                },
+            )
+            cases.append(
+                case(
+                    told(got),
+                    told(right),
+                    [(name, told(what)) for name, what in wrong.items()],
+                    n=n,
+                    k=k,
+                    pieces=len(right),
+                )
+            )
     x, few = numbers(draw, *draw.choice(LESS)[:1], 2), draw.choice(LESS)
-    for value, k in ((("train", {"scale": 2}, numbers(draw, few[0], 1)), few[1]), ([numbers(draw, 4), {"x": x}], 4)):  # the last ones decide
+    # the last ones decide
+    for value, k in (
+        (("train", {"scale": 2}, numbers(draw, few[0], 1)), few[1]),
+        ([numbers(draw, 4), {"x": x}], 4),
+    ):
         got, right = listed(function(value, ["cpu"] * k)), cut(value, k)
-        cases.append(case(told(got), told(right), n=len(tensors(value)[-1]), k=k, pieces=len(right)))
+        cases.append(
+            case(told(got), told(right), n=len(tensors(value)[-1]), k=k, pieces=len(right))
+        )
     options = {"step": draw.randint(1, 99), "names": ["ant", draw.choice(("bee", "cat"))]}
-    cases.append(case(told(listed(function(options, ["cpu"] * 3))), told([options] * 3), n=0, k=3, pieces=3))
-    thing = random.Random(seed)  # any object will do that is no number and no word: deepcopy makes another one of it
+    cases.append(
+        case(told(listed(function(options, ["cpu"] * 3))), told([options] * 3), n=0, k=3, pieces=3)
+    )
+    # any object will do that is no number and no word: deepcopy makes another one of it
+    thing = random.Random(seed)
     got = listed(function((numbers(draw, 3, 1), {"what": thing}), ["cpu"] * 3))
     try:
         same = [one[1]["what"] is thing for one in got]
@@ -135,14 +221,24 @@ def scatter_devices(function, seed):
 
 
 def orders(draw):
-    """Draw lists of devices, in some of which the value is not on the first device, or not on the last one."""
-    return [["cpu", "meta", "meta"], draw.choice((["meta", "cpu", "meta"], ["meta", "meta", "cpu"])), ["meta", "cpu", "cpu"]]
+    """Draw lists of devices, in some of which the value is not on the first device, or not on the
+    last one.
+    """
+    return [
+        ["cpu", "meta", "meta"],
+        draw.choice((["meta", "cpu", "meta"], ["meta", "meta", "cpu"])),
+        ["meta", "cpu", "cpu"],
+    ]
 
 
 def _places_of(function, draw, devices):
     value = (numbers(draw, 3 * draw.randint(3, 9) + 1, 2), {"mask": numbers(draw, 7)})
     answer = listed(function(value, devices))
-    places = [[one.device.type for one in tensors(item)] for item in answer] if isinstance(answer, list) else "no list"
+    places = (
+        [[one.device.type for one in tensors(item)] for item in answer]
+        if isinstance(answer, list)
+        else "no list"
+    )
     wrong = {"not moved": [["cpu"] * 2] * 3, "all on the first": [[devices[0]] * 2] * 3}
     return case(places, [[device] * 2 for device in devices], wrong)
 
@@ -156,12 +252,14 @@ def scatter_gradient(function, seed):
     if sum(map(len, linked)) > len(x):
         return [case("other pieces", told(weights))]
     if linked:
-        own = weights[:sum(map(len, linked))].split([len(one) for one in linked])  # whatever the sizes of the pieces are
-        sum((one * weight).sum() for one, weight in zip(linked, own)).backward()
+        # whatever the sizes of the pieces are
+        own = weights[: sum(map(len, linked))].split([len(one) for one in linked])
+        sum((one * weight).sum() for one, weight in zip(linked, own, strict=False)).backward()
     return [case("None" if x.grad is None else told(x.grad), told(weights), {"detached": "None"})]
 
 
 # ------------------------------------------------------------------ 2: gather
+
 
 def pieces(draw, k, *shape):
     """Draw k tensors whose first sizes differ."""
@@ -173,12 +271,31 @@ def gather_tensors(function, seed):
     for k in (draw.randint(3, 4), 1):
         outputs = pieces(draw, k, 2)
         right, got = told(torch.cat(outputs)), function(outputs, "cpu")
-        cases.append(case(told(got), right, {"a list": told(outputs), "a list ": told(tuple(outputs)), "reversed": told(torch.cat(outputs[::-1])),
-                                             "first": told(outputs[0])}, expected=[sum(map(len, outputs)), 2], shown=list(getattr(got, "shape", [])) or None))
+        cases.append(
+            case(
+                told(got),
+                right,
+                {
+                    "a list": told(outputs),
+                    "a list ": told(tuple(outputs)),
+                    "reversed": told(torch.cat(outputs[::-1])),
+                    "first": told(outputs[0]),
+                },
+                expected=[sum(map(len, outputs)), 2],
+                shown=list(getattr(got, "shape", [])) or None,
+            )
+        )
     outputs = pieces(draw, 2, draw.randint(2, 5))
     got, rows = function(outputs, "meta"), sum(map(len, outputs))
     found = [got.device.type, list(got.shape)] if isinstance(got, torch.Tensor) else "no tensor"
-    return [*cases, case(found, ["meta", [rows, outputs[0].shape[1]]], {"not moved": ["cpu", [rows, outputs[0].shape[1]]]})]
+    return [
+        *cases,
+        case(
+            found,
+            ["meta", [rows, outputs[0].shape[1]]],
+            {"not moved": ["cpu", [rows, outputs[0].shape[1]]]},
+        ),
+    ]
 
 
 def gather_nested(function, seed):
@@ -186,15 +303,36 @@ def gather_nested(function, seed):
     for k in (3, 2):
         a, b, c = pieces(draw, k, 1), pieces(draw, k), pieces(draw, k)
         outputs = [(a[i], {"b": b[i], "none": None, "c": c[i]}, [b[i], (c[i],)]) for i in range(k)]
-        outputs[-1] = (*outputs[-1][:1], dict(reversed(outputs[-1][1].items())), *outputs[-1][2:])  # the same keys, in another order
-        mixed = join([{key: one for key, one in output[1].items() if key != "none"} for output in outputs], by_position=True)
+        # the same keys, in another order
+        outputs[-1] = (*outputs[-1][:1], dict(reversed(outputs[-1][1].items())), *outputs[-1][2:])
+        mixed = join(
+            [{key: one for key, one in output[1].items() if key != "none"} for output in outputs],
+            by_position=True,
+        )
         got, right = function(outputs, "cpu"), join(outputs)
-        wrong = {"by position": told((right[0], {**mixed, "none": None}, right[2])), "a list": told(outputs), "untouched": told(outputs[0])}
+        wrong = {
+            "by position": told((right[0], {**mixed, "none": None}, right[2])),
+            "a list": told(outputs),
+            "untouched": told(outputs[0]),
+        }
         cases.append(case(told(got), told(right), wrong))
     one, other = pieces(draw, 2, 2)
     for second in ({"a": other, "b": other}, {"b": other}):
-        cases.append(case(_refusal(function, [{"a": one}, second]), "ValueError", {"keys lost": "no error"}, kind="keys"))
-    cases.append(case(_refusal(function, [{"loss": 0.5}, {"loss": float(draw.randint(1, 9))}]), "TypeError", kind="number"))
+        cases.append(
+            case(
+                _refusal(function, [{"a": one}, second]),
+                "ValueError",
+                {"keys lost": "no error"},
+                kind="keys",
+            )
+        )
+    cases.append(
+        case(
+            _refusal(function, [{"loss": 0.5}, {"loss": float(draw.randint(1, 9))}]),
+            "TypeError",
+            kind="number",
+        )
+    )
     return cases
 
 
@@ -213,8 +351,20 @@ def gather_scalars(function, seed):
     for k in (draw.randint(3, 5), 2):
         outputs = list(numbers(draw, k) + torch.arange(k) / 8)
         got, right = function([{"loss": one} for one in outputs], "cpu"), torch.stack(outputs)
-        wrong = {"mean": right.mean(), "sum": right.sum(), "first": right[0], "column": right[:, None]}
-        cases.append(case(told(got), told({"loss": right}), [(name, told({"loss": one})) for name, one in wrong.items()], k=k))
+        wrong = {
+            "mean": right.mean(),
+            "sum": right.sum(),
+            "first": right[0],
+            "column": right[:, None],
+        }
+        cases.append(
+            case(
+                told(got),
+                told({"loss": right}),
+                [(name, told({"loss": one})) for name, one in wrong.items()],
+                k=k,
+            )
+        )
     return cases
 
 
@@ -226,9 +376,19 @@ def gather_gradient(function, seed):
     if rows.requires_grad or sums.requires_grad:
         ((rows * torch.cat(weights)).sum() + (sums * torch.arange(3)).sum()).backward()
     got = ["None" if one.grad is None else told(one.grad) for one, _ in outputs]
-    return [case(got, [told(weight + i) for i, weight in enumerate(weights)],
-                 {"detached": ["None"] * 3, "scalars detached": [told(weight) for weight in weights],
-                  "rows detached": [told(torch.full_like(weight, i)) for i, weight in enumerate(weights)]})]
+    return [
+        case(
+            got,
+            [told(weight + i) for i, weight in enumerate(weights)],
+            {
+                "detached": ["None"] * 3,
+                "scalars detached": [told(weight) for weight in weights],
+                "rows detached": [
+                    told(torch.full_like(weight, i)) for i, weight in enumerate(weights)
+                ],
+            },
+        )
+    ]
 
 
 # ------------------------------------------------------------------ 6: the loss inside the replicas
@@ -237,21 +397,33 @@ NO_GRADIENT = ["no number that backward can follow"]
 
 
 def loss_batches(draw):
-    """Draw scores that require a gradient, their labels, and how many replicas share them unevenly."""
+    """Draw scores that require a gradient, their labels, and how many replicas share them
+    unevenly.
+    """
     for k in (4, 3):
         n, classes = k * draw.randint(3, 5) + 1, draw.randint(3, 6)
         yield numbers(draw, n, classes).requires_grad_(), numbers(draw, n).long() % classes, k
 
 
 def _no_tensor(answer):
-    """Return a case about what cannot be gathered among the values that a replica returns, or None."""
-    inside = answer.values() if isinstance(answer, dict) else answer if isinstance(answer, (list, tuple)) else [answer]
+    """Return a case about what cannot be gathered among the values that a replica returns, or
+    None.
+    """
+    inside = (
+        answer.values()
+        if isinstance(answer, dict)
+        else answer
+        if isinstance(answer, (list, tuple))
+        else [answer]
+    )
     kind = next((type(one).__name__ for one in inside if not isinstance(one, torch.Tensor)), None)
     return kind and case(kind, "tensors", {"no tensors": kind}, what=kind)
 
 
 def _elsewhere(part, draw):
-    """Ask for the parts of other batches, so that what a part leaves in a global variable is overwritten."""
+    """Ask for the parts of other batches, so that what a part leaves in a global variable is
+    overwritten.
+    """
     for rows in (2, 5, 3, 7):
         part(numbers(draw, rows, 3), numbers(draw, rows).long() % 3)
 
@@ -259,17 +431,33 @@ def _elsewhere(part, draw):
 def loss_mean(part, whole, seed):
     cases, other = [], random.Random(seed + 22)
     for scores, labels, k in loss_batches(random.Random(seed + 8)):
-        pairs = list(zip(scores.chunk(k), labels.chunk(k)))
+        pairs = list(zip(scores.chunk(k), labels.chunk(k), strict=True))
         if problem := _no_tensor(part(*pairs[0])):
             return [problem]
         mean, means = cross_entropy(scores, labels), [cross_entropy(*pair) for pair in pairs]
         parts = [part(*pair) for pair in pairs]
         _elsewhere(part, other)
         got = whole(join(parts))
-        wrong = {"sum": cross_entropy(scores, labels, reduction="sum"), "mean of means": sum(means) / k, "sum of means": sum(means)}
-        told_all = {name: _value_and_gradient(one, scores) for name, one in {"right": mean, **wrong}.items()} | {"no tensor": NO_GRADIENT}
+        wrong = {
+            "sum": cross_entropy(scores, labels, reduction="sum"),
+            "mean of means": sum(means) / k,
+            "sum of means": sum(means),
+        }
+        told_all = {
+            name: _value_and_gradient(one, scores) for name, one in {"right": mean, **wrong}.items()
+        } | {"no tensor": NO_GRADIENT}
         answer = _value_and_gradient(got, scores)
-        cases.append(case(answer, told_all.pop("right"), told_all, expected=mean.item(), shown=answer[0], k=k, sizes=[len(one) for one, _ in pairs]))
+        cases.append(
+            case(
+                answer,
+                told_all.pop("right"),
+                told_all,
+                expected=mean.item(),
+                shown=answer[0],
+                k=k,
+                sizes=[len(one) for one, _ in pairs],
+            )
+        )
     return cases
 
 
@@ -283,16 +471,29 @@ def loss_bytes(part, whole, seed):
     """Count the numbers that a replica returns, and compare the direction of the gradient."""
     cases, other = [], random.Random(seed + 23)
     for scores, labels, k in loss_batches(random.Random(seed + 9)):
-        for own, of in zip(scores.detach().chunk(k), labels.chunk(k)):
+        for own, of in zip(scores.detach().chunk(k), labels.chunk(k), strict=False):
             own.requires_grad_()
             answer = part(own, of)
             if problem := _no_tensor(answer):
                 return [problem]
             _elsewhere(part, other)
-            small, loss, right = sum(one.numel() for one in tensors(answer)), whole(join([answer])), _direction(cross_entropy(own, of), own)
+            small, loss, right = (
+                sum(one.numel() for one in tensors(answer)),
+                whole(join([answer])),
+                _direction(cross_entropy(own, of), own),
+            )
             few = 0 < small <= 2
-            facts = {"n": len(own)} if few else {"expected": "at most 2", "shown": small, "n": len(own)}
-            cases.append(case([few, _direction(loss, own)], [True, right], {"too much": [False, right], "no gradient": [True, "no gradient"]}, **facts))
+            facts = (
+                {"n": len(own)} if few else {"expected": "at most 2", "shown": small, "n": len(own)}
+            )
+            cases.append(
+                case(
+                    [few, _direction(loss, own)],
+                    [True, right],
+                    {"too much": [False, right], "no gradient": [True, "no gradient"]},
+                    **facts,
+                )
+            )
     return cases
 
 

@@ -1,5 +1,6 @@
 """Engines that one of ipyparallel's launchers starts:
-under MPI, in a Slurm job, on hosts reached by ssh (profiles.py)."""
+under MPI, in a Slurm job, on hosts reached by ssh (profiles.py).
+"""
 
 from __future__ import annotations
 
@@ -22,13 +23,17 @@ if TYPE_CHECKING:
 
 
 class RemoteEngines:
-    """The same few operations as LocalEngines (local.py), through the controller: signals go by each engine's nanny."""
+    """The same few operations as LocalEngines (local.py), through the controller: signals go by
+    each engine's nanny.
+    """
 
     connection_file: str | None = None  # the launchers find it themselves
 
     def __init__(self, cluster: Shape, folder: str) -> None:
         self.profile = profile_named(cluster.profile)
-        self.ipp_cluster = self.profile.make(cluster.nodes, cluster.ranks_per_node, folder, cluster.framework)
+        self.ipp_cluster = self.profile.make(
+            cluster.nodes, cluster.ranks_per_node, folder, cluster.framework
+        )
         self.report_ip = self.profile.report_address()
         self.ranks_per_node = cluster.ranks_per_node
         self._client: ipp.Client | None = None
@@ -39,17 +44,30 @@ class RemoteEngines:
     def exits(self) -> dict[int, Exit]:
         """Ranks that the controller has lost. How they ended is not known here."""
         alive = set(self._client.ids) if self._client else set()
-        return {rank: {"status": None, "memory": False} for rank, engine in self._ids.items() if engine not in alive}
+        return {
+            rank: {"status": None, "memory": False}
+            for rank, engine in self._ids.items()
+            if engine not in alive
+        }
 
-    def start(self, client: ipp.Client, environments: list[dict[str, str]], limit: StartLimit) -> dict[int, int]:
+    def start(
+        self, client: ipp.Client, environments: list[dict[str, str]], limit: StartLimit
+    ) -> dict[int, int]:
         self._client, self._ids = client, {}
         started = self.profile.start(self.ipp_cluster, client, limit)
         self._ids = {rank: engine for rank, (engine, _) in started.items()}
         self.facts = {rank: facts for rank, (_, facts) in started.items()}
         self._master = self._ask(limit, 0, agent.choose_port)
-        self._real = {} if self.profile.emulated_nodes else {
-            rank: self._ask(limit, rank, agent.own_devices, rank % self.ranks_per_node, self.ranks_per_node)
-            for rank in self._ids}
+        self._real = (
+            {}
+            if self.profile.emulated_nodes
+            else {
+                rank: self._ask(
+                    limit, rank, agent.own_devices, rank % self.ranks_per_node, self.ranks_per_node
+                )
+                for rank in self._ids
+            }
+        )
         return self._ids
 
     def _ask(self, limit: StartLimit, rank: int, function: Callable[..., Any], *args: Any) -> Any:
@@ -58,9 +76,16 @@ class RemoteEngines:
         return answers({engine: self._client[engine].apply_async(function, *args)}, limit)[engine]
 
     def environment_of(self, rank: int, environment: dict[str, str]) -> dict[str, str]:
-        """What a rank learns of the world: rank 0 lives where it was put, and real nodes have GPUs of their own."""
+        """What a rank learns of the world: rank 0 lives where it was put, and real nodes have GPUs
+        of their own.
+        """
         host = "127.0.0.1" if self.profile.emulated_nodes else self.facts[0]["address"]
-        return {**environment, "MASTER_ADDR": host, "MASTER_PORT": str(self._master), **self._real.get(rank, {})}
+        return {
+            **environment,
+            "MASTER_ADDR": host,
+            "MASTER_PORT": str(self._master),
+            **self._real.get(rank, {}),
+        }
 
     def signal(self, rank: int, number: int) -> None:
         assert self._client is not None  # since start()
@@ -68,7 +93,8 @@ class RemoteEngines:
 
     def kill(self, client: ipp.Client, engine_ids: list[int]) -> None:
         """End every rank, and wait until the controller has forgotten them:
-        old and new ranks must not live side by side."""
+        old and new ranks must not live side by side.
+        """
         self._ids = {}
         self.profile.stop(self.ipp_cluster, client)
 

@@ -1,10 +1,10 @@
-"""A node of the containers profile: `python -m manyhands.cluster.engines.container_node` in each container waits there
-for notebooks.
+"""A node of the containers profile: `python -m manyhands.cluster.engines.container_node` in each
+container waits there for notebooks.
 
-It takes the lowest number that no other node holds, and listens on the socket MANYHANDS_FOLDER/nodes/NUMBER.sock. A
-notebook sends one line, {"frameworks": ["torch"]}, is told {"event": "node", "address": ...}, and from then on speaks
-with a zygote (zygote.py) of its own. The socket is for its owner only: who connects can run programs here, as in any
-cluster.
+It takes the lowest number that no other node holds, and listens on the socket
+MANYHANDS_FOLDER/nodes/NUMBER.sock. A notebook sends one line, {"frameworks": ["torch"]}, is told
+{"event": "node", "address": ...}, and from then on speaks with a zygote (zygote.py) of its own. The
+socket is for its owner only: who connects can run programs here, as in any cluster.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
 
 def take_number(folder: str) -> tuple[int, TextIO]:  # type: ignore[return]  # it returns: the numbers have no end
-    """(number, lock): the lock is held for as long as it is open, and the kernel lets go of it when this process ends,
-    however it ends."""
+    """(number, lock): the lock is held for as long as it is open, and the kernel lets go of it when
+    this process ends, however it ends.
+    """
     for number in itertools.count():
         lock = open(os.path.join(folder, f"{number}.lock"), "a")  # noqa: SIM115 - kept open
         try:
@@ -52,7 +53,9 @@ def listen(path: str) -> socket.socket:
 
 
 def serve(connection: socket.socket) -> None:
-    """One notebook: a zygote that reads from the connection and writes to it, until one of them ends."""
+    """One notebook: a zygote that reads from the connection and writes to it, until one of them
+    ends.
+    """
     with connection:
         first = b""
         while not first.endswith(b"\n"):  # no byte more: the rest is the zygote's
@@ -61,10 +64,21 @@ def serve(connection: socket.socket) -> None:
                 return
             first += byte
         connection.sendall(json.dumps({"event": "node", "address": address()}).encode() + b"\n")
-        zygote = [sys.executable, "-m", "manyhands.cluster.engines.zygote", *json.loads(first)["frameworks"]]
+        zygote = [
+            sys.executable,
+            "-m",
+            "manyhands.cluster.engines.zygote",
+            *json.loads(first)["frameworks"],
+        ]
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
-        subprocess.run(zygote, stdin=connection.fileno(), stdout=connection.fileno(), env=environment,
-                       start_new_session=True, check=False)
+        subprocess.run(
+            zygote,
+            stdin=connection.fileno(),
+            stdout=connection.fileno(),
+            env=environment,
+            start_new_session=True,
+            check=False,
+        )
 
 
 def main() -> NoReturn:

@@ -1,10 +1,11 @@
 """The containers profile: the nodes are containers, each with an address,
 memory and processors of its own (docker/compose.yaml).
 
-Nodes and notebook share a folder, MANYHANDS_FOLDER. In each node `python -m manyhands.cluster.engines.container_node`
-waits at a socket there (container_node.py) and gives whoever connects a zygote of their own: the same commands and
-events as in the local profile, through a socket instead of two pipes. When the connection ends, all ranks of that node
-have ended: so a lost node is noticed at once.
+Nodes and notebook share a folder, MANYHANDS_FOLDER. In each node `python -m
+manyhands.cluster.engines.container_node` waits at a socket there (container_node.py) and gives
+whoever connects a zygote of their own: the same commands and events as in the local profile,
+through a socket instead of two pipes. When the connection ends, all ranks of that node have ended:
+so a lost node is noticed at once.
 """
 
 from __future__ import annotations
@@ -32,10 +33,14 @@ if TYPE_CHECKING:
 
     from manyhands.cluster.engines.shape import Shape
 
-NO_FOLDER = ("The containers profile needs the folder that the notebook and its nodes share, in MANYHANDS_FOLDER. "
-             "`docker compose --profile ring up` in the folder docker/ sets it.")
-TOO_FEW = ("{wanted} nodes were requested, but only {came} arrived within {seconds:.0f} s (looked in {folder}). Start "
-           "more: docker compose --profile ring up --detach --scale node={wanted}")
+NO_FOLDER = (
+    "The containers profile needs the folder that the notebook and its nodes share, in "
+    "MANYHANDS_FOLDER. `docker compose --profile ring up` in the folder docker/ sets it."
+)
+TOO_FEW = (
+    "{wanted} nodes were requested, but only {came} arrived within {seconds:.0f} s (looked in "
+    "{folder}). Start more: docker compose --profile ring up --detach --scale node={wanted}"
+)
 LOST = "the connection to {node} ended before it was ready"
 
 
@@ -49,8 +54,14 @@ def nodes_folder() -> str:
 class Node:
     """The zygote that one node gave us. OSError if nobody answers at `path`."""
 
-    def __init__(self, number: int, path: str, frameworks: list[str], on_event: Callable[[dict[str, Any]], None],
-                 on_end: Callable[[Node], None]) -> None:
+    def __init__(
+        self,
+        number: int,
+        path: str,
+        frameworks: list[str],
+        on_event: Callable[[dict[str, Any]], None],
+        on_end: Callable[[Node], None],
+    ) -> None:
         self.number = number
         self.events: queue.Queue[dict[str, Any]] = queue.Queue()
         self.ready, self._on_event = False, on_event
@@ -68,7 +79,9 @@ class Node:
         if self.address is None:  # it has ended just now
             self._socket.close()
             raise ConnectionError(path)
-        self._thread = threading.Thread(target=self._listen, args=(on_end,), daemon=True, name=f"node-{number}")
+        self._thread = threading.Thread(
+            target=self._listen, args=(on_end,), daemon=True, name=f"node-{number}"
+        )
         self._thread.start()
 
     def __str__(self) -> str:
@@ -86,14 +99,17 @@ class Node:
         with suppress(OSError, ValueError):  # the connection broke, in the middle of a line perhaps
             for line in self._lines:
                 event = json.loads(line)
-                (self.events.put if event["event"] in ("ready", "failed") else self._on_event)(event)
+                (self.events.put if event["event"] in ("ready", "failed") else self._on_event)(
+                    event
+                )
         self.events.put({"event": "failed", "why": LOST.format(node=self)})
         on_end(self)
 
     def close(self) -> None:
         """End the zygote with all its ranks."""
         with suppress(OSError):
-            self._socket.shutdown(socket.SHUT_WR)  # the zygote reads the end, kills its ranks and ends
+            # the zygote reads the end, kills its ranks and ends
+            self._socket.shutdown(socket.SHUT_WR)
         self._thread.join(5)
         self._lines.close()
         self._socket.close()
@@ -101,9 +117,11 @@ class Node:
 
 class ContainerEngines(LocalEngines):
     """Engines in containers: the first nodes that answer, in the order of their numbers;
-    a lost one is replaced by the next, or by itself."""
+    a lost one is replaced by the next, or by itself.
+    """
 
-    group = None  # no process of ours: when this kernel ends, its connections end, and with them the zygotes
+    # no process of ours: when this kernel ends, its connections end, and with them the zygotes
+    group = None
 
     def __init__(self, cluster: Shape, folder: str, frameworks: list[str]) -> None:
         self._wanted, self._ranks_per_node = cluster.nodes, cluster.ranks_per_node
@@ -112,7 +130,9 @@ class ContainerEngines(LocalEngines):
         super().__init__(folder, frameworks, cluster.memory_mib)
 
     def _start_zygote(self) -> None:
-        """Connect to the nodes that are there: they import the framework while the controller starts."""
+        """Connect to the nodes that are there: they import the framework while the controller
+        starts.
+        """
         self._connect()
 
     def _connect(self) -> None:
@@ -127,18 +147,29 @@ class ContainerEngines(LocalEngines):
     def _answering(self) -> list[tuple[int, str]]:
         """[(number, path of the socket)] of all nodes that have been there; some may have gone."""
         names = os.listdir(self._place) if os.path.isdir(self._place) else []
-        return sorted((int(found[1]), os.path.join(self._place, name)) for name in names
-                      if (found := re.fullmatch(r"(\d+)\.sock", name)))
+        return sorted(
+            (int(found[1]), os.path.join(self._place, name))
+            for name in names
+            if (found := re.fullmatch(r"(\d+)\.sock", name))
+        )
 
     def _make_ready(self, limit: StartLimit) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S
         while True:
             self._connect()
-            if len(self._nodes) == self._wanted and all(self._is_ready(node) for node in self._nodes):
+            if len(self._nodes) == self._wanted and all(
+                self._is_ready(node) for node in self._nodes
+            ):
                 return limit.begin()
             if time.monotonic() > deadline:
-                raise RuntimeError(TOO_FEW.format(wanted=self._wanted, came=len(self._nodes), seconds=START_TIMEOUT_S,
-                                                  folder=self._place))
+                raise RuntimeError(
+                    TOO_FEW.format(
+                        wanted=self._wanted,
+                        came=len(self._nodes),
+                        seconds=START_TIMEOUT_S,
+                        folder=self._place,
+                    )
+                )
             time.sleep(0.1)
 
     def processor_s(self, rank: int) -> float:
@@ -146,10 +177,14 @@ class ContainerEngines(LocalEngines):
 
     def _is_ready(self, node: Node) -> bool:
         """Whether its zygote has imported the frameworks;
-        a node that is lost meanwhile is not, one that cannot raises RuntimeError."""
+        a node that is lost meanwhile is not, one that cannot raises RuntimeError.
+        """
         try:
-            node.ready = node.ready or self._next_event(
-                node.events, f"the log of {node}", StartLimit())["event"] == "ready"
+            node.ready = (
+                node.ready
+                or self._next_event(node.events, f"the log of {node}", StartLimit())["event"]
+                == "ready"
+            )
         except RuntimeError:
             if node.runs():
                 raise
@@ -175,21 +210,31 @@ class ContainerEngines(LocalEngines):
     def _reachable(self) -> bool:
         return True
 
-    def start(self, client: ipp.Client, environments: list[dict[str, str]], limit: StartLimit) -> dict[int, int]:
+    def start(
+        self, client: ipp.Client, environments: list[dict[str, str]], limit: StartLimit
+    ) -> dict[int, int]:
         ids = super().start(client, environments, limit)
 
         def ask(rank: int, function: Callable[..., Any], *args: Any) -> Any:
-            return answers({ids[rank]: client[ids[rank]].apply_async(function, *args)}, limit)[ids[rank]]
+            return answers({ids[rank]: client[ids[rank]].apply_async(function, *args)}, limit)[
+                ids[rank]
+            ]
 
         self._master = ask(0, agent.choose_port)
-        self._devices = {rank: ask(rank, agent.own_devices, rank % self._ranks_per_node, self._ranks_per_node)
-                         for rank in ids}
+        self._devices = {
+            rank: ask(rank, agent.own_devices, rank % self._ranks_per_node, self._ranks_per_node)
+            for rank in ids
+        }
         return ids
 
     def environment_of(self, rank: int, environment: dict[str, str]) -> dict[str, str]:
         """The ranks meet at the first node's address, and each node shares out its own GPUs."""
-        return {**environment, "MASTER_ADDR": self._nodes[0].address, "MASTER_PORT": str(self._master),
-                **self._devices[rank]}
+        return {
+            **environment,
+            "MASTER_ADDR": self._nodes[0].address,
+            "MASTER_PORT": str(self._master),
+            **self._devices[rank],
+        }
 
     def stop(self) -> None:
         for node in self._nodes:

@@ -1,9 +1,9 @@
 """The emulated profile: each node is a network namespace of this machine,
 and between the nodes lie links of a given rate and delay.
 
-The ranks are those of the local profile, forked from a zygote. What they send each other passes the switch
-(host/namespaces.py); what they say to the notebook does not: a rank's threads that were there before it joined its node
-stay in the machine's own network.
+The ranks are those of the local profile, forked from a zygote. What they send each other passes the
+switch (host/namespaces.py); what they say to the notebook does not: a rank's threads that were
+there before it joined its node stay in the machine's own network.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ class Link(NamedTuple):
 
 
 def missing() -> str | None:
-    """What this machine lacks for the emulated profile, in a sentence that says what to do; None if nothing.
-    Any process may ask; takes 0.1 s."""
+    """What this machine lacks for the emulated profile, in a sentence that says what to do; None if
+    nothing. Any process may ask; takes 0.1 s.
+    """
     try:
         Network(1, Link(RATE_MBIT, DELAY_MS)).close()
     except RuntimeError as error:
@@ -49,15 +50,19 @@ def missing() -> str | None:
 
 def sent(cluster: Cluster) -> list[Sent]:
     """What each node of a cluster has sent to the others so far: a list of `Sent`, by node.
+
     Only the emulated profile's switch counts.
 
-    `payload_bytes`: what programs have sent, each byte once; the machine's load does not change it. `repeated_bytes`:
-    what TCP has sent again, which it does where an answer comes late. `frame_bytes`: all that the link has carried,
-    headers, acknowledgements and repetitions included.
+    `payload_bytes`: what programs have sent, each byte once; the machine's load does not change it.
+    `repeated_bytes`: what TCP has sent again, which it does where an answer comes late.
+    `frame_bytes`: all that the link has carried, headers, acknowledgements and repetitions
+    included.
     """
     if cluster.link is None:
-        raise ValueError("What the nodes send is counted with profile=\"emulated\" only, because "
-                         f"profile={cluster.profile!r} uses the network as it is.")
+        raise ValueError(
+            'What the nodes send is counted with profile="emulated" only, because '
+            f"profile={cluster.profile!r} uses the network as it is."
+        )
     with cluster._turn:  # while another thread runs a cell, a use would heal the cluster under it
         cluster._use()
         engines = cluster._check_running()._engines
@@ -65,41 +70,70 @@ def sent(cluster: Cluster) -> list[Sent]:
         return engines.network.sent()
 
 
-def link(profile: str, nodes: int, rate_mbit: float | None = None, delay_ms: float | None = None) -> Link | None:
+def link(
+    profile: str, nodes: int, rate_mbit: float | None = None, delay_ms: float | None = None
+) -> Link | None:
     """The `Link` of each node in this profile, with defaults for what is None;
-    None in a profile that takes the network as it is."""
+    None in a profile that takes the network as it is.
+    """
     if profile != "emulated":
         if rate_mbit is not None or delay_ms is not None:
-            raise ValueError("rate_mbit and delay_ms are for profile=\"emulated\", because "
-                             f"profile={profile!r} uses the network as it is.")
+            raise ValueError(
+                'rate_mbit and delay_ms are for profile="emulated", because '
+                f"profile={profile!r} uses the network as it is."
+            )
         return None
-    one = Link(RATE_MBIT if rate_mbit is None else rate_mbit, DELAY_MS if delay_ms is None else delay_ms)
-    if not (all(isinstance(number, Real) for number in one) and 0 < one.rate_mbit < float("inf")
-            and 0 <= one.delay_ms < float("inf")):
-        raise ValueError(f"rate_mbit must be above 0 and delay_ms 0 or more, not {one.rate_mbit!r} and "
-                         f"{one.delay_ms!r}.")
+    one = Link(
+        RATE_MBIT if rate_mbit is None else rate_mbit, DELAY_MS if delay_ms is None else delay_ms
+    )
+    if not (
+        all(isinstance(number, Real) for number in one)
+        and 0 < one.rate_mbit < float("inf")
+        and 0 <= one.delay_ms < float("inf")
+    ):
+        raise ValueError(
+            f"rate_mbit must be above 0 and delay_ms 0 or more, not {one.rate_mbit!r} and "
+            f"{one.delay_ms!r}."
+        )
     if nodes > MOST_NODES:
         raise ValueError(f"The emulated network has addresses for {MOST_NODES} nodes, not {nodes}.")
     return one
 
 
 class Network:
-    """The process of the switch. `user`: file of the user namespace that it needed, or None;
-    `nodes`: file of each node's namespace.
+    """The process of the switch.
+
+    `user`: file of the user namespace that it needed, or None; `nodes`: file of each node's
+    namespace.
 
     Raises RuntimeError, with what is missing, where it cannot be made.
     """
 
     def __init__(self, nodes: int, link: Link) -> None:
         if sys.platform != "linux":
-            raise RuntimeError("The emulated network consists of network namespaces, which only Linux has.")
+            raise RuntimeError(
+                "The emulated network consists of network namespaces, which only Linux has."
+            )
         self._process = subprocess.Popen(
-            [sys.executable, "-I", namespaces.__file__, str(nodes), str(link.rate_mbit), str(link.delay_ms)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)
+            [
+                sys.executable,
+                "-I",
+                namespaces.__file__,
+                str(nodes),
+                str(link.rate_mbit),
+                str(link.delay_ms),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
         assert self._process.stdin is not None and self._process.stdout is not None  # pipes
         self._stdin, self._stdout = self._process.stdin, self._process.stdout
-        answer = json.loads(self._stdout.readline()
-                            or '{"why": "The switch of the emulated network did not start."}')
+        answer = json.loads(
+            self._stdout.readline()
+            or '{"why": "The switch of the emulated network did not start."}'
+        )
         if "why" in answer:
             self.close()
             raise RuntimeError(answer["why"])
@@ -121,8 +155,10 @@ class Network:
             while (answer := json.loads(self._stdout.readline()))["asked"] != self._asked:
                 pass
         except (BrokenPipeError, ValueError):
-            raise RuntimeError("The switch of the emulated network has ended. cluster.heal() starts a new switch, "
-                               "whose counts begin at 0.") from None
+            raise RuntimeError(
+                "The switch of the emulated network has ended. cluster.heal() starts a new switch, "
+                "whose counts begin at 0."
+            ) from None
         return [Sent(*one) for one in answer["sent"]]
 
     def close(self) -> None:
@@ -153,12 +189,20 @@ class EmulatedEngines(LocalEngines):
         return {"TORCH_CPP_LOG_LEVEL": "ERROR", **user}
 
     def environment_of(self, rank: int, environment: dict[str, str]) -> dict[str, str]:
-        """The ranks meet at the first node's address. Its namespace is new:
-        a port that is free on this machine is free there."""
-        return {**environment, "MASTER_ADDR": namespaces.address(0), "GLOO_SOCKET_IFNAME": "eth0",
-                "MANYHANDS_NETWORK_NAMESPACE": self.network.nodes[rank // self._ranks_per_node]}
+        """The ranks meet at the first node's address.
 
-    def start(self, client: ipp.Client, environments: list[dict[str, str]], limit: StartLimit) -> dict[int, int]:
+        Its namespace is new: a port that is free on this machine is free there.
+        """
+        return {
+            **environment,
+            "MASTER_ADDR": namespaces.address(0),
+            "GLOO_SOCKET_IFNAME": "eth0",
+            "MANYHANDS_NETWORK_NAMESPACE": self.network.nodes[rank // self._ranks_per_node],
+        }
+
+    def start(
+        self, client: ipp.Client, environments: list[dict[str, str]], limit: StartLimit
+    ) -> dict[int, int]:
         # somebody has killed the switch: the old user namespace has no rights over the new nodes
         if not self.network.runs():
             self.network.close()

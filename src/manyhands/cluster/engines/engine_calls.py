@@ -1,8 +1,8 @@
 """Calls sent to engines, and their answers.
 
-ipyparallel's views do the same in three times the processor time, because they pickle the function and its arguments
-anew for every engine, and because their `AsyncResult` keeps three futures and reads dates that this package never asks
-for. An empty cell consists of little else.
+ipyparallel's views do the same in three times the processor time, because they pickle the function
+and its arguments anew for every engine, and because their `AsyncResult` keeps three futures and
+reads dates that this package never asks for. An empty cell consists of little else.
 """
 
 from __future__ import annotations
@@ -16,16 +16,23 @@ if TYPE_CHECKING:
     import ipyparallel as ipp
 
 
-def send(client: ipp.Client, engines: Sequence[int], function: Callable[..., Any],
-         args: Iterable[Any]) -> dict[int, Answer]:
-    """Call `function(*args)` on each of the engines: {engine: Answer}. What cannot be pickled raises an error before
-    anything is sent."""
+def send(
+    client: ipp.Client, engines: Sequence[int], function: Callable[..., Any], args: Iterable[Any]
+) -> dict[int, Answer]:
+    """Call `function(*args)` on each of the engines: {engine: Answer}.
+
+    What cannot be pickled raises an error before anything is sent.
+    """
     from ipyparallel.serialize import PrePickled
 
     pickled, pickled_args = PrePickled(function), [PrePickled(one) for one in args]
     identities, _ = client._build_targets(list(engines))
-    return {engine: Answer(client.send_apply_request(client._mux_stream, pickled, pickled_args, ident=identity))
-            for engine, identity in zip(engines, identities)}
+    return {
+        engine: Answer(
+            client.send_apply_request(client._mux_stream, pickled, pickled_args, ident=identity)
+        )
+        for engine, identity in zip(engines, identities, strict=False)
+    }
 
 
 class Answer:
@@ -42,7 +49,10 @@ class Answer:
         return self._future.wait(timeout)
 
     def get(self, timeout: float | None = None) -> Any:
-        """The value; an error of the call, or of its engine, is raised. TimeoutError if the answer does not arrive."""
+        """The value; an error of the call, or of its engine, is raised.
+
+        TimeoutError if the answer does not arrive.
+        """
         if not self.wait(timeout):
             raise TimeoutError("The engine has not answered yet.")
         value = self._future.result()

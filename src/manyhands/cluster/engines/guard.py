@@ -1,8 +1,10 @@
-"""A small process that outlives the notebook's kernel just long enough to end what the kernel started.
+"""A small process that outlives the notebook's kernel just long enough to end what the kernel
+started.
 
-It is started with the kernel's end of a pipe as its standard input. Lines on it are what must be ended, as JSON: a
-process group ({"group": 123}), a folder to remove ({"folder": path}) or an ipyparallel cluster file ({"cluster_file":
-path}). When the pipe closes without the line "done", the kernel has died, and the guard ends all of it.
+It is started with the kernel's end of a pipe as its standard input. Lines on it are what must be
+ended, as JSON: a process group ({"group": 123}), a folder to remove ({"folder": path}) or an
+ipyparallel cluster file ({"cluster_file": path}). When the pipe closes without the line "done", the
+kernel has died, and the guard ends all of it.
 """
 
 from __future__ import annotations
@@ -40,8 +42,12 @@ def end_all(duties: list[Duty]) -> None:
             except Exception as error:  # noqa: BLE001 - the rest must be ended all the same
                 print("manyhands guard:", error, file=sys.stderr)
     groups = {duty["group"] for duty in duties if "group" in duty}
-    living, deadline = {group for group in groups if _signal(group, signal.SIGTERM)}, time.monotonic() + PATIENCE_S
-    while living and time.monotonic() < deadline:  # the process that forks the ranks ends what they had started
+    living, deadline = (
+        {group for group in groups if _signal(group, signal.SIGTERM)},
+        time.monotonic() + PATIENCE_S,
+    )
+    # the process that forks the ranks ends what they had started
+    while living and time.monotonic() < deadline:
         time.sleep(0.05)
         living = {group for group in living if _signal(group, 0)}
     for group in groups:

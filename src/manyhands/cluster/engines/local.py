@@ -1,4 +1,6 @@
-"""The local profile: a controller of ipyparallel's, and engines forked from a zygote on this machine."""
+"""The local profile: a controller of ipyparallel's, and engines forked from a zygote on this
+machine.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ HEARTBEAT_MS = 100
 
 
 def end_of(log: str, lines: int = 8) -> str:
-    """The last lines of a log as the end of a message: the cluster's folder, in which the log lies, goes with it."""
+    """The last lines of a log as the end of a message: the cluster's folder, in which the log lies,
+    goes with it.
+    """
     found = last_lines(log, lines)
     return "\n".join([". The end of its log:", *found]) if found else ""
 
@@ -48,7 +52,8 @@ def last_lines(path: str, lines: int) -> list[str]:
 class LocalEngines:
     """The engine processes of one cluster on this machine, by rank.
 
-    `exits` holds, for every rank whose process has ended unasked, {"status": wait status, "memory": over its limit}.
+    `exits` holds, for every rank whose process has ended unasked, {"status": wait status, "memory":
+    over its limit}.
     """
 
     report_ip = "127.0.0.1"
@@ -56,24 +61,40 @@ class LocalEngines:
     def __init__(self, folder: str, frameworks: list[str], memory_mib: int | None = None) -> None:
         self.folder, self.frameworks = folder, frameworks
         self.memory_bytes = memory_mib and memory_mib << 20
-        self.connection_file: str | None = None  # of the controller, for engines; set before start()
+        # of the controller, for engines; set before start()
+        self.connection_file: str | None = None
         self.pids: dict[int, int] = {}
         self.exits: dict[int, Exit] = {}
         self._generation = 0
         self._start_zygote()
 
     def _start_zygote(self) -> None:
-        environment = {**os.environ, **without_warnings(), **without_errors(), "OMP_NUM_THREADS": "1",
-                       "PYTHONUNBUFFERED": "1", **self._zygote_environment()}
+        environment = {
+            **os.environ,
+            **without_warnings(),
+            **without_errors(),
+            "OMP_NUM_THREADS": "1",
+            "PYTHONUNBUFFERED": "1",
+            **self._zygote_environment(),
+        }
         self._log = open(os.path.join(self.folder, "zygote.log"), "a")  # noqa: SIM115 - kept open
         self._zygote = subprocess.Popen(
             [sys.executable, "-m", "manyhands.cluster.engines.zygote", *self.frameworks],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True, start_new_session=True,
-            env=environment)
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+            start_new_session=True,
+            env=environment,
+        )
         self._ready = False
         self._events: queue.Queue[dict[str, Any]] = queue.Queue()
-        threading.Thread(target=self._listen, args=(self._zygote, self._events), daemon=True,
-                         name="zygote-events").start()
+        threading.Thread(
+            target=self._listen,
+            args=(self._zygote, self._events),
+            daemon=True,
+            name="zygote-events",
+        ).start()
 
     def _zygote_environment(self) -> dict[str, str]:
         return {}
@@ -108,25 +129,47 @@ class LocalEngines:
         """What a rank learns of the world; on one machine it is all known beforehand."""
         return environment
 
-    def start(self, client: ipp.Client, environments: list[dict[str, str]], limit: StartLimit) -> dict[int, int]:
-        """Fork one engine a rank and wait until the controller knows them all: {rank: engine id}."""
+    def start(
+        self, client: ipp.Client, environments: list[dict[str, str]], limit: StartLimit
+    ) -> dict[int, int]:
+        """Fork one engine a rank and wait until the controller knows them all: {rank: engine
+        id}.
+        """
         self._make_ready(limit)
         self._generation += 1
         self.exits, self.pids = {}, {}
-        identity = {rank: f"rank-{rank}-{self._generation}-{os.urandom(4).hex()}" for rank in range(len(environments))}
+        identity = {
+            rank: f"rank-{rank}-{self._generation}-{os.urandom(4).hex()}"
+            for rank in range(len(environments))
+        }
         for rank, environment in enumerate(environments):
-            argv = [f"--file={self.connection_file}", f"--Session.session={identity[rank]}",
-                    "--IPEngine.enable_nanny=False", "--log-level=40",
-                    f"--IPEngine.timeout={limit.seconds}",  # else it ends where the controller is busy for 5 s
-                    # else a rank ends itself when the controller has been without the processor for 30 s; the zygote
-                    # ends them
-                    "--IPEngine.max_heartbeat_misses=0"]
+            argv = [
+                f"--file={self.connection_file}",
+                f"--Session.session={identity[rank]}",
+                "--IPEngine.enable_nanny=False",
+                "--log-level=40",
+                # else it ends where the controller is busy for 5 s
+                f"--IPEngine.timeout={limit.seconds}",
+                # else a rank ends itself when the controller has been without the processor for
+                # 30 s; the zygote ends them
+                "--IPEngine.max_heartbeat_misses=0",
+            ]
             log = os.path.join(self.folder, f"rank-{rank}.log")
-            self._tell(do="fork", rank=rank, argv=argv, env=environment, log=log, memory_bytes=self.memory_bytes)
+            self._tell(
+                do="fork",
+                rank=rank,
+                argv=argv,
+                env=environment,
+                log=log,
+                memory_bytes=self.memory_bytes,
+            )
         return self._wait_registered(client, identity, limit)
 
     def _make_ready(self, limit: StartLimit) -> None:
-        """A zygote that runs and has imported the frameworks. RuntimeError where that cannot be had."""
+        """A zygote that runs and has imported the frameworks.
+
+        RuntimeError where that cannot be had.
+        """
         assert self._zygote.stdin is not None  # a pipe
         if self._zygote.poll() is not None or self._zygote.stdin.closed:
             self._zygote.stdin.close()
@@ -134,21 +177,33 @@ class LocalEngines:
         while not self._ready:
             self._ready = self._next_event(self._events, self._log.name, limit)["event"] == "ready"
 
-    def _next_event(self, events: queue.Queue[dict[str, Any]], log: str, limit: StartLimit) -> dict[str, Any]:
+    def _next_event(
+        self, events: queue.Queue[dict[str, Any]], log: str, limit: StartLimit
+    ) -> dict[str, Any]:
         try:
             event = events.get(timeout=limit.left_s)
         except queue.Empty:
-            event = {"event": "failed",
-                     "why": f"{' and '.join(self.frameworks) or 'Python'} was not imported within {limit.seconds:g} "
-                            f"s{BUSY}"}
+            event = {
+                "event": "failed",
+                "why": (
+                    f"{' and '.join(self.frameworks) or 'Python'} was not imported within "
+                    f"{limit.seconds:g} s{BUSY}"
+                ),
+            }
         if event["event"] == "failed":
             raise ClusterNotStarted(f"The ranks cannot be started: {event['why']}{end_of(log)}")
         return event
 
-    def _wait_registered(self, client: ipp.Client, identity: dict[int, str], limit: StartLimit) -> dict[int, int]:
+    def _wait_registered(
+        self, client: ipp.Client, identity: dict[int, str], limit: StartLimit
+    ) -> dict[int, int]:
         wanted = {uuid: rank for rank, uuid in identity.items()}
         while True:
-            found = {wanted[uuid]: engine for engine in client.ids if (uuid := client._engines.get(engine)) in wanted}
+            found = {
+                wanted[uuid]: engine
+                for engine in client.ids
+                if (uuid := client._engines.get(engine)) in wanted
+            }
             if len(found) == len(wanted):
                 until_answering(client, found.values(), limit)
                 return found
@@ -177,9 +232,13 @@ class LocalEngines:
         while len(self.exits) < len(self.pids) and time.monotonic() < deadline:
             time.sleep(0.005)
         if len(self.exits) < len(self.pids):
-            raise RuntimeError(f"ranks {sorted(set(self.pids) - set(self.exits))} could not be ended")
+            raise RuntimeError(
+                f"ranks {sorted(set(self.pids) - set(self.exits))} could not be ended"
+            )
         for engine in engine_ids:
-            client.session.send(client._query_socket, "unregistration_request", content={"id": engine})
+            client.session.send(
+                client._query_socket, "unregistration_request", content={"id": engine}
+            )
 
     def log_tail(self, rank: int, lines: int = 3) -> list[str]:
         """The last lines that C++ libraries wrote to the stderr of a rank."""
@@ -192,7 +251,8 @@ class LocalEngines:
             self._zygote.wait(5 if self._ready else 0)  # while it imports it does not read
         except subprocess.TimeoutExpired:
             os.killpg(self._zygote.pid, signal.SIGKILL)
-            with suppress(subprocess.TimeoutExpired):  # on a busy machine; this must not hide why the start failed
+            # on a busy machine; this must not hide why the start failed
+            with suppress(subprocess.TimeoutExpired):
                 self._zygote.wait(5)
 
     def stop(self) -> None:

@@ -1,7 +1,9 @@
-"""Where the ranks live: on this machine, under MPI, in a Slurm job, on hosts reached by ssh. ipyparallel starts them.
+"""Where the ranks live: on this machine, under MPI, in a Slurm job, on hosts reached by ssh.
+ipyparallel starts them.
 
-`profile_named("slurm")` gives a `Profile`. `make` configures an `ipyparallel.Cluster`; `start` starts its engines and
-says which engine is which rank; `stop` ends them all. An engine's id is not its rank: ids grow with every renewal.
+`profile_named("slurm")` gives a `Profile`. `make` configures an `ipyparallel.Cluster`; `start`
+starts its engines and says which engine is which rank; `stop` ends them all. An engine's id is not
+its rank: ids grow with every renewal.
 """
 
 from __future__ import annotations
@@ -32,13 +34,16 @@ if TYPE_CHECKING:
     from manyhands.cluster.engines.reach import StartLimit
     from manyhands.cluster.payloads import EngineFacts
 
-START_TIMEOUT_S = float(os.environ.get("MANYHANDS_START_S", 120))  # a job may have to wait in Slurm's queue
+# a job may have to wait in Slurm's queue
+START_TIMEOUT_S = float(os.environ.get("MANYHANDS_START_S", 120))
 HEARTBEAT_MS, MISSES = 200, 50  # an engine counts as lost after 10 s of silence
 
 
 def profile_named(name: str, hosts: list[str] | None = None) -> Profile:
-    """The profile "mpi", "slurm" or "ssh". `hosts` for ssh:
-    ["node1", "user@node2:2222"], else MANYHANDS_HOSTS, comma-separated."""
+    """The profile "mpi", "slurm" or "ssh".
+
+    `hosts` for ssh: ["node1", "user@node2:2222"], else MANYHANDS_HOSTS, comma-separated.
+    """
     if name not in _PROFILES:
         raise ValueError(f"There is no profile {name!r}: use one of local, {', '.join(_PROFILES)}.")
     return Ssh(hosts) if name == "ssh" else _PROFILES[name]()
@@ -52,9 +57,18 @@ class Profile:
     emulated_nodes = False
     shared_folder = True  # a job's files must be where all hosts see them: below the home folder
 
-    def make(self, nodes: int, ranks_per_node: int, folder: str, framework: str | None = None,
-             log_level: int = logging.ERROR) -> ipp.Cluster:
-        """An `ipyparallel.Cluster`, configured and not started. `folder` is this cluster's own, on this machine."""
+    def make(
+        self,
+        nodes: int,
+        ranks_per_node: int,
+        folder: str,
+        framework: str | None = None,
+        log_level: int = logging.ERROR,
+    ) -> ipp.Cluster:
+        """An `ipyparallel.Cluster`, configured and not started.
+
+        `folder` is this cluster's own, on this machine.
+        """
         import ipyparallel as ipp
         from IPython.paths import get_ipython_dir
         from traitlets.config import Config
@@ -62,7 +76,10 @@ class Profile:
         self.nodes, self.ranks_per_node = nodes, ranks_per_node
         config = Config()
         config.EngineLauncher.engine_args = [
-            "--log-level=40", f"--IPEngine.timeout={START_S}", *_import_at_start(framework)]
+            "--log-level=40",
+            f"--IPEngine.timeout={START_S}",
+            *_import_at_start(framework),
+        ]
         shared = os.path.join(get_ipython_dir(), f"profile_{os.path.basename(folder)}")
         cluster = ipp.Cluster(
             engines=self.launcher,
@@ -73,7 +90,10 @@ class Profile:
             log_level=log_level,
             shutdown_atexit=False,
             controller_args=[
-                *(f"--HeartMonitor.period={HEARTBEAT_MS}", f"--HeartMonitor.max_heartmonitor_misses={MISSES}"),
+                *(
+                    f"--HeartMonitor.period={HEARTBEAT_MS}",
+                    f"--HeartMonitor.max_heartmonitor_misses={MISSES}",
+                ),
                 "--log-level=40",
             ],
         )
@@ -90,21 +110,30 @@ class Profile:
         """The address of this kernel for its ranks."""
         return "127.0.0.1" if self.emulated_nodes else address()
 
-    def start(self, cluster: ipp.Cluster, client: ipp.Client, limit: StartLimit) -> dict[int, tuple[int, EngineFacts]]:
-        """Start the engines; {rank: (engine id, facts)} when all have come. Ranks follow the nodes' order.
+    def start(
+        self, cluster: ipp.Cluster, client: ipp.Client, limit: StartLimit
+    ) -> dict[int, tuple[int, EngineFacts]]:
+        """Start the engines; {rank: (engine id, facts)} when all have come.
 
-        `limit` counts from when they have come: until then START_TIMEOUT_S does."""
+        Ranks follow the nodes' order.
+
+        `limit` counts from when they have come: until then START_TIMEOUT_S does.
+        """
         n, before = self.nodes * self.ranks_per_node, set(client.ids)
         cluster.start_engines_sync(n)
         deadline = time.monotonic() + START_TIMEOUT_S
         while len(new := sorted(set(client.ids) - before)) < n:
             why = self.failure(cluster)
             if why or time.monotonic() > deadline:
-                raise RuntimeError(self.too_few.format(came=len(new), n=n, seconds=START_TIMEOUT_S) + why)
+                raise RuntimeError(
+                    self.too_few.format(came=len(new), n=n, seconds=START_TIMEOUT_S) + why
+                )
             time.sleep(0.05)
         limit.begin()
         until_answering(client, new, limit)
-        facts = answers({engine: client[engine].apply_async(self.rank_of()) for engine in new}, limit)
+        facts = answers(
+            {engine: client[engine].apply_async(self.rank_of()) for engine in new}, limit
+        )
         order = sorted(new, key=lambda engine: self.sort_key(facts[engine]))
         self._check_nodes([facts[engine]["host"] for engine in order])
         return {rank: (engine, facts[engine]) for rank, engine in enumerate(order)}
@@ -124,14 +153,20 @@ class Profile:
     def _check_nodes(self, hosts: list[str]) -> None:
         if self.emulated_nodes:
             return
-        per_node = [hosts[i : i + self.ranks_per_node] for i in range(0, len(hosts), self.ranks_per_node)]
+        per_node = [
+            hosts[i : i + self.ranks_per_node] for i in range(0, len(hosts), self.ranks_per_node)
+        ]
         names = [set(group) for group in per_node]
         if any(len(group) != 1 for group in names) or len(set.union(*names)) != self.nodes:
-            raise RuntimeError(f"{self.nodes} nodes of {self.ranks_per_node} ranks were asked for, "
-                               f"and these hosts came: {hosts}.")
+            raise RuntimeError(
+                f"{self.nodes} nodes of {self.ranks_per_node} ranks were asked for, "
+                f"and these hosts came: {hosts}."
+            )
 
     def stop(self, cluster: ipp.Cluster, client: ipp.Client) -> None:
-        """End all engines, also those that hang in a C++ call, and wait until the controller has forgotten them."""
+        """End all engines, also those that hang in a C++ call, and wait until the controller has
+        forgotten them.
+        """
         with suppress(Exception):  # no engine is left
             client.send_signal(9, block=False)  # each engine's nanny kills it
         deadline = time.monotonic() + 2
@@ -150,7 +185,9 @@ class Profile:
 
 
 class Mpi(Profile):
-    """All ranks on this machine under one mpiexec, which is told of as many hosts as nodes: MPI's rank is our rank."""
+    """All ranks on this machine under one mpiexec, which is told of as many hosts as nodes: MPI's
+    rank is our rank.
+    """
 
     name, launcher, emulated_nodes, shared_folder = "mpi", "mpi", True, False
 
@@ -172,16 +209,20 @@ class Mpi(Profile):
 
 class Slurm(Profile):
     """A Slurm job of its own; partition, account and time as for any job:
-    SBATCH_PARTITION, SBATCH_ACCOUNT, SBATCH_TIMELIMIT."""
+    SBATCH_PARTITION, SBATCH_ACCOUNT, SBATCH_TIMELIMIT.
+    """
 
     name, launcher = "slurm", "slurm"
     too_few = (
-        "{came} of {n} ranks came within {seconds:.0f} s. Look at `squeue -u $USER`: is the job waiting for free nodes?"
-        " MANYHANDS_START_S=3600 waits for an hour."
+        "{came} of {n} ranks came within {seconds:.0f} s. Look at `squeue -u $USER`: is the job "
+        "waiting for free nodes? MANYHANDS_START_S=3600 waits for an hour."
     )
 
     def configure(self, config: Config, cluster: ipp.Cluster, folder: str) -> None:
-        _need("sbatch", "Slurm's commands are available on its login nodes, so start JupyterLab there.")
+        _need(
+            "sbatch",
+            "Slurm's commands are available on its login nodes, so start JupyterLab there.",
+        )
         slurm = config.SlurmEngineSetLauncher
         slurm.batch_file_name = os.path.join(folder, "job.sbatch")
         slurm.batch_template = _SBATCH
@@ -203,37 +244,51 @@ exec srun --kill-on-bad-exit=0 {program_and_args}
 
 
 class Ssh(Profile):
-    """Hosts reached by ssh without a password, with the same Python at the same path (or MANYHANDS_PYTHON)."""
+    """Hosts reached by ssh without a password, with the same Python at the same path (or
+    MANYHANDS_PYTHON).
+    """
 
     name, launcher, shared_folder = "ssh", "ssh", False
 
     def __init__(self, hosts: list[str] | None = None) -> None:
         self.hosts = hosts or [
-            host.strip() for host in os.environ.get("MANYHANDS_HOSTS", "").split(",") if host.strip()
+            host.strip()
+            for host in os.environ.get("MANYHANDS_HOSTS", "").split(",")
+            if host.strip()
         ]
         if not self.hosts:
-            raise ValueError("The ssh profile needs hosts: set MANYHANDS_HOSTS=node1,node2 (or user@node1:port).")
+            raise ValueError(
+                "The ssh profile needs hosts: set MANYHANDS_HOSTS=node1,node2 (or user@node1:port)."
+            )
 
     def configure(self, config: Config, cluster: ipp.Cluster, folder: str) -> None:
         import sys
 
         _need("ssh", "`apt-get install openssh-client` brings it.")
         if len(self.hosts) < self.nodes:
-            raise ValueError(f"{self.nodes} nodes were asked for, and MANYHANDS_HOSTS names {len(self.hosts)}.")
-        config.SSHEngineSetLauncher.engines = dict.fromkeys(self.hosts[: self.nodes], self.ranks_per_node)
+            raise ValueError(
+                f"{self.nodes} nodes were asked for, and MANYHANDS_HOSTS names {len(self.hosts)}."
+            )
+        config.SSHEngineSetLauncher.engines = dict.fromkeys(
+            self.hosts[: self.nodes], self.ranks_per_node
+        )
         config.SSHLauncher.remote_python = os.environ.get("MANYHANDS_PYTHON", sys.executable)
 
     def sort_key(self, facts: EngineFacts) -> tuple[int, str, int]:
         """Nodes in the order of the hosts asked for, by the address at which ssh reached them."""
-        addresses = [socket.gethostbyname(host.rpartition("@")[2].partition(":")[0]) for host in self.hosts]
+        addresses = [
+            socket.gethostbyname(host.rpartition("@")[2].partition(":")[0]) for host in self.hosts
+        ]
         return (
-            addresses.index(facts["host"]) if facts["host"] in addresses else len(addresses), facts["host"],
-            facts["pid"]
+            addresses.index(facts["host"]) if facts["host"] in addresses else len(addresses),
+            facts["host"],
+            facts["pid"],
         )
 
     def stop_launchers(self, cluster: ipp.Cluster, client: ipp.Client) -> None:
-        """Engines that the controller has seen die need none of the several connections per rank by which ipyparallel
-        asks."""
+        """Engines that the controller has seen die need none of the several connections per rank by
+        which ipyparallel asks.
+        """
         if client.ids:
             return cluster.stop_engines_sync()
         for engine_set in cluster.engines.values():
@@ -246,7 +301,9 @@ _PROFILES: dict[str, type[Profile]] = {"mpi": Mpi, "slurm": Slurm, "ssh": Ssh}
 
 
 def address() -> str:
-    """This machine's address as other hosts see it; MANYHANDS_ADDRESS where the guess is wrong (several networks)."""
+    """This machine's address as other hosts see it; MANYHANDS_ADDRESS where the guess is wrong
+    (several networks).
+    """
     if os.environ.get("MANYHANDS_ADDRESS"):
         return os.environ["MANYHANDS_ADDRESS"]
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -263,9 +320,15 @@ def _need(program: str, remedy: str) -> None:
 
 
 def _import_at_start(framework: str | None) -> list[str]:
-    modules = {"torch": "torch", "tensorflow": "tensorflow", "both": "torch, tensorflow"}.get(framework or "")
+    modules = {"torch": "torch", "tensorflow": "tensorflow", "both": "torch, tensorflow"}.get(
+        framework or ""
+    )
     # without a search for garbage, as in the zygote
-    return [f"--IPEngine.startup_command=import gc; gc.disable(); import {modules}; gc.enable()"] if modules else []
+    return (
+        [f"--IPEngine.startup_command=import gc; gc.disable(); import {modules}; gc.enable()"]
+        if modules
+        else []
+    )
 
 
 def _facts() -> EngineFacts:
@@ -277,7 +340,11 @@ def _facts() -> EngineFacts:
     def number(*names: str) -> int | None:
         return next((int(os.environ[name]) for name in names if name in os.environ), None)
 
-    reached_at = os.environ.get("SSH_CONNECTION", "").split()[2:3] if "SLURM_PROCID" not in os.environ else []
+    reached_at = (
+        os.environ.get("SSH_CONNECTION", "").split()[2:3]
+        if "SLURM_PROCID" not in os.environ
+        else []
+    )
     return {
         "host": os.environ.get("SLURMD_NODENAME") or "".join(reached_at) or os.uname().nodename,
         "address": "".join(reached_at) or address(),

@@ -1,5 +1,6 @@
-"""Waiting until new engines can be reached: ipyparallel drops what it is given for an engine whose connection is not
-complete yet. And how long all that a cluster's start waits for may take."""
+"""Waiting until new engines can be reached: ipyparallel drops what it is given for an engine whose
+connection is not complete yet. And how long all that a cluster's start waits for may take.
+"""
 
 from __future__ import annotations
 
@@ -74,11 +75,12 @@ def answers(asked: Mapping[int, Result], limit: StartLimit) -> dict[int, Any]:
 
 
 def until_answering(client: ipp.Client, engines: Iterable[int], limit: StartLimit) -> None:
-    """Ask each engine for its process number, and those that are silent once more, until all have answered.
-    Raises ClusterNotStarted.
+    """Ask each engine for its process number, and those that are silent once more, until all have
+    answered. Raises ClusterNotStarted.
 
-    An engine is told of as soon as its heart beats; its connection for work may be complete a moment later, and a
-    message that comes before that is lost. So nothing that matters is sent to it before it has answered.
+    An engine is told of as soon as its heart beats; its connection for work may be complete a
+    moment later, and a message that comes before that is lost. So nothing that matters is sent to
+    it before it has answered.
     """
     asked: dict[int, list[Result]] = {engine: [] for engine in engines}
     while asked:
@@ -87,8 +89,12 @@ def until_answering(client: ipp.Client, engines: Iterable[int], limit: StartLimi
         again = time.monotonic() + AGAIN_S
         while asked and time.monotonic() < again:
             time.sleep(POLL_S)
-            # any of its answers counts: on a busy machine each may take longer than the time until the next question
-            asked = {engine: results for engine, results in asked.items()
-                     if not any(result.ready() for result in results)}
+            # any of its answers counts: on a busy machine each may take longer than the time until
+            # the next question
+            asked = {
+                engine: results
+                for engine, results in asked.items()
+                if not any(result.ready() for result in results)
+            }
         if asked and not limit.left_s:
             raise ClusterNotStarted(SILENT.format(engines=list(asked), seconds=limit.seconds))

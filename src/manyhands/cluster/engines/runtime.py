@@ -1,4 +1,6 @@
-"""The processes behind one Cluster: controller, engines, guard, and the client that talks to them."""
+"""The processes behind one Cluster: controller, engines, guard, and the client that talks to
+them.
+"""
 
 from __future__ import annotations
 
@@ -52,9 +54,11 @@ STOP_S = 0.7  # how long a rank may take to answer an interrupt before it is kil
 
 class Runtime:
     """Everything that is started for a Cluster, and ended with it.
+
     Built anew when the controller has died, or when `renew` was stopped half-way.
 
-    Any of its steps may be stopped: what has begun is then ended by `stop()`, which may itself be called again.
+    Any of its steps may be stopped: what has begun is then ended by `stop()`, which may itself be
+    called again.
     """
 
     def __init__(self, cluster: Shape, frameworks: list[str]) -> None:
@@ -65,7 +69,8 @@ class Runtime:
         self._controller_children: list[psutil.Process] = []
         self.backend, self._devices = devices.share(cluster.nodes, cluster.ranks_per_node)
         if cluster.link:
-            self.backend = "gloo"  # NCCL would find the GPUs of one machine, and leave the link aside
+            # NCCL would find the GPUs of one machine, and leave the link aside
+            self.backend = "gloo"
         self._port: Reservation | None = None
         self.folder = make_folder(cluster.world_size)
         self._duties: list[Duty] = [{"folder": self.folder}]
@@ -92,18 +97,34 @@ class Runtime:
             if self._engines.group:
                 self._end_later(group=self._engines.group)
             self._ipp_cluster = self._ipp.Cluster(
-                n=0, profile_dir=os.path.join(self.folder, "profile"), log_level=logging.ERROR, shutdown_atexit=False,
-                controller_args=[f"--HeartMonitor.period={HEARTBEAT_MS}", "--HeartMonitor.max_heartmonitor_misses=600",
-                                 "--log-level=40"])
+                n=0,
+                profile_dir=os.path.join(self.folder, "profile"),
+                log_level=logging.ERROR,
+                shutdown_atexit=False,
+                controller_args=[
+                    f"--HeartMonitor.period={HEARTBEAT_MS}",
+                    "--HeartMonitor.max_heartmonitor_misses=600",
+                    "--log-level=40",
+                ],
+            )
             if self._engines.report_ip != "127.0.0.1":
-                self._ipp_cluster.controller_ip, self._ipp_cluster.controller_location = "*", self._engines.report_ip
+                self._ipp_cluster.controller_ip, self._ipp_cluster.controller_location = (
+                    "*",
+                    self._engines.report_ip,
+                )
         else:
             from manyhands.cluster.engines.by_launcher import RemoteEngines
 
             self._engines = RemoteEngines(self.cluster, self.folder)
             self._ipp_cluster = self._engines.ipp_cluster
             self._end_later(folder=self._ipp_cluster.profile_dir)
-        tied = [sys.executable, "-m", "manyhands.cluster.engines.tied_controller", str(os.getpid()), self.folder]
+        tied = [
+            sys.executable,
+            "-m",
+            "manyhands.cluster.engines.tied_controller",
+            str(os.getpid()),
+            self.folder,
+        ]
         self._ipp_cluster.config.LocalControllerLauncher.controller_cmd = tied
         self._ipp_cluster.config.LocalControllerLauncher.connection_info_timeout = limit.left_s
         self._starts_controller = True
@@ -125,9 +146,13 @@ class Runtime:
         self._whole = True
 
     def _start_guard(self) -> None:
-        self._guard = subprocess.Popen([sys.executable, "-m", "manyhands.cluster.engines.guard"], stdin=subprocess.PIPE,
-                                       text=True,
-                                       start_new_session=True, stdout=subprocess.DEVNULL)
+        self._guard = subprocess.Popen(
+            [sys.executable, "-m", "manyhands.cluster.engines.guard"],
+            stdin=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            stdout=subprocess.DEVNULL,
+        )
         self._tell_guard(self._duties)
 
     def _tell_guard(self, duties: list[Duty]) -> None:
@@ -142,7 +167,9 @@ class Runtime:
 
     def keep_guard(self) -> None:
         """Before each use: a guard that somebody has killed is replaced.
-        Without one a kernel that is killed leaves processes and files."""
+
+        Without one a kernel that is killed leaves processes and files.
+        """
         if self._guard.poll() is not None:
             assert self._guard.stdin is not None  # a pipe
             with suppress(BrokenPipeError):
@@ -157,19 +184,26 @@ class Runtime:
         self._stacks: dict[int, SignalledStack] = {}
         joined: dict[int, Answer] = {}
         loopback = self._loopback()
-        told = [self._engines.environment_of(rank, {**environments[rank], **loopback})
-                for rank in range(self.cluster.world_size)]
+        told = [
+            self._engines.environment_of(rank, {**environments[rank], **loopback})
+            for rank in range(self.cluster.world_size)
+        ]
         # real nodes have chosen by their own GPUs, and all ranks need one backend
         self.backend = "nccl" if all(one["MANYHANDS_BACKEND"] == "nccl" for one in told) else "gloo"
         self._devices = [{name: one[name] for name in devices.NAMES if name in one} for one in told]
         for rank, environment in enumerate(told):
             environment["MANYHANDS_BACKEND"] = self.backend
-            joined |= self.submit([rank], agent.join, (rank, self.reports.url, self.reports.token, self.folder,
-                                                       environment, sys.path))
+            joined |= self.submit(
+                [rank],
+                agent.join,
+                (rank, self.reports.url, self.reports.token, self.folder, environment, sys.path),
+            )
         self.facts: dict[int, RankFacts] = answers(joined, limit)
 
     def _loopback(self) -> dict[str, str]:
-        """Ranks on one machine talk over its loopback device, which is there without a network too."""
+        """Ranks on one machine talk over its loopback device, which is there without a network
+        too.
+        """
         if self._engines.report_ip == "127.0.0.1" and os.path.exists("/sys/class/net/lo"):
             return {"GLOO_SOCKET_IFNAME": "lo"}
         return {}
@@ -183,24 +217,43 @@ class Runtime:
         environments = []
         for rank in range(cluster.world_size):
             node, local_rank = divmod(rank, cluster.ranks_per_node)
-            environments.append({
-                "RANK": str(rank), "WORLD_SIZE": str(cluster.world_size), "LOCAL_RANK": str(local_rank),
-                "LOCAL_WORLD_SIZE": str(cluster.ranks_per_node), "GROUP_RANK": str(node),
-                "GROUP_WORLD_SIZE": str(cluster.nodes),
-                "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(self._port.ports[0]),
-                "OMP_NUM_THREADS": str(cluster.threads_per_rank), "MANYHANDS_BACKEND": self.backend,
-                "MANYHANDS_NODE_DIR": os.path.join(self.folder, f"node-{node}"), **self._devices[rank],
-            })
+            environments.append(
+                {
+                    "RANK": str(rank),
+                    "WORLD_SIZE": str(cluster.world_size),
+                    "LOCAL_RANK": str(local_rank),
+                    "LOCAL_WORLD_SIZE": str(cluster.ranks_per_node),
+                    "GROUP_RANK": str(node),
+                    "GROUP_WORLD_SIZE": str(cluster.nodes),
+                    "MASTER_ADDR": "127.0.0.1",
+                    "MASTER_PORT": str(self._port.ports[0]),
+                    "OMP_NUM_THREADS": str(cluster.threads_per_rank),
+                    "MANYHANDS_BACKEND": self.backend,
+                    "MANYHANDS_NODE_DIR": os.path.join(self.folder, f"node-{node}"),
+                    **self._devices[rank],
+                }
+            )
         return environments
 
     def layout(self) -> list[tuple[str, list[tuple[int, str]]]]:
         """[(node's name, [(rank, device), ...]), ...] for the picture of the cluster."""
         cluster = self.cluster
-        return [(f"node {node}", [(rank, self._devices[rank]["MANYHANDS_DEVICE"]) for rank in
-                                  range(node * cluster.ranks_per_node, (node + 1) * cluster.ranks_per_node)])
-                for node in range(cluster.nodes)]
+        return [
+            (
+                f"node {node}",
+                [
+                    (rank, self._devices[rank]["MANYHANDS_DEVICE"])
+                    for rank in range(
+                        node * cluster.ranks_per_node, (node + 1) * cluster.ranks_per_node
+                    )
+                ],
+            )
+            for node in range(cluster.nodes)
+        ]
 
-    def submit(self, ranks: Sequence[int], function: Callable[..., Any], args: Sequence[Any]) -> dict[int, Answer]:
+    def submit(
+        self, ranks: Sequence[int], function: Callable[..., Any], args: Sequence[Any]
+    ) -> dict[int, Answer]:
         """Send a call to these ranks: {rank: its Answer}."""
         sent = send(self._client, [self._ids[rank] for rank in ranks], function, args)
         return {rank: sent[self._ids[rank]] for rank in ranks}
@@ -215,11 +268,16 @@ class Runtime:
         return self._engines.log_tail(rank)
 
     def look_at(self, rank: int) -> Stand | None:
-        """Where a rank stands that does not report, as its faulthandler writes it; None where that is not known."""
+        """Where a rank stands that does not report, as its faulthandler writes it; None where that
+        is not known.
+        """
         if rank not in self._stacks:
             engines = self._engines
-            self._stacks[rank] = SignalledStack(os.path.join(self.folder, f"stacks-{rank}"),
-                                                lambda: engines.signal(rank, SIGNAL), lambda: engines.processor_s(rank))
+            self._stacks[rank] = SignalledStack(
+                os.path.join(self.folder, f"stacks-{rank}"),
+                lambda: engines.signal(rank, SIGNAL),
+                lambda: engines.processor_s(rank),
+            )
         return self._stacks[rank].look()
 
     def tf_config(self, rank: int) -> TaskConfig | None:
@@ -230,7 +288,9 @@ class Runtime:
 
     def interrupt(self, watch: Watch) -> None:
         """The stop button: SIGINT to every unfinished rank, and a moment to answer.
-        A call inside a C++ library does not answer."""
+
+        A call inside a C++ library does not answer.
+        """
         for rank in watch.unfinished:
             self._engines.signal(rank, signal.SIGINT)
         deadline = time.monotonic() + STOP_S
@@ -251,9 +311,12 @@ class Runtime:
     # ---------------------------------------------------------------- controller
 
     def controller_runs(self) -> bool:
-        """Whether all processes of the controller still run: the one that passes on what is asked and answered, and
-        those that it has started."""
-        return controller_runs(self._ipp_cluster) and all(is_running(process) for process in self._controller_children)
+        """Whether all processes of the controller still run: the one that passes on what is asked
+        and answered, and those that it has started.
+        """
+        return controller_runs(self._ipp_cluster) and all(
+            is_running(process) for process in self._controller_children
+        )
 
     def can_renew(self) -> bool:
         """Whether `renew` has what it needs; else only a new Runtime helps."""
@@ -282,7 +345,8 @@ class Runtime:
                 self._guard.wait(5)
             except subprocess.TimeoutExpired:
                 self._guard.kill()
-                with suppress(subprocess.TimeoutExpired):  # on a busy machine it may still take a while
+                # on a busy machine it may still take a while
+                with suppress(subprocess.TimeoutExpired):
                     self._guard.wait(5)
         if self._ipp_cluster is not None:  # on Slurm it lies where all hosts see it
             shutil.rmtree(self._ipp_cluster.profile_dir, ignore_errors=True)
@@ -295,7 +359,8 @@ class Runtime:
             and getattr(self._ipp_cluster.controller, "pid", -1) < 0
             and time.monotonic() < deadline
         ):
-            time.sleep(0.02)  # in a notebook a thread of ipyparallel goes on to start what was stopped half-way
+            # in a notebook a thread of ipyparallel goes on to start what was stopped half-way
+            time.sleep(0.02)
         controller = self._ipp_cluster and self._ipp_cluster.controller
         if controller is None:
             return
@@ -303,7 +368,8 @@ class Runtime:
         if pid > 0 and getattr(controller, "process", None) is not None:
             with suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGKILL)
-            if controller._wait_thread is not None:  # the launcher's own thread takes the exit status
+            # the launcher's own thread takes the exit status
+            if controller._wait_thread is not None:
                 controller._wait_thread.join(5)
         else:
             self._ipp_cluster.stop_controller_sync()

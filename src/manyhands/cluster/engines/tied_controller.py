@@ -1,15 +1,17 @@
-"""ipyparallel's controller, tied to the notebook's kernel:
-`python -m manyhands.cluster.engines.tied_controller KERNEL FOLDER ...`, with the kernel's process number.
+"""ipyparallel's controller, tied to the notebook's kernel: `python -m
+manyhands.cluster.engines.tied_controller KERNEL FOLDER ...`, with the kernel's process number.
 
-When the kernel has gone, the guard ends the controller and removes the cluster's folder. If the guard has been killed
-too, it is done here. (Linux's parent-death signal would do, if it did not come when the thread ends that has made the
-cluster.)
+When the kernel has gone, the guard ends the controller and removes the cluster's folder. If the
+guard has been killed too, it is done here. (Linux's parent-death signal would do, if it did not
+come when the thread ends that has made the cluster.)
 
-The ports of its sockets are reserved: ipyparallel itself takes free ones of the ephemeral range and lets them go until
-it binds them. On a busy machine an outgoing connection got such a port meanwhile, and a scheduler ended in silence.
+The ports of its sockets are reserved: ipyparallel itself takes free ones of the ephemeral range and
+lets them go until it binds them. On a busy machine an outgoing connection got such a port
+meanwhile, and a scheduler ended in silence.
 
-Its schedulers are threads that run without Python's lock, because seven more processes took 80 MiB and a fifth of a
-second. Its hub stores no requests and answers, because nothing asks for them again.
+Its schedulers are threads that run without Python's lock, because seven more processes took 80 MiB
+and a fifth of a second. Its hub stores no requests and answers, because nothing asks for them
+again.
 """
 
 from __future__ import annotations
@@ -28,8 +30,11 @@ if TYPE_CHECKING:
     from manyhands.cluster.host.ports import Reservation
 
 POLL_S, GUARD_S = 0.5, 4.0
-OPTIONS = ["--IPController.use_threads=True", "--IPController.db_class=NoDB",
-           "--IPController.broadcast_scheduler_depth=0"]  # views that broadcast are not used
+OPTIONS = [
+    "--IPController.use_threads=True",
+    "--IPController.db_class=NoDB",
+    "--IPController.broadcast_scheduler_depth=0",
+]  # views that broadcast are not used
 _reservations: list[Reservation] = []
 
 
@@ -43,13 +48,17 @@ def end_with(kernel: int, folder: str) -> None:
 
 
 def reserved_ports(n: int) -> list[int]:
-    """`n` ports that nobody else takes, held as long as this process lives: in ipyparallel's place."""
+    """`n` ports that nobody else takes, held as long as this process lives: in ipyparallel's
+    place.
+    """
     _reservations.append(reserve(n, "0.0.0.0"))
     return _reservations[-1].ports
 
 
 if __name__ == "__main__":
-    threading.Thread(target=end_with, args=(int(sys.argv.pop(1)), sys.argv.pop(1)), daemon=True).start()
+    threading.Thread(
+        target=end_with, args=(int(sys.argv.pop(1)), sys.argv.pop(1)), daemon=True
+    ).start()
     from ipyparallel import util
     from ipyparallel.controller.app import main
 

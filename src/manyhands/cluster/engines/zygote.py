@@ -38,14 +38,18 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 POLL_S = 0.05
-IMPORTS = {  # torch._dynamo: by the first optimizer, which else takes a second on each rank, and after each healing
+# torch._dynamo: by the first optimizer, which else takes a second on each rank, and after each
+# healing
+IMPORTS = {
     "torch": ["torch", "torch.distributed", "torch.nn.parallel", "torch.optim", "torch._dynamo"],
     "tensorflow": ["tensorflow", "tf_keras"],
 }
 
 
 def die_with_parent(parent: int) -> None:
-    """Ask Linux to kill this process when its parent ends; a parent that has already ended is noticed too."""
+    """Ask Linux to kill this process when its parent ends; a parent that has already ended is
+    noticed too.
+    """
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
@@ -58,7 +62,10 @@ def tell(**event: Any) -> None:
 
 class Zygote:
     """The engines of one cluster, by rank: {rank: pid}.
-    What an engine leaves in another session becomes a child of this process, and ends with the last engine."""
+
+    What an engine leaves in another session becomes a child of this process, and ends with the last
+    engine.
+    """
 
     def __init__(self) -> None:
         self.pids: dict[int, int] = {}
@@ -67,7 +74,14 @@ class Zygote:
         prctl(PR_SET_CHILD_SUBREAPER, 1)
         signal.signal(signal.SIGTERM, lambda *_: self.close())
 
-    def fork(self, rank: int, argv: list[str], env: dict[str, str], log: str, memory_bytes: int | None = None) -> None:
+    def fork(
+        self,
+        rank: int,
+        argv: list[str],
+        env: dict[str, str],
+        log: str,
+        memory_bytes: int | None = None,
+    ) -> None:
         parent = os.getpid()
         pid = os.fork()
         if pid:
@@ -148,18 +162,25 @@ def _be_an_engine(argv: list[str], env: dict[str, str], log: str) -> NoReturn:
 
 
 def _import(frameworks: list[str]) -> None:
-    """Import what the engines will need; nothing here may start a thread or run an operation before the fork."""
-    gc.disable()  # imports make many objects and no garbage: to look for some takes a fifth of their time
+    """Import what the engines will need; nothing here may start a thread or run an operation before
+    the fork.
+    """
+    # imports make many objects and no garbage: to look for some takes a fifth of their time
+    gc.disable()
     os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     if "tensorflow" in frameworks and importlib.util.find_spec("triton"):
-        importlib.import_module("triton")  # of PyTorch's CUDA build: after TensorFlow its import ends the process
+        # of PyTorch's CUDA build: after TensorFlow its import ends the process
+        importlib.import_module("triton")
     for framework in frameworks:
         for name in IMPORTS[framework]:
             try:
                 importlib.import_module(name)
             except (ImportError, OSError, MemoryError) as error:
-                tell(event="failed", why=f"{name} cannot be imported: {error or type(error).__name__}")
+                tell(
+                    event="failed",
+                    why=f"{name} cannot be imported: {error or type(error).__name__}",
+                )
                 sys.exit(1)
     import_ipykernel()
     import ipyparallel.engine.app  # noqa: F401
@@ -171,7 +192,8 @@ def _import(frameworks: list[str]) -> None:
 
     gc.collect()
     gc.freeze()
-    atexit.register(gc.unfreeze)  # else Triton, of PyTorch's CUDA build, lists its objects when a forked program ends
+    # else Triton, of PyTorch's CUDA build, lists its objects when a forked program ends
+    atexit.register(gc.unfreeze)
     gc.enable()
 
 
@@ -180,7 +202,8 @@ def main(frameworks: list[str]) -> NoReturn:
     # in the emulated profile: there, and with it here, its ranks may go into their nodes
     if "MANYHANDS_USER_NAMESPACE" in os.environ:
         enter(os.environ["MANYHANDS_USER_NAMESPACE"])
-    events, sys.stdout = sys.stdout, sys.stderr  # what an import prints must not be taken for an event
+    # what an import prints must not be taken for an event
+    events, sys.stdout = sys.stdout, sys.stderr
     _import(frameworks)
     sys.stdout = events
     tell(event="ready")

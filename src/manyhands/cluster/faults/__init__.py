@@ -1,1 +1,3 @@
-"""When a cell does not end well: the watch over it, what was wrong, what the learner reads, and the healing."""
+"""When a cell does not end well: the watch over it, what was wrong, what the learner reads, and the
+healing.
+"""

@@ -1,5 +1,7 @@
-"""In what the collectives differ that ranks wait in: their names, groups, tensors or numbers. The likely cause follows
-from that, and "different orders" is said of different names only."""
+"""In what the collectives differ that ranks wait in: their names, groups, tensors or numbers.
+
+The likely cause follows from that, and "different orders" is said of different names only.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ class Cause(NamedTuple):
 
     text: str
     culprits: list[int]
-    less_often: bool = False  # the culprits have ended, and made the call at least once, but less often than the others
+    # the culprits have ended, and made the call at least once, but less often than the others
+    less_often: bool = False
     differs: str = ""  # in what the calls differ: see `Fault`
 
 
@@ -28,33 +31,70 @@ def members_text(ranks: Collection[int] | None) -> str:
     return ranks_text(ranks) if ranks else SENTENCES["all ranks"]
 
 
-def cause_of_finished(collectives: dict[int, Where], gone: list[int], notes: dict[int, list[Note]],
-                      counts: dict[int, dict[str, int]]) -> Cause:
+def cause_of_finished(
+    collectives: dict[int, Where],
+    gone: list[int],
+    notes: dict[int, list[Note]],
+    counts: dict[int, dict[str, int]],
+) -> Cause:
     """The `Cause` where ranks wait in collectives and others, `gone`, have finished the cell."""
     calls = sorted({here.call for here in collectives.values()})
-    made = {rank: [note for note in notes.get(rank, []) if note["call"] in calls] for rank in (*gone, *collectives)}
+    made = {
+        rank: [note for note in notes.get(rank, []) if note["call"] in calls]
+        for rank in (*gone, *collectives)
+    }
     groups = {tuple(here.group or ()) for here in collectives.values()}
-    elsewhere = {rank: one for rank in gone for one in made[rank][-1:]
-                 if all(tuple(note.get("ranks") or ()) not in groups for note in made[rank])
-                 and not _is_met(rank, one, made, collectives)}
+    elsewhere = {
+        rank: one
+        for rank in gone
+        for one in made[rank][-1:]
+        if all(tuple(note.get("ranks") or ()) not in groups for note in made[rank])
+        and not _is_met(rank, one, made, collectives)
+    }
     if elsewhere:
-        standing = {**{rank: here.group for rank, here in collectives.items()},
-                    **{rank: note.get("ranks") for rank, note in elsewhere.items()}}
-        return Cause(SENTENCES["other group"].format(groups=_by_group(standing), call=" / ".join(calls)),
-                     sorted(elsewhere), differs="groups")
-    times = {rank: _times(calls, collectives, made[rank], notes.get(rank), counts.get(rank, {})) for rank in made}
-    key, less_often = _how_often([times[rank] for rank in gone], [times[rank] for rank in collectives])
-    text = SENTENCES[key].format(culprits=ranks_text(gone), call=" / ".join(calls), made=_range(times, gone),
-                                 others=_range(times, collectives))
+        standing = {
+            **{rank: here.group for rank, here in collectives.items()},
+            **{rank: note.get("ranks") for rank, note in elsewhere.items()},
+        }
+        return Cause(
+            SENTENCES["other group"].format(groups=_by_group(standing), call=" / ".join(calls)),
+            sorted(elsewhere),
+            differs="groups",
+        )
+    times = {
+        rank: _times(calls, collectives, made[rank], notes.get(rank), counts.get(rank, {}))
+        for rank in made
+    }
+    key, less_often = _how_often(
+        [times[rank] for rank in gone], [times[rank] for rank in collectives]
+    )
+    text = SENTENCES[key].format(
+        culprits=ranks_text(gone),
+        call=" / ".join(calls),
+        made=_range(times, gone),
+        others=_range(times, collectives),
+    )
     if calls == ["backward"] and key != "never called":
         text += " " + SENTENCES["not synchronised" if key == "called as often" else "same batches"]
-    return Cause(f"{text} {SENTENCES['must call' if key == 'never called' else 'must make']}", gone, less_often)
+    return Cause(
+        f"{text} {SENTENCES['must call' if key == 'never called' else 'must make']}",
+        gone,
+        less_often,
+    )
 
 
-def _times(calls: list[str], collectives: dict[int, Where], made: list[Note], notes: list[Note] | None,
-           counts: dict[str, int]) -> int | None:
-    """How often a rank has made these calls; None where it was not counted. The record knows the calls of
-    torch.distributed that Python makes, as many as it has room for; such a call has a number."""
+def _times(
+    calls: list[str],
+    collectives: dict[int, Where],
+    made: list[Note],
+    notes: list[Note] | None,
+    counts: dict[str, int],
+) -> int | None:
+    """How often a rank has made these calls; None where it was not counted.
+
+    The record knows the calls of torch.distributed that Python makes, as many as it has room for;
+    such a call has a number.
+    """
     if all(call in counts for call in calls):
         return sum(counts[call] for call in calls)
     recorded = all(here.sequence is not None for here in collectives.values())
@@ -62,8 +102,13 @@ def _times(calls: list[str], collectives: dict[int, Where], made: list[Note], no
 
 
 def _how_often(gone: list[int | None], waiting: list[int | None]) -> tuple[str, bool]:
-    """(the key of the sentence, whether ranks that have ended made the call, but less often), from numbers of calls."""
-    less, more = [number for number in gone if number is not None], [number for number in waiting if number is not None]
+    """(the key of the sentence, whether ranks that have ended made the call, but less often), from
+    numbers of calls.
+    """
+    less, more = (
+        [number for number in gone if number is not None],
+        [number for number in waiting if number is not None],
+    )
     if len(less) < len(gone):
         return "called less often, or never", False
     if not any(less):
@@ -82,50 +127,90 @@ def _range(times: dict[int, int | None], ranks: Iterable[int]) -> str:
 
 
 def _is_met(rank: int, last: Note, made: dict[int, list[Note]], waiting: dict[int, Where]) -> bool:
-    """Whether nothing is missing in the group of this rank's last call: a member that waits now has made the call there
-    as often, or some rank that waits has made more calls in all."""
+    """Whether nothing is missing in the group of this rank's last call: a member that waits now has
+    made the call there as often, or some rank that waits has made more calls in all.
+    """
+
     def there(member: int) -> int:
-        return sum((one["call"], one["group"]) == (last["call"], last["group"]) for one in made[member])
+        return sum(
+            (one["call"], one["group"]) == (last["call"], last["group"]) for one in made[member]
+        )
 
     members = last.get("ranks") or waiting
-    return any(len(made[member]) > len(made[rank]) or member in members and there(member) >= there(rank)
-               for member in waiting)
+    return any(
+        len(made[member]) > len(made[rank]) or (member in members and there(member) >= there(rank))
+        for member in waiting
+    )
 
 
 def cause_of_difference(collectives: dict[int, Where]) -> Cause | None:
-    """The `Cause` where all these ranks wait in collectives that do not fit together; None where they do."""
+    """The `Cause` where all these ranks wait in collectives that do not fit together; None where
+    they do.
+    """
     if len({here.call for here in collectives.values()}) > 1:
         groups = len({tuple(here.group or ()) for here in collectives.values()}) > 1
-        calls = _listed({rank: _in_group(here) if groups else here.call for rank, here in collectives.items()})
-        return Cause(SENTENCES["other order"].format(calls=calls), sorted(collectives), differs="calls")
+        calls = _listed(
+            {rank: _in_group(here) if groups else here.call for rank, here in collectives.items()}
+        )
+        return Cause(
+            SENTENCES["other order"].format(calls=calls), sorted(collectives), differs="calls"
+        )
     call = next(iter(collectives.values())).call
-    if _cross(collectives) and len({(here.dtype, tuple(here.shape or ())) for here in collectives.values()}) > 1:
+    if (
+        _cross(collectives)
+        and len({(here.dtype, tuple(here.shape or ())) for here in collectives.values()}) > 1
+    ):
         calls = _listed({rank: here.what() for rank, here in collectives.items()})
-        return Cause(SENTENCES["other call"].format(calls=calls), sorted(collectives), differs="calls")
+        return Cause(
+            SENTENCES["other call"].format(calls=calls), sorted(collectives), differs="calls"
+        )
     if _cross(collectives):
         standing = {rank: here.group for rank, here in collectives.items()}
-        return Cause(SENTENCES["other group"].format(groups=_by_group(standing), call=call), sorted(collectives),
-                     differs="groups")
+        return Cause(
+            SENTENCES["other group"].format(groups=_by_group(standing), call=call),
+            sorted(collectives),
+            differs="groups",
+        )
     for group in {tuple(here.group or ()) for here in collectives.values()}:
-        inside = {rank: here for rank, here in collectives.items() if tuple(here.group or ()) == group}
+        inside = {
+            rank: here for rank, here in collectives.items() if tuple(here.group or ()) == group
+        }
         if len({(here.dtype, tuple(here.shape or ())) for here in inside.values()}) > 1:
             tensors = _listed({rank: here.what() for rank, here in inside.items()})
-            return Cause(SENTENCES["other tensors"].format(tensors=tensors, group=members_text(group)), sorted(inside),
-                         differs="tensors")
-        numbers = {rank: here.sequence for rank, here in inside.items() if here.sequence is not None}
+            return Cause(
+                SENTENCES["other tensors"].format(tensors=tensors, group=members_text(group)),
+                sorted(inside),
+                differs="tensors",
+            )
+        numbers = {
+            rank: here.sequence for rank, here in inside.items() if here.sequence is not None
+        }
         if len(set(numbers.values())) > 1 and len(numbers) == len(inside):
             fewest = [rank for rank, number in numbers.items() if number == min(numbers.values())]
-            listed = _listed({rank: SENTENCES["number"].format(number=number + 1) for rank, number in numbers.items()})
-            return Cause(SENTENCES["other number"].format(numbers=listed, call=call, group=members_text(group)), fewest,
-                         differs="numbers")
+            listed = _listed(
+                {
+                    rank: SENTENCES["number"].format(number=number + 1)
+                    for rank, number in numbers.items()
+                }
+            )
+            return Cause(
+                SENTENCES["other number"].format(
+                    numbers=listed, call=call, group=members_text(group)
+                ),
+                fewest,
+                differs="numbers",
+            )
     return None
 
 
 def _cross(collectives: dict[int, Where]) -> bool:
     """Whether a rank waits in a group for a member that waits in a different one."""
     everyone = sorted(collectives)
-    return any(other in collectives and (collectives[other].group or None) != (here.group or None)
-               for here in collectives.values() for other in here.group or everyone)
+    return any(
+        other in collectives and (collectives[other].group or None) != (here.group or None)
+        for here in collectives.values()
+        for other in here.group or everyone
+    )
 
 
 def _in_group(here: Where) -> str:
@@ -133,8 +218,12 @@ def _in_group(here: Where) -> str:
 
 
 def _by_group(standing: Mapping[int, list[int] | None]) -> str:
-    return _listed({rank: SENTENCES["a group of"].format(group=members_text(group))
-                    for rank, group in standing.items()})
+    return _listed(
+        {
+            rank: SENTENCES["a group of"].format(group=members_text(group))
+            for rank, group in standing.items()
+        }
+    )
 
 
 def _listed(kinds: Mapping[int, str]) -> str:
@@ -142,4 +231,7 @@ def _listed(kinds: Mapping[int, str]) -> str:
     grouped: dict[str, list[int]] = {}
     for rank, what in sorted(kinds.items()):
         grouped.setdefault(what, []).append(rank)
-    return ", ".join(SENTENCES["is with"].format(what=what, ranks=ranks_text(ranks)) for what, ranks in grouped.items())
+    return ", ".join(
+        SENTENCES["is with"].format(what=what, ranks=ranks_text(ranks))
+        for what, ranks in grouped.items()
+    )

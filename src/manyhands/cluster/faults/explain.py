@@ -1,4 +1,6 @@
-"""From the outcome of a cell to the Fault that the learner reads: states, wait-for graph, likely cause."""
+"""From the outcome of a cell to the Fault that the learner reads: states, wait-for graph, likely
+cause.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,15 @@ from typing import TYPE_CHECKING
 
 from manyhands.cluster.faults import diagnose, tf_tasks
 from manyhands.cluster.faults.kinds import (
-    ControllerDied, Fault, Hang, Interrupted, LimitExceeded, Mismatch, RankDied, RankError, Where
+    ControllerDied,
+    Fault,
+    Hang,
+    Interrupted,
+    LimitExceeded,
+    Mismatch,
+    RankDied,
+    RankError,
+    Where,
 )
 from manyhands.cluster.faults.picture import wait_for_graph
 from manyhands.cluster.faults.sentences import KNOWN_ERRORS, SENTENCES, of_ranks, ranks_text
@@ -32,28 +42,48 @@ if TYPE_CHECKING:
         def log_tail(self, rank: int) -> list[str]: ...
         def struck(self, rank: int) -> list[str]: ...
 
-LOST_CONNECTION = ("Connection closed by peer", "Connection reset by peer", "Read error", "Broken pipe",
-                   "Timed out waiting")
+
+LOST_CONNECTION = (
+    "Connection closed by peer",
+    "Connection reset by peer",
+    "Read error",
+    "Broken pipe",
+    "Timed out waiting",
+)
 TOO_LONG = "Received data size doesn't match expected size"  # gloo aborts with it
 WIDEST_LABEL = 20  # characters: behind a longer list of ranks the text begins where it may
 
 
-def states(outcome: Outcome, runtime: Witness, cell_file: str, places: Places, memory_mib: int | None,
-           world_size: int) -> dict[int, Where]:
+def states(
+    outcome: Outcome,
+    runtime: Witness,
+    cell_file: str,
+    places: Places,
+    memory_mib: int | None,
+    world_size: int,
+) -> dict[int, Where]:
     """{rank: Where} at the end of the watch; and what was left open goes into `outcome.open`."""
     where: dict[int, Where] = {}
     reports = runtime.reports
     for rank in outcome.asked:
         if rank in outcome.exits:
             where[rank] = _last_seen(rank, outcome, reports.newest.get(rank), cell_file, places)
-            where[rank].detail = _how_it_died(outcome.exits[rank], memory_mib, runtime.log_tail(rank),
-                                              runtime.struck(rank))
+            where[rank].detail = _how_it_died(
+                outcome.exits[rank], memory_mib, runtime.log_tail(rank), runtime.struck(rank)
+            )
             where[rank].early = rank in outcome.early
         elif rank in outcome.errors:
             error = outcome.errors[rank]
             place, source, line = places.find(error["lines"], cell_file)
-            where[rank] = Where(rank, "raised", place=place, source=source, line=line, detail=_message(error),
-                                callers=places.callers(error["lines"], cell_file))
+            where[rank] = Where(
+                rank,
+                "raised",
+                place=place,
+                source=source,
+                line=line,
+                detail=_message(error),
+                callers=places.callers(error["lines"], cell_file),
+            )
         elif rank in outcome.results:
             where[rank] = Where(rank, "finished")
         else:
@@ -64,25 +94,38 @@ def states(outcome: Outcome, runtime: Witness, cell_file: str, places: Places, m
     if outcome.reason == "hang":
         for note, ranks, others in diagnose.left_open(where, outcome.notes, world_size):
             place = places.find([spot_of(note)], cell_file)[0]
-            outcome.open.append(SENTENCES["left open"].format(call=note["call"], place=place, ranks=ranks_text(ranks),
-                                                              others=ranks_text(others)))
+            outcome.open.append(
+                SENTENCES["left open"].format(
+                    call=note["call"],
+                    place=place,
+                    ranks=ranks_text(ranks),
+                    others=ranks_text(others),
+                )
+            )
     return where
 
 
 def overwritten(notes: dict[int, list[Note]], cell_file: str, places: Places) -> str:
-    """What is said of calls whose list holds one tensor several times, so that each part overwrites the one before."""
+    """What is said of calls whose list holds one tensor several times, so that each part overwrites
+    the one before.
+    """
     ranks_of: dict[tuple[str, str, str], dict[int, bool]] = {}
     for rank, calls in sorted(notes.items()):
         for note in calls:
             if note.get("overwritten"):
                 place, source, _ = places.find([spot_of(note)], cell_file)
                 ranks_of.setdefault((note["call"], place, source.strip()), {})[rank] = True
-    return "\n".join(SENTENCES["overwritten"].format(call=call, place=place, source=source, ranks=ranks_text(ranks))
-                     for (call, place, source), ranks in ranks_of.items())
+    return "\n".join(
+        SENTENCES["overwritten"].format(
+            call=call, place=place, source=source, ranks=ranks_text(ranks)
+        )
+        for (call, place, source), ranks in ranks_of.items()
+    )
 
 
 def _message(error: RaisedError) -> str:
-    if any(text in error["evalue"] for text in LOST_CONNECTION):  # gloo names ports here, and not the rank
+    # gloo names ports here, and not the rank
+    if any(text in error["evalue"] for text in LOST_CONNECTION):
         return SENTENCES["lost connection"]
     first = next(iter(error["evalue"].strip().splitlines()), "")
     return f"{error['ename']}: {first}".rstrip(": ")
@@ -100,21 +143,44 @@ def standing(rank: int, report: Report | None, cell: int, cell_file: str, places
     place, source, line = places.find(lines, cell_file)
     if not report["blocked"]:
         return Where(rank, "computes", place=place, source=source, line=line)
-    return Where(rank, "waits", call=call.get("call") or name_in_line(source), place=place, source=source, line=line,
-                 shape=call.get("shape"),
-                 dtype=call.get("dtype", ""), peer=call.get("peer"), tag=call.get("tag", 0), group=call.get("ranks"),
-                 sequence=call.get("sequence"))
+    return Where(
+        rank,
+        "waits",
+        call=call.get("call") or name_in_line(source),
+        place=place,
+        source=source,
+        line=line,
+        shape=call.get("shape"),
+        dtype=call.get("dtype", ""),
+        peer=call.get("peer"),
+        tag=call.get("tag", 0),
+        group=call.get("ranks"),
+        sequence=call.get("sequence"),
+    )
 
 
-def _last_seen(rank: int, outcome: Outcome, report: Report | None, cell_file: str, places: Places) -> Where:
-    """Where a rank that has died stood: in the call that its record holds open, or at the line of its last report."""
+def _last_seen(
+    rank: int, outcome: Outcome, report: Report | None, cell_file: str, places: Places
+) -> Where:
+    """Where a rank that has died stood: in the call that its record holds open, or at the line of
+    its last report.
+    """
     notes = outcome.notes.get(rank) or []
     if notes and (notes[-1].get("open") or notes[-1]["call"] == "os._exit"):
         note = notes[-1]
         place, source, line = places.find([spot_of(note)], cell_file)
-        return Where(rank, "died", call=note["call"], place=place, source=source, line=line, shape=note.get("shape"),
-                     dtype=note.get("dtype", ""),
-                     peer=note.get("peer"), tag=note.get("tag", 0))
+        return Where(
+            rank,
+            "died",
+            call=note["call"],
+            place=place,
+            source=source,
+            line=line,
+            shape=note.get("shape"),
+            dtype=note.get("dtype", ""),
+            peer=note.get("peer"),
+            tag=note.get("tag", 0),
+        )
     if report is not None and report["cell"] == outcome.cell:
         place, source, line = places.find(report["lines"], cell_file)
         return Where(rank, "died", place=place, source=source, line=line)
@@ -134,7 +200,11 @@ def _how_it_died(exit_: Exit, memory_mib: int | None, tail: list[str], stack: li
         return SENTENCES["oom hint"]
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
-        name = signal.Signals(number).name if number in set(signal.Signals) else f"SIGRTMIN+{number - signal.SIGRTMIN}"
+        name = (
+            signal.Signals(number).name
+            if number in set(signal.Signals)
+            else f"SIGRTMIN+{number - signal.SIGRTMIN}"
+        )
         text = SENTENCES["killed"].format(number=number, name=name)
         if stack:
             text += ", " + SENTENCES["crashed"].format(frames=" < ".join(stack))
@@ -147,15 +217,26 @@ def _how_it_died(exit_: Exit, memory_mib: int | None, tail: list[str], stack: li
 
 def secondary(outcome: Outcome) -> list[int]:
     """Ranks whose exception only says that another rank has gone."""
-    return [rank for rank, error in outcome.errors.items() if any(text in error["evalue"] for text in LOST_CONNECTION)]
+    return [
+        rank
+        for rank, error in outcome.errors.items()
+        if any(text in error["evalue"] for text in LOST_CONNECTION)
+    ]
 
 
-def make(outcome: Outcome, where: dict[int, Where], world_size: int, limit_s: float,
-         unmade: Callable[[str], str | None] = lambda name: None,
-         tf_configs: Mapping[int, TaskConfig | None] | None = None) -> Fault | None:
+def make(
+    outcome: Outcome,
+    where: dict[int, Where],
+    world_size: int,
+    limit_s: float,
+    unmade: Callable[[str], str | None] = lambda name: None,
+    tf_configs: Mapping[int, TaskConfig | None] | None = None,
+) -> Fault | None:
     """The Fault that `outcome` amounts to, with its text and picture; None if all is well.
-    `unmade(name)`: the first line of a setup cell that should have made this name on the ranks, and did not.
-    `tf_configs`: {rank: its TF_CONFIG}, as far as it is known."""
+
+    `unmade(name)`: the first line of a setup cell that should have made this name on the ranks, and
+    did not. `tf_configs`: {rank: its TF_CONFIG}, as far as it is known.
+    """
     tf_configs = tf_configs or {}
     edge_list = diagnose.edges(where, world_size)
     odd = diagnose.mismatch(outcome.notes)
@@ -170,39 +251,60 @@ def make(outcome: Outcome, where: dict[int, Where], world_size: int, limit_s: fl
     elif outcome.reason == "controller":
         kind, title, culprits, cause = ControllerDied, SENTENCES["title controller"], [], ""
     elif outcome.reason == "limit":
-        kind, title, culprits, cause = LimitExceeded, SENTENCES["title limit"].format(limit_s=limit_s), [], ""
+        kind, title, culprits, cause = (
+            LimitExceeded,
+            SENTENCES["title limit"].format(limit_s=limit_s),
+            [],
+            "",
+        )
     elif (
         odd
-        and (odd.kind != "different calls" or outcome.reason == "finished" and not outcome.exits)
+        and (odd.kind != "different calls" or (outcome.reason == "finished" and not outcome.exits))
         and not (first and not secondary(outcome) and not outcome.exits)
     ):
         kind, title = Mismatch, SENTENCES["title mismatch"]
         cause, culprits, differs = odd.text, odd.ranks, odd.differs
-    elif said := next(filter(None, (tf_tasks.mismatch(outcome.errors[rank]) for rank in first)), None):
+    elif said := next(
+        filter(None, (tf_tasks.mismatch(outcome.errors[rank]) for rank in first)), None
+    ):
         kind, title, culprits, cause = Mismatch, SENTENCES["title mismatch"], first, said
     elif outcome.exits:
         kind, culprits = RankDied, sorted(outcome.exits)
         title = _capital(SENTENCES["title died"].format(ranks=ranks_text(culprits)))
         too_long = [rank for rank in culprits if TOO_LONG in where[rank].detail]
-        cause = (SENTENCES["too long"].format(ranks=ranks_text(too_long)) if too_long
-                 else _cause_of_waiting("waits for died", waiting, culprits))
+        cause = (
+            SENTENCES["too long"].format(ranks=ranks_text(too_long))
+            if too_long
+            else _cause_of_waiting("waits for died", waiting, culprits)
+        )
     elif outcome.errors:
         kind, culprits = RankError, first
         title = _capital(SENTENCES["title exception"].format(ranks=ranks_text(culprits)))
-        same = tf_tasks.cause_of_same_task(tf_configs) if tf_tasks.TAKEN in outcome.errors[first[0]]["evalue"] else None
+        same = (
+            tf_tasks.cause_of_same_task(tf_configs)
+            if tf_tasks.TAKEN in outcome.errors[first[0]]["evalue"]
+            else None
+        )
         cause = same.text if same else _known(outcome.errors[first[0]], unmade)
-        if not cause and odd and odd.differs in ("tensors", "groups"):  # the library may have raised because of that
+        # the library may have raised because of that
+        if not cause and odd and odd.differs in ("tensors", "groups"):
             cause, differs = odd.text, odd.differs
         cause = cause or _cause_of_waiting("waits for raised", waiting, culprits)
     elif outcome.reason == "hang":
         kind, title = (
             Hang,
-            SENTENCES["title hang" if len(waiting) > 1 else "title hang one"].format(ranks=ranks_text(waiting)),
+            SENTENCES["title hang" if len(waiting) > 1 else "title hang one"].format(
+                ranks=ranks_text(waiting)
+            ),
         )
         found = tf_tasks.cause_of_start(where, tf_configs) or diagnose.cause_of_hang(
-            where, edge_list, outcome.notes, outcome.counts)
-        cause, culprits, differs = (odd.text, odd.ranks, odd.differs) if odd else (
-            found.text, found.culprits, found.differs)
+            where, edge_list, outcome.notes, outcome.counts
+        )
+        cause, culprits, differs = (
+            (odd.text, odd.ranks, odd.differs)
+            if odd
+            else (found.text, found.culprits, found.differs)
+        )
     else:
         return None
     fault = _write(kind, title, where, waiting, culprits, traceback, edge_list, cause, outcome.open)
@@ -210,9 +312,17 @@ def make(outcome: Outcome, where: dict[int, Where], world_size: int, limit_s: fl
     return fault
 
 
-def _write(kind: type[Fault], title: str, where: dict[int, Where], waiting: dict[int, Where], culprits: list[int],
-           traceback: dict[int, str], edge_list: list[tuple[int, int]], cause: str,
-           left_open: Sequence[str] = ()) -> Fault:
+def _write(
+    kind: type[Fault],
+    title: str,
+    where: dict[int, Where],
+    waiting: dict[int, Where],
+    culprits: list[int],
+    traceback: dict[int, str],
+    edge_list: list[tuple[int, int]],
+    cause: str,
+    left_open: Sequence[str] = (),
+) -> Fault:
     order = (
         sorted(where, key=lambda rank: (where[rank].state not in ("raised", "died"), rank))
         if kind in (RankError, RankDied)
@@ -220,7 +330,9 @@ def _write(kind: type[Fault], title: str, where: dict[int, Where], waiting: dict
     )
     lines = [title, *_rows(where, order)]
     if edge_list:
-        lines.append(SENTENCES["edges"].format(edges=", ".join(f"{a} -> {b}" for a, b in edge_list)))
+        lines.append(
+            SENTENCES["edges"].format(edges=", ".join(f"{a} -> {b}" for a, b in edge_list))
+        )
     lines += left_open
     if cause:
         lines.append(SENTENCES["cause"].format(cause=cause))
@@ -232,7 +344,9 @@ def _write(kind: type[Fault], title: str, where: dict[int, Where], waiting: dict
 
 
 def _rows(where: dict[int, Where], order: Iterable[int]) -> list[str]:
-    """What the ranks did, in this order: those that did the same in one row, and each place only where it is first."""
+    """What the ranks did, in this order: those that did the same in one row, and each place only
+    where it is first.
+    """
     alike: dict[tuple[str | tuple[str, str], ...], list[int]] = {}
     first_at: dict[tuple[str, str], list[int]] = {}
     for rank in order:
@@ -245,8 +359,11 @@ def _rows(where: dict[int, Where], order: Iterable[int]) -> list[str]:
         same = first if first is not ranks else ()
         lines.append(f"  {labels[key]:<{width}}  {of_ranks(ranks, here.describe(same))}")
         if not same or here.callers != where[first[0]].callers:
-            lines += [" " * (width + 4) + SENTENCES["called from"].format(place=place, source=source.strip())
-                      for place, source in here.callers]
+            lines += [
+                " " * (width + 4)
+                + SENTENCES["called from"].format(place=place, source=source.strip())
+                for place, source in here.callers
+            ]
     return lines
 
 
@@ -255,7 +372,11 @@ def _capital(text: str) -> str:
 
 
 def _cause_of_waiting(sentence: str, waiting: dict[int, Where], culprits: list[int]) -> str:
-    return SENTENCES[sentence].format(waiters=ranks_text(waiting), culprits=ranks_text(culprits)) if waiting else ""
+    return (
+        SENTENCES[sentence].format(waiters=ranks_text(waiting), culprits=ranks_text(culprits))
+        if waiting
+        else ""
+    )
 
 
 def _known(error: RaisedError, unmade: Callable[[str], str | None]) -> str:

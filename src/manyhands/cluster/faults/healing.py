@@ -38,12 +38,13 @@ class Setup(NamedTuple):
 class Healing:
     """The part of a Cluster that heals.
 
-    `_sound` is true while every rank is there and waits for work. It turns false before anything is sent to a rank or
-    is ended, and true again only after all ranks have answered or all setup cells have run: whatever stops the notebook
-    in between, the next use of the cluster begins by healing. `_lost` are the names of variables that went with their
-    ranks, until a healing has come to its end and has told of them. `_unmade` are the setup cells whose names the ranks
-    do not have, because the last healing came to nothing with them. `_held` is the list that takes the faults whose
-    reports are not to be shown now.
+    `_sound` is true while every rank is there and waits for work. It turns false before anything is
+    sent to a rank or is ended, and true again only after all ranks have answered or all setup cells
+    have run: whatever stops the notebook in between, the next use of the cluster begins by healing.
+    `_lost` are the names of variables that went with their ranks, until a healing has come to its
+    end and has told of them. `_unmade` are the setup cells whose names the ranks do not have,
+    because the last healing came to nothing with them. `_held` is the list that takes the faults
+    whose reports are not to be shown now.
     """
 
     _held: list[Fault] | None = None
@@ -63,14 +64,25 @@ class Healing:
         @property
         def world_size(self) -> int: ...
         def _check_running(self) -> Runtime: ...
-        def _execute(self, function: Callable[..., Any], args: tuple[Any, ...], ranks: Ranks | None,
-                     patience_s: float | None, limit_s: float | None, cell_file: str) -> Outcome: ...
-        def _fault(self, outcome: Outcome, cell_file: str, limit_s: float | None) -> Fault | None: ...
+        def _execute(
+            self,
+            function: Callable[..., Any],
+            args: tuple[Any, ...],
+            ranks: Ranks | None,
+            patience_s: float | None,
+            limit_s: float | None,
+            cell_file: str,
+        ) -> Outcome: ...
+        def _fault(
+            self, outcome: Outcome, cell_file: str, limit_s: float | None
+        ) -> Fault | None: ...
         def _finish(self, outcome: Outcome, cell_file: str, limit_s: float | None) -> None: ...
 
     @contextmanager
     def holding(self, reports: list[Fault]) -> Iterator[None]:
-        """In this block, the report of a Fault is not shown: the Fault is appended to the list `reports` instead."""
+        """In this block, the report of a Fault is not shown: the Fault is appended to the list
+        `reports` instead.
+        """
         before, self._held = self._held, reports
         try:
             yield
@@ -85,7 +97,8 @@ class Healing:
 
     def _use(self) -> None:
         """Before each use: what was left unsound is healed,
-        and a rank or a controller that has died since the last one is told of."""
+        and a rank or a controller that has died since the last one is told of.
+        """
         self._check_running()
         if not self._sound:
             print(SENTENCES["heal first"])
@@ -95,14 +108,20 @@ class Healing:
         exits = dict(runtime.exits())
         reason: Reason = "finished" if runtime.controller_runs() else "controller"
         if exits or reason == "controller":
-            outcome = Outcome(exits=exits, early=set(exits), reason=reason, asked=sorted(exits),
-                              started=time.monotonic())
+            outcome = Outcome(
+                exits=exits,
+                early=set(exits),
+                reason=reason,
+                asked=sorted(exits),
+                started=time.monotonic(),
+            )
             self._finish(outcome, "", self.limit_s)
 
     def _mend(self, fault: Fault | None = None) -> None:
         """Heal, and tell of it, in the text of `fault` too."""
         try:
-            with nullcontext() if self._held is None else Progress(SENTENCES["healing"]):  # else the report is there
+            # else the report is there
+            with nullcontext() if self._held is None else Progress(SENTENCES["healing"]):
                 text = self._heal()
         except KeyboardInterrupt:
             self.fault = Interrupted(SENTENCES["title unhealed"])
@@ -121,21 +140,25 @@ class Healing:
         self.names = []
         trouble: list[str] = []
         held_up: set[Setup] = set()
-        self._unmade = [cell for cell in self._unmade if cell not in self._setups]  # those that are left out
+        # those that are left out
+        self._unmade = [cell for cell in self._unmade if cell not in self._setups]
         self._renew()
         while not self._run_setups(trouble, held_up):
             self._renew()
         lines = [SENTENCES["healed"].format(n=self.world_size), *trouble]
         back, lost = sorted(self._lost & set(self.names)), sorted(self._lost - set(self.names))
-        if back or self._setups and not trouble:
-            lines.append(SENTENCES["brought back" if back else "ran again"].format(names=", ".join(back)))
+        if back or (self._setups and not trouble):
+            lines.append(
+                SENTENCES["brought back" if back else "ran again"].format(names=", ".join(back))
+            )
         lines.append(SENTENCES["lost" if lost else "nothing lost"].format(names=", ".join(lost)))
         self._sound, self._lost = True, set()
         return "\n".join(lines)
 
     def _renew(self) -> None:
-        """New ranks in the same cluster; where that fails, because the controller has gone or does not answer,
-        everything is started afresh."""
+        """New ranks in the same cluster; where that fails, because the controller has gone or does
+        not answer, everything is started afresh.
+        """
         limit = StartLimit()
         self._unfinished.forget()
         old = self._check_running()
@@ -151,8 +174,10 @@ class Healing:
 
     def _run_setups(self, trouble: list[str], held_up: set[Setup]) -> bool:
         """Run the setup cells in their order until one fails, which `trouble` then tells of.
-        False if new ranks are needed once more. A cell that takes too long may be held up by a busy machine:
-        it is tried twice, and is among `held_up` meanwhile."""
+
+        False if new ranks are needed once more. A cell that takes too long may be held up by a busy
+        machine: it is tried twice, and is among `held_up` meanwhile.
+        """
         for number, cell in enumerate(list(self._setups)):
             cell_file = self._places.add(cell.code, cell.first_line)
             outcome = self._execute(agent.run_cell, (cell.code,), cell.ranks, None, None, cell_file)
@@ -177,9 +202,13 @@ class Healing:
         return True
 
     def _unmade_head(self, name: str) -> str | None:
-        """The first line of the setup cell that would have made this name, had it run to its end in the last healing;
-        or None."""
-        return next((cell.code.strip().splitlines()[0] for cell in self._unmade if makes(cell.code, name)), None)
+        """The first line of the setup cell that would have made this name, had it run to its end in
+        the last healing; or None.
+        """
+        return next(
+            (cell.code.strip().splitlines()[0] for cell in self._unmade if makes(cell.code, name)),
+            None,
+        )
 
 
 def makes(code: str, name: str) -> bool:
@@ -192,7 +221,10 @@ def makes(code: str, name: str) -> bool:
 
 
 class Turn:
-    """One thread at a time uses a cluster. Nobody waits for a turn, so the stop button can leave nobody waiting."""
+    """One thread at a time uses a cluster.
+
+    Nobody waits for a turn, so the stop button can leave nobody waiting.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -209,6 +241,10 @@ class Turn:
 
 def is_broken(outcome: Outcome, fault: Fault) -> bool:
     """Whether the ranks cannot go on after this."""
-    return bool(outcome.exits or outcome.reason in ("hang", "limit", "controller") or fault.kind == "mismatch"
-                or explain.secondary(outcome)
-                or outcome.reason == "interrupted" and len(outcome.results) < len(outcome.asked))
+    return bool(
+        outcome.exits
+        or outcome.reason in ("hang", "limit", "controller")
+        or fault.kind == "mismatch"
+        or explain.secondary(outcome)
+        or (outcome.reason == "interrupted" and len(outcome.results) < len(outcome.asked))
+    )

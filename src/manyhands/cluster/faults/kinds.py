@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 @dataclass
 class Where:
     """Where a rank stands: `state` is "waits", "computes", "finished", "raised" or "died";
-    the rest as far as it is known."""
+    the rest as far as it is known.
+    """
 
     rank: int
     state: State
@@ -40,8 +41,10 @@ class Where:
     early: bool = False  # it died before the cell began
 
     def describe(self, same_line_as: Collection[int] = ()) -> str:
-        """A sentence without its subject. `same_line_as`: ranks whose line, which the report has named, is also this
-        rank's."""
+        """A sentence without its subject.
+
+        `same_line_as`: ranks whose line, which the report has named, is also this rank's.
+        """
         sentence: str = self.state
         if self.state == "died" and self.place:
             sentence = "died in" if self.call else "died at"
@@ -49,13 +52,19 @@ class Where:
             sentence = "died early"
         if self.state in ("raised", "waits", "computes") and not self.place:
             sentence = f"{self.state} elsewhere"
-        where = SENTENCES["where"].format(place=self.place, source=self.source.strip()).removesuffix(": ")
+        where = (
+            SENTENCES["where"]
+            .format(place=self.place, source=self.source.strip())
+            .removesuffix(": ")
+        )
         if same_line_as:
             where = SENTENCES["same line"].format(ranks=ranks_text(same_line_as))
         return SENTENCES[sentence].format(what=self.what(), where=where, detail=self.detail)
 
     def what(self) -> str:
-        """The call with its tensor and peer, as `all_reduce(float32 [4])` or `recv(float32 [4], from rank 1)`."""
+        """The call with its tensor and peer, as `all_reduce(float32 [4])` or `recv(float32 [4],
+        from rank 1)`.
+        """
         inside = []
         if self.dtype:
             inside.append(f"{self.dtype} {self.shape}")
@@ -63,8 +72,11 @@ class Where:
             if self.peer is None:
                 inside.append(SENTENCES["anybody"])
             else:
-                inside.append(SENTENCES["to" if self.call.lstrip("i") in ("send", "send_obj")
-                                        else "from"].format(rank=self.peer))
+                inside.append(
+                    SENTENCES[
+                        "to" if self.call.lstrip("i") in ("send", "send_obj") else "from"
+                    ].format(rank=self.peer)
+                )
             if self.tag:
                 inside.append(f"tag {self.tag}")
         if self.group:
@@ -73,27 +85,38 @@ class Where:
 
 
 class ClusterNotStarted(RuntimeError):
-    """The controller or ranks did not start, or do not answer: mostly because the machine is busy, or because something
-    that they need is missing on it. The message says all; the stack of the notebook's side says nothing."""
+    """The controller or ranks did not start, or do not answer: mostly because the machine is busy,
+    or because something that they need is missing on it. The message says all; the stack of the
+    notebook's side says nothing.
+    """
 
     def _render_traceback_(self) -> list[str]:
         return [f"{type(self).__name__}: {self}"]
 
 
 class Fault(RuntimeError):
-    """A cell did not end well on the ranks. `text` is the whole report, `svg` the wait-for graph (or None),
-    `edges` the same as a list of (rank, rank it waits for), `waiting` = {rank: Where}, `culprits` the ranks that the
-    others waited for, `traceback` = {rank: text}; `less_often`: whether the culprits have ended, and made the call that
-    the others wait in at least once, but less often; `differs`: in what the ranks' calls differ, where `text` names
-    that as the cause, "tensors" (shape or dtype), "groups", "calls" or "numbers", else ""; `reported_s` after how many
-    seconds of the cell it was reported, `healed_s` how long the healing took."""
+    """A cell did not end well on the ranks.
+
+    `text` is the whole report, `svg` the wait-for graph (or None), `edges` the same as a list of
+    (rank, rank it waits for), `waiting` = {rank: Where}, `culprits` the ranks that the others
+    waited for, `traceback` = {rank: text}; `less_often`: whether the culprits have ended, and made
+    the call that the others wait in at least once, but less often; `differs`: in what the ranks'
+    calls differ, where `text` names that as the cause, "tensors" (shape or dtype), "groups",
+    "calls" or "numbers", else ""; `reported_s` after how many seconds of the cell it was reported,
+    `healed_s` how long the healing took.
+    """
 
     kind, less_often, differs = "fault", False, ""
     svg: str | None
     edges: list[tuple[int, int]]
 
-    def __init__(self, message: str, waiting: dict[int, Where] | None = None, culprits: Iterable[int] = (),
-                 traceback: dict[int, str] | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        waiting: dict[int, Where] | None = None,
+        culprits: Iterable[int] = (),
+        traceback: dict[int, str] | None = None,
+    ) -> None:
         super().__init__(message)
         self.waiting, self.culprits, self.traceback = waiting or {}, list(culprits), traceback or {}
         self.text, self.svg, self.edges = message, None, []
@@ -111,7 +134,8 @@ class Fault(RuntimeError):
 
 class ClusterStopped(RuntimeError):
     """The cluster was stopped before this use:
-    in a notebook one line says what to run, without the stack of the notebook's side."""
+    in a notebook one line says what to run, without the stack of the notebook's side.
+    """
 
     def _render_traceback_(self) -> list[str]:
         return [str(self)]
@@ -124,7 +148,10 @@ class Hang(Fault):
 
 
 class Mismatch(Fault):
-    """The ranks' calls do not fit together: another order, shape or dtype. What they computed is not to be trusted."""
+    """The ranks' calls do not fit together: another order, shape or dtype.
+
+    What they computed is not to be trusted.
+    """
 
     kind = "mismatch"
 
@@ -162,7 +189,8 @@ class ControllerDied(Fault):
 @dataclass
 class Outcome:
     """What the watch of one cell has seen: results by rank, exceptions by rank, exits by rank,
-    and where each rank stood."""
+    and where each rank stood.
+    """
 
     results: dict[int, Reply] = field(default_factory=dict)
     errors: dict[int, RaisedError] = field(default_factory=dict)

@@ -1,4 +1,6 @@
-"""The line that a cell shows while ranks wait in communication: what each rank was last seen to do."""
+"""The line that a cell shows while ranks wait in communication: what each rank was last seen to
+do.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +22,25 @@ ORDER = "waits", "computes", "silent", "finished", "raised", "died"
 
 
 def line(watch: Watch, places: Places, cell_file: str) -> str:
-    """`Ranks 0, 1, 3 have been in barrier for 4 s; rank 2 has finished.` from the reports of a `Watch` that runs, or ""
-    while no rank has waited for long. It may be called from any thread."""
+    """`Ranks 0, 1, 3 have been in barrier for 4 s; rank 2 has finished.` from the reports of a
+    `Watch` that runs, or "" while no rank has waited for long. It may be called from any thread.
+    """
     seen = {rank: _seen(rank, watch, places, cell_file) for rank in watch.asked}
-    if max((seconds for state, _, seconds in seen.values() if state == "waits"), default=0) < WAITING_S:
+    if (
+        max((seconds for state, _, seconds in seen.values() if state == "waits"), default=0)
+        < WAITING_S
+    ):
         return ""
     alike: dict[tuple[str, str], dict[int, float]] = {}
     for rank, (state, call, seconds) in seen.items():
         alike.setdefault((state, call), {})[rank] = seconds
-    clauses = [_clause(state, call, seconds) for (state, call), seconds in
-               sorted(alike.items(), key=lambda item: (ORDER.index(item[0][0]), -max(item[1].values()), min(item[1])))]
+    clauses = [
+        _clause(state, call, seconds)
+        for (state, call), seconds in sorted(
+            alike.items(),
+            key=lambda item: (ORDER.index(item[0][0]), -max(item[1].values()), min(item[1])),
+        )
+    ]
     text = "; ".join(clauses)
     return text[:1].upper() + text[1:] + "."
 
@@ -40,7 +51,11 @@ def _seen(rank: int, watch: Watch, places: Places, cell_file: str) -> tuple[str,
     if rank in outcome.exits:
         return "died", "", 0
     if rank in outcome.errors or rank in outcome.results:
-        return "raised" if rank in outcome.errors or not outcome.results[rank]["ok"] else "finished", "", 0
+        return (
+            "raised" if rank in outcome.errors or not outcome.results[rank]["ok"] else "finished",
+            "",
+            0,
+        )
     report, heard = reports.newest.get(rank), reports.heard.get(rank)
     if report is None or heard is None or report["cell"] != watch.cell:
         return "silent", "", time.monotonic() - watch.started
@@ -49,7 +64,11 @@ def _seen(rank: int, watch: Watch, places: Places, cell_file: str) -> tuple[str,
         return "silent", "", unheard_s
     if not report["blocked"]:
         return "computes", "", 0
-    return "waits", standing(rank, report, watch.cell, cell_file, places).call, reports.blocked_s(rank, watch.cell)
+    return (
+        "waits",
+        standing(rank, report, watch.cell, cell_file, places).call,
+        reports.blocked_s(rank, watch.cell),
+    )
 
 
 def _clause(state: str, call: str, seconds: Mapping[int, float]) -> str:
@@ -57,4 +76,7 @@ def _clause(state: str, call: str, seconds: Mapping[int, float]) -> str:
     least, most = int(min(seconds.values())), int(max(seconds.values()))
     span = f"{least}" if least == most else SENTENCES["live span"].format(least=least, most=most)
     sentence = "live waits somewhere" if state == "waits" and not call else f"live {state}"
-    return f"{ranks_text(seconds)} {of_ranks(seconds, SENTENCES[sentence].format(call=call, seconds=span))}"
+    return (
+        f"{ranks_text(seconds)} "
+        f"{of_ranks(seconds, SENTENCES[sentence].format(call=call, seconds=span))}"
+    )

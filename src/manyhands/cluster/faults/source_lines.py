@@ -28,14 +28,19 @@ class Cell(NamedTuple):
 
 
 class Places:
-    """Turns (file, line) of a frame into "line 3 of this cell". Knows the cells that were sent to the ranks."""
+    """Turns (file, line) of a frame into "line 3 of this cell".
+
+    Knows the cells that were sent to the ranks.
+    """
 
     def __init__(self) -> None:
         self._cells: dict[str, Cell] = {}
 
     def add(self, code: str, first_line: int) -> str:
         """Remember a cell; `first_line` is the number that the learner sees beside its first line.
-        Returns its file's name."""
+
+        Returns its file's name.
+        """
         from ipykernel.compiler import get_file_name
 
         name, lines, inner = basename(get_file_name(code)), _numbered(code, first_line), None
@@ -52,18 +57,27 @@ class Places:
 
     def callers(self, lines: Sequence[Spot], this_cell: str) -> list[tuple[str, str]]:
         """[(place, source), ...] of the learner's lines that led there, innermost first."""
-        return [self._name(spot, this_cell)[:2] for spot in reversed(self._own(lines, this_cell)[:-1])]
+        return [
+            self._name(spot, this_cell)[:2] for spot in reversed(self._own(lines, this_cell)[:-1])
+        ]
 
     def named(self, file: str, line: int, this_cell: str) -> str:
         """The words for one line of a file, as `find` has them."""
-        return self._name({"file": basename(file), "path": file, "line": line, "function": "a function"}, this_cell)[0]
+        return self._name(
+            {"file": basename(file), "path": file, "line": line, "function": "a function"},
+            this_cell,
+        )[0]
 
     def _own(self, lines: Sequence[Spot], this_cell: str) -> list[Spot]:
-        """The lines without those of second magics. What `%%time` runs has no name of its own:
-        it is taken for this cell's."""
+        """The lines without those of second magics.
+
+        What `%%time` runs has no name of its own: it is taken for this cell's.
+        """
         *magics, innermost = self._files(this_cell)
-        named: list[Spot] = [{**spot, "file": innermost} if magics and spot["file"].startswith(TIMED) else spot
-                             for spot in lines]
+        named: list[Spot] = [
+            {**spot, "file": innermost} if magics and spot["file"].startswith(TIMED) else spot
+            for spot in lines
+        ]
         named = [spot for spot in named if not spot["file"].startswith(TIMED)]
         return [spot for spot in named if spot["file"] not in magics] or named
 
@@ -75,13 +89,25 @@ class Places:
     def _name(self, spot: Spot, this_cell: str) -> tuple[str, str, int]:
         if spot["file"] in self._cells:
             lines = self._cells[spot["file"]].lines
-            shown, source = lines[spot["line"] - 1] if 0 < spot["line"] <= len(lines) else (spot["line"], "")
+            shown, source = (
+                lines[spot["line"] - 1] if 0 < spot["line"] <= len(lines) else (spot["line"], "")
+            )
             if spot["file"] in self._files(this_cell):
                 return SENTENCES["this cell"].format(line=shown), source, shown
-            return SENTENCES["other cell"].format(line=shown, head=lines[0][1].strip() if lines else ""), source, shown
+            return (
+                SENTENCES["other cell"].format(
+                    line=shown, head=lines[0][1].strip() if lines else ""
+                ),
+                source,
+                shown,
+            )
         source = linecache.getline(spot["path"], spot["line"])
         if "ipykernel_" in spot["path"] or spot["path"].startswith("<"):
-            return SENTENCES["function"].format(line=spot["line"], function=spot["function"]), source, spot["line"]
+            return (
+                SENTENCES["function"].format(line=spot["line"], function=spot["function"]),
+                source,
+                spot["line"],
+            )
         return SENTENCES["file"].format(line=spot["line"], file=spot["file"]), source, spot["line"]
 
 
@@ -93,7 +119,8 @@ def spot_of(note: Note) -> Spot:
 def _numbered(code: str, first_line: int) -> list[tuple[int, str]]:
     r"""[(number, text), ...] of the lines that Python compiles.
 
-    IPython drops empty ones before the first, and joins those of a `!command \`."""
+    IPython drops empty ones before the first, and joins those of a `!command \`.
+    """
     from IPython.core.inputtransformer2 import TransformerManager
 
     lines = list(enumerate(LINE_END.split(code.rstrip()), first_line))
@@ -102,6 +129,12 @@ def _numbered(code: str, first_line: int) -> list[tuple[int, str]]:
     compiled = LINE_END.split(TransformerManager().transform_cell(code).rstrip())
     if len(compiled) == len(lines):
         return lines
-    changes = SequenceMatcher(None, [text.strip() for _, text in lines], [text.strip() for text in compiled],
-                              autojunk=False).get_opcodes()
-    return [line for _, first, _, start, end in changes for line in lines[first:first + end - start]]
+    changes = SequenceMatcher(
+        None,
+        [text.strip() for _, text in lines],
+        [text.strip() for text in compiled],
+        autojunk=False,
+    ).get_opcodes()
+    return [
+        line for _, first, _, start, end in changes for line in lines[first : first + end - start]
+    ]

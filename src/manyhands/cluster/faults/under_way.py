@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from manyhands.cluster.faults.unfinished import Namer, Unfinished
 
 ANSWER_S = 20.0
-WITHOUT_CALLS = ("manyhands.cluster.", "manyhands.rehearsal.")  # what is run from there starts no communication
+# what is run from there starts no communication
+WITHOUT_CALLS = ("manyhands.cluster.", "manyhands.rehearsal.")
 
 
 class UnderWay:
@@ -40,7 +41,9 @@ class UnderWay:
 
     def _ask(self, function: Callable[..., Any], *args: Any) -> dict[int, Any]:
         """Call a function on all ranks, which are idle: {rank: answer}."""
-        return answers(self._check_running().submit(self.ranks, function, args), StartLimit(ANSWER_S))
+        return answers(
+            self._check_running().submit(self.ranks, function, args), StartLimit(ANSWER_S)
+        )
 
     def _say_unfinished(self, cell_file: str, tell: bool) -> str:
         """After a cell: what it has left under way, or what was under way when it failed; or ""."""
@@ -55,8 +58,13 @@ class UnderWay:
         return lambda lines: self._places.find(lines, cell_file)[:2]
 
     def _give_up(self, code: str | None, ranks: Ranks | None, tell: bool = True) -> None:
-        """Before a cell: end what it does not go on with. `code` is None for a function that may communicate."""
-        everywhere = ranks is None or check_arguments.check_ranks(ranks, self.world_size) == self.ranks
+        """Before a cell: end what it does not go on with.
+
+        `code` is None for a function that may communicate.
+        """
+        everywhere = (
+            ranks is None or check_arguments.check_ranks(ranks, self.world_size) == self.ranks
+        )
         given_up = reported = self._unfinished.left
         try:
             given_up = self._unfinished.to_give_up(code, everywhere)

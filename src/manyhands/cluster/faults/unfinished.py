@@ -1,8 +1,10 @@
-"""What the ranks have begun and not finished when a cell ends, and what becomes of it in the next cell.
+"""What the ranks have begun and not finished when a cell ends, and what becomes of it in the next
+cell.
 
-gloo pairs calls by their number, from cell to cell. So a call that a rank never joined meets that rank's next call,
-which may be right and would be blamed. A later cell may still join it. Where the next cell does not look like that, the
-call is given up: its group gets new connections, in the same processes, and no variable is lost.
+gloo pairs calls by their number, from cell to cell. So a call that a rank never joined meets that
+rank's next call, which may be right and would be blamed. A later cell may still join it. Where the
+next cell does not look like that, the call is given up: its group gets new connections, in the same
+processes, and no variable is lost.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ if TYPE_CHECKING:
     Namer: TypeAlias = Callable[[Sequence[Spot]], tuple[str, str]]  # lines -> (place, source)
     Key: TypeAlias = tuple[str, Group, str, str, int]
     Streams: TypeAlias = dict[tuple[str, int | None, str, int | None, int], int]  # see _streams
-    Offsets: TypeAlias = tuple[dict[tuple[str, int], int], dict[tuple[int | None, str, int | None, int], int]]
+    Offsets: TypeAlias = tuple[
+        dict[tuple[str, int], int], dict[tuple[int | None, str, int | None, int], int]
+    ]
     Condition: TypeAlias = tuple[str, bool]  # (text, whether it must hold)
 
 GRACE_S = 0.3  # for calls that all ranks have joined, and that need a moment more
@@ -49,7 +53,9 @@ KINDS = ("unjoined", "running", "message", "dropped")
 
 @dataclass
 class Left:
-    """A call that is not finished: `group` = (name, members); `ranks` have begun it, `others` have not joined it."""
+    """A call that is not finished: `group` = (name, members); `ranks` have begun it, `others` have
+    not joined it.
+    """
 
     kind: str  # one of KINDS
     group: Group
@@ -64,8 +70,11 @@ class Left:
 
 
 class Unfinished:
-    """What is unfinished on the ranks of a cluster, from cell to cell. `ask(function, *args)` calls a function on all
-    ranks and returns {rank: answer}; it may raise. A `name`, below, turns lines into (place, source)."""
+    """What is unfinished on the ranks of a cluster, from cell to cell.
+
+    `ask(function, *args)` calls a function on all ranks and returns {rank: answer}; it may raise. A
+    `name`, below, turns lines into (place, source).
+    """
 
     def __init__(self, ask: Callable[..., dict[int, Any]]) -> None:
         self._ask = ask
@@ -83,7 +92,9 @@ class Unfinished:
 
     def note(self, results: dict[int, Reply]) -> None:
         """Take in what the ranks have sent with their answers to a cell."""
-        self._facts.update({rank: reply["begun"] for rank, reply in results.items() if "begun" in reply})
+        self._facts.update(
+            {rank: reply["begun"] for rank, reply in results.items() if "begun" in reply}
+        )
 
     def look(self, ranks: Sequence[int], name: Namer, tell: bool = True) -> str:
         """After a cell: sentences on what is unfinished and has not been told yet, or ""."""
@@ -96,13 +107,16 @@ class Unfinished:
         if not _uneven(answers) and any(not call["ended"] for call in _calls(answers)):
             time.sleep(GRACE_S)
             answers = self._ask(agent.left)
-        if _uneven(answers) or any(not call["ended"] for call in _calls(answers)):  # then their lines are needed
+        # then their lines are needed
+        if _uneven(answers) or any(not call["ended"] for call in _calls(answers)):
             answers = self._ask(agent.left, True)
         self._facts = {**answers}
         self._names = {one for answer in answers.values() for one in answer["names"]}
         self._offsets = _offsets(answers)
         self.left = [*_collectives(answers), *_messages(answers)]
-        self._seen = {} if self.left else {rank: answer["begun"] for rank, answer in answers.items()}
+        self._seen = (
+            {} if self.left else {rank: answer["begun"] for rank, answer in answers.items()}
+        )
         new = [one for one in self.left if tell and one.key() not in self._told]
         self._told |= {one.key() for one in new}
         return _told(new, len(ranks), name) if new else ""
@@ -111,11 +125,13 @@ class Unfinished:
         """Whether the ranks' facts look unfinished: cheap, for it is asked after each cell."""
         return _whole(self._facts, ranks) and (
             any(facts["begun"] > self._seen.get(rank, 0) for rank, facts in self._facts.items())
-            or bool(_uneven(self._facts)))
+            or bool(_uneven(self._facts))
+        )
 
     def to_give_up(self, code: str | None, everywhere: bool) -> list[Left]:
-        """What the text `code` of the next cell does not go on with; `everywhere`: it runs on all ranks. None as a
-        text: a function that may communicate."""
+        """What the text `code` of the next cell does not go on with; `everywhere`: it runs on all
+        ranks. None as a text: a function that may communicate.
+        """
         dropped = [one for one in self.left if one.kind == "dropped"]
         unjoined = [one for one in self.left if one.kind == "unjoined"]
         if unjoined and code is not None and (not everywhere or self._goes_on(code, unjoined)):
@@ -123,8 +139,10 @@ class Unfinished:
         return dropped + unjoined
 
     def _goes_on(self, code: str, unjoined: list[Left]) -> bool:
-        """Whether a cell that runs on all ranks is meant to finish what an earlier one has begun: it uses a variable
-        that holds it, or it makes a call on just those ranks that have not joined."""
+        """Whether a cell that runs on all ranks is meant to finish what an earlier one has begun:
+        it uses a variable that holds it, or it makes a call on just those ranks that have not
+        joined.
+        """
         try:
             tree = ast.parse(code)
         except (SyntaxError, ValueError, RecursionError):  # magics, for one
@@ -135,15 +153,22 @@ class Unfinished:
         if not calls:
             return False
         there = self._ask(agent.holds_here, calls)
-        called_on = [{rank for rank in there if there[rank][number]} for number in range(len(calls))]
-        return any(on & set(one.group[1]) == set(one.others) for on in called_on for one in unjoined)
+        called_on = [
+            {rank for rank in there if there[rank][number]} for number in range(len(calls))
+        ]
+        return any(
+            on & set(one.group[1]) == set(one.others) for on in called_on for one in unjoined
+        )
 
     def told_of(self, left: list[Left]) -> list[Left]:
         """Those of `left` that a cell has reported."""
         return [one for one in left if one.key() in self._told]
 
     def give_up(self, given_up: list[Left]) -> bool:
-        """New connections for the groups of `given_up`. False where they have had all that are possible."""
+        """New connections for the groups of `given_up`.
+
+        False where they have had all that are possible.
+        """
         groups = sorted({one.group for one in given_up})
         renewals = self._renewals + Counter(groups)
         if max(renewals.values()) > len(SPARE_KINDS):
@@ -158,34 +183,53 @@ class Unfinished:
         collectives, messages = self._offsets
         if not collectives and not messages:
             return notes
-        return {rank: [_shifted(rank, one, collectives, messages) for one in calls] for rank, calls in notes.items()}
+        return {
+            rank: [_shifted(rank, one, collectives, messages) for one in calls]
+            for rank, calls in notes.items()
+        }
 
     def before_text(self, name: Namer) -> str:
         """What was left by earlier cells, for the report of a cell that did not end well; or ""."""
-        return "\n".join(each(self.left, lambda one: SENTENCES["left before" if one.others else "was left"].format(
-            **words(one, name))))
+        return "\n".join(
+            each(
+                self.left,
+                lambda one: SENTENCES["left before" if one.others else "was left"].format(
+                    **words(one, name)
+                ),
+            )
+        )
 
 
-# --- what the ranks' facts amount to ----------------------------------------------------------------------------------
+# --- what the ranks' facts amount to --------------------------------------------------------------
 
 
 def _whole(facts: Mapping[int, Facts], ranks: Sequence[int]) -> bool:
     """Whether all ranks have a world, the one of this cluster."""
-    return all(facts.get(rank) and (facts[rank]["rank"], facts[rank]["size"]) == (rank, len(ranks)) for rank in ranks)
+    return all(
+        facts.get(rank) and (facts[rank]["rank"], facts[rank]["size"]) == (rank, len(ranks))
+        for rank in ranks
+    )
 
 
 def _uneven(facts: Mapping[int, Facts]) -> dict[Group, dict[int, int]]:
-    """{(name, members): {rank: number of collectives}} of the groups in which the ranks have begun more or fewer."""
+    """{(name, members): {rank: number of collectives}} of the groups in which the ranks have begun
+    more or fewer.
+    """
     groups: dict[Group, dict[int, int]] = {}
     for rank, found in facts.items():
         for name, members, number in found["groups"]:
             groups.setdefault((name, tuple(members)), {})[rank] = number
-    return {group: numbers for group, numbers in groups.items()
-            if set(numbers) == set(group[1]) and len(set(numbers.values())) > 1}
+    return {
+        group: numbers
+        for group, numbers in groups.items()
+        if set(numbers) == set(group[1]) and len(set(numbers.values())) > 1
+    }
 
 
 def _calls(answers: dict[int, LeftFacts]) -> list[TracedCall]:
-    return [call for answer in answers.values() for calls in answer["calls"].values() for call in calls]
+    return [
+        call for answer in answers.values() for calls in answer["calls"].values() for call in calls
+    ]
 
 
 def _collectives(answers: dict[int, LeftFacts]) -> list[Left]:
@@ -194,20 +238,33 @@ def _collectives(answers: dict[int, LeftFacts]) -> list[Left]:
     for group, numbers in uneven.items():
         fewest = min(numbers.values())
         ahead = {rank for rank in numbers if numbers[rank] > fewest}
-        for rank in ahead:  # the first that others have not joined: of the next ones nothing needs to be said
-            calls = answers[rank]["calls"].get(group[0], [])[fewest - numbers[rank]:]
-            for call in calls[:1] or [{"call": SENTENCES["a call"], "shape": None, "dtype": "", "lines": []}]:
-                _add(found, "unjoined", group, call, rank, [other for other in group[1] if other not in ahead])
+        # the first that others have not joined: of the next ones nothing needs to be said
+        for rank in ahead:
+            calls = answers[rank]["calls"].get(group[0], [])[fewest - numbers[rank] :]
+            for call in calls[:1] or [
+                {"call": SENTENCES["a call"], "shape": None, "dtype": "", "lines": []}
+            ]:
+                _add(
+                    found,
+                    "unjoined",
+                    group,
+                    call,
+                    rank,
+                    [other for other in group[1] if other not in ahead],
+                )
     for rank, answer in answers.items():
         for name, members, _ in answer["groups"]:
-            for call in answer["calls"].get(name, []) if (name, tuple(members)) not in uneven else ():
+            for call in (
+                answer["calls"].get(name, []) if (name, tuple(members)) not in uneven else ()
+            ):
                 if not call["ended"]:
                     _add(found, "running", (name, tuple(members)), call, rank, [])
     return list(found.values())
 
 
-def _add(found: dict[Key, Left], kind: str, group: Group, call: TracedCall, rank: int,
-         others: list[int]) -> None:
+def _add(
+    found: dict[Key, Left], kind: str, group: Group, call: TracedCall, rank: int, others: list[int]
+) -> None:
     """Note a call of one rank: the same call of several ranks is one `Left`."""
     what = Where(rank, "waits", call=call["call"], shape=call["shape"], dtype=call["dtype"]).what()
     one = Left(kind, group, what, call["lines"], {rank}, others)
@@ -215,43 +272,71 @@ def _add(found: dict[Key, Left], kind: str, group: Group, call: TracedCall, rank
 
 
 def _messages(answers: dict[int, LeftFacts]) -> list[Left]:
-    """The messages that were begun and that the other side has not asked for, or that were dropped."""
+    """The messages that were begun and that the other side has not asked for, or that were
+    dropped.
+    """
     streams, found = _streams(answers), []
     for rank, answer in answers.items():
         groups = {name: tuple(members) for name, members, _ in answer["groups"]}
         for note in answer["messages"]:
             peer, receives = note["peer"], "recv" in note["call"]
             met = _met(note, rank, streams)
-            if note["group"] not in groups or met and not (note["dropped"] and receives):
+            if note["group"] not in groups or (met and not (note["dropped"] and receives)):
                 continue
-            what = Where(rank, "waits", call=note["call"], shape=note.get("shape"), dtype=note.get("dtype", ""),
-                         peer=peer, tag=note["tag"]).what()
+            what = Where(
+                rank,
+                "waits",
+                call=note["call"],
+                shape=note.get("shape"),
+                dtype=note.get("dtype", ""),
+                peer=peer,
+                tag=note["tag"],
+            ).what()
             kind = "dropped" if note["dropped"] else "message"
-            found.append(Left(kind, (note["group"], groups[note["group"]]), what, [spot_of(note)], {rank},
-                              [] if met or peer is None else [peer]))
+            found.append(
+                Left(
+                    kind,
+                    (note["group"], groups[note["group"]]),
+                    what,
+                    [spot_of(note)],
+                    {rank},
+                    [] if met or peer is None else [peer],
+                )
+            )
     return found
 
 
 def _streams(answers: dict[int, LeftFacts]) -> Streams:
     """{(group, rank, "send" or "recv", peer, tag): how many}."""
-    return {(group, rank, kind, peer, tag): number for rank, answer in answers.items()
-            for group, kind, peer, tag, number in answer["streams"]}
+    return {
+        (group, rank, kind, peer, tag): number
+        for rank, answer in answers.items()
+        for group, kind, peer, tag, number in answer["streams"]
+    }
 
 
 def _met(note: Note, rank: int, streams: Streams) -> bool:
     """Whether the other side has begun its part of a message."""
     other = "recv" if "send" in note["call"] else "send"
-    sides = [number for (group, side, kind, peer, tag), number in streams.items()
-             if (group, kind, tag) == (note["group"], other, note["tag"]) and peer in (rank, None)
-             and note["peer"] in (side, None)]
+    sides = [
+        number
+        for (group, side, kind, peer, tag), number in streams.items()
+        if (group, kind, tag) == (note["group"], other, note["tag"])
+        and peer in (rank, None)
+        and note["peer"] in (side, None)
+    ]
     return sum(sides) > note["index"]
 
 
 def _offsets(answers: dict[int, LeftFacts]) -> Offsets:
-    """By how much the ranks are ahead of each other: ({(group, rank): collectives}, {(rank, kind, peer, tag): messages
-    that the other side has not met})."""
-    collectives = {(name, rank): number - min(numbers.values()) for (name, _), numbers in _uneven(answers).items()
-                   for rank, number in numbers.items()}
+    """By how much the ranks are ahead of each other: ({(group, rank): collectives}, {(rank, kind,
+    peer, tag): messages that the other side has not met}).
+    """
+    collectives = {
+        (name, rank): number - min(numbers.values())
+        for (name, _), numbers in _uneven(answers).items()
+        for rank, number in numbers.items()
+    }
     messages: dict[tuple[int | None, str, int | None, int], int] = {}
     streams = _streams(answers)
     for (group, rank, kind, peer, tag), number in streams.items():
@@ -261,8 +346,12 @@ def _offsets(answers: dict[int, LeftFacts]) -> Offsets:
     return collectives, messages
 
 
-def _shifted(rank: int, note: Note, collectives: dict[tuple[str, int], int],
-             messages: dict[tuple[int | None, str, int | None, int], int]) -> Note:
+def _shifted(
+    rank: int,
+    note: Note,
+    collectives: dict[tuple[str, int], int],
+    messages: dict[tuple[int | None, str, int | None, int], int],
+) -> Note:
     if "tag" in note:
         more = messages.get((rank, note["call"].lstrip("i"), note.get("peer"), note["tag"]), 0)
     else:
@@ -270,16 +359,20 @@ def _shifted(rank: int, note: Note, collectives: dict[tuple[str, int], int],
     return {**note, "sequence": note["sequence"] + more} if more else note
 
 
-# --- what the next cell is about --------------------------------------------------------------------------------------
+# --- what the next cell is about ------------------------------------------------------------------
 
 
 def _conditions(body: Iterable[ast.AST], conditions: list[Condition]) -> list[list[Condition]]:
-    """For each collective in these statements the conditions under which it is called: [(text, whether it must hold),
-    ...]. Calls under a condition that itself calls something are left out, because it is evaluated on the ranks."""
+    """For each collective in these statements the conditions under which it is called: [(text,
+    whether it must hold), ...]. Calls under a condition that itself calls something are left out,
+    because it is evaluated on the ranks.
+    """
     found = []
     for node in body:
         if isinstance(node, (ast.If, ast.IfExp)):
-            branches: list[tuple[Any, bool]] = [(node.body, True), (node.orelse, False)] if _is_plain(node.test) else []
+            branches: list[tuple[Any, bool]] = (
+                [(node.body, True), (node.orelse, False)] if _is_plain(node.test) else []
+            )
             for branch, wanted in branches:
                 inside: Sequence[ast.AST] = branch if isinstance(branch, list) else [branch]
                 found += _conditions(inside, [*conditions, (ast.unparse(node.test), wanted)])
@@ -291,38 +384,59 @@ def _conditions(body: Iterable[ast.AST], conditions: list[Condition]) -> list[li
 
 
 def _is_plain(test: ast.expr) -> bool:
-    return all(_called(node) in ("get_rank", "get_world_size") for node in ast.walk(test) if isinstance(node, ast.Call))
+    return all(
+        _called(node) in ("get_rank", "get_world_size")
+        for node in ast.walk(test)
+        if isinstance(node, ast.Call)
+    )
 
 
 def _called(call: ast.Call) -> str:
     return getattr(call.func, "attr", getattr(call.func, "id", ""))
 
 
-# --- what is said -----------------------------------------------------------------------------------------------------
+# --- what is said ---------------------------------------------------------------------------------
 
 
 def words(one: Left, name: Namer) -> dict[str, str]:
     """What the sentences on a `Left` name."""
     place, source = name(one.lines)
-    return {"what": one.what, "place": place or SENTENCES["no place"], "source": source.strip(),
-            "ranks": ranks_text(one.ranks), "group": ranks_text(one.group[1]),
-            "others": ranks_text(one.others) if one.others else SENTENCES["the other side"]}
+    return {
+        "what": one.what,
+        "place": place or SENTENCES["no place"],
+        "source": source.strip(),
+        "ranks": ranks_text(one.ranks),
+        "group": ranks_text(one.group[1]),
+        "others": ranks_text(one.others) if one.others else SENTENCES["the other side"],
+    }
 
 
 def each(left: list[Left], say: Callable[[Left], str]) -> list[str]:
-    """What `say` makes of the first of them, and how many there are more: a loop may leave hundreds."""
+    """What `say` makes of the first of them, and how many there are more: a loop may leave
+    hundreds.
+    """
     more = len(left) - MOST_TOLD
-    return [say(one) for one in left[:MOST_TOLD]] + ([SENTENCES["more left"].format(number=more)] if more > 0 else [])
+    return [say(one) for one in left[:MOST_TOLD]] + (
+        [SENTENCES["more left"].format(number=more)] if more > 0 else []
+    )
 
 
 def _told(left: list[Left], world_size: int, name: Namer) -> str:
     def say(one: Left) -> str:
         given = words(one, name)
-        kind = "left dropped and unmet" if one.kind == "dropped" and one.others else f"left {one.kind}"
+        kind = (
+            "left dropped and unmet" if one.kind == "dropped" and one.others else f"left {one.kind}"
+        )
         inside = one.kind in ("unjoined", "running") and len(one.group[1]) < world_size
-        return (SENTENCES["left"].format(**given).rstrip(": ") + "\n    " + SENTENCES[kind].format(**given)
-                + (" " + SENTENCES["in group"].format(**given) if inside else ""))
+        return (
+            SENTENCES["left"].format(**given).rstrip(": ")
+            + "\n    "
+            + SENTENCES[kind].format(**given)
+            + (" " + SENTENCES["in group"].format(**given) if inside else "")
+        )
 
     lines = [SENTENCES["title left"], *each(left, say)]
-    lines += [SENTENCES[f"advice {kind}"] for kind in KINDS if any(one.kind == kind for one in left)]
+    lines += [
+        SENTENCES[f"advice {kind}"] for kind in KINDS if any(one.kind == kind for one in left)
+    ]
     return "\n".join(lines)

@@ -1,7 +1,8 @@
 """The watch over a running cell: is it finished, hanging, failed, or still at work?
 
-The ranks report where they stand a few times a second (on_rank/agent.py). A hang is: every unfinished rank has stood in
-the same communication call for `patience_s`. A rank that computes, however slowly, is never part of a hang.
+The ranks report where they stand a few times a second (on_rank/agent.py). A hang is: every
+unfinished rank has stood in the same communication call for `patience_s`. A rank that computes,
+however slowly, is never part of a hang.
 """
 
 from __future__ import annotations
@@ -24,15 +25,21 @@ if TYPE_CHECKING:
     from manyhands.cluster.payloads import Exit, Note, Reply, Report, Stand
 
 POLL_S = 0.005
-AFTER_ERROR_S = 0.8  # ranks that stand in the same call for so long after another has failed are taken to wait for it
+# ranks that stand in the same call for so long after another has failed are taken to wait for it
+AFTER_ERROR_S = 0.8
 CONTROLLER_S = 0.1  # how often the watch looks whether the controller still runs
 AFTER_DEATH_S = 0.5  # time for the survivors' own errors to arrive
-STALE_S = 1.0  # a rank that has not reported for so long is at work: something in it holds Python's lock
-OUTSIDE_AFTER_S, OUTSIDE_S = 2.0, 0.5  # after so long the watch looks at it from outside, and so often from then on
+# a rank that has not reported for so long is at work: something in it holds Python's lock
+STALE_S = 1.0
+# after so long the watch looks at it from outside, and so often from then on
+OUTSIDE_AFTER_S, OUTSIDE_S = 2.0, 0.5
 
 
 class Reports:
-    """The newest report of each rank, received on a socket of this process. A token keeps strangers out."""
+    """The newest report of each rank, received on a socket of this process.
+
+    A token keeps strangers out.
+    """
 
     def __init__(self, ip: str) -> None:
         self.token = secrets.token_hex(16)
@@ -57,7 +64,8 @@ class Reports:
                 report: Any = self._socket.recv_json(zmq.NOBLOCK)
                 if report.pop("token") == self.token:
                     self._note(report)
-            except (zmq.ZMQError, ValueError, KeyError, AttributeError, TypeError):  # of a stranger, it may be anything
+            except (zmq.ZMQError, ValueError, KeyError, AttributeError, TypeError):
+                # of a stranger, it may be anything
                 continue
         self._socket.close()
 
@@ -92,9 +100,11 @@ class Reports:
         return report.get("names", []) if report is not None and report.get("cell") == cell else []
 
     def blocked_s(self, rank: int, cell: int) -> float:
-        """For how long the rank has stood in the communication call that it stands in; 0 if it computes.
+        """For how long the rank has stood in the communication call that it stands in; 0 if it
+        computes.
 
-        A wait counts from its first report, but only once a second one has confirmed it and brought the rank's notes.
+        A wait counts from its first report, but only once a second one has confirmed it and brought
+        the rank's notes.
         """
         report, now = self.newest.get(rank), time.monotonic()
         if (
@@ -113,13 +123,22 @@ class Reports:
 
 
 class Watch:
-    """Waits for the ranks of one cell. `pending` = {rank: Answer};
-    `controller_runs()`: no answer comes without it."""
+    """Waits for the ranks of one cell.
 
-    def __init__(self, pending: Mapping[int, Answer], cell: int, reports: Reports,
-                 exits: Callable[[], Mapping[int, Exit]], patience_s: float, limit_s: float,
-                 controller_runs: Callable[[], bool] = lambda: True,
-                 look_at: Callable[[int], Stand | None] = lambda rank: None) -> None:
+    `pending` = {rank: Answer}; `controller_runs()`: no answer comes without it.
+    """
+
+    def __init__(
+        self,
+        pending: Mapping[int, Answer],
+        cell: int,
+        reports: Reports,
+        exits: Callable[[], Mapping[int, Exit]],
+        patience_s: float,
+        limit_s: float,
+        controller_runs: Callable[[], bool] = lambda: True,
+        look_at: Callable[[int], Stand | None] = lambda rank: None,
+    ) -> None:
         self.pending, self.cell, self.reports, self.exits = dict(pending), cell, reports, exits
         self.asked, self.started = sorted(pending), time.monotonic()
         self.patience_s, self.limit_s = patience_s, limit_s
@@ -127,12 +146,15 @@ class Watch:
         self._controller_runs, self._looked_at = controller_runs, time.monotonic()
         self._look_at, self._seen_at = look_at, 0.0  # from outside: see `SignalledStack`
         self._failed_at: float | None = None
-        # when a rank last finished: those that waited for it may be through, and have not said so yet
+        # when a rank last finished: those that waited for it may be through, and have not said so
+        # yet
         self._moved_at = 0.0
 
     def run(self) -> Outcome:
         """Until every rank has finished, or nothing more can be expected.
-        Never raises for what the learner's code does."""
+
+        Never raises for what the learner's code does.
+        """
         try:
             while not self._collect():
                 elapsed = time.monotonic() - self.started
@@ -169,11 +191,22 @@ class Watch:
                 reply = result.get()
             except Exception as error:  # noqa: BLE001 - the engine is gone, or the reply could not be made (an unpicklable value)
                 reply = None
-                if rank in self.exits() or "EngineError" in type(error).__name__ or "died" in str(error):
-                    self.outcome.exits[rank] = self.exits().get(rank, {"status": None, "memory": False})
+                if (
+                    rank in self.exits()
+                    or "EngineError" in type(error).__name__
+                    or "died" in str(error)
+                ):
+                    self.outcome.exits[rank] = self.exits().get(
+                        rank, {"status": None, "memory": False}
+                    )
                 else:
-                    self.outcome.errors[rank] = {"ename": type(error).__name__, "evalue": str(error), "lines": [],
-                                                 "traceback": str(error), "memory": False}
+                    self.outcome.errors[rank] = {
+                        "ename": type(error).__name__,
+                        "evalue": str(error),
+                        "lines": [],
+                        "traceback": str(error),
+                        "memory": False,
+                    }
                 self._failed_at = self._failed_at or time.monotonic()
             if reply is not None:
                 self._take(rank, reply)
@@ -191,7 +224,11 @@ class Watch:
             return
         self._seen_at = time.monotonic()
         for rank in self.pending:
-            stands = self._look_at(rank) if self.reports.is_silent(rank, self.cell, self.started) else None
+            stands = (
+                self._look_at(rank)
+                if self.reports.is_silent(rank, self.cell, self.started)
+                else None
+            )
             if stands:
                 self.reports.seen(rank, self.cell, stands)
 

@@ -1,1 +1,3 @@
-"""What a machine gives its ranks: ports, devices, and network namespaces that make it several machines."""
+"""What a machine gives its ranks: ports, devices, and network namespaces that make it several
+machines.
+"""

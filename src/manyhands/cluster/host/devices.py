@@ -1,4 +1,6 @@
-"""Which device each rank computes on: GPUs shared out by local rank where there are any, else CPU threads."""
+"""Which device each rank computes on: GPUs shared out by local rank where there are any, else CPU
+threads.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +10,17 @@ import shutil
 import subprocess
 
 NAMES = "MANYHANDS_DEVICE", "CUDA_VISIBLE_DEVICES"  # what a rank is told of its device
-# how long all ranks may wait before that is a hang: NCCL makes a communicator in the first call of each group
+# how long all ranks may wait before that is a hang: NCCL makes a communicator in the first call of
+# each group
 PATIENCE_S = {"gloo": 10, "nccl": 30}
 
 
 @functools.lru_cache(maxsize=1)
 def gpu_ids() -> list[str]:
-    """The GPUs that this process may use, as CUDA_VISIBLE_DEVICES would name them. No framework is imported for it."""
+    """The GPUs that this process may use, as CUDA_VISIBLE_DEVICES would name them.
+
+    No framework is imported for it.
+    """
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
         return [part for part in visible.split(",") if part.strip() and part.strip() != "-1"]
@@ -25,13 +31,22 @@ def gpu_ids() -> list[str]:
         listed = subprocess.run([program, "-L"], capture_output=True, text=True, timeout=20)
     except (OSError, subprocess.TimeoutExpired):
         return []
-    return [str(i) for i, line in enumerate(line for line in listed.stdout.splitlines() if line.startswith("GPU "))]
+    return [
+        str(i)
+        for i, line in enumerate(
+            line for line in listed.stdout.splitlines() if line.startswith("GPU ")
+        )
+    ]
 
 
-def share(nodes: int, ranks_per_node: int, gpus: list[str] | None = None) -> tuple[str, list[dict[str, str]]]:
-    """(backend, [environment of each rank]): every node gets its own GPUs, every rank one of them, by its local rank.
+def share(
+    nodes: int, ranks_per_node: int, gpus: list[str] | None = None
+) -> tuple[str, list[dict[str, str]]]:
+    """(backend, [environment of each rank]): every node gets its own GPUs, every rank one of them,
+    by its local rank.
 
-    NCCL refuses two ranks on one GPU: so "nccl" only if each rank has a GPU of its own, else "gloo".
+    NCCL refuses two ranks on one GPU: so "nccl" only if each rank has a GPU of its own, else
+    "gloo".
     """
     gpus = gpu_ids() if gpus is None else gpus
     if not gpus:
@@ -41,7 +56,11 @@ def share(nodes: int, ranks_per_node: int, gpus: list[str] | None = None) -> tup
     for rank in range(nodes * ranks_per_node):
         node, local_rank = divmod(rank, ranks_per_node)
         mine = [gpus[(node * per_node + k) % len(gpus)] for k in range(min(per_node, len(gpus)))]
-        environments.append({"CUDA_VISIBLE_DEVICES": ",".join(mine),
-                             "MANYHANDS_DEVICE": f"cuda:{local_rank % len(mine)}"})
+        environments.append(
+            {
+                "CUDA_VISIBLE_DEVICES": ",".join(mine),
+                "MANYHANDS_DEVICE": f"cuda:{local_rank % len(mine)}",
+            }
+        )
     alone = nodes * ranks_per_node <= len(gpus) and ranks_per_node <= per_node
     return ("nccl" if alone else "gloo"), environments

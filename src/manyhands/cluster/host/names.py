@@ -1,5 +1,8 @@
-"""Whether a name service answers on this machine. Without one torch warns of each connection that it cannot name the
-other end, on the standard error of each rank, though nothing is wrong."""
+"""Whether a name service answers on this machine.
+
+Without one torch warns of each connection that it cannot name the other end, on the standard error
+of each rank, though nothing is wrong.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +17,15 @@ OWN = ("::ffff:127.0.0.1", 0)  # as a connection of this machine to itself looks
 
 
 def without_warnings() -> dict[str, str]:
-    """The variables of a process that will import torch: warnings of its C++ are left out where no name service
-    answers, unless somebody has said which to show."""
+    """The variables of a process that will import torch: warnings of its C++ are left out where no
+    name service answers, unless somebody has said which to show.
+    """
     return {} if LEVEL in os.environ or _answers() else {LEVEL: "ERROR"}
 
 
 @functools.cache
 def _answers() -> bool:
-    """"There is no such name" is an answer; a name service that takes long is not waited for."""
+    """ "There is no such name" is an answer; a name service that takes long is not waited for."""
     answered = []
 
     def ask() -> None:

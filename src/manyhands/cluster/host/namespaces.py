@@ -1,15 +1,16 @@
 """The network of the emulated profile: a namespace for each node,
 and a switch between them that a link's rate and delay slow down.
 
-`python namespaces.py NODES RATE_MBIT DELAY_MS` makes, for each node, a network namespace with a loopback device of its
-own and a device eth0: a TAP device, whose frames this process reads and writes. Each frame that a node sends is held
-until a real link would have delivered it. Nothing here has a name outside this process: the namespaces and devices end
-with it and with the ranks in them.
+`python namespaces.py NODES RATE_MBIT DELAY_MS` makes, for each node, a network namespace with a
+loopback device of its own and a device eth0: a TAP device, whose frames this process reads and
+writes. Each frame that a node sends is held until a real link would have delivered it. Nothing here
+has a name outside this process: the namespaces and devices end with it and with the ranks in them.
 
-As root it needs nothing more; an ordinary user gets a user namespace first, in which making network namespaces is
-allowed. It writes one JSON object to its standard output, {"user": path or null, "nodes": [path of each namespace]} or
-{"why": what is missing}, and ends when its standard input closes, because the notebook's kernel has gone. A line there,
-a number, asks what the nodes have sent: {"asked": the number, "sent": [a `Sent` of each node]}.
+As root it needs nothing more; an ordinary user gets a user namespace first, in which making network
+namespaces is allowed. It writes one JSON object to its standard output, {"user": path or null,
+"nodes": [path of each namespace]} or {"why": what is missing}, and ends when its standard input
+closes, because the notebook's kernel has gone. A line there, a number, asks what the nodes have
+sent: {"asked": the number, "sent": [a `Sent` of each node]}.
 """
 
 from __future__ import annotations
@@ -33,7 +34,13 @@ if TYPE_CHECKING:
 
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 TUN, TUNSETIFF, IFF_TAP, IFF_NO_PI = "/dev/net/tun", 0x400454CA, 0x0002, 0x1000
-SIOCSIFFLAGS, SIOCSIFADDR, SIOCSIFNETMASK, SIOCSIFMTU, SIOCSIFHWADDR = 0x8914, 0x8916, 0x891C, 0x8922, 0x8924
+SIOCSIFFLAGS, SIOCSIFADDR, SIOCSIFNETMASK, SIOCSIFMTU, SIOCSIFHWADDR = (
+    0x8914,
+    0x8916,
+    0x891C,
+    0x8922,
+    0x8924,
+)
 IFF_UP, ARPHRD_ETHER = 0x1, 1
 # a faster link has larger frames: this process has the same work
 FRAME_S, SMALLEST_MTU, LARGEST_MTU, HEADER = 0.0005, 9000, 65000, 14
@@ -42,12 +49,17 @@ FRAMES_AT_ONCE = 64
 IP4, IP6, TCP, SYN = 0x0800, 0x86DD, 6, 2
 
 WHY = {
-    "namespaces": "This machine does not allow this user to make network namespaces ({error}). It works as root, and "
-                  "the administrator can allow it for ordinary users: sysctl user.max_user_namespaces=10000, on "
-                  "Debian also kernel.unprivileged_userns_clone=1, on Ubuntu "
-                  "kernel.apparmor_restrict_unprivileged_userns=0. A container also needs --cap-add SYS_ADMIN.",
-    "tap": "This machine has no TAP devices ({error}). Run `modprobe tun` as root, or give a container --device "
-           "/dev/net/tun.",
+    "namespaces": (
+        "This machine does not allow this user to make network namespaces ({error}). It works as "
+        "root, and the administrator can allow it for ordinary users: sysctl "
+        "user.max_user_namespaces=10000, on Debian also kernel.unprivileged_userns_clone=1, on "
+        "Ubuntu kernel.apparmor_restrict_unprivileged_userns=0. A container also needs --cap-add "
+        "SYS_ADMIN."
+    ),
+    "tap": (
+        "This machine has no TAP devices ({error}). Run `modprobe tun` as root, or give a container"
+        " --device /dev/net/tun."
+    ),
 }
 
 
@@ -61,7 +73,8 @@ class Sent(NamedTuple):
 
 def mtu(rate_mbit: float) -> int:
     """Bytes of the largest frame, without its Ethernet header:
-    what the link carries in half a millisecond, within what TCP can do."""
+    what the link carries in half a millisecond, within what TCP can do.
+    """
     return int(min(LARGEST_MTU, max(SMALLEST_MTU, rate_mbit * 1e6 / 8 * FRAME_S)))
 
 
@@ -71,11 +84,13 @@ def address(node: int) -> str:
 
 
 class Links:
-    """When does a frame arrive? Each node has a link to the switch that carries `rate_mbit` each way,
-    and a frame is `delay_ms` under way.
+    """When does a frame arrive?
 
-    A frame leaves when the sender's link has carried what was sent before it, and arrives when the receiver's link has
-    carried what came before it. Without a jam it takes size / rate + delay.
+    Each node has a link to the switch that carries `rate_mbit` each way, and a frame is `delay_ms`
+    under way.
+
+    A frame leaves when the sender's link has carried what was sent before it, and arrives when the
+    receiver's link has carried what came before it. Without a jam it takes size / rate + delay.
     """
 
     def __init__(self, nodes: int, rate_mbit: float, delay_ms: float) -> None:
@@ -91,10 +106,13 @@ class Links:
 
 
 class Flow:
-    """One direction of a TCP connection, whose first byte has the number `first`: which of its bytes have been seen."""
+    """One direction of a TCP connection, whose first byte has the number `first`: which of its
+    bytes have been seen.
+    """
 
     def __init__(self, first: int) -> None:
-        self.first = self.next = first  # all before `next` has been seen; it counts on where TCP's 32 bits begin again
+        # all before `next` has been seen; it counts on where TCP's 32 bits begin again
+        self.first = self.next = first
         self.ahead: list[tuple[int, int]] = []  # (begin, end) of what has been seen behind a gap
 
     def new(self, number: int, size: int) -> int:
@@ -124,8 +142,11 @@ class Flow:
 
 
 class Count:
-    """What a node has sent. What of it TCP sends twice depends on how busy this machine is:
-    a frame that this process delivers late looks lost."""
+    """What a node has sent.
+
+    What of it TCP sends twice depends on how busy this machine is: a frame that this process
+    delivers late looks lost.
+    """
 
     def __init__(self) -> None:
         self._payload_bytes = self._repeated_bytes = self._frame_bytes = 0
@@ -146,8 +167,10 @@ class Count:
 
     def _payload(self, frame: bytes) -> tuple[int, int]:
         """(bytes of payload, how many of them come for the first time) of a frame.
-        An IP packet that is not TCP's is all payload."""
-        kind, = struct.unpack_from("!H", frame, 12)
+
+        An IP packet that is not TCP's is all payload.
+        """
+        (kind,) = struct.unpack_from("!H", frame, 12)
         if kind == IP4:
             head, total, part, protocol = struct.unpack_from("!BxHxxHxB", frame, HEADER)
             addresses, start, end = frame[26:34], HEADER + (head & 15) * 4, HEADER + total
@@ -164,12 +187,14 @@ class Count:
         size = max(0, end - start - (head >> 4) * 4)
         if not size and not flags & SYN:  # only an acknowledgement
             return 0, 0
-        return size, self._flow(addresses + ports, number, flags).new(number + bool(flags & SYN), size)
+        return size, self._flow(addresses + ports, number, flags).new(
+            number + bool(flags & SYN), size
+        )
 
     def _flow(self, key: bytes, number: int, flags: int) -> Flow:
         flow = self._flows.get(key)
         # a new connection with the ports of an old one
-        if flow is None or flags & SYN and (number + 1 - flow.first) % 2**32:
+        if flow is None or (flags & SYN and (number + 1 - flow.first) % 2**32):
             flow = self._flows[key] = Flow(number + bool(flags & SYN))
         return flow
 
@@ -181,7 +206,9 @@ class Switch:
         self.taps, self.links = taps, links
         self.counts = [Count() for _ in taps]
         # of each target: (arrival, frame), earliest first
-        self.under_way: list[collections.deque[tuple[float, bytes]]] = [collections.deque() for _ in taps]
+        self.under_way: list[collections.deque[tuple[float, bytes]]] = [
+            collections.deque() for _ in taps
+        ]
 
     def run(self) -> None:
         """Until standard input closes."""
@@ -215,7 +242,9 @@ class Switch:
             if targets:
                 self.counts[source].add(frame)
             for target in targets:
-                self.under_way[target].append((self.links.arrival(source, target, len(frame), now), frame))
+                self.under_way[target].append(
+                    (self.links.arrival(source, target, len(frame), now), frame)
+                )
 
     def _targets(self, source: int, mac: bytes) -> list[int]:
         if mac == BROADCAST:  # "who has this address?"
@@ -240,21 +269,30 @@ def _call(name: str, *args: int) -> None:
 
 
 def enter(path: str) -> None:
-    """Go into a namespace, given by its file. Into a network namespace goes only the thread that calls,
-    with the threads that it starts later."""
+    """Go into a namespace, given by its file.
+
+    Into a network namespace goes only the thread that calls, with the threads that it starts later.
+    """
     with open(path) as file:
         _call("setns", file.fileno(), 0)
 
 
 def _become_privileged() -> bool:
-    """True if a user namespace was needed to be allowed to make network namespaces. The user keeps its number in it."""
+    """True if a user namespace was needed to be allowed to make network namespaces.
+
+    The user keeps its number in it.
+    """
     try:
         _call("unshare", CLONE_NEWNET)
         return False
     except PermissionError:
         user, group = os.geteuid(), os.getegid()
         _call("unshare", CLONE_NEWUSER)
-        for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+        for name, text in (
+            ("setgroups", "deny"),
+            ("uid_map", f"{user} {user} 1"),
+            ("gid_map", f"{group} {group} 1"),
+        ):
             with open(f"/proc/self/{name}", "w") as file:
                 file.write(text)
         _call("unshare", CLONE_NEWNET)
@@ -274,7 +312,10 @@ def _make_node(node: int, rate_mbit: float) -> tuple[int, int]:
         set_up(SIOCSIFHWADDR, struct.pack("H5sB", ARPHRD_ETHER, MAC, node + 1))
         set_up(SIOCSIFMTU, struct.pack("i", mtu(rate_mbit)))
         set_up(SIOCSIFADDR, struct.pack("HH4s", socket.AF_INET, 0, socket.inet_aton(address(node))))
-        set_up(SIOCSIFNETMASK, struct.pack("HH4s", socket.AF_INET, 0, socket.inet_aton("255.255.255.0")))
+        set_up(
+            SIOCSIFNETMASK,
+            struct.pack("HH4s", socket.AF_INET, 0, socket.inet_aton("255.255.255.0")),
+        )
         set_up(SIOCSIFFLAGS, struct.pack("H", IFF_UP))
         set_up(SIOCSIFFLAGS, struct.pack("H", IFF_UP), b"lo")
     return tap, os.open("/proc/self/ns/net", os.O_RDONLY)
@@ -290,14 +331,18 @@ def _why(error: OSError) -> str:
 
 
 def main(nodes: int, rate_mbit: float, delay_ms: float) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the notebook's stop button is not for this process
+    # the notebook's stop button is not for this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         user = f"/proc/{os.getpid()}/ns/user" if _become_privileged() else None
         taps, files = zip(*(_make_node(node, rate_mbit) for node in range(nodes)), strict=True)
     except OSError as error:
         print(json.dumps({"why": _why(error)}), flush=True)
         return
-    print(json.dumps({"user": user, "nodes": [f"/proc/{os.getpid()}/fd/{file}" for file in files]}), flush=True)
+    print(
+        json.dumps({"user": user, "nodes": [f"/proc/{os.getpid()}/fd/{file}" for file in files]}),
+        flush=True,
+    )
     Switch(taps, Links(nodes, rate_mbit, delay_ms)).run()
 
 

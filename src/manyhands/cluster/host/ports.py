@@ -1,8 +1,9 @@
 """Ports that nobody else takes between the choice and the use.
 
-Binding to port 0 is the best way to get a port, but some addresses must be known beforehand: a rendezvous, every task
-in TF_CONFIG. Choosing a free port and hoping is a race that twenty learners on one machine lose. So a port that we
-choose is also held, for as long as the process lives, by a name that the kernel gives to one process only.
+Binding to port 0 is the best way to get a port, but some addresses must be known beforehand: a
+rendezvous, every task in TF_CONFIG. Choosing a free port and hoping is a race that twenty learners
+on one machine lose. So a port that we choose is also held, for as long as the process lives, by a
+name that the kernel gives to one process only.
 """
 
 from __future__ import annotations
@@ -12,12 +13,16 @@ import random
 import socket
 import sys
 
-FIRST, LAST = 20000, 31999  # below Linux's ephemeral range: the kernel gives none of these to an outgoing connection
+# below Linux's ephemeral range: the kernel gives none of these to an outgoing connection
+FIRST, LAST = 20000, 31999
 _draw = random.SystemRandom()  # not the generator that a learner seeds
 
 
 class Reservation:
-    """Ports held by this process. `.ports` lists them; `.close()` lets them go; also a context manager."""
+    """Ports held by this process.
+
+    `.ports` lists them; `.close()` lets them go; also a context manager.
+    """
 
     def __init__(self, ports: list[int], holders: list[socket.socket]) -> None:
         self.ports = ports
@@ -39,10 +44,12 @@ class Reservation:
 
 
 def reserve(n: int = 1, host: str = "127.0.0.1") -> Reservation:
-    """Choose `n` TCP ports that are free on `host`, an address of this machine, and hold them: a `Reservation`.
+    """Choose `n` TCP ports that are free on `host`, an address of this machine, and hold them: a
+    `Reservation`.
 
-    All users of this machine who call `reserve` get different ports. The kernel lets go of them when the process ends,
-    however it ends. The ports themselves stay unbound, so that a framework can bind them.
+    All users of this machine who call `reserve` get different ports. The kernel lets go of them
+    when the process ends, however it ends. The ports themselves stay unbound, so that a framework
+    can bind them.
     """
     candidates = _candidates()
     ports: list[int] = []
@@ -61,13 +68,17 @@ def reserve(n: int = 1, host: str = "127.0.0.1") -> Reservation:
     reservation = Reservation(ports, holders)
     if len(ports) < n:
         reservation.close()
-        raise RuntimeError(f"{n} ports were requested, but only {len(ports)} of {FIRST}-{LAST} are free on {host}: "
-                           "stop some clusters.")
+        raise RuntimeError(
+            f"{n} ports were requested, but only {len(ports)} of {FIRST}-{LAST} are free on {host}:"
+            " stop some clusters."
+        )
     return reservation
 
 
 def _candidates() -> list[int]:
-    """The ports from FIRST to LAST that lie outside the machine's ephemeral range; all of them if none does."""
+    """The ports from FIRST to LAST that lie outside the machine's ephemeral range; all of them if
+    none does.
+    """
     low, high = _ephemeral_range()
     outside = [port for port in range(FIRST, LAST + 1) if not low <= port <= high]
     return outside or list(range(FIRST, LAST + 1))
@@ -98,8 +109,10 @@ def _hold(port: int) -> socket.socket | None:
 
 
 def _is_free(port: int, host: str) -> bool:
-    """Can the port be bound, on `host` and on all addresses? Without SO_REUSEADDR,
-    so that one in TIME_WAIT counts as taken."""
+    """Can the port be bound, on `host` and on all addresses?
+
+    Without SO_REUSEADDR, so that one in TIME_WAIT counts as taken.
+    """
     addresses = [(socket.AF_INET, host), (socket.AF_INET, "")]
     if socket.has_dualstack_ipv6():
         addresses.append((socket.AF_INET6, "::"))
@@ -110,5 +123,7 @@ def _is_free(port: int, host: str) -> bool:
             except OSError as error:
                 if error.errno in (errno.EADDRINUSE, errno.EACCES):
                     return False
-                raise ValueError(f"{address!r} is not an address of this machine ({error.strerror})") from error
+                raise ValueError(
+                    f"{address!r} is not an address of this machine ({error.strerror})"
+                ) from error
     return True

@@ -1,8 +1,9 @@
-"""Run a script on a rank as the main program: a file, or with `MANYHANDS_MODULE` a module; with the stand-in for GPUs
-where it is asked for, and with the script's own start of processes on the ranks that there are.
+"""Run a script on a rank as the main program: a file, or with `MANYHANDS_MODULE` a module; with the
+stand-in for GPUs where it is asked for, and with the script's own start of processes on the ranks
+that there are.
 
-A script that calls `torch.multiprocessing.spawn(main, nprocs=N)` begins on each rank, and `main` is called there with
-the rank's number: N ranks run, and each is looked at.
+A script that calls `torch.multiprocessing.spawn(main, nprocs=N)` begins on each rank, and `main` is
+called there with the rank's number: N ranks run, and each is looked at.
 """
 
 from __future__ import annotations
@@ -25,29 +26,55 @@ if TYPE_CHECKING:
     from typing import Any
 
 MODULE, STAND_IN, RANK_OPTION = "MANYHANDS_MODULE", "MANYHANDS_STAND_IN", "MANYHANDS_RANK_OPTION"
-STARTS = ("This script starts {number} processes by itself, and {size} {ranks} asked for. "
-          "Ask for as many: --ranks {number}.")
-RUNS = "This script starts its training with a different command. Give that command to manyhands: {words}"
-CHANGES = {"os.mkdir": 1, "os.remove": 1, "os.rmdir": 1, "os.truncate": 1, "os.rename": 2, "shutil.rmtree": 1}
-STARTERS = ("torchrun", "torch.distributed.run", "torch.distributed.launch", "accelerate", "deepspeed", "horovodrun")
+STARTS = (
+    "This script starts {number} processes by itself, and {size} {ranks} asked for. "
+    "Ask for as many: --ranks {number}."
+)
+RUNS = (
+    "This script starts its training with a different command. Give that command to manyhands: "
+    "{words}"
+)
+CHANGES = {
+    "os.mkdir": 1,
+    "os.remove": 1,
+    "os.rmdir": 1,
+    "os.truncate": 1,
+    "os.rename": 2,
+    "shutil.rmtree": 1,
+}
+STARTERS = (
+    "torchrun",
+    "torch.distributed.run",
+    "torch.distributed.launch",
+    "accelerate",
+    "deepspeed",
+    "horovodrun",
+)
 
 
 class NotHere(SystemExit):
-    """The script starts its ranks in a way that cannot be followed here; its text says what to type."""
+    """The script starts its ranks in a way that cannot be followed here; its text says what to
+    type.
+    """
 
 
 def local_rank_and_size() -> tuple[int, int]:
     """This process's number on its machine and how many there are, as its launcher says."""
-    for rank, size in (("HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE"), ("LOCAL_RANK", "LOCAL_WORLD_SIZE"),
-                       ("MPI_LOCALRANKID", "MPI_LOCALNRANKS"), ("PMI_RANK", "PMI_SIZE")):
+    for rank, size in (
+        ("HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE"),
+        ("LOCAL_RANK", "LOCAL_WORLD_SIZE"),
+        ("MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
+        ("PMI_RANK", "PMI_SIZE"),
+    ):
         if rank in os.environ:
             return int(os.environ[rank]), int(os.environ.get(size, 1))
     return 0, 1
 
 
 def prepare(script: str, arguments: list[str], folder: str, rank: int) -> None:
-    """Make `sys.argv` and `sys.path` those of the script, and put in place what stands in for GPUs and for its own
-    start. Call it before anything else imports torch's functions."""
+    """Make `sys.argv` and `sys.path` those of the script, and put in place what stands in for GPUs
+    and for its own start. Call it before anything else imports torch's functions.
+    """
     if os.environ.get(RANK_OPTION):
         arguments = [*arguments, f"{os.environ[RANK_OPTION]}={os.environ.get('LOCAL_RANK', 0)}"]
     sys.argv[:] = [script, *arguments]
@@ -55,7 +82,9 @@ def prepare(script: str, arguments: list[str], folder: str, rank: int) -> None:
     if os.environ.get(STAND_IN) and importlib.util.find_spec("torch"):
         from manyhands import gpu_stand_in
 
-        gpu_stand_in.install(local_rank_and_size()[1], report=os.path.join(folder, f"stand-in-{rank}.json"))
+        gpu_stand_in.install(
+            local_rank_and_size()[1], report=os.path.join(folder, f"stand-in-{rank}.json")
+        )
     sys.addaudithook(_no_original_is_written)
     sys.addaudithook(_no_launcher_inside)
     if importlib.util.find_spec("torch"):
@@ -64,9 +93,11 @@ def prepare(script: str, arguments: list[str], folder: str, rank: int) -> None:
 
 
 def run(script: str) -> dict[str, Any]:
-    """Run it; its names are returned: keep them until the process ends, as Python does. If they went at once, a
-    DistributedDataParallel with the last reference to a destroyed group would wait, with the GIL, for gloo's thread,
-    and that one for the GIL."""
+    """Run it; its names are returned: keep them until the process ends, as Python does.
+
+    If they went at once, a DistributedDataParallel with the last reference to a destroyed group
+    would wait, with the GIL, for gloo's thread, and that one for the GIL.
+    """
     if MODULE in os.environ:
         return runpy.run_module(os.environ[MODULE], run_name="__main__", alter_sys=True)
     return runpy.run_path(script, run_name="__main__")
@@ -76,11 +107,13 @@ def _no_original_is_written(event: str, facts: tuple[Any, ...]) -> None:
     """Before Python changes what is a link to an original, a copy takes the link's place."""
     if event == "open":
         path, mode, flags = facts
-        writes = mode and any(letter in mode for letter in "wa+x") or (flags or 0) & (os.O_WRONLY | os.O_RDWR)
+        writes = (mode and any(letter in mode for letter in "wa+x")) or (flags or 0) & (
+            os.O_WRONLY | os.O_RDWR
+        )
         if writes and isinstance(path, (str, bytes, os.PathLike)):
             _own(path)
     elif event in CHANGES:
-        for path in facts[:CHANGES[event]]:
+        for path in facts[: CHANGES[event]]:
             if isinstance(path, (str, bytes, os.PathLike)):
                 _own(path, itself=event in ("os.truncate", "shutil.rmtree"))
 
@@ -90,16 +123,25 @@ def _no_launcher_inside(event: str, facts: tuple[Any, ...]) -> None:
     if event not in ("subprocess.Popen", "os.system"):
         return
     command = facts[1] if event == "subprocess.Popen" else facts[0]
-    words = map(os.fsdecode, command) if isinstance(command, (list, tuple)) else os.fsdecode(command).split()
+    words = (
+        map(os.fsdecode, command)
+        if isinstance(command, (list, tuple))
+        else os.fsdecode(command).split()
+    )
     words = list(words)
-    begins = [word for word, before in zip(words[:4], ["", *words]) if before in ("", "-m") or "python" in before]
+    begins = [
+        word
+        for word, before in zip(words[:4], ["", *words], strict=False)
+        if before in ("", "-m") or "python" in before
+    ]
     if any(os.path.basename(word) in STARTERS for word in begins):
         raise NotHere(RUNS.format(words=" ".join(words)))
 
 
 def _own(path: str | bytes | PathLike[Any], itself: bool = True) -> None:
-    """Let no folder on the way to `path`, nor (`itself`) what is there, be a link that leads out of the copy: a folder
-    with links to its entries takes its place, and in the end a copy of the file."""
+    """Let no folder on the way to `path`, nor (`itself`) what is there, be a link that leads out of
+    the copy: a folder with links to its entries takes its place, and in the end a copy of the file.
+    """
     from manyhands.cluster.launch.process_guard import COPY, ORIGINALS
     from manyhands.cluster.launch.script_copy import shell_of
 
@@ -143,8 +185,9 @@ def _saving() -> None:
 
 
 def _own_start() -> None:
-    """`torch.multiprocessing.spawn`, and processes that the script starts to call `init_process_group` in them: what
-    the process of this rank would do is done here."""
+    """`torch.multiprocessing.spawn`, and processes that the script starts to call
+    `init_process_group` in them: what the process of this rank would do is done here.
+    """
     import torch.distributed as dist
     import torch.multiprocessing as mp
 
@@ -153,8 +196,14 @@ def _own_start() -> None:
     started: list[Any] = []  # the processes of the script whose work is done here
     _at_the_ranks_address(started)
 
-    def start(fn: Callable[..., Any], args: tuple[Any, ...] = (), nprocs: int = 1, join: bool = True, *_: Any,
-              **__: Any) -> _Joined | None:
+    def start(
+        fn: Callable[..., Any],
+        args: tuple[Any, ...] = (),
+        nprocs: int = 1,
+        join: bool = True,
+        *_: Any,
+        **__: Any,
+    ) -> _Joined | None:
         _check(nprocs)
         started.append(fn)
         fn(int(os.environ.get("RANK", 0)), *args)
@@ -164,7 +213,9 @@ def _own_start() -> None:
     begin = BaseProcess.start
 
     def start_process(process: BaseProcess) -> None:
-        its_own = sys._getframe(1).f_globals.get("__name__") == "__main__" and (started or not dist.is_initialized())
+        its_own = sys._getframe(1).f_globals.get("__name__") == "__main__" and (
+            started or not dist.is_initialized()
+        )
         if not its_own or not _makes_a_group(process):
             return begin(process)
         started.append(process)
@@ -177,7 +228,9 @@ def _own_start() -> None:
 
 
 def _makes_a_group(process: BaseProcess) -> bool:
-    """Whether the function that a process is to run calls init_process_group, by itself or in one that it calls."""
+    """Whether the function that a process is to run calls init_process_group, by itself or in one
+    that it calls.
+    """
     functions, seen = [getattr(process, "_target", None)], set()
     while functions:
         code = getattr(functions.pop(), "__code__", None)
@@ -204,12 +257,16 @@ def _check(number: int) -> None:
     """Refuse to go on where the script starts another number of processes than there are ranks."""
     size = int(os.environ.get("WORLD_SIZE", 1))
     if number != size:
-        raise NotHere(STARTS.format(number=number, size=size, ranks="ranks were" if size > 1 else "rank was"))
+        raise NotHere(
+            STARTS.format(number=number, size=size, ranks="ranks were" if size > 1 else "rank was")
+        )
 
 
 def _at_the_ranks_address(started: Sequence[Any]) -> None:
-    """The script chooses an address for processes that it starts; these ranks meet at the launcher's. The function that
-    sees to it is in place before the script imports `init_process_group` by name."""
+    """The script chooses an address for processes that it starts; these ranks meet at the
+    launcher's. The function that sees to it is in place before the script imports
+    `init_process_group` by name.
+    """
     import torch.distributed as dist
     from torch.distributed import distributed_c10d as c10d
 
@@ -217,8 +274,9 @@ def _at_the_ranks_address(started: Sequence[Any]) -> None:
     init = c10d.init_process_group
 
     @functools.wraps(init)
-    def init_process_group(backend: str | None = None, init_method: str | None = None, *args: Any,
-                           **kwargs: Any) -> None:
+    def init_process_group(
+        backend: str | None = None, init_method: str | None = None, *args: Any, **kwargs: Any
+    ) -> None:
         if started:
             if kwargs.get("world_size", -1) > 0:
                 _check(kwargs["world_size"])
@@ -230,7 +288,9 @@ def _at_the_ranks_address(started: Sequence[Any]) -> None:
 
 
 def substituted(folder: str, ranks: int) -> list[str]:
-    """What the stand-in for GPUs took the place of in a run that wrote into `folder`, as phrases."""
+    """What the stand-in for GPUs took the place of in a run that wrote into `folder`, as
+    phrases.
+    """
     found: dict[str, None] = {}
     for rank in range(ranks):
         try:

@@ -30,7 +30,8 @@ SERVERS_GRACE_S = 1  # likewise servers, after the last rank that is none
 LAUNCHER_GRACE_S = 10  # likewise the launcher, after the last rank
 ABORT_GRACE_S = 3  # for unfinished ranks to write down where they stand
 END_GRACE_S = 15  # for the guard to kill everything
-TIMED_OUT, STOPPED = 124, -9  # exit codes that we give: `timeout` uses 124; a stopped process was killed by signal 9
+# exit codes that we give: `timeout` uses 124; a stopped process was killed by signal 9
+TIMED_OUT, STOPPED = 124, -9
 
 
 @dataclass
@@ -50,10 +51,18 @@ class RankState:
 
 class Collector:
     """Hears the ranks on a socket in `folder` and the launchers on the guard's stdout.
-    `run()` returns when all has ended."""
 
-    def __init__(self, folder: str, job: Job, guard: subprocess.Popen[bytes], timeout_s: float,
-                 on_line: Callable[[int, bytes], None]) -> None:
+    `run()` returns when all has ended.
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        job: Job,
+        guard: subprocess.Popen[bytes],
+        timeout_s: float,
+        on_line: Callable[[int, bytes], None],
+    ) -> None:
         assert guard.stdin is not None and guard.stdout is not None  # pipes
         self.job, self.guard, self.on_line = job, guard, on_line
         self._stdin, self._stdout = guard.stdin, guard.stdout
@@ -61,7 +70,8 @@ class Collector:
         self.launcher_text = bytearray()
         self.first_failed: int | None = None
         self.timed_out = False
-        self.unfinished: list[int] = []  # ranks that had not ended when the time, or the others' patience, was over
+        # ranks that had not ended when the time, or the others' patience, was over
+        self.unfinished: list[int] = []
         self._time_out = time.monotonic() + timeout_s
         self._phase, self._deadline = "running", self._time_out
         self._selector = selectors.DefaultSelector()
@@ -78,7 +88,9 @@ class Collector:
                 wait_s = max(0.0, self._deadline - time.monotonic())
                 for key, _ in self._selector.select(wait_s):
                     key.data(key.fileobj)
-                if time.monotonic() >= self._deadline or (self._phase == "aborting" and not self._running()):
+                if time.monotonic() >= self._deadline or (
+                    self._phase == "aborting" and not self._running()
+                ):
                     self._next_phase()
         finally:
             self._end()
@@ -86,11 +98,14 @@ class Collector:
     def _running(self) -> list[int]:
         return [rank for rank, state in enumerate(self.states) if state.running]
 
-    # -- phases: running -> aborting -> ending -> over -----------------------------------------------------------------
+    # -- phases: running -> aborting -> ending -> over ---------------------------------------------
 
     def _next_phase(self) -> None:
-        waited_for = [rank for rank, state in enumerate(self.states) if state.code is None
-                      and rank not in self.job.servers]
+        waited_for = [
+            rank
+            for rank, state in enumerate(self.states)
+            if state.code is None and rank not in self.job.servers
+        ]
         if self._phase == "running" and waited_for:
             self._phase, self._deadline = "aborting", time.monotonic() + ABORT_GRACE_S
             self.timed_out, self.unfinished = time.monotonic() >= self._time_out, waited_for
@@ -109,19 +124,30 @@ class Collector:
             control.sendall(b"a")
 
     def _note_end(self, rank: int, code: int | None) -> None:
-        """`code` None: its launcher has killed it. That, or the launcher's SIGTERM,
-        is not the failure that came first."""
+        """`code` None: its launcher has killed it.
+
+        That, or the launcher's SIGTERM, is not the failure that came first.
+        """
         self.states[rank].code = STOPPED if code is None else code
         if self._phase != "running":
             return
-        working = [r for r, state in enumerate(self.states) if state.code is None and r not in self.job.servers]
+        working = [
+            r
+            for r, state in enumerate(self.states)
+            if state.code is None and r not in self.job.servers
+        ]
         grace_s = float("inf")
-        if code != 0 and (working or rank not in self.job.servers):  # how servers end after the others is not looked at
+        # how servers end after the others is not looked at
+        if code != 0 and (working or rank not in self.job.servers):
             grace_s = FAILED_GRACE_S
             if code not in (None, -signal.SIGTERM) and self.first_failed is None:
                 self.first_failed = rank
         if not working:
-            grace_s = SERVERS_GRACE_S if any(state.code is None for state in self.states) else LAUNCHER_GRACE_S
+            grace_s = (
+                SERVERS_GRACE_S
+                if any(state.code is None for state in self.states)
+                else LAUNCHER_GRACE_S
+            )
         self._deadline = min(self._deadline, time.monotonic() + grace_s)
 
     def _end(self) -> None:
@@ -134,7 +160,7 @@ class Collector:
             listened_to.close()
         self._selector.close()
 
-    # -- what comes in -------------------------------------------------------------------------------------------------
+    # -- what comes in -----------------------------------------------------------------------------
 
     def _accept(self, listener: socket.socket) -> None:
         connection, _ = listener.accept()
@@ -190,14 +216,18 @@ class Collector:
         return data
 
 
-# -- where a rank stood ------------------------------------------------------------------------------------------------
+# -- where a rank stood ----------------------------------------------------------------------------
 
 _DUMP = "Fatal Python error: Aborted\n"
-_FRAME = re.compile(r'^  File "(?P<file>.+)", line (?P<line>\d+) in (?P<function>.+)$', re.MULTILINE)
+_FRAME = re.compile(
+    r'^  File "(?P<file>.+)", line (?P<line>\d+) in (?P<function>.+)$', re.MULTILINE
+)
 
 
 def split_dump(text: str) -> tuple[str, list[Frame]]:
-    """(what the rank printed, the frames of the aborted thread with the innermost first) out of a rank's output."""
+    """(what the rank printed, the frames of the aborted thread with the innermost first) out of a
+    rank's output.
+    """
     at = text.rfind(_DUMP)
     if at < 0:
         return text, []
@@ -208,7 +238,9 @@ def split_dump(text: str) -> tuple[str, list[Frame]]:
 
 
 def where_in(script: str | PathLike[str], frames: list[Frame]) -> str:
-    """As "train.py line 12, in average: dist.all_reduce(x)": the innermost frame of the learner's script, else of all."""
+    """As "train.py line 12, in average: dist.all_reduce(x)": the innermost frame of the learner's
+    script, else of all.
+    """
     import linecache
 
     own = [frame for frame in frames if Path(frame[0]).parent == Path(script).parent] or frames

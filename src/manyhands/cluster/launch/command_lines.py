@@ -1,4 +1,6 @@
-"""What to run for each launcher: the command lines, their environment, and how a rank finds out its number."""
+"""What to run for each launcher: the command lines, their environment, and how a rank finds out its
+number.
+"""
 
 from __future__ import annotations
 
@@ -25,18 +27,33 @@ if TYPE_CHECKING:
     Launcher: TypeAlias = Literal["torchrun", "horovodrun", "mpirun", "tf_config"]
 
 GUARD = str(Path(__file__).with_name("process_guard.py"))
-SAFELY = ["-s", "-P"] if sys.version_info >= (3, 11) else ["-s"]  # the guard's folder is not on its path of modules
+# the guard's folder is not on its path of modules
+SAFELY = ["-s", "-P"] if sys.version_info >= (3, 11) else ["-s"]
 
-# What another launch, a cluster or a batch system has left in this environment would mislead the new ranks.
+# What another launch, a cluster or a batch system has left in this environment would mislead the
+# new ranks.
 _FOREIGN = ("HOROVOD_", "PMI_", "PMIX_", "MPI_LOCAL", "HYDRA_", "OMPI_", "SLURM_", "TORCHELASTIC_")
 _FOREIGN_NAMES = {
-    *("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK"),
+    *(
+        "RANK",
+        "LOCAL_RANK",
+        "WORLD_SIZE",
+        "LOCAL_WORLD_SIZE",
+        "GROUP_RANK",
+        "GROUP_WORLD_SIZE",
+        "ROLE_RANK",
+    ),
     *("ROLE_WORLD_SIZE", "ROLE_NAME", "MASTER_ADDR", "MASTER_PORT", "TF_CONFIG", "MANYHANDS_TASK"),
     *("FORCE_COLOR", "CLICOLOR_FORCE"),  # Jupyter's, for programs that write into cells
 }
-# Few threads per rank; TensorFlow silent below an error, and with the same rounding on every machine.
-_DEFAULTS = {"OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "2", "TF_ENABLE_ONEDNN_OPTS": "0",
-             "GRPC_VERBOSITY": "ERROR"}
+# Few threads per rank; TensorFlow silent below an error, and with the same rounding on every
+# machine.
+_DEFAULTS = {
+    "OMP_NUM_THREADS": "1",
+    "TF_CPP_MIN_LOG_LEVEL": "2",
+    "TF_ENABLE_ONEDNN_OPTS": "0",
+    "GRPC_VERBOSITY": "ERROR",
+}
 _TASK_ORDER = ("chief", "worker", "ps")
 
 
@@ -53,7 +70,8 @@ class Job:
     ranks_per_node: int
     names: list[str]
     reservation: Reservation | None = None
-    servers: frozenset[int] = field(default_factory=frozenset)  # ranks that serve until the others have ended
+    # ranks that serve until the others have ended
+    servers: frozenset[int] = field(default_factory=frozenset)
     folder: str = ""
 
     def close(self) -> None:
@@ -63,21 +81,36 @@ class Job:
 
 def base_env(env: Mapping[str, Any] | None) -> dict[str, str]:
     """This process's environment without what belongs to another launch, few threads per rank,
-    then the caller's `env`."""
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(_FOREIGN) and k not in _FOREIGN_NAMES}
+    then the caller's `env`.
+    """
+    clean = {
+        k: v
+        for k, v in os.environ.items()
+        if not k.startswith(_FOREIGN) and k not in _FOREIGN_NAMES
+    }
     if clean.get("MPLBACKEND", "").startswith("module://"):
         del clean["MPLBACKEND"]  # Jupyter's, which shows figures in cells
     for name, value in {**_DEFAULTS, **without_warnings()}.items():
         clean.setdefault(name, value)
-    if os.path.exists("/sys/class/net/lo"):  # all ranks are on this machine, whose name may not resolve
+    # all ranks are on this machine, whose name may not resolve
+    if os.path.exists("/sys/class/net/lo"):
         clean.setdefault("GLOO_SOCKET_IFNAME", "lo")
     clean.update(PYTHONUNBUFFERED="1", PYTHONFAULTHANDLER="1")
     clean.update({name: str(value) for name, value in (env or {}).items()})
     return clean
 
 
-def make_job(with_: Launcher, folder: str, script: str, args: Sequence[Any], nodes: int, ranks_per_node: int,
-             tasks: dict[str, int] | None, env: Mapping[str, Any] | None, python: str) -> Job:
+def make_job(
+    with_: Launcher,
+    folder: str,
+    script: str,
+    args: Sequence[Any],
+    nodes: int,
+    ranks_per_node: int,
+    tasks: dict[str, int] | None,
+    env: Mapping[str, Any] | None,
+    python: str,
+) -> Job:
     """The `Job` that runs `script` under the launcher `with_`."""
     around = [python, *SAFELY, GUARD, "rank", folder, python, script, *map(str, args)]
     env = base_env(env)
@@ -94,56 +127,122 @@ def _rank_names(nodes: int, ranks_per_node: int) -> list[str]:
     return [f"rank {rank}" for rank in range(nodes * ranks_per_node)]
 
 
-def _torchrun(around: list[str], nodes: int, ranks_per_node: int, env: dict[str, str], python: str) -> Job:
-    """torchrun once per node, as one types it on each host. Static rendezvous:
-    the numbers of nodes and ranks are ours."""
+def _torchrun(
+    around: list[str], nodes: int, ranks_per_node: int, env: dict[str, str], python: str
+) -> Job:
+    """torchrun once per node, as one types it on each host.
+
+    Static rendezvous: the numbers of nodes and ranks are ours.
+    """
     reservation = reserve(1)
-    common = [python, "-m", "torch.distributed.run", f"--nnodes={nodes}", f"--nproc-per-node={ranks_per_node}"]
-    common += ["--master-addr=127.0.0.1", f"--master-port={reservation.ports[0]}", "--max-restarts=0", "--no-python"]
-    commands: list[Command] = [{"argv": [*common, f"--node-rank={node}", *around], "env": env}
-                               for node in range(nodes)]
+    common = [
+        python,
+        "-m",
+        "torch.distributed.run",
+        f"--nnodes={nodes}",
+        f"--nproc-per-node={ranks_per_node}",
+    ]
+    common += [
+        "--master-addr=127.0.0.1",
+        f"--master-port={reservation.ports[0]}",
+        "--max-restarts=0",
+        "--no-python",
+    ]
+    commands: list[Command] = [
+        {"argv": [*common, f"--node-rank={node}", *around], "env": env} for node in range(nodes)
+    ]
     return Job(commands, "RANK", ranks_per_node, _rank_names(nodes, ranks_per_node), reservation)
 
 
-def _mpirun(around: list[str], nodes: int, ranks_per_node: int, env: dict[str, str], python: str) -> Job:
-    """mpiexec with as many host names as nodes, all started here by fork: MPI itself then sees that many nodes."""
+def _mpirun(
+    around: list[str], nodes: int, ranks_per_node: int, env: dict[str, str], python: str
+) -> Job:
+    """mpiexec with as many host names as nodes, all started here by fork: MPI itself then sees that
+    many nodes.
+    """
     hosts = ",".join(f"node{node}:{ranks_per_node}" for node in range(nodes))
-    argv = [mpiexec(python), "-launcher", "fork", "-rmk", "user", "-hosts", hosts, "-n", str(nodes * ranks_per_node),
-            *around]
-    return Job([{"argv": argv, "env": env}], "PMI_RANK", ranks_per_node, _rank_names(nodes, ranks_per_node))
+    argv = [
+        mpiexec(python),
+        "-launcher",
+        "fork",
+        "-rmk",
+        "user",
+        "-hosts",
+        hosts,
+        "-n",
+        str(nodes * ranks_per_node),
+        *around,
+    ]
+    return Job(
+        [{"argv": argv, "env": env}], "PMI_RANK", ranks_per_node, _rank_names(nodes, ranks_per_node)
+    )
 
 
 def mpiexec(python: str = sys.executable) -> str:
-    """The path of MPICH's mpiexec: beside `python`, where the mpich wheel puts it, else on the path."""
+    """The path of MPICH's mpiexec: beside `python`, where the mpich wheel puts it, else on the
+    path.
+    """
     beside = Path(python).with_name("mpiexec.hydra")
     found = str(beside) if beside.exists() else shutil.which("mpiexec.hydra")
     if not found:
-        raise LaunchError("MPICH's mpiexec.hydra is missing. `pip install mpich mpi4py` installs it, without a system "
-                          "package. A different MPI does not work.")
+        raise LaunchError(
+            "MPICH's mpiexec.hydra is missing. `pip install mpich mpi4py` installs it, without a "
+            "system package. A different MPI does not work."
+        )
     return found
 
 
-def _horovodrun(around: list[str], nodes: int, ranks_per_node: int, env: dict[str, str], python: str) -> Job:
-    """horovodrun with as many names of this host as nodes. It starts ranks by ssh elsewhere, and here by itself."""
+def _horovodrun(
+    around: list[str], nodes: int, ranks_per_node: int, env: dict[str, str], python: str
+) -> Job:
+    """horovodrun with as many names of this host as nodes.
+
+    It starts ranks by ssh elsewhere, and here by itself.
+    """
     program = Path(python).with_name("horovodrun")
     if not program.exists() or importlib.util.find_spec("horovod") is None:
-        raise LaunchError("Horovod is not installed: `make lab` builds it (needs g++; "
-                          "`manyhands doctor` says what is missing).")
-    # 127.0.0.1, 127.0.0.01, 127.0.0.001 ... are one address and, for Horovod, different hosts: no other name is local
-    # everywhere
+        raise LaunchError(
+            "Horovod is not installed: `make lab` builds it (needs g++; "
+            "`manyhands doctor` says what is missing)."
+        )
+    # 127.0.0.1, 127.0.0.01, 127.0.0.001 ... are one address and, for Horovod, different hosts: no
+    # other name is local everywhere
     hosts = ",".join(f"127.0.0.{'0' * node}1:{ranks_per_node}" for node in range(nodes))
-    # for each other: on a busy machine some import their framework much later; Horovod's own 30 s are too few
+    # for each other: on a busy machine some import their framework much later; Horovod's own 30 s
+    # are too few
     patience = ["--gloo-timeout-seconds", "120"]
-    argv = [str(program), "-np", str(nodes * ranks_per_node), "--gloo", *patience, "-H", hosts, *around]
-    return Job([{"argv": argv, "env": env}], "HOROVOD_RANK", ranks_per_node, _rank_names(nodes, ranks_per_node))
+    argv = [
+        str(program),
+        "-np",
+        str(nodes * ranks_per_node),
+        "--gloo",
+        *patience,
+        "-H",
+        hosts,
+        *around,
+    ]
+    return Job(
+        [{"argv": argv, "env": env}],
+        "HOROVOD_RANK",
+        ranks_per_node,
+        _rank_names(nodes, ranks_per_node),
+    )
 
 
 def _tf_config(around: list[str], tasks: dict[str, int], env: dict[str, str]) -> Job:
-    """One process per task, each told the whole layout and its own place in it; no launcher stands between."""
+    """One process per task, each told the whole layout and its own place in it; no launcher stands
+    between.
+    """
     unknown = set(tasks) - set(_TASK_ORDER)
-    if unknown or tasks.get("chief", 0) > 1 or not all(isinstance(n, int) and n > 0 for n in tasks.values()):
-        raise ValueError(f"tasks={tasks}: give the number of each kind, as in {{'chief': 1, 'worker': 2, 'ps': 1}}, "
-                         "at most one chief.")
+    if (
+        unknown
+        or tasks.get("chief", 0) > 1
+        or not all(isinstance(n, int) and n > 0 for n in tasks.values())
+    ):
+        raise ValueError(
+            f"tasks={tasks}: give the number of each kind, as in {{'chief': 1, 'worker': 2, 'ps': "
+            "1}, at most one chief."
+        )
     order = [(kind, index) for kind in _TASK_ORDER for index in range(tasks.get(kind, 0))]
     reservation = reserve(len(order))
     layout: dict[str, list[str]] = {}
@@ -152,7 +251,12 @@ def _tf_config(around: list[str], tasks: dict[str, int], env: dict[str, str]) ->
     commands: list[Command] = []
     for rank, (kind, index) in enumerate(order):
         config = {"cluster": layout, "task": {"type": kind, "index": index}}
-        commands.append({"argv": around, "env": {**env, "TF_CONFIG": json.dumps(config), "MANYHANDS_TASK": str(rank)}})
+        commands.append(
+            {
+                "argv": around,
+                "env": {**env, "TF_CONFIG": json.dumps(config), "MANYHANDS_TASK": str(rank)},
+            }
+        )
     names = [f"{kind} {index}" for kind, index in order]
     servers = (
         frozenset(r for r, (kind, _) in enumerate(order) if kind != "chief")
@@ -163,7 +267,9 @@ def _tf_config(around: list[str], tasks: dict[str, int], env: dict[str, str]) ->
 
 
 def gpus_by_node(nodes: int) -> list[str]:
-    """One CUDA_VISIBLE_DEVICES per node: this machine's GPUs dealt out in order; [] where there is none."""
+    """One CUDA_VISIBLE_DEVICES per node: this machine's GPUs dealt out in order; [] where there is
+    none.
+    """
     gpus = gpu_ids()
     if len(gpus) < nodes:
         return [gpus[node % len(gpus)] for node in range(nodes)] if gpus else []

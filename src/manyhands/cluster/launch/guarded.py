@@ -1,5 +1,6 @@
-"""A command under the guard: nothing that it starts outlives it, not even what lives in a session of its own, as the
-workers of torchrun do."""
+"""A command under the guard: nothing that it starts outlives it, not even what lives in a session
+of its own, as the workers of torchrun do.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +18,22 @@ if TYPE_CHECKING:
 
 # two ranks that die and start again took 192 s on a very busy machine
 def guarded(*argv: Any, env: Mapping[str, Any] | None = None, timeout_s: float = 400) -> str:
-    """Run `argv`, with `env` on top of this process's environment, and return what it printed, stderr too.
+    """Run `argv`, with `env` on top of this process's environment, and return what it printed,
+    stderr too.
 
-    When it ends, or after `timeout_s` seconds, every process that came of it is killed; after the time-out the last
-    line says so. `python` as the first word is the Python of this kernel.
+    When it ends, or after `timeout_s` seconds, every process that came of it is killed; after the
+    time-out the last line says so. `python` as the first word is the Python of this kernel.
     """
     command = [sys.executable if argv[0] == "python" else argv[0], *map(str, argv[1:])]
-    guard = subprocess.Popen([sys.executable, "-I", GUARD, "guard"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                             stderr=subprocess.STDOUT, text=True, start_new_session=True, env=base_env(None))
+    guard = subprocess.Popen(
+        [sys.executable, "-I", GUARD, "guard"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        env=base_env(None),
+    )
     assert guard.stdin is not None and guard.stdout is not None  # pipes
     try:
         guard.stdin.write(json.dumps([{"argv": command, "env": base_env(env)}]) + "\n")

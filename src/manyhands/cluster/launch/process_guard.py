@@ -4,10 +4,10 @@
     python process_guard.py rank FOLDER CMD   started by the launcher in place of CMD; runs CMD, tells the kernel
     python process_guard.py mounts            ends with 0 where the guard's read-only mount is possible here
 
-The guard adopts every process that loses its parent, so nothing that a launch has started can get away from it: when
-the launch ends, or the kernel goes, it kills what is left; in the latter case it also removes the launch's FOLDER and
-the copy of the script. Run as a file, not as a module, so that it starts in
-milliseconds.
+The guard adopts every process that loses its parent, so nothing that a launch has started can get
+away from it: when the launch ends, or the kernel goes, it kills what is left; in the latter case it
+also removes the launch's FOLDER and the copy of the script. Run as a file, not as a module, so that
+it starts in milliseconds.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     import psutil
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
-COPY, ORIGINALS = "MANYHANDS_COPY", ".originals"  # the variable that names a script's copy, and a folder in it
+# the variable that names a script's copy, and a folder in it
+COPY, ORIGINALS = "MANYHANDS_COPY", ".originals"
 CLONE_NEWNS, CLONE_NEWUSER = 0x20000, 0x10000000
 MS_BIND, MS_REC, MS_PRIVATE, MNT_DETACH = 0x1000, 0x4000, 0x40000, 2
 AT_FDCWD, AT_RECURSIVE, MOUNT_SETATTR, MOUNT_ATTR_RDONLY = -100, 0x8000, 442, 1
@@ -48,27 +49,42 @@ def _die_with_parent() -> None:
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-# -- the originals of a script's copy ----------------------------------------------------------------------------------
+# -- the originals of a script's copy --------------------------------------------------------------
 
 
 def mount_originals() -> None:
-    """Where a script runs in a copy that has a folder for it: show all files of this machine there, read-only, to this
-    process and to what it starts. Raises OSError where the system does not allow that."""
+    """Where a script runs in a copy that has a folder for it: show all files of this machine there,
+    read-only, to this process and to what it starts. Raises OSError where the system does not allow
+    that.
+    """
     place = os.path.join(os.environ.get(COPY, "/dev/null"), ORIGINALS)
     if not os.path.isdir(place):
         return
     try:
         _call("unshare", CLONE_NEWNS)
-    except PermissionError:  # an ordinary user may do it in a user namespace, where the user keeps its number
+    except PermissionError:
+        # an ordinary user may do it in a user namespace, where the user keeps its number
         user, group = os.geteuid(), os.getegid()
         _call("unshare", CLONE_NEWUSER | CLONE_NEWNS)
-        for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+        for name, text in (
+            ("setgroups", "deny"),
+            ("uid_map", f"{user} {user} 1"),
+            ("gid_map", f"{group} {group} 1"),
+        ):
             with open(f"/proc/self/{name}", "w") as file:
                 file.write(text)
     _call("mount", None, b"/", None, MS_REC | MS_PRIVATE, None)  # it is seen by no other process
     _call("mount", b"/", os.fsencode(place), None, MS_BIND | MS_REC, None)
     read_only = (ctypes.c_uint64 * 4)(MOUNT_ATTR_RDONLY)
-    _call("syscall", MOUNT_SETATTR, AT_FDCWD, os.fsencode(place), AT_RECURSIVE, read_only, ctypes.sizeof(read_only))
+    _call(
+        "syscall",
+        MOUNT_SETATTR,
+        AT_FDCWD,
+        os.fsencode(place),
+        AT_RECURSIVE,
+        read_only,
+        ctypes.sizeof(read_only),
+    )
 
 
 def _call(name: str, *args: Any) -> None:
@@ -79,12 +95,13 @@ def _call(name: str, *args: Any) -> None:
         raise OSError(number, f"{name}: {os.strerror(number)}")
 
 
-# -- the guard ---------------------------------------------------------------------------------------------------------
+# -- the guard -------------------------------------------------------------------------------------
 
 
 def guard() -> int:
     """Start the commands that come as one line on stdin;
-    kill all they have started when they end, or at stdin's end."""
+    kill all they have started when they end, or at stdin's end.
+    """
     import psutil  # noqa: F401  # now: the signal below must not find it half imported
 
     mount_originals()
@@ -95,7 +112,9 @@ def guard() -> int:
     if os.getppid() != PARENT:
         return 143  # the kernel went before it could be tied to us
     launchers = [
-        subprocess.Popen(c["argv"], env=c["env"], stdin=subprocess.DEVNULL, preexec_fn=_die_with_parent)
+        subprocess.Popen(
+            c["argv"], env=c["env"], stdin=subprocess.DEVNULL, preexec_fn=_die_with_parent
+        )
         for c in commands
     ]
     threading.Thread(target=_end_all_at_eof, daemon=True).start()
@@ -106,7 +125,9 @@ def guard() -> int:
 
 def _wait_for(pids: set[int]) -> list[int]:
     """The exit codes of our children `pids`, when all have ended.
-    Adopted processes that end are not left as zombies."""
+
+    Adopted processes that end are not left as zombies.
+    """
     codes = []
     while pids:
         try:
@@ -125,7 +146,9 @@ def _end_all_at_eof() -> NoReturn:
 
 
 def _orphaned_copy() -> list[str]:
-    """The folder of the script's copy, if the process that made it has gone; without the read-only mount in it."""
+    """The folder of the script's copy, if the process that made it has gone; without the read-only
+    mount in it.
+    """
     copy = os.environ.get(COPY)
     if not copy or os.getppid() == PARENT:
         return []
@@ -143,9 +166,11 @@ def _end_all(code: int) -> NoReturn:
 
 
 def kill_descendants(patience_s: float = 5) -> None:
-    """SIGKILL to every process below this one, until none is left, and none of those that we adopted is a zombie.
+    """SIGKILL to every process below this one, until none is left, and none of those that we
+    adopted is a zombie.
 
-    A process whose parent dies just while we look is for a moment nobody's child: so look three times.
+    A process whose parent dies just while we look is for a moment nobody's child: so look three
+    times.
     """
     import psutil
 
@@ -177,11 +202,13 @@ def _alive(process: psutil.Process) -> bool:
         return False
 
 
-# -- around each rank --------------------------------------------------------------------------------------------------
+# -- around each rank ------------------------------------------------------------------------------
 
 
 def rank(folder: str, command: list[str]) -> int:
-    """Run the learner's script with its output going to the kernel; return, and report, its exit code."""
+    """Run the learner's script with its output going to the kernel; return, and report, its exit
+    code.
+    """
     with open(os.path.join(folder, "job.json")) as file:
         job = json.load(file)
     number = int(os.environ[job["rank_variable"]])
@@ -192,8 +219,12 @@ def rank(folder: str, command: list[str]) -> int:
     _no_core_file()
     # close_fds=False: MPI's process manager hands its connection down as an open file
     child = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=output.fileno(), stderr=output.fileno(), close_fds=False,
-        preexec_fn=_die_with_parent
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=output.fileno(),
+        stderr=output.fileno(),
+        close_fds=False,
+        preexec_fn=_die_with_parent,
     )
     output.close()
     for caught in (signal.SIGTERM, signal.SIGINT):
@@ -204,7 +235,9 @@ def rank(folder: str, command: list[str]) -> int:
     with contextlib.suppress(OSError):  # the kernel has gone
         control.sendall(json.dumps({"exit": code}).encode() + b"\n")
     if aborted.is_set():
-        time.sleep(60)  # until the guard kills us: a launcher that saw us end would kill ranks that are still writing
+        # until the guard kills us: a launcher that saw us end would kill ranks that are still
+        # writing
+        time.sleep(60)
     return code
 
 
@@ -222,8 +255,10 @@ def _no_core_file() -> None:
 
 
 def _obey(control: socket.socket, child: subprocess.Popen[bytes], aborted: threading.Event) -> None:
-    """`a` from the kernel: abort the script, whose faulthandler then writes where it stood. The kernel gone:
-    kill it."""
+    """`a` from the kernel: abort the script, whose faulthandler then writes where it stood.
+
+    The kernel gone: kill it.
+    """
     try:
         while control.recv(1) == b"a":
             aborted.set()
@@ -236,7 +271,15 @@ def _obey(control: socket.socket, child: subprocess.Popen[bytes], aborted: threa
 def _end_like(code: int) -> NoReturn:
     """End as the script has ended, so that the launcher sees what it would have seen without us."""
     if code < 0:
-        signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
+        (
+            signal.signal(-code, signal.SIG_DFL)
+            if -code
+            not in (
+                signal.SIGKILL,
+                signal.SIGSTOP,
+            )
+            else None
+        )
         os.kill(os.getpid(), -code)
     os._exit(code)
 

@@ -18,7 +18,13 @@ from typing import TYPE_CHECKING
 from manyhands.cluster.check_arguments import positive
 from manyhands.cluster.launch.collect import STOPPED, TIMED_OUT, Collector, split_dump, where_in
 from manyhands.cluster.launch.command_lines import (
-    GUARD, LAUNCHERS, SAFELY, LaunchError, base_env, gpus_by_node, make_job
+    GUARD,
+    LAUNCHERS,
+    SAFELY,
+    LaunchError,
+    base_env,
+    gpus_by_node,
+    make_job,
 )
 from manyhands.cluster.launch.script_copy import COPY
 from manyhands.cluster.show import Progress, in_notebook, quiet
@@ -47,7 +53,8 @@ class Launch:
     returncodes: dict[int, int | None]
     output: dict[int, str]  # by rank: what it wrote to stdout and stderr, in that order
     returncode: int = 0  # 0 if every rank but the servers ended with 0
-    first_failed: int | None = None  # the rank whose failure came first: the others often fail only because of it
+    # the rank whose failure came first: the others often fail only because of it
+    first_failed: int | None = None
     timed_out: bool = False
     # of each unfinished rank: the line of the script at which it stood
     where: dict[int, str] = field(default_factory=dict)
@@ -58,13 +65,23 @@ class Launch:
         """The lines that tell how the ranks ended, when not all of them ended well."""
         lines = []
         if self.first_failed is not None:
-            lines.append(f"{self.names[self.first_failed]} failed first: "
-                         f"{_meaning(self.returncodes[self.first_failed])}.")
-            if self.returncodes[self.first_failed] == -signal.SIGABRT and _LATE in self.output[self.first_failed]:
-                lines.append(f'"{_LATE}" is not the cause: after the error above it, Python was ending while a thread '
-                             "of a library was still running (of torch.distributed, say, just after a collective).")
+            lines.append(
+                f"{self.names[self.first_failed]} failed first: "
+                f"{_meaning(self.returncodes[self.first_failed])}."
+            )
+            if (
+                self.returncodes[self.first_failed] == -signal.SIGABRT
+                and _LATE in self.output[self.first_failed]
+            ):
+                lines.append(
+                    f'"{_LATE}" is not the cause: after the error above it, Python was ending while'
+                    " a thread of a library was still running (of torch.distributed, say, just "
+                    "after a collective)."
+                )
         if self.timed_out:
-            lines.append(f"Time-out: {len(self.where)} of {len(self.names)} ranks had not finished.")
+            lines.append(
+                f"Time-out: {len(self.where)} of {len(self.names)} ranks had not finished."
+            )
         lines += [f"[{self.names[rank]}] {text}" for rank, text in self.where.items()]
         if self.returncode and not lines:
             lines.append(f"{self.with_} ended with exit code {self.returncode}.")
@@ -74,8 +91,8 @@ class Launch:
     def __repr__(self) -> str:
         codes = [code for rank, code in self.returncodes.items() if rank not in self.servers]
         text = (
-            f"{Path(self.script).name} under {self.with_}: {codes.count(0)} of {len(codes)} ranks ended with exit code "
-            "0"
+            f"{Path(self.script).name} under {self.with_}: {codes.count(0)} of {len(codes)} ranks "
+            "ended with exit code 0"
         )
         text += f", {len(self.servers)} servers were stopped" if self.servers else ""
         return f"<{text}{', timed out' if self.timed_out else ''}>"
@@ -87,14 +104,25 @@ class Launch:
             for rank, name in enumerate(self.names)
         )
         return (
-            f"<p>{html.escape(repr(self)[1:-1])}</p><table><tr><th></th><th>end</th><th>was at</th></tr>{rows}</table>"
+            f"<p>{html.escape(repr(self)[1:-1])}</p><table><tr><th></th><th>end</th><th>was "
+            f"at</th></tr>{rows}</table>"
         )
 
 
-def launch(script: str | PathLike[str], *args: Any, with_: Launcher = "torchrun", nodes: int = 2,
-           ranks_per_node: int = 2, tasks: dict[str, int] | None = None, env: Mapping[str, Any] | None = None,
-           timeout_s: float = 120, python: str = sys.executable, echo: bool = True) -> Launch:
-    """Run `script` with `args` under the launcher `with_` and return a `Launch` when all its processes have ended.
+def launch(
+    script: str | PathLike[str],
+    *args: Any,
+    with_: Launcher = "torchrun",
+    nodes: int = 2,
+    ranks_per_node: int = 2,
+    tasks: dict[str, int] | None = None,
+    env: Mapping[str, Any] | None = None,
+    timeout_s: float = 120,
+    python: str = sys.executable,
+    echo: bool = True,
+) -> Launch:
+    """Run `script` with `args` under the launcher `with_` and return a `Launch` when all its
+    processes have ended.
 
     with_      "torchrun": once per node, --nproc-per-node each; "mpirun": MPICH's mpiexec, which sees that many hosts;
                "horovodrun": Gloo, likewise; "tf_config": one process per task.
@@ -103,11 +131,14 @@ def launch(script: str | PathLike[str], *args: Any, with_: Launcher = "torchrun"
     timeout_s  then everything is killed; the report says which ranks had not finished, and at which line they stood.
     echo       show each rank's output: in a terminal as it comes, elsewhere by rank when all have ended.
 
-    All nodes are emulated on this machine, also when the cluster's ranks live elsewhere. A rank that fails is no
-    exception here: see `.returncode`, `.returncodes`, `.report()`. Every process that the launch has started ends with
-    it.
+    All nodes are emulated on this machine, also when the cluster's ranks live elsewhere. A rank
+    that fails is no exception here: see `.returncode`, `.returncodes`, `.report()`. Every process
+    that the launch has started ends with it.
     """
-    path, timeout_s = _check(script, with_, nodes, ranks_per_node, tasks), positive("timeout_s", timeout_s)
+    path, timeout_s = (
+        _check(script, with_, nodes, ranks_per_node, tasks),
+        positive("timeout_s", timeout_s),
+    )
     live = echo and sys.stdout.isatty() and not quiet()
     # a socket's path has room for 107 bytes, on macOS for 103
     short = None if len(tempfile.gettempdir()) < 60 else "/tmp"
@@ -125,26 +156,49 @@ def launch(script: str | PathLike[str], *args: Any, with_: Launcher = "torchrun"
     return result
 
 
-def _check(script: str | PathLike[str], with_: str, nodes: int, ranks_per_node: int,
-           tasks: dict[str, int] | None) -> Path:
+def _check(
+    script: str | PathLike[str],
+    with_: str,
+    nodes: int,
+    ranks_per_node: int,
+    tasks: dict[str, int] | None,
+) -> Path:
     if with_ not in LAUNCHERS:
         raise ValueError(f"with_={with_!r} is not a launcher: use one of {', '.join(LAUNCHERS)}.")
     if tasks and with_ != "tf_config":
-        raise ValueError('tasks= is for with_="tf_config" only, because the other launchers have ranks and not tasks.')
-    if not (isinstance(nodes, int) and isinstance(ranks_per_node, int) and nodes > 0 and ranks_per_node > 0):
-        raise ValueError(f"nodes={nodes!r} and ranks_per_node={ranks_per_node!r} must be whole numbers from 1.")
+        raise ValueError(
+            'tasks= is for with_="tf_config" only, because the other launchers have ranks and not '
+            "tasks."
+        )
+    if not (
+        isinstance(nodes, int)
+        and isinstance(ranks_per_node, int)
+        and nodes > 0
+        and ranks_per_node > 0
+    ):
+        raise ValueError(
+            f"nodes={nodes!r} and ranks_per_node={ranks_per_node!r} must be whole numbers from 1."
+        )
     path = Path(script).absolute()
     if not path.is_file():
         others = sorted(p.name for p in path.parent.glob("*.py")) if path.parent.is_dir() else []
         there = f" There: {', '.join(others[:10])}." if others else ""
-        raise FileNotFoundError(f"There is no script {str(script)!r} (looked in {path.parent}).{there}")
+        raise FileNotFoundError(
+            f"There is no script {str(script)!r} (looked in {path.parent}).{there}"
+        )
     return path
 
 
 def _run(folder: str, job: Job, nodes: int, timeout_s: float, path: Path, live: bool) -> Collector:
     """Start the guard, hand it the commands, and collect until all has ended."""
-    gpus = gpus_by_node(nodes if job.ranks_per_node > 1 or len(job.names) == nodes else len(job.names))
-    description = {"rank_variable": job.rank_variable, "ranks_per_node": job.ranks_per_node, "gpus": gpus}
+    gpus = gpus_by_node(
+        nodes if job.ranks_per_node > 1 or len(job.names) == nodes else len(job.names)
+    )
+    description = {
+        "rank_variable": job.rank_variable,
+        "ranks_per_node": job.ranks_per_node,
+        "gpus": gpus,
+    }
     Path(folder, "job.json").write_text(json.dumps(description))
     guard = subprocess.Popen(
         [sys.executable, *SAFELY, GUARD, "guard", folder],
@@ -164,8 +218,15 @@ def _run(folder: str, job: Job, nodes: int, timeout_s: float, path: Path, live: 
 
 
 def _result(script: str, path: Path, with_: str, job: Job, collector: Collector) -> Launch:
-    result = Launch(script, with_, job.names, {}, {}, first_failed=collector.first_failed,
-                    timed_out=collector.timed_out)
+    result = Launch(
+        script,
+        with_,
+        job.names,
+        {},
+        {},
+        first_failed=collector.first_failed,
+        timed_out=collector.timed_out,
+    )
     result.servers = sorted(job.servers)
     for rank, state in enumerate(collector.states):
         text, frames = split_dump(state.text.decode(errors="replace"))
@@ -194,7 +255,8 @@ def _where(state: RankState, path: Path, frames: list[Frame]) -> str:
 
 def _total(result: Launch, collector: Collector) -> int:
     """One exit code for the launch: that of the rank that failed first, else the launcher's,
-    if any rank ended badly."""
+    if any rank ended badly.
+    """
     first = None if collector.first_failed is None else result.returncodes[collector.first_failed]
     if first is not None:
         return first
@@ -224,10 +286,11 @@ def _meaning(code: int | None) -> str:
     return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
 
 
-_LATE = "terminate called without an active exception"  # C++ says so of a thread that Python ends after its own end
+# C++ says so of a thread that Python ends after its own end
+_LATE = "terminate called without an active exception"
 
 
-# -- showing -----------------------------------------------------------------------------------------------------------
+# -- showing ---------------------------------------------------------------------------------------
 
 _COLOURS = (36, 33, 35, 32, 34, 31)  # ANSI: cyan, yellow, magenta, green, blue, red
 
@@ -236,7 +299,9 @@ def _live_printer(names: list[str], path: Path) -> Callable[[int, bytes], None]:
     coloured = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
     def show(rank: int, lines: bytes) -> None:
-        _write(_labelled(_shorten(lines.decode(errors="replace"), path), names[rank], rank, coloured))
+        _write(
+            _labelled(_shorten(lines.decode(errors="replace"), path), names[rank], rank, coloured)
+        )
 
     return show
 

@@ -1,8 +1,9 @@
 """A copy of the repository of a script, so that running the script changes nothing.
 
-The copy is bounded. What does not fit into it is a link that leads to the original through a read-only mount
-(`process_guard.mount_originals`), so that no library can write there. Before Python writes to it, a copy takes the
-link's place (`as_main`). Where the system allows no such mount, what does not fit is left out.
+The copy is bounded. What does not fit into it is a link that leads to the original through a
+read-only mount (`process_guard.mount_originals`), so that no library can write there. Before Python
+writes to it, a copy takes the link's place (`as_main`). Where the system allows no such mount, what
+does not fit is left out.
 """
 
 from __future__ import annotations
@@ -25,7 +26,16 @@ from manyhands.cluster.launch.process_guard import COPY, ORIGINALS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-LEFT_OUT = {"__pycache__", ".git", ".venv", "venv", "node_modules", ".ipynb_checkpoints", ".tox", ".mypy_cache"}
+LEFT_OUT = {
+    "__pycache__",
+    ".git",
+    ".venv",
+    "venv",
+    "node_modules",
+    ".ipynb_checkpoints",
+    ".tox",
+    ".mypy_cache",
+}
 COPIED_BYTES, COPIED_FILES = 4 * 2**30, 40_000  # of a whole copy
 PART_OF_FREE = 4  # a copy takes one part in so many of what is free on the disk for temporary files
 LARGE_BYTES = 2 * 2**30  # of a file: from here on it is linked
@@ -33,13 +43,16 @@ FOLDER_FILES = 20_000  # of a folder, with all below it
 LOOKED_THROUGH = 20  # a large folder with so many folders in it is copied entry by entry
 PROJECT = ("pyproject.toml", "setup.py")
 PREFIX = "manyhands-copy-"  # of a copy's folder
-FICLONE = 0x40049409  # asks Linux to let two files share their blocks until one of them is written to
+# asks Linux to let two files share their blocks until one of them is written to
+FICLONE = 0x40049409
 
 
 @dataclass
 class Place:
-    """A script in its copy. `left_out` and `linked` are paths in the copy that it lacks, or that are
-    read-only links."""
+    """A script in its copy.
+
+    `left_out` and `linked` are paths in the copy that it lacks, or that are read-only links.
+    """
 
     script: Path
     root: Path  # of the copy
@@ -57,22 +70,42 @@ class Place:
         return text
 
     def environment(self, env: Mapping[str, str]) -> Mapping[str, str]:
-        """`env` for ranks, with a PYTHONPATH that leads into the copy where it led into the folder that was copied."""
+        """`env` for ranks, with a PYTHONPATH that leads into the copy where it led into the folder
+        that was copied.
+        """
+
         def in_copy(path: str) -> str:
             whole = Path(path).resolve()
-            there = self.root / whole.relative_to(self.original) if whole.is_relative_to(self.original) else None
+            there = (
+                self.root / whole.relative_to(self.original)
+                if whole.is_relative_to(self.original)
+                else None
+            )
             return str(there) if path and there and there.exists() else path
 
         paths = env.get("PYTHONPATH")
-        return {**env, "PYTHONPATH": os.pathsep.join(map(in_copy, paths.split(os.pathsep)))} if paths else env
+        return (
+            {**env, "PYTHONPATH": os.pathsep.join(map(in_copy, paths.split(os.pathsep)))}
+            if paths
+            else env
+        )
 
     def facts(self) -> str:
         """Where the script ran, as a sentence for a script that has failed."""
         started = "" if self.start == "." else f", in its folder {self.start}"
-        lacks = "".join(f" {what}: {some(paths)}." for what, paths in (
-            ("Not in the copy", self.left_out), ("Read-only links to the originals", self.linked)) if paths)
-        return (f"It ran in a copy of the folder {self.original.name or self.original}{started}. The copy contains "
-                f"nothing from outside that folder, and no .git, .venv and __pycache__.{lacks}")
+        lacks = "".join(
+            f" {what}: {some(paths)}."
+            for what, paths in (
+                ("Not in the copy", self.left_out),
+                ("Read-only links to the originals", self.linked),
+            )
+            if paths
+        )
+        return (
+            f"It ran in a copy of the folder {self.original.name or self.original}{started}. The "
+            "copy contains nothing from outside that folder, and no .git, .venv and "
+            f"__pycache__.{lacks}"
+        )
 
 
 def some(paths: list[str], count: int = 4) -> str:
@@ -84,11 +117,14 @@ def some(paths: list[str], count: int = 4) -> str:
 
 
 def top_level(script: Path, here: Path) -> Path:
-    """The folder to be copied for `script`, started in the folder `here`: the top level of its git repository, or the
-    nearest folder with a `pyproject.toml` or `setup.py`; `here`, if the script is below it and that is more."""
+    """The folder to be copied for `script`, started in the folder `here`: the top level of its git
+    repository, or the nearest folder with a `pyproject.toml` or `setup.py`; `here`, if the script
+    is below it and that is more.
+    """
     parents, shared = script.parents, _shared_folders()
     found = next((one for one in parents if (one / ".git").exists()), None) or next(
-        (one for one in parents if any((one / name).is_file() for name in PROJECT)), script.parent)
+        (one for one in parents if any((one / name).is_file() for name in PROJECT)), script.parent
+    )
     if found in shared:
         found = script.parent
     whole = here in parents and here not in shared and here in found.parents
@@ -103,20 +139,27 @@ def _shared_folders() -> tuple[Path, ...]:
 
 @contextmanager
 def copied(script: str | os.PathLike[str]) -> Iterator[Place]:
-    """A `Place` with a copy of `script`, which is removed afterwards. Inside, the current folder is the copy of the
-    current folder."""
+    """A `Place` with a copy of `script`, which is removed afterwards.
+
+    Inside, the current folder is the copy of the current folder.
+    """
     script, here = Path(script).resolve(), Path.cwd()
     root = top_level(script, here.resolve())
-    folder = os.path.realpath(tempfile.mkdtemp(prefix=PREFIX))  # as the script sees its current folder
+    # as the script sees its current folder
+    folder = os.path.realpath(tempfile.mkdtemp(prefix=PREFIX))
     before = {name: os.environ.get(name) for name in (COPY, "PYTHONPATH")}
     try:
         place = Place(Path(), Path(folder, root.name or "script"), root)
         place.script = place.root / script.relative_to(root)
         start = _copy_of(here.resolve(), place, folder, {script.parent, *script.parents})
-        place.start = os.path.relpath(start, place.root) if start.is_relative_to(place.root) else str(here)
+        place.start = (
+            os.path.relpath(start, place.root) if start.is_relative_to(place.root) else str(here)
+        )
         place.paths = [(place.script.parent, ""), (place.root, ""), (folder, "")]
         os.environ[COPY] = folder
-        os.environ.update(place.environment({"PYTHONPATH": before["PYTHONPATH"]} if before["PYTHONPATH"] else {}))
+        os.environ.update(
+            place.environment({"PYTHONPATH": before["PYTHONPATH"]} if before["PYTHONPATH"] else {})
+        )
         os.chdir(start)
         yield place
     finally:
@@ -127,7 +170,9 @@ def copied(script: str | os.PathLike[str]) -> Iterator[Place]:
 
 
 def _copy_of(here: Path, place: Place, folder: str, open_folders: set[Path]) -> Path:
-    """Make the copy, and a second one of the folder `here`, if that is elsewhere; returns where `here` is copied to."""
+    """Make the copy, and a second one of the folder `here`, if that is elsewhere; returns where
+    `here` is copied to.
+    """
     maker = _Copier(place, folder, {*open_folders, here, *here.parents})
     maker.copy(place.original, place.root)
     if here.is_relative_to(place.original):
@@ -150,7 +195,9 @@ class _Copier:
         self.entered: list[Path] = []  # folders that are being copied
 
     def copy(self, source: Path, target: Path, folders: bool = True) -> None:
-        """Copy a folder; with `folders=False`, those in it are links, because it may be too large to look through."""
+        """Copy a folder; with `folders=False`, those in it are links, because it may be too large
+        to look through.
+        """
         target.mkdir(parents=True)
         self.entered.append(source)
         for entry in sorted(os.scandir(source), key=lambda one: one.name):
@@ -165,7 +212,9 @@ class _Copier:
         self.entered.pop()
 
     def _entry(self, entry: os.DirEntry[str], path: Path, target: Path) -> None:
-        if entry.name in LEFT_OUT and path not in self.open_folders or entry.name.startswith(PREFIX):
+        if (entry.name in LEFT_OUT and path not in self.open_folders) or entry.name.startswith(
+            PREFIX
+        ):
             return
         if entry.is_symlink():
             self._symlink(path, target)
@@ -177,17 +226,29 @@ class _Copier:
             self._lack(path)
 
     def _symlink(self, path: Path, target: Path) -> None:
-        """A link within the folder leads to the same place of the copy. Of what any other leads to, there is a copy, so
-        that what the script writes through it does not reach the original."""
-        aim, root = Path(os.path.realpath(path)), self.place.original  # of a ring, too, where `resolve` may raise
+        """A link within the folder leads to the same place of the copy.
+
+        Of what any other leads to, there is a copy, so that what the script writes through it does
+        not reach the original.
+        """
+        # of a ring, too, where `resolve` may raise
+        aim, root = Path(os.path.realpath(path)), self.place.original
         inside = aim.is_relative_to(root) and not LEFT_OUT.intersection(aim.relative_to(root).parts)
         if inside or not aim.exists():
             relative = not os.path.isabs(os.readlink(path))
-            os.symlink(os.readlink(path) if relative or not inside else self.place.root / aim.relative_to(root), target)
+            os.symlink(
+                (
+                    os.readlink(path)
+                    if relative or not inside
+                    else self.place.root / aim.relative_to(root)
+                ),
+                target,
+            )
         elif aim.is_file():
             self._file(aim, target)
         elif aim.is_dir():
-            around = any(one.is_relative_to(aim) for one in self.entered)  # a copy of it would hold itself
+            # a copy of it would hold itself
+            around = any(one.is_relative_to(aim) for one in self.entered)
             take = self.link if around or self._large(aim) else self._folder
             take(aim, target)
         else:
@@ -196,7 +257,9 @@ class _Copier:
     def _file(self, path: Path, target: Path) -> None:
         size = path.stat().st_size
         fits = size <= LARGE_BYTES and self.bytes + size <= self.most_bytes
-        if path.suffix != ".py" and (self.files >= COPIED_FILES or not fits and not _cloned(path, target)):
+        if path.suffix != ".py" and (
+            self.files >= COPIED_FILES or (not fits and not _cloned(path, target))
+        ):
             self.link(path, target)
             return
         if fits or path.suffix == ".py":
@@ -213,8 +276,9 @@ class _Copier:
             self._shell(path, target)
 
     def link(self, path: Path, target: Path) -> None:
-        """A link to what `path` is in the read-only mount of all files; without such a mount, nothing, unless this user
-        may not write there anyway."""
+        """A link to what `path` is in the read-only mount of all files; without such a mount,
+        nothing, unless this user may not write there anyway.
+        """
         if self._mounts or _is_read_only(path):
             os.symlink(self._in_mount(path) if self._mounts else os.path.realpath(path), target)
             self.place.linked.append(self._name(path))
@@ -225,8 +289,11 @@ class _Copier:
     def _mounts(self) -> bool:
         """Whether this system lets the guard of the ranks mount something read-only."""
         os.makedirs(os.path.join(self.folder, ORIGINALS), exist_ok=True)
-        tried = subprocess.run([sys.executable, "-I", GUARD, "mounts"], env={**os.environ, COPY: self.folder},
-                               capture_output=True)
+        tried = subprocess.run(
+            [sys.executable, "-I", GUARD, "mounts"],
+            env={**os.environ, COPY: self.folder},
+            capture_output=True,
+        )
         if tried.returncode:
             os.rmdir(os.path.join(self.folder, ORIGINALS))
         return not tried.returncode
@@ -238,10 +305,16 @@ class _Copier:
         self.place.left_out.append(self._name(path))
 
     def _name(self, path: Path) -> str:
-        return str(path.relative_to(self.place.original)) if path.is_relative_to(self.place.original) else str(path)
+        return (
+            str(path.relative_to(self.place.original))
+            if path.is_relative_to(self.place.original)
+            else str(path)
+        )
 
     def _large(self, folder: Path) -> bool:
-        """Whether all below this folder is too much for the copy, files apart that are linked by themselves."""
+        """Whether all below this folder is too much for the copy, files apart that are linked by
+        themselves.
+        """
         total = files = 0
         for top, folders, names in os.walk(folder):
             folders[:] = [name for name in folders if name not in LEFT_OUT]
@@ -252,13 +325,18 @@ class _Copier:
                 except OSError:
                     continue
                 total += size if size <= LARGE_BYTES else 0
-            if files > FOLDER_FILES or files + self.files > COPIED_FILES or total + self.bytes > self.most_bytes:
+            if (
+                files > FOLDER_FILES
+                or files + self.files > COPIED_FILES
+                or total + self.bytes > self.most_bytes
+            ):
                 return True
         return False
 
     def _shell(self, path: Path, target: Path) -> None:
-        """A folder of its own with links to what is in it, so that new files stay in the copy; one link for a folder of
-        very many entries."""
+        """A folder of its own with links to what is in it, so that new files stay in the copy; one
+        link for a folder of very many entries.
+        """
         entries = list(os.scandir(path))
         if len(entries) > FOLDER_FILES:
             self.link(path, target)
@@ -273,7 +351,9 @@ class _Copier:
 
 
 def shell_of(path: str | Path, target: str | Path, prefix: str) -> None:
-    """Fill the folder `target` with links to the entries of `path`, which has the name `prefix` in the mount."""
+    """Fill the folder `target` with links to the entries of `path`, which has the name `prefix` in
+    the mount.
+    """
     for entry in os.scandir(path):
         os.symlink(f"{prefix}/{entry.name}", os.path.join(target, entry.name))
 

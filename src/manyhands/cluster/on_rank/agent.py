@@ -1,8 +1,9 @@
-"""What runs on a rank: join the world, run a cell or a function, and say where the rank stands while it runs.
+"""What runs on a rank: join the world, run a cell or a function, and say where the rank stands
+while it runs.
 
-Nothing here is called by learners. The notebook sends these functions to the ranks (see cluster.py); a thread of each
-rank tells the notebook a few times a second where the main thread is. It reads the stack, as a debugger does: user code
-is not changed.
+Nothing here is called by learners. The notebook sends these functions to the ranks (see
+cluster.py); a thread of each rank tells the notebook a few times a second where the main thread is.
+It reads the stack, as a debugger does: user code is not changed.
 """
 
 from __future__ import annotations
@@ -74,7 +75,8 @@ class Rank:
         socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.PUSH)
         socket.linger = 0
         socket.connect(self._url)
-        # the call whose notes have been sent: they are sent once, when the rank has stood there for a second report
+        # the call whose notes have been sent: they are sent once, when the rank has stood there for
+        # a second report
         told = before = None
         while True:
             self._busy.wait()
@@ -86,17 +88,24 @@ class Rank:
                     stands = (self.cell, here["key"])
                     if here["blocked"] and stands == before and stands != told:
                         here["notes"], here["names"], told = (
-                            read(self.recorder.path), _names(InteractiveShell.instance()), stands
+                            read(self.recorder.path),
+                            _names(InteractiveShell.instance()),
+                            stands,
                         )
                     before = stands
-                    socket.send_json({"token": self.token, "rank": self.rank, "cell": self.cell, **here}, zmq.NOBLOCK)
+                    socket.send_json(
+                        {"token": self.token, "rank": self.rank, "cell": self.cell, **here},
+                        zmq.NOBLOCK,
+                    )
                 except zmq.Again:
                     pass
                 except Exception as error:  # noqa: BLE001 - a report that cannot be made must not end the thread
                     print("manyhands: no report:", error, file=sys.__stderr__)
 
     def where(self) -> Stand:
-        """Where the main thread stands: in which communication call, if any, at which line of the learner's code."""
+        """Where the main thread stands: in which communication call, if any, at which line of the
+        learner's code.
+        """
         here = self.stack.look()
         if self.recorder.in_call and self.recorder.last:
             note = self.recorder.last.copy()
@@ -104,15 +113,20 @@ class Rank:
         elif (wait := self._waited_work(here)) is not None:
             of_work, key = wait
             call: Note = of_work or here["call"] or {"call": "Work.wait"}
-            here.update({"blocked": True, "key": key, "call": {**call, **innermost_of(here["lines"])}})
+            here.update(
+                {"blocked": True, "key": key, "call": {**call, **innermost_of(here["lines"])}}
+            )
         elif (own := _own_wait()) is not None and here["lines"]:
             note, key = own
-            here.update({"blocked": True, "key": key, "call": {**note, **innermost_of(here["lines"])}})
+            here.update(
+                {"blocked": True, "key": key, "call": {**note, **innermost_of(here["lines"])}}
+            )
         return here
 
     def _waited_work(self, here: Stand) -> tuple[Note | None, str] | None:
-        """The note of the asynchronous call that is waited for, None where it is not known, and a key of the wait;
-        or None."""
+        """The note of the asynchronous call that is waited for, None where it is not known, and a
+        key of the wait; or None.
+        """
         if self.recorder.waits is not None:
             number, note = self.recorder.waits
             return note, f"work {number}"
@@ -122,13 +136,19 @@ class Rank:
 
 
 def _own_wait() -> tuple[Note, str] | None:
-    """What `manyhands.comm` waits for on this rank, as a note like the recorder's and a key of the wait; or None."""
+    """What `manyhands.comm` waits for on this rank, as a note like the recorder's and a key of the
+    wait; or None.
+    """
     # None too while the module is being imported
     current_wait = getattr(sys.modules.get("manyhands.comm.message_queue"), "current_wait", None)
     wait = current_wait and current_wait()
     if not wait:
         return None
-    note: Note = {"call": wait.call, "group": wait.communicator.name, "sequence": wait.place[0] * 10**6 + wait.place[1]}
+    note: Note = {
+        "call": wait.call,
+        "group": wait.communicator.name,
+        "sequence": wait.place[0] * 10**6 + wait.place[1],
+    }
     if wait.communicator.name != "world":
         note["ranks"] = wait.communicator.members
     if wait.kind != "collective":
@@ -136,8 +156,12 @@ def _own_wait() -> tuple[Note, str] | None:
     return note, f"wait {wait.number}"
 
 
-def join(rank: int, url: str, token: str, folder: str, environment: dict[str, str], path: list[str]) -> RankFacts:
-    """Make this process rank `rank`: set its environment, start its reports. Returns facts about it.
+def join(
+    rank: int, url: str, token: str, folder: str, environment: dict[str, str], path: list[str]
+) -> RankFacts:
+    """Make this process rank `rank`: set its environment, start its reports.
+
+    Returns facts about it.
 
     `path` is the notebook's sys.path: a module that can be imported there can be imported here.
     """
@@ -168,7 +192,8 @@ def join(rank: int, url: str, token: str, folder: str, environment: dict[str, st
 
 def _stay_after_quit() -> None:
     """Have `quit` and `exit` raise SystemExit, as they do in a script:
-    IPython's would end this process a moment after the cell, untold."""
+    IPython's would end this process a moment after the cell, untold.
+    """
     from IPython import get_ipython
 
     get_ipython().ask_exit = sys.exit
@@ -196,14 +221,18 @@ def own_devices(local_rank: int, ranks_per_node: int) -> dict[str, str]:
 
 
 def _choose_gpu(device: str) -> None:
-    """Make this rank's GPU the current one: `.cuda()`, objects, barriers and a DeviceMesh name none, and take that."""
+    """Make this rank's GPU the current one: `.cuda()`, objects, barriers and a DeviceMesh name
+    none, and take that.
+    """
     import torch
 
     if device.startswith("cuda") and torch.cuda.is_available():  # PyTorch may be its CPU build
         with suppress(RuntimeError):  # a GPU that cannot be used: who uses it is told
             torch.cuda.set_device(device)
             # it is the right one
-            warnings.filterwarnings("ignore", r"barrier\(\): using the device under current context")
+            warnings.filterwarnings(
+                "ignore", r"barrier\(\): using the device under current context"
+            )
 
 
 def _limit_threads(name: str, threads: int) -> None:
@@ -228,12 +257,19 @@ def _joined() -> Rank:
 
 
 def run_cell(code: str, cell: int) -> Reply:
-    """Run the text of a cell in the rank's own namespace. Returns {"ok", "out", "error", "notes", "names"}."""
+    """Run the text of a cell in the rank's own namespace.
+
+    Returns {"ok", "out", "error", "notes", "names"}.
+    """
     from IPython import get_ipython
     from IPython.lib.pretty import pretty
 
-    shell, shown_errors = get_ipython(), []  # of a cell inside the cell, such as `%%capture` runs, nothing else is left
-    shown, shell.showtraceback = shell.showtraceback, lambda *args, **kwargs: shown_errors.append(sys.exc_info()[1])
+    # of a cell inside the cell, such as `%%capture` runs, nothing else is left
+    shell, shown_errors = get_ipython(), []
+    shown, shell.showtraceback = (
+        shell.showtraceback,
+        lambda *args, **kwargs: shown_errors.append(sys.exc_info()[1]),
+    )
     hook, sys.displayhook = sys.displayhook, lambda value: None
     syntax, shell.showsyntaxerror = shell.showsyntaxerror, lambda *args, **kwargs: None
     shell.loop_runner = _run_awaiting
@@ -244,7 +280,8 @@ def run_cell(code: str, cell: int) -> Reply:
         _joined().end()
         shell.showtraceback, sys.displayhook, shell.showsyntaxerror = shown, hook, syntax
     raised = (result.error_before_exec, result.error_in_exec, *reversed(shown_errors))
-    error = next((one for one in raised if one is not None), None)  # an exception of the learner's may be false
+    # an exception of the learner's may be false
+    error = next((one for one in raised if one is not None), None)
     if "torch" in sys.modules:
         _joined().recorder.install()  # the cell may just have imported it
     shell.user_ns["_"] = result.result
@@ -254,8 +291,14 @@ def run_cell(code: str, cell: int) -> Reply:
             out = pretty(result.result)
         except Exception as caught:  # noqa: BLE001 - a __repr__ of the learner's
             error = caught
-    return {"ok": error is None, "out": out, "error": None if error is None else describe(error),
-            "notes": _notes(), "names": _names(shell), "begun": _joined().recorder.tally.facts()}
+    return {
+        "ok": error is None,
+        "out": out,
+        "error": None if error is None else describe(error),
+        "notes": _notes(),
+        "names": _names(shell),
+        "begun": _joined().recorder.tally.facts(),
+    }
 
 
 _loop: asyncio.AbstractEventLoop | None = None
@@ -263,7 +306,8 @@ _loop: asyncio.AbstractEventLoop | None = None
 
 def _run_awaiting(coroutine: Coroutine[Any, Any, Any]) -> Any:
     """Run a cell with `await` to its end, in a loop that is kept for the next:
-    the engine's own loop is running already, further out on this stack."""
+    the engine's own loop is running already, further out on this stack.
+    """
     global _loop
     engines = asyncio._get_running_loop()
     asyncio._set_running_loop(None)
@@ -296,8 +340,14 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], cell: int) -> Repl
         _joined().end()
     if "torch" in sys.modules:
         _joined().recorder.install()
-    return {"ok": error is None, "value": value, "error": None if error is None else describe(error),
-            "notes": _notes(), "names": _names(get_ipython()), "begun": _joined().recorder.tally.facts()}
+    return {
+        "ok": error is None,
+        "value": value,
+        "error": None if error is None else describe(error),
+        "notes": _notes(),
+        "names": _names(get_ipython()),
+        "begun": _joined().recorder.tally.facts(),
+    }
 
 
 def left(stacks: bool = False) -> LeftFacts:
@@ -308,7 +358,9 @@ def left(stacks: bool = False) -> LeftFacts:
 
 
 def holds_here(conditions: list[list[tuple[str, bool]]]) -> list[bool]:
-    """Between cells: whether the conditions under which a cell makes a call hold on this rank, for each call."""
+    """Between cells: whether the conditions under which a cell makes a call hold on this rank, for
+    each call.
+    """
     from IPython import get_ipython
 
     return [tally.holds_here(one, get_ipython().user_ns) for one in conditions]
@@ -325,16 +377,23 @@ def _notes() -> list[Note]:
 
 
 def _names(shell: InteractiveShell) -> list[str]:
-    """What the learner has made in this namespace: no modules, no imported functions and classes."""
+    """What the learner has made in this namespace: no modules, no imported functions and
+    classes.
+    """
     hidden = shell.user_ns_hidden
-    return sorted(name for name, value in list(shell.user_ns.items()) if not name.startswith("_") and name not in hidden
-                  and not _imported(value))
+    return sorted(
+        name
+        for name, value in list(shell.user_ns.items())
+        if not name.startswith("_") and name not in hidden and not _imported(value)
+    )
 
 
 def _imported(value: Any) -> bool:
     try:
         return isinstance(value, type(sys)) or (
-            callable(value) and hasattr(value, "__name__") and getattr(value, "__module__", "__main__") != "__main__"
+            callable(value)
+            and hasattr(value, "__name__")
+            and getattr(value, "__module__", "__main__") != "__main__"
         )
     except Exception:  # noqa: BLE001 - an object of the learner's that answers no question
         return False

@@ -1,7 +1,8 @@
-"""Groups that the program wants to be gloo's on every machine: `dist.new_group(..., backend="gloo")`.
+"""Groups that the program wants to be gloo's on every machine: `dist.new_group(...,
+backend="gloo")`.
 
-On a CPU each group is gloo's; that one was asked for by its name is not kept by torch, and a rehearsal has to know it,
-of groups too that were made before it began.
+On a CPU each group is gloo's; that one was asked for by its name is not kept by torch, and a
+rehearsal has to know it, of groups too that were made before it began.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ NAMES: set[str] = set()  # the groups' names, for the life of the process
 
 
 def note(group: ProcessGroup, backend: str | None) -> None:
-    """Called where `new_group` has returned `group`: remember whether its call says "gloo", and not a variable or a
-    choice, which would say "nccl" on GPUs. A name can come again after destroy_process_group."""
+    """Called where `new_group` has returned `group`: remember whether its call says "gloo", and not
+    a variable or a choice, which would say "nccl" on GPUs. A name can come again after
+    destroy_process_group.
+    """
     if not hasattr(group, "group_name"):  # this rank is no member
         return
     frame = _calling_frame() if backend == "gloo" else None
@@ -48,22 +51,31 @@ def _calling_frame() -> FrameType | None:
     """The innermost frame that is neither torch's nor one of those that listen here; or None."""
     frame: FrameType | None = sys._getframe(2)
     torch = os.path.dirname(sys.modules["torch"].__file__ or "") + os.sep
-    while frame is not None and (frame.f_code.co_filename.startswith(torch)
-                                 or _LISTENING.search(frame.f_code.co_filename)):
+    while frame is not None and (
+        frame.f_code.co_filename.startswith(torch) or _LISTENING.search(frame.f_code.co_filename)
+    ):
         frame = frame.f_back
     return frame
 
 
 def written(frame: FrameType, name: str, place: int) -> str:
-    """How an argument is written in the call where `frame` stands, with strings in single quotes: the one of this name,
-    or at this place. "" where there is none, where it is a choice (`a if gpu else b`, `a or b`), or nothing is known.
+    """How an argument is written in the call where `frame` stands, with strings in single quotes:
+    the one of this name, or at this place. "" where there is none, where it is a choice (`a if gpu
+    else b`, `a or b`), or nothing is known.
     """
     try:
         call = ast.parse(f"({text_of_running_call(frame) or ''})", mode="eval").body
     except SyntaxError:
         return ""
     named = [one.value for one in getattr(call, "keywords", ()) if one.arg == name]
-    found = named or [one for one in getattr(call, "args", ())[:place + 1] if not isinstance(one, ast.Starred)][place:]
+    found = (
+        named
+        or [
+            one
+            for one in getattr(call, "args", ())[: place + 1]
+            if not isinstance(one, ast.Starred)
+        ][place:]
+    )
     if not found or any(isinstance(part, (ast.IfExp, ast.BoolOp)) for part in ast.walk(found[0])):
         return ""
     return ast.unparse(found[0])

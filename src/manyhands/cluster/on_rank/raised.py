@@ -15,28 +15,54 @@ LONGEST_TEXT = 20_000  # characters of an exception's message, or of its traceba
 
 
 def describe(error: BaseException) -> RaisedError:
-    """An exception as plain data: its name, message, the learner's lines that led to it, and the full traceback."""
+    """An exception as plain data: its name, message, the learner's lines that led to it, and the
+    full traceback.
+    """
     lines: list[Spot] = [
-        {"file": os.path.basename(f.filename), "path": f.filename, "line": f.lineno or 0, "function": f.name}
-        for f in traceback.extract_tb(error.__traceback__) if is_user_file(f.filename)]
+        {
+            "file": os.path.basename(f.filename),
+            "path": f.filename,
+            "line": f.lineno or 0,
+            "function": f.name,
+        }
+        for f in traceback.extract_tb(error.__traceback__)
+        if is_user_file(f.filename)
+    ]
     if isinstance(error, SyntaxError) and error.lineno:
-        lines.append({"file": os.path.basename(error.filename or ""), "path": error.filename or "",
-                      "line": error.lineno, "function": ""})
+        lines.append(
+            {
+                "file": os.path.basename(error.filename or ""),
+                "path": error.filename or "",
+                "line": error.lineno,
+                "function": "",
+            }
+        )
     full = "".join(traceback.format_exception(error))
     try:
         message = error.msg if isinstance(error, SyntaxError) else str(error)
     except Exception as unsaid:
         message = f"(its message cannot be shown, because __str__ raised {type(unsaid).__name__})"
-    return {"ename": _shown(type(error).__name__), "evalue": _shown(message), "lines": lines, "traceback": _shown(full),
-            "memory": is_memory_error(error, message)}
+    return {
+        "ename": _shown(type(error).__name__),
+        "evalue": _shown(message),
+        "lines": lines,
+        "traceback": _shown(full),
+        "memory": is_memory_error(error, message),
+    }
 
 
 def _shown(text: str) -> str:
-    """What a page can show of a text: without lone surrogates, which no encoding has, and not for megabytes."""
+    """What a page can show of a text: without lone surrogates, which no encoding has, and not for
+    megabytes.
+    """
     if len(text) > LONGEST_TEXT:
         text = f"{text[:LONGEST_TEXT]} ... ({len(text)} characters)"
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def is_memory_error(error: BaseException, message: str) -> bool:
-    return isinstance(error, MemoryError) or "can't allocate memory" in message or "CUDA out of memory" in message
+    return (
+        isinstance(error, MemoryError)
+        or "can't allocate memory" in message
+        or "CUDA out of memory" in message
+    )

@@ -1,9 +1,10 @@
-"""What a rank has asked of torch.distributed: a short record in shared memory, so that it outlives the process.
+"""What a rank has asked of torch.distributed: a short record in shared memory, so that it outlives
+the process.
 
-Every public communication call of `torch.distributed` is replaced by one that first notes its name, group, shape,
-dtype, peer, tag and line (a few microseconds), then calls the original. The notebook reads the notes when a rank hangs
-or dies, and compares them between ranks when a cell ends: gloo itself does not notice that two ranks reduce different
-shapes.
+Every public communication call of `torch.distributed` is replaced by one that first notes its name,
+group, shape, dtype, peer, tag and line (a few microseconds), then calls the original. The notebook
+reads the notes when a rank hangs or dies, and compares them between ranks when a cell ends: gloo
+itself does not notice that two ranks reduce different shapes.
 """
 
 from __future__ import annotations
@@ -34,22 +35,38 @@ if TYPE_CHECKING:
     from manyhands.cluster.payloads import Note
 
 SLOTS, SLOT_BYTES = 512, 320
-HEADER = struct.Struct("<qqq")  # calls entered, calls left, the number of the cell that they belong to
+# calls entered, calls left, the number of the cell that they belong to
+HEADER = struct.Struct("<qqq")
 
-# name -> the argument whose shape and dtype must agree between the ranks (None: no tensor); the old names
-# all_gather_into_tensor and reduce_scatter_tensor call the new ones, so they are noted as those
+# name -> the argument whose shape and dtype must agree between the ranks (None: no tensor); the old
+# names all_gather_into_tensor and reduce_scatter_tensor call the new ones, so they are noted as
+# those
 COLLECTIVES = {
-    "all_reduce": "tensor", "broadcast": "tensor", "reduce": "tensor", "all_gather": "tensor", "gather": "tensor",
-    "scatter": "tensor", "reduce_scatter": "output", "all_gather_single": "input_tensor",
-    "reduce_scatter_single": "output", "all_to_all": None, "all_to_all_single": None, "barrier": None,
-    "monitored_barrier": None, "new_group": None,
+    "all_reduce": "tensor",
+    "broadcast": "tensor",
+    "reduce": "tensor",
+    "all_gather": "tensor",
+    "gather": "tensor",
+    "scatter": "tensor",
+    "reduce_scatter": "output",
+    "all_gather_single": "input_tensor",
+    "reduce_scatter_single": "output",
+    "all_to_all": None,
+    "all_to_all_single": None,
+    "barrier": None,
+    "monitored_barrier": None,
+    "new_group": None,
 }
 # name -> the argument that holds one tensor for each rank, to be filled with what that rank sends
 FILLED = {"all_gather": "tensor_list", "gather": "gather_list", "all_to_all": "output_tensor_list"}
 # name -> the argument that says which rank gives or gets
 ROOTS = {"broadcast": "src", "reduce": "dst", "gather": "dst", "scatter": "src"}
-POINT_TO_POINT = {"send": ("tensor", "dst"), "isend": ("tensor", "dst"), "recv": ("tensor", "src"),
-                  "irecv": ("tensor", "src")}
+POINT_TO_POINT = {
+    "send": ("tensor", "dst"),
+    "isend": ("tensor", "dst"),
+    "recv": ("tensor", "src"),
+    "irecv": ("tensor", "src"),
+}
 
 
 @overload
@@ -57,9 +74,11 @@ def read(path: str) -> list[Note]: ...
 @overload
 def read(path: str, cell: int | None) -> list[Note] | None: ...
 def read(path: str, cell: int | None = None) -> list[Note] | None:
-    """The notes of one rank, oldest first: a list of dicts; the last one is marked `open` while its call runs.
+    """The notes of one rank, oldest first: a list of dicts; the last one is marked `open` while its
+    call runs.
 
-    With `cell`, its number: None where the record is of another cell, because the rank has not begun this one.
+    With `cell`, its number: None where the record is of another cell, because the rank has not
+    begun this one.
     """
     try:
         with open(path, "rb") as file:
@@ -75,7 +94,7 @@ def read(path: str, cell: int | None = None) -> list[Note] | None:
     for count in range(max(0, entered - SLOTS), entered):
         start = HEADER.size + (count % SLOTS) * SLOT_BYTES
         try:
-            notes.append(json.loads(raw[start:start + SLOT_BYTES].rstrip(b"\0 ")))
+            notes.append(json.loads(raw[start : start + SLOT_BYTES].rstrip(b"\0 ")))
         except ValueError:
             continue
     if notes and left < entered:
@@ -89,7 +108,8 @@ class Recorder:
     def __init__(self, path: str, is_user_file: Callable[[str], bool]) -> None:
         self.path = path
         with open(path, "wb") as file:
-            file.write(bytes(HEADER.size + SLOTS * SLOT_BYTES))  # a hole in it would end this process on a full disk
+            # a hole in it would end this process on a full disk
+            file.write(bytes(HEADER.size + SLOTS * SLOT_BYTES))
         self._file = open(path, "r+b")  # noqa: SIM115 - kept open
         self._map = mmap.mmap(self._file.fileno(), 0)
         self._is_user_file = is_user_file
@@ -104,7 +124,8 @@ class Recorder:
         """Forget the calls of the cell before: now `cell` begins."""
         self.entered, self.left, self._cell = 0, 0, cell
         self.last: Note | None = None
-        self._sequence: dict[Any, int] = {}  # of a group or of a stream of messages: its last number
+        # of a group or of a stream of messages: its last number
+        self._sequence: dict[Any, int] = {}
         self._write_header()
 
     def _write_header(self) -> None:
@@ -120,7 +141,8 @@ class Recorder:
 
     def install(self) -> None:
         """Replace the functions of torch.distributed, once per process;
-        they are looked up by name, so DDP's C++ calls stay unseen."""
+        they are looked up by name, so DDP's C++ calls stay unseen.
+        """
         import torch.distributed as dist
         from torch.distributed import distributed_c10d as c10d
 
@@ -136,7 +158,9 @@ class Recorder:
         self.tally.install()
 
     def watch_exit(self) -> None:
-        """Have `os._exit` note the line it is called from: nothing else is left of a process that ends by it."""
+        """Have `os._exit` note the line it is called from: nothing else is left of a process that
+        ends by it.
+        """
         leave = os._exit
 
         @functools.wraps(leave)
@@ -163,7 +187,9 @@ class Recorder:
 
         return wait
 
-    def _wrap(self, name: str, bare: Callable[..., Any], original: Callable[..., Any]) -> Callable[..., Any]:
+    def _wrap(
+        self, name: str, bare: Callable[..., Any], original: Callable[..., Any]
+    ) -> Callable[..., Any]:
         from torch.distributed import Work
 
         parameters = inspect.signature(bare).parameters
@@ -174,10 +200,11 @@ class Recorder:
 
         @functools.wraps(original)
         def call(*args: Any, **kwargs: Any) -> Any:
-            # a call inside a call (broadcast_object_list) is noted once, a group made by some not at all
+            # a call inside a call (broadcast_object_list) is noted once, a group made by some not
+            # at all
             if self.in_call or kwargs.get("use_local_synchronization"):
                 return original(*args, **kwargs)
-            given = {**defaults, **dict(zip(names, args)), **kwargs}
+            given = {**defaults, **dict(zip(names, args, strict=False)), **kwargs}
             note = self._enter(name, given)
             try:
                 result = original(*args, **kwargs)
@@ -185,7 +212,8 @@ class Recorder:
                 self._leave()
             if isinstance(result, Work):
                 self._works[result] = note
-                with suppress(Exception):  # it reads private names of torch, and the learner's call has succeeded
+                # it reads private names of torch, and the learner's call has succeeded
+                with suppress(Exception):
                     self.tally.begin(result, note, given.get("group"))
             elif name == "new_group":
                 cpu_groups.note(result, (args[2:3] or [kwargs.get("backend")])[0])
@@ -199,10 +227,16 @@ class Recorder:
         group = given.get("group")
         if group is sys.modules["torch.distributed"].group.WORLD:  # the same as no group
             group = None
-        note: Note = {"call": name, "group": getattr(group, "group_name", "") if group is not None else ""}
+        note: Note = {
+            "call": name,
+            "group": getattr(group, "group_name", "") if group is not None else "",
+        }
         tensor: Any = given.get(tensor_name) if tensor_name else None
         if hasattr(tensor, "dtype"):
-            note["shape"], note["dtype"] = list(tensor.shape), str(tensor.dtype).removeprefix("torch.")
+            note["shape"], note["dtype"] = (
+                list(tensor.shape),
+                str(tensor.dtype).removeprefix("torch."),
+            )
         if group is not None:
             note["ranks"] = _members(group)
         if name in FILLED and same_memory(given.get(FILLED[name]) or ()):
@@ -230,11 +264,12 @@ class Recorder:
         if len(text) > SLOT_BYTES:
             note["shape"], note["ranks"] = note.get("shape", [])[:4], note.get("ranks", [])[:8]
             text = json.dumps(note).encode()
-        while len(text) > SLOT_BYTES and note["file"]:  # of a long name, in which each letter may take twelve bytes
-            note["file"] = note["file"][1 + (len(text) - SLOT_BYTES) // 12:]
+        # of a long name, in which each letter may take twelve bytes
+        while len(text) > SLOT_BYTES and note["file"]:
+            note["file"] = note["file"][1 + (len(text) - SLOT_BYTES) // 12 :]
             text = json.dumps(note).encode()
         text = text[:SLOT_BYTES]
-        self._map[start:start + SLOT_BYTES] = text.ljust(SLOT_BYTES)
+        self._map[start : start + SLOT_BYTES] = text.ljust(SLOT_BYTES)
         self.last = note
         self.entered += 1
         self._write_header()
@@ -253,11 +288,18 @@ class Recorder:
 
 
 def same_memory(tensors: Iterable[Any]) -> bool:
-    """Whether two of these tensors, each to be filled by a different rank, begin at the same place in memory."""
+    """Whether two of these tensors, each to be filled by a different rank, begin at the same place
+    in memory.
+    """
     import torch
 
-    places = [one.data_ptr() for one in tensors
-              if type(one) in (torch.Tensor, torch.nn.Parameter) and one.layout == torch.strided and one.numel()]
+    places = [
+        one.data_ptr()
+        for one in tensors
+        if type(one) in (torch.Tensor, torch.nn.Parameter)
+        and one.layout == torch.strided
+        and one.numel()
+    ]
     return len(set(places)) < len(places)
 
 

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 
 def text_of_running_call(frame: FrameType) -> str | None:
-    """What is written where `frame` is, as far as Python's positions and the file's text are known; else None. Python
-    3.10 has no positions, so there it is a call or None."""
+    """What is written where `frame` is, as far as Python's positions and the file's text are known;
+    else None. Python 3.10 has no positions, so there it is a call or None.
+    """
     if not hasattr(frame.f_code, "co_positions"):
         return _by_its_place_in_the_line(frame)
     line, end_line, start, end = next(
@@ -23,29 +24,39 @@ def text_of_running_call(frame: FrameType) -> str | None:
     )
     if line is None or end_line is None or start is None or end is None:
         return None
-    lines = [linecache.getline(frame.f_code.co_filename, number).encode() for number in range(line, end_line + 1)]
+    lines = [
+        linecache.getline(frame.f_code.co_filename, number).encode()
+        for number in range(line, end_line + 1)
+    ]
     lines[-1] = lines[-1][:end]
     lines[0] = lines[0][start:]
     return b"".join(lines).decode(errors="replace")
 
 
 def _by_its_place_in_the_line(frame: FrameType) -> str | None:
-    """The call's text: the only one of its line, or the one with as many before it in the text as in the bytecode,
-    which may hold a line several times, as of a `finally`."""
+    """The call's text: the only one of its line, or the one with as many before it in the text as
+    in the bytecode, which may hold a line several times, as of a `finally`.
+    """
     written = _calls(frame.f_code.co_filename).get(frame.f_lineno, [])
     lines, line, places = dict(dis.findlinestarts(frame.f_code)), None, []
     for one in dis.get_instructions(frame.f_code):
         line = lines.get(one.offset, line)
         if one.opname.startswith("CALL") and line == frame.f_lineno:
             places.append(one.offset)
-    if frame.f_lasti not in places or not written or len(written) > 1 and len(places) % len(written):
+    if (
+        frame.f_lasti not in places
+        or not written
+        or (len(written) > 1 and len(places) % len(written))
+    ):
         return None
     return written[places.index(frame.f_lasti) % len(written)]
 
 
 @functools.lru_cache(maxsize=64)
 def _calls(file: str) -> dict[int | None, list[str | None]]:
-    """{line that Python names for a call: [its text, ...]} of a file, in the order in which they are made."""
+    """{line that Python names for a call: [its text, ...]} of a file, in the order in which they
+    are made.
+    """
     text = "".join(linecache.getlines(file))
     found: dict[int | None, list[str | None]] = {}
     try:
@@ -61,7 +72,8 @@ def _calls(file: str) -> dict[int | None, list[str | None]]:
 
 
 def _in_order(node: ast.AST) -> list[ast.Call]:
-    """The calls in a tree: arguments before their call, a condition before what it chooses, a value before its target.
+    """The calls in a tree: arguments before their call, a condition before what it chooses, a value
+    before its target.
     """
     parts = list(ast.iter_child_nodes(node))
     if isinstance(node, ast.Assign):

@@ -1,8 +1,10 @@
-"""The stacks of a rank that cannot report, because C++ in it holds Python's lock: it writes them down on a signal.
+"""The stacks of a rank that cannot report, because C++ in it holds Python's lock: it writes them
+down on a signal.
 
-Python's faulthandler does that without the lock, and needs no right to look into a different process. It reads the
-frames as they are, and while a thread runs they may be half made: a signal to a rank at work has ended its process
-(SIGSEGV, seen with Python 3.13). So only a process that rests gets the signal.
+Python's faulthandler does that without the lock, and needs no right to look into a different
+process. It reads the frames as they are, and while a thread runs they may be half made: a signal to
+a rank at work has ended its process (SIGSEGV, seen with Python 3.13). So only a process that rests
+gets the signal.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
 
     from manyhands.cluster.payloads import Note, Spot, Stand
 
-# one that scripts do not use: SIGUSR1 and SIGUSR2 are what Slurm and submitit send to have a checkpoint written
+# one that scripts do not use: SIGUSR1 and SIGUSR2 are what Slurm and submitit send to have a
+# checkpoint written
 SIGNAL = signal.SIGRTMAX - 5 if hasattr(signal, "SIGRTMAX") else signal.SIGUSR2
 ANSWER_S = 0.5
 GLANCES, GLANCE_S = 5, 0.02  # a process that rests may run for a moment
@@ -48,7 +51,9 @@ def write_on_signal(path: str) -> None:
 
 
 def processor_s(pid: int) -> float:
-    """The processor time so far of a process whose main thread rests; OSError if it runs, or the process has gone."""
+    """The processor time so far of a process whose main thread rests; OSError if it runs, or the
+    process has gone.
+    """
     import psutil
 
     try:
@@ -64,8 +69,9 @@ def processor_s(pid: int) -> float:
 
 
 class Outside:
-    """Looks at the ranks of a script that runs on this machine, each of which has called `write_on_signal` for the file
-    `stacks-RANK` of a folder."""
+    """Looks at the ranks of a script that runs on this machine, each of which has called
+    `write_on_signal` for the file `stacks-RANK` of a folder.
+    """
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -77,7 +83,10 @@ class Outside:
             pid = self._pid(rank)
             if pid is None:
                 return None
-            send, cpu_s = functools.partial(os.kill, pid, SIGNAL), functools.partial(processor_s, pid)
+            send, cpu_s = (
+                functools.partial(os.kill, pid, SIGNAL),
+                functools.partial(processor_s, pid),
+            )
             self._stacks[rank] = SignalledStack(self._path(rank), send, cpu_s)
         return self._stacks[rank].look()
 
@@ -100,16 +109,21 @@ class Outside:
 
 
 class SignalledStack:
-    """Looks at one rank from a different process on its machine. `send()` sends it the signal; `cpu_s()` is its
-    processor time so far, and raises OSError if it is not to be sent one."""
+    """Looks at one rank from a different process on its machine.
+
+    `send()` sends it the signal; `cpu_s()` is its processor time so far, and raises OSError if it
+    is not to be sent one.
+    """
 
     def __init__(self, path: str, send: Callable[[], None], cpu_s: Callable[[], float]) -> None:
         self._path, self._send, self._cpu_s = path, send, cpu_s
         self._before: tuple[float, float] | None = None
 
     def look(self) -> Stand | None:
-        """{"blocked", "key", "call", "lines"}, as `Stack.look` has them; None where the rank is at work, is looked at
-        for the first time, or does not answer. The name of the call is "" where only the learner's line can tell."""
+        """{"blocked", "key", "call", "lines"}, as `Stack.look` has them; None where the rank is at
+        work, is looked at for the first time, or does not answer. The name of the call is "" where
+        only the learner's line can tell.
+        """
         try:
             now, cpu = time.monotonic(), self._cpu_s()
             before, self._before = self._before, (now, cpu)
@@ -121,9 +135,11 @@ class SignalledStack:
         users = [number for number, (path, *_) in enumerate(frames) if is_user_file(path)]
         if not users:  # it has not begun, or runs nothing of the learner's
             return None
-        name = communication_name([(path, function) for path, _, function in frames[:users[0]]])
-        lines: list[Spot] = [{"file": os.path.basename(path), "path": path, "line": line, "function": function}
-                             for path, line, function in (frames[number] for number in reversed(users))]
+        name = communication_name([(path, function) for path, _, function in frames[: users[0]]])
+        lines: list[Spot] = [
+            {"file": os.path.basename(path), "path": path, "line": line, "function": function}
+            for path, line, function in (frames[number] for number in reversed(users))
+        ]
         call: Note | None = {"call": name, **innermost_of(lines)} if name is not None else None
         return {"blocked": name is not None, "key": repr(frames), "call": call, "lines": lines}
 
@@ -133,7 +149,9 @@ class SignalledStack:
         self._send()
         deadline = time.monotonic() + ANSWER_S
         size = before
-        while time.monotonic() < deadline and (size == before or size != os.path.getsize(self._path)):
+        while time.monotonic() < deadline and (
+            size == before or size != os.path.getsize(self._path)
+        ):
             size = os.path.getsize(self._path)
             time.sleep(0.02)
         with open(self._path, errors="replace") as file:
@@ -142,5 +160,13 @@ class SignalledStack:
             text = file.read()
         starts = [*_THREAD.finditer(text)]
         ends = [*(one.start() for one in starts[1:]), len(text)]
-        found = [text[one.start():end] for one, end in zip(starts, ends) if int(one[1], 16) == main]
-        return [(path, int(line), function) for path, line, function in _FRAME.findall(found[-1])] if found else []
+        found = [
+            text[one.start() : end]
+            for one, end in zip(starts, ends, strict=False)
+            if int(one[1], 16) == main
+        ]
+        return (
+            [(path, int(line), function) for path, line, function in _FRAME.findall(found[-1])]
+            if found
+            else []
+        )

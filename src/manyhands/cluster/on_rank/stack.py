@@ -1,4 +1,6 @@
-"""Reading the main thread's stack from another thread: where does it stand, and is it waiting for communication?"""
+"""Reading the main thread's stack from another thread: where does it stand, and is it waiting for
+communication?
+"""
 
 from __future__ import annotations
 
@@ -26,18 +28,38 @@ if TYPE_CHECKING:
 
     from manyhands.cluster.payloads import FileLine, Note, Spot, Stand
 
-_LIBRARIES = tuple(sorted({os.path.realpath(sysconfig.get_path(name)) + os.sep
-                           for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-                          | {sysconfig.get_path(name) + os.sep
-                             for name in ("stdlib", "platstdlib", "purelib", "platlib")}))
-_INSTALLED = re.compile(r"/(site|dist)-packages/")  # elsewhere: the packages of a site, a folder in PYTHONPATH
+_LIBRARIES = tuple(
+    sorted(
+        {
+            os.path.realpath(sysconfig.get_path(name)) + os.sep
+            for name in ("stdlib", "platstdlib", "purelib", "platlib")
+        }
+        | {
+            sysconfig.get_path(name) + os.sep
+            for name in ("stdlib", "platstdlib", "purelib", "platlib")
+        }
+    )
+)
+# elsewhere: the packages of a site, a folder in PYTHONPATH
+_INSTALLED = re.compile(r"/(site|dist)-packages/")
 _HERE = str(Path(__file__).absolute().parents[2]) + os.sep  # the package
 _LEDGER = _HERE + "ledger" + os.sep
 _AGENT = str(Path(__file__).absolute().with_name("agent.py"))
 # packages whose frames mean communication when the process does nothing else
-_COMMUNICATION = tuple(os.sep + part.replace("/", os.sep) for part in (
-    "torch/distributed/", "torch/autograd/", "torch/nn/parallel/", "horovod/", "mpi4py/", "torch/futures/",
-    "tensorflow/", "manyhands/functions", "manyhands/comm"))
+_COMMUNICATION = tuple(
+    os.sep + part.replace("/", os.sep)
+    for part in (
+        "torch/distributed/",
+        "torch/autograd/",
+        "torch/nn/parallel/",
+        "horovod/",
+        "mpi4py/",
+        "torch/futures/",
+        "tensorflow/",
+        "manyhands/functions",
+        "manyhands/comm",
+    )
+)
 # frames around a framework's function, which say nothing of it
 _WRAPPERS = {"error_handler", "wrapper", "inner", "decorated", "__call__", "__init__"}
 _HOROVOD_INIT = os.path.join("horovod", "common", "basics.py")
@@ -48,24 +70,34 @@ IDLE_SHARE = 0.1  # of one core: below it, a process that stands in such a frame
 
 @functools.lru_cache(maxsize=4096)
 def is_user_file(filename: str) -> bool:
-    """True for what the learner wrote: a cell, a script; false for Python, installed packages and manyhands itself."""
+    """True for what the learner wrote: a cell, a script; false for Python, installed packages and
+    manyhands itself.
+    """
     if filename.startswith("<") and not filename.startswith(("<ipython-input", TIMED)):
         return False
     path = os.path.abspath(filename)
     # TensorFlow's own rewriting, in the folder for temporary files
     if os.path.basename(path).startswith("__autograph_generated_file"):
         return False
-    return not path.startswith(_LIBRARIES) and not path.startswith(_HERE) and not _INSTALLED.search(path)
+    return (
+        not path.startswith(_LIBRARIES)
+        and not path.startswith(_HERE)
+        and not _INSTALLED.search(path)
+    )
 
 
 class Stack:
-    """The stack of one thread of this process, looked at again and again; `cpu_s()` tells the processor time whose
-    standing still means that it waits."""
+    """The stack of one thread of this process, looked at again and again; `cpu_s()` tells the
+    processor time whose standing still means that it waits.
+    """
 
-    def __init__(self, thread_id: int | None, cpu_s: Callable[[], float] = time.process_time) -> None:
+    def __init__(
+        self, thread_id: int | None, cpu_s: Callable[[], float] = time.process_time
+    ) -> None:
         self._thread_id, self._cpu_s = thread_id, cpu_s
         self._before = (time.monotonic(), cpu_s())
-        self.never_rest: set[str] = set()  # Horovod's threads, by number: what they take is no work of the learner's
+        # Horovod's threads, by number: what they take is no work of the learner's
+        self.never_rest: set[str] = set()
         # of a cell with `await`: while it is suspended, its lines are not on the stack
         self.awaited: Coroutine[Any, Any, Any] | None = None
         self._handle: weakref.ref[Any] | None = None
@@ -76,7 +108,9 @@ class Stack:
         return self._handle and self._handle()
 
     def look(self) -> Stand:
-        """{"blocked", "key", "call", "lines"}: `key` stays the same as long as the thread stays in the same call."""
+        """{"blocked", "key", "call", "lines"}: `key` stays the same as long as the thread stays in
+        the same call.
+        """
         with _no_collection():
             return self._look()
 
@@ -92,10 +126,18 @@ class Stack:
         if not _users(frames) and (suspended := _suspended(self.awaited)):
             frames = suspended
         users = _users(frames)
-        lines: list[Spot] = [{"file": os.path.basename(f.f_code.co_filename), "path": f.f_code.co_filename,
-                              "line": f.f_lineno, "function": f.f_code.co_name} for _, f in reversed(users)]
+        lines: list[Spot] = [
+            {
+                "file": os.path.basename(f.f_code.co_filename),
+                "path": f.f_code.co_filename,
+                "line": f.f_lineno,
+                "function": f.f_code.co_name,
+            }
+            for _, f in reversed(users)
+        ]
         depth, innermost = next(
-            iter(users or [(i, f) for i, f in enumerate(frames) if f.f_code.co_filename == _AGENT]), (0, None)
+            iter(users or [(i, f) for i, f in enumerate(frames) if f.f_code.co_filename == _AGENT]),
+            (0, None),
         )
         if innermost is None:
             return {"blocked": False, "key": "", "call": None, "lines": []}
@@ -130,9 +172,10 @@ def threads() -> set[str]:
 def _no_collection() -> Iterator[None]:
     """Without garbage collection, as reading another thread's frames needs it in Python 3.11.
 
-    `f_back` and `f_locals` make objects there, which may start a collection in the middle of them. A finalizer (a
-    tensor's, a graph's) that gives up the GIL then lets the other thread return from the very frame that is being read:
-    a segmentation fault. (Since 3.12 a collection waits for the end of the bytecode.)
+    `f_back` and `f_locals` make objects there, which may start a collection in the middle of them.
+    A finalizer (a tensor's, a graph's) that gives up the GIL then lets the other thread return from
+    the very frame that is being read: a segmentation fault. (Since 3.12 a collection waits for the
+    end of the bytecode.)
     """
     was_on = gc.isenabled()
     gc.disable()
@@ -162,10 +205,13 @@ def innermost_of(lines: Sequence[Spot]) -> FileLine:
 
 def _users(frames: list[FrameType]) -> list[tuple[int, FrameType]]:
     """[(index, frame)] of the learner's frames, innermost first;
-    where there are none, of functions that come from a text without a name."""
+    where there are none, of functions that come from a text without a name.
+    """
     return [(i, f) for i, f in enumerate(frames) if is_user_file(f.f_code.co_filename)] or [
-        (i, f) for i, f in enumerate(frames) if f.f_code.co_filename in ("<string>", "<stdin>")
-        and f.f_code.co_name != "<module>"]
+        (i, f)
+        for i, f in enumerate(frames)
+        if f.f_code.co_filename in ("<string>", "<stdin>") and f.f_code.co_name != "<module>"
+    ]
 
 
 def _suspended(coroutine: Any) -> list[FrameType]:
@@ -177,64 +223,99 @@ def _suspended(coroutine: Any) -> list[FrameType]:
     return frames
 
 
-def _communication_call(inner: list[FrameType], innermost: FrameType, idle: bool) -> tuple[str | None, Any]:
+def _communication_call(
+    inner: list[FrameType], innermost: FrameType, idle: bool
+) -> tuple[str | None, Any]:
     """(the name of the call that the thread waits in, or None if it computes;
-    the Work that it waits for, if it is known)."""
+    the Work that it waits for, if it is known).
+    """
     owner, value = _owner_of_running_call(inner[0] if inner else innermost)
-    if inner and inner[0].f_code.co_name == "wait" and inner[0].f_code.co_filename.startswith(_LEDGER):
+    if (
+        inner
+        and inner[0].f_code.co_name == "wait"
+        and inner[0].f_code.co_filename.startswith(_LEDGER)
+    ):
         # the ledger puts a wait of its own in the place of torch's
         owner, value = "torch.distributed.Work", _local(inner[0], "work")
     if owner and owner.startswith("mpi4py"):
         return owner, None
-    names: list[str | None] = [f.f_code.co_name for f in reversed(inner)
-                               if any(part in f.f_code.co_filename for part in _COMMUNICATION)]
+    names: list[str | None] = [
+        f.f_code.co_name
+        for f in reversed(inner)
+        if any(part in f.f_code.co_filename for part in _COMMUNICATION)
+    ]
     if owner and not names:
         return "Work.wait", value
     # with Horovod's init a rank does nothing but wait, however busy the server of its rendezvous is
-    starts = bool(inner) and inner[0].f_code.co_name == "init" and inner[0].f_code.co_filename.endswith(_HOROVOD_INIT)
+    starts = (
+        bool(inner)
+        and inner[0].f_code.co_name == "init"
+        and inner[0].f_code.co_filename.endswith(_HOROVOD_INIT)
+    )
     if not (idle or owner or starts or _polls(inner)):
         return None, None
     if names and names[0] in _WRAPPERS:
-        names = [_name_in_text(innermost), *(name for name in names if name not in _WRAPPERS), names[0]]
+        names = [
+            _name_in_text(innermost),
+            *(name for name in names if name not in _WRAPPERS),
+            names[0],
+        ]
     return next(filter(None, names), None), None
 
 
 def _polls(inner: list[FrameType]) -> bool:
-    """Whether the thread is in Horovod's wait, which asks a thousand times a second whether the message has arrived: on
-    a busy machine this takes more of a core than a thread that is idle."""
-    return bool(inner) and inner[0].f_code.co_name == "synchronize" and (
-        inner[0].f_code.co_filename.endswith(_HOROVOD_WAIT))
+    """Whether the thread is in Horovod's wait, which asks a thousand times a second whether the
+    message has arrived: on a busy machine this takes more of a core than a thread that is idle.
+    """
+    return (
+        bool(inner)
+        and inner[0].f_code.co_name == "synchronize"
+        and (inner[0].f_code.co_filename.endswith(_HOROVOD_WAIT))
+    )
 
 
 def name_in_line(source: str) -> str:
-    """The function that a line calls, as far as the line alone tells it: a class, if it makes an object of one."""
+    """The function that a line calls, as far as the line alone tells it: a class, if it makes an
+    object of one.
+    """
     names = re.findall(r"(\w+)\s*\(", source)
     return next((name for name in names if name[:1].isupper()), names[0] if names else "")
 
 
 def communication_name(inner: Sequence[tuple[str, str]]) -> str | None:
-    """Of frames below the learner's, [(path, function), ...], innermost first: the name of the communication call, ""
-    where only the learner's text can tell it, None where there is none."""
-    names = [function for path, function in reversed(inner) if any(part in path for part in _COMMUNICATION)
-             and not (function in _WRAPPERS and _COMMUNICATION[0] in path)]  # with torch's, the function has a frame
+    """Of frames below the learner's, [(path, function), ...], innermost first: the name of the
+    communication call, "" where only the learner's text can tell it, None where there is none.
+    """
+    # with torch's, the function has a frame
+    names = [
+        function
+        for path, function in reversed(inner)
+        if any(part in path for part in _COMMUNICATION)
+        and not (function in _WRAPPERS and _COMMUNICATION[0] in path)
+    ]
     return None if not names else "" if names[0] in _WRAPPERS else names[0]
 
 
 def struck(path: str, deepest: int = 4) -> list[str]:
-    """Where the thread stood that a fatal signal struck, as faulthandler wrote it to `path`: ["function (file.py,
-    line 3)", ...], innermost first."""
+    """Where the thread stood that a fatal signal struck, as faulthandler wrote it to `path`:
+    ["function (file.py, line 3)", ...], innermost first.
+    """
     try:
         with open(path, errors="replace") as file:
             stack = file.read().partition("Current thread")[2].split("\n\n")[0]
     except OSError:  # on another host
         return []
     found = re.findall(r'File "(.+?)", line (\d+) in (.+)', stack)
-    return [f"{function} ({os.path.basename(file)}, line {line})" for file, line, function in found[:deepest]]
+    return [
+        f"{function} ({os.path.basename(file)}, line {line})"
+        for file, line, function in found[:deepest]
+    ]
 
 
 def _owner_of_running_call(frame: FrameType) -> tuple[str | None, Any]:
-    """Of a C function that `frame` is inside of, such as `work.wait()`: the type that it belongs to, where it is known,
-    and the value."""
+    """Of a C function that `frame` is inside of, such as `work.wait()`: the type that it belongs
+    to, where it is known, and the value.
+    """
     code = frame.f_code
     names = code.co_names + code.co_varnames
     text = text_of_running_call(frame)
@@ -258,9 +339,10 @@ def _owner_of_running_call(frame: FrameType) -> tuple[str | None, Any]:
 def _local(frame: FrameType, name: str) -> Any:
     """What a name means in a frame, or None; without a trace.
 
-    Before Python 3.13 `f_locals` of a function is a dict that its frame keeps, so everything in it would live until the
-    function returns: tensors that it has let go long before would be counted as memory that it needs. So the dict is
-    emptied, unless somebody else has it too (`here = locals()`).
+    Before Python 3.13 `f_locals` of a function is a dict that its frame keeps, so everything in it
+    would live until the function returns: tensors that it has let go long before would be counted
+    as memory that it needs. So the dict is emptied, unless somebody else has it too (`here =
+    locals()`).
     """
     values = frame.f_locals
     value = values.get(name, frame.f_globals.get(name))
@@ -271,7 +353,9 @@ def _local(frame: FrameType, name: str) -> Any:
 
 
 def _name_in_text(frame: FrameType) -> str | None:
-    """The name of the function that `frame` calls, as it is written there: "fit" of `model.fit(x)`; or None."""
+    """The name of the function that `frame` calls, as it is written there: "fit" of `model.fit(x)`;
+    or None.
+    """
     try:
         call = ast.parse(text_of_running_call(frame) or "", mode="eval").body
     except SyntaxError:  # no text

@@ -1,7 +1,8 @@
-"""What C++ libraries write to a rank's stderr: to a file, where it outlives an abort, and from there to the notebook.
+"""What C++ libraries write to a rank's stderr: to a file, where it outlives an abort, and from
+there to the notebook.
 
-The kernel's own way is a pipe that a thread of the same process empties: the words before an abort, its reason, are
-lost with the process.
+The kernel's own way is a pipe that a thread of the same process empties: the words before an abort,
+its reason, are lost with the process.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import threading
 
 
 class NativeStderr:
-    """File number 2 of this process, led into the file `path`; `publish()` sends what is new in it to the notebook."""
+    """File number 2 of this process, led into the file `path`; `publish()` sends what is new in it
+    to the notebook.
+    """
 
     def __init__(self, path: str) -> None:
         number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)

@@ -1,6 +1,7 @@
 """Which task of TensorFlow's cluster a rank is: the last TF_CONFIG that it has set, kept in a file.
 
-A rank that waits in TensorFlow's C++ for its peers may hold Python's lock, and cannot be asked then.
+A rank that waits in TensorFlow's C++ for its peers may hold Python's lock, and cannot be asked
+then.
 """
 
 from __future__ import annotations
@@ -43,11 +44,20 @@ def keep(path: str) -> None:
 
 
 def read(path: str) -> TaskConfig | None:
-    """{"cluster": {kind: [address, ...]}, "task": {"type": kind, "index": number}} of a rank, or None."""
+    """{"cluster": {kind: [address, ...]}, "task": {"type": kind, "index": number}} of a rank, or
+    None.
+    """
     try:
         with open(path) as file:
             config = json.load(file)
-        cluster = {str(kind): [str(one) for one in addresses] for kind, addresses in config["cluster"].items()}
-        return {"cluster": cluster, "task": (str(config["task"]["type"]), int(config["task"]["index"]))}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):  # none, or one that TensorFlow refuses
+        cluster = {
+            str(kind): [str(one) for one in addresses]
+            for kind, addresses in config["cluster"].items()
+        }
+        return {
+            "cluster": cluster,
+            "task": (str(config["task"]["type"]), int(config["task"]["index"])),
+        }
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        # none, or one that TensorFlow refuses
         return None

@@ -1,6 +1,7 @@
 """A class, from the release of a lab to the table of grades.
 
-`configure` is here for each clone's `nbgrader_config.py`; nbgrader, a second of imports, comes with it and not before.
+`configure` is here for each clone's `nbgrader_config.py`; nbgrader, a second of imports, comes with
+it and not before.
 """
 
 __all__ = ["configure"]

@@ -1,7 +1,8 @@
-"""Grading a class: every submission of a unit that has no grade yet, side by side; what is done stays done.
+"""Grading a class: every submission of a unit that has no grade yet, side by side; what is done
+stays done.
 
-It can be killed at any moment: each grade is kept as soon as it is known (see `grade_journal`), and the next run does
-the rest.
+It can be killed at any moment: each grade is kept as soon as it is known (see `grade_journal`), and
+the next run does the rest.
 """
 
 import secrets
@@ -24,7 +25,8 @@ from manyhands.grading.store import grade_journal, submissions
 from manyhands.grading.store.beneath import Below
 from manyhands.machine import processors
 
-# a kernel that starts leaves its core to others a part of the time, and the ranks of a cluster use all cores
+# a kernel that starts leaves its core to others a part of the time, and the ranks of a cluster use
+# all cores
 PLACES_PER_CORE = 6
 SIMPLE_PLACES, CLUSTER_PLACES = 4, 6
 SIMPLE_BYTES, CLUSTER_BYTES = 600 * 2**20, 1600 * 2**20  # what one of them usually takes
@@ -43,14 +45,17 @@ class Outcome:
     kept: list = field(default_factory=list)  # had a grade for this very work already
     changed: dict = field(default_factory=dict)  # student: (points before, points now, reason)
     failed: dict = field(default_factory=dict)  # student: why the grader could not
-    not_shown: dict = field(default_factory=dict)  # student: why a grade that is kept is not in the gradebook
+    # student: why a grade that is kept is not in the gradebook
+    not_shown: dict = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Batch:
-    """The submissions of one unit: `folders` is {student: folder}, `solution` a path, `grades` a `Journal`.
+    """The submissions of one unit: `folders` is {student: folder}, `solution` a path, `grades` a
+    `Journal`.
 
-    seed: that of the checks. progress: called as `progress(done, of, student)` whenever a grade is there.
+    seed: that of the checks. progress: called as `progress(done, of, student)` whenever a grade is
+    there.
     """
 
     folders: dict
@@ -69,7 +74,9 @@ class Batch:
         """
         lack = choose.why_none()
         if self.sandboxed and lack:
-            raise NoSandbox(f"Submissions are graded in a sandbox only, and there is none here: {lack}")
+            raise NoSandbox(
+                f"Submissions are graded in a sandbox only, and there is none here: {lack}"
+            )
         if self.sandboxed and choose.shows(self.solution):
             raise NoSandbox(engine.SHOWN.format(path=self.solution))
         with self.grades.only_one() as lock, _scratch(lock) as scratch:
@@ -90,7 +97,11 @@ class Batch:
             kernel_outputs.prepare()
         wanted = self._reference(solution, scratch, lock) if todo else None
         for student, result in self._pool(
-            list(todo), lambda student: self._grade(student, solution, wanted), solution, scratch, lock
+            list(todo),
+            lambda student: self._grade(student, solution, wanted),
+            solution,
+            scratch,
+            lock,
         ):
             with _alone(outcome, student):
                 self._keep(student, todo[student], result, outcome)
@@ -98,12 +109,20 @@ class Batch:
         return outcome
 
     def _kept(self, student, key):
-        """Whether this very work has a grade; where it is not the last one that was given, it becomes that again."""
+        """Whether this very work has a grade; where it is not the last one that was given, it
+        becomes that again.
+        """
         history = self.grades.history(student)
-        old = next((one for one in reversed(history) if grade_journal.same_work(one["key"], key)), None)
+        old = next(
+            (one for one in reversed(history) if grade_journal.same_work(one["key"], key)), None
+        )
         if old is not None and old is not history[-1]:
-            again = grade_journal.entry(key, old["grade"], grade_journal.reason(history[-1], key),
-                                        self._handed_in_at(student))
+            again = grade_journal.entry(
+                key,
+                old["grade"],
+                grade_journal.reason(history[-1], key),
+                self._handed_in_at(student),
+            )
             self.grades.add(student, again)
         return old is not None
 
@@ -113,10 +132,16 @@ class Batch:
             return
         before = self.grades.current(student)
         outcome.graded.append(student)
-        if before and grade_journal.same_work(before["key"], key) and grade_journal.same(before["grade"], result):
+        if (
+            before
+            and grade_journal.same_work(before["key"], key)
+            and grade_journal.same(before["grade"], result)
+        ):
             return
         reason = grade_journal.reason(before, key)
-        self.grades.add(student, grade_journal.entry(key, result, reason, self._handed_in_at(student)))
+        self.grades.add(
+            student, grade_journal.entry(key, result, reason, self._handed_in_at(student))
+        )
         if before and before["grade"]["points"] != result["points"]:
             outcome.changed[student] = before["grade"]["points"], result["points"], reason
 
@@ -125,24 +150,46 @@ class Batch:
 
     def _pool(self, jobs, work, solution, scratch, lock):
         """Start the jobs, on all places of the cores, or on fewer where the memory would not do."""
-        cost, memory = (CLUSTER_PLACES, CLUSTER_BYTES) if solution.clustered else (SIMPLE_PLACES, SIMPLE_BYTES)
+        cost, memory = (
+            (CLUSTER_PLACES, CLUSTER_BYTES) if solution.clustered else (SIMPLE_PLACES, SIMPLE_BYTES)
+        )
         cores = self.jobs or processors()
-        places = max(1, min(PLACES_PER_CORE * cores, psutil.virtual_memory().available // memory * cost))
-        return pool.run(jobs, work, places=places, cost=lambda job: cost, scratch=scratch, wall_s=self.limits.wall_s,
-                        closed=[lock])
+        places = max(
+            1, min(PLACES_PER_CORE * cores, psutil.virtual_memory().available // memory * cost)
+        )
+        return pool.run(
+            jobs,
+            work,
+            places=places,
+            cost=lambda job: cost,
+            scratch=scratch,
+            wall_s=self.limits.wall_s,
+            closed=[lock],
+        )
 
     def _reference(self, solution, scratch, lock):
         """What the solution shows, which is run if need be, in a process of its own:
-        this one must stay without threads."""
+        this one must stay without threads.
+        """
         image = choose.image() if self.sandboxed else ""
 
         def work(_):
             try:
-                return engine.reference(self.solution, solution.notebook, self.seed, limits=self.limits, image=image)
+                return engine.reference(
+                    self.solution, solution.notebook, self.seed, limits=self.limits, image=image
+                )
             except (engine.SolutionFails, container.NotStarted) as problem:
                 return pool.Failed(str(problem))
-        ((_, shown),) = pool.run([REFERENCE], work, places=1, cost=lambda job: 1, scratch=scratch,
-                                 wall_s=self.limits.wall_s, closed=[lock])
+
+        ((_, shown),) = pool.run(
+            [REFERENCE],
+            work,
+            places=1,
+            cost=lambda job: 1,
+            scratch=scratch,
+            wall_s=self.limits.wall_s,
+            closed=[lock],
+        )
         if isinstance(shown, pool.Failed):
             raise engine.SolutionFails(shown.why)
         return shown
@@ -153,13 +200,25 @@ class Batch:
         try:
             name, _, note = submissions.notebook_in(folder, solution)
         except NotGraded as problem:
-            return grade_report.as_data(engine.not_graded(self.solution,
-                                                          " ".join([str(problem), *submissions.notes_of(folder)])))
+            return grade_report.as_data(
+                engine.not_graded(
+                    self.solution, " ".join([str(problem), *submissions.notes_of(folder)])
+                )
+            )
         with tempfile.TemporaryDirectory(prefix="mh-") as place, Below(folder) as there:
-            notes = ([note] if note else []) + submissions.copy(there, place, name) + submissions.notes_of(folder)
-            grade = engine.grade(Path(place) / name, self.solution, seed=self.seed, wanted=wanted,
-                                 sandboxed=self.sandboxed,
-                                 limits=self.limits)
+            notes = (
+                ([note] if note else [])
+                + submissions.copy(there, place, name)
+                + submissions.notes_of(folder)
+            )
+            grade = engine.grade(
+                Path(place) / name,
+                self.solution,
+                seed=self.seed,
+                wanted=wanted,
+                sandboxed=self.sandboxed,
+                limits=self.limits,
+            )
         grade.notes[:0] = notes
         return grade_report.as_data(grade)
 
@@ -175,7 +234,9 @@ def _alone(outcome, student):
 
 @contextmanager
 def _scratch(lock):
-    """A folder for all temporary files of a run; that of an earlier run which was killed is removed."""
+    """A folder for all temporary files of a run; that of an earlier run which was killed is
+    removed.
+    """
     lock.seek(0)
     before = Path(lock.read().strip() or ".")
     if before.name.startswith("mh-batch-") and before.parent == Path(tempfile.gettempdir()):

@@ -20,40 +20,73 @@ from manyhands.grading import grade_report
 from manyhands.grading.check_command import Unknown, labs, unit_named
 from manyhands.units import NotAClone, find_root
 
-RELEASE = ("Put labs into nbgrader's exchange, from which attendees fetch them (on a hub, in JupyterLab: Nbgrader, "
-           "Assignment List).")
-COLLECT = "Collect what attendees have handed in. What was collected before is kept in classroom/received/."
+RELEASE = (
+    "Put labs into nbgrader's exchange, from which attendees fetch them (on a hub, in JupyterLab: "
+    "Nbgrader, Assignment List)."
+)
+COLLECT = (
+    "Collect what attendees have handed in. What was collected before is kept in "
+    "classroom/received/."
+)
 GRADE = """Grade what was collected and has no grade yet, in a sandbox each, on all cores. You can stop it at any time, and the next
-run continues where it stopped. If a grade changes, the old one is kept as well. Marks given by hand in formgrader are kept."""  # noqa: E501
-FEEDBACK = "Write and release a feedback page for each attendee (classroom/feedback/), so that they can fetch it."
+run continues where it stopped. If a grade changes, the old one is kept as well. Marks given by hand in formgrader are kept."""
+FEEDBACK = (
+    "Write and release a feedback page for each attendee (classroom/feedback/), so that they can "
+    "fetch it."
+)
 EXPORT = "Write all grades as CSV, with a row for each attendee and lab, and a row for each check."
 STOPPED = "Stopped. All grades so far are kept, and the same command continues with the rest."
 
 
 def _parser(name, description, examples, many="one or more labs: 02, 02_mirrored_strategy"):
     made = parser(name, description, examples)
-    made.add_argument("lab", nargs="*" if name == "export" else "+", help=many).completer = unit_names
+    made.add_argument(
+        "lab", nargs="*" if name == "export" else "+", help=many
+    ).completer = unit_names
     return made
 
 
 def _with_runs(made):
-    made.add_argument("--student", action="append", default=[], metavar="NAME",
-                      help="only this attendee (can be given again)")
-    made.add_argument("--jobs", type=whole, default=0, metavar="N", help="number of cores to use (all)")
-    made.add_argument("--cell-timeout", type=seconds, default=None, metavar="S",
-                      help="time limit of one cell in seconds")
-    made.add_argument("--timeout", type=seconds, default=None, metavar="S",
-                      help="time limit of one whole notebook in seconds")
+    made.add_argument(
+        "--student",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="only this attendee (can be given again)",
+    )
+    made.add_argument(
+        "--jobs", type=whole, default=0, metavar="N", help="number of cores to use (all)"
+    )
+    made.add_argument(
+        "--cell-timeout",
+        type=seconds,
+        default=None,
+        metavar="S",
+        help="time limit of one cell in seconds",
+    )
+    made.add_argument(
+        "--timeout",
+        type=seconds,
+        default=None,
+        metavar="S",
+        help="time limit of one whole notebook in seconds",
+    )
     return made
 
 
 def release(argv=None):
     made = _parser("release", RELEASE, ["02", '02 --due "2026-12-01 18:00 +0900"', "02 --again"])
-    made.add_argument("--due", metavar="TIME",
-                      help='when it is due: "2026-12-01 18:00" (this machine\'s time), "2026-12-01 18:00 +0900"; '
-                           "attendees of a hub see it on their page Start_Here")
-    made.add_argument("--again", action="store_true",
-                      help="replace the released lab by a changed one")
+    made.add_argument(
+        "--due",
+        metavar="TIME",
+        help=(
+            'when it is due: "2026-12-01 18:00" (this machine\'s time), "2026-12-01 18:00 +0900"; '
+            "attendees of a hub see it on their page Start_Here"
+        ),
+    )
+    made.add_argument(
+        "--again", action="store_true", help="replace the released lab by a changed one"
+    )
     return _each(completed(made).parse_args(argv), _release)
 
 
@@ -76,9 +109,16 @@ def _collect(classroom, unit, arguments):
     from manyhands.grading.classroom import steps
 
     with working(f"{unit}: collecting what was handed in") as line:
-        taken = steps.collect(classroom, unit, arguments.student,
-                              progress=lambda done, of: line.show(f"{unit}: {done} of {of} folders collected"))
-    print(f"{unit}: {len(taken['new'])} new, {len(taken['again'])} handed in again, {len(taken['same'])} as before.")
+        taken = steps.collect(
+            classroom,
+            unit,
+            arguments.student,
+            progress=lambda done, of: line.show(f"{unit}: {done} of {of} folders collected"),
+        )
+    print(
+        f"{unit}: {len(taken['new'])} new, {len(taken['again'])} handed in again, "
+        f"{len(taken['same'])} as before."
+    )
     for sentence in [*taken["dated"], *taken["refused"]]:
         print(f"  {sentence}")
     return 1 if taken["refused"] else 0
@@ -86,7 +126,9 @@ def _collect(classroom, unit, arguments):
 
 def grade(argv=None):
     made = _with_runs(_parser("grade", GRADE, ["02", "02 --student alice --again"]))
-    made.add_argument("--again", action="store_true", help="grade again even what already has a grade")
+    made.add_argument(
+        "--again", action="store_true", help="grade again even what already has a grade"
+    )
     return _each(completed(made).parse_args(argv), _grade, loads_nbgrader=False)
 
 
@@ -94,8 +136,14 @@ def _grade(classroom, unit, arguments):
     from manyhands.grading.classroom import grading
 
     with _bar(unit) as progress:
-        outcome = grading.grade(classroom, unit, arguments.student, arguments.again, progress=progress,
-                              **_limits(arguments))
+        outcome = grading.grade(
+            classroom,
+            unit,
+            arguments.student,
+            arguments.again,
+            progress=progress,
+            **_limits(arguments),
+        )
     print(f"{unit}: {len(outcome.graded)} graded, {len(outcome.kept)} already had a grade.")
     grades = grading.journal_of(classroom, unit)
     for student in outcome.graded:
@@ -103,7 +151,10 @@ def _grade(classroom, unit, arguments):
         mark = f"{grade_report.number(given.points)} of {grade_report.number(given.max)}"
         print(f"  {student:<20} {mark:>10}" + (f"  {given.verdict}" if given.verdict else ""))
     for student, (before, now, reason) in outcome.changed.items():
-        print(f"  {student}: {grade_report.number(before)} points before, {grade_report.number(now)} now: {reason}")
+        print(
+            f"  {student}: {grade_report.number(before)} points before, {grade_report.number(now)} "
+            f"now: {reason}"
+        )
     for student, why in outcome.failed.items():
         print(f"  {student}: NOT GRADED, {why}", file=sys.stderr)
     for student, why in outcome.not_shown.items():
@@ -113,7 +164,9 @@ def _grade(classroom, unit, arguments):
 
 def feedback(argv=None):
     made = _with_runs(_parser("feedback", FEEDBACK, ["02", "02 --hold-back"]))
-    made.add_argument("--hold-back", action="store_true", help="write the pages, but do not release them")
+    made.add_argument(
+        "--hold-back", action="store_true", help="write the pages, but do not release them"
+    )
     return _each(completed(made).parse_args(argv), _feedback)
 
 
@@ -122,7 +175,12 @@ def _feedback(classroom, unit, arguments):
 
     with _bar(unit) as progress:
         pages, kept_back, failed = steps.give_feedback(
-            classroom, unit, arguments.student, arguments.hold_back, progress=progress, **_limits(arguments)
+            classroom,
+            unit,
+            arguments.student,
+            arguments.hold_back,
+            progress=progress,
+            **_limits(arguments),
         )
     released = 0 if arguments.hold_back else len(pages) - len(kept_back)
     written = f"{len(pages)} page{'' if len(pages) == 1 else 's'}"
@@ -133,9 +191,15 @@ def _feedback(classroom, unit, arguments):
 
 
 def export(argv=None):
-    made = _parser("export", EXPORT, ["-o grades.csv", "02 06"],
-                   many="labs: 02, 02_mirrored_strategy (all that have grades)")
-    made.add_argument("-o", "--output", metavar="FILE", help="write to this file (default: print to the screen)")
+    made = _parser(
+        "export",
+        EXPORT,
+        ["-o grades.csv", "02 06"],
+        many="labs: 02, 02_mirrored_strategy (all that have grades)",
+    )
+    made.add_argument(
+        "-o", "--output", metavar="FILE", help="write to this file (default: print to the screen)"
+    )
     return _each(completed(made).parse_args(argv), _export, together=True)
 
 
@@ -143,10 +207,14 @@ def _export(classroom, units, arguments):
     from manyhands.grading.classroom import steps
     from manyhands.grading.store.atomic import write_file
 
-    if arguments.output is not None and (problem := no_output_file(arguments.output, ",".join(steps.HEAD[:4]))):
+    if arguments.output is not None and (
+        problem := no_output_file(arguments.output, ",".join(steps.HEAD[:4]))
+    ):
         return _refused(problem)
     if not units:
-        units = [unit for unit in labs(classroom.root) if (classroom.folder / "grades" / unit).is_dir()]
+        units = [
+            unit for unit in labs(classroom.root) if (classroom.folder / "grades" / unit).is_dir()
+        ]
     if arguments.output is None:
         rows, failed = steps.export(classroom, units, sys.stdout)
     else:
@@ -165,7 +233,10 @@ def _limits(arguments):
     from manyhands.grading.isolation.kernel_limits import Limits
 
     given = {"cell_s": arguments.cell_timeout, "total_s": arguments.timeout}
-    return {"jobs": arguments.jobs, "limits": Limits(**{name: value for name, value in given.items() if value})}
+    return {
+        "jobs": arguments.jobs,
+        "limits": Limits(**{name: value for name, value in given.items() if value}),
+    }
 
 
 @contextlib.contextmanager
@@ -175,10 +246,12 @@ def _bar(unit):
 
     tqdm.monitor_interval = 0  # no thread: processes are forked from here
     with tqdm(desc=unit, unit="lab", disable=not sys.stderr.isatty(), leave=False) as bar:
+
         def progress(done, of, student):
             bar.total, bar.n = of, done
             bar.set_postfix_str(student, refresh=False)
             bar.refresh()
+
         yield progress
 
 
@@ -190,7 +263,11 @@ def _each(arguments, work, together=False, loads_nbgrader=True):
         units = [unit_named(word, root) for word in arguments.lab]
         from manyhands.grading.nbgrader.class_settings import Classroom
 
-        with working("loading the gradebook's program") if loads_nbgrader else contextlib.nullcontext():
+        with (
+            working("loading the gradebook's program")
+            if loads_nbgrader
+            else contextlib.nullcontext()
+        ):
             if loads_nbgrader:
                 from manyhands.grading.classroom import steps  # noqa: F401 (it takes seconds)
             classroom = Classroom(root)
@@ -218,4 +295,10 @@ def _refusals():
     from manyhands.grading.nbgrader import gradebook
     from manyhands.grading.store import grade_journal
 
-    return batch.NoSandbox, steps.Refused, engine.SolutionFails, gradebook.GradebookError, grade_journal.Busy
+    return (
+        batch.NoSandbox,
+        steps.Refused,
+        engine.SolutionFails,
+        gradebook.GradebookError,
+        grade_journal.Busy,
+    )

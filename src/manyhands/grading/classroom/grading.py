@@ -1,7 +1,7 @@
 """Grading what was collected of a unit.
 
-nbgrader is loaded only when all grades are known: the processes that grade are forked from this one and would each hold
-a part of it.
+nbgrader is loaded only when all grades are known: the processes that grade are forked from this one
+and would each hold a part of it.
 """
 
 from dataclasses import replace
@@ -17,7 +17,8 @@ class Refused(RuntimeError):
 
 
 def grade(classroom, unit, students=(), again=False, **options):
-    """Grade what was collected and has no grade yet, and bring the gradebook up to it; a `batch.Outcome`.
+    """Grade what was collected and has no grade yet, and bring the gradebook up to it; a
+    `batch.Outcome`.
 
     options: those of `Batch`.
     """
@@ -48,5 +49,9 @@ def batch_of(classroom, unit, kind, students, seed=PUBLIC_SEED, **options):
     unknown = [student for student in students if student not in there]
     if unknown:
         raise Refused(f"{', '.join(unknown)}: no hand-in for {unit} was collected from them.")
-    folders = {student: classroom.place("submitted", student, unit) for student in (students or there)}
-    return Batch(folders, classroom.solution(unit), journal_of(classroom, unit, kind), seed, **options)
+    folders = {
+        student: classroom.place("submitted", student, unit) for student in (students or there)
+    }
+    return Batch(
+        folders, classroom.solution(unit), journal_of(classroom, unit, kind), seed, **options
+    )

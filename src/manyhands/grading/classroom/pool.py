@@ -1,5 +1,6 @@
 """Jobs side by side, each in a process of its own that is forked from this one:
-what a job does to its process harms no other."""
+what a job does to its process harms no other.
+"""
 
 import ctypes
 import multiprocessing
@@ -19,15 +20,19 @@ HELD = {signal.SIGTERM, signal.SIGINT}
 PATIENCE_S = 20  # for a job to clean up after itself when it is told to stop
 WALL_S, MEMORY_BYTES = 3600, 2**30  # for a job
 TOO_LONG = (
-    "it was stopped after {wall_s:.0f} s, later than any limit of its notebook, because what was handed in keeps the "
-    "grader itself busy"
+    "it was stopped after {wall_s:.0f} s, later than any limit of its notebook, because what was "
+    "handed in keeps the grader itself busy"
 )
-TOO_MUCH = "what was handed in, or what it showed, took more than {mb} MB of the grader's own memory"
+TOO_MUCH = (
+    "what was handed in, or what it showed, took more than {mb} MB of the grader's own memory"
+)
 
 
 @dataclass
 class Failed:
-    """What comes in place of a result where a job raised an error or its process ended before it was done."""
+    """What comes in place of a result where a job raised an error or its process ended before it
+    was done.
+    """
 
     why: str
 
@@ -43,13 +48,15 @@ class Running:
 
 
 def run(jobs, work, *, places, cost, scratch, wall_s=WALL_S, memory_bytes=MEMORY_BYTES, closed=()):
-    """Yield (job, result) in the order in which jobs end; `Failed` is the result of one that did not.
+    """Yield (job, result) in the order in which jobs end; `Failed` is the result of one that did
+    not.
 
-    `work(job)` runs in a forked process, its temporary files in the folder `scratch`; its result must be picklable.
-    A job that runs longer than `wall_s` is stopped. It has `memory_bytes` of its own; what it starts has limits of its
-    own. A job takes `cost(job)` of the `places` while it runs; one that needs all of them is not started beside
-    another. `closed` are open files that a job must not keep. Who stops this generator (Ctrl-C) stops the jobs; when
-    this process is killed, they stop by themselves. Call it from a process that has no threads.
+    `work(job)` runs in a forked process, its temporary files in the folder `scratch`; its result
+    must be picklable. A job that runs longer than `wall_s` is stopped. It has `memory_bytes` of its
+    own; what it starts has limits of its own. A job takes `cost(job)` of the `places` while it
+    runs; one that needs all of them is not started beside another. `closed` are open files that a
+    job must not keep. Who stops this generator (Ctrl-C) stops the jobs; when this process is
+    killed, they stop by themselves. Call it from a process that has no threads.
     """
     waiting, running = list(jobs), {}
     try:
@@ -58,11 +65,14 @@ def run(jobs, work, *, places, cost, scratch, wall_s=WALL_S, memory_bytes=MEMORY
             while waiting and (not running or cost(waiting[0]) <= free):
                 free -= cost(waiting[0])
                 job = waiting.pop(0)
-                with _no_signals():  # one that came while a job starts would leave it behind, unknown to us
+                # one that came while a job starts would leave it behind, unknown to us
+                with _no_signals():
                     receiver, process = _start(job, work, memory_bytes, scratch, closed)
                     running[receiver] = Running(job, process, time.monotonic() + wall_s)
-            for receiver in wait(list(running),
-                                 timeout=max(0, min(one.until for one in running.values()) - time.monotonic())):
+            for receiver in wait(
+                list(running),
+                timeout=max(0, min(one.until for one in running.values()) - time.monotonic()),
+            ):
                 one = running.pop(receiver)
                 yield one.job, _result(receiver, one, wall_s)
             _end_what_took_too_long(running.values())
@@ -91,8 +101,10 @@ def _no_signals():
 def _start(job, work, memory_bytes, scratch, closed):
     receiver, sender = multiprocessing.Pipe(duplex=False)
     context = multiprocessing.get_context("fork")
-    process = context.Process(target=_job,
-                              args=(job, work, memory_bytes, sender, os.getpid(), scratch, (receiver, *closed)))
+    process = context.Process(
+        target=_job,
+        args=(job, work, memory_bytes, sender, os.getpid(), scratch, (receiver, *closed)),
+    )
     process.start()
     sender.close()
     return receiver, process

@@ -1,5 +1,7 @@
 """What an instructor does with a unit: release, collect, grade, give feedback, export.
-The commands show what these return."""
+
+The commands show what these return.
+"""
 
 import csv
 import json
@@ -18,13 +20,16 @@ from manyhands.learner.released import due_file, labs_in
 from manyhands.machine import local_time
 
 NOTHING = (
-    "No hand-in for {unit} was collected or graded. First run `manyhands collect {number}`, and then `manyhands grade "
-    "{number}`."
+    "No hand-in for {unit} was collected or graded. First run `manyhands collect {number}`, and "
+    "then `manyhands grade {number}`."
 )
 
 
 def release(classroom, unit, due=None, again=False):
-    """Put a lab into the exchange; where it is there already, only with `again`. Returns whether it was put there."""
+    """Put a lab into the exchange; where it is there already, only with `again`.
+
+    Returns whether it was put there.
+    """
     lab = classroom.root / "labs" / unit
     if not (lab / f"{unit}.ipynb").is_file():
         raise Refused(f"There is no lab in labs/{unit}: `manyhands build {unit[:2]}` makes it.")
@@ -38,8 +43,10 @@ def release(classroom, unit, due=None, again=False):
         tell_due(classroom)
     if released.is_dir() and not again:
         if _content(released) != _content(lab):
-            raise Refused(f"A different version of {unit} was released before. `--again` replaces it by the new one, "
-                          "but attendees who have fetched the old one keep it.")
+            raise Refused(
+                f"A different version of {unit} was released before. `--again` replaces it by the "
+                "new one, but attendees who have fetched the old one keep it."
+            )
         return False
     _start(out)
     tell_due(classroom)
@@ -47,11 +54,18 @@ def release(classroom, unit, due=None, again=False):
 
 
 def tell_due(classroom):
-    """Tell attendees, through the exchange, until when the labs that are released are to be handed in."""
+    """Tell attendees, through the exchange, until when the labs that are released are to be handed
+    in.
+    """
     with gradebook.opened(classroom) as book:
-        dates = {one.name: one.duedate.replace(tzinfo=UTC) for one in book.assignments if one.duedate}
-    told = {name: {"until": dates[name].isoformat(), "shown": local_time(dates[name])}
-            for name in labs_in(classroom.exchange) if name in dates}
+        dates = {
+            one.name: one.duedate.replace(tzinfo=UTC) for one in book.assignments if one.duedate
+        }
+    told = {
+        name: {"until": dates[name].isoformat(), "shown": local_time(dates[name])}
+        for name in labs_in(classroom.exchange)
+        if name in dates
+    }
     path, text = due_file(classroom.exchange), json.dumps(told, indent=1)
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         write_file(path, text, mode=0o644)
@@ -67,26 +81,43 @@ def _time(text):
         time = datetime.fromisoformat(text.strip().replace(" +", "+").replace(" -", "-"))
         return time.astimezone(UTC).replace(tzinfo=None)  # without a zone it is this machine's
     except (ValueError, OverflowError):
-        raise Refused(f"{text!r} is not a time. Write it as 2026-12-01 18:00, or with its zone: 2026-12-01 18:00 "
-                      "+0900.") from None
+        raise Refused(
+            f"{text!r} is not a time. Write it as 2026-12-01 18:00, or with its zone: 2026-12-01 "
+            "18:00 +0900."
+        ) from None
 
 
 def _content(folder):
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 def exchange(classroom, unit, part, student="", **options):
     """One of the parts of nbgrader's exchange ("ReleaseAssignment", "Collect", "ReleaseFeedback"),
-    ready to be started."""
+    ready to be started.
+    """
     from nbgrader.coursedir import CourseDirectory
 
     log, said = gradebook.quiet_log(part)
-    course = CourseDirectory(config=classroom.config, log=log, assignment_id=unit,
-                             **({"student_id": student} if student else {}))
+    course = CourseDirectory(
+        config=classroom.config,
+        log=log,
+        assignment_id=unit,
+        **({"student_id": student} if student else {}),
+    )
     authenticator = Authenticator(config=classroom.config, log=log)
     factory = ExchangeFactory(config=classroom.config, log=log)
-    made = getattr(factory, part)(coursedir=course, authenticator=authenticator, parent=None, config=classroom.config,
-                                  log=log, **options)
+    made = getattr(factory, part)(
+        coursedir=course,
+        authenticator=authenticator,
+        parent=None,
+        config=classroom.config,
+        log=log,
+        **options,
+    )
     made.said = said
     return made
 
@@ -101,13 +132,16 @@ def _start(part):
 
 
 def collect(classroom, unit, student="", progress=None):
-    """Take in what was handed in: {"new", "again", "same": students, "refused", "dated": sentences}.
+    """Take in what was handed in: {"new", "again", "same": students, "refused", "dated":
+    sentences}.
 
     `progress(done, of)` hears of the folders that were handed in.
     """
     if not _released(classroom, unit).is_dir():
-        raise Refused(f"{unit} was not released yet, so no one can have handed it in. First run: manyhands release "
-                      f"{unit[:2]}")
+        raise Refused(
+            f"{unit} was not released yet, so no one can have handed it in. First run: manyhands "
+            f"release {unit[:2]}"
+        )
     part = exchange(classroom.made(), unit, "Collect", student, update=True)
     part.progress = progress or part.progress
     _start(part)
@@ -117,7 +151,8 @@ def collect(classroom, unit, student="", progress=None):
 def give_feedback(classroom, unit, students=(), hold_back=False, **options):
     """Write the feedback pages of all that are graded, and release them unless they are held back.
 
-    Returns ({student: path of the page}, {student: why it was not released}, {student: what else was not done}).
+    Returns ({student: path of the page}, {student: why it was not released}, {student: what else
+    was not done}).
     """
     grades = journal_of(classroom, unit)
     everybody = students or sorted({*grades.students(), *classroom.students(unit)})
@@ -127,25 +162,45 @@ def give_feedback(classroom, unit, students=(), hold_back=False, **options):
         if is_of(entry, classroom.place("submitted", student, unit)):
             entries[student] = entry
         else:
-            failed[student] = f"what was collected last has no grade yet. First run `manyhands grade {unit[:2]}`."
+            failed[student] = (
+                f"what was collected last has no grade yet. First run `manyhands grade {unit[:2]}`."
+            )
     if not entries:
-        raise Refused("\n".join(f"{student}: {why}" for student, why in failed.items())
-                      or NOTHING.format(unit=unit, number=unit[:2]))
-    failing = [student for student, entry in entries.items() if not entry["grade"]["verdict"]
-               and any(line["status"] == FAIL for line in entry["grade"]["criteria"])]
+        raise Refused(
+            "\n".join(f"{student}: {why}" for student, why in failed.items())
+            or NOTHING.format(unit=unit, number=unit[:2])
+        )
+    failing = [
+        student
+        for student, entry in entries.items()
+        if not entry["grade"]["verdict"]
+        and any(line["status"] == FAIL for line in entry["grade"]["criteria"])
+    ]
     if failing:
         outcome = batch_of(classroom, unit, "public", failing, **options).run()
-        failed.update({student: f"the expected values are not on the page: {why}"
-                       for student, why in outcome.failed.items()})
+        failed.update(
+            {
+                student: f"the expected values are not on the page: {why}"
+                for student, why in outcome.failed.items()
+            }
+        )
     grades.forget_seed()  # before anybody can read what has passed
-    pages = _pages(classroom, unit, entries, failing, failed, options.get("progress", lambda *_: None))
-    why_not = {student: _release_page(classroom, unit, student) for student in ([] if hold_back else pages)}
+    pages = _pages(
+        classroom, unit, entries, failing, failed, options.get("progress", lambda *_: None)
+    )
+    why_not = {
+        student: _release_page(classroom, unit, student) for student in ([] if hold_back else pages)
+    }
     return pages, {student: why for student, why in why_not.items() if why}, failed
 
 
 def _pages(classroom, unit, entries, failing, failed, progress):
     """Write the pages of those whose marks are in the gradebook: {student: path}."""
-    public, solution, pages = journal_of(classroom, unit, "public"), submissions.Solution(classroom.solution(unit)), {}
+    public, solution, pages = (
+        journal_of(classroom, unit, "public"),
+        submissions.Solution(classroom.solution(unit)),
+        {},
+    )
     without = into_gradebook(classroom, unit, journal_of(classroom, unit), entries)
     failed.update(without)
     with gradebook.opened(classroom) as book:
@@ -155,8 +210,14 @@ def _pages(classroom, unit, entries, failing, failed, progress):
                 continue
             with alone(failed, student, book):
                 seen = public.current(student) if student in failing else None
-                seen = seen["grade"] if seen and seen["key"]["submission"] == entry["key"]["submission"] else None
-                pages[student] = _page(classroom, unit, student, solution, entry["grade"], seen, book)
+                seen = (
+                    seen["grade"]
+                    if seen and seen["key"]["submission"] == entry["key"]["submission"]
+                    else None
+                )
+                pages[student] = _page(
+                    classroom, unit, student, solution, entry["grade"], seen, book
+                )
     return pages
 
 
@@ -182,13 +243,29 @@ def _release_page(classroom, unit, student):
         return str(problem)
 
 
-HEAD = ["lab", "student", "first_name", "last_name", "submitted", "late_s", "points", "max", "late_penalty", "check",
-        "check_points",
-        "check_max", "by_hand", "graded", "reason", "verdict"]
+HEAD = [
+    "lab",
+    "student",
+    "first_name",
+    "last_name",
+    "submitted",
+    "late_s",
+    "points",
+    "max",
+    "late_penalty",
+    "check",
+    "check_points",
+    "check_max",
+    "by_hand",
+    "graded",
+    "reason",
+    "verdict",
+]
 
 
 def export(classroom, units, file):
-    """Write a table of all grades as CSV: one row for each student and lab, and one for each of its checks.
+    """Write a table of all grades as CSV: one row for each student and lab, and one for each of its
+    checks.
 
     Returns (how many rows, {whose: why they are not in it}).
     """
@@ -201,8 +278,10 @@ def export(classroom, units, file):
         with gradebook.opened(classroom) as book:
             for student in [student for student in grades.students() if student not in without]:
                 with alone(without, student, book):
-                    rows = [{key: _cell(value) for key, value in row.items()}
-                            for row in _rows(classroom, book, unit, student)]
+                    rows = [
+                        {key: _cell(value) for key, value in row.items()}
+                        for row in _rows(classroom, book, unit, student)
+                    ]
                     table.writerows(rows)
                     count += len(rows)
         failed.update({f"{unit}: {student}": why for student, why in without.items()})
@@ -211,20 +290,40 @@ def export(classroom, units, file):
 
 def _rows(classroom, book, unit, student):
     marks, entry, person = (
-        feedback.marks_of(book, unit, student), journal_of(classroom, unit).current(student), book.find_student(student)
+        feedback.marks_of(book, unit, student),
+        journal_of(classroom, unit).current(student),
+        book.find_student(student),
     )
     both = {"lab": unit, "student": student}
-    yield {**both, "first_name": person.first_name, "last_name": person.last_name, "submitted": marks["submitted"],
-           "late_s": f"{marks['late_s']:.0f}", "points": marks["score"], "max": marks["max"],
-           "late_penalty": marks["penalty"],
-           "by_hand": any(mark["by_hand"] for mark in marks["checks"].values()), "graded": entry["time"],
-           "reason": entry["reason"], "verdict": entry["grade"]["verdict"]}
+    yield {
+        **both,
+        "first_name": person.first_name,
+        "last_name": person.last_name,
+        "submitted": marks["submitted"],
+        "late_s": f"{marks['late_s']:.0f}",
+        "points": marks["score"],
+        "max": marks["max"],
+        "late_penalty": marks["penalty"],
+        "by_hand": any(mark["by_hand"] for mark in marks["checks"].values()),
+        "graded": entry["time"],
+        "reason": entry["reason"],
+        "verdict": entry["grade"]["verdict"],
+    }
     for name, mark in marks["checks"].items():
-        yield {**both, "check": name, "check_points": mark["score"], "check_max": mark["max"],
-               "by_hand": mark["by_hand"]}
+        yield {
+            **both,
+            "check": name,
+            "check_points": mark["score"],
+            "check_max": mark["max"],
+            "by_hand": mark["by_hand"],
+        }
 
 
 def _cell(value):
     """A value that no spreadsheet takes for a formula."""
     text = "" if value is None else str(value)
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") and not isinstance(value, (int, float)) else text
+    return (
+        f"'{text}"
+        if text[:1] in ("=", "+", "-", "@", "\t", "\r") and not isinstance(value, (int, float))
+        else text
+    )

@@ -1,5 +1,6 @@
 """On a hub's machine, where many people share few cores:
-a check waits for a place (`manyhands.hub.services.check_queue` gives them out)."""
+a check waits for a place (`manyhands.hub.services.check_queue` gives them out).
+"""
 
 import json
 import os
@@ -22,9 +23,9 @@ def taken(say):
     """Wait for a place, and hold it while the block runs;
     the kernel gives it back when this process ends, however it ends.
 
-    say: called with a line whenever the position has changed, and with one that `stays` where there is no queue to
-    stand in. Outside a hub there is nothing to wait for. A service that does not answer keeps nobody from a check.
-    Raises Refused.
+    say: called with a line whenever the position has changed, and with one that `stays` where there
+    is no queue to stand in. Outside a hub there is nothing to wait for. A service that does not
+    answer keeps nobody from a check. Raises Refused.
     """
     if path := os.environ.get(SOCKET):
         with socket.socket(socket.AF_UNIX) as connection:
@@ -56,4 +57,8 @@ def _about(seconds):
     """What is known of the time."""
     if seconds is None:
         return ""
-    return f", about {seconds / 60:.0f} min" if seconds >= 90 else f", about {max(10, round(seconds, -1))} s"
+    return (
+        f", about {seconds / 60:.0f} min"
+        if seconds >= 90
+        else f", about {max(10, round(seconds, -1))} s"
+    )

@@ -1,4 +1,5 @@
-"""Telling a class's board of a result: only on an attendee's server, where MANYHANDS_BOARD names the board's socket.
+"""Telling a class's board of a result: only on an attendee's server, where MANYHANDS_BOARD names
+the board's socket.
 
 The board shows what it is told as the person's own; grades come from grading only.
 """
@@ -11,14 +12,18 @@ LONGEST = 200
 
 
 def tell(grade, hints):
-    """Tell the board of a grade and of how many hints were opened; returns the class's announcement, or ""."""
+    """Tell the board of a grade and of how many hints were opened; returns the class's
+    announcement, or "".
+    """
     announcement = board_line.send(_message(grade, hints)).get("announcement", "")
     return in_a_line(announcement, LONGEST) if isinstance(announcement, str) else ""
 
 
 def _message(grade, hints):
-    criteria = [{"check": one.check, "name": one.name, "status": one.status, "message": _why(one)}
-                for one in grade.criteria]
+    criteria = [
+        {"check": one.check, "name": one.name, "status": one.status, "message": _why(one)}
+        for one in grade.criteria
+    ]
     return {"unit": grade.unit, "verdict": grade.verdict, "criteria": criteria, "hints": hints}
 
 

@@ -1,7 +1,7 @@
 """The sandbox that a submission runs in where bubblewrap works (`choose` says where).
 
-Inside there is no network but a loopback of its own, no process but its own, and nothing to be seen but the environment
-(read only) and a copy of the submission, in memory.
+Inside there is no network but a loopback of its own, no process but its own, and nothing to be seen
+but the environment (read only) and a copy of the submission, in memory.
 """
 
 import functools
@@ -18,13 +18,37 @@ from manyhands.grading.isolation import container_init
 
 HOME = "/home/learner"
 FOLDER = f"{HOME}/submission"
-SPACES = ["--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+SPACES = [
+    "--unshare-user",
+    "--unshare-pid",
+    "--unshare-net",
+    "--unshare-ipc",
+    "--unshare-uts",
+    "--unshare-cgroup-try",
+]
 FILE_BYTES = 2**30
-COPY_IN = (f'ulimit -c 0 && ulimit -f {FILE_BYTES // 512} && cp -r /submission/. "$HOME/submission" && '
-           'cd "$HOME/submission" && exec "$@"')
-SHOWN = {"MATPLOTLIBRC", "MANYHANDS_SEED", "MANYHANDS_RECORD", "MANYHANDS_PATIENCE_S", "OPENBLAS_CORETYPE"}
-FROM_ETC = ["ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "fonts", "ssl/openssl.cnf",
-            "ssl/certs", "mime.types"]
+COPY_IN = (
+    f'ulimit -c 0 && ulimit -f {FILE_BYTES // 512} && cp -r /submission/. "$HOME/submission" && '
+    'cd "$HOME/submission" && exec "$@"'
+)
+SHOWN = {
+    "MATPLOTLIBRC",
+    "MANYHANDS_SEED",
+    "MANYHANDS_RECORD",
+    "MANYHANDS_PATIENCE_S",
+    "OPENBLAS_CORETYPE",
+}
+FROM_ETC = [
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "alternatives",
+    "localtime",
+    "fonts",
+    "ssl/openssl.cnf",
+    "ssl/certs",
+    "mime.types",
+]
 FILES = {
     "passwd": f"root:x:0:0:root:/root:/bin/sh\nlearner:x:1000:1000:learner:{HOME}:/bin/sh\n",
     "group": "root:x:0:\nlearner:x:1000:\n",
@@ -36,7 +60,9 @@ FILES = {
 
 @functools.cache
 def spaces():
-    """The namespaces that bubblewrap can make here: its options; or a text that says why there is no sandbox."""
+    """The namespaces that bubblewrap can make here: its options; or a text that says why there is
+    no sandbox.
+    """
     program = shutil.which("bwrap")
     if not program:
         return "bubblewrap is missing: apt-get install bubblewrap"
@@ -44,7 +70,9 @@ def spaces():
     for options in ([*SPACES, "--disable-userns"], SPACES, SPACES[1:]):
         with closed_calls() as calls:
             trial = [program, *frame(options, calls), "--", "/bin/sh", "-c", "exit 0"]
-            done = subprocess.run(trial, capture_output=True, text=True, stdin=subprocess.DEVNULL, pass_fds=calls)
+            done = subprocess.run(
+                trial, capture_output=True, text=True, stdin=subprocess.DEVNULL, pass_fds=calls
+            )
         if done.returncode == 0:
             return tuple(options)
         problem = problem or done.stderr.strip()
@@ -54,7 +82,8 @@ def spaces():
 @contextmanager
 def closed_calls():
     """The descriptors that bubblewrap is to inherit: one, of a filter of system calls,
-    or none on a machine whose calls are not known."""
+    or none on a machine whose calls are not known.
+    """
     with tempfile.TemporaryFile() as file:
         known = os.uname().machine in container_init.CALLS
         file.write(container_init.closed_calls() if known else b"")
@@ -63,8 +92,16 @@ def closed_calls():
 
 
 def frame(options, calls):
-    arguments = [*options, *(word for number in calls for word in ("--seccomp", str(number))), "--die-with-parent",
-                 "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox"]
+    arguments = [
+        *options,
+        *(word for number in calls for word in ("--seccomp", str(number))),
+        "--die-with-parent",
+        "--new-session",
+        "--cap-drop",
+        "ALL",
+        "--hostname",
+        "sandbox",
+    ]
     return [*arguments, *system_places(), "--proc", "/proc", "--dev", "/dev"]
 
 
@@ -84,9 +121,9 @@ def command(inner, *, submission, private, memory_bytes, calls):
     """The command that runs `inner` in the sandbox, and inherits `calls` (see `closed_calls`);
     what it is to see of the environment is passed on as it is.
 
-    `submission` is the folder to be copied in; `private` holds the kernel's connection file, visible inside under the
-    same path. Nothing of the host can be written: what is written inside is memory, a quarter of `memory_bytes` in each
-    place.
+    `submission` is the folder to be copied in; `private` holds the kernel's connection file,
+    visible inside under the same path. Nothing of the host can be written: what is written inside
+    is memory, a quarter of `memory_bytes` in each place.
     """
     etc = Path(private).parent / "etc"
     etc.mkdir(exist_ok=True)
@@ -102,28 +139,68 @@ def command(inner, *, submission, private, memory_bytes, calls):
         arguments += ["--ro-bind", place, place]
     for device in _gpu_devices():
         arguments += ["--dev-bind", device, device]
-    arguments += ["--ro-bind", str(submission), "/submission", "--dir", FOLDER, "--ro-bind", str(private), str(private)]
+    arguments += [
+        "--ro-bind",
+        str(submission),
+        "/submission",
+        "--dir",
+        FOLDER,
+        "--ro-bind",
+        str(private),
+        str(private),
+    ]
     # for a grader that is root, /proc/sys would otherwise be the host's to write
-    return [*arguments, "--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/", "--", "/bin/sh", "-c",
-            COPY_IN, "sh", *inner]
+    return [
+        *arguments,
+        "--remount-ro",
+        "/proc",
+        "--remount-ro",
+        "/dev",
+        "--remount-ro",
+        "/",
+        "--",
+        "/bin/sh",
+        "-c",
+        COPY_IN,
+        "sh",
+        *inner,
+    ]
 
 
 def environment(ordinary):
-    """What a kernel in the sandbox sees of its ordinary environment: nothing personal, and folders that are there."""
+    """What a kernel in the sandbox sees of its ordinary environment: nothing personal, and folders
+    that are there.
+    """
     shown = {name: value for name, value in ordinary.items() if name in FIXED or name in SHOWN}
     search = f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
-    folders = {"IPYTHONDIR": "/tmp/ipython", "JUPYTER_RUNTIME_DIR": "/tmp/jupyter", "TMPDIR": "/tmp"}
+    folders = {
+        "IPYTHONDIR": "/tmp/ipython",
+        "JUPYTER_RUNTIME_DIR": "/tmp/jupyter",
+        "TMPDIR": "/tmp",
+    }
     return {**shown, **folders, "PATH": search, "HOME": HOME, "LANG": "C.UTF-8"}
 
 
 def read_only_places():
-    """The folders of the Python environment: its prefixes, a site's packages that it shows (docs/SETUP.md), and this
-    package, without what is next to it in a clone."""
+    """The folders of the Python environment: its prefixes, a site's packages that it shows
+    (docs/SETUP.md), and this package, without what is next to it in a clone.
+    """
     package = Path(__file__).resolve().parents[2]
-    wanted = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parents[1], package}
-    shown = {Path(place) for place in sys.path if Path(place).name in ("site-packages", "dist-packages")}
+    wanted = {
+        Path(sys.prefix),
+        Path(sys.base_prefix),
+        Path(sys.executable).resolve().parents[1],
+        package,
+    }
+    shown = {
+        Path(place) for place in sys.path if Path(place).name in ("site-packages", "dist-packages")
+    }
     wanted |= {place for place in shown if place.is_dir() and not wanted & {place, *place.parents}}
-    return sorted(str(place) for place in wanted if place != Path("/usr") and Path("/usr") not in place.parents)
+    return sorted(
+        str(place)
+        for place in wanted
+        if place != Path("/usr") and Path("/usr") not in place.parents
+    )
 
 
 def _gpu_devices():

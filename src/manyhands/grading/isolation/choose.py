@@ -1,5 +1,6 @@
-"""Where a submission runs: inside bubblewrap if it works here, else in a container if that does, else not,
-or without a sandbox."""
+"""Where a submission runs: inside bubblewrap if it works here, else in a container if that does,
+else not, or without a sandbox.
+"""
 
 from pathlib import Path
 
@@ -7,7 +8,9 @@ from manyhands.grading.isolation import bubblewrap, container
 
 
 def why_none():
-    """Why there is no sandbox here, a line for bubblewrap and one for containers; or None where there is one."""
+    """Why there is no sandbox here, a line for bubblewrap and one for containers; or None where
+    there is one.
+    """
     if not contained():
         return None
     lack = container.why_none()
@@ -20,11 +23,15 @@ def contained():
 
 
 def image():
-    """The image of the container that is the sandbox here; "" where the sandbox is another, or none."""
+    """The image of the container that is the sandbox here; "" where the sandbox is another, or
+    none.
+    """
     return container.identity() if contained() else ""
 
 
 def shows(path):
     """Whether what runs in the sandbox can read this file."""
     shown = ("/usr", *bubblewrap.read_only_places())
-    return not contained() and any(Path(place).resolve() in Path(path).resolve().parents for place in shown)
+    return not contained() and any(
+        Path(place).resolve() in Path(path).resolve().parents for place in shown
+    )

@@ -1,9 +1,9 @@
 """Where bubblewrap does not work: a submission's kernel in a container of the course's image,
 closed as `bubblewrap` is.
 
-Nothing of the host is in it but one folder, read only. The kernel's sockets are opened outside and handed in; the
-connection over which that happens is then what keeps the container: it ends when this process does, however that is
-(see `container_init`, which runs inside).
+Nothing of the host is in it but one folder, read only. The kernel's sockets are opened outside and
+handed in; the connection over which that happens is then what keeps the container: it ends when
+this process does, however that is (see `container_init`, which runs inside).
 """
 
 import functools
@@ -23,13 +23,17 @@ from manyhands.grading.isolation import bubblewrap, container_init, process_limi
 
 ENGINES = ("docker", "podman")
 PYTHON = "/opt/manyhands/.venv/bin/python"
-HOME = "/tmp/learner"  # a place of its own would have the mode of the image's folder there, with some engines
+# a place of its own would have the mode of the image's folder there, with some engines
+HOME = "/tmp/learner"
 FOLDER = f"{HOME}/submission"
 PRIVATE = "p"  # short: the names of sockets are
 ANSWER_S, START_S, END_S = 20, 60, 20
 TRIAL_BYTES, TRIAL_TASKS = 2**28, 100
 REASONS = ("memory", "processes", "died")
-ANOTHER = "its image {image} contains a different version of the course: build it again (docker/README.md)"
+ANOTHER = (
+    "its image {image} contains a different version of the course: build it again "
+    "(docker/README.md)"
+)
 NO_CONTAINER = "no container was started: {said}"
 NO_LIMITS = "it does not enforce the limits of memory and processes that it is given"
 
@@ -51,22 +55,29 @@ def engine():
         if problem is None:
             return program, None
         problems.append(f"{Path(program).name}: {problem}")
-    return None, "no container: " + ("; ".join(problems) or "neither docker nor podman is installed")
+    return None, "no container: " + (
+        "; ".join(problems) or "neither docker nor podman is installed"
+    )
 
 
 @functools.cache
 def identity():
     """Of the image, as the engine names it; "" where there is no engine.
-    A reference made in it is another one than one made here."""
+
+    A reference made in it is another one than one made here.
+    """
     program, _ = engine()
     return (
         program
         and subprocess.run(
-            [program, "image", "inspect", "--format", "{{.Id}}", image()], capture_output=True, text=True, check=True,
-            stdin=subprocess.DEVNULL, timeout=ANSWER_S
+            [program, "image", "inspect", "--format", "{{.Id}}", image()],
+            capture_output=True,
+            text=True,
+            check=True,
+            stdin=subprocess.DEVNULL,
+            timeout=ANSWER_S,
         ).stdout.strip()
-        or ""
-    )
+    ) or ""
 
 
 def why_none():
@@ -81,8 +92,14 @@ def _lack(program):
         (["image", "inspect", image()], f"it has no image {image()} (docker/README.md)"),
     ):
         try:
-            done = subprocess.run([program, *words], capture_output=True, text=True, errors="replace",
-                                  stdin=subprocess.DEVNULL, timeout=ANSWER_S)
+            done = subprocess.run(
+                [program, *words],
+                capture_output=True,
+                text=True,
+                errors="replace",
+                stdin=subprocess.DEVNULL,
+                timeout=ANSWER_S,
+            )
         except (OSError, subprocess.TimeoutExpired) as problem:
             return f"{lack} ({problem})"
         if done.returncode:
@@ -107,25 +124,59 @@ def _try(program, folder):
 
 
 def command(program, name, folder, *, memory_bytes, tasks):
-    """The command that starts a container which sees the folder `p` of `folder`, under the same path;
-    what is written inside is memory."""
-    options = {"name": name, "pull": "never", "network": "none", "user": "1000:1000", "cap-drop": "ALL",
-               "security-opt": "no-new-privileges",
-               "memory": memory_bytes, "memory-swap": memory_bytes, "pids-limit": tasks, "hostname": "sandbox",
-               "workdir": "/",
-               "shm-size": memory_bytes // 4, "tmpfs": f"/tmp:size={memory_bytes // 4},mode=1777,exec",
-               "entrypoint": PYTHON}
-    arguments = [program, "run", "--rm", "--read-only", *(f"--{option}={value}" for option, value in options.items())]
-    shown = {folder / PRIVATE: folder / PRIVATE,
-             **{folder / "etc" / name: f"/etc/{name}" for name in (*bubblewrap.FILES, "resolv.conf")}}
-    arguments += [f"--mount=type=bind,source={there},target={inside},readonly" for there, inside in shown.items()]
-    return [*arguments, image(), "-I", "-c", Path(container_init.__file__).read_text(), str(folder / PRIVATE / "door")]
+    """The command that starts a container which sees the folder `p` of `folder`, under the same
+    path; what is written inside is memory.
+    """
+    options = {
+        "name": name,
+        "pull": "never",
+        "network": "none",
+        "user": "1000:1000",
+        "cap-drop": "ALL",
+        "security-opt": "no-new-privileges",
+        "memory": memory_bytes,
+        "memory-swap": memory_bytes,
+        "pids-limit": tasks,
+        "hostname": "sandbox",
+        "workdir": "/",
+        "shm-size": memory_bytes // 4,
+        "tmpfs": f"/tmp:size={memory_bytes // 4},mode=1777,exec",
+        "entrypoint": PYTHON,
+    }
+    arguments = [
+        program,
+        "run",
+        "--rm",
+        "--read-only",
+        *(f"--{option}={value}" for option, value in options.items()),
+    ]
+    shown = {
+        folder / PRIVATE: folder / PRIVATE,
+        **{folder / "etc" / name: f"/etc/{name}" for name in (*bubblewrap.FILES, "resolv.conf")},
+    }
+    arguments += [
+        f"--mount=type=bind,source={there},target={inside},readonly"
+        for there, inside in shown.items()
+    ]
+    return [
+        *arguments,
+        image(),
+        "-I",
+        "-c",
+        Path(container_init.__file__).read_text(),
+        str(folder / PRIVATE / "door"),
+    ]
 
 
 def environment(ordinary):
     """What a kernel in a container sees of its ordinary environment:
-    what it sees in a sandbox, with the image's folders."""
-    shown = {name: value for name, value in bubblewrap.environment(ordinary).items() if name != "MATPLOTLIBRC"}
+    what it sees in a sandbox, with the image's folders.
+    """
+    shown = {
+        name: value
+        for name, value in bubblewrap.environment(ordinary).items()
+        if name != "MATPLOTLIBRC"
+    }
     return {**shown, "HOME": HOME, "PATH": f"{Path(PYTHON).parent}:/usr/local/bin:/usr/bin:/bin"}
 
 
@@ -137,7 +188,11 @@ class Container:
     """
 
     def __init__(self, program, folder, *, memory_bytes, tasks):
-        self.program, self.private, self.name = program, Path(folder) / PRIVATE, f"mh-{secrets.token_hex(8)}"
+        self.program, self.private, self.name = (
+            program,
+            Path(folder) / PRIVATE,
+            f"mh-{secrets.token_hex(8)}",
+        )
         self.line, self._reason = None, None
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the container
         for place in (self.private, Path(folder) / "etc"):
@@ -152,12 +207,19 @@ class Container:
             place.chmod(0o755 if place.is_dir() else 0o666 if place.is_socket() else 0o644)
         words = command(program, self.name, Path(folder), memory_bytes=memory_bytes, tasks=tasks)
         with process_limits.no_own_limit():
-            self.process = subprocess.Popen(words, start_new_session=True, cwd=folder,
-                                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._errors)
+            self.process = subprocess.Popen(
+                words,
+                start_new_session=True,
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=self._errors,
+            )
 
     def tell(self, order, fds, until):
-        """Give the order and open files to the first process inside, as soon as it asks; to nobody else, and once.
-        Its answer; raises NotStarted."""
+        """Give the order and open files to the first process inside, as soon as it asks; to nobody
+        else, and once. Its answer; raises NotStarted.
+        """
         self.door.settimeout(0.2)
         while not self.line:
             with suppress(TimeoutError):
@@ -194,7 +256,9 @@ class Container:
     def said(self):
         """That there is no container, and what the engine says to that."""
         self._errors.seek(0)
-        return NO_CONTAINER.format(said=_in_a_line(self._errors.read().decode(errors="replace")) or "it took too long")
+        return NO_CONTAINER.format(
+            said=_in_a_line(self._errors.read().decode(errors="replace")) or "it took too long"
+        )
 
     def stop(self):
         """End it, and wait until it is gone; by force if need be."""
@@ -205,8 +269,12 @@ class Container:
             self.process.wait(END_S)
         if self.process.returncode != 0:
             with suppress(OSError, subprocess.TimeoutExpired):
-                subprocess.run([self.program, "rm", "--force", self.name], capture_output=True,
-                               stdin=subprocess.DEVNULL, timeout=3 * END_S)
+                subprocess.run(
+                    [self.program, "rm", "--force", self.name],
+                    capture_output=True,
+                    stdin=subprocess.DEVNULL,
+                    timeout=3 * END_S,
+                )
             self.process.kill()
             self.process.wait()
         self._errors.close()

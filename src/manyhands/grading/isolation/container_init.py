@@ -1,10 +1,11 @@
 """The first process of a container that a submission runs in:
 it starts the kernel, watches it, and ends with the grader.
 
-The image's Python gets this text and the path of a socket. Over the socket come the order and the open files for the
-kernel; from then on the connection is the line to the grader. When the line is cut, or the kernel has ended, this
-process ends, and with it, as the first of its namespace, all others. They cannot keep it from that: it is closed to
-tracing, and none of their signals reaches it.
+The image's Python gets this text and the path of a socket. Over the socket come the order and the
+open files for the kernel; from then on the connection is the line to the grader. When the line is
+cut, or the kernel has ended, this process ends, and with it, as the first of its namespace, all
+others. They cannot keep it from that: it is closed to tracing, and none of their signals reaches
+it.
 """
 
 import ctypes
@@ -26,15 +27,19 @@ EVERY_S = 0.2
 CGROUPS = Path("/sys/fs/cgroup")
 # each with its file in version 2 of the control groups and in version 1
 MEMORY, TASKS, KILLS = (
-    ("memory.max", "memory/memory.limit_in_bytes"), ("pids.max", "pids/pids.max"),
-    ("memory.events", "memory/memory.oom_control")
+    ("memory.max", "memory/memory.limit_in_bytes"),
+    ("pids.max", "pids/pids.max"),
+    ("memory.events", "memory/memory.oom_control"),
 )
 _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _FILTER = 4, 22, 38, 2
-# machine -> its number, and those of clone, fcntl, and what is refused as a whole: unshare, setns, each way to watch
-# files (of which the host has a number for all of a user's processes), io_setup (of which it has one for all users),
-# add_key, request_key, keyctl, and the kernel's log; the number of clone3 is 435 everywhere
-CALLS = {"x86_64": (0xC000003E, 56, 72, 272, 308, 253, 294, 300, 206, 248, 249, 250, 103),
-         "aarch64": (0xC00000B7, 220, 25, 97, 268, 26, 262, 0, 217, 218, 219, 116)}
+# machine -> its number, and those of clone, fcntl, and what is refused as a whole: unshare, setns,
+# each way to watch files (of which the host has a number for all of a user's processes), io_setup
+# (of which it has one for all users), add_key, request_key, keyctl, and the kernel's log; the
+# number of clone3 is 435 everywhere
+CALLS = {
+    "x86_64": (0xC000003E, 56, 72, 272, 308, 253, 294, 300, 206, 248, 249, 250, 103),
+    "aarch64": (0xC00000B7, 220, 25, 97, 268, 26, 262, 0, 217, 218, 219, 116),
+}
 _NEW_SPACES, _X32, _LEASE, _NOTIFY, _SET_HINT = 0x7E020000, 0x40000000, 1024, 1026, 1036
 
 
@@ -53,8 +58,10 @@ def main(path):
 
 def facts():
     """What the image holds, and which limits hold here."""
-    return {"course": course(Path(find_spec("manyhands").origin).parent),
-            "limits": [_read(MEMORY).strip(), _read(TASKS).strip()]}
+    return {
+        "course": course(Path(find_spec("manyhands").origin).parent),
+        "limits": [_read(MEMORY).strip(), _read(TASKS).strip()],
+    }
 
 
 def course(package):
@@ -71,10 +78,15 @@ def start(order, fds):
     resource.setrlimit(resource.RLIMIT_FSIZE, (order["file_bytes"], order["file_bytes"]))
     with tarfile.open(order["submission"]) as archive:
         archive.extractall(order["folder"])
-    kernel = subprocess.Popen([*order["command"][:-1], order["command"][-1] + ",".join(map(str, fds))],
-                              env=order["environment"], cwd=order["folder"],
-                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                              pass_fds=fds)
+    kernel = subprocess.Popen(
+        [*order["command"][:-1], order["command"][-1] + ",".join(map(str, fds))],
+        env=order["environment"],
+        cwd=order["folder"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        pass_fds=fds,
+    )
     for fd in fds:
         os.close(fd)
     return kernel
@@ -92,8 +104,11 @@ def watch(line, kernel, processes):
 
 
 def _killed_for_memory():
-    return any(line.split()[0] == "oom_kill" and int(line.split()[1]) for line in _read(KILLS).splitlines()
-               if line.strip())
+    return any(
+        line.split()[0] == "oom_kill" and int(line.split()[1])
+        for line in _read(KILLS).splitlines()
+        if line.strip()
+    )
 
 
 def _read(names):
@@ -108,32 +123,51 @@ def _read(names):
 
 def _close_off():
     """No signal from inside is heard, nobody looks into this process,
-    and nobody here makes what `closed_calls` closes."""
+    and nobody here makes what `closed_calls` closes.
+    """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     _prctl(_PR_SET_DUMPABLE, 0)
     calls = closed_calls()
     program = ctypes.create_string_buffer(calls)
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
-    whole = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(calls) // 8, ctypes.addressof(program)))
+    whole = ctypes.create_string_buffer(
+        struct.pack("HxxxxxxQ", len(calls) // 8, ctypes.addressof(program))
+    )
     _prctl(_PR_SET_SECCOMP, _FILTER, ctypes.addressof(whole))
 
 
 def closed_calls():
-    """A filter of system calls, as the operating system reads it:
-    no new namespaces (which podman allows), no watches of files, no leases, and nothing that stays in the kernel
-    of the host, where another sandbox could read it: contexts of asynchronous I/O, keys, hints at files."""
+    """A filter of system calls, as the operating system reads it: no new namespaces (which podman
+    allows), no watches of files, no leases, and nothing that stays in the kernel of the host, where
+    another sandbox could read it: contexts of asynchronous I/O, keys, hints at files.
+    """
     machine, clone, fcntl, *refused = CALLS[os.uname().machine]
     # the two numbers after a comparison: steps to skip if it holds, and if not
     load, equal, at_least, any_of, end = 0x20, 0x15, 0x35, 0x45, 0x06
     allow, refuse, missing = 0x7FFF0000, 0x00050001, 0x00050026  # an error: EPERM, ENOSYS
     steps = [
-        (load, 0, 0, 4), (equal, 1, 0, machine), (end, 0, 0, refuse),  # system calls of another machine
-        (load, 0, 0, 0), (at_least, 0, 1, _X32), (end, 0, 0, refuse),
-        (equal, 0, 1, 435), (end, 0, 0, missing),  # clone3, whose flags cannot be seen: all fall back to clone
+        # system calls of another machine
+        (load, 0, 0, 4),
+        (equal, 1, 0, machine),
+        (end, 0, 0, refuse),
+        (load, 0, 0, 0),
+        (at_least, 0, 1, _X32),
+        (end, 0, 0, refuse),
+        # clone3, whose flags cannot be seen: all fall back to clone
+        (equal, 0, 1, 435),
+        (end, 0, 0, missing),
         *(step for number in refused for step in ((equal, 0, 1, number), (end, 0, 0, refuse))),
-        (equal, 0, 6, fcntl), (load, 0, 0, 24), (equal, 2, 0, _LEASE), (equal, 1, 0, _NOTIFY), (equal, 0, 1, _SET_HINT),
-        (end, 0, 0, refuse), (end, 0, 0, allow),
-        (equal, 0, 3, clone), (load, 0, 0, 16), (any_of, 0, 1, _NEW_SPACES), (end, 0, 0, refuse),
+        (equal, 0, 6, fcntl),
+        (load, 0, 0, 24),
+        (equal, 2, 0, _LEASE),
+        (equal, 1, 0, _NOTIFY),
+        (equal, 0, 1, _SET_HINT),
+        (end, 0, 0, refuse),
+        (end, 0, 0, allow),
+        (equal, 0, 3, clone),
+        (load, 0, 0, 16),
+        (any_of, 0, 1, _NEW_SPACES),
+        (end, 0, 0, refuse),
         (end, 0, 0, allow),
     ]
     return b"".join(struct.pack("HBBI", *step) for step in steps)

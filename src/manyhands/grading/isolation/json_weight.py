@@ -1,4 +1,6 @@
-"""What JSON text costs when it is read, told before: two letters can become a mapping, so its length says little."""
+"""What JSON text costs when it is read, told before: two letters can become a mapping, so its
+length says little.
+"""
 
 import re
 from itertools import islice
@@ -8,5 +10,6 @@ PIECES = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{,:]', re.DOTALL)
 
 def pieces(text, most):
     """How many texts, brackets, commas and colons there are in JSON text (bytes), as far as `most`:
-    each costs some hundred bytes."""
+    each costs some hundred bytes.
+    """
     return sum(1 for _ in islice(PIECES.finditer(text), most))

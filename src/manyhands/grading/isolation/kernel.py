@@ -1,4 +1,6 @@
-"""A fresh kernel that runs cells one by one, with limits, and is not trusted: what comes from it is only data."""
+"""A fresh kernel that runs cells one by one, with limits, and is not trusted: what comes from it is
+only data.
+"""
 
 import os
 import socket
@@ -22,16 +24,19 @@ from manyhands.grading.isolation.zmtp import Cut, Wire
 
 POLL_S = 0.2
 CHANNELS = 4  # shell, iopub, stdin and control, in the order of their ports
-# Nothing beside the notebook is imported before the kernel runs; IPython puts the folder back into the path, after the
-# library.
+# Nothing beside the notebook is imported before the kernel runs; IPython puts the folder back into
+# the path, after the library.
 START = (
-    "import sys; del sys.path[0]; from manyhands.grading.isolation.kernel_app import Inside; Inside.launch_instance()"
+    "import sys; del sys.path[0]; from manyhands.grading.isolation.kernel_app import Inside; "
+    "Inside.launch_instance()"
 )
 TASKS_PER_PROCESS = 10  # what a control group limits are threads
 
 
 class KernelEnded(Exception):
-    """The kernel is gone; `reason` is "total", "cell", "memory", "processes", "output", "died" or "start"."""
+    """The kernel is gone; `reason` is "total", "cell", "memory", "processes", "output", "died" or
+    "start".
+    """
 
     def __init__(self, reason):
         super().__init__(reason)
@@ -39,15 +44,20 @@ class KernelEnded(Exception):
 
 
 class Kernel:
-    """A kernel in the sandbox (`sandboxed=True`) or beside it; a context manager that leaves no process behind.
-    May raise `NotStarted`.
+    """A kernel in the sandbox (`sandboxed=True`) or beside it; a context manager that leaves no
+    process behind. May raise `NotStarted`.
 
-    `submission` is a folder whose copy the kernel starts in. It is spoken to over sockets in a private folder, which it
-    cannot write in.
+    `submission` is a folder whose copy the kernel starts in. It is spoken to over sockets in a
+    private folder, which it cannot write in.
     """
 
     def __init__(self, submission, seed, sandboxed, limits=Limits()):
-        self.submission, self.seed, self.sandboxed, self.limits = Path(submission), seed, sandboxed, limits
+        self.submission, self.seed, self.sandboxed, self.limits = (
+            Path(submission),
+            seed,
+            sandboxed,
+            limits,
+        )
         self.contained, self.wires = sandboxed and choose.contained(), []
 
     def __enter__(self):
@@ -78,7 +88,9 @@ class Kernel:
         private.mkdir()
         self.connection = str(private / "connection.json")
         self.session = Session()
-        write_connection_file(self.connection, transport="ipc", ip=str(private / "k"), key=self.session.key)
+        write_connection_file(
+            self.connection, transport="ipc", ip=str(private / "k"), key=self.session.key
+        )
         listeners = [_listener(private / f"k-{port}") for port in range(1, CHANNELS + 1)]
         fds = [listener.fileno() for listener in listeners]
         environment = kernel_environment(home / "h", self.seed, MANYHANDS_RECORD="1")
@@ -95,54 +107,86 @@ class Kernel:
         with bubblewrap.closed_calls() as calls, process_limits.no_own_limit():
             if self.sandboxed:
                 environment = bubblewrap.environment(environment)
-                inner = bubblewrap.command(inner, submission=self.submission, private=home / container.PRIVATE,
-                                           memory_bytes=self.limits.memory_bytes,
-                                        calls=calls)
+                inner = bubblewrap.command(
+                    inner,
+                    submission=self.submission,
+                    private=home / container.PRIVATE,
+                    memory_bytes=self.limits.memory_bytes,
+                    calls=calls,
+                )
                 folder = home
             else:
                 environment["JPY_PARENT_PID"] = str(os.getpid())
             self.process = subprocess.Popen(
-                self.group.wrap(inner), env=environment, cwd=folder, start_new_session=True,
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=[*fds, *calls],
+                self.group.wrap(inner),
+                env=environment,
+                cwd=folder,
+                start_new_session=True,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=[*fds, *calls],
             )
-        self.watcher = process_limits.Watcher(self.process.pid, self.limits.memory_bytes, self.limits.processes)
+        self.watcher = process_limits.Watcher(
+            self.process.pid, self.limits.memory_bytes, self.limits.processes
+        )
         self.watcher.start()
 
     def _start_contained(self, home, fds, environment):
         archive = home / container.PRIVATE / "submission.tar"
         container.pack(self.submission, archive)
-        self.watcher = container.Container(container.engine()[0], home, memory_bytes=self.limits.memory_bytes,
-                                           tasks=self.tasks)
+        self.watcher = container.Container(
+            container.engine()[0], home, memory_bytes=self.limits.memory_bytes, tasks=self.tasks
+        )
         self.process = self.watcher.process
-        order = {"command": self._command(container.PYTHON, []), "environment": container.environment(environment),
-                 "submission": str(archive),
-                 "folder": container.FOLDER, "file_bytes": bubblewrap.FILE_BYTES, "processes": self.limits.processes}
+        order = {
+            "command": self._command(container.PYTHON, []),
+            "environment": container.environment(environment),
+            "submission": str(archive),
+            "folder": container.FOLDER,
+            "file_bytes": bubblewrap.FILE_BYTES,
+            "processes": self.limits.processes,
+        }
         self.watcher.tell(order, fds, time.monotonic() + self.limits.start_s)
 
     def _command(self, python, fds):
-        return [python, "-c", START, "-f", self.connection, "--Inside.fds=" + ",".join(map(str, fds))]
+        return [
+            python,
+            "-c",
+            START,
+            "-f",
+            self.connection,
+            "--Inside.fds=" + ",".join(map(str, fds)),
+        ]
 
     def _connect(self):
         shell, iopub, _, control = (
-            Path(self.home.name) / container.PRIVATE / f"k-{port}" for port in range(1, CHANNELS + 1)
+            Path(self.home.name) / container.PRIVATE / f"k-{port}"
+            for port in range(1, CHANNELS + 1)
         )
         try:
             for path, kind in ((shell, "DEALER"), (iopub, "SUB"), (control, "DEALER")):
                 self.wires.append(Wire(path, kind))
         except Cut:
             self._check_alive(cut=True)
-        self.shell, self.iopub, self.control = self.wires  # replies are not needed: they stay where they are
+        # replies are not needed: they stay where they are
+        self.shell, self.iopub, self.control = self.wires
         until = time.monotonic() + self.limits.start_s
-        while time.monotonic() < until and (waiting := [wire for wire in self.wires if not wire.ready]):
+        while time.monotonic() < until and (
+            waiting := [wire for wire in self.wires if not wire.ready]
+        ):
             self._receive(waiting[0])
-        while time.monotonic() < until:  # a first, empty cell, until its end is heard: then nothing later is missed
+        # a first, empty cell, until its end is heard: then nothing later is missed
+        while time.monotonic() < until:
             with suppress(TimeoutError):
                 self._run("", min(until, time.monotonic() + 1), Ran())
                 return
         raise KernelEnded("start")
 
     def run(self, source):
-        """Run one cell; `KernelEnded` if the kernel does not survive it or the limits are used up."""
+        """Run one cell; `KernelEnded` if the kernel does not survive it or the limits are used
+        up.
+        """
         ran = Ran()
         try:
             self._run(source, time.monotonic() + self.limits.cell_s, ran)
@@ -157,8 +201,14 @@ class Kernel:
         return ran
 
     def _run(self, source, until, ran):
-        content = {"code": source, "silent": not source, "store_history": bool(source), "user_expressions": {},
-                   "allow_stdin": False, "stop_on_error": False}
+        content = {
+            "code": source,
+            "silent": not source,
+            "store_history": bool(source),
+            "user_expressions": {},
+            "allow_stdin": False,
+            "stop_on_error": False,
+        }
         self.cell = self._send(self.shell, "execute_request", content, until)
         self._listen(until, ran)
 
@@ -173,7 +223,10 @@ class Kernel:
 
     def _listen(self, until, ran):
         """Take in what the kernel says about the cell until it is done."""
-        outputs, most = Outputs(self.session, self.cell, ran), self.iopub.received + self.limits.output_bytes
+        outputs, most = (
+            Outputs(self.session, self.cell, ran),
+            self.iopub.received + self.limits.output_bytes,
+        )
         while self.iopub.received <= most:
             if time.monotonic() > self.until:
                 raise KernelEnded("total")
@@ -184,7 +237,9 @@ class Kernel:
         raise KernelEnded("output")
 
     def _receive(self, wire):
-        """The parts of what the kernel says next; none if it says nothing for a moment, or what was not kept."""
+        """The parts of what the kernel says next; none if it says nothing for a moment, or what was
+        not kept.
+        """
         before = wire.received
         try:
             message = wire.receive(POLL_S)
@@ -209,7 +264,13 @@ class Kernel:
             if not self.sandboxed:
                 self._ask_to_end()
             if not self.contained:
-                end({*process_limits.family(self.process.pid), *self.group.members(), *self._strays()})
+                end(
+                    {
+                        *process_limits.family(self.process.pid),
+                        *self.group.members(),
+                        *self._strays(),
+                    }
+                )
                 self.process.wait()
             self.watcher.stop()
         if not self.contained:
@@ -220,14 +281,20 @@ class Kernel:
         self.home.cleanup()
 
     def _ask_to_end(self):
-        """A kernel that ends by itself stops its cluster in order; one that has started nothing can be killed."""
+        """A kernel that ends by itself stops its cluster in order; one that has started nothing can
+        be killed.
+        """
         if hasattr(self, "control") and len(process_limits.family(self.process.pid)) > 1:
             with suppress(KernelEnded, TimeoutError, subprocess.TimeoutExpired):
-                self._send(self.control, "shutdown_request", {"restart": False}, time.monotonic() + 1)
+                self._send(
+                    self.control, "shutdown_request", {"restart": False}, time.monotonic() + 1
+                )
                 self.process.wait(5)
 
     def _strays(self):
-        """Processes that have left the kernel's family: our folder for temporary files is in their environment."""
+        """Processes that have left the kernel's family: our folder for temporary files is in their
+        environment.
+        """
         for process in children():
             with suppress(psutil.Error):
                 if process.environ().get("TMPDIR", "").startswith(self.home.name):

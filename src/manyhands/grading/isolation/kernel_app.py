@@ -1,7 +1,8 @@
 """The kernel that a submission runs in.
 
-It serves sockets that were opened outside, so that the sandbox needs no folder of the host to write in; and what the
-grader has not read yet waits in the kernel's own memory, which is limited, and is never dropped.
+It serves sockets that were opened outside, so that the sandbox needs no folder of the host to write
+in; and what the grader has not read yet waits in the kernel's own memory, which is limited, and is
+never dropped.
 """
 
 import zmq
@@ -14,9 +15,13 @@ import_ipykernel()
 
 
 class Inside(IPKernelApp):
-    """ipykernel's application on sockets that are open already, without a heartbeat, which nobody would hear."""
+    """ipykernel's application on sockets that are open already, without a heartbeat, which nobody
+    would hear.
+    """
 
-    fds = Unicode(help="the descriptors of the listening sockets, in the order of the ports").tag(config=True)
+    fds = Unicode(help="the descriptors of the listening sockets, in the order of the ports").tag(
+        config=True
+    )
 
     def _try_bind_socket(self, socket, port):
         socket.setsockopt(zmq.USE_FD, int(self.fds.split(",")[port - 1]))

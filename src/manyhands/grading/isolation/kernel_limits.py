@@ -21,5 +21,7 @@ class Limits:
 
     @property
     def wall_s(self):
-        """For all that is done about a submission: the grader's own reading and comparing have their share."""
+        """For all that is done about a submission: the grader's own reading and comparing have
+        their share.
+        """
         return self.total_s + OWN_S

@@ -8,17 +8,22 @@ import nbformat
 from manyhands.grading.isolation.json_weight import pieces
 
 KEPT_BYTES, KEPT_PIECES = 5_000_000, 200_000  # of one cell's output
-HEAD_BYTES = 2**14  # of a message's header, its parent and its metadata, each: real ones have a few hundred
+# of a message's header, its parent and its metadata, each: real ones have a few hundred
+HEAD_BYTES = 2**14
 
 
 def prepare():
-    """Build what nbformat checks outputs with: processes that are forked afterwards share its 10 MiB."""
+    """Build what nbformat checks outputs with: processes that are forked afterwards share its 10
+    MiB.
+    """
     nbformat.v4.new_output("stream")
 
 
 @dataclass
 class Ran:
-    """One cell's run: its outputs (as nbformat has them), its error if it raised one, whether it was interrupted."""
+    """One cell's run: its outputs (as nbformat has them), its error if it raised one, whether it
+    was interrupted.
+    """
 
     outputs: list = field(default_factory=list)
     error: str = ""
@@ -26,7 +31,9 @@ class Ran:
 
 
 class Outputs:
-    """Turns messages about the request with the id `cell` into what `ran` holds; `session` is jupyter_client's."""
+    """Turns messages about the request with the id `cell` into what `ran` holds; `session` is
+    jupyter_client's.
+    """
 
     def __init__(self, session, cell, ran):
         self.session, self.cell, self.ran = session, cell, ran
@@ -47,7 +54,10 @@ class Outputs:
     def _add(self, kind, message):
         packed = message["content"]
         if kind == "status":
-            return len(packed) <= HEAD_BYTES and self.session.unpack(packed).get("execution_state") == "idle"
+            return (
+                len(packed) <= HEAD_BYTES
+                and self.session.unpack(packed).get("execution_state") == "idle"
+            )
         if self._room_for(packed):
             message["content"] = self.session.unpack(packed)
             self._output(kind, message["content"], message, packed)

@@ -1,5 +1,6 @@
-"""Limits on a tree of processes: by cgroup (version 2 or 1) where we may make one, else by watching the processes.
-And one on the grader's own."""
+"""Limits on a tree of processes: by cgroup (version 2 or 1) where we may make one, else by watching
+the processes. And one on the grader's own.
+"""
 
 import os
 import resource
@@ -16,8 +17,9 @@ EVERY_S = 0.5
 
 
 def limit_own(more_bytes):
-    """Let this process have so much memory beside what it has now; where it asks for more, it gets a MemoryError.
-    Only Linux can do that."""
+    """Let this process have so much memory beside what it has now; where it asks for more, it gets
+    a MemoryError. Only Linux can do that.
+    """
     if sys.platform == "linux":
         _set_own(psutil.Process().memory_info().data + more_bytes)
 
@@ -35,7 +37,9 @@ def no_own_limit():
 
 def _set_own(limit):
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
-    resource.setrlimit(resource.RLIMIT_DATA, (limit if most == resource.RLIM_INFINITY else min(limit, most), most))
+    resource.setrlimit(
+        resource.RLIMIT_DATA, (limit if most == resource.RLIM_INFINITY else min(limit, most), most)
+    )
 
 
 class NoGroup:
@@ -66,7 +70,8 @@ class Group:
 
     def __init__(self, kills, limits):
         """`kills` is the file that counts what was killed for memory;
-        `limits` are (file, number, whether it must be there)."""
+        `limits` are (file, number, whether it must be there).
+        """
         self.kills, self.folders = kills, list(dict.fromkeys(file.parent for file, _, _ in limits))
         try:
             for folder in self.folders:
@@ -80,13 +85,18 @@ class Group:
             raise
 
     def wrap(self, command):
-        script = " && ".join([*(f'echo $$ > "{folder}/cgroup.procs"' for folder in self.folders), 'exec "$@"'])
+        script = " && ".join(
+            [*(f'echo $$ > "{folder}/cgroup.procs"' for folder in self.folders), 'exec "$@"']
+        )
         return ["/bin/sh", "-c", script, "sh", *command]
 
     def broken(self):
         """Whether the kernel has killed something for memory."""
         with suppress(OSError, ValueError, KeyError):
-            return int(dict(line.split() for line in self.kills.read_text().splitlines())["oom_kill"]) > 0
+            return (
+                int(dict(line.split() for line in self.kills.read_text().splitlines())["oom_kill"])
+                > 0
+            )
         return False
 
     def members(self):
@@ -121,7 +131,8 @@ def _forget_the_dead(parent):
 
 def memory_group(limit_bytes, tasks):
     """A cgroup below our own with these limits of memory and of tasks (threads count),
-    or `NoGroup` where we may not make one."""
+    or `NoGroup` where we may not make one.
+    """
     for make in (_version_2, _version_1):
         with suppress(OSError, LookupError):
             return make(f"manyhands-{os.getpid()}-{uuid.uuid4().hex[:8]}", limit_bytes, tasks)
@@ -129,7 +140,9 @@ def memory_group(limit_bytes, tasks):
 
 
 def own_group(controller):
-    """Our own path in the hierarchy with this controller ("" is version 2); raises LookupError where there is none."""
+    """Our own path in the hierarchy with this controller ("" is version 2); raises LookupError
+    where there is none.
+    """
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, names, path = line.split(":", 2)
         if controller in names.split(","):
@@ -139,21 +152,34 @@ def own_group(controller):
 
 def _version_2(name, limit_bytes, tasks):
     folder = CGROUPS / own_group("") / name
-    return Group(folder / "memory.events", [
-        (folder / "memory.max", limit_bytes, True), (folder / "memory.swap.max", 0, False),
-        (folder / "pids.max", tasks, False)])
+    return Group(
+        folder / "memory.events",
+        [
+            (folder / "memory.max", limit_bytes, True),
+            (folder / "memory.swap.max", 0, False),
+            (folder / "pids.max", tasks, False),
+        ],
+    )
 
 
 def _version_1(name, limit_bytes, tasks):
-    memory, pids = CGROUPS / "memory" / own_group("memory") / name, CGROUPS / "pids" / own_group("pids") / name
-    return Group(memory / "memory.oom_control", [
-        (memory / "memory.limit_in_bytes", limit_bytes, True),
-        (memory / "memory.memsw.limit_in_bytes", limit_bytes, False),
-        (pids / "pids.max", tasks, True)])
+    memory, pids = (
+        CGROUPS / "memory" / own_group("memory") / name,
+        CGROUPS / "pids" / own_group("pids") / name,
+    )
+    return Group(
+        memory / "memory.oom_control",
+        [
+            (memory / "memory.limit_in_bytes", limit_bytes, True),
+            (memory / "memory.memsw.limit_in_bytes", limit_bytes, False),
+            (pids / "pids.max", tasks, True),
+        ],
+    )
 
 
 class Watcher(threading.Thread):
-    """Looks at a process and its descendants twice a second; too much memory or too many of them: all are killed.
+    """Looks at a process and its descendants twice a second; too much memory or too many of them:
+    all are killed.
 
     `reason` is then "memory" or "processes", else None.
     """
@@ -189,7 +215,9 @@ def family(pid):
 
 
 def used_bytes(processes, enough):
-    """Their memory; pages that they share count once (that is asked only when the quick sum is above `enough`)."""
+    """Their memory; pages that they share count once (that is asked only when the quick sum is
+    above `enough`).
+    """
     quick = sum(_ask(process, lambda one: one.memory_info().rss) for process in processes)
     if quick <= enough:
         return quick

@@ -1,8 +1,9 @@
-"""The grader's end of a kernel's sockets: ZeroMQ's protocol (ZMTP 3.0, rfc.zeromq.org/spec/23), part by part.
+"""The grader's end of a kernel's sockets: ZeroMQ's protocol (ZMTP 3.0, rfc.zeromq.org/spec/23),
+part by part.
 
-ZeroMQ's own library gathers all parts of a message, however many and however large, before it hands over the first, and
-has no limit to that. Here the length of a part is known before it is taken in, what is too long is thrown away as it
-comes, and what is not asked for waits in the kernel.
+ZeroMQ's own library gathers all parts of a message, however many and however large, before it hands
+over the first, and has no limit to that. Here the length of a part is known before it is taken in,
+what is too long is thrown away as it comes, and what is not asked for waits in the kernel.
 """
 
 import select
@@ -23,17 +24,28 @@ class Wire:
     """A connection to the kernel's socket at `path`; `kind` is ours as ZeroMQ names it:
     DEALER, or SUB, which hears all.
 
-    `received` are the bytes that have come so far. Until the kernel is `ready`, only `receive` may be called.
+    `received` are the bytes that have come so far. Until the kernel is `ready`, only `receive` may
+    be called.
     """
 
     def __init__(self, path, kind):
-        self.kind, self.ready, self.received, self._data, self._messages = kind, False, 0, bytearray(), self._reading()
+        self.kind, self.ready, self.received, self._data, self._messages = (
+            kind,
+            False,
+            0,
+            bytearray(),
+            self._reading(),
+        )
         self.socket = socket.socket(socket.AF_UNIX)
         try:
             self.socket.connect(str(path))
-            self.socket.sendall(GREETING
-                                + _part(b"\x05READY" + _property("Socket-Type", kind) + _property("Identity", ""),
-                                        COMMAND))
+            self.socket.sendall(
+                GREETING
+                + _part(
+                    b"\x05READY" + _property("Socket-Type", kind) + _property("Identity", ""),
+                    COMMAND,
+                )
+            )
         except OSError:
             self.close()
             raise Cut from None
@@ -50,8 +62,9 @@ class Wire:
             raise Cut from None
 
     def receive(self, wait_s):
-        """The parts of the next message, none if it was too long, or None if it has not come as a whole.
-        Waits once at most, and takes one block."""
+        """The parts of the next message, none if it was too long, or None if it has not come as a
+        whole. Waits once at most, and takes one block.
+        """
         message = next(self._messages)
         if message is None and select.select([self.socket], [], [], wait_s)[0]:
             try:

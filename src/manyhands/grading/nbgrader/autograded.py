@@ -1,7 +1,9 @@
-"""The notebook that formgrader shows for a submission: the learner's answers as text, and what each criterion said.
+"""The notebook that formgrader shows for a submission: the learner's answers as text, and what each
+criterion said.
 
-It is shown in the instructor's browser, so nothing in it is what a learner could make a page of: outputs and
-attachments are left out, and text cells that are not the lab's own stand in it as they were typed.
+It is shown in the instructor's browser, so nothing in it is what a learner could make a page of:
+outputs and attachments are left out, and text cells that are not the lab's own stand in it as they
+were typed.
 """
 
 import re
@@ -30,16 +32,24 @@ def write(classroom, unit, student, grade):
 
 
 def notebook(submitted, solution, grade):
-    """The notebook to be shown, from a folder that was handed in, a `submissions.Solution` and a grade (plain data)."""
+    """The notebook to be shown, from a folder that was handed in, a `submissions.Solution` and a
+    grade (plain data).
+    """
     try:
         theirs = submissions.notebook_in(submitted, solution)[1].cells
     except NotGraded:
         theirs = [new_markdown_cell(NO_NOTEBOOK.format(folder=Path(*submitted.parts[-3:])))]
-    return new_notebook(cells=list(_cells(theirs, solution.notebook, grade)), metadata=_metadata(solution.notebook))
+    return new_notebook(
+        cells=list(_cells(theirs, solution.notebook, grade)), metadata=_metadata(solution.notebook)
+    )
 
 
 def _metadata(solution):
-    return {key: solution.metadata[key] for key in ("kernelspec", "language_info") if key in solution.metadata}
+    return {
+        key: solution.metadata[key]
+        for key in ("kernelspec", "language_info")
+        if key in solution.metadata
+    }
 
 
 def _cells(theirs, solution, grade):
@@ -66,7 +76,7 @@ def _cells(theirs, solution, grade):
 def _checks_after(name, solution, checks, grade, shown):
     """The check cells that follow an answer in the solution, up to the next answer."""
     names = [notebooks.grade_id(cell) for cell in solution.cells if notebooks.grade_id(cell)]
-    for following in names[names.index(name) + 1:]:
+    for following in names[names.index(name) + 1 :]:
         if following not in checks:
             return
         if following not in shown:
@@ -75,15 +85,25 @@ def _checks_after(name, solution, checks, grade, shown):
 
 
 def _answer(cell, ours):
-    made = new_code_cell(cell.source) if ours.cell_type == "code" else new_markdown_cell(fenced(cell.source))
+    made = (
+        new_code_cell(cell.source)
+        if ours.cell_type == "code"
+        else new_markdown_cell(fenced(cell.source))
+    )
     made.metadata["nbgrader"] = dict(ours.metadata["nbgrader"])
     return made
 
 
 def _check(cell, name, grade):
-    lines = [text for line in grade_report.from_data(grade).criteria if line.check == name
-             for text in grade_report.lines_of(line)]
-    made = new_code_cell(cell.source, outputs=[new_output("stream", name="stdout", text="\n".join(lines))])
+    lines = [
+        text
+        for line in grade_report.from_data(grade).criteria
+        if line.check == name
+        for text in grade_report.lines_of(line)
+    ]
+    made = new_code_cell(
+        cell.source, outputs=[new_output("stream", name="stdout", text="\n".join(lines))]
+    )
     made.metadata["nbgrader"] = dict(cell.metadata["nbgrader"])
     return made
 

@@ -1,5 +1,6 @@
 """nbgrader's settings for a class, and the class as its commands see it:
-paths (`manyhands.grading.store.paths`) and settings."""
+paths (`manyhands.grading.store.paths`) and settings.
+"""
 
 from contextlib import suppress
 from functools import cached_property
@@ -13,7 +14,8 @@ SETTINGS = "nbgrader_config.py"
 
 def configure(c, root):
     """nbgrader's settings for a clone: where things are, and our grading,
-    feedback and collecting in place of its own."""
+    feedback and collecting in place of its own.
+    """
     from manyhands.build.labs import preprocessors
     from manyhands.grading.nbgrader import exchange
 
@@ -30,7 +32,9 @@ def configure(c, root):
     c.Exchange.root = exchange_of(root)
     exchange.use(c)
     c.GenerateAssignment.preprocessors = preprocessors(gradebook=True)
-    c.GenerateAssignment.post_convert_hook = "manyhands.grading.nbgrader.exporters.make_the_lab_as_the_build_does"
+    c.GenerateAssignment.post_convert_hook = (
+        "manyhands.grading.nbgrader.exporters.make_the_lab_as_the_build_does"
+    )
     c.ExchangeFactory.collect = "manyhands.grading.nbgrader.receive.Collect"
     c.Autograde.exporter_class = "manyhands.grading.nbgrader.exporters.Graded"
     c.Autograde.sanitize_preprocessors = []
@@ -40,14 +44,18 @@ def configure(c, root):
 
 
 class Classroom:
-    """The class of one clone: paths, and nbgrader's settings as the clone's `nbgrader_config.py` gives them."""
+    """The class of one clone: paths, and nbgrader's settings as the clone's `nbgrader_config.py`
+    gives them.
+    """
 
     def __init__(self, root):
         self.root = Path(root).resolve()
         self.folder = folder_of(root)
 
     def made(self):
-        """Itself, its folder made if it was not there: closed to others but for passing through to the exchange."""
+        """Itself, its folder made if it was not there: closed to others but for passing through to
+        the exchange.
+        """
         if not self.folder.is_dir():
             self.folder.mkdir(parents=True)
             self.folder.chmod(0o711)
@@ -76,7 +84,9 @@ class Classroom:
         return self.root / "solutions" / unit / f"{unit}.ipynb"
 
     def place(self, step, student, unit):
-        """nbgrader's folder of a step ("submitted", "autograded", "feedback") for a student and a unit."""
+        """nbgrader's folder of a step ("submitted", "autograded", "feedback") for a student and a
+        unit.
+        """
         return self.folder / step / student / unit
 
     def received(self, student, unit):

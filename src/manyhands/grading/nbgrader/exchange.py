@@ -1,11 +1,13 @@
-"""nbgrader's exchange with folders that nobody but their owner can rearrange, and the attendee's side of it.
+"""nbgrader's exchange with folders that nobody but their owner can rearrange, and the attendee's
+side of it.
 
     EXCHANGE/manyhands/outbound/06_ddp/                       a released lab: everybody reads it
     EXCHANGE/manyhands/inbound/hand01+06_ddp+TIME+RANDOM/     handed in: all may add to `inbound`, nobody can list it
     EXCHANGE/manyhands/feedback/HASH.html                     a page: only who handed the work in can know its name
 
-nbgrader asks for an outermost folder that everybody may write to. Whoever may write there can put a folder of their own
-in the place of `manyhands`, and read what is handed in. So ours are the owner's alone, and nbgrader's parts do not ask.
+nbgrader asks for an outermost folder that everybody may write to. Whoever may write there can put a
+folder of their own in the place of `manyhands`, and read what is handed in. So ours are the owner's
+alone, and nbgrader's parts do not ask.
 """
 
 import os
@@ -15,14 +17,24 @@ from nbgrader.exchange import default
 
 from manyhands.learner.released import COURSE
 
-MODES = {"": 0o755, COURSE: 0o755, f"{COURSE}/outbound": 0o755, f"{COURSE}/inbound": 0o3733,
-         f"{COURSE}/feedback": 0o711}
-NONE = "There is no exchange at {root}. Your instructor makes it by `manyhands release`, or by starting the hub."
+MODES = {
+    "": 0o755,
+    COURSE: 0o755,
+    f"{COURSE}/outbound": 0o755,
+    f"{COURSE}/inbound": 0o3733,
+    f"{COURSE}/feedback": 0o711,
+}
+NONE = (
+    "There is no exchange at {root}. Your instructor makes it by `manyhands release`, or by "
+    "starting the hub."
+)
 
 
 def make(root):
     """Make the exchange's folders, or put their modes right.
-    Raises OSError, for example where they are somebody else's."""
+
+    Raises OSError, for example where they are somebody else's.
+    """
     for name, mode in MODES.items():
         folder = Path(root) / name
         folder.mkdir(parents=True, exist_ok=True)
@@ -56,7 +68,8 @@ class FetchFeedback(_Closed, default.ExchangeFetchFeedback):
 
 class Submit(_Closed, default.ExchangeSubmit):
     """Work goes to the instructor, readable for its author and root alone;
-    nbgrader relies on the unknown name of its folder."""
+    nbgrader relies on the unknown name of its folder.
+    """
 
     def set_perms(self, dest, fileperms, dirperms):
         super().set_perms(dest, 0o600, 0o700)
@@ -83,7 +96,9 @@ def use(c):
 
 def use_as_attendee(c, work):
     """For nbgrader's settings on an attendee's server, whose hub tells the exchange and the name.
-    `work`: where labs come to."""
+
+    `work`: where labs come to.
+    """
     use(c)
     c.ExchangeFactory.submit = f"{__name__}.Submit"
     c.CourseDirectory.course_id = COURSE

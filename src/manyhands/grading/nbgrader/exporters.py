@@ -1,7 +1,8 @@
-"""Our grading and feedback as parts of nbgrader, so that its commands and formgrader's buttons do what `manyhands`
-does.
+"""Our grading and feedback as parts of nbgrader, so that its commands and formgrader's buttons do
+what `manyhands` does.
 
-nbgrader names them in its settings (see `classroom.configure`). They start `manyhands` in a process of its own.
+nbgrader names them in its settings (see `classroom.configure`). They start `manyhands` in a process
+of its own.
 """
 
 import os
@@ -14,7 +15,9 @@ from nbconvert.exporters import Exporter
 
 
 class _Ours(Exporter):
-    """What nbgrader calls for each notebook: runs one of our commands, which writes the file that is given back."""
+    """What nbgrader calls for each notebook: runs one of our commands, which writes the file that
+    is given back.
+    """
 
     def from_filename(self, filename, resources=None, **_):
         facts = resources["nbgrader"]
@@ -30,8 +33,18 @@ class _Ours(Exporter):
         return made.read_text(encoding="utf-8"), resources
 
     def _command(self, root, facts):
-        command = [sys.executable, "-m", "manyhands", *self.words, facts["assignment"], "--student", facts["student"]]
-        done = subprocess.run(command, env={**os.environ, "MANYHANDS_ROOT": str(root)}, capture_output=True, text=True)
+        command = [
+            sys.executable,
+            "-m",
+            "manyhands",
+            *self.words,
+            facts["assignment"],
+            "--student",
+            facts["student"],
+        ]
+        done = subprocess.run(
+            command, env={**os.environ, "MANYHANDS_ROOT": str(root)}, capture_output=True, text=True
+        )
         if done.returncode:
             raise RuntimeError(f"{' '.join(command[2:])}\n{done.stdout}{done.stderr}")
 
@@ -49,7 +62,9 @@ class FeedbackPage(_Ours):
 
 
 def make_the_lab_as_the_build_does(assignment, student, notebooks):
-    """For `nbgrader generate_assignment`, which would copy solved scripts into the lab as they are."""
+    """For `nbgrader generate_assignment`, which would copy solved scripts into the lab as they
+    are.
+    """
     from manyhands.build import labs
 
     solution = Path(notebooks[0]).parent

@@ -1,7 +1,9 @@
-"""The page that an attendee gets back: criteria, what was expected and what came, the instructor's marks and words.
+"""The page that an attendee gets back: criteria, what was expected and what came, the instructor's
+marks and words.
 
-It stands alone in one file, runs nothing, loads nothing, and shows what comes from the attendee as text. What was
-expected and what came are those of a run under the public seed: the hidden seed's numbers stay hidden.
+It stands alone in one file, runs nothing, loads nothing, and shows what comes from the attendee as
+text. What was expected and what came are those of a run under the public seed: the hidden seed's
+numbers stay hidden.
 """
 
 import html
@@ -46,28 +48,38 @@ pre {{ background: var(--code); padding: .8em; overflow-x: auto; white-space: pr
 </html>
 """
 HIDDEN = (
-    "It passes with the seed of your own notebook, but not with a different seed. Does the answer contain fixed "
-    "numbers that should be computed?"
+    "It passes with the seed of your own notebook, but not with a different seed. Does the answer "
+    "contain fixed numbers that should be computed?"
 )
 PUBLIC_SEED = (
-    "The expected and actual values were computed with the seed that your notebook has on your own machine, whereas "
-    "grades use a different seed."
+    "The expected and actual values were computed with the seed that your notebook has on your own "
+    "machine, whereas grades use a different seed."
 )
 UNANSWERED = "There is no answer."
 
 
 def page(solution, submitted, grade, public, marks):
-    """The page as text. `grade` and `public` are grades (plain data;
-    `public` may be None), `marks` is what `marks_of` gives."""
+    """The page as text.
+
+    `grade` and `public` are grades (plain data; `public` may be None), `marks` is what `marks_of`
+    gives.
+    """
     given = grade_report.from_data(grade)
-    parts = [f"<h1>{_text(given.unit)}: {grade_report.number(marks['score'])} of {grade_report.number(marks['max'])} "
-             "points</h1>", _facts(marks)]
+    parts = [
+        (
+            f"<h1>{_text(given.unit)}: {grade_report.number(marks['score'])} of "
+            f"{grade_report.number(marks['max'])} points</h1>"
+        ),
+        _facts(marks),
+    ]
     if given.verdict:
         parts.append(f'<p class="said">{_text(given.verdict)}</p>')
     answers = _answers(solution, submitted)
     seen = by_check(public) if public else {}
     for name, lines in by_check(grade).items():
-        parts.append(_check(name, lines, {line.name: line for line in seen.get(name, [])}, marks, given))
+        parts.append(
+            _check(name, lines, {line.name: line for line in seen.get(name, [])}, marks, given)
+        )
         answer = name.removesuffix("-check")
         if answer in answers:
             parts.append(_answer(answer, answers.pop(answer), marks))
@@ -86,22 +98,33 @@ def _facts(marks):
         rows.append(("Deduction for being late", grade_report.number(marks["penalty"])))
     return (
         "<table>"
-        + "".join(f'<tr><td class="narrow">{key}</td><td>{_text(value)}</td></tr>' for key, value in rows)
+        + "".join(
+            f'<tr><td class="narrow">{key}</td><td>{_text(value)}</td></tr>' for key, value in rows
+        )
         + "</table>"
     )
 
 
 def _check(name, lines, seen, marks, given):
     mark = marks["checks"].get(name, {})
-    score = f"{grade_report.number(mark.get('score', 0))} of {grade_report.number(mark.get('max', 0))}"
+    score = (
+        f"{grade_report.number(mark.get('score', 0))} of {grade_report.number(mark.get('max', 0))}"
+    )
     if mark.get("by_hand"):
         score += ", marked by the instructor"
     rows = [_criterion(line, seen.get(line.name)) for line in lines]
     short = name.removesuffix("-check")
     failed = any(line.status == FAIL for line in lines)
-    hints = [hint for hint in sorted(hints_of(given.unit[:2])) if failed and hint.split("-", 1)[-1] == short]
+    hints = [
+        hint
+        for hint in sorted(hints_of(given.unit[:2]))
+        if failed and hint.split("-", 1)[-1] == short
+    ]
     after = "".join(f"<p>{_text(grade_report.HELP.format(name=hint))}</p>" for hint in hints)
-    return f"<h2>{_text(short)} <span>{_text(score)}</span></h2>\n<table>{''.join(rows)}</table>{after}"
+    return (
+        f"<h2>{_text(short)} "
+        f"<span>{_text(score)}</span></h2>\n<table>{''.join(rows)}</table>{after}"
+    )
 
 
 def _criterion(line, public):
@@ -109,26 +132,37 @@ def _criterion(line, public):
     if line.status == BLOCKED:
         detail = grade_report.details(line)
     elif line.status == FAIL:
-        detail = grade_report.details(public) if public is not None and public.status == FAIL else []
+        detail = (
+            grade_report.details(public) if public is not None and public.status == FAIL else []
+        )
         if public is not None and public.status == PASS:
             detail = [("", HIDDEN)]
-    shown = "".join(f'<div class="detail">{_text(key + ": " if key else "")}{_text(value)}</div>'
-                    for key, value in detail)
-    return (f'<tr><td class="narrow {line.status}"><b>{line.status.upper()}</b></td><td '
-            f'class="narrow">{grade_report.share(line)}</td>'
-            f"<td>{_text(line.text)}{shown}</td></tr>")
+    shown = "".join(
+        f'<div class="detail">{_text(key + ": " if key else "")}{_text(value)}</div>'
+        for key, value in detail
+    )
+    return (
+        f'<tr><td class="narrow {line.status}"><b>{line.status.upper()}</b></td><td '
+        f'class="narrow">{grade_report.share(line)}</td>'
+        f"<td>{_text(line.text)}{shown}</td></tr>"
+    )
 
 
 def _answers(solution, submitted):
-    """{name: source} of the answers as they were handed in, the lab's order; nothing where there is no notebook."""
+    """{name: source} of the answers as they were handed in, the lab's order; nothing where there is
+    no notebook.
+    """
     try:
         theirs = {}
         for cell in submissions.notebook_in(submitted, solution)[1].cells:
             theirs.setdefault(notebooks.grade_id(cell), []).append(cell.source)
     except NotGraded:
         return {}
-    marked = [notebooks.grade_id(cell) for cell in solution.notebook.cells
-              if (cell.metadata.get("nbgrader") or {}).get("solution")]
+    marked = [
+        notebooks.grade_id(cell)
+        for cell in solution.notebook.cells
+        if (cell.metadata.get("nbgrader") or {}).get("solution")
+    ]
     return {name: "\n\n".join(theirs.get(name, [UNANSWERED])) for name in marked}
 
 
@@ -148,14 +182,24 @@ def marks_of(book, unit, student):
     notebook = book.find_submission_notebook(unit, unit, student)
     person = submission.student
     name = " ".join(part for part in (person.first_name, person.last_name) if part)
-    checks = {row.name: {"score": row.score, "max": row.max_score, "by_hand": row.manual_score is not None
-                         or bool(row.extra_credit)}
-              for row in notebook.grades}
+    checks = {
+        row.name: {
+            "score": row.score,
+            "max": row.max_score,
+            "by_hand": row.manual_score is not None or bool(row.extra_credit),
+        }
+        for row in notebook.grades
+    }
     penalty = notebook.late_submission_penalty or 0
     return {
-        "student": student if name in ("", student) else f"{name} ({student})", "checks": checks,
+        "student": student if name in ("", student) else f"{name} ({student})",
+        "checks": checks,
         "submitted": local_time(submission.timestamp, seconds=True) if submission.timestamp else "",
-        "late_s": submission.total_seconds_late, "penalty": penalty,
-        "score": max(0, notebook.score - penalty), "max": notebook.max_score,
-        "comments": {row.name: row.manual_comment for row in notebook.comments if row.manual_comment},
+        "late_s": submission.total_seconds_late,
+        "penalty": penalty,
+        "score": max(0, notebook.score - penalty),
+        "max": notebook.max_score,
+        "comments": {
+            row.name: row.manual_comment for row in notebook.comments if row.manual_comment
+        },
     }

@@ -1,9 +1,10 @@
-"""nbgrader's formgrader for a server that many people reach: the same pages and buttons, at narrower addresses.
+"""nbgrader's formgrader for a server that many people reach: the same pages and buttons, at
+narrower addresses.
 
-A Jupyter server extension. nbgrader takes whatever stands in an address for the name of a lab or an attendee, `../..`
-too, runs the `nbgrader_config.py` of any folder that is asked for by `?path=`, and hands out any file of the clone
-below `submissions/`. Our server runs with the rights of whoever runs the hub, so here a name is a name, and those two
-doors are shut.
+A Jupyter server extension. nbgrader takes whatever stands in an address for the name of a lab or an
+attendee, `../..` too, runs the `nbgrader_config.py` of any folder that is asked for by `?path=`,
+and hands out any file of the clone below `submissions/`. Our server runs with the rights of whoever
+runs the hub, so here a name is a name, and those two doors are shut.
 """
 
 from nbgrader.server_extensions.formgrader import apihandlers, formgrader, handlers
@@ -18,7 +19,9 @@ SHUT = handlers.SubmissionFilesHandler
 
 
 def before_work():
-    """Called before nbgrader does what a button asks for; whoever starts the server may replace it."""
+    """Called before nbgrader does what a button asks for; whoever starts the server may replace
+    it.
+    """
 
 
 class Start(handlers.BaseHandler):
@@ -44,10 +47,15 @@ def announced(handler):
 
 def narrow(routes):
     """The same handlers with stricter addresses."""
-    opened = [(pattern.replace("[^/]+", NAME), handler, *options) for pattern, handler, *options in routes
-              if handler is not SHUT]
-    return [(pattern, Start if handler is handlers.FormgraderHandler else announced(handler), *options)
-            for pattern, handler, *options in opened]
+    opened = [
+        (pattern.replace("[^/]+", NAME), handler, *options)
+        for pattern, handler, *options in routes
+        if handler is not SHUT
+    ]
+    return [
+        (pattern, Start if handler is handlers.FormgraderHandler else announced(handler), *options)
+        for pattern, handler, *options in opened
+    ]
 
 
 def load_jupyter_server_extension(app):

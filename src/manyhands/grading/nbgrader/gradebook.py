@@ -1,7 +1,7 @@
 """Grades in nbgrader's gradebook, where formgrader shows them and manual marks are given.
 
-What is written are the autograder's own columns; what a person has given (marks, comments, extra credit) is never
-touched.
+What is written are the autograder's own columns; what a person has given (marks, comments, extra
+credit) is never touched.
 """
 
 import io
@@ -23,18 +23,29 @@ from manyhands.grading import grade_report, notebooks
 from manyhands.learner.released import COURSE
 
 LEFT_S = 3600  # age of a folder that nobody is at work in any more
-LOCKED = ("{path} is locked: another program, such as formgrader or a second `manyhands` command, is writing to it. "
-          "Wait until it has finished, then run the command again.")
-NOT_WRITTEN = ("{path} could not be written ({reason}). Check the free space and your permissions, then run the "
-               "command again.")
-UNREADABLE = ("{path} cannot be used as a gradebook ({reason}). Move it aside and run the command again, which writes "
-              "every grade anew from the folder grades next to it. Marks given by hand exist only in the old file, so "
-              "keep it.")
-SAID = {"locked": LOCKED, "disk is full": NOT_WRITTEN, "readonly": NOT_WRITTEN, "disk I/O error": NOT_WRITTEN}
+LOCKED = (
+    "{path} is locked: another program, such as formgrader or a second `manyhands` command, is "
+    "writing to it. Wait until it has finished, then run the command again."
+)
+NOT_WRITTEN = (
+    "{path} could not be written ({reason}). Check the free space and your permissions, then run "
+    "the command again."
+)
+UNREADABLE = (
+    "{path} cannot be used as a gradebook ({reason}). Move it aside and run the command again, "
+    "which writes every grade anew from the folder grades next to it. Marks given by hand exist "
+    "only in the old file, so keep it."
+)
+SAID = {
+    "locked": LOCKED,
+    "disk is full": NOT_WRITTEN,
+    "readonly": NOT_WRITTEN,
+    "disk I/O error": NOT_WRITTEN,
+}
 REFUSED = """nbgrader does not take {unit} into its gradebook: {problem}
 If checks were added or removed since the first one was graded, move classroom/gradebook.db aside and run `manyhands grade {unit}` again:
 all grades are written anew from classroom/grades/, but marks given by hand are in the old file only.
-{said}"""  # noqa: E501
+{said}"""
 
 
 class GradebookError(RuntimeError):
@@ -44,7 +55,9 @@ class GradebookError(RuntimeError):
 @contextmanager
 def opened(classroom):
     """nbgrader's Gradebook of the class; made in one step if there is none.
-    `GradebookError` where its file is locked, or is not a gradebook that can be read."""
+
+    `GradebookError` where its file is locked, or is not a gradebook that can be read.
+    """
     from nbgrader.api import Gradebook
 
     path = Path(classroom.course.db_url.removeprefix("sqlite:///"))
@@ -57,7 +70,8 @@ def opened(classroom):
                     os.link(Path(folder) / "gradebook.db", path)
         _refuse_foreign(path)
         with Gradebook(classroom.course.db_url, COURSE) as book, warnings.catch_warnings():
-            warnings.filterwarnings("ignore", ".*not in session", RuntimeWarning)  # of nbgrader's own calls
+            # of nbgrader's own calls
+            warnings.filterwarnings("ignore", ".*not in session", RuntimeWarning)
             yield book
 
 
@@ -66,8 +80,11 @@ def _database_errors_in_words(path):
     try:
         yield
     except Exception as problem:
-        reason = getattr(problem, "orig", problem)  # SQLAlchemy wraps what the database itself has raised
-        if not isinstance(reason, sqlite3.DatabaseError) or isinstance(reason, sqlite3.IntegrityError):
+        # SQLAlchemy wraps what the database itself has raised
+        reason = getattr(problem, "orig", problem)
+        if not isinstance(reason, sqlite3.DatabaseError) or isinstance(
+            reason, sqlite3.IntegrityError
+        ):
             raise
         text = next((text for part, text in SAID.items() if part in str(reason)), UNREADABLE)
         raise GradebookError(text.format(path=path, reason=reason)) from None
@@ -76,17 +93,25 @@ def _database_errors_in_words(path):
 def _refuse_foreign(path):
     """nbgrader would add its tables to the database of another program.
 
-    The file is opened for writing, because SQLite first takes back what a killed process has written only in part.
+    The file is opened for writing, because SQLite first takes back what a killed process has
+    written only in part.
     """
     with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True)) as database:
-        tables = {name for name, in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        tables = {
+            name
+            for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        }
     if tables and "alembic_version" not in tables:
-        raise GradebookError(UNREADABLE.format(path=path, reason="it is the database of a different program"))
+        raise GradebookError(
+            UNREADABLE.format(path=path, reason="it is the database of a different program")
+        )
 
 
 @contextmanager
 def _our_programs_found():
-    """nbgrader starts `alembic` by its name: the environment's programs must be on the search path."""
+    """nbgrader starts `alembic` by its name: the environment's programs must be on the search
+    path.
+    """
     before = os.environ.get("PATH", "")
     os.environ["PATH"] = os.path.dirname(sys.executable) + os.pathsep + before
     try:
@@ -98,7 +123,9 @@ def _our_programs_found():
 @contextmanager
 def _folder_beside(classroom):
     """A folder of the class for what nbgrader makes on the way.
-    Those of processes that were killed are removed, an hour later."""
+
+    Those of processes that were killed are removed, an hour later.
+    """
     home = classroom.made().folder
     for left in home.glob(".new-*"):
         with suppress(OSError):
@@ -120,7 +147,9 @@ def _temporary_files_in(folder):
 
 def register(classroom, unit):
     """Tell the gradebook what cells the unit has; nothing of the clone is written.
-    `GradebookError` if nbgrader refuses."""
+
+    `GradebookError` if nbgrader refuses.
+    """
     from nbgrader.converters import GenerateAssignment
     from nbgrader.coursedir import CourseDirectory
     from traitlets.config import Config
@@ -136,19 +165,22 @@ def register(classroom, unit):
         config.CourseDirectory.assignment_id = unit
         log, said = quiet_log("register")
         course = CourseDirectory(config=config, log=log)
-        converter = GenerateAssignment(coursedir=course, config=config, log=log,
-                                       preprocessors=preprocessors(gradebook=True))
+        converter = GenerateAssignment(
+            coursedir=course, config=config, log=log, preprocessors=preprocessors(gradebook=True)
+        )
         try:
             converter.start()
         except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever nbgrader raises, its output says more
-            raise GradebookError(REFUSED.format(unit=unit, problem=problem, said=said.getvalue())) from None
+            raise GradebookError(
+                REFUSED.format(unit=unit, problem=problem, said=said.getvalue())
+            ) from None
 
 
 def knows(book, unit, solution):
     """Whether the gradebook has the cells of a unit as its solution (a notebook) has them now.
 
-    nbgrader writes them one by one, grade cells first and source cells last: where it was killed in between, the last
-    are missing.
+    nbgrader writes them one by one, grade cells first and source cells last: where it was killed in
+    between, the last are missing.
     """
     from nbgrader.api import MissingEntry
 
@@ -156,8 +188,12 @@ def knows(book, unit, solution):
         notebook = book.find_notebook(unit, unit)
     except MissingEntry:
         return False
-    checks, all_cells = ({cell.name for cell in cells} for cells in (notebook.grade_cells, notebook.source_cells))
-    return checks == set(notebooks.checks_of(solution)) and all_cells == notebooks.cells_of(solution)
+    checks, all_cells = (
+        {cell.name for cell in cells} for cells in (notebook.grade_cells, notebook.source_cells)
+    )
+    return checks == set(notebooks.checks_of(solution)) and all_cells == notebooks.cells_of(
+        solution
+    )
 
 
 def quiet_log(name):
@@ -170,7 +206,9 @@ def quiet_log(name):
 def put(book, unit, student, grade, submitted, config=None):
     """Write one grade (plain data) into the gradebook; writing it twice changes nothing more."""
     book.update_or_create_student(student)
-    book.update_or_create_submission(unit, student, **({"timestamp": submitted} if submitted else {}))
+    book.update_or_create_submission(
+        unit, student, **({"timestamp": submitted} if submitted else {})
+    )
     notebook = book.find_submission_notebook(unit, unit, student)
     checks = by_check(grade)
     for row in notebook.grades:
@@ -199,19 +237,33 @@ def by_check(grade):
 
 
 def comment(lines, grade):
-    """The criteria of a check in words, without anything that comes from the hidden seed or from the learner."""
+    """The criteria of a check in words, without anything that comes from the hidden seed or from
+    the learner.
+    """
     if grade["verdict"]:
         return grade["verdict"]
-    return "\n".join(f"{line.status.upper()} {grade_report.share(line)} {line.text}" for line in lines) or None
+    return (
+        "\n".join(f"{line.status.upper()} {grade_report.share(line)} {line.text}" for line in lines)
+        or None
+    )
 
 
 def _late_penalty(unit, student, book, config):
-    """What nbgrader's LateSubmissionPlugin takes off, where the instructor has set one and a time that was due."""
+    """What nbgrader's LateSubmissionPlugin takes off, where the instructor has set one and a time
+    that was due.
+    """
     from nbgrader.preprocessors import AssignLatePenalties
 
     submission = book.find_submission(unit, student)
     if submission.duedate is None:
         return
     log, _ = quiet_log("late")
-    resources = {"nbgrader": {"notebook": unit, "assignment": unit, "student": student, "db_url": str(book.engine.url)}}
+    resources = {
+        "nbgrader": {
+            "notebook": unit,
+            "assignment": unit,
+            "student": student,
+            "db_url": str(book.engine.url),
+        }
+    }
     AssignLatePenalties(config=config, log=log).preprocess(new_notebook(), resources)

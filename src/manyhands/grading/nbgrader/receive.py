@@ -1,9 +1,9 @@
 """Taking in what attendees have handed in through nbgrader's exchange.
 
-nbgrader's own `collect` copies what symbolic links point to, with the instructor's rights, believes the name in a
-folder's name, and stops at the first folder that it cannot read. Here links are not followed, a folder that belongs to
-somebody else is refused, everything that was ever handed in is kept, and one that cannot be read is told and passed
-over.
+nbgrader's own `collect` copies what symbolic links point to, with the instructor's rights, believes
+the name in a folder's name, and stops at the first folder that it cannot read. Here links are not
+followed, a folder that belongs to somebody else is refused, everything that was ever handed in is
+kept, and one that cannot be read is told and passed over.
 """
 
 import json
@@ -33,30 +33,41 @@ NOT_THEIRS = "Not collected: {folder} says that it is from {student}, but it bel
 WRONG = "Not collected: {folder}: {problem}"
 FULL = "{most} hand-ins are already kept. You may delete those in {folder} that you do not need"
 DATED = (
-    "The name of the folder says that it was handed in at {named}, but it was last changed at {changed}, and that "
-    "time counts."
+    "The name of the folder says that it was handed in at {named}, but it was last changed at "
+    "{changed}, and that time counts."
 )
 NO_TIME = "Not collected: {folder} does not say when it was handed in."
 
 
 class Collect(ExchangeCollect):
-    """nbgrader's collecting, of `nbgrader collect` and formgrader too; `taken` says afterwards what it has done."""
+    """nbgrader's collecting, of `nbgrader collect` and formgrader too; `taken` says afterwards what
+    it has done.
+    """
 
     def progress(self, done, of):
-        """Hears how many of the folders are taken in; a command puts another function in its place."""
+        """Hears how many of the folders are taken in; a command puts another function in its
+        place.
+        """
 
     def init_src(self):
         self.taken = {"new": [], "again": [], "same": [], "refused": [], "dated": []}
         self.course_path = os.path.join(self.root, self.coursedir.course_id)
         self.inbound_path = os.path.join(self.course_path, "inbound")
         if not os.path.isdir(self.inbound_path):
-            self.fail(f"Nothing can be collected, because {self.inbound_path} does not exist. Release a lab first.")
+            self.fail(
+                f"Nothing can be collected, because {self.inbound_path} does not exist. Release a "
+                "lab first."
+            )
         self.src_records = []
-        hub = Path(os.environ.get("MANYHANDS_HUB") or Path(self.coursedir.root) / ".manyhands" / "hub")
+        hub = Path(
+            os.environ.get("MANYHANDS_HUB") or Path(self.coursedir.root) / ".manyhands" / "hub"
+        )
         self.accounts = _accounts(hub)
         # without root all its people have our own number
         numbered = os.geteuid() == 0 and not (hub / OF_THE_MACHINE).exists()
-        attendees = {name: account["uid"] for name, account in self.accounts.items()} if numbered else {}
+        attendees = (
+            {name: account["uid"] for name, account in self.accounts.items()} if numbered else {}
+        )
         self.numbers = {**{entry.pw_name: entry.pw_uid for entry in pwd.getpwall()}, **attendees}
         self.names = {number: name for name, number in attendees.items()}
 
@@ -83,8 +94,9 @@ class Collect(ExchangeCollect):
             self._refuse(WRONG, whose, problem=told(problem))
 
     def _received(self, classroom, path):
-        """Take in one folder, unless it is there: nbgrader's record of it, or None for what is another unit's,
-        or refused."""
+        """Take in one folder, unless it is there: nbgrader's record of it, or None for what is
+        another unit's, or refused.
+        """
         unit = self.coursedir.assignment_id
         name, plus, _ = path.name.partition(f"+{unit}+")
         if not plus or self.coursedir.student_id not in ("", "*", name):
@@ -95,7 +107,8 @@ class Collect(ExchangeCollect):
             record = self._path_to_record(str(path))
         except Exception:  # noqa: BLE001 - somebody else has chosen this name
             return self._refuse(NO_TIME, path.name)
-        if record["username"] != name:  # the unit is in it twice: nbgrader and formgrader would see another attendee
+        # the unit is in it twice: nbgrader and formgrader would see another attendee
+        if record["username"] != name:
             return self._refuse(NOT_A_NAME, path.name)
         try:
             there = Below(path, own=True)
@@ -103,22 +116,33 @@ class Collect(ExchangeCollect):
             return self._refuse(NO_FOLDER, path.name)
         with there:
             if self.check_owner and (
-                self.numbers.get(name, there.owner) != there.owner or self.names.get(there.owner, name) != name
+                self.numbers.get(name, there.owner) != there.owner
+                or self.names.get(there.owner, name) != name
             ):
-                return self._refuse(NOT_THEIRS, path.name, student=name,
-                                    owner=self.names.get(there.owner, f"user {there.owner}"))
+                return self._refuse(
+                    NOT_THEIRS,
+                    path.name,
+                    student=name,
+                    owner=self.names.get(there.owner, f"user {there.owner}"),
+                )
             place = classroom.received(name, unit) / record["timestamp"].isoformat()
             if not place.is_dir():
                 self._keep(there, place, record)
-        return {**record, "place": place, "timestamp": submissions.handed_in_at(place) or record["timestamp"]}
+        return {
+            **record,
+            "place": place,
+            "timestamp": submissions.handed_in_at(place) or record["timestamp"],
+        }
 
     def _refuse(self, why, name, **more):
         self.taken["refused"].append(why.format(folder=submissions.shown(name), **more))
         self.log.warning(self.taken["refused"][-1])
 
     def _keep(self, there, place, record):
-        """Copy an open folder to what was received. It was handed in when its name says so,
-        if the clock of its files agrees."""
+        """Copy an open folder to what was received.
+
+        It was handed in when its name says so, if the clock of its files agrees.
+        """
         unit, ours = self.coursedir.assignment_id, (submissions.STAMPS[0], submissions.NOTES)
         if place.parent.is_dir() and len(list(place.parent.iterdir())) >= MOST_KEPT:
             raise OSError(FULL.format(most=MOST_KEPT, folder=place.parent))
@@ -129,7 +153,9 @@ class Collect(ExchangeCollect):
                 datetime.fromtimestamp(there.changed, UTC).replace(tzinfo=None, microsecond=0),
             )
             if abs(changed - time) > SLACK:
-                notes.append(DATED.format(named=local_time(time, True), changed=local_time(changed, True)))
+                notes.append(
+                    DATED.format(named=local_time(time, True), changed=local_time(changed, True))
+                )
                 self.taken["dated"].append(f"{record['username']}: {notes[-1]}")
                 self.log.warning(self.taken["dated"][-1])
                 time = changed
@@ -154,9 +180,12 @@ class Collect(ExchangeCollect):
                 return None
 
     def _collect(self, classroom, student, record):
-        target, received = classroom.place("submitted", student, self.coursedir.assignment_id), record["place"].parent
+        target, received = (
+            classroom.place("submitted", student, self.coursedir.assignment_id),
+            record["place"].parent,
+        )
         there = submissions.handed_in_at(target)
-        if there == record["timestamp"] or there and not self.update:
+        if there == record["timestamp"] or (there and not self.update):
             self.taken["same"].append(student)
             return
         if target.is_dir() and not (
@@ -169,21 +198,29 @@ class Collect(ExchangeCollect):
         self.log.info("Collected: %s %s", student, self.coursedir.assignment_id)
 
     def _name(self, classroom, students):
-        """Names of people into the gradebook where it has none: formgrader would show "None, None"."""
+        """Names of people into the gradebook where it has none: formgrader would show "None,
+        None".
+        """
         with gradebook.opened(classroom) as book:
             for student in students:
                 with self._alone(student):
                     person = book.update_or_create_student(student)
                     if person.first_name is None and person.last_name is None:
-                        book.update_or_create_student(student, first_name="",
-                                                      last_name=self.accounts.get(student, {}).get("full_name")
-                                                      or student)
+                        book.update_or_create_student(
+                            student,
+                            first_name="",
+                            last_name=self.accounts.get(student, {}).get("full_name") or student,
+                        )
 
 
 def _accounts(hub):
     """{name: account} as in the hub's table; empty where there is none."""
     try:
-        return {account["name"]: account
-                for account in json.loads((hub / "accounts.json").read_text(encoding="utf-8"))["accounts"]}
+        return {
+            account["name"]: account
+            for account in json.loads((hub / "accounts.json").read_text(encoding="utf-8"))[
+                "accounts"
+            ]
+        }
     except (OSError, ValueError, LookupError, TypeError):
         return {}

@@ -9,10 +9,15 @@ from pathlib import Path
 
 @contextmanager
 def replace_folder(target):
-    """Gives an empty folder to fill; when that has gone well it stands at `target`, in place of what was there."""
+    """Gives an empty folder to fill; when that has gone well it stands at `target`, in place of
+    what was there.
+    """
     target = Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)
-    for left in [*target.parent.glob(f".new-{target.name}-*"), *target.parent.glob(f".old-{target.name}-*")]:
+    for left in [
+        *target.parent.glob(f".new-{target.name}-*"),
+        *target.parent.glob(f".old-{target.name}-*"),
+    ]:
         shutil.rmtree(left, ignore_errors=True)  # by a process that was killed
     made = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".new-{target.name}-"))
     try:
@@ -30,8 +35,9 @@ def replace_folder(target):
 
 
 def write_file(path, text, new=False, mode=0o600):
-    """Write a file in one step that survives a crash, for this user alone where `mode` does not say otherwise;
-    with `new`, never over one that is there."""
+    """Write a file in one step that survives a crash, for this user alone where `mode` does not say
+    otherwise; with `new`, never over one that is there.
+    """
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")  # mode 600
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:

@@ -1,8 +1,8 @@
 """Reading below a folder that somebody else may change at this very moment.
 
-What was looked at by its name may be something else when it is opened: a folder on the way has become a link, a file a
-pipe. So every step is opened from the open folder before it, never through a link and never waiting, and what was
-opened is judged, not what was seen.
+What was looked at by its name may be something else when it is opened: a folder on the way has
+become a link, a file a pipe. So every step is opened from the open folder before it, never through
+a link and never waiting, and what was opened is judged, not what was seen.
 """
 
 import os
@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 DEPTH, ENTRIES = 20, 10_000  # folders in folders, and all that is looked at
-# of a folder inside: with what it is copied to before it, and a name after it, this is far from the system's limit
+# of a folder inside: with what it is copied to before it, and a name after it, this is far from the
+# system's limit
 PATH_BYTES = 750
 MORE = f"more than {ENTRIES} files and folders"
 _STEP = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -20,8 +21,9 @@ _FOLDER = _STEP | os.O_DIRECTORY
 
 @dataclass(frozen=True)
 class Found:
-    """Something in a folder: its path there, what it is ("file", "folder", "link", "other", "unreadable", "deep"),
-    its size."""
+    """Something in a folder: its path there, what it is ("file", "folder", "link", "other",
+    "unreadable", "deep"), its size.
+    """
 
     name: str
     kind: str
@@ -30,11 +32,12 @@ class Found:
 
 class Below:
     """An open folder, and what is reached from it; a context manager.
+
     Raises OSError where there is no folder, or a link to one.
 
     own: reads no file but those of the folder's owner, for a hard link may lead to somebody else's.
-    `owner` is the user number of the folder; `changed` the time at which the latest change was made to what has been
-    looked at.
+    `owner` is the user number of the folder; `changed` the time at which the latest change was made
+    to what has been looked at.
     """
 
     def __init__(self, folder, own=False):
@@ -61,13 +64,16 @@ class Below:
             return None
 
     def files(self, left_out=lambda name: False):
-        """[Found] of all that are no folders, in order, and of folders that could not be looked into;
-        `left_out(name)` tells those to be passed over."""
+        """[Found] of all that are no folders, in order, and of folders that could not be looked
+        into; `left_out(name)` tells those to be passed over.
+        """
         found, seen, folders = [], set(), [""]
         while folders and len(seen) < ENTRIES:
             for one in self._inside(folders.pop(), ENTRIES - len(seen)):
                 if one.kind not in ("deep", "unreadable") and one.name in seen:
-                    continue  # changed while it was listed: two kinds of one name would be two things in one place
+                    # changed while it was listed: two kinds of one name would be two things in one
+                    # place
+                    continue
                 seen.add(one.name)
                 if one.kind != "folder":
                     found.append(one)
@@ -86,8 +92,10 @@ class Below:
             return [Found(folder or ".", "unreadable")]
         try:
             with os.scandir(handle) as entries:
-                return [self._look(f"{folder}/{entry.name}" if folder else entry.name, entry)
-                        for entry in islice(entries, most)]
+                return [
+                    self._look(f"{folder}/{entry.name}" if folder else entry.name, entry)
+                    for entry in islice(entries, most)
+                ]
         except OSError:
             return [Found(folder or ".", "unreadable")]
         finally:

@@ -1,7 +1,8 @@
-"""The grades of a unit on disk: one file for each grade ever given, written in one step and never changed.
+"""The grades of a unit on disk: one file for each grade ever given, written in one step and never
+changed.
 
-`<folder>/<student>/0001.json`, `0002.json`, ...: the last one counts, the others are its history, each with its time
-and with the reason why it was given.
+`<folder>/<student>/0001.json`, `0002.json`, ...: the last one counts, the others are its history,
+each with its time and with the reason why it was given.
 """
 
 import fcntl
@@ -35,19 +36,26 @@ class Journal:
     @contextmanager
     def only_one(self):
         """Within it no other process writes here; `Busy` if one does.
-        Gives the open file of the lock, to be closed in forks."""
+
+        Gives the open file of the lock, to be closed in forks.
+        """
         with open(self.folder / "lock", "a+") as file:
             until = time.monotonic() + LEFT_BEHIND_S
             while not _locked(file):
                 if time.monotonic() > until:
-                    raise Busy(f"{self.folder.name} is being graded by another process. Wait until it has finished.")
+                    raise Busy(
+                        f"{self.folder.name} is being graded by another process. Wait until it has "
+                        "finished."
+                    )
                 time.sleep(0.05)
             for left in self.folder.rglob(".new-*"):  # by a process that was killed
                 left.unlink(missing_ok=True)
             yield file
 
     def seed(self):
-        """The hidden seed of this unit in this class: the same for everybody, until `forget_seed`."""
+        """The hidden seed of this unit in this class: the same for everybody, until
+        `forget_seed`.
+        """
         path = self.folder / "seed"
         with suppress(OSError, ValueError):
             return int(path.read_text())
@@ -55,7 +63,9 @@ class Journal:
         return int(path.read_text())
 
     def forget_seed(self):
-        """What passes and what fails may tell of a seed, so those who were told of it are graded under another one."""
+        """What passes and what fails may tell of a seed, so those who were told of it are graded
+        under another one.
+        """
         (self.folder / "seed").unlink(missing_ok=True)
 
     def history(self, student):
@@ -84,9 +94,17 @@ class Journal:
 
 
 def entry(key, grade, reason, submitted):
-    """A grade as it is kept. `key` is {"submission", "solution", "seed"}; `submitted` is a time or None."""
-    return {"time": submissions.now(), "reason": reason, "key": key, "grade": grade,
-            "submitted": submitted.isoformat() if submitted else None}
+    """A grade as it is kept.
+
+    `key` is {"submission", "solution", "seed"}; `submitted` is a time or None.
+    """
+    return {
+        "time": submissions.now(),
+        "reason": reason,
+        "key": key,
+        "grade": grade,
+        "submitted": submitted.isoformat() if submitted else None,
+    }
 
 
 def same_work(one, other):
@@ -95,7 +113,9 @@ def same_work(one, other):
 
 
 def reason(before, key):
-    """Why a grade with this key is given now, when `before` is the one that counted until now (or None)."""
+    """Why a grade with this key is given now, when `before` is the one that counted until now (or
+    None).
+    """
     if before is None:
         return FIRST
     if before["key"]["submission"] != key["submission"]:
@@ -105,10 +125,13 @@ def reason(before, key):
 
 def same(one, other):
     """Whether two grades (plain data) give the same for each criterion."""
+
     def essence(grade):
         return grade["verdict"], [
-            (line["check"], line["name"], line["status"], line["points"]) for line in grade["criteria"]
+            (line["check"], line["name"], line["status"], line["points"])
+            for line in grade["criteria"]
         ]
+
     return essence(one) == essence(other)
 
 

@@ -10,7 +10,9 @@ SEEDS = 3
 
 
 def draw(solution_path, solution, image=""):
-    """One of this machine's few hidden seeds; three times in four, one whose reference for this solution is kept."""
+    """One of this machine's few hidden seeds; three times in four, one whose reference for this
+    solution is kept.
+    """
     path = references.cache_folder() / "seeds.json"
     try:
         seeds = [int(seed) for seed in json.loads(path.read_text())]
@@ -19,5 +21,9 @@ def draw(solution_path, solution, image=""):
     if len(seeds) != SEEDS:
         seeds = [secrets.randbelow(2**31 - 1) + 1 for _ in range(SEEDS)]
         write_file(path, json.dumps(seeds))
-    kept = [seed for seed in seeds if references.is_kept(references.key(solution_path, solution, seed, image))]
+    kept = [
+        seed
+        for seed in seeds
+        if references.is_kept(references.key(solution_path, solution, seed, image))
+    ]
     return secrets.choice(kept if kept and secrets.randbelow(4) else seeds)

@@ -1,4 +1,6 @@
-"""References under the public seed: what a check needs where the solutions are not, as on an attendee's server."""
+"""References under the public seed: what a check needs where the solutions are not, as on an
+attendee's server.
+"""
 
 import json
 from pathlib import Path
@@ -8,8 +10,11 @@ from manyhands.grading.store import references
 from manyhands.grading.store.atomic import write_file
 
 SEED = 0  # the one that a lab's checks have on the learner's own machine
-NOT_YET = ("The reference for {unit} does not exist yet, because the classroom's server makes all references when it "
-           "is started for the first time. Try again in a few minutes. The check cells in the notebook already work.")
+NOT_YET = (
+    "The reference for {unit} does not exist yet, because the classroom's server makes all "
+    "references when it is started for the first time. Try again in a few minutes. The check cells "
+    "in the notebook already work."
+)
 
 
 class NotYet(LookupError):
@@ -30,8 +35,9 @@ def load(root, unit):
 
 
 def renew(solution_path, path):
-    """Make the reference of a solution, unless it is there and up to date; returns whether it was made.
-    Raises SolutionFails."""
+    """Make the reference of a solution, unless it is there and up to date; returns whether it was
+    made. Raises SolutionFails.
+    """
     solution = notebooks.read(solution_path)
     key, path = references.key(solution_path, solution, SEED), Path(path)
     try:
@@ -39,6 +45,8 @@ def renew(solution_path, path):
             return False
     except (OSError, ValueError, KeyError):
         pass
-    write_file(path, json.dumps({"key": key, "shown": engine.reference(solution_path, solution, SEED)}))
+    write_file(
+        path, json.dumps({"key": key, "shown": engine.reference(solution_path, solution, SEED)})
+    )
     path.chmod(0o644)
     return True

@@ -1,7 +1,7 @@
 """What the solution shows under a seed: run once, then kept, for this user alone.
 
-It runs outside the sandbox; but in a container, apart from all submissions, where theirs are run in containers: what it
-shows depends on the environment.
+It runs outside the sandbox; but in a container, apart from all submissions, where theirs are run in
+containers: what it shows depends on the environment.
 """
 
 import hashlib
@@ -13,7 +13,16 @@ from pathlib import Path
 
 from manyhands.grading.store.atomic import write_file
 
-FRAMEWORKS = ("numpy", "torch", "tensorflow", "tensorflow-cpu", "tf_keras", "ipyparallel", "horovod", "nbval")
+FRAMEWORKS = (
+    "numpy",
+    "torch",
+    "tensorflow",
+    "tensorflow-cpu",
+    "tf_keras",
+    "ipyparallel",
+    "horovod",
+    "nbval",
+)
 
 
 def cache_folder():
@@ -26,11 +35,16 @@ def cache_folder():
 
 
 def key(solution_path, solution, seed, image=""):
-    """Changes with all that the reference depends on:
-    the solution's cells and scripts, the package, the environment (or the image in whose containers it runs)."""
+    """Changes with all that the reference depends on: the solution's cells and scripts, the
+    package, the environment (or the image in whose containers it runs).
+    """
     digest = hashlib.sha256()
-    facts = [seed, sys.version, [_version(name) for name in FRAMEWORKS],
-             [str(one) for one in Path("/dev").glob("nvidia[0-9]*")]]
+    facts = [
+        seed,
+        sys.version,
+        [_version(name) for name in FRAMEWORKS],
+        [str(one) for one in Path("/dev").glob("nvidia[0-9]*")],
+    ]
     facts.append(os.environ.get("MANYHANDS_PATIENCE_S"))
     facts += [image] if image else []
     facts.append([(cell.cell_type, cell.source, cell.metadata) for cell in solution.cells])

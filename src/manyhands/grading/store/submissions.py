@@ -1,4 +1,7 @@
-"""What somebody handed in: a folder whose content may be anything. Nothing in it is followed, run or believed here."""
+"""What somebody handed in: a folder whose content may be anything.
+
+Nothing in it is followed, run or believed here.
+"""
 
 import hashlib
 import os
@@ -20,23 +23,30 @@ NOTES = "collected.txt"  # written by us: what could not be taken along
 NOT_WORK = (".ipynb_checkpoints", "__pycache__", "feedback")
 EMPTY = "The folder that was handed in does not contain a notebook. It should contain {wanted}."
 OTHERS = "{wanted} is missing, and no other notebook here is a copy of this lab: {found}."
-SEVERAL = ("{wanted} is missing, and there is more than one copy of the lab: {found}. Hand in one copy under its "
-           "original name.")
+SEVERAL = (
+    "{wanted} is missing, and there is more than one copy of the lab: {found}. Hand in one copy "
+    "under its original name."
+)
 RENAMED = "The notebook was called {name} instead of {wanted}. It was graded nevertheless."
 UNREADABLE = "Left out because it could not be read: {name}."
 TOO_MUCH = (
-    "Too much was handed in (more than {files} files or {mb} MB): {name} and everything after it was left out."
+    "Too much was handed in (more than {files} files or {mb} MB): {name} and everything after it "
+    "was left out."
 )
 LEFT = {  # by what it is
-    "other": "Left out because it is not a plain file: {name}.", "unreadable": UNREADABLE,
-    "deep": "Left out because its folder is too deep, its path is too long, or it is too large: {name}.",
+    "other": "Left out because it is not a plain file: {name}.",
+    "unreadable": UNREADABLE,
+    "deep": (
+        "Left out because its folder is too deep, its path is too long, or it is too large: {name}."
+    ),
 }
 OUR_NAME = "Left out because the grader uses this name for its own notes: {name}."
 
 
 def digest(folder):
     """Changes with everything in the folder that can bear on a grade;
-    files beyond what is taken along count by their size."""
+    files beyond what is taken along count by their size.
+    """
     summed, total = hashlib.sha256(), 0
     try:
         there = Below(folder)
@@ -47,7 +57,9 @@ def digest(folder):
             if one.name in (*STAMPS, NOTES):
                 continue
             total += one.size
-            summed.update(f"{one.name}\0{one.kind}\0{one.size}\0".encode("utf-8", "surrogateescape"))
+            summed.update(
+                f"{one.name}\0{one.kind}\0{one.size}\0".encode("utf-8", "surrogateescape")
+            )
             if one.kind == "file" and total <= KEPT_BYTES:
                 with suppress(OSError):
                     summed.update(there.read(one.name, KEPT_BYTES))
@@ -55,12 +67,16 @@ def digest(folder):
 
 
 def copy(there, place, first, links=False, left_out=()):
-    """Copy the plain files of an open folder (a `Below`), that with the name `first` before the others, at most so many
-    and so large; notes about what was left out. With `links`, a link stays a link. `left_out` are names that nothing
-    may have here."""
+    """Copy the plain files of an open folder (a `Below`), that with the name `first` before the
+    others, at most so many and so large; notes about what was left out. With `links`, a link stays
+    a link. `left_out` are names that nothing may have here.
+    """
     notes, room = [], KEPT_BYTES
-    found = {one.name: one for one in [there.look(first), *there.files(NOT_WORK.__contains__)] if one
-             and one.kind != "folder"}
+    found = {
+        one.name: one
+        for one in [there.look(first), *there.files(NOT_WORK.__contains__)]
+        if one and one.kind != "folder"
+    }
     for count, one in enumerate(found.values(), 1):
         if one.name.split("/")[0] in left_out:
             notes += [] if one.name == STAMPS[0] else [OUR_NAME.format(name=shown(one.name))]
@@ -68,7 +84,10 @@ def copy(there, place, first, links=False, left_out=()):
         kind, content = _taken(there, one, room, links)
         room -= len(content)
         if room < 0 or count > MOST_FILES:
-            return [*notes, TOO_MUCH.format(files=MOST_FILES, mb=KEPT_BYTES // 2**20, name=shown(one.name))]
+            return [
+                *notes,
+                TOO_MUCH.format(files=MOST_FILES, mb=KEPT_BYTES // 2**20, name=shown(one.name)),
+            ]
         if kind in LEFT:
             notes.append(LEFT[kind].format(name=shown(one.name)))
             continue
@@ -102,12 +121,15 @@ def shown(name):
 
 def notebook_in(folder, solution):
     """(name, notebook, note): what is to be graded in a folder, its path there first;
-    `NotGraded` says why there is nothing."""
+    `NotGraded` says why there is nothing.
+    """
     wanted = Path(solution.path).name
     try:
         there = Below(folder)
     except OSError:
-        raise NotGraded((LINK if os.path.islink(folder) else UNREADABLE).format(name="The folder")) from None
+        raise NotGraded(
+            (LINK if os.path.islink(folder) else UNREADABLE).format(name="The folder")
+        ) from None
     with there:
         if there.look(wanted):
             return wanted, notebooks.read_in(there, wanted), ""
@@ -118,7 +140,9 @@ def _renamed(there, wanted, solution):
     found = there.files(NOT_WORK.__contains__)
     others = [one.name for one in found if one.name.endswith(".ipynb")][:20]
     if not others:
-        unreadable = [UNREADABLE.format(name=shown(one.name)) for one in found if one.kind == "unreadable"]
+        unreadable = [
+            UNREADABLE.format(name=shown(one.name)) for one in found if one.kind == "unreadable"
+        ]
         raise NotGraded(" ".join([EMPTY.format(wanted=wanted), *unreadable]))
     copies = {}
     for name in others:
@@ -153,7 +177,11 @@ class Solution:
         summed = hashlib.sha256()
         for cell in self.notebook.cells:
             mark = cell.metadata.get("nbgrader") or {}
-            summed.update(repr((cell.cell_type, cell.source, mark.get("grade_id"), mark.get("points"))).encode())
+            summed.update(
+                repr(
+                    (cell.cell_type, cell.source, mark.get("grade_id"), mark.get("points"))
+                ).encode()
+            )
         with Below(self.path.parent.resolve()) as there:
             for one in there.files(NOT_WORK.__contains__):
                 if one.kind == "file" and not one.name.endswith(".ipynb"):
@@ -163,7 +191,9 @@ class Solution:
     @property
     def clustered(self):
         """Whether the lab starts a cluster."""
-        return any("Cluster(" in cell.source for cell in self.notebook.cells if cell.cell_type == "code")
+        return any(
+            "Cluster(" in cell.source for cell in self.notebook.cells if cell.cell_type == "code"
+        )
 
 
 def stamps(folder):
@@ -172,7 +202,9 @@ def stamps(folder):
 
 
 def handed_in_at(folder):
-    """When this was handed in, as nbgrader has noted it beside it: a time in UTC without a zone, or None."""
+    """When this was handed in, as nbgrader has noted it beside it: a time in UTC without a zone, or
+    None.
+    """
     try:
         return _utc((_beginning(folder, STAMPS[0]) or b"").decode("utf-8")[:100].strip())
     except Exception:  # noqa: BLE001 - whatever the parser makes of what is no time
@@ -180,8 +212,9 @@ def handed_in_at(folder):
 
 
 def _utc(text):
-    """What nbgrader's own `parse_utc` makes of a stamp: nbgrader takes 40 MiB, and the process that starts all graders
-    asks this."""
+    """What nbgrader's own `parse_utc` makes of a stamp: nbgrader takes 40 MiB, and the process that
+    starts all graders asks this.
+    """
     *before, zone = text.split(" ")
     if len(before) == 2:
         zone = int(zone) if zone.lstrip("+-").isdecimal() else tz.gettz(zone)

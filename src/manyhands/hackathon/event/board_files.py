@@ -1,4 +1,6 @@
-"""The board of an event, or of a folder with records, written as files: board.html, screen.html, board.csv."""
+"""The board of an event, or of a folder with records, written as files: board.html, screen.html,
+board.csv.
+"""
 
 from datetime import datetime
 from pathlib import Path
@@ -13,62 +15,94 @@ FILES = ("board.html", "screen.html", "board.csv")
 
 
 def of_event(event, challenges, reveal=False):
-    """The `Board` of an event as it is now; without `reveal`, from the freeze on, as it was then: entries that were
-    handed in later are not shown. `challenges` are {name: `Challenge`}."""
+    """The `Board` of an event as it is now; without `reveal`, from the freeze on, as it was then:
+    entries that were handed in later are not shown. `challenges` are {name: `Challenge`}.
+    """
     settings, now, found = event.settings, event.now(), event.submissions()
     frozen = now >= settings.frozen_from and settings.freeze_min and not reveal
     shown = standings.results(found.values(), settings.frozen_from if frozen else None)
     line, at_work = fair_queue.queue(found), event.is_judged()
     waits = [fair_queue.wait(found, one.number, len(settings.teams), now) for one in line]
-    waiting = [(one.team, challenges[one.challenge].title, wait.about_s if at_work else None)
-               for one, wait in zip(line, waits, strict=True)]
+    waiting = [
+        (one.team, challenges[one.challenge].title, wait.about_s if at_work else None)
+        for one, wait in zip(line, waits, strict=True)
+    ]
     note = ""
     if frozen:
-        note = (f"Frozen at {_clock(settings.frozen_from)}. Entries are still judged, and the organisers show the "
-                "result after the end.")
+        note = (
+            f"Frozen at {_clock(settings.frozen_from)}. Entries are still judged, and the "
+            "organisers show the result after the end."
+        )
     elif waiting and not at_work:
         note = "No judge is running at the moment. Entries wait, and none of them is lost."
     until = settings.frozen_from if frozen else min(now, settings.ends)
-    return Board(settings.title, _sections(settings.challenges, challenges, shown), settings.counts, settings.begins,
-                 until, note, None if frozen else tuple(waiting), now, settings.ends,
-                 settings.frozen_from if settings.freeze_min and not reveal else None)
+    return Board(
+        settings.title,
+        _sections(settings.challenges, challenges, shown),
+        settings.counts,
+        settings.begins,
+        until,
+        note,
+        None if frozen else tuple(waiting),
+        now,
+        settings.ends,
+        settings.frozen_from if settings.freeze_min and not reveal else None,
+    )
 
 
 def of_records(folder, challenges, verified, now, tell=lambda path, problem: None):
-    """The `Board` of all `*.record` files in a folder and below; the team is the entry's name in the record. `verified`
-    gives a record's mapping and raises where it was changed. `tell` hears of each file that is left out, and why."""
+    """The `Board` of all `*.record` files in a folder and below; the team is the entry's name in
+    the record. `verified` gives a record's mapping and raises where it was changed. `tell` hears of
+    each file that is left out, and why.
+    """
     shown = []
     for path in sorted(Path(folder).rglob("*.record")):
         try:
             data = record.read_file(path)
             found, public = verified(data)
             if found["challenge"] not in challenges:
-                raise record.BadRecord(f"is of the challenge {found['challenge']}, which this version does not have")
+                raise record.BadRecord(
+                    f"is of the challenge {found['challenge']}, which this version does not have"
+                )
         except (signing.BadSignature, record.BadRecord) as problem:
             tell(path, f"{path} {problem}.")
         except record.NoFile as problem:
             tell(path, str(problem))
         else:
             seen = looks.read(looks.beside(path, public), data.decode())
-            shown.append(standings.result(found, found["entry"], 0, record.judged_s(found), seen=seen))
+            shown.append(
+                standings.result(found, found["entry"], 0, record.judged_s(found), seen=seen)
+            )
     shown.sort(key=lambda one: one.at)
     there = [name for name in challenges if any(one.challenge == name for one in shown)]
     times = [one.at for one in shown] or [now]
-    return Board("Hackathon", _sections(there or challenges, challenges, shown), "best", min(times), now, now=now)
+    return Board(
+        "Hackathon",
+        _sections(there or challenges, challenges, shown),
+        "best",
+        min(times),
+        now,
+        now=now,
+    )
 
 
 def write(board, folder):
     """Write the board's files, each in one step."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in zip(FILES, (board_page.page(board), board_page.page(board, screen=True),
-                                  board_page.as_csv(board)), strict=True):
+    for name, text in zip(
+        FILES,
+        (board_page.page(board), board_page.page(board, screen=True), board_page.as_csv(board)),
+        strict=True,
+    ):
         write_file(folder / name, text, mode=0o644)
 
 
 def write_records(submissions, folder):
-    """Each signed record as a file of its own, as `manyhands hack verify` reads it. One that was replaced when its
-    entry was judged again is kept beside the new one."""
+    """Each signed record as a file of its own, as `manyhands hack verify` reads it.
+
+    One that was replaced when its entry was judged again is kept beside the new one.
+    """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for one in submissions:
@@ -81,8 +115,16 @@ def write_records(submissions, folder):
 
 
 def _sections(names, challenges, results):
-    return [Section(challenges[name].title, challenges[name].unit, challenges[name].baseline,
-                    [one for one in results if one.challenge == name], name) for name in names]
+    return [
+        Section(
+            challenges[name].title,
+            challenges[name].unit,
+            challenges[name].baseline,
+            [one for one in results if one.challenge == name],
+            name,
+        )
+        for name in names
+    ]
 
 
 def _clock(seconds):

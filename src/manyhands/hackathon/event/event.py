@@ -1,7 +1,7 @@
 """What happens at an event: an entry is handed in, withdrawn, taken by the judge, judged.
 
-Each is one line of the log, written under its lock after a look at all lines before it. So none is lost, and none is
-judged twice into the table, whoever is killed when (`event_log.py`).
+Each is one line of the log, written under its lock after a look at all lines before it. So none is
+lost, and none is judged twice into the table, whoever is killed when (`event_log.py`).
 """
 
 import fcntl
@@ -18,9 +18,20 @@ from manyhands.hackathon.event.event_log import Log
 
 HOUR_S = 3600
 FREE_WITHDRAWALS = 3  # entries that a team may take back in an hour before they count as handed in
-MOST_TIMES = 4  # that a judge begins with one entry: what ends the judge itself must not do so for ever
-GIVEN_UP = json.dumps({"score": None, "problem": f"The judge was stopped {MOST_TIMES} times while it was judging this "
-                                                 "entry. Ask the organisers."}) + "\n"
+# that a judge begins with one entry: what ends the judge itself must not do so for ever
+MOST_TIMES = 4
+GIVEN_UP = (
+    json.dumps(
+        {
+            "score": None,
+            "problem": (
+                f"The judge was stopped {MOST_TIMES} times while it was judging this "
+                "entry. Ask the organisers."
+            ),
+        }
+    )
+    + "\n"
+)
 
 
 class NotTaken(Exception):
@@ -44,7 +55,7 @@ class Event:
         with self._folding:
             if lines is not self._lines:
                 self._lines, self._count, self._found = lines, 0, {}
-            new = lines[self._count:]
+            new = lines[self._count :]
             fair_queue.submissions(new, self._found)
             self._count += len(new)
             return dict(self._found)
@@ -57,15 +68,28 @@ class Event:
         return fair_queue.wait(found, number, len(self.settings.teams), self.now())
 
     def submit(self, team, challenge, source):
-        """A team hands in the text of an entry: its number. Raises `NotTaken`, or `entry_file.BadEntry`."""
+        """A team hands in the text of an entry: its number.
+
+        Raises `NotTaken`, or `entry_file.BadEntry`.
+        """
         source = entry_file.checked(source)
         sha256 = hashlib.sha256(source.encode()).hexdigest()
         with self.log.changing() as (lines, append):
             found = self._of(lines)
             self._check(found, team, challenge, sha256)
             number = max(found, default=0) + 1
-            append({"do": "submit", "number": number, "team": team, "challenge": challenge, "sha256": sha256,
-                    "source": source, "at": self.now(), "round": fair_queue.next_round(found, team)})
+            append(
+                {
+                    "do": "submit",
+                    "number": number,
+                    "team": team,
+                    "challenge": challenge,
+                    "sha256": sha256,
+                    "source": source,
+                    "at": self.now(),
+                    "round": fair_queue.next_round(found, team),
+                }
+            )
             return number
 
     def _check(self, found, team, challenge, sha256):
@@ -73,12 +97,16 @@ class Event:
         if problem := settings.team_problem(team):
             raise NotTaken(problem)
         if challenge not in settings.challenges:
-            raise NotTaken(f"The event has no challenge {challenge!r}. Its challenges are "
-                           f"{', '.join(settings.challenges)}.")
+            raise NotTaken(
+                f"The event has no challenge {challenge!r}. Its challenges are "
+                f"{', '.join(settings.challenges)}."
+            )
         if not settings.begins <= now <= settings.ends:
             when = "has not begun" if now < settings.begins else "is over"
-            raise NotTaken(f"The event {when}: it takes entries from {_clock(settings.begins)} to "
-                           f"{_clock(settings.ends)}.")
+            raise NotTaken(
+                f"The event {when}: it takes entries from {_clock(settings.begins)} to "
+                f"{_clock(settings.ends)}."
+            )
         mine = [one for one in found.values() if one.team == team]
         for one in mine:
             if one.waits and (one.challenge, one.sha256) == (challenge, sha256):
@@ -87,15 +115,24 @@ class Event:
         if used >= settings.an_hour:
             ends = sorted(one.at + HOUR_S for one in mine if one.at + HOUR_S > now)
             again = next(end for end in ends if _used(mine, end)[0] < settings.an_hour)
-            room = ("If you withdraw an entry that is still waiting, you can hand in another "
-                    "one.") if taken_back < FREE_WITHDRAWALS else (
-                f"Withdrawing another entry does not help, because in any hour only the first {FREE_WITHDRAWALS} "
-                f"withdrawn entries do not count, and your team has withdrawn {taken_back}.")
-            raise NotTaken(f"Your team has handed in {used} entries in the last hour, and may do so "
-                           f"{settings.an_hour} times: the next from {_clock(again)} on. {room}")
+            room = (
+                "If you withdraw an entry that is still waiting, you can hand in another one."
+                if taken_back < FREE_WITHDRAWALS
+                else (
+                    "Withdrawing another entry does not help, because in any hour only the first "
+                    f"{FREE_WITHDRAWALS} withdrawn entries do not count, and your team has "
+                    f"withdrawn {taken_back}."
+                )
+            )
+            raise NotTaken(
+                f"Your team has handed in {used} entries in the last hour, and may do so "
+                f"{settings.an_hour} times: the next from {_clock(again)} on. {room}"
+            )
 
     def withdraw(self, team, number):
-        """A team takes back an entry: if it waits, it is not judged; if it is judged, it does not count."""
+        """A team takes back an entry: if it waits, it is not judged; if it is judged, it does not
+        count.
+        """
         with self.log.changing() as (lines, append):
             one = self._of(lines).get(number)
             if one is None or one.team != team:
@@ -108,7 +145,10 @@ class Event:
 
     @contextmanager
     def judge(self):
-        """Within it no other process judges; `NotTaken` if one does. The lock goes with its process."""
+        """Within it no other process judges; `NotTaken` if one does.
+
+        The lock goes with its process.
+        """
         with open(self.folder / "judge.lock", "a") as lock:
             for _ in range(20):  # `is_judged` has it for a moment
                 if _locked(lock):
@@ -127,7 +167,10 @@ class Event:
             return False
 
     def take(self):
-        """The entry that is to be judged now; None if none waits. One whose judge was killed comes first."""
+        """The entry that is to be judged now; None if none waits.
+
+        One whose judge was killed comes first.
+        """
         with self.log.changing() as (lines, append):
             for one in fair_queue.queue(self._of(lines)):
                 if len(one.taken) < MOST_TIMES:
@@ -137,8 +180,10 @@ class Event:
             return None
 
     def stop(self, number, lasted_s):
-        """Whether the judge must end the judging of an entry that has lasted so long: "withdrawn" if its team has taken
-        it back, "slow" if it keeps another entry waiting for longer than `fair_queue.SLOW_S`; else None."""
+        """Whether the judge must end the judging of an entry that has lasted so long: "withdrawn"
+        if its team has taken it back, "slow" if it keeps another entry waiting for longer than
+        `fair_queue.SLOW_S`; else None.
+        """
         found = self.submissions()
         if found[number].withdrawn:
             return "withdrawn"
@@ -146,7 +191,9 @@ class Event:
         return "slow" if lasted_s > fair_queue.SLOW_S and others else None
 
     def put_behind(self, number):
-        """A slow entry goes behind all others, and is judged from the beginning when no other one waits."""
+        """A slow entry goes behind all others, and is judged from the beginning when no other one
+        waits.
+        """
         with self.log.changing() as (_, append):
             append({"do": "behind", "number": number, "at": self.now()})
 
@@ -159,7 +206,9 @@ class Event:
             append({"do": "looked", "number": number, "at": self.now(), "look": look})
 
     def settle(self, number, record):
-        """The signed record of an entry's judging is kept: whether it was the first of this entry."""
+        """The signed record of an entry's judging is kept: whether it was the first of this
+        entry.
+        """
         with self.log.changing() as (lines, append):
             one = self._of(lines)[number]
             first = one.judged is None or one.again
@@ -168,7 +217,10 @@ class Event:
             return first
 
     def again(self, number):
-        """The organisers want an entry judged once more. Its record counts until there is the new one."""
+        """The organisers want an entry judged once more.
+
+        Its record counts until there is the new one.
+        """
         with self.log.changing() as (lines, append):
             one = self._of(lines).get(number)
             if one is None or one.waits or one.withdrawn:
@@ -177,8 +229,10 @@ class Event:
 
 
 def judge_all(event, judge_one, tell=lambda one: None):
-    """Judge what waits, one after the other, until nothing waits. `judge_one(submission)` gives the signed record, or
-    None where the judging was stopped."""
+    """Judge what waits, one after the other, until nothing waits.
+
+    `judge_one(submission)` gives the signed record, or None where the judging was stopped.
+    """
     while one := event.take():
         record = judge_one(one)
         if record is not None:
@@ -189,10 +243,14 @@ def judge_all(event, judge_one, tell=lambda one: None):
 
 
 def _used(mine, now):
-    """(how many of a team's entries of the last hour count, how many were withdrawn before the judge took them). Of the
-    latter the first few are free; handing in and withdrawing without end is not."""
+    """(how many of a team's entries of the last hour count, how many were withdrawn before the
+    judge took them). Of the latter the first few are free; handing in and withdrawing without end
+    is not.
+    """
     lately = [one for one in mine if one.at > now - HOUR_S]
-    taken_back = sum(one.withdrawn and not (one.taken or one.slow or one.judged is not None) for one in lately)
+    taken_back = sum(
+        one.withdrawn and not (one.taken or one.slow or one.judged is not None) for one in lately
+    )
     return len(lately) - min(taken_back, FREE_WITHDRAWALS), taken_back
 
 

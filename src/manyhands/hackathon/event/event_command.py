@@ -1,4 +1,6 @@
-"""The part of `manyhands hack` that belongs to an event: make one, hand in, judge what came, write the board."""
+"""The part of `manyhands hack` that belongs to an event: make one, hand in, judge what came, write
+the board.
+"""
 
 import sys
 import time
@@ -12,28 +14,45 @@ from manyhands.hackathon.event import board_files, event_settings, event_words, 
 from manyhands.hackathon.event.event import Event, NotTaken, judge_all
 from manyhands.hackathon.judging_record import NoFile
 
-LOOK_S, RENEW_S = 1, 15  # the judge: between two looks at an empty queue; between two boards where nothing is judged
+# the judge: between two looks at an empty queue; between two boards where nothing is judged
+LOOK_S, RENEW_S = 1, 15
 RECORDS, BOARD = "records", "board"  # folders in that of the event
 
 
 def add_parsers(does):
-    one = does.add_parser("event", help="make the folder of an event, with a file event.toml to fill in")
+    one = does.add_parser(
+        "event", help="make the folder of an event, with a file event.toml to fill in"
+    )
     one.add_argument("folder")
-    for name, words in (("submit", "hand in an entry, and print its number and how long judging takes"),
-                        ("withdraw", "withdraw an entry, so that it is not judged or does not count"),
-                        ("status", "list a team's entries, their results, and how long the others take")):
+    for name, words in (
+        ("submit", "hand in an entry, and print its number and how long judging takes"),
+        ("withdraw", "withdraw an entry, so that it is not judged or does not count"),
+        ("status", "list a team's entries, their results, and how long the others take"),
+    ):
         one = does.add_parser(name, help=words)
         if name != "status":
-            one.add_argument("entry" if name == "submit" else "number", type=str if name == "submit" else int)
+            one.add_argument(
+                "entry" if name == "submit" else "number", type=str if name == "submit" else int
+            )
         one.add_argument("--event", metavar="FOLDER", help="the event's folder (omit it on a hub)")
-        one.add_argument("--team", metavar="NAME", help="the team (omit it on a hub, which knows who asks)")
+        one.add_argument(
+            "--team", metavar="NAME", help="the team (omit it on a hub, which knows who asks)"
+        )
     one = does.add_parser("run", help="judge what teams hand in and update the board, until Ctrl-C")
     one.add_argument("event", metavar="EVENT")
     one.add_argument("--key", required=True, metavar="FILE", help="the key to sign with")
     one.add_argument("--once", action="store_true", help="stop when no entry is waiting")
-    one.add_argument("--again", type=int, action="append", default=[], metavar="NUMBER",
-                     help="first judge this entry once more, under new seeds (may be repeated)")
-    one = does.add_parser("look", help="record that a person has read an entry, and whether it counts")
+    one.add_argument(
+        "--again",
+        type=int,
+        action="append",
+        default=[],
+        metavar="NUMBER",
+        help="first judge this entry once more, under new seeds (may be repeated)",
+    )
+    one = does.add_parser(
+        "look", help="record that a person has read an entry, and whether it counts"
+    )
     one.add_argument("event", metavar="EVENT")
     one.add_argument("number", type=int)
     one.add_argument("--by", required=True, metavar="NAME", help="the person who has read it")
@@ -44,14 +63,24 @@ def add_parsers(does):
     one = does.add_parser("board", help="write the board of an event, or of a folder with records")
     one.add_argument("folder")
     one.add_argument("-o", "--output", metavar="FOLDER", help="where to write it (FOLDER/board)")
-    one.add_argument("--reveal", action="store_true", help="show also what was handed in after the freeze")
-    one.add_argument("--public", metavar="FILE", help="for a folder with records: the key that must have signed them")
+    one.add_argument(
+        "--reveal", action="store_true", help="show also what was handed in after the freeze"
+    )
+    one.add_argument(
+        "--public",
+        metavar="FILE",
+        help="for a folder with records: the key that must have signed them",
+    )
 
 
 def event(options):
     path = event_settings.write_template(options.folder)
-    print(printable(f"{path}: enter the times, the challenges and the teams in this file. Then run on the judge's "
-                    f"machine:\n  manyhands hack run {options.folder} --key judge.key"))
+    print(
+        printable(
+            f"{path}: enter the times, the challenges and the teams in this file. Then run on the "
+            f"judge's machine:\n  manyhands hack run {options.folder} --key judge.key"
+        )
+    )
     return 0
 
 
@@ -109,13 +138,18 @@ def run(options):
 
 
 class _Shown:
-    """The board's files, and the records. Teams hand in while an entry is judged: so they are renewed then, too."""
+    """The board's files, and the records.
+
+    Teams hand in while an entry is judged: so they are renewed then, too.
+    """
 
     def __init__(self, there, challenges):
         self.there, self.challenges, self.written = there, challenges, float("-inf")
 
     def write(self):
-        board_files.write(board_files.of_event(self.there, self.challenges), self.there.folder / BOARD)
+        board_files.write(
+            board_files.of_event(self.there, self.challenges), self.there.folder / BOARD
+        )
         board_files.write_records(self.there.submissions().values(), self.there.folder / RECORDS)
         self.written = time.monotonic()
 
@@ -135,7 +169,9 @@ def _go_on(there, judge_one, tell, once, shown):
 
 
 def judged(there, one, rooms, key, tell):
-    """The signed record of a submission, or None where its judging was stopped; `tell` hears of each run."""
+    """The signed record of a submission, or None where its judging was stopped; `tell` hears of
+    each run.
+    """
     from manyhands.hackathon import judging
     from manyhands.hackathon.challenge import CHALLENGES
     from manyhands.hackathon.one_run import Stopped
@@ -148,7 +184,9 @@ def judged(there, one, rooms, key, tell):
 
     entry = entry_file.Entry(f"{one.team} {one.number}", one.challenge, one.source, one.sha256)
     try:
-        record = judging.judge(entry, CHALLENGES[one.challenge], rooms, judging.hidden_seeds(), tell, look)
+        record = judging.judge(
+            entry, CHALLENGES[one.challenge], rooms, judging.hidden_seeds(), tell, look
+        )
     except Stopped:
         return None
     return judging.signed(record, key).decode()
@@ -164,8 +202,15 @@ def look(options):
     with suppress(signing.BadSignature):  # where the judge gave up, the record is not signed
         if signing.verified(one.record.encode())[1] != key.public_key().public_bytes_raw():
             raise NotTaken("--key must be the key that signed the record of this entry.")
-    if not options.by.strip() or not options.by.isprintable() or len(options.by) > event_settings.MOST_LETTERS:
-        raise NotTaken(f"--by takes the name of a person: 1 to {event_settings.MOST_LETTERS} printable characters.")
+    if (
+        not options.by.strip()
+        or not options.by.isprintable()
+        or len(options.by) > event_settings.MOST_LETTERS
+    ):
+        raise NotTaken(
+            f"--by takes the name of a person: 1 to {event_settings.MOST_LETTERS} printable "
+            "characters."
+        )
     said = looks.text(one.record, options.by, options.counts, there.now())
     there.looked_at(options.number, signing.signed(said, key).decode())
     found = there.submissions()[options.number]
@@ -184,19 +229,25 @@ def board(options):
         shown = board_files.of_event(Event(folder), CHALLENGES, options.reveal)
     elif folder.is_dir():
         verified = _verified_by(options.public)
-        shown = board_files.of_records(folder, CHALLENGES, verified, time.time(), lambda *one: left_out.append(one))
+        shown = board_files.of_records(
+            folder, CHALLENGES, verified, time.time(), lambda *one: left_out.append(one)
+        )
     else:
         raise NoFile(f"{folder} is not a folder with an event or with records.")
     for _, problem in left_out:
-        print(f"manyhands hack: a record in {printable(folder)} is left out: {printable(problem)}", file=sys.stderr)
+        print(
+            f"manyhands hack: a record in {printable(folder)} is left out: {printable(problem)}",
+            file=sys.stderr,
+        )
     board_files.write(shown, output)
     print(printable(f"{output}: {', '.join(board_files.FILES)}."))
     return 1 if left_out else 0
 
 
 def _verified_by(path):
-    """What gives the record of a file's bytes; with the file of a public key, only of those signed with that key:
-    anybody can make a key, and sign with it."""
+    """What gives the record of a file's bytes; with the file of a public key, only of those signed
+    with that key: anybody can make a key, and sign with it.
+    """
     from manyhands.learner import signing
 
     wanted = signing.load_public(path) if path else None
@@ -204,7 +255,9 @@ def _verified_by(path):
     def verified(data):
         found, public = record.verified(data)
         if wanted not in (None, public):
-            raise record.BadRecord(f"was signed with a different key, {signing.fingerprint(public)}")
+            raise record.BadRecord(
+                f"was signed with a different key, {signing.fingerprint(public)}"
+            )
         return found, public
 
     return verified

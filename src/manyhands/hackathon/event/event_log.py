@@ -1,8 +1,9 @@
 """The log of an event: one JSON object a line, appended under a lock, never changed.
 
-A line is on the disk before anybody is told of it. A process that is killed in the middle of one leaves a line without
-its end, which is passed over: no beginning of a JSON object is one itself. Lines of two processes never mix. The log
-is read once and then followed, so a request costs what was appended since the last one, however long the log is.
+A line is on the disk before anybody is told of it. A process that is killed in the middle of one
+leaves a line without its end, which is passed over: no beginning of a JSON object is one itself.
+Lines of two processes never mix. The log is read once and then followed, so a request costs what
+was appended since the last one, however long the log is.
 """
 
 import fcntl
@@ -30,8 +31,11 @@ class Log:
         self.lines, self.place, self.mark, self.file = [], 0, b"", None
 
     def read(self):
-        """All lines, the oldest first, as dictionaries. It is the same list each time, and has grown at its end; a new
-        one where the file was replaced or cut off."""
+        """All lines, the oldest first, as dictionaries.
+
+        It is the same list each time, and has grown at its end; a new one where the file was
+        replaced or cut off.
+        """
         with self.reading:
             try:
                 with open(self.path, "rb") as file:
@@ -41,7 +45,10 @@ class Log:
             return self.lines
 
     def _follow(self, file):
-        """Read what was appended. The beginning of a line is read again when there is more of it."""
+        """Read what was appended.
+
+        The beginning of a line is read again when there is more of it.
+        """
         if not self._goes_on(file):
             self._forget()
         self.file = _identity(file)
@@ -72,7 +79,7 @@ class Log:
             cut_off = size and os.pread(handle, 1, size - 1) != b"\n"
             left = memoryview((b"\n" if cut_off else b"") + json.dumps(line).encode() + b"\n")
             while left:
-                left = left[file.write(left):]
+                left = left[file.write(left) :]
             os.fsync(handle)
 
 

@@ -54,15 +54,23 @@ class Settings:
         return next((team for team, members in self.teams.items() if member in members), None)
 
     def team_problem(self, team):
-        """Why there is no team of this name, with the names that there are, the most similar first; None if there is
-        one."""
+        """Why there is no team of this name, with the names that there are, the most similar first;
+        None if there is one.
+        """
         if team in self.teams:
             return None
         if not self.teams:
-            return f"There is no team {team!r}. The organisers have not entered a team in {NAME} yet."
+            return (
+                f"There is no team {team!r}. The organisers have not entered a team in {NAME} yet."
+            )
         names = sorted(self.teams, key=lambda name: -_likeness(team, name))
-        listed = ", ".join(map(repr, names[:MOST_NAMED])) + (", ..." if len(names) > MOST_NAMED else "")
-        return f"There is no team {team!r}. The teams are {listed}. The organisers enter teams in {NAME}."
+        listed = ", ".join(map(repr, names[:MOST_NAMED])) + (
+            ", ..." if len(names) > MOST_NAMED else ""
+        )
+        return (
+            f"There is no team {team!r}. The teams are {listed}. The organisers enter teams in "
+            f"{NAME}."
+        )
 
 
 def _likeness(asked, name):
@@ -71,14 +79,21 @@ def _likeness(asked, name):
 
 
 def write_template(folder, now=None):
-    """Make the folder of an event, which begins in the next full hour and takes six; never over one."""
+    """Make the folder of an event, which begins in the next full hour and takes six; never over
+    one.
+    """
     if not str(folder).strip():
         raise BadEvent("Name a new folder for the event.")
-    begins = (now or datetime.now().astimezone()).replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
+    begins = (now or datetime.now().astimezone()).replace(
+        minute=0, second=0, microsecond=0
+    ) + timedelta(hours=1)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    text = TEMPLATE.format(begins=begins.isoformat(), ends=(begins + timedelta(hours=6)).isoformat(),
-                           challenges=str(challenge_names()).replace("'", '"'))
+    text = TEMPLATE.format(
+        begins=begins.isoformat(),
+        ends=(begins + timedelta(hours=6)).isoformat(),
+        challenges=str(challenge_names()).replace("'", '"'),
+    )
     with open(folder / NAME, "x", encoding="utf-8") as file:
         file.write(text)
     return folder / NAME
@@ -96,8 +111,14 @@ def read(folder):
     problem = _problem(said)
     if problem:
         raise BadEvent(f"{path}: {problem}")
-    return Settings(**{**said, "begins": said["begins"].timestamp(), "ends": said["ends"].timestamp(),
-                       "challenges": tuple(said["challenges"])})
+    return Settings(
+        **{
+            **said,
+            "begins": said["begins"].timestamp(),
+            "ends": said["ends"].timestamp(),
+            "challenges": tuple(said["challenges"]),
+        }
+    )
 
 
 def _problem(said):
@@ -123,7 +144,9 @@ def _problem(said):
 
 
 def _teams_problem(teams):
-    if not isinstance(teams, dict) or not all(isinstance(members, list) for members in teams.values()):
+    if not isinstance(teams, dict) or not all(
+        isinstance(members, list) for members in teams.values()
+    ):
         return 'each team must be written as "Name" = ["member", "member"].'
     for team in teams:
         if not team.strip() or not team.isprintable() or len(team) > MOST_LETTERS:

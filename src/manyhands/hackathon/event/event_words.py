@@ -35,7 +35,7 @@ def state(event, one):
         return "withdrawn"
     if one.waits:
         return _wait(event, one.number)
-    result, = standings.results([one])
+    (result,) = standings.results([one])
     return result.problem if result.score is None else f"{result.score:.4g} {result.unit}"
 
 
@@ -53,23 +53,36 @@ def _wait(event, number):
         said = f"The judge has been working on it since {_clock(now.taken[-1])}."
     else:
         entries = "1 entry" if wait.before == 1 else f"{wait.before} entries"
-        said = f"It is waiting, with {entries} before it." if wait.before else "It is the first in the queue."
+        said = (
+            f"It is waiting, with {entries} before it."
+            if wait.before
+            else "It is the first in the queue."
+        )
         if event.submissions()[number].slow:
-            said += (f" It took more than {fair_queue.SLOW_S} s while others waited, so it is judged when no other "
-                     "entry waits.")
+            said += (
+                f" It took more than {fair_queue.SLOW_S} s while others waited, so it is judged "
+                "when no other entry waits."
+            )
         if now:
-            said += f" The judge has been working on entry {now.number} of {now.team} since {_clock(now.taken[-1])}."
+            said += (
+                f" The judge has been working on entry {now.number} of {now.team} since "
+                f"{_clock(now.taken[-1])}."
+            )
         if now and event.submissions()[number].slow:
             return said
     if not event.is_judged():
-        return f"{said} No judge is running at the moment. Nothing is lost, but the time is not known."
+        return (
+            f"{said} No judge is running at the moment. Nothing is lost, but the time is not known."
+        )
     if wait.about_s is None:
         return f"{said} No entry has a score yet, so the time is not known."
     if wait.about_s <= 0:
         return f"{said} Its result may arrive at any moment."
-    return (f"{said} Its result is ready in about {duration(wait.about_s)}, or in {duration(wait.at_most_s)} if all "
-            "other teams hand in now. An entry whose judging keeps others waiting for more than "
-            f"{fair_queue.SLOW_S} s is put behind them.")
+    return (
+        f"{said} Its result is ready in about {duration(wait.about_s)}, or in "
+        f"{duration(wait.at_most_s)} if all other teams hand in now. An entry whose judging keeps "
+        f"others waiting for more than {fair_queue.SLOW_S} s is put behind them."
+    )
 
 
 def _clock(seconds):

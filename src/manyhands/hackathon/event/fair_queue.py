@@ -1,9 +1,10 @@
 """Which entry is judged next, and how long the others wait.
 
-Each entry gets a round when it is handed in: the one that is being judged now, or the one behind its team's last,
-whichever is later. Rounds are judged one after the other, in each the entries as they came. So a team has
-one entry in a round: who hands in ten at once keeps another team waiting for one of them, and an entry is overtaken by
-each other team once at most for each round that it waits (start-time fair queueing: Goyal, Vin, Cheng, SIGCOMM 1996).
+Each entry gets a round when it is handed in: the one that is being judged now, or the one behind
+its team's last, whichever is later. Rounds are judged one after the other, in each the entries as
+they came. So a team has one entry in a round: who hands in ten at once keeps another team waiting
+for one of them, and an entry is overtaken by each other team once at most for each round that it
+waits (start-time fair queueing: Goyal, Vin, Cheng, SIGCOMM 1996).
 """
 
 import statistics
@@ -13,12 +14,16 @@ from manyhands.hackathon.event import standings
 
 KNOWN = 20  # so many of the last judgings tell how long one takes
 SURELY_S = 10  # so much more than twice the usual time is no busy machine
-SLOW_S = 120  # so long a judging may keep other entries waiting; entries of the ladders take 5 to 80 s
+# so long a judging may keep other entries waiting; entries of the ladders take 5 to 80 s
+SLOW_S = 120
 
 
 @dataclass
 class Submission:
-    """An entry that was handed in. Times are seconds since 1970; `round` is its place in the queue."""
+    """An entry that was handed in.
+
+    Times are seconds since 1970; `round` is its place in the queue.
+    """
 
     number: int
     team: str
@@ -42,13 +47,17 @@ class Submission:
 
 
 def submissions(lines, found=None):
-    """{number: Submission} of the lines of an event's log, in the order in which they came. `found`: what earlier lines
-    have given, which is changed."""
+    """{number: Submission} of the lines of an event's log, in the order in which they came.
+
+    `found`: what earlier lines have given, which is changed.
+    """
     found = {} if found is None else found
     for line in lines:
         one = found.get(line["number"])
         if line["do"] == "submit":
-            found[line["number"]] = Submission(**{name: value for name, value in line.items() if name != "do"})
+            found[line["number"]] = Submission(
+                **{name: value for name, value in line.items() if name != "do"}
+            )
         elif one is None:
             pass  # the line that handed it in was lost
         elif line["do"] == "take":
@@ -69,10 +78,13 @@ def submissions(lines, found=None):
 
 
 def queue(found):
-    """Those that wait, in the order in which they are judged; the one with which a judge has begun is the first, and
-    those whose judging was stopped because it kept others waiting are the last."""
-    return sorted((one for one in found.values() if one.waits),
-                  key=lambda one: (not one.taken, one.slow, one.round, one.number))
+    """Those that wait, in the order in which they are judged; the one with which a judge has begun
+    is the first, and those whose judging was stopped because it kept others waiting are the last.
+    """
+    return sorted(
+        (one for one in found.values() if one.waits),
+        key=lambda one: (not one.taken, one.slow, one.round, one.number),
+    )
 
 
 def current_round(found):
@@ -82,21 +94,31 @@ def current_round(found):
 
 def next_round(found, team):
     """The round of an entry that the team hands in now."""
-    return max([current_round(found), *(one.round + 1 for one in found.values() if one.team == team)])
+    return max(
+        [current_round(found), *(one.round + 1 for one in found.values() if one.team == team)]
+    )
 
 
 def judging_s(found, challenge):
-    """How long the judging of an entry takes: the median of the last ones for the challenge that came to a score, else
-    for any; None as long as there was none. One that crashes at once is over at once, and tells nothing of the next."""
-    lasted = [(one.challenge == challenge, one.lasted_s) for one in found.values() if one.lasted_s is not None]
+    """How long the judging of an entry takes: the median of the last ones for the challenge that
+    came to a score, else for any; None as long as there was none. One that crashes at once is over
+    at once, and tells nothing of the next.
+    """
+    lasted = [
+        (one.challenge == challenge, one.lasted_s)
+        for one in found.values()
+        if one.lasted_s is not None
+    ]
     known = [seconds for same, seconds in lasted if same] or [seconds for _, seconds in lasted]
     return statistics.median(known[-KNOWN:]) if known else None
 
 
 @dataclass(frozen=True)
 class Wait:
-    """How long until an entry has its result: `about_s` if nobody hands in anything more, `at_most_s` if each other
-    team does so at once; both None as long as none has a score. `before` entries are judged earlier."""
+    """How long until an entry has its result: `about_s` if nobody hands in anything more,
+    `at_most_s` if each other team does so at once; both None as long as none has a score. `before`
+    entries are judged earlier.
+    """
 
     before: int
     about_s: float | None
@@ -107,8 +129,11 @@ def wait(found, number, teams, now):
     """The `Wait` of an entry that waits; `teams` is how many there are."""
     line = queue(found)
     place = [one.number for one in line].index(number)
-    each = {challenge: judging_s(found, challenge) for challenge in {other.challenge for other in found.values()}}
-    one, lasts = line[place], [each[other.challenge] for other in line[:place + 1]]
+    each = {
+        challenge: judging_s(found, challenge)
+        for challenge in {other.challenge for other in found.values()}
+    }
+    one, lasts = line[place], [each[other.challenge] for other in line[: place + 1]]
     if None in lasts:
         return Wait(place, None, None)
     if line[0].taken:
@@ -118,15 +143,21 @@ def wait(found, number, teams, now):
 
 
 def _remaining_s(usual_s, elapsed_s, keeps_waiting):
-    """How long the judging that has begun still takes. One that has taken more than twice as long as others is likely
-    to go on until it is stopped, which happens after `SLOW_S` where it keeps another entry waiting."""
+    """How long the judging that has begun still takes.
+
+    One that has taken more than twice as long as others is likely to go on until it is stopped,
+    which happens after `SLOW_S` where it keeps another entry waiting.
+    """
     limit_s = SLOW_S if keeps_waiting and elapsed_s > 2 * usual_s + SURELY_S else usual_s
     return max(0, limit_s - elapsed_s)
 
 
 def _overtaking(found, one, teams):
-    """How many entries of other teams may still come before this one: one of each team in each round before its own,
-    less those that are there."""
+    """How many entries of other teams may still come before this one: one of each team in each
+    round before its own, less those that are there.
+    """
     now = current_round(found)
-    there = sum(now <= other.round < one.round and other.team != one.team for other in found.values())
+    there = sum(
+        now <= other.round < one.round and other.team != one.team for other in found.values()
+    )
     return 0 if one.taken else max(0, (one.round - now) * (teams - 1) - there)

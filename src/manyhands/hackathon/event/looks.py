@@ -1,7 +1,8 @@
 """What a person who has looked at an entry signs: who it was, and whether the entry counts.
 
-A judging may raise flags (`honesty.py`). An entry with a flag does not count on the board until a person has read it
-and has said so with `manyhands hack look`. No record and no board claims a look that no person has signed.
+A judging may raise flags (`honesty.py`). An entry with a flag does not count on the board until a
+person has read it and has said so with `manyhands hack look`. No record and no board claims a look
+that no person has signed.
 """
 
 import hashlib
@@ -18,14 +19,23 @@ Look = namedtuple("Look", "by counts at")
 
 def text(record, by, counts, at):
     """The bytes to sign, about the text of a signed record."""
-    return json.dumps({"record": _digest(record), "by": by, "counts": counts, "at": at}).encode() + b"\n"
+    return (
+        json.dumps({"record": _digest(record), "by": by, "counts": counts, "at": at}).encode()
+        + b"\n"
+    )
 
 
 def read(signed, record):
-    """The `Look` of what was signed; None where there is none, or where it is about a different record."""
+    """The `Look` of what was signed; None where there is none, or where it is about a different
+    record.
+    """
     try:
         said = json.loads(signed.split("\n", 1)[0])
-        if said["record"] == _digest(record) and isinstance(said["by"], str) and said["by"].isprintable():
+        if (
+            said["record"] == _digest(record)
+            and isinstance(said["by"], str)
+            and said["by"].isprintable()
+        ):
             return Look(said["by"][:MOST_LETTERS], said["counts"] is True, float(said["at"]))
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         pass
@@ -38,7 +48,8 @@ def beside(path, public):
         data = judging_record.read_file(path.with_suffix(SUFFIX))
         if signing.verified(data)[1] == public:
             return data.decode()
-    except (judging_record.NoFile, ValueError):  # also of a record, of a signature, and of bytes that are no text
+    except (judging_record.NoFile, ValueError):
+        # also of a record, of a signature, and of bytes that are no text
         pass
     return ""
 

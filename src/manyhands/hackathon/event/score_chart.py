@@ -6,27 +6,38 @@ from html import escape
 
 WIDTH, HEIGHT = 640, 260  # as on the page; the big screen has other places for it
 LEFT, RIGHT, TOP, BOTTOM = 58, 150, 12, 26  # right of the curves the teams' names
-NAMED = 8  # of the best teams, each with a colour of its own (in the page's style); the others are grey
+# of the best teams, each with a colour of its own (in the page's style); the others are grey
+NAMED = 8
 COARSE, FINE = (1, 2, 3, 5), (1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9)  # in each power of ten
 FEW = 3  # marks on an axis: with fewer, nobody sees that it is logarithmic
 NAME_PX, SHORT = 15, 18  # between two names; letters of a name
 
 
 def svg(ways, teams, unit, begins, until, baseline=None, size=(WIDTH, HEIGHT), named=NAMED):
-    """`ways`: {team: [(time, score or None), ...]}; `teams` are their names, the best first; `baseline` is a line.
-    Letters are as large in a picture of any `size`; `named` teams get a colour and their name."""
+    """`ways`: {team: [(time, score or None), ...]}; `teams` are their names, the best first;
+    `baseline` is a line. Letters are as large in a picture of any `size`; `named` teams get a
+    colour and their name.
+    """
     scores = [score for way in ways.values() for _, score in way if score is not None]
     if not scores:
         return ""
     scores += [baseline] if baseline else []
     width, height = size
     right = width - RIGHT
-    x, y = _across(begins, max(until, begins + 60), right), _down(min(scores), max(scores), height - BOTTOM)
+    x, y = (
+        _across(begins, max(until, begins + 60), right),
+        _down(min(scores), max(scores), height - BOTTOM),
+    )
     parts = []
     for tick in _with_room(ticks(min(scores), max(scores)), y):
-        parts += [_text(LEFT - 6, y(tick) + 4, f"{tick:.3g}", "end"), _level(y(tick), right, "rule")]
+        parts += [
+            _text(LEFT - 6, y(tick) + 4, f"{tick:.3g}", "end"),
+            _level(y(tick), right, "rule"),
+        ]
     for hour in _hours(begins, until):
-        parts.append(_text(x(hour), height - 6, datetime.fromtimestamp(hour).strftime("%H:%M"), "middle"))
+        parts.append(
+            _text(x(hour), height - 6, datetime.fromtimestamp(hour).strftime("%H:%M"), "middle")
+        )
     if baseline:
         parts.append(_level(y(baseline), right, "baseline"))
     ends, curves = [], []
@@ -39,11 +50,16 @@ def svg(ways, teams, unit, begins, until, baseline=None, size=(WIDTH, HEIGHT), n
     names = [_text(right + 8, at + 4, _short(team), "start", kind) for at, team, kind in named_at]
     parts += [f'<g class="curves">{"".join(curves)}</g><g class="names">{"".join(names)}</g>']
     label = f"Score ({unit}) of each team over time; the table below shows what counts"
-    return f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
+    return (
+        f'<svg viewBox="0 0 {width} {height}" role="img" '
+        f'aria-label="{escape(label)}">{"".join(parts)}</svg>'
+    )
 
 
 def ticks(least, most):
-    """One, two, three and five of each power of ten between the two; more of them where these are few."""
+    """One, two, three and five of each power of ten between the two; more of them where these are
+    few.
+    """
     low, high = math.floor(math.log10(max(least, 1e-9))), math.ceil(math.log10(max(most, 1e-9)))
     for digits in (COARSE, FINE):
         all_of_them = [digit * 10.0**power for power in range(low, high + 1) for digit in digits]
@@ -56,7 +72,9 @@ def ticks(least, most):
 def _with_room(all_of_them, y):
     """The ticks without those that would lie on others; coarse ones first."""
     kept = []
-    for tick in sorted(all_of_them, key=lambda one: f"{one:e}"[0] not in "1235" or f"{one:e}"[2] != "0"):
+    for tick in sorted(
+        all_of_them, key=lambda one: f"{one:e}"[0] not in "1235" or f"{one:e}"[2] != "0"
+    ):
         if all(abs(y(tick) - y(other)) >= NAME_PX for other in kept):
             kept.append(tick)
     return kept
@@ -73,7 +91,9 @@ def _down(least, most, bottom):
 
 
 def _hours(begins, until):
-    every = next((step for step in (900, 3600, 4 * 3600, 86400) if (until - begins) / step <= 8), 7 * 86400)
+    every = next(
+        (step for step in (900, 3600, 4 * 3600, 86400) if (until - begins) / step <= 8), 7 * 86400
+    )
     first = math.ceil(begins / every) * every
     return range(int(first), int(until) + 1, every)
 
@@ -112,8 +132,10 @@ def _path(points, kind):
 
 
 def _text(x, y, text, anchor, kind="tick"):
-    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+    return (
+        f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+    )
 
 
 def _short(team):
-    return team if len(team) <= SHORT else team[:SHORT - 1] + "…"
+    return team if len(team) <= SHORT else team[: SHORT - 1] + "…"

@@ -1,4 +1,7 @@
-"""Who stands where: tables of an event's challenges, from records. A smaller score is better, in all of them."""
+"""Who stands where: tables of an event's challenges, from records.
+
+A smaller score is better, in all of them.
+"""
 
 from dataclasses import dataclass
 
@@ -10,8 +13,11 @@ HELD = "This entry is flagged, so it does not count until a person has looked at
 
 @dataclass(frozen=True)
 class Result:
-    """A judged entry. `score` is None where it has none, and `problem` says why; `size` is None where that is not
-    known; `number` is 0 where it did not come through an event."""
+    """A judged entry.
+
+    `score` is None where it has none, and `problem` says why; `size` is None where that is not
+    known; `number` is 0 where it did not come through an event.
+    """
 
     team: str
     challenge: str
@@ -27,15 +33,29 @@ class Result:
 
 
 def result(record, team, number, at, challenge=None, seen=None):
-    """The `Result` of a record as a mapping, which has been checked. A score with a flag counts only after a person has
-    looked at the entry; `seen` is their `looks.Look`."""
+    """The `Result` of a record as a mapping, which has been checked.
+
+    A score with a flag counts only after a person has looked at the entry; `seen` is their
+    `looks.Look`.
+    """
     score, problem = record["score"], record.get("problem", "")
     if seen and not seen.counts:
         score, problem = None, f"{seen.by} has looked at this entry, and it breaks the rules."
     elif score is not None and record.get("flags") and not seen:
         score, problem = None, f"{HELD} {record['flags'][0]}"
-    return Result(team, challenge or record["challenge"], number, at, score, record.get("unit", ""), problem,
-                  record.get("size"), record.get("sha256", ""), record.get("seeds_of") or "", seen.by if seen else "")
+    return Result(
+        team,
+        challenge or record["challenge"],
+        number,
+        at,
+        score,
+        record.get("unit", ""),
+        problem,
+        record.get("size"),
+        record.get("sha256", ""),
+        record.get("seeds_of") or "",
+        seen.by if seen else "",
+    )
 
 
 def has_score(record):
@@ -44,24 +64,42 @@ def has_score(record):
 
 
 def _of_event(text):
-    """The record of an event's log as a mapping; where it cannot be read, one that says so: the others go on."""
+    """The record of an event's log as a mapping; where it cannot be read, one that says so: the
+    others go on.
+    """
     try:
         return records.of_event(text)
     except records.BadRecord as problem:
-        return {"score": None, "problem": f"The record of this judging {problem}: ask the organisers."}
+        return {
+            "score": None,
+            "problem": f"The record of this judging {problem}: ask the organisers.",
+        }
 
 
 def results(submissions, until=None):
-    """The results of all entries that are judged and not withdrawn, in the order in which they were handed in;
-    with `until`, of those that had been handed in by then."""
-    return [result(_of_event(one.record), one.team, one.number, one.at, one.challenge, looks.read(one.look, one.record))
-            for one in submissions
-            if one.judged is not None and not one.withdrawn and (until is None or one.at <= until)]
+    """The results of all entries that are judged and not withdrawn, in the order in which they were
+    handed in; with `until`, of those that had been handed in by then.
+    """
+    return [
+        result(
+            _of_event(one.record),
+            one.team,
+            one.number,
+            one.at,
+            one.challenge,
+            looks.read(one.look, one.record),
+        )
+        for one in submissions
+        if one.judged is not None and not one.withdrawn and (until is None or one.at <= until)
+    ]
 
 
 def table(results, counts):
-    """The results that count, one for each team, the best first; those without a score last. Equal scores: who was
-    first. `counts`: "best" or "last" of a team's results; where the last has no score, the team has none."""
+    """The results that count, one for each team, the best first; those without a score last.
+
+    Equal scores: who was first. `counts`: "best" or "last" of a team's results; where the last has
+    no score, the team has none.
+    """
     best = {}
     for one in results:
         before = best.get(one.team)
@@ -82,12 +120,18 @@ def places(rows):
 
 def simplest(rows, baseline):
     """The smallest row among those better than the baseline (the better one of equals), or None."""
-    good = [row for row in rows if row.score is not None and row.score < baseline and row.size is not None]
+    good = [
+        row
+        for row in rows
+        if row.score is not None and row.score < baseline and row.size is not None
+    ]
     return min(good, key=lambda row: (row.size, *_order(row)), default=None)
 
 
 def steps(results, counts):
-    """{team: [(time, score), ...]}: what counted from when on; the score is None from when on none did."""
+    """{team: [(time, score), ...]}: what counted from when on; the score is None from when on none
+    did.
+    """
     found, before = {}, {}
     for one in results:
         before.setdefault(one.team, []).append(one)

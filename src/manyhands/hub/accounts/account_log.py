@@ -1,4 +1,6 @@
-"""What was done with accounts, and every log-in: one JSON object a line, appended, never changed."""
+"""What was done with accounts, and every log-in: one JSON object a line, appended, never
+changed.
+"""
 
 import getpass
 import json
@@ -12,8 +14,13 @@ NAME = "log.jsonl"
 
 def write(folder, action, name=None, **facts):
     """Append one line to the log in `folder`; readable by its owner alone."""
-    line = {"when": datetime.now(timezone.utc).isoformat(timespec="milliseconds"), "action": action, "account": name,
-            "by": _who(), **facts}
+    line = {
+        "when": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
+        "action": action,
+        "account": name,
+        "by": _who(),
+        **facts,
+    }
     handle = os.open(Path(folder) / NAME, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
         # one write: lines of two processes never mix; ASCII: no name ends a line or moves a cursor

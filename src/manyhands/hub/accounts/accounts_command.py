@@ -24,13 +24,22 @@ Passwords are stored only as scrypt, and they are written only in the hand-out."
 MOST = LAST_UID - FIRST_UID + 1  # each account has a number that no other has had
 LONGEST_NAME = 100  # of a person, in full: so that it fits on a slip
 TIME = "12h, 3d, 2w, 2026-12-01 or 2026-12-01T18:00"
-NOT_ROOT = ("Only root can give each attendee a separate user number and a closed room. Without root, the hub is a "
-            "demonstration for one person and accepts only one account, but one exists already, or you asked for "
-            "several. Run this as root for a class.")
-TO_START = "The papers name {where} , which is where the hub answers when it is started with\n  manyhands hub{more}"
-NO_PAPERS = ("The papers could not be written: {why}\nThe accounts exist, but their passwords are lost. Make new "
-             "ones:\n  manyhands accounts reset {names}")
-AT_ANOTHER = "For another address: `manyhands accounts reset NAME... --address ADDRESS` prints new papers."
+NOT_ROOT = (
+    "Only root can give each attendee a separate user number and a closed room. Without root, the "
+    "hub is a demonstration for one person and accepts only one account, but one exists already, "
+    "or you asked for several. Run this as root for a class."
+)
+TO_START = (
+    "The papers name {where} , which is where the hub answers when it is started with\n  manyhands "
+    "hub{more}"
+)
+NO_PAPERS = (
+    "The papers could not be written: {why}\nThe accounts exist, but their passwords are lost. Make"
+    " new ones:\n  manyhands accounts reset {names}"
+)
+AT_ANOTHER = (
+    "For another address: `manyhands accounts reset NAME... --address ADDRESS` prints new papers."
+)
 
 
 class NotDone(AccountError):
@@ -38,37 +47,65 @@ class NotDone(AccountError):
 
 
 def parser():
-    made = command_parser("accounts", DESCRIPTION,
-                          ["create 20 --expires 3d", "import people.csv --expires 2026-12-01",
-                           "extend hand07 --expires 1w", "list"])
-    made.add_argument("--home", metavar="FOLDER", help="the hub's folder (default: .manyhands/hub in the clone)")
+    made = command_parser(
+        "accounts",
+        DESCRIPTION,
+        [
+            "create 20 --expires 3d",
+            "import people.csv --expires 2026-12-01",
+            "extend hand07 --expires 1w",
+            "list",
+        ],
+    )
+    made.add_argument(
+        "--home", metavar="FOLDER", help="the hub's folder (default: .manyhands/hub in the clone)"
+    )
     actions = made.add_subparsers(dest="action", required=True, metavar="ACTION")
     create = actions.add_parser("create", help="make accounts, and the papers to hand out")
     create.add_argument("count", type=int, metavar="N")
-    create.add_argument("--prefix", default="hand", help="the names are PREFIX01, PREFIX02 ... (default: hand)")
-    several = actions.add_parser("import",
-                                 help="make accounts for registered people, from a CSV with the column name and, "
-                                      "optionally, full_name, role and expires")
+    create.add_argument(
+        "--prefix", default="hand", help="the names are PREFIX01, PREFIX02 ... (default: hand)"
+    )
+    several = actions.add_parser(
+        "import",
+        help=(
+            "make accounts for registered people, from a CSV with the column name and, "
+            "optionally, full_name, role and expires"
+        ),
+    )
     several.add_argument("table", type=Path, metavar="CSV")
     for one in (create, several):
         one.add_argument("--expires", required=True, metavar="WHEN", help=TIME)
         one.add_argument("--role", choices=ROLES, default=ATTENDEE)
-    reset = actions.add_parser("reset", help="make new passwords, which also reopens revoked accounts")
+    reset = actions.add_parser(
+        "reset", help="make new passwords, which also reopens revoked accounts"
+    )
     for one in (create, several, reset):
-        one.add_argument("--address", help="the address on the papers (default: where the hub was last started)")
-        one.add_argument("--out", type=Path, metavar="FOLDER",
-                         help="a new folder for the papers (default: one in the hub's folder)")
+        one.add_argument(
+            "--address", help="the address on the papers (default: where the hub was last started)"
+        )
+        one.add_argument(
+            "--out",
+            type=Path,
+            metavar="FOLDER",
+            help="a new folder for the papers (default: one in the hub's folder)",
+        )
     actions.add_parser("list", help="list all accounts")
     extend = actions.add_parser("extend", help="set a new end of accounts")
     extend.add_argument("--expires", required=True, metavar="WHEN", help=TIME)
     revoke = actions.add_parser("revoke", help="end accounts immediately, but keep their files")
-    purge = actions.add_parser("purge", help="delete ended accounts and their homes, after these have been archived")
-    restore = actions.add_parser("restore",
-                                 help="put the files of the newest archive back into the home, next to what it "
-                                      "contains")
+    purge = actions.add_parser(
+        "purge", help="delete ended accounts and their homes, after these have been archived"
+    )
+    restore = actions.add_parser(
+        "restore",
+        help="put the files of the newest archive back into the home, next to what it contains",
+    )
     for one in (reset, extend, revoke, purge, restore):
         one.add_argument("names", nargs="*" if one is purge else "+", metavar="NAME")
-    purge.add_argument("--ended", action="store_true", help="all accounts that are expired or revoked")
+    purge.add_argument(
+        "--ended", action="store_true", help="all accounts that are expired or revoked"
+    )
     return made
 
 
@@ -99,7 +136,11 @@ def _understood(accounts, options):
 
 
 def _create(accounts, options):
-    _add(accounts, [{"name": name} for name in accounts.free_names(options.count, options.prefix)], options)
+    _add(
+        accounts,
+        [{"name": name} for name in accounts.free_names(options.count, options.prefix)],
+        options,
+    )
 
 
 def _import(accounts, options):
@@ -113,29 +154,46 @@ def read_people(path):
             table = csv.DictReader(file)
             columns = [name.strip().lower() for name in table.fieldnames or []]
             table.fieldnames = columns
-            people = [{key: (value or "").strip() for key, value in row.items() if key} for row in table]
+            people = [
+                {key: (value or "").strip() for key, value in row.items() if key} for row in table
+            ]
     except UnicodeDecodeError:
-        raise AccountError(f"{path} is not in UTF-8: save it as \"CSV UTF-8\".") from None
+        raise AccountError(f'{path} is not in UTF-8: save it as "CSV UTF-8".') from None
     except csv.Error as problem:
         raise AccountError(f"{path} is not a CSV: {problem}.") from None
     if "name" not in columns:
-        raise AccountError(f"{path} has no column \"name\"; its first line is: {', '.join(columns) or 'empty'}.")
-    people = [{**person, "name": person["name"].lower(), "line": line} for line, person in enumerate(people, 2)
-              if any(person.values())]
+        raise AccountError(
+            f'{path} has no column "name"; its first line is: {", ".join(columns) or "empty"}.'
+        )
+    people = [
+        {**person, "name": person["name"].lower(), "line": line}
+        for line, person in enumerate(people, 2)
+        if any(person.values())
+    ]
     seen = {}
     for person in people:
-        if len(person.get("full_name", "")) > LONGEST_NAME or not person.get("full_name", "").isprintable():
-            raise AccountError(f"{path}, line {person['line']}: full_name has {LONGEST_NAME} characters at most, and "
-                               "only such that can be printed.")
+        if (
+            len(person.get("full_name", "")) > LONGEST_NAME
+            or not person.get("full_name", "").isprintable()
+        ):
+            raise AccountError(
+                f"{path}, line {person['line']}: full_name has {LONGEST_NAME} characters at most, "
+                "and only such that can be printed."
+            )
         if person["name"] in seen:
-            raise AccountError(f"{path}, line {person['line']}: {person['name']!r} stands in line "
-                               f"{seen[person['name']]} too.")
+            raise AccountError(
+                f"{path}, line {person['line']}: {person['name']!r} stands in line "
+                f"{seen[person['name']]} too."
+            )
         seen[person["name"]] = person["line"]
     return people
 
 
 def _plain_file(path):
-    """Open a file to read; nothing is waited for, as for the other end of a pipe. Raises AccountError."""
+    """Open a file to read; nothing is waited for, as for the other end of a pipe.
+
+    Raises AccountError.
+    """
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError as problem:
@@ -162,7 +220,9 @@ def _hand_out(accounts, make, options):
     """Make accounts or passwords, and their papers; none where the papers have no folder."""
     ip = hub_address.EVERYWHERE if is_classroom() else "127.0.0.1"
     where = options.address or address(accounts.folder) or hub_address.promised(accounts.folder, ip)
-    folder = options.out or accounts.folder / "handouts" / datetime.now().strftime("%Y-%m-%dT%H%M%S.%f")
+    folder = options.out or accounts.folder / "handouts" / datetime.now().strftime(
+        "%Y-%m-%dT%H%M%S.%f"
+    )
     handout.new_folder(folder)
     try:
         made = make()
@@ -175,8 +235,14 @@ def _hand_out(accounts, make, options):
     except OSError as problem:
         names = " ".join(account.name for account, _ in made)
         raise NotDone(NO_PAPERS.format(why=problem, names=names)) from None
-    print(f"{len(made)} account{'s' if len(made) > 1 else ''}: {', '.join(account.name for account, _ in made)}")
-    print(f"The passwords are only in these files:\n  {table}\n  {paper}   (one slip each, to be cut apart)")
+    print(
+        f"{len(made)} account{'s' if len(made) > 1 else ''}: "
+        f"{', '.join(account.name for account, _ in made)}"
+    )
+    print(
+        f"The passwords are only in these files:\n  {table}\n  {paper}   (one slip each, to be cut "
+        "apart)"
+    )
     if not options.address and not (accounts.folder / LOCK).exists():  # no hub was started here yet
         home = f" --home {accounts.folder}" if options.home else ""
         print(TO_START.format(where=where, more=home + (f" --ip {ip}" if is_classroom() else "")))
@@ -187,11 +253,21 @@ def _list(accounts, options):
     rows = [("name", "role", "state", "until", "archived", "who")]
     for account in sorted(accounts.load().values(), key=lambda one: one.name):
         archived = local_time(account.archived) if account.archived else ""
-        rows.append((account.name, account.role, account.state, local_time(account.expires), archived,
-                     account.full_name))
-    widths = [max(map(len, column)) for column in zip(*rows)]
+        rows.append(
+            (
+                account.name,
+                account.role,
+                account.state,
+                local_time(account.expires),
+                archived,
+                account.full_name,
+            )
+        )
+    widths = [max(map(len, column)) for column in zip(*rows, strict=False)]
     for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+        print(
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip()
+        )
 
 
 def _extend(accounts, options):
@@ -201,12 +277,17 @@ def _extend(accounts, options):
 
 def _revoke(accounts, options):
     for account in accounts.revoke(options.names):
-        print(f"{account.name}: revoked. Its files are kept until `manyhands accounts purge {account.name}`.")
+        print(
+            f"{account.name}: revoked. Its files are kept until `manyhands accounts purge "
+            f"{account.name}`."
+        )
 
 
 def _purge(accounts, options):
     names = options.names or [
-        name for name, account in accounts.load().items() if options.ended and account.state != "open"
+        name
+        for name, account in accounts.load().items()
+        if options.ended and account.state != "open"
     ]
     if not names:
         raise AccountError("Give names, or --ended for all accounts that are expired or revoked.")
@@ -214,7 +295,11 @@ def _purge(accounts, options):
     for name in names:
         try:
             kept = archive.purge(accounts, name)
-            print(f"{name}: deleted. Its files are in {kept}" if kept else f"{name}: deleted; it had no files.")
+            print(
+                f"{name}: deleted. Its files are in {kept}"
+                if kept
+                else f"{name}: deleted; it had no files."
+            )
         except AccountError as problem:  # one home does not keep the others
             wrong.append(str(problem))
     if wrong:
@@ -232,6 +317,13 @@ def _restore(accounts, options):
         raise NotDone("\n".join(wrong))
 
 
-ACTIONS = {"create": _create, "import": _import, "list": _list, "extend": _extend, "reset": _reset, "revoke": _revoke,
-           "purge": _purge,
-           "restore": _restore}
+ACTIONS = {
+    "create": _create,
+    "import": _import,
+    "list": _list,
+    "extend": _extend,
+    "reset": _reset,
+    "revoke": _revoke,
+    "purge": _purge,
+    "restore": _restore,
+}

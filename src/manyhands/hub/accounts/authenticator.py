@@ -1,4 +1,6 @@
-"""Log-in against the table of accounts: with an end, with limited attempts, and with every attempt in the log."""
+"""Log-in against the table of accounts: with an end, with limited attempts, and with every attempt
+in the log.
+"""
 
 import asyncio
 import time
@@ -17,19 +19,25 @@ from manyhands.hub.connections import place
 from manyhands.machine import local_time
 
 WINDOW_S = 300
-FAILURES = {"name in its browser": 5, "name and place": 5, "place": 100}  # a whole class may share one address
+# a whole class may share one address
+FAILURES = {"name in its browser": 5, "name and place": 5, "place": 100}
 # the cookie of a browser in which a person has logged in: nobody else's mistakes count there
 KNOWN, KNOWN_DAYS = "manyhands-known", 30
-TOO_MANY = "Too many wrong passwords. Wait {minutes} minutes, then try again, or ask your instructor for a new one."
-ENDED = "This account ended on {when}. Your files are kept. Ask your instructor to extend the account."
+TOO_MANY = (
+    "Too many wrong passwords. Wait {minutes} minutes, then try again, or ask your instructor for a"
+    " new one."
+)
+ENDED = (
+    "This account ended on {when}. Your files are kept. Ask your instructor to extend the account."
+)
 REVOKED = "This account was closed by your instructor. Your files are kept."
 
 
 class Attempts:
     """Wrong passwords of the last minutes, by name and by place.
 
-    None counts for a name everywhere: so many passwords are possible that trying from many places finds none, and
-    anybody could lock anybody out.
+    None counts for a name everywhere: so many passwords are possible that trying from many places
+    finds none, and anybody could lock anybody out.
     """
 
     def __init__(self, now=time.monotonic):
@@ -37,7 +45,8 @@ class Attempts:
 
     def wait_s(self, name, place, known=False):
         """How long nobody may try this name there; 0 if they may now. known:
-        in a browser in which this person has logged in."""
+        in a browser in which this person has logged in.
+        """
         waits = [0.0]
         for kind, key in self._keys(name, place, known).items():
             times = self._recent(kind, key)
@@ -59,7 +68,11 @@ class Attempts:
 
     @staticmethod
     def _keys(name, place, known):
-        return {"name in its browser": name} if known else {"name and place": (name, place), "place": place}
+        return (
+            {"name in its browser": name}
+            if known
+            else {"name and place": (name, place), "place": place}
+        )
 
     def _recent(self, kind, key):
         times = self.failures[kind, key]
@@ -83,9 +96,13 @@ class TrialAuthenticator(Authenticator):
 
     async def authenticate(self, handler, data):
         """The person and the role as a group, or None for a wrong name or password;
-        an HTTPError tells the person anything else."""
+        an HTTPError tells the person anything else.
+        """
         name, accounts = self.normalize_username(data["username"]), self.accounts.load()
-        where, known = place(handler.request.remote_ip, accounts), handler.get_signed_cookie(KNOWN) == name.encode()
+        where, known = (
+            place(handler.request.remote_ip, accounts),
+            handler.get_signed_cookie(KNOWN) == name.encode(),
+        )
         wait_s = self.attempts.wait_s(name, where, known)
         if wait_s > 0:
             self._note("log-in limited", name, where)
@@ -98,11 +115,20 @@ class TrialAuthenticator(Authenticator):
             self._note("log-in failed", name, where)
             return None
         self.attempts.succeeded(name, where)
-        handler.set_signed_cookie(KNOWN, name, KNOWN_DAYS, path=handler.hub.base_url, httponly=True, samesite="Lax",
-                                  secure=handler.request.protocol == "https")
+        handler.set_signed_cookie(
+            KNOWN,
+            name,
+            KNOWN_DAYS,
+            path=handler.hub.base_url,
+            httponly=True,
+            samesite="Lax",
+            secure=handler.request.protocol == "https",
+        )
         if account.state != "open":
             self._note(f"log-in {account.state}", name, where)
-            raise HTTPError(403, REVOKED if account.revoked else ENDED.format(when=local_time(account.expires)))
+            raise HTTPError(
+                403, REVOKED if account.revoked else ENDED.format(when=local_time(account.expires))
+            )
         self._note("log-in", name, where)
         return {"name": name, "groups": [account.role]}
 
@@ -110,6 +136,10 @@ class TrialAuthenticator(Authenticator):
         account_log.write(self.folder, action, name[:64], address=where)
 
     async def refresh_user(self, user, handler=None):
-        """False turns the session out: the account has ended, is gone, or was opened anew after the session began."""
+        """False turns the session out: the account has ended, is gone, or was opened anew after the
+        session began.
+        """
         account = self.accounts.load().get(user.name)
-        return bool(account) and account.admits(user.orm_user.created.replace(tzinfo=timezone.utc).timestamp())
+        return bool(account) and account.admits(
+            user.orm_user.created.replace(tzinfo=timezone.utc).timestamp()
+        )

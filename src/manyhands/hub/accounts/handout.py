@@ -9,12 +9,19 @@ from manyhands.machine import local_time
 
 COLUMNS = ("name", "full_name", "role", "password", "expires", "address")
 PAGE_MM, MARGIN_MM, ACROSS, DOWN = (210, 297), 10, 2, 4
-FACTS = (("Address / アドレス", "address"), ("Name / 名前", "name"), ("Password / パスワード", "password"),
-         ("Until / 期限", "expires"))
+FACTS = (
+    ("Address / アドレス", "address"),
+    ("Name / 名前", "name"),
+    ("Password / パスワード", "password"),
+    ("Until / 期限", "expires"),
+)
 STEPS = (
     "1. Open the address in a browser, and log in with the name and the password.",
     "2. The page Start_Here opens. Begin with unit 00.",
-    "3. When the account ends, your server stops. Before that, download from work/ what you want to keep.",
+    (
+        "3. When the account ends, your server stops. Before that, download from work/ what you "
+        "want to keep."
+    ),
     "1. ブラウザーで上のアドレスを開き、名前とパスワードでログインします。",
     "2. Start_Here のページが開きます。ユニット 00 から始めてください。",
     "3. 期限になるとサーバーは止まります。残したいものは work/ からダウンロードしてください。",
@@ -23,22 +30,36 @@ STEPS = (
 
 def rows(made, address):
     """The rows of both papers, from what `Accounts.create` or `reset` returned."""
-    return [{"name": account.name, "full_name": account.full_name, "role": account.role, "password": password,
-             "expires": local_time(account.expires), "address": address} for account, password in made]
+    return [
+        {
+            "name": account.name,
+            "full_name": account.full_name,
+            "role": account.role,
+            "password": password,
+            "expires": local_time(account.expires),
+            "address": address,
+        }
+        for account, password in made
+    ]
 
 
 def new_folder(folder):
-    """Make the folder for the papers, readable by its owner alone; returns it. Raises FileExistsError where there is
-    one already, for passwords are never overwritten."""
+    """Make the folder for the papers, readable by its owner alone; returns it.
+
+    Raises FileExistsError where there is one already, for passwords are never overwritten.
+    """
     folder = Path(folder)
     folder.mkdir(parents=True, mode=0o700)
     return folder
 
 
 def write(folder, made, address):
-    """Write `accounts.csv` and `accounts.pdf` into the folder, readable by their owner alone; returns their paths."""
+    """Write `accounts.csv` and `accounts.pdf` into the folder, readable by their owner alone;
+    returns their paths.
+    """
     table, paper = folder / "accounts.csv", folder / "accounts.pdf"
-    with _private(table, "w", encoding="utf-8-sig", newline="") as file:  # the mark lets spreadsheets read Japanese
+    # the mark lets spreadsheets read Japanese
+    with _private(table, "w", encoding="utf-8-sig", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
         writer.writerows(_harmless(row) for row in rows(made, address))
@@ -53,11 +74,16 @@ def _private(path, how, **options):
 
 def _harmless(row):
     """A spreadsheet runs what begins with these signs: put an apostrophe before it."""
-    return {name: "'" + value if value[:1] in ("=", "+", "-", "@") else value for name, value in row.items()}
+    return {
+        name: "'" + value if value[:1] in ("=", "+", "-", "@") else value
+        for name, value in row.items()
+    }
 
 
 def pdf(slips):
-    """The bytes of an A4 document with eight slips a page; the font that shows Japanese is inside it."""
+    """The bytes of an A4 document with eight slips a page; the font that shows Japanese is inside
+    it.
+    """
     from fpdf import FPDF
 
     paper = FPDF(format="A4")
@@ -69,7 +95,14 @@ def pdf(slips):
         place = number % (ACROSS * DOWN)
         if place == 0:
             paper.add_page()
-        _slip(paper, slip, MARGIN_MM + place % ACROSS * width, MARGIN_MM + place // ACROSS * height, width, height)
+        _slip(
+            paper,
+            slip,
+            MARGIN_MM + place % ACROSS * width,
+            MARGIN_MM + place // ACROSS * height,
+            width,
+            height,
+        )
     return bytes(paper.output())
 
 
@@ -81,14 +114,27 @@ def _slip(paper, slip, left, top, width, height):
     inner, line = width - 10, top + 4
     line = (
         _text(
-            paper, "text", 11, left + 5, line, inner,
-            "manyhands" + (f": {slip['full_name']}" if slip["full_name"] else "")
+            paper,
+            "text",
+            11,
+            left + 5,
+            line,
+            inner,
+            "manyhands" + (f": {slip['full_name']}" if slip["full_name"] else ""),
         )
         + 1
     )
     for label, key in FACTS:
         _text(paper, "text", 7, left + 5, line + 0.6, 30, label)
-        line = _text(paper, "typed", 8 if key in ("address", "expires") else 10, left + 35, line, inner - 30, slip[key])
+        line = _text(
+            paper,
+            "typed",
+            8 if key in ("address", "expires") else 10,
+            left + 35,
+            line,
+            inner - 30,
+            slip[key],
+        )
     line += 1
     for step in STEPS:
         line = _text(paper, "text", 7, left + 5, line, inner, step)
@@ -99,8 +145,15 @@ def _text(paper, font, size, left, top, width, text):
     paper.set_font(font, size=size)
     paper.set_xy(left, top)
     anywhere = font == "typed" or not text.isascii()  # Japanese has no spaces to break at
-    paper.multi_cell(width, size * 0.47, text, align="L", new_x="LEFT", new_y="NEXT", wrapmode="CHAR" if anywhere
-                     else "WORD")
+    paper.multi_cell(
+        width,
+        size * 0.47,
+        text,
+        align="L",
+        new_x="LEFT",
+        new_y="NEXT",
+        wrapmode="CHAR" if anywhere else "WORD",
+    )
     return paper.get_y()
 
 

@@ -13,17 +13,22 @@ LATEST = datetime(LATEST_YEAR + 1, 1, 1).timestamp()
 
 
 def until(text, now=None):
-    """`60s`, `30m`, `12h`, `3d`, `2w` from now, or a date `2026-12-01` (its end) or `2026-12-01T18:00`,
-    as seconds since 1970."""
+    """`60s`, `30m`, `12h`, `3d`, `2w` from now, or a date `2026-12-01` (its end) or
+    `2026-12-01T18:00`, as seconds since 1970.
+    """
     now = time.time() if now is None else now
     if found := re.fullmatch(r"(\d+)([smhdw])", text.strip()):
         count = int(found[1]) if len(found[1]) < 20 else math.inf
         return _in_calendar(now + count * UNITS_S[found[2]], text)
     try:
-        end = datetime.fromisoformat(text.strip() + ("T23:59:59" if len(text.strip()) == 10 else "")).timestamp()
+        end = datetime.fromisoformat(
+            text.strip() + ("T23:59:59" if len(text.strip()) == 10 else "")
+        ).timestamp()
     except (ValueError, OverflowError):
-        raise AccountError(f"{text[:80]!r} is not a time. Write for example 12h, 3d, 2w, 2026-12-01 or "
-                           "2026-12-01T18:00.") from None
+        raise AccountError(
+            f"{text[:80]!r} is not a time. Write for example 12h, 3d, 2w, 2026-12-01 or "
+            "2026-12-01T18:00."
+        ) from None
     if end <= now:
         raise AccountError(f"{text} has passed already.")
     return _in_calendar(end, text)

@@ -1,24 +1,31 @@
 """Passwords that can be read aloud and typed from paper: three words of three syllables, 54 bits;
-kept as scrypt only."""
+kept as scrypt only.
+"""
 
 import hashlib
 import hmac
 import secrets
 import unicodedata
 
-CONSONANTS, VOWELS = "bdfhkmnprstwz", "aeiou"  # no l, j, g, q, c, v: too like others, on paper or by ear
+# no l, j, g, q, c, v: too like others, on paper or by ear
+CONSONANTS, VOWELS = "bdfhkmnprstwz", "aeiou"
 WORDS, SYLLABLES = 3, 3  # (13 * 5) ** 9 > 2 ** 54
 COST = {"n": 2**14, "r": 8, "p": 1}
 
 
 def new_password():
     """For example `bakori-nutefo-samihe`."""
-    return "-".join("".join(secrets.choice(CONSONANTS) + secrets.choice(VOWELS) for _ in range(SYLLABLES))
-                    for _ in range(WORDS))
+    return "-".join(
+        "".join(secrets.choice(CONSONANTS) + secrets.choice(VOWELS) for _ in range(SYLLABLES))
+        for _ in range(WORDS)
+    )
 
 
 def scrypt(password, salt):
-    """The key of a password, as hex. Capitals, spaces, hyphens and full-width letters make no difference."""
+    """The key of a password, as hex.
+
+    Capitals, spaces, hyphens and full-width letters make no difference.
+    """
     letters = "".join(filter(str.isalnum, unicodedata.normalize("NFKC", password).lower()))
     return hashlib.scrypt(letters.encode(), salt=bytes.fromhex(salt), **COST).hex()
 

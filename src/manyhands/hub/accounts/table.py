@@ -1,5 +1,6 @@
-"""The table of trial accounts: `accounts.json` in the hub's folder, changed in one step under a lock,
-closed to other users."""
+"""The table of trial accounts: `accounts.json` in the hub's folder, changed in one step under a
+lock, closed to other users.
+"""
 
 import fcntl
 import json
@@ -17,13 +18,16 @@ from manyhands.hub.accounts.passwords import matches, new_key, new_password
 
 ATTENDEE, ASSISTANT, INSTRUCTOR = ROLES = ("attendee", "assistant", "instructor")
 NAME = re.compile(r"[a-z][a-z0-9-]{0,30}")
-FIRST_UID, LAST_UID = 70_000, 99_999  # between what distributions give to people and what they give to containers
+# between what distributions give to people and what they give to containers
+FIRST_UID, LAST_UID = 70_000, 99_999
 
 
 @dataclass
 class Account:
-    """One person's account. Times are seconds since 1970;
-    `uid` is the number that the person's processes and files carry."""
+    """One person's account.
+
+    Times are seconds since 1970; `uid` is the number that the person's processes and files carry.
+    """
 
     name: str
     role: str
@@ -34,12 +38,13 @@ class Account:
     expires: float
     full_name: str = ""
     revoked: bool = False
-    # when the home folder was last archived after the account had ended; 0: not since it was last open
+    # when the home folder was last archived after the account had ended; 0: not since it was last
+    # open
     archived: float = 0.0
 
     @property
     def state(self):
-        """"open", "expired" or "revoked"."""
+        """ "open", "expired" or "revoked"."""
         if self.revoked:
             return "revoked"
         return "open" if time.time() < self.expires else "expired"
@@ -71,8 +76,10 @@ class Accounts:
         except FileNotFoundError:
             return {}, FIRST_UID
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as problem:
-            raise AccountError(f"{self.path} is damaged or from a different version ({type(problem).__name__}: "
-                               f"{str(problem)[:200]}). Nothing was changed. Restore the file from a copy.") from None
+            raise AccountError(
+                f"{self.path} is damaged or from a different version ({type(problem).__name__}: "
+                f"{str(problem)[:200]}). Nothing was changed. Restore the file from a copy."
+            ) from None
 
     def get(self, name):
         """The account of this name; raises AccountError."""
@@ -93,12 +100,18 @@ class Accounts:
             table, next_uid = self._read()
             yield table
             next_uid = max([next_uid, *(account.uid + 1 for account in table.values())])
-            content = {"next_uid": next_uid, "accounts": [asdict(account) for account in table.values()]}
+            content = {
+                "next_uid": next_uid,
+                "accounts": [asdict(account) for account in table.values()],
+            }
             write_file(self.path, json.dumps(content, indent=1, ensure_ascii=False))
 
     def create(self, people, expires, role=ATTENDEE):
-        """Add accounts, all or none. `people`: [{"name": ..., "full_name": ..., "role": ..., "expires": ...}], all but
-        the name optional. Returns [(Account, password)]: the passwords are nowhere else."""
+        """Add accounts, all or none.
+
+        `people`: [{"name": ..., "full_name": ..., "role": ..., "expires": ...}], all but the name
+        optional. Returns [(Account, password)]: the passwords are nowhere else.
+        """
         made = []
         with self._changing() as table:
             for person in people:
@@ -106,30 +119,45 @@ class Accounts:
                 _check_new(name, person.get("role") or role, table)
                 password = new_password()
                 salt, key = new_key(password)
-                account = Account(name, person.get("role") or role, self._new_uid(table), salt, key, time.time(),
-                                  until(person["expires"]) if person.get("expires") else expires,
-                                  person.get("full_name") or "")
+                account = Account(
+                    name,
+                    person.get("role") or role,
+                    self._new_uid(table),
+                    salt,
+                    key,
+                    time.time(),
+                    until(person["expires"]) if person.get("expires") else expires,
+                    person.get("full_name") or "",
+                )
                 table[name] = account
                 made.append((account, password))
         for account, _ in made:
-            account_log.write(self.folder, "create", account.name, role=account.role, expires=account.expires)
+            account_log.write(
+                self.folder, "create", account.name, role=account.role, expires=account.expires
+            )
         return made
 
     def _new_uid(self, table):
         """A number that no user of this machine has, and that no account has ever had:
-        files of a purged one stay nobody's."""
+        files of a purged one stay nobody's.
+        """
         first = max([self._read()[1], *(account.uid + 1 for account in table.values())])
         taken = {entry.pw_uid for entry in pwd.getpwall()}
         for uid in range(first, LAST_UID + 1):
             if uid not in taken:
                 return uid
-        raise AccountError(f"The user numbers up to {LAST_UID} are used up. Start a new hub folder (--home).")
+        raise AccountError(
+            f"The user numbers up to {LAST_UID} are used up. Start a new hub folder (--home)."
+        )
 
     def free_names(self, count, prefix):
         """`prefix01`, `prefix02` ...: the first names after those that are taken."""
         taken = set(self.load())
-        numbers = [int(name[len(prefix):]) for name in taken if name.startswith(prefix)
-                   and name[len(prefix):].isdigit()]
+        numbers = [
+            int(name[len(prefix) :])
+            for name in taken
+            if name.startswith(prefix) and name[len(prefix) :].isdigit()
+        ]
         first = max(numbers, default=0) + 1
         digits = max(2, len(str(first + count - 1)))
         return [f"{prefix}{number:0{digits}}" for number in range(first, first + count)]
@@ -143,7 +171,10 @@ class Accounts:
         return self._change(names, "revoke", revoked=True)
 
     def reset(self, names):
-        """New passwords; a revoked account is open again until its end. Returns [(Account, password)]."""
+        """New passwords; a revoked account is open again until its end.
+
+        Returns [(Account, password)].
+        """
         made = []
         with self._changing() as table:
             for account in [_find(table, name) for name in names]:
@@ -157,7 +188,8 @@ class Accounts:
 
     def note_archived(self, name, path, **facts):
         """Remember that an ended account's home was archived, unless it was opened again meanwhile;
-        the keeper calls it."""
+        the keeper calls it.
+        """
         with self._changing() as table:
             account = _find(table, name)
             account.archived = time.time() if account.state != "open" else 0.0
@@ -183,16 +215,22 @@ class Accounts:
 
 def _find(table, name):
     if name not in table:
-        raise AccountError(f"There is no account {name!r}. `manyhands accounts list` shows all accounts.")
+        raise AccountError(
+            f"There is no account {name!r}. `manyhands accounts list` shows all accounts."
+        )
     return table[name]
 
 
 def _check_new(name, role, table):
     if not NAME.fullmatch(name):
-        raise AccountError(f"{name!r} cannot be a name. A name begins with a small letter, followed by at most 30 "
-                           "small letters, digits and hyphens.")
+        raise AccountError(
+            f"{name!r} cannot be a name. A name begins with a small letter, followed by at most 30 "
+            "small letters, digits and hyphens."
+        )
     if name in table:
-        raise AccountError(f"The account {name!r} already exists. `manyhands accounts reset {name}` gives it a new "
-                           "password.")
+        raise AccountError(
+            f"The account {name!r} already exists. `manyhands accounts reset {name}` gives it a new"
+            " password."
+        )
     if role not in ROLES:
         raise AccountError(f"{name}: there is no role {role!r}; the roles are {', '.join(ROLES)}.")

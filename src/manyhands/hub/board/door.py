@@ -1,4 +1,6 @@
-"""The socket of the board, through which results, predictions and entries come in: a line of JSON, a line back."""
+"""The socket of the board, through which results, predictions and entries come in: a line of JSON,
+a line back.
+"""
 
 import asyncio
 from collections import Counter

@@ -1,5 +1,6 @@
 """What the board reads and writes in the hub's folder:
-the accounts, the units' criteria, and its own file of results."""
+the accounts, the units' criteria, and its own file of results.
+"""
 
 import json
 import os
@@ -15,7 +16,8 @@ from manyhands.hub.folder import is_classroom
 
 NAME = "board.jsonl"
 UNIT = re.compile(r"[0-9A-Za-z_]{1,64}")
-LARGEST_BYTES = 32 * 2**20  # if it grows by more, it is written anew, with the last line of each row only
+# if it grows by more, it is written anew, with the last line of each row only
+LARGEST_BYTES = 32 * 2**20
 
 
 class People:
@@ -42,7 +44,8 @@ class People:
 
     def of_uid(self, uid):
         """The same for whose processes carry this number;
-        in a demonstration all have that of the one person who runs it."""
+        in a demonstration all have that of the one person who runs it.
+        """
         table = self.look()
         if not is_classroom() and uid == os.geteuid():
             uid = next((account.uid for account in table.values()), None)
@@ -50,9 +53,14 @@ class People:
         return account if account and account.state == "open" else None
 
     def attendees(self, uids_with_results=()):
-        """{uid: Account} of all attendees that are open, and of those with results whose time is over."""
-        return {one.uid: one for one in self.look().values() if one.role == ATTENDEE
-                and (one.state == "open" or one.uid in uids_with_results)}
+        """{uid: Account} of all attendees that are open, and of those with results whose time is
+        over.
+        """
+        return {
+            one.uid: one
+            for one in self.look().values()
+            if one.role == ATTENDEE and (one.state == "open" or one.uid in uids_with_results)
+        }
 
     def staff(self):
         """The uids of instructors and assistants."""
@@ -60,7 +68,9 @@ class People:
 
 
 class Course:
-    """The criteria of each unit, those of the references that attendees' checks compare with; and the questions."""
+    """The criteria of each unit, those of the references that attendees' checks compare with; and
+    the questions.
+    """
 
     def __init__(self, folder):
         self.folder, self.known = Path(folder) / "course", {}
@@ -76,7 +86,12 @@ class Course:
             if self.known.get(unit, (None,))[0] != seen:
                 self.known[unit] = (
                     seen,
-                    list(_criteria(_read(path)["shown"], _read(self.folder / "labs" / unit / f"{unit}.ipynb"))),
+                    list(
+                        _criteria(
+                            _read(path)["shown"],
+                            _read(self.folder / "labs" / unit / f"{unit}.ipynb"),
+                        )
+                    ),
                 )
         except (OSError, ValueError, KeyError):
             return []
@@ -98,21 +113,28 @@ def _read(path):
 
 
 def _criteria(shown, lab):
-    """From a reference, {check: outputs}, and the released lab. A check that shows no record is one criterion:
-    its output as a whole."""
+    """From a reference, {check: outputs}, and the released lab.
+
+    A check that shows no record is one criterion: its output as a whole.
+    """
     facts = [cell["metadata"].get("nbgrader", {}) for cell in lab["cells"]]
     points = {one["grade_id"]: one.get("points", 0) for one in facts if "grade_id" in one}
     for check, outputs in shown.items():
         records = [output["data"][MIME] for output in outputs if MIME in output.get("data", {})]
         if records:
-            yield from (Criterion(check, one["name"], one["text"], one["points"], one["status"] == BLOCKED)
-                        for one in records[0]["criteria"])
+            yield from (
+                Criterion(check, one["name"], one["text"], one["points"], one["status"] == BLOCKED)
+                for one in records[0]["criteria"]
+            )
         else:
             yield Criterion(check, check, check.removesuffix("-check"), points[check])
 
 
 class File:
-    """The results on disk: one line for each change, the later one counts. Only the hub's own user may read it."""
+    """The results on disk: one line for each change, the later one counts.
+
+    Only the hub's own user may read it.
+    """
 
     def __init__(self, folder, board):
         self.path, self.board = Path(folder) / NAME, board
@@ -126,7 +148,11 @@ class File:
                 try:
                     self.board.from_line(json.loads(line))
                 except (ValueError, BadResult) as problem:
-                    print(f"board: skipped a line of {self.path}: {problem}", file=sys.stderr, flush=True)
+                    print(
+                        f"board: skipped a line of {self.path}: {problem}",
+                        file=sys.stderr,
+                        flush=True,
+                    )
 
     def _renew(self):
         """Write the file anew, in one step."""
@@ -137,7 +163,10 @@ class File:
         self.most = self.file.tell() + LARGEST_BYTES
 
     def add(self, line):
-        """Append a change. A full disk is told in the log: the board goes on, and a restart forgets the change."""
+        """Append a change.
+
+        A full disk is told in the log: the board goes on, and a restart forgets the change.
+        """
         try:
             self.file.write((json.dumps(line) + "\n").encode())
             if self.file.tell() > self.most:

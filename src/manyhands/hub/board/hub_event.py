@@ -1,5 +1,7 @@
-"""The hackathon of a hub: the folder `hackathon` in the hub's folder, made by `manyhands hack event`. Teams are lists
-of accounts in its event.toml. Whose entry it is follows from the account that hands it in."""
+"""The hackathon of a hub: the folder `hackathon` in the hub's folder, made by `manyhands hack
+event`. Teams are lists of accounts in its event.toml. Whose entry it is follows from the account
+that hands it in.
+"""
 
 import os
 from pathlib import Path
@@ -9,7 +11,10 @@ from tornado.web import HTTPError, authenticated
 NAME, SETTINGS = "hackathon", "event.toml"
 LETTER_BYTES = 12  # at most, in JSON: two escapes of six each
 SHORTENED = "(older lines that are left out: {count})"
-NOT_KEPT = ("The hub could not record this: {why}. Tell the organisers. `manyhands hack status` shows what was taken.")
+NOT_KEPT = (
+    "The hub could not record this: {why}. Tell the organisers. `manyhands hack status` shows what "
+    "was taken."
+)
 NONE = "There is no hackathon on this hub at the moment."
 
 
@@ -21,7 +26,10 @@ class HubEvent:
         self.seen, self.known = None, None
 
     def event(self):
-        """The `Event`, which follows its log; a new one when the settings have changed. Raises BadEvent."""
+        """The `Event`, which follows its log; a new one when the settings have changed.
+
+        Raises BadEvent.
+        """
         from manyhands.hackathon.event.event import Event
 
         facts = os.stat(self.folder / SETTINGS)
@@ -51,7 +59,7 @@ class HubEvent:
                 return {"error": "The event is over. Ask the organisers."}
             said = DOES[message["hack"]](event, team, *_values(message))
         except (NotTaken, BadEntry) as problem:
-            return {"error": str(problem)[:_most_letters()]}
+            return {"error": str(problem)[: _most_letters()]}
         except (BadEvent, FileNotFoundError):
             return {"error": "The event's settings are invalid. Tell the organisers."}
         except (KeyError, TypeError):
@@ -61,7 +69,9 @@ class HubEvent:
         return {"said": shortened(said, _most_letters())}
 
     def page(self, name):
-        """The board's page, or the big screen's, as the judge has written it; None where there is none."""
+        """The board's page, or the big screen's, as the judge has written it; None where there is
+        none.
+        """
         try:
             return (self.folder / "board" / f"{name}.html").read_text(encoding="utf-8")
         except OSError:
@@ -69,13 +79,17 @@ class HubEvent:
 
 
 class EventPage:
-    """The pages of the hackathon's board, for everybody whose account is open; for a `Handler` of the service."""
+    """The pages of the hackathon's board, for everybody whose account is open; for a `Handler` of
+    the service.
+    """
 
     @authenticated
     def get(self, name):
         page = self.account and self.service.hackathon.page(name)
         if page is None:
-            raise HTTPError(404, "The hackathon does not have a board yet, because the judge writes it.")
+            raise HTTPError(
+                404, "The hackathon does not have a board yet, because the judge writes it."
+            )
         from manyhands.hackathon.event.board_page import policy
 
         self.set_header("Content-Security-Policy", f"{policy()}; frame-ancestors 'none'")
@@ -83,7 +97,9 @@ class EventPage:
 
 
 def shortened(text, most):
-    """Lines of `most` letters at most together: where there are more, the last ones, and how many are left out."""
+    """Lines of `most` letters at most together: where there are more, the last ones, and how many
+    are left out.
+    """
     if len(text) <= most:
         return text
     lines, left = text.split("\n"), most - len(SHORTENED) - 10
@@ -91,7 +107,11 @@ def shortened(text, most):
     while count and left > len(lines[count - 1]):
         count -= 1
         left -= len(lines[count]) + 1
-    return "\n".join([SHORTENED.format(count=count), *lines[count:]]) if count < len(lines) else text[-most:]
+    return (
+        "\n".join([SHORTENED.format(count=count), *lines[count:]])
+        if count < len(lines)
+        else text[-most:]
+    )
 
 
 def _most_letters():

@@ -1,7 +1,9 @@
-"""What a class has predicted, and what its runs gave: the histogram of a question. No files, no network.
+"""What a class has predicted, and what its runs gave: the histogram of a question.
 
-A prediction comes from the person's own machine. The question and its choices come from the course; a first prediction
-stays, of what runs gave the last.
+No files, no network.
+
+A prediction comes from the person's own machine. The question and its choices come from the course;
+a first prediction stays, of what runs gave the last.
 """
 
 import math
@@ -20,7 +22,8 @@ class Predictions:
         self.last = {}  # {uid: the name of the last question that this person has predicted}
 
     def take(self, uid, question, message):
-        """Take in {"prediction": name, "guess": ...} or {"prediction": name, "came": ...}; returns the line to keep.
+        """Take in {"prediction": name, "guess": ...} or {"prediction": name, "came": ...}; returns
+        the line to keep.
 
         ValueError for what answers the question with nothing it asks for; nothing has changed then.
         """
@@ -28,7 +31,9 @@ class Predictions:
             kept = self.guesses.get(question.name, {}).get(uid)
             guess = question.read(message["guess"]) if kept is None else kept
             return self.from_line({"prediction": question.name, "uid": uid, "guess": guess})
-        return self.from_line({"prediction": question.name, "uid": uid, "came": question.outcome(message.get("came"))})
+        return self.from_line(
+            {"prediction": question.name, "uid": uid, "came": question.outcome(message.get("came"))}
+        )
 
     def from_line(self, line):
         """Take in a line that `take` has returned; KeyError if it is none."""
@@ -42,9 +47,12 @@ class Predictions:
 
     def as_lines(self):
         """All that must survive a restart, as plain data."""
-        return [{"prediction": name, "uid": uid, kind: value}
-                for kind, all_of in (("guess", self.guesses), ("came", self.came))
-                for name, values in all_of.items() for uid, value in values.items()]
+        return [
+            {"prediction": name, "uid": uid, kind: value}
+            for kind, all_of in (("guess", self.guesses), ("came", self.came))
+            for name, values in all_of.items()
+            for uid, value in values.items()
+        ]
 
     def current(self, people):
         """The question that most of these people have predicted last, or None."""
@@ -56,22 +64,43 @@ class Predictions:
         return {name: len(values.keys() & people.keys()) for name, values in self.guesses.items()}
 
     def histogram(self, question, people, staff=(), reveal=False, names=False):
-        """The bars of a question for `people` ({uid: Account}): counts only. With `reveal` also what came, and with
-        `names` who; `staff` are the uids of those who teach."""
-        guesses = {uid: value for uid, value in _fitting(question, self.guesses).items() if uid in people}
+        """The bars of a question for `people` ({uid: Account}): counts only.
+
+        With `reveal` also what came, and with `names` who; `staff` are the uids of those who teach.
+        """
+        guesses = {
+            uid: value for uid, value in _fitting(question, self.guesses).items() if uid in people
+        }
         came = self.outcome(question, staff) if reveal else None
-        bars = _choices(question) if question.choices else _ranges(question, [*guesses.values(), *_listed(came)])
+        bars = (
+            _choices(question)
+            if question.choices
+            else _ranges(question, [*guesses.values(), *_listed(came)])
+        )
         shown = []
         for label, within in bars:
             who = [uid for uid, value in guesses.items() if within(value)]
             bar = {"label": label, "count": len(who), "came": came is not None and within(came)}
-            shown.append(bar | ({"names": sorted(people[uid].name for uid in who)} if names else {}))
-        return {"name": question.name, "question": question.text, "people": len(people), "predicted": len(guesses),
-                "bars": shown, "came": None if came is None else question.words(came),
-                "right": None if came is None else sum(question.right(value, came) for value in guesses.values())}
+            shown.append(
+                bar | ({"names": sorted(people[uid].name for uid in who)} if names else {})
+            )
+        return {
+            "name": question.name,
+            "question": question.text,
+            "people": len(people),
+            "predicted": len(guesses),
+            "bars": shown,
+            "came": None if came is None else question.words(came),
+            "right": (
+                None
+                if came is None
+                else sum(question.right(value, came) for value in guesses.values())
+            ),
+        }
 
     def outcome(self, question, staff=()):
-        """What came: in the run of who teaches, as the room has seen it, else in most runs; None if nobody has run it.
+        """What came: in the run of who teaches, as the room has seen it, else in most runs; None if
+        nobody has run it.
         """
         came = _fitting(question, self.came)
         runs = [value for uid, value in came.items() if uid in staff][-1:] or list(came.values())
@@ -82,7 +111,9 @@ class Predictions:
 
 def _fitting(question, kept):
     """{uid: value} of a question, without values that answered it when it was another one."""
-    return {uid: value for uid, value in kept.get(question.name, {}).items() if _fits(question, value)}
+    return {
+        uid: value for uid, value in kept.get(question.name, {}).items() if _fits(question, value)
+    }
 
 
 def _fits(question, value):
@@ -102,7 +133,8 @@ def _choices(question):
 
 def _ranges(question, values):
     """[(label, whether a value belongs there)]: one for each number, or for ranges of them,
-    which grow where the numbers are far apart."""
+    which grow where the numbers are far apart.
+    """
     values = sorted(set(values))
     if len(values) <= MOST_BARS:
         return [(question.words(one), lambda value, one=one: value == one) for one in values]
@@ -113,5 +145,15 @@ def _ranges(question, values):
         edges = [low + (high - low) * k / MOST_BARS for k in range(1, MOST_BARS)]
     edges = [-math.inf, *edges, math.inf]
     ranges = [[value for value in values if a < value <= b] for a, b in pairwise(edges)]
-    return [(f"{question.words(part[0])} to {question.words(part[-1])}" if len(part) > 1 else question.words(part[0]),
-             lambda value, part=part: value in part) for part in ranges if part]
+    return [
+        (
+            (
+                f"{question.words(part[0])} to {question.words(part[-1])}"
+                if len(part) > 1
+                else question.words(part[0])
+            ),
+            lambda value, part=part: value in part,
+        )
+        for part in ranges
+        if part
+    ]

@@ -1,9 +1,10 @@
 """The class board: `python -m manyhands.hub.board.service FOLDER`, a service of the hub.
 
-Results come in through a socket that every room sees, `board.sock`: one line of JSON, one line back. The kernel tells
-whose process has connected, so nobody can write another's row. People look at it through the hub, at /services/board/,
-and their browser is sent what has changed (server-sent events): instructors and assistants the room, an attendee the
-own row. Grades come from grading only; nothing here is one.
+Results come in through a socket that every room sees, `board.sock`: one line of JSON, one line
+back. The kernel tells whose process has connected, so nobody can write another's row. People look
+at it through the hub, at /services/board/, and their browser is sent what has changed (server-sent
+events): instructors and assistants the room, an attendee the own row. Grades come from grading
+only; nothing here is one.
 """
 
 import asyncio
@@ -46,9 +47,13 @@ PAGE = Path(__file__).parent / "page"
 LONGEST_REQUEST_BYTES = 2**16  # of a browser
 A_SECOND, AT_ONCE = 2, 10  # results that a person may send, for long and for a moment
 STREAMS = 6  # pages that follow the board at the same time, of one person
-EVERY_S, BEAT_S, STREAM_S = 1, 15, 600  # between two events; between two signs of life; then a browser connects anew
-SAFE = {"Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'", "X-Content-Type-Options": "nosniff",
-        "Cache-Control": "no-store"}
+# between two events; between two signs of life; then a browser connects anew
+EVERY_S, BEAT_S, STREAM_S = 1, 15, 600
+SAFE = {
+    "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
 TOO_MANY = "too many results at the same time: wait a moment"
 TOO_MANY_PAGES = "The board is open in too many pages. Close one."
 TITLES = {unit.name: f"{unit.number} {unit.title}" for unit in units(Path())}
@@ -67,7 +72,10 @@ class Service:
         self.known, self.known_at = {}, None  # what was worked out since the last change
 
     def take(self, account, line):
-        """A person's result, as it came: what to answer. The sender is told why a result was not taken."""
+        """A person's result, as it came: what to answer.
+
+        The sender is told why a result was not taken.
+        """
         if not self._allow(account.uid):
             return {"error": TOO_MANY}
         try:
@@ -110,15 +118,18 @@ class Service:
         left, then = self.allowances.get(uid, (AT_ONCE, 0.0))
         left, now = min(AT_ONCE, left + (time.monotonic() - then) * A_SECOND), time.monotonic()
         allowed = left >= 1
-        self.allowances[uid] = left - allowed, now  # what is refused costs nothing: one who tries again gets through
+        # what is refused costs nothing: one who tries again gets through
+        self.allowances[uid] = left - allowed, now
         return allowed
 
     def view(self, account, unit):
         """What the person's page shows, as JSON; `unit` is "" for the one that most are at."""
         self._look()
         whole, unit = account.role != ATTENDEE, unit if self.course.criteria(unit) else ""
-        return self._once(("view", unit, "" if whole else account.name),
-                          lambda: json.dumps(self._view(account, unit, whole)))
+        return self._once(
+            ("view", unit, "" if whole else account.name),
+            lambda: json.dumps(self._view(account, unit, whole)),
+        )
 
     def _look(self):
         """Forget what was worked out before the last change."""
@@ -127,18 +138,37 @@ class Service:
             self.known, self.known_at = {}, (self.version, self.people.read)
 
     def predictions(self, name, reveal, names):
-        """What the page of predictions shows, as JSON; `name` is "" for the question that most are at."""
+        """What the page of predictions shows, as JSON; `name` is "" for the question that most are
+        at.
+        """
         self._look()
-        return self._once(("predictions", name, reveal, names),
-                          lambda: json.dumps(self._predictions(name, reveal, names)))
+        return self._once(
+            ("predictions", name, reveal, names),
+            lambda: json.dumps(self._predictions(name, reveal, names)),
+        )
 
     def _predictions(self, name, reveal, names):
-        people, asked, kept = self._once("people", self.attendees), self.course.questions(), self.board.predictions
+        people, asked, kept = (
+            self._once("people", self.attendees),
+            self.course.questions(),
+            self.board.predictions,
+        )
         name = name if name in asked else kept.current(people)
         counts = kept.counts(people)
-        listed = [[question.name, question.text, counts.get(question.name, 0)] for question in asked.values()]
-        shown = kept.histogram(asked[name], people, self.people.staff(), reveal, names) if name in asked else None
-        return {"questions": listed, "units": {name[:2]: title for name, title in TITLES.items()}, "shown": shown}
+        listed = [
+            [question.name, question.text, counts.get(question.name, 0)]
+            for question in asked.values()
+        ]
+        shown = (
+            kept.histogram(asked[name], people, self.people.staff(), reveal, names)
+            if name in asked
+            else None
+        )
+        return {
+            "questions": listed,
+            "units": {name[:2]: title for name, title in TITLES.items()},
+            "shown": shown,
+        }
 
     def _once(self, key, make):
         """Work something out once after each change."""
@@ -155,8 +185,12 @@ class Service:
         if whole:
             told = self.board.room(unit, criteria, people)
         else:
-            told = self.board.own(unit, criteria, account,
-                                  self._once(("all", unit), lambda: self.board.of_all(unit, criteria, people)))
+            told = self.board.own(
+                unit,
+                criteria,
+                account,
+                self._once(("all", unit), lambda: self.board.of_all(unit, criteria, people)),
+            )
         return {"unit": unit, "units": [[name, TITLES.get(name, name)] for name in checked], **told}
 
     def attendees(self):
@@ -165,7 +199,9 @@ class Service:
     def table(self, unit):
         """The room as CSV."""
         text = io.StringIO()
-        csv.writer(text).writerows(as_table(unit, self.board.room(unit, self.course.criteria(unit), self.attendees())))
+        csv.writer(text).writerows(
+            as_table(unit, self.board.room(unit, self.course.criteria(unit), self.attendees()))
+        )
         return text.getvalue()
 
 
@@ -202,8 +238,13 @@ class Page(Handler):
 
     @authenticated
     def get(self):
-        self.render("board.html", staff=self.account.role != ATTENDEE, name=self.account.full_name or self.account.name,
-                    hackathon=self.service.hackathon.is_there(), hub=self.hub_auth.hub_prefix)
+        self.render(
+            "board.html",
+            staff=self.account.role != ATTENDEE,
+            name=self.account.full_name or self.account.name,
+            hackathon=self.service.hackathon.is_there(),
+            hub=self.hub_auth.hub_prefix,
+        )
 
 
 class Events(Handler):
@@ -269,7 +310,9 @@ class PredictionsEvents(Events):
     def view_of(self, account):
         self.staff()
         reveal, names = (self.get_query_argument(word, "") == "1" for word in ("reveal", "names"))
-        return partial(self.service.predictions, self.get_query_argument("question", ""), reveal, names)
+        return partial(
+            self.service.predictions, self.get_query_argument("question", ""), reveal, names
+        )
 
 
 class HackathonPage(EventPage, Handler):
@@ -302,22 +345,34 @@ class Table(Handler):
 def application(service, hub_auth):
     """The pages, as tornado's application."""
     base, tools = hub_auth.base_url, {"service": service, "hub_auth": hub_auth}
-    return Application([
-        (base, Page, tools), (base + "events", Events, tools), (base + "announcement", Announcement, tools),
-        (base + "results.csv", Table, tools), (base + "predictions", PredictionsPage, tools),
-        (base + "predictions/events", PredictionsEvents, tools),
-        (base + r"hackathon/(board|screen)\.html", HackathonPage, tools),
-        (base + "oauth_callback", Callback, {"hub_auth": hub_auth}),
-        (base + r"((?:board|predictions)\.(?:css|js))", StaticFileHandler, {"path": PAGE}),
-    ], cookie_secret=os.urandom(32), xsrf_cookies=True, template_path=PAGE)
+    return Application(
+        [
+            (base, Page, tools),
+            (base + "events", Events, tools),
+            (base + "announcement", Announcement, tools),
+            (base + "results.csv", Table, tools),
+            (base + "predictions", PredictionsPage, tools),
+            (base + "predictions/events", PredictionsEvents, tools),
+            (base + r"hackathon/(board|screen)\.html", HackathonPage, tools),
+            (base + "oauth_callback", Callback, {"hub_auth": hub_auth}),
+            (base + r"((?:board|predictions)\.(?:css|js))", StaticFileHandler, {"path": PAGE}),
+        ],
+        cookie_secret=os.urandom(32),
+        xsrf_cookies=True,
+        template_path=PAGE,
+    )
 
 
 async def serve(folder):
     """Until this process is ended."""
     service = Service(folder)
     pages = application(service, AsyncHubOAuth.instance(cache_max_age=60))
-    server = HTTPServer(pages, max_body_size=LONGEST_REQUEST_BYTES, max_header_size=LONGEST_REQUEST_BYTES,
-                        idle_connection_timeout=60)
+    server = HTTPServer(
+        pages,
+        max_body_size=LONGEST_REQUEST_BYTES,
+        max_header_size=LONGEST_REQUEST_BYTES,
+        idle_connection_timeout=60,
+    )
     server.listen(urlsplit(os.environ["JUPYTERHUB_SERVICE_URL"]).port, "127.0.0.1")
     door = await Door(service).listen(sockets(folder) / BOARD)
     await asyncio.gather(door.serve_forever(), watchdog.watch())

@@ -1,8 +1,10 @@
-"""What the board knows: the last results of each person in each unit, and what follows from them. No files, no network.
+"""What the board knows: the last results of each person in each unit, and what follows from them.
 
-A result comes from the person's own machine, so nothing in it is believed further than that person's row: which
-criteria there are, their texts and points come from the unit's reference. Of a result we keep, for each of these,
-whether it passed, and one line that says why not.
+No files, no network.
+
+A result comes from the person's own machine, so nothing in it is believed further than that
+person's row: which criteria there are, their texts and points come from the unit's reference. Of a
+result we keep, for each of these, whether it passed, and one line that says why not.
 """
 
 import time
@@ -17,7 +19,9 @@ from manyhands.hub.board.prediction_state import Predictions
 
 LONGEST = {"message": 200, "announcement": 200}  # letters
 MOST_HINTS = 99
-ENOUGH = 5  # so many must have checked before their median is shown to attendees: it says too much about one of two
+# so many must have checked before their median is shown to attendees: it says too much about one of
+# two
+ENOUGH = 5
 # as they travel to the page; "-": not checked yet
 CELLS = {PASS: "p", FAIL: "f", BLOCKED: "b", NOT_BEGUN: "o"}
 NOTEBOOK = "the notebook itself"
@@ -53,7 +57,8 @@ class Row:
     hints: int = 0
     verdict: str = ""  # why the last notebook could not be graded
     verdict_since: float = 0.0
-    cells: dict = field(default_factory=dict)  # {key: {"status", "since" (of this status), "message"}}
+    # {key: {"status", "since" (of this status), "message"}}
+    cells: dict = field(default_factory=dict)
 
     def status(self, criterion):
         if criterion.blocked:
@@ -61,9 +66,17 @@ class Row:
         return self.cells.get(criterion.key, {}).get("status")
 
     def signs(self, criteria):
-        """A letter of CELLS for each criterion: what fails because nothing is written yet is not begun."""
-        told = [{"status": self.status(one), "values": [1],
-                 "detail": {"mistake": self.cells.get(one.key, {}).get("message", "")}} for one in criteria]
+        """A letter of CELLS for each criterion: what fails because nothing is written yet is not
+        begun.
+        """
+        told = [
+            {
+                "status": self.status(one),
+                "values": [1],
+                "detail": {"mistake": self.cells.get(one.key, {}).get("message", "")},
+            }
+            for one in criteria
+        ]
         return "".join(CELLS.get(state, "-") for state in states(told))
 
     def points(self, criteria):
@@ -72,15 +85,19 @@ class Row:
     def stuck(self, criteria):
         """{"criterion": its place, "since", "message"} of the first criterion that fails, or None.
 
-        Since when: its first failure, or the last time that another one passed, if that was later: whoever solves one
-        after the other moves on, though the last has failed from the beginning.
+        Since when: its first failure, or the last time that another one passed, if that was later:
+        whoever solves one after the other moves on, though the last has failed from the beginning.
         """
         if self.verdict:
             return {"criterion": None, "since": self.verdict_since, "message": self.verdict}
         for place, criterion in enumerate(criteria):
             if self.status(criterion) == FAIL:
                 cell = self.cells[criterion.key]
-                return {"criterion": place, "since": max(cell["since"], self.moved), "message": cell["message"]}
+                return {
+                    "criterion": place,
+                    "since": max(cell["since"], self.moved),
+                    "message": cell["message"],
+                }
         return None
 
 
@@ -88,12 +105,15 @@ def one_line(text, longest):
     """Text of somebody else's in one printable line, cut; "" for what is no text."""
     if not isinstance(text, str):
         return ""
-    printable = "".join(letter if letter.isprintable() else " " for letter in text[:10 * longest])
+    printable = "".join(letter if letter.isprintable() else " " for letter in text[: 10 * longest])
     return cut(" ".join(printable.split()), longest)
 
 
 class Board:
-    """All rows, the announcement, the predictions. Who calls `take` has made sure who the person is."""
+    """All rows, the announcement, the predictions.
+
+    Who calls `take` has made sure who the person is.
+    """
 
     def __init__(self):
         self.rows = {}  # {unit: {uid: Row}}
@@ -104,7 +124,8 @@ class Board:
         """Take in what `manyhands check` tells: {"criteria":
         [{"check", "name", "status", "message"}], "verdict", "hints"}; returns the row.
 
-        Criteria that the unit does not have are passed over. Raises BadResult, and has changed nothing then.
+        Criteria that the unit does not have are passed over. Raises BadResult, and has changed
+        nothing then.
         """
         now = time.time() if now is None else now
         found, verdict, hints = _read(result)
@@ -120,14 +141,19 @@ class Board:
             before = row.cells.get(criterion.key, {})
             if status == PASS and before.get("status") != PASS:
                 row.moved = now
-            row.cells[criterion.key] = {"status": status, "since": before["since"] if before.get("status") == status
-                                        else now, "message": message}
+            row.cells[criterion.key] = {
+                "status": status,
+                "since": before["since"] if before.get("status") == status else now,
+                "message": message,
+            }
         return row
 
     def announce(self, text, by, now=None):
         """Put up the announcement, or take it down with an empty text; returns it."""
         text = one_line(text, LONGEST["announcement"])
-        self.announcement = {"text": text, "by": by, "when": time.time() if now is None else now} if text else None
+        self.announcement = (
+            {"text": text, "by": by, "when": time.time() if now is None else now} if text else None
+        )
         return self.announcement
 
     def units(self, uids):
@@ -135,21 +161,31 @@ class Board:
         return sorted(unit for unit, rows in self.rows.items() if not rows.keys().isdisjoint(uids))
 
     def current(self, uids):
-        """The unit in which most of these people checked last, or None: no single person decides what the room sees."""
+        """The unit in which most of these people checked last, or None: no single person decides
+        what the room sees.
+        """
         last = {}
         for unit, rows in self.rows.items():
             for uid in rows.keys() & uids:
                 last[uid] = max(last.get(uid, (0.0, "")), (rows[uid].checked, unit))
-        votes, newest = Counter(unit for _, unit in last.values()), {unit: when for when, unit in sorted(last.values())}
+        votes, newest = (
+            Counter(unit for _, unit in last.values()),
+            {unit: when for when, unit in sorted(last.values())},
+        )
         return max(votes, key=lambda unit: (votes[unit], newest[unit]), default=None)
 
     def of_all(self, unit, criteria, people):
         """What is told of all `people` ({uid: Account}) together."""
         points = [row.points(criteria) for row in self._checked(unit, people)]
         most = sum(one.points for one in criteria if not one.blocked)
-        return {"announcement": self.announcement, "checked": len(points), "median": median(points) if points else None,
-                "max": most,
-                "full": points.count(most), "people": len(people)}
+        return {
+            "announcement": self.announcement,
+            "checked": len(points),
+            "median": median(points) if points else None,
+            "max": most,
+            "full": points.count(most),
+            "people": len(people),
+        }
 
     def _checked(self, unit, people):
         rows = self.rows.get(unit, {})
@@ -160,24 +196,39 @@ class Board:
         checked, rows = self._checked(unit, people), self.rows.get(unit, {})
         return {
             **self.of_all(unit, criteria, people),
-            "criteria": [{**_told(criterion), "passed": sum(row.status(criterion) == PASS for row in checked),
-                          "failing": sum(row.status(criterion) == FAIL for row in checked)} for criterion in criteria],
-            "rows": [_shown(person, rows.get(person.uid), criteria)
-                     for person in sorted(people.values(), key=lambda one: one.name)],
+            "criteria": [
+                {
+                    **_told(criterion),
+                    "passed": sum(row.status(criterion) == PASS for row in checked),
+                    "failing": sum(row.status(criterion) == FAIL for row in checked),
+                }
+                for criterion in criteria
+            ],
+            "rows": [
+                _shown(person, rows.get(person.uid), criteria)
+                for person in sorted(people.values(), key=lambda one: one.name)
+            ],
         }
 
     def own(self, unit, criteria, person, of_all):
-        """What an attendee sees: the own row; and of the others (`of_all`) the median, once it tells of nobody."""
-        return {"announcement": self.announcement, "max": of_all["max"], "median": of_all["median"]
-                if of_all["checked"] >= ENOUGH else None,
-                "criteria": [_told(criterion) for criterion in criteria],
-                "rows": [_shown(person, self.rows.get(unit, {}).get(person.uid), criteria)]}
+        """What an attendee sees: the own row; and of the others (`of_all`) the median, once it
+        tells of nobody.
+        """
+        return {
+            "announcement": self.announcement,
+            "max": of_all["max"],
+            "median": of_all["median"] if of_all["checked"] >= ENOUGH else None,
+            "criteria": [_told(criterion) for criterion in criteria],
+            "rows": [_shown(person, self.rows.get(unit, {}).get(person.uid), criteria)],
+        }
 
     def as_lines(self):
         """All that must survive a restart, as plain data."""
-        return [asdict(row) for rows in self.rows.values() for row in rows.values()] + [
-            {"announcement": self.announcement}
-        ] + self.predictions.as_lines()
+        return (
+            [asdict(row) for rows in self.rows.values() for row in rows.values()]
+            + [{"announcement": self.announcement}]
+            + self.predictions.as_lines()
+        )
 
     def from_line(self, line):
         """Take one of these back; a later line about the same row counts. Raises BadResult."""
@@ -207,45 +258,85 @@ def _read(result):
     hints = result.get("hints", 0)
     if type(hints) is not int:
         raise BadResult("hints is the number of hints that were opened")
-    return found, one_line(result.get("verdict"), LONGEST["message"]), max(0, min(hints, MOST_HINTS))
+    return (
+        found,
+        one_line(result.get("verdict"), LONGEST["message"]),
+        max(0, min(hints, MOST_HINTS)),
+    )
 
 
 def _told(criterion):
-    return {"check": criterion.check.removesuffix("-check"), "text": criterion.text, "points": criterion.points}
+    return {
+        "check": criterion.check.removesuffix("-check"),
+        "text": criterion.text,
+        "points": criterion.points,
+    }
 
 
 def _shown(person, row, criteria):
     """A row as the page gets it."""
     row = row or Row(person.uid, "")
     return {
-        "name": person.name, "full_name": person.full_name, "checked": row.checked, "hints": row.hints,
+        "name": person.name,
+        "full_name": person.full_name,
+        "checked": row.checked,
+        "hints": row.hints,
         "points": row.points(criteria),
-        "cells": row.signs(criteria), "stuck": row.stuck(criteria),
-        "messages": {place: row.cells[criterion.key]["message"] for place, criterion in enumerate(criteria)
-                     if row.status(criterion) == FAIL},
+        "cells": row.signs(criteria),
+        "stuck": row.stuck(criteria),
+        "messages": {
+            place: row.cells[criterion.key]["message"]
+            for place, criterion in enumerate(criteria)
+            if row.status(criterion) == FAIL
+        },
     }
 
 
 def as_table(unit, room, now=None):
     """The room's rows as a table for a spreadsheet: a list of lists, the head first."""
     now = time.time() if now is None else now
-    head = ["unit", "name", "full_name", "points", "max", "hints", "last_check", "stuck_s", "stuck_on", "message"]
+    head = [
+        "unit",
+        "name",
+        "full_name",
+        "points",
+        "max",
+        "hints",
+        "last_check",
+        "stuck_s",
+        "stuck_on",
+        "message",
+    ]
     table = [head + [f"{one['check']}: {one['text']}" for one in room["criteria"]]]
     for row in room["rows"]:
         stuck = row["stuck"] or {}
         on = (
             ""
             if not stuck
-            else NOTEBOOK
-            if stuck["criterion"] is None
-            else room["criteria"][stuck["criterion"]]["text"]
+            else (
+                NOTEBOOK
+                if stuck["criterion"] is None
+                else room["criteria"][stuck["criterion"]]["text"]
+            )
         )
         when = datetime.fromtimestamp(row["checked"]).astimezone()
         when = when.isoformat(timespec="seconds") if row["checked"] else ""
         words = {letter: word for word, letter in CELLS.items()}
-        table.append([unit, row["name"], row["full_name"], f"{row['points']:g}", f"{room['max']:g}", row["hints"], when,
-                      f"{now - stuck['since']:.0f}" if stuck else "", on, stuck.get("message", ""),
-                      *(words.get(cell, "") for cell in row["cells"])])
+        table.append(
+            [
+                unit,
+                row["name"],
+                row["full_name"],
+                f"{row['points']:g}",
+                f"{room['max']:g}",
+                row["hints"],
+                when,
+                f"{now - stuck['since']:.0f}" if stuck else "",
+                on,
+                stuck.get("message", ""),
+                *(words.get(cell, "") for cell in row["cells"]),
+            ]
+        )
     return [[_cell(value) for value in line] for line in table]
 
 

@@ -1,1 +1,3 @@
-"""An attendee's Jupyter server: where it runs, what it may use, and how it and the hub reach each other."""
+"""An attendee's Jupyter server: where it runs, what it may use, and how it and the hub reach each
+other.
+"""

@@ -1,9 +1,10 @@
-"""The server of one attendee: `python -m manyhands.hub.servers.attendee_server`, started by the hub.
-JupyterLab on the page Start_Here.
+"""The server of one attendee: `python -m manyhands.hub.servers.attendee_server`, started by the
+hub. JupyterLab on the page Start_Here.
 
-It answers on a socket that the hub has opened, and reaches the hub through another: its own network has no way out.
-As a job on a cluster's node it has the node's network: there it opens its own port, and tells the hub which.
-In a pod of Kubernetes (docker/z2jh-values.yaml) it has its own address, and the port that the hub names.
+It answers on a socket that the hub has opened, and reaches the hub through another: its own network
+has no way out. As a job on a cluster's node it has the node's network: there it opens its own port,
+and tells the hub which. In a pod of Kubernetes (docker/z2jh-values.yaml) it has its own address,
+and the port that the hub names.
 """
 
 import json
@@ -20,7 +21,8 @@ from traitlets import Integer
 from manyhands.hub.servers import relay, socket_handover
 from manyhands.hub.services import hub_auth
 
-ASSIGNMENT_LIST = Path(__file__).parents[2] / "grading" / "nbgrader" / "attendee"  # settings that switch it on
+# settings that switch it on
+ASSIGNMENT_LIST = Path(__file__).parents[2] / "grading" / "nbgrader" / "attendee"
 
 
 class RoomServer(ServerApp):
@@ -42,19 +44,31 @@ class RoomServer(ServerApp):
 
 
 def tell(port):
-    """Tell the hub at which port of this node we answer (`manyhands.hub.servers.slurm.OnlyItsPort` hears it)."""
-    request = Request(f"{os.environ['JUPYTERHUB_API_URL']}/batchspawner", json.dumps({"port": port}).encode(),
-                      {"Authorization": f"token {os.environ['JUPYTERHUB_API_TOKEN']}"})
+    """Tell the hub at which port of this node we answer (`manyhands.hub.servers.slurm.OnlyItsPort`
+    hears it).
+    """
+    request = Request(
+        f"{os.environ['JUPYTERHUB_API_URL']}/batchspawner",
+        json.dumps({"port": port}).encode(),
+        {"Authorization": f"token {os.environ['JUPYTERHUB_API_TOKEN']}"},
+    )
     build_opener(ProxyHandler({})).open(request, timeout=60).close()
 
 
 def prepare(root, course):
-    """Make the person's home a place to learn in: links to the course, own copies in work/, the start page."""
+    """Make the person's home a place to learn in: links to the course, own copies in work/, the
+    start page.
+    """
     from manyhands.learner import for_attendees, for_instructors, jupyter_server
     from manyhands.learner.prepare import prepare as make_ready
     from manyhands.learner.trust import sign_course
 
-    for name, target in (("notebooks", "notebooks"), ("labs", "labs"), ("slides", "slides"), (".course", "")):
+    for name, target in (
+        ("notebooks", "notebooks"),
+        ("labs", "labs"),
+        ("slides", "slides"),
+        (".course", ""),
+    ):
         link = root / name
         if not link.is_symlink() and not link.exists():
             link.symlink_to(course / target)
@@ -86,7 +100,9 @@ def main(argv):
     root = Path(os.environ["MANYHANDS_ROOT"])
     os.environ.update(environment(root))
     if "MANYHANDS_EXCHANGE" in os.environ:
-        os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join([str(ASSIGNMENT_LIST), os.environ["JUPYTER_CONFIG_PATH"]])
+        os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(
+            [str(ASSIGNMENT_LIST), os.environ["JUPYTER_CONFIG_PATH"]]
+        )
     if inside := os.environ.get("MANYHANDS_HUB_SOCKET"):
         relay.port_to_unix(urlsplit(os.environ["JUPYTERHUB_API_URL"]).port, inside)
     prepare(root, Path(os.environ["MANYHANDS_COURSE"]))

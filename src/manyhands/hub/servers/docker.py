@@ -1,20 +1,21 @@
 """An attendee's server in a container of the image `manyhands:cpu`: DockerSpawner,
 with the walls and the ways of a room.
 
-The container has no network. As in a room, the server answers on a socket that the hub has opened, and reaches the hub
-through the sockets in `run/sockets`; one of these, `doors.sock`, hands that first socket over. Home, course, sockets
-and exchange are folders of the hub's, which must have the same names for the engine. The kernel must show the same user
-numbers on both sides: no rootless engine, no `userns-remap`.
+The container has no network. As in a room, the server answers on a socket that the hub has opened,
+and reaches the hub through the sockets in `run/sockets`; one of these, `doors.sock`, hands that
+first socket over. Home, course, sockets and exchange are folders of the hub's, which must have the
+same names for the engine. The kernel must show the same user numbers on both sides: no rootless
+engine, no `userns-remap`.
 """
 
 import os
 from contextlib import closing, suppress
 
+import docker
 from docker.types import DeviceRequest, LogConfig, Ulimit
 from dockerspawner import DockerSpawner
 from traitlets import Integer
 
-import docker
 from manyhands.hub.folder import DOORS, sockets
 from manyhands.hub.servers import room
 from manyhands.hub.servers.socket_handover import Doors
@@ -29,10 +30,12 @@ TEMPORARY = ("/tmp", "/var/tmp")
 
 class ContainerSpawner(InTurn, DockerSpawner):
     """A container for each person, with the person's user number and no privilege;
-    what is written outside the home is memory."""
+    what is written outside the home is memory.
+    """
 
-    gpus = Integer(help="the number of GPUs of the engine's machine, of which each person gets one in "
-                        "turn").tag(config=True)
+    gpus = Integer(
+        help="the number of GPUs of the engine's machine, of which each person gets one in turn"
+    ).tag(config=True)
     remove, use_internal_ip = True, True
     _doors = None  # one for the hub
 
@@ -43,32 +46,57 @@ class ContainerSpawner(InTurn, DockerSpawner):
         inside = room.home_of(account.name)
         self.cmd = ["python", *SERVER]
         self.cpu_limit = self.limits.cpus
-        self.extra_create_kwargs = {"user": f"{account.uid}:{account.uid}", "hostname": "classroom",
-                                    "working_dir": inside, "labels": {HUB: self.folder}}
+        self.extra_create_kwargs = {
+            "user": f"{account.uid}:{account.uid}",
+            "hostname": "classroom",
+            "working_dir": inside,
+            "labels": {HUB: self.folder},
+        }
         self.extra_host_config = self._limits_and_walls(account)
         self.volumes = {str(home): inside, **{place: place for place in self.shared()}}
-        self.read_only_volumes = {f"{self.folder}/course": room.COURSE, **self.shown(account),
-                                  str(sockets(self.folder)): room.SOCKETS,
-                                  **{str(path): f"/etc/{name}"
-                                     for name, path in room.etc_files(account, self.folder).items() if name in ETC}}
+        self.read_only_volumes = {
+            f"{self.folder}/course": room.COURSE,
+            **self.shown(account),
+            str(sockets(self.folder)): room.SOCKETS,
+            **{
+                str(path): f"/etc/{name}"
+                for name, path in room.etc_files(account, self.folder).items()
+                if name in ETC
+            },
+        }
         await DockerSpawner.start(self)
 
     def _limits_and_walls(self, account):
         most = self.limits
         gpu = (
-            DeviceRequest(driver="nvidia", device_ids=[str(account.uid % self.gpus)], capabilities=[["gpu"]])
+            DeviceRequest(
+                driver="nvidia", device_ids=[str(account.uid % self.gpus)], capabilities=[["gpu"]]
+            )
             if self.gpus
             else None
         )
         return {
-            "network_mode": "none", "cap_drop": ["ALL"], "security_opt": ["no-new-privileges"], "read_only": True,
+            "network_mode": "none",
+            "cap_drop": ["ALL"],
+            "security_opt": ["no-new-privileges"],
+            "read_only": True,
             "auto_remove": False,
-            "tmpfs": {place: f"mode=1777,size={most.memory_bytes}" for place in TEMPORARY},
+            "tmpfs": dict.fromkeys(TEMPORARY, f"mode=1777,size={most.memory_bytes}"),
             "shm_size": most.memory_bytes,
-            "log_config": LogConfig(type="json-file", config={"max-size": LOG}),  # anybody inside can write to it
-            "memswap_limit": most.memory_bytes, "pids_limit": most.processes, "device_requests": [gpu] if gpu else None,
-            "ulimits": [Ulimit(name=name, soft=number, hard=number) for name, number in
-                        {"fsize": most.disk_bytes, "core": 0, "nproc": most.processes, "nofile": OPEN_FILES}.items()],
+            # anybody inside can write to it
+            "log_config": LogConfig(type="json-file", config={"max-size": LOG}),
+            "memswap_limit": most.memory_bytes,
+            "pids_limit": most.processes,
+            "device_requests": [gpu] if gpu else None,
+            "ulimits": [
+                Ulimit(name=name, soft=number, hard=number)
+                for name, number in {
+                    "fsize": most.disk_bytes,
+                    "core": 0,
+                    "nproc": most.processes,
+                    "nofile": OPEN_FILES,
+                }.items()
+            ],
         }
 
     async def get_ip_and_port(self):
@@ -80,7 +108,9 @@ class ContainerSpawner(InTurn, DockerSpawner):
     async def stop(self, now=False):
         with suppress(docker.errors.APIError):
             written = await self.docker("logs", self.container_id)
-            with open(os.open(self.log_of(self.user), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as log:
+            with open(
+                os.open(self.log_of(self.user), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb"
+            ) as log:
                 log.write(written)
         await super().stop(now)
 
@@ -94,8 +124,8 @@ def why_none(image):
         return f"The image {image} does not exist here. docker/README.md says how to build it."
     except docker.errors.DockerException as problem:
         return (
-            "No engine of containers answers (DOCKER_HOST names its socket, unless it is /var/run/docker.sock): "
-            f"{problem}"
+            "No engine of containers answers (DOCKER_HOST names its socket, unless it is "
+            f"/var/run/docker.sock): {problem}"
         )
 
 

@@ -1,5 +1,6 @@
 """What one person may use: processors, memory, processes, disk;
-held by control groups where the machine lets us make them."""
+held by control groups where the machine lets us make them.
+"""
 
 import os
 import resource
@@ -32,10 +33,22 @@ class Systemd:
         self.unit = unit
 
     def wrap(self, command, limits):
-        facts = {"MemoryMax": limits.memory_bytes, "MemorySwapMax": 0, "TasksMax": limits.processes,
-                 "CPUQuota": f"{limits.cpus * 100:.0f}%"}
-        return [shutil.which("systemd-run"), "--scope", "--quiet", "--collect", f"--unit={self.unit}",
-                *(word for name, value in facts.items() for word in ("-p", f"{name}={value}")), "--", *command]
+        facts = {
+            "MemoryMax": limits.memory_bytes,
+            "MemorySwapMax": 0,
+            "TasksMax": limits.processes,
+            "CPUQuota": f"{limits.cpus * 100:.0f}%",
+        }
+        return [
+            shutil.which("systemd-run"),
+            "--scope",
+            "--quiet",
+            "--collect",
+            f"--unit={self.unit}",
+            *(word for name, value in facts.items() for word in ("-p", f"{name}={value}")),
+            "--",
+            *command,
+        ]
 
     def close(self):
         return True
@@ -49,8 +62,10 @@ class Version1:
     def __init__(self, unit):
         from manyhands.grading.isolation.process_limits import own_group
 
-        self.folders = {controller: CGROUPS / controller / own_group(controller) / unit
-                        for controller in ("memory", "pids", "cpu")}
+        self.folders = {
+            controller: CGROUPS / controller / own_group(controller) / unit
+            for controller in ("memory", "pids", "cpu")
+        }
 
     def wrap(self, command, limits):
         """Raises OSError where we may not make groups."""
@@ -58,16 +73,21 @@ class Version1:
             folder.mkdir(exist_ok=True)
         (self.folders["memory"] / "memory.limit_in_bytes").write_text(str(limits.memory_bytes))
         with suppress(OSError):  # a kernel that does not count swap
-            (self.folders["memory"] / "memory.memsw.limit_in_bytes").write_text(str(limits.memory_bytes))
+            (self.folders["memory"] / "memory.memsw.limit_in_bytes").write_text(
+                str(limits.memory_bytes)
+            )
         (self.folders["pids"] / "pids.max").write_text(str(limits.processes))
         (self.folders["cpu"] / "cpu.cfs_period_us").write_text(str(PERIOD_US))
         (self.folders["cpu"] / "cpu.cfs_quota_us").write_text(str(int(limits.cpus * PERIOD_US)))
-        joining = "".join(f'echo $$ > "{folder}/cgroup.procs" && ' for folder in self.folders.values())
+        joining = "".join(
+            f'echo $$ > "{folder}/cgroup.procs" && ' for folder in self.folders.values()
+        )
         return ["/bin/sh", "-c", joining + 'exec "$@"', "sh", *command]
 
     def close(self):
         """Remove the groups; whether they are gone: for a moment after its last process has ended,
-        one may still be held."""
+        one may still be held.
+        """
         for folder in self.folders.values():
             with suppress(OSError):
                 folder.rmdir()
@@ -76,9 +96,13 @@ class Version1:
 
 class ByNumber:
     """No control groups: the kernel counts the processes of the person's number;
-    memory and processors are not limited."""
+    memory and processors are not limited.
+    """
 
-    name = "limits on the person's processes only (no control groups here: memory and processors are NOT limited)"
+    name = (
+        "limits on the person's processes only (no control groups here: memory and processors are "
+        "NOT limited)"
+    )
 
     def __init__(self, unit):
         pass
@@ -103,14 +127,22 @@ def way():
 
 
 def limit_files(limits):
-    """In the child, before it starts anything: no file larger than the disk limit, no memory dumps."""
+    """In the child, before it starts anything: no file larger than the disk limit, no memory
+    dumps.
+    """
     resource.setrlimit(resource.RLIMIT_FSIZE, (limits.disk_bytes, limits.disk_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def disk_used(folder):
     """Bytes on disk of all files below a folder, however deep;
-    links are not followed, a file with two names counts once."""
-    done = subprocess.run(["du", "--summarize", "--block-size=1", "--", str(folder)], capture_output=True, text=True,
-                          errors="replace")
-    return int(done.stdout.split()[0]) if done.stdout else 0  # what vanishes meanwhile is passed over
+    links are not followed, a file with two names counts once.
+    """
+    done = subprocess.run(
+        ["du", "--summarize", "--block-size=1", "--", str(folder)],
+        capture_output=True,
+        text=True,
+        errors="replace",
+    )
+    # what vanishes meanwhile is passed over
+    return int(done.stdout.split()[0]) if done.stdout else 0

@@ -1,4 +1,6 @@
-"""Pass bytes on between two sockets: the way from a room to the hub, one end on each side of the wall."""
+"""Pass bytes on between two sockets: the way from a room to the hub, one end on each side of the
+wall.
+"""
 
 import asyncio
 import threading
@@ -20,8 +22,9 @@ async def _pipe(reader, writer):
 
 
 def passing_to(connect):
-    """A handler for asyncio's servers that joins each connection with the one that `await connect(its writer)` gives:
-    (reader, writer)."""
+    """A handler for asyncio's servers that joins each connection with the one that `await
+    connect(its writer)` gives: (reader, writer).
+    """
 
     async def handle(reader, writer):
         try:
@@ -40,22 +43,28 @@ def passing_to(connect):
 
 async def unix_to_port(path, port):
     """Outside: who connects to the socket at `path` is connected with the port on this machine,
-    from an address that says whose process it is."""
+    from an address that says whose process it is.
+    """
 
     async def connect(writer):
         uid = peer(writer.get_extra_info("socket"))
-        return await asyncio.open_connection("127.0.0.1", port, local_addr=(address_of_room(uid), 0))
+        return await asyncio.open_connection(
+            "127.0.0.1", port, local_addr=(address_of_room(uid), 0)
+        )
 
     return await asyncio.start_unix_server(passing_to(connect), path)
 
 
 def port_to_unix(port, path):
-    """Inside, in a thread of its own: the port of the room's loopback leads to the socket at `path`;
-    returns when it listens."""
+    """Inside, in a thread of its own: the port of the room's loopback leads to the socket at
+    `path`; returns when it listens.
+    """
     ready = threading.Event()
 
     async def serve():
-        server = await asyncio.start_server(passing_to(lambda _: asyncio.open_unix_connection(path)), "127.0.0.1", port)
+        server = await asyncio.start_server(
+            passing_to(lambda _: asyncio.open_unix_connection(path)), "127.0.0.1", port
+        )
         ready.set()
         await server.serve_forever()
 

@@ -1,11 +1,12 @@
 """The closed room in which an attendee's server runs:
 bubblewrap, started by root, left by root before anything of the attendee's runs.
 
-Inside: the person's own user number, without any privilege and no way to one; own processes, own network with nothing
-but a loopback, own /tmp; of the machine's files the system's programs, the Python environment and the course without
-its solutions (an instructor sees those, too), all read only, and the person's home. Two ways lead through the wall:
-the socket that the server answers on, opened outside and handed in, and the sockets in the folder `run/sockets` of the
-hub, which is seen in every room: the hub's own and its services'.
+Inside: the person's own user number, without any privilege and no way to one; own processes, own
+network with nothing but a loopback, own /tmp; of the machine's files the system's programs, the
+Python environment and the course without its solutions (an instructor sees those, too), all read
+only, and the person's home. Two ways lead through the wall: the socket that the server answers on,
+opened outside and handed in, and the sockets in the folder `run/sockets` of the hub, which is seen
+in every room: the hub's own and its services'.
 """
 
 import shutil
@@ -16,10 +17,28 @@ from manyhands.hub.folder import sockets
 
 COURSE, SOLUTIONS, SOCKETS = "/course", "/solved", "/run/manyhands"
 HUB_SOCKET = f"{SOCKETS}/hub.sock"
-SPACES = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
-FROM_ETC = ["ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "timezone", "fonts",
-            "ssl/openssl.cnf", "ssl/certs", "mime.types",
-            "bash.bashrc", "inputrc", "terminfo"]
+SPACES = [
+    "--unshare-pid",
+    "--unshare-net",
+    "--unshare-ipc",
+    "--unshare-uts",
+    "--unshare-cgroup-try",
+]
+FROM_ETC = [
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "alternatives",
+    "localtime",
+    "timezone",
+    "fonts",
+    "ssl/openssl.cnf",
+    "ssl/certs",
+    "mime.types",
+    "bash.bashrc",
+    "inputrc",
+    "terminfo",
+]
 
 
 def home_of(name):
@@ -32,16 +51,25 @@ def why_none():
     program = shutil.which("bwrap")
     if not program:
         return "bubblewrap is missing: apt-get install bubblewrap"
-    done = subprocess.run([program, *_frame(), *_drop(65534), "/bin/true"], capture_output=True, text=True,
-                          stdin=subprocess.DEVNULL)
-    return None if done.returncode == 0 else f"bubblewrap cannot make a room here: {done.stderr.strip()}"
+    done = subprocess.run(
+        [program, *_frame(), *_drop(65534), "/bin/true"],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+    )
+    return (
+        None
+        if done.returncode == 0
+        else f"bubblewrap cannot make a room here: {done.stderr.strip()}"
+    )
 
 
 def command(account, inner, *, folder, home, memory_bytes, shared=(), shown=()):
     """The command that runs `inner` in the account's room; open file numbers are handed in with it.
 
-    folder: the hub's. home: the person's. shared: folders of the machine that the person may write to as their modes
-    say. shown: {folder of the machine: its name inside} of what only this person is to read.
+    folder: the hub's. home: the person's. shared: folders of the machine that the person may write
+    to as their modes say. shown: {folder of the machine: its name inside} of what only this person
+    is to read.
     """
     from manyhands.grading.isolation.bubblewrap import read_only_places
 
@@ -75,7 +103,8 @@ def etc_files(account, folder):
 
 def gpu_devices(account, devices):
     """Of the machine's GPU devices those that a person gets:
-    one GPU, in turn, and what all of them need (`nvidiactl` and its like)."""
+    one GPU, in turn, and what all of them need (`nvidiactl` and its like).
+    """
     devices = sorted(map(str, devices), key=lambda name: (len(name), name))
     gpus = [name for name in devices if name.rpartition("nvidia")[2].isdigit()]
     own = [gpus[account.uid % len(gpus)]] if gpus else []
@@ -86,34 +115,80 @@ def _frame(memory_bytes=2**26):
     """The empty room with the system's programs; what is in its memory folders counts as memory."""
     from manyhands.grading.isolation.bubblewrap import system_places
 
-    arguments = [*SPACES, "--die-with-parent", "--new-session", "--hostname", "classroom", *system_places()]
-    arguments += ["--proc", "/proc", "--dev", "/dev", "--perms", "0755", "--dir", "/run", "--perms", "0755", "--dir",
-                  "/etc"]
+    arguments = [
+        *SPACES,
+        "--die-with-parent",
+        "--new-session",
+        "--hostname",
+        "classroom",
+        *system_places(),
+    ]
+    arguments += [
+        "--proc",
+        "/proc",
+        "--dev",
+        "/dev",
+        "--perms",
+        "0755",
+        "--dir",
+        "/run",
+        "--perms",
+        "0755",
+        "--dir",
+        "/etc",
+    ]
     for place in ("/tmp", "/dev/shm", "/var/tmp"):
-        arguments += [*_way_to(place), "--perms", "1777", "--size", str(memory_bytes), "--tmpfs", place]
+        arguments += [
+            *_way_to(place),
+            "--perms",
+            "1777",
+            "--size",
+            str(memory_bytes),
+            "--tmpfs",
+            place,
+        ]
     for name in FROM_ETC:
         arguments += [*_way_to(f"/etc/{name}"), "--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
     return arguments
 
 
 def _drop(uid):
-    """Leave root for good: bubblewrap has already forbidden to gain privileges by starting a program."""
-    return ["--", shutil.which("setpriv"), f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "--bounding-set=-all",
-            "--inh-caps=-all",
-            "--ambient-caps=-all", "--"]
+    """Leave root for good: bubblewrap has already forbidden to gain privileges by starting a
+    program.
+    """
+    return [
+        "--",
+        shutil.which("setpriv"),
+        f"--reuid={uid}",
+        f"--regid={uid}",
+        "--clear-groups",
+        "--bounding-set=-all",
+        "--inh-caps=-all",
+        "--ambient-caps=-all",
+        "--",
+    ]
 
 
 def _way_to(place):
-    """The folders above a place, open to be passed through: bubblewrap would close those that it makes."""
-    parents = [str(parent) for parent in reversed(Path(place).parents) if str(parent) not in ("/", "/dev", "/tmp")]
+    """The folders above a place, open to be passed through: bubblewrap would close those that it
+    makes.
+    """
+    parents = [
+        str(parent)
+        for parent in reversed(Path(place).parents)
+        if str(parent) not in ("/", "/dev", "/tmp")
+    ]
     return [word for parent in parents for word in ("--perms", "0755", "--dir", parent)]
 
 
 def _files(account):
     return {
-        "passwd": "root:x:0:0:root:/root:/bin/sh\n"
-                  f"{account.name}:x:{account.uid}:{account.uid}:{account.name}:{home_of(account.name)}:/bin/bash\n",
+        "passwd": (
+            "root:x:0:0:root:/root:/bin/sh\n"
+            f"{account.name}:x:{account.uid}:{account.uid}:{account.name}:{home_of(account.name)}:/bin/bash\n"
+        ),
         "group": f"root:x:0:\n{account.name}:x:{account.uid}:\n",
         "hosts": "127.0.0.1 localhost classroom\n::1 localhost\n",
-        "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n", "host.conf": "multi on\n"
+        "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+        "host.conf": "multi on\n",
     }

@@ -1,8 +1,9 @@
 """An attendee's server as a job of a Slurm cluster:
 batchspawner, for accounts whose names are those of the cluster's users.
 
-The job runs as that user, on the node that Slurm gives, in the user's own home; nothing but UNIX and Slurm keeps people
-apart. The hub's folder, the clone and its Python are on the file system that the nodes share.
+The job runs as that user, on the node that Slurm gives, in the user's own home; nothing but UNIX
+and Slurm keeps people apart. The hub's folder, the clone and its Python are on the file system that
+the nodes share.
 """
 
 import asyncio
@@ -26,10 +27,11 @@ from manyhands.hub.servers.spawner import KEPT, SERVER, STARTING, InTurn
 LONGEST_S = 12 * 3600  # of a job, unless SBATCH_TIMELIMIT says otherwise
 FIRST_PERSON = 1000  # lower user numbers are root's and the system's
 FOLDER = "manyhands"  # in the person's home: the course's links, work/, the server's log
-HIDDEN = ("sources", "solutions", "tests", ".git")  # of the clone, whose Python everybody must be able to run
+# of the clone, whose Python everybody must be able to run
+HIDDEN = ("sources", "solutions", "tests", ".git")
 NO_USER = (
-    "{name} is not the name of a user of this cluster, under whose names servers run. Ask your instructor for an "
-    "account with your user name."
+    "{name} is not the name of a user of this cluster, under whose names servers run. Ask your "
+    "instructor for an account with your user name."
 )
 QUEUED = "Your server is waiting in the cluster's queue."
 REFUSED = "Slurm refuses the job of your server: {problem}"
@@ -58,21 +60,31 @@ class NotStarted(SpawnException):
 
 
 class SlurmRoomSpawner(InTurn, SlurmSpawner):
-    """A job for each person. Turns are Slurm's: its queue is where a server waits.
-    The board and the queue for checks are out of its reach."""
+    """A job for each person.
+
+    Turns are Slurm's: its queue is where a server waits. The board and the queue for checks are out
+    of its reach.
+    """
 
     walls = near = False
     exec_prefix, batch_submit_cmd, batch_script = (
-        "runuser -u {username} --", "sbatch --parsable --job-name={options}", SCRIPT
+        "runuser -u {username} --",
+        "sbatch --parsable --job-name={options}",
+        SCRIPT,
     )
 
     async def start(self):
-        """Submit the job, and wait until its server has told its port; returns the node's address and that port."""
+        """Submit the job, and wait until its server has told its port; returns the node's address
+        and that port.
+        """
         account = self.open_account()
         user_of(account.name)
         left_s = min(account.expires - time.time(), LONGEST_S)
         self.req_options, self.req_runtime = job_name(self.folder), str(math.ceil(left_s / 60))
-        self.req_nprocs, self.req_memory = str(math.ceil(self.limits.cpus)), f"{self.limits.memory_bytes >> 20}M"
+        self.req_nprocs, self.req_memory = (
+            str(math.ceil(self.limits.cpus)),
+            f"{self.limits.memory_bytes >> 20}M",
+        )
         self.ip, self.port = "0.0.0.0", 0
         try:
             await self.submit_batch_script()
@@ -88,8 +100,11 @@ class SlurmRoomSpawner(InTurn, SlurmSpawner):
 
     async def _address(self, node):
         """Where Slurm itself reaches the node."""
-        return (await self.run_command(shlex.join(["sinfo", "--noheader", f"--nodes={node}",
-                                                   "--format=%o"]))).split()[0]
+        return (
+            await self.run_command(
+                shlex.join(["sinfo", "--noheader", f"--nodes={node}", "--format=%o"])
+            )
+        ).split()[0]
 
     def log_of(self, account):
         return f"{user_of(account.name).pw_dir}/{FOLDER}/server.log"
@@ -107,7 +122,8 @@ class SlurmRoomSpawner(InTurn, SlurmSpawner):
 
 class OnlyItsPort(BatchSpawnerAPIHandler):
     """A server tells its port. batchspawner's own handler lets a person set all of the spawner:
-    the commands, too, that root runs for it."""
+    the commands, too, that root runs for it.
+    """
 
     def get_json_body(self):
         return {"port": int(super().get_json_body()["port"])}
@@ -118,7 +134,9 @@ default_handlers.append((r"/api/batchspawner", OnlyItsPort))
 
 
 def user_of(name):
-    """The cluster's user of this name; raises NotStarted where there is none, or none that is a person's."""
+    """The cluster's user of this name; raises NotStarted where there is none, or none that is a
+    person's.
+    """
     try:
         user = pwd.getpwnam(name)
     except KeyError:
@@ -129,9 +147,15 @@ def user_of(name):
 
 
 def kept(environ):
-    """What of the hub's environment `sbatch` gets: what finds Slurm, and its own variables (SBATCH_PARTITION,
-    SBATCH_GRES, ...)."""
-    return [*KEPT, "PATH", "SLURM_CONF", *sorted(name for name in environ if name.startswith("SBATCH_"))]
+    """What of the hub's environment `sbatch` gets: what finds Slurm, and its own variables
+    (SBATCH_PARTITION, SBATCH_GRES, ...).
+    """
+    return [
+        *KEPT,
+        "PATH",
+        "SLURM_CONF",
+        *sorted(name for name in environ if name.startswith("SBATCH_")),
+    ]
 
 
 def job_name(folder):
@@ -141,12 +165,17 @@ def job_name(folder):
 
 def why_none(root):
     """Why no server can be a job here, or None."""
-    open_ = [path for path in (os.path.join(root, name) for name in HIDDEN) if os.path.exists(path)
-             and os.stat(path).st_mode & 0o077]
+    open_ = [
+        path
+        for path in (os.path.join(root, name) for name in HIDDEN)
+        if os.path.exists(path) and os.stat(path).st_mode & 0o077
+    ]
     if open_:
         return OPEN.format(paths=shlex.join(open_))
     try:
-        subprocess.run(["sinfo", "--noheader"], check=True, capture_output=True, text=True, timeout=60)
+        subprocess.run(
+            ["sinfo", "--noheader"], check=True, capture_output=True, text=True, timeout=60
+        )
     except (OSError, subprocess.SubprocessError) as problem:
         return SILENT.format(problem=getattr(problem, "stderr", None) or problem)
     return None

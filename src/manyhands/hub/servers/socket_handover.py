@@ -1,5 +1,6 @@
-"""How a server comes to the socket that the hub has opened for it, where it cannot be handed in at its start,
-as in a container: it fetches it."""
+"""How a server comes to the socket that the hub has opened for it, where it cannot be handed in at
+its start, as in a container: it fetches it.
+"""
 
 import asyncio
 import os
@@ -9,14 +10,15 @@ from contextlib import suppress
 from manyhands.hub.services.check_queue import peer
 
 NO_DOOR = (
-    "The hub has no socket for a server of user {uid}, because it was already fetched, or because the kernel shows "
-    "the hub a different number."
+    "The hub has no socket for a server of user {uid}, because it was already fetched, or because "
+    "the kernel shows the hub a different number."
 )
 
 
 class Doors:
     """Hands each person's door, the socket that the server will answer on,
-    to the first of the person's processes that asks: the kernel tells whose it is."""
+    to the first of the person's processes that asks: the kernel tells whose it is.
+    """
 
     def __init__(self, path):
         self.kept = {}
@@ -46,7 +48,8 @@ class Doors:
 
 def fetch(path):
     """The number of the socket to answer on, which the hub keeps for us at `path`;
-    raises OSError where it keeps none."""
+    raises OSError where it keeps none.
+    """
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(path)
         _, numbers, _, _ = socket.recv_fds(connection, 1, 1)

@@ -1,5 +1,6 @@
 """Start and stop an attendee's server: `InTurn` has what all kinds of servers share,
-`RoomSpawner` a closed room on this machine."""
+`RoomSpawner` a closed room on this machine.
+"""
 
 import asyncio
 import os
@@ -29,10 +30,12 @@ WAITS = "Other people's servers start first: {count} before yours."
 STARTING = "Your server is starting. This takes some seconds."
 ENDED_AT_ONCE = "The server ended while it was starting. Its log is {log} on the hub's machine."
 NOTICE = (
-    "open until {end}. A server that is not used for {minutes} minutes is stopped, and so is an unused kernel with "
-    "its cluster, but files are kept."
+    "open until {end}. A server that is not used for {minutes} minutes is stopped, and so is an "
+    "unused kernel with its cluster, but files are kept."
 )
-OF_THE_BOARD = " [The board]({address}) shows your checks, the median of the class, and announcements."
+OF_THE_BOARD = (
+    " [The board]({address}) shows your checks, the median of the class, and announcements."
+)
 NOT_WANTED = "No one waits for this server any more."
 NOT_OPEN = "This account has been closed."
 SERVER = ["-P", "-m", "manyhands.hub.servers.attendee_server"]  # a program for Python
@@ -43,16 +46,21 @@ class InTurn(Configurable):
     """What every server of a class has: it starts when its turn has come, for an open account only,
     and is told about the hub by environment variables.
 
-    Mixed into a spawner of JupyterHub's, which completes it: `await start_for(account, home, door)` starts the server,
-    to listen on the socket `door`.
+    Mixed into a spawner of JupyterHub's, which completes it: `await start_for(account, home, door)`
+    starts the server, to listen on the socket `door`.
     """
 
     folder = Unicode(help="the hub's folder").tag(config=True)
-    exchange = Unicode(help="the folder through which labs are fetched and handed in; empty: none").tag(config=True)
+    exchange = Unicode(
+        help="the folder through which labs are fetched and handed in; empty: none"
+    ).tag(config=True)
     limits = Any(help="a Limits").tag(config=True)
-    idle_s = Integer(3600,
-                     help="an unused server is stopped after this time, which the person is told").tag(config=True)
-    walls = True  # whether there are any: the person then sees home, course and sockets under the names that rooms have
+    idle_s = Integer(
+        3600, help="an unused server is stopped after this time, which the person is told"
+    ).tag(config=True)
+    # whether there are any: the person then sees home, course and sockets under the names that
+    # rooms have
+    walls = True
     near = True  # whether servers run on the hub's machine, and reach its sockets
     _relay = None  # one for the hub: its socket that rooms see
     # for the hub, too: spawners in the order in which they came
@@ -60,7 +68,9 @@ class InTurn(Configurable):
 
     async def start(self):
         """Start the server, a few at a time; returns the address that it answers on.
-        Raises RuntimeError for an account that is not open."""
+
+        Raises RuntimeError for an account that is not open.
+        """
         self._waiting.append(self)
         try:
             await self._starts.acquire()
@@ -83,7 +93,9 @@ class InTurn(Configurable):
 
     def situation(self):
         """Where the person's server stands while it starts."""
-        return WAITS.format(count=self._waiting.index(self)) if self in self._waiting[1:] else STARTING
+        return (
+            WAITS.format(count=self._waiting.index(self)) if self in self._waiting[1:] else STARTING
+        )
 
     def open_account(self):
         """The person's account; raises RuntimeError where it is not open."""
@@ -98,7 +110,8 @@ class InTurn(Configurable):
         account, home = self.open_account(), Accounts(self.folder).home(self.user.name)
         make_home(account, home)
         await self._open_relay()
-        with socket.socket() as door:  # the server will listen on it: until then connections are refused
+        # the server will listen on it: until then connections are refused
+        with socket.socket() as door:
             door.bind(("127.0.0.1", 0))
             self.port = door.getsockname()[1]
             await self.start_for(account, home, door)
@@ -115,18 +128,26 @@ class InTurn(Configurable):
 
     def get_args(self):
         """Options of the server."""
-        return [*super().get_args(), f"--MappingKernelManager.cull_idle_timeout={self.idle_s}",
-                "--MappingKernelManager.cull_connected=True"]  # a cluster ends with its kernel
+        return [
+            *super().get_args(),
+            f"--MappingKernelManager.cull_idle_timeout={self.idle_s}",
+            "--MappingKernelManager.cull_connected=True",
+        ]  # a cluster ends with its kernel
 
     def shared(self):
         """Folders that the person may write to as their modes say."""
         return [self.exchange] if self.exchange and Path(self.exchange).is_dir() else []
 
     def shown(self, account):
-        """{folder of the hub's: its name inside} of what only this person's server is shown, to read:
-        to instructors the solutions."""
+        """{folder of the hub's: its name inside} of what only this person's server is shown, to
+        read: to instructors the solutions.
+        """
         solutions = f"{self.folder}/{SOLUTIONS}"
-        return {solutions: room.SOLUTIONS} if account.role == INSTRUCTOR and Path(solutions).is_dir() else {}
+        return (
+            {solutions: room.SOLUTIONS}
+            if account.role == INSTRUCTOR and Path(solutions).is_dir()
+            else {}
+        )
 
     async def _open_relay(self):
         if InTurn._relay is None:
@@ -137,17 +158,30 @@ class InTurn(Configurable):
 
     def user_env(self, env):
         """What belongs to the person."""
-        home = room.home_of(self.user.name) if self.walls else str(Accounts(self.folder).home(self.user.name))
-        env |= {"USER": self.user.name, "LOGNAME": self.user.name, "HOME": home, "SHELL": "/bin/bash",
-                "MANYHANDS_ROOT": home,
-                "MANYHANDS_COURSE": room.COURSE if self.walls else str(Path(self.folder) / "course")}
+        home = (
+            room.home_of(self.user.name)
+            if self.walls
+            else str(Accounts(self.folder).home(self.user.name))
+        )
+        env |= {
+            "USER": self.user.name,
+            "LOGNAME": self.user.name,
+            "HOME": home,
+            "SHELL": "/bin/bash",
+            "MANYHANDS_ROOT": home,
+            "MANYHANDS_COURSE": room.COURSE if self.walls else str(Path(self.folder) / "course"),
+        }
         account = Accounts(self.folder).get(self.user.name)
-        env["MANYHANDS_NOTICE"] = NOTICE.format(end=local_time(account.expires), minutes=self.idle_s // 60)
+        env["MANYHANDS_NOTICE"] = NOTICE.format(
+            end=local_time(account.expires), minutes=self.idle_s // 60
+        )
         if self.near:
             env["MANYHANDS_NOTICE"] += OF_THE_BOARD.format(
                 address=f"{address(self.folder).rstrip('/')}/services/board/"
             )
-            env["MANYHANDS_BOARD"] = f"{room.SOCKETS if self.walls else sockets(self.folder)}/{BOARD}"
+            env["MANYHANDS_BOARD"] = (
+                f"{room.SOCKETS if self.walls else sockets(self.folder)}/{BOARD}"
+            )
         if account.role == INSTRUCTOR:
             env["MANYHANDS_TEACHES"] = address(self.folder)
             for place, inside in self.shown(account).items() if self.near else ():
@@ -167,7 +201,9 @@ class InTurn(Configurable):
 class RoomSpawner(InTurn, LocalProcessSpawner):
     """A process in the person's room; without root a plain process of our own user."""
 
-    limiting = Any(help="how the limits are held: a class of manyhands.hub.servers.limits").tag(config=True)
+    limiting = Any(help="how the limits are held: a class of manyhands.hub.servers.limits").tag(
+        config=True
+    )
     group = None  # what holds the limits of the running server
 
     @property
@@ -178,15 +214,30 @@ class RoomSpawner(InTurn, LocalProcessSpawner):
         inner = [sys.executable, *SERVER, f"--RoomServer.fd={door.fileno()}", *self.get_args()]
         self.group = self.limiting(f"manyhands-{os.getpid()}-{account.name}")
         if self.walls:
-            inner = room.command(account, inner, folder=self.folder, home=home, memory_bytes=self.limits.memory_bytes,
-                                 shared=self.shared(), shown=self.shown(account))
+            inner = room.command(
+                account,
+                inner,
+                folder=self.folder,
+                home=home,
+                memory_bytes=self.limits.memory_bytes,
+                shared=self.shared(),
+                shown=self.shown(account),
+            )
             inner = self.group.wrap(inner, self.limits)
         self.log.info("Spawning %s", shlex.join(inner))
         handle = os.open(self.log_of(account), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with open(handle, "wb") as log:
-            self.proc = Popen(inner, env=self.get_env(), cwd=home, pass_fds=[door.fileno()], start_new_session=True,
-                              stdin=DEVNULL, stdout=log,
-                              stderr=STDOUT, preexec_fn=lambda: limits.limit_files(self.limits))
+            self.proc = Popen(
+                inner,
+                env=self.get_env(),
+                cwd=home,
+                pass_fds=[door.fileno()],
+                start_new_session=True,
+                stdin=DEVNULL,
+                stdout=log,
+                stderr=STDOUT,
+                preexec_fn=lambda: limits.limit_files(self.limits),
+            )
         self.pid = self.proc.pid
 
     def user_env(self, env):
@@ -195,7 +246,9 @@ class RoomSpawner(InTurn, LocalProcessSpawner):
         }
 
     async def _signal(self, number):
-        """To the server itself, for bubblewrap would end the room at once; the last signal ends the room."""
+        """To the server itself, for bubblewrap would end the room at once; the last signal ends the
+        room.
+        """
         target = self.pid if number == signal.SIGKILL else _innermost(self.pid)
         try:
             os.kill(target, number)
@@ -212,11 +265,16 @@ class RoomSpawner(InTurn, LocalProcessSpawner):
 
 
 def _innermost(pid):
-    """The server among the room's processes: below the shells and bubblewraps that made the room."""
+    """The server among the room's processes: below the shells and bubblewraps that made the
+    room.
+    """
     try:
         process = psutil.Process(pid)
         for child in process.children(recursive=True):
-            if "manyhands.hub.servers.attendee_server" in child.cmdline() and child.uids().real != 0:
+            if (
+                "manyhands.hub.servers.attendee_server" in child.cmdline()
+                and child.uids().real != 0
+            ):
                 return child.pid
     except psutil.Error:
         pass

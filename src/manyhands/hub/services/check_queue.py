@@ -1,10 +1,11 @@
 """The hub's service that gives out places for checks:
 `python -m manyhands.hub.services.check_queue SOCKET PLACES`, started by the hub.
 
-Who connects to the socket stands in the queue, and has a place when its turn has come; who closes the connection, or
-dies, leaves. The kernel tells whose process has connected, so nobody stands there under another's name. A person has
-one place at most, and no place is kept for more than `HELD_AT_MOST_S`. `manyhands check` is the other side
-(`manyhands.grading.hub_client.check_place`). The service tells, in lines of JSON,
+Who connects to the socket stands in the queue, and has a place when its turn has come; who closes
+the connection, or dies, leaves. The kernel tells whose process has connected, so nobody stands
+there under another's name. A person has one place at most, and no place is kept for more than
+`HELD_AT_MOST_S`. `manyhands check` is the other side (`manyhands.grading.hub_client.check_place`).
+The service tells, in lines of JSON,
 
     {"position": 7, "places": 2, "about_s": 130}    whenever it changes; `about_s` is null as long as no check has ended
     {"place": true}                                 once
@@ -31,8 +32,10 @@ TOLD_EVERY_S = 15  # also where nothing changes: who waits knows that we live
 PLACE = {"place": True}
 VISITS = 4  # connections of one person
 UNREAD_BYTES = 2**16  # who does not read what is told is cut off
-REFUSED = (f"{VISITS} of your checks are already running or waiting. Wait for one of them to end, or stop it with "
-           "Ctrl-C.")
+REFUSED = (
+    f"{VISITS} of your checks are already running or waiting. Wait for one of them to end, or stop "
+    "it with Ctrl-C."
+)
 
 
 class Visit:
@@ -82,7 +85,11 @@ class Queue:
         self.waiting.sort(key=self._has_place)  # who has a place comes again after all others
         for number, visit in enumerate(self.waiting):
             position = 1 + len({one.uid for one in self.waiting[:number]} - {visit.uid})
-            about_s = round(statistics.median(self.lasted) * position / self.places) if self.lasted else None
+            about_s = (
+                round(statistics.median(self.lasted) * position / self.places)
+                if self.lasted
+                else None
+            )
             visit.tell({"position": position, "places": self.places, "about_s": about_s})
 
     def _has_place(self, visit):
@@ -118,7 +125,9 @@ class Service:
             if writer.transport.get_write_buffer_size() > UNREAD_BYTES:
                 writer.transport.abort()
             if what == PLACE:
-                timer = asyncio.get_running_loop().call_later(self.held_at_most_s, writer.transport.abort)
+                timer = asyncio.get_running_loop().call_later(
+                    self.held_at_most_s, writer.transport.abort
+                )
 
         visit = Visit(peer(writer.get_extra_info("socket")), send)
         try:

@@ -1,8 +1,10 @@
-"""The hub's service that ends what has ended: `python -m manyhands.hub.services.expiry`, started by the hub.
+"""The hub's service that ends what has ended: `python -m manyhands.hub.services.expiry`, started by
+the hub.
 
-Every two seconds: who has an ended account, or none, is turned out, with the server and all tokens. Beside that, so
-that no home however large keeps it from that: the home of who was turned out is archived once no process of the person
-runs; homes that have outgrown the disk limit are told, then their servers stopped.
+Every two seconds: who has an ended account, or none, is turned out, with the server and all tokens.
+Beside that, so that no home however large keeps it from that: the home of who was turned out is
+archived once no process of the person runs; homes that have outgrown the disk limit are told, then
+their servers stopped.
 """
 
 import asyncio
@@ -34,16 +36,24 @@ class Hub:
 
     async def call(self, method, path, **options):
         """The parsed answer; raises HTTPClientError, and OSError where the hub does not answer."""
-        request = HTTPRequest(f"{self.url}/{path}", method, headers={"Authorization": f"token {self.token}"},
-                              request_timeout=120, **options)
+        request = HTTPRequest(
+            f"{self.url}/{path}",
+            method,
+            headers={"Authorization": f"token {self.token}"},
+            request_timeout=120,
+            **options,
+        )
         answer = await AsyncHTTPClient().fetch(request)
         return json.loads(answer.body) if answer.body else None
 
     async def people(self):
         """{name: when the hub first knew the person, in seconds}."""
         found = await self.call("GET", "users")
-        return {one["name"]: datetime.fromisoformat(one["created"].replace("Z", "+00:00")).timestamp() for one in found
-                if one["kind"] == "user"}
+        return {
+            one["name"]: datetime.fromisoformat(one["created"].replace("Z", "+00:00")).timestamp()
+            for one in found
+            if one["kind"] == "user"
+        }
 
     async def turn_out(self, name):
         """Stop the person's server and forget sessions and tokens."""
@@ -55,7 +65,8 @@ class Hub:
 
 class Keeper:
     """`await look()` turns out once who is to be turned out,
-    `archive_ended` and `look_at_disks` do what their names say."""
+    `archive_ended` and `look_at_disks` do what their names say.
+    """
 
     def __init__(self, accounts, hub, disk_bytes, grace_s):
         self.accounts, self.hub, self.disk_bytes, self.grace_s = accounts, hub, disk_bytes, grace_s
@@ -67,7 +78,9 @@ class Keeper:
     async def look(self):
         """Turn out. The hub is asked only when who may stay has changed, and now and then."""
         table = self.accounts.load()
-        admitted = {(account.name, account.since) for account in table.values() if account.state == "open"}
+        admitted = {
+            (account.name, account.since) for account in table.values() if account.state == "open"
+        }
         if admitted != self.settled or time.monotonic() > self.ask_at:
             self.settled = admitted if await self._turn_out(table) else None
             self.ask_at = time.monotonic() + ASK_EVERY_S
@@ -84,9 +97,14 @@ class Keeper:
 
     async def _turn_out(self, table):
         """Turn out whom no account admits; returns whether there was nobody."""
-        to_leave = {name for name, began in (await self.hub.people()).items()
-                    if not (name in table and table[name].admits(began))}
-        self.out = {account.name for account in table.values() if account.state != "open"} - to_leave
+        to_leave = {
+            name
+            for name, began in (await self.hub.people()).items()
+            if not (name in table and table[name].admits(began))
+        }
+        self.out = {
+            account.name for account in table.values() if account.state != "open"
+        } - to_leave
         for name in sorted(to_leave):
             with suppress(HTTPClientError):  # still stopping: the next look will find it
                 await self.hub.turn_out(name)
@@ -105,24 +123,37 @@ class Keeper:
                 self.failed.pop(account.name, None)
             except AccountError as problem:
                 if account.name not in self.failed:
-                    account_log.write(self.accounts.folder, "archive failed", account.name, why=str(problem))
-                self.failed[account.name] = time.monotonic() + pause_s, min(2 * pause_s, LONGEST_PAUSE_S)
+                    account_log.write(
+                        self.accounts.folder, "archive failed", account.name, why=str(problem)
+                    )
+                self.failed[account.name] = (
+                    time.monotonic() + pause_s,
+                    min(2 * pause_s, LONGEST_PAUSE_S),
+                )
 
     async def look_at_disks(self):
         """Tell homes that are too large; stop their servers when the time to tidy up is over."""
         for account in self.accounts.load().values():
             home = self.accounts.home(account.name)
-            used = await asyncio.to_thread(limits.disk_used, home) if account.state == "open" and home.is_dir() else 0
+            used = (
+                await asyncio.to_thread(limits.disk_used, home)
+                if account.state == "open" and home.is_dir()
+                else 0
+            )
             if used <= self.disk_bytes:
                 self.too_full.pop(account.name, None)
             elif account.name not in self.too_full:
                 self.too_full[account.name] = time.monotonic()
-                account_log.write(self.accounts.folder, "disk limit passed", account.name, bytes=used)
+                account_log.write(
+                    self.accounts.folder, "disk limit passed", account.name, bytes=used
+                )
             elif time.monotonic() - self.too_full[account.name] > self.grace_s:
                 del self.too_full[account.name]
                 with suppress(HTTPClientError):
                     await self.hub.stop(account.name)
-                    account_log.write(self.accounts.folder, "stopped: disk limit", account.name, bytes=used)
+                    account_log.write(
+                        self.accounts.folder, "stopped: disk limit", account.name, bytes=used
+                    )
 
 
 async def again(do, every_s):
@@ -136,8 +167,11 @@ async def again(do, every_s):
 
 
 async def serve(keeper):
-    await asyncio.gather(again(keeper.look, EVERY_S), again(keeper.archive_ended, EVERY_S),
-                         again(keeper.look_at_disks, DISK_EVERY_S))
+    await asyncio.gather(
+        again(keeper.look, EVERY_S),
+        again(keeper.archive_ended, EVERY_S),
+        again(keeper.look_at_disks, DISK_EVERY_S),
+    )
 
 
 async def main(keeper):

@@ -1,9 +1,9 @@
 """The hub's service for instructors: nbgrader's formgrader, and nothing else of a Jupyter server.
 
-`python -m manyhands.hub.services.formgrader`, started by the hub in the clone, with the hub's rights: the gradebook is
-theirs, and *Autograde* runs submissions in the sandbox, which cannot be made inside a room. No files, kernels or
-terminals are served, so that whoever may give grades has not the whole machine. Who may enter is decided by the hub:
-see `settings.py`.
+`python -m manyhands.hub.services.formgrader`, started by the hub in the clone, with the hub's
+rights: the gradebook is theirs, and *Autograde* runs submissions in the sandbox, which cannot be
+made inside a room. No files, kernels or terminals are served, so that whoever may give grades has
+not the whole machine. Who may enter is decided by the hub: see `settings.py`.
 """
 
 import os
@@ -17,7 +17,8 @@ from jupyterhub.singleuser.extension import JupyterHubSingleUser
 from manyhands.hub.services import hub_auth, watchdog
 
 PAGE_S = 180  # a page about a whole class, on a busy machine
-WORK_S = 3600  # nbgrader does what a button asks for in the event loop, and grading one lab may take 900 s
+# nbgrader does what a button asks for in the event loop, and grading one lab may take 900 s
+WORK_S = 3600
 
 
 class NoFiles(ContentsManager):
@@ -56,7 +57,9 @@ def main():
     from manyhands.grading.nbgrader import formgrader_extension
 
     # nbgrader starts `alembic` by its name
-    os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)])
+    os.environ["PATH"] = os.pathsep.join(
+        [os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)]
+    )
     formgrader_extension.before_work = partial(watchdog.allow, WORK_S)
     hub_auth.use_in_jupyter_server()
     JupyterHubSingleUser.serverapp_class = FormgraderServer

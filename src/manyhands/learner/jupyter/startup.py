@@ -1,4 +1,6 @@
-"""IPython runs this in each new kernel of the course's JupyterLab, and in each rank whose engine is started from one."""
+"""IPython runs this in each new kernel of the course's JupyterLab, and in each rank whose engine is
+started from one.
+"""
 
 import sys
 from contextlib import suppress

@@ -1,4 +1,6 @@
-"""Sphinx's settings for the site; `manyhands site` copies them beside the pages that it lays out."""
+"""Sphinx's settings for the site; `manyhands site` copies them beside the pages that it lays
+out.
+"""
 
 from manyhands.units import paths, units
 from manyhands.website.lists import breakable
@@ -17,7 +19,8 @@ mathjax_path = "mathjax/tex-svg.js"
 mathjax3_config = {"options": {"enableMenu": False}}  # its menu would fetch more files
 
 # the look
-LISTS = ("index", "notebooks/index", "labs/index", "slides/index", "docs/index")  # without a list of headings
+# without a list of headings
+LISTS = ("index", "notebooks/index", "labs/index", "slides/index", "docs/index")
 html_theme = "pydata_sphinx_theme"
 html_title = "manyhands"
 html_static_path = ["static"]
@@ -30,8 +33,12 @@ html_copy_source, html_sourcelink_suffix, html_show_sourcelink = True, "", True
 templates_path = ["templates"]
 html_sidebars = {"**": ["units-nav"]}
 html_theme_options = {
-    "logo": {"text": "manyhands", "image_light": "_static/hands.svg", "image_dark": "_static/hands.svg",
-             "alt_text": ""},
+    "logo": {
+        "text": "manyhands",
+        "image_light": "_static/hands.svg",
+        "image_dark": "_static/hands.svg",
+        "alt_text": "",
+    },
     "search_bar_text": "Search the course",
     "navigation_with_keys": False,
     "show_toc_level": 2,
@@ -45,7 +52,14 @@ html_theme_options = {
 }
 copybutton_exclude = ".linenos, .gp, .go"
 
-COURSE = [{"name": unit.name, "number": unit.number, "title": breakable(unit.title), "there": not unit.planned,
-           "path": next((path for path, numbers in paths().items() if unit.number in numbers), "")}
-          for unit in units()]
+COURSE = [
+    {
+        "name": unit.name,
+        "number": unit.number,
+        "title": breakable(unit.title),
+        "there": not unit.planned,
+        "path": next((path for path, numbers in paths().items() if unit.number in numbers), ""),
+    }
+    for unit in units()
+]
 html_context = {"course": COURSE, "default_mode": "auto"}

@@ -1,5 +1,7 @@
 """For the Assignment List on an attendee's server.
-This folder is on the server's JUPYTER_CONFIG_PATH where there is an exchange."""
+
+This folder is on the server's JUPYTER_CONFIG_PATH where there is an exchange.
+"""
 
 import os
 from pathlib import Path

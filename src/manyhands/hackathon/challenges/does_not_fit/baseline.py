@@ -1,5 +1,8 @@
-"""Each rank holds one stage of the model. The two halves of a batch go through all
-stages and back one after the other, and three ranks wait while one works."""
+"""Each rank holds one stage of the model.
+
+The two halves of a batch go through all stages and back one after the other, and three ranks wait
+while one works.
+"""
 
 STEPS, RATE, ROWS = 70, 0.01, 8
 

@@ -1,4 +1,6 @@
-"""Fourteen batches of each rank for an update, so quiet a gradient that Adam's steps can be large."""
+"""Fourteen batches of each rank for an update, so quiet a gradient that Adam's steps can be
+large.
+"""
 
 import torch
 import torch.distributed as dist

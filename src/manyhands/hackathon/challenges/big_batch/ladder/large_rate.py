@@ -1,4 +1,6 @@
-"""Eight batches of each rank for an update, and a rate that is larger for it (Goyal et al. 2017)."""
+"""Eight batches of each rank for an update, and a rate that is larger for it (Goyal et al.
+2017).
+"""
 
 import torch
 import torch.distributed as dist

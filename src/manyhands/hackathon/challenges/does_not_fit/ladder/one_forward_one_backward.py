@@ -1,5 +1,7 @@
-"""Eight small parts of a batch, and a backward as soon as one can be done: stage s keeps the activations of 4 - s parts
-at most, and nothing is computed twice (Narayanan et al. 2019, PipeDream; its schedule with a flush)."""
+"""Eight small parts of a batch, and a backward as soon as one can be done: stage s keeps the
+activations of 4 - s parts at most, and nothing is computed twice (Narayanan et al. 2019, PipeDream;
+its schedule with a flush).
+"""
 
 STEPS, RATE, ROWS = 70, 0.01, 2
 

@@ -1,6 +1,9 @@
-"""Four parts of a batch follow each other through the stages, so that all ranks work. Their activations would not fit:
-a rank keeps only what came in, and computes a part forward once more before its backward (Chen et al. 2016, Training
-deep nets with sublinear memory cost; Huang et al. 2019, GPipe)."""
+"""Four parts of a batch follow each other through the stages, so that all ranks work.
+
+Their activations would not fit: a rank keeps only what came in, and computes a part forward once
+more before its backward (Chen et al. 2016, Training deep nets with sublinear memory cost; Huang et
+al. 2019, GPipe).
+"""
 
 STEPS, RATE, ROWS = 70, 0.01, 4
 

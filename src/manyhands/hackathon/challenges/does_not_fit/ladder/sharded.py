@@ -1,6 +1,7 @@
-"""Each rank trains the whole model on a quarter of the batch, and holds a quarter of weights, gradients and moments. A
-stage's weights are gathered when they are needed, twice, since its activations are computed anew before its backward
-(Rajbhandari et al. 2020, ZeRO, stage 3)."""
+"""Each rank trains the whole model on a quarter of the batch, and holds a quarter of weights,
+gradients and moments. A stage's weights are gathered when they are needed, twice, since its
+activations are computed anew before its backward (Rajbhandari et al. 2020, ZeRO, stage 3).
+"""
 
 STEPS, RATE = 70, 0.01
 
@@ -8,7 +9,10 @@ STEPS, RATE = 70, 0.01
 def train(model, batches, comm):
     ranks, stages = model.ranks, range(len(model.sizes))
     count = [size // ranks for size in model.sizes]
-    mine = [model.weights(stage, model.rank * count[stage], (model.rank + 1) * count[stage]) for stage in stages]
+    mine = [
+        model.weights(stage, model.rank * count[stage], (model.rank + 1) * count[stage])
+        for stage in stages
+    ]
     moments = [(model.zeros(count[stage]), model.zeros(count[stage])) for stage in stages]
     rows = model.rank * model.batch_size // ranks, (model.rank + 1) * model.batch_size // ranks
 

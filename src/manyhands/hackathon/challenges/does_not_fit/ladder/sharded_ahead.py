@@ -1,5 +1,6 @@
-"""As `sharded.py`, and the weights of the next stage are gathered, and the gradients of the last one scattered, while a
-stage computes (Zhao et al. 2023, PyTorch FSDP)."""
+"""As `sharded.py`, and the weights of the next stage are gathered, and the gradients of the last
+one scattered, while a stage computes (Zhao et al. 2023, PyTorch FSDP).
+"""
 
 STEPS, RATE = 70, 0.01
 
@@ -7,7 +8,10 @@ STEPS, RATE = 70, 0.01
 def train(model, batches, comm):
     ranks, stages = model.ranks, list(range(len(model.sizes)))
     count = [size // ranks for size in model.sizes]
-    mine = [model.weights(stage, model.rank * count[stage], (model.rank + 1) * count[stage]) for stage in stages]
+    mine = [
+        model.weights(stage, model.rank * count[stage], (model.rank + 1) * count[stage])
+        for stage in stages
+    ]
     moments = [(model.zeros(count[stage]), model.zeros(count[stage])) for stage in stages]
     rows = model.rank * model.batch_size // ranks, (model.rank + 1) * model.batch_size // ranks
 

@@ -1,5 +1,7 @@
-"""Rank 0 holds the weights; the others ask, compute and send, each at its own pace, and no rank waits for the slow one
-(Dean et al. 2012, Large scale distributed deep networks). Gradients come late: the rate must bear that."""
+"""Rank 0 holds the weights; the others ask, compute and send, each at its own pace, and no rank
+waits for the slow one (Dean et al. 2012, Large scale distributed deep networks). Gradients come
+late: the rate must bear that.
+"""
 
 import torch
 import torch.distributed as dist

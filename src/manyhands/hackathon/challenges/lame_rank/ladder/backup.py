@@ -1,5 +1,6 @@
-"""Rank 0 goes on as soon as two of three gradients are there; the third is late, and is thrown away (Chen et al. 2016,
-Revisiting distributed synchronous SGD)."""
+"""Rank 0 goes on as soon as two of three gradients are there; the third is late, and is thrown away
+(Chen et al. 2016, Revisiting distributed synchronous SGD).
+"""
 
 import torch
 import torch.distributed as dist
@@ -14,7 +15,8 @@ def train(model, batches, comm):
         serve(weights, comm.size() - 1)
     else:
         step = 0
-        while step < STEPS:  # the step whose weights came last: a late rank leaves out those that it has missed
+        # the step whose weights came last: a late rank leaves out those that it has missed
+        while step < STEPS:
             vector_to_parameters(weights, model.parameters())
             slopes = torch.autograd.grad(model(next(batches)), list(model.parameters()))
             dist.send(torch.cat([torch.tensor([float(step)]), parameters_to_vector(slopes)]), 0)

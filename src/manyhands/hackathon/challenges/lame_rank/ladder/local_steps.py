@@ -1,5 +1,8 @@
-"""Each rank trains alone for sixteen steps, then the weights are averaged. Since a different rank becomes slow
-meanwhile, ranks wait less than in each step (Stich 2019, Local SGD converges fast and communicates little)."""
+"""Each rank trains alone for sixteen steps, then the weights are averaged.
+
+Since a different rank becomes slow meanwhile, ranks wait less than in each step (Stich 2019, Local
+SGD converges fast and communicates little).
+"""
 
 import torch
 import torch.distributed as dist

@@ -1,6 +1,8 @@
-"""Each rank trains alone for the same time, instead of the same number of steps, so no rank waits. A rank that has done
-more steps weighs more in the average (Wang et al. 2020, Tackling the objective inconsistency problem, weigh them
-otherwise)."""
+"""Each rank trains alone for the same time, instead of the same number of steps, so no rank waits.
+
+A rank that has done more steps weighs more in the average (Wang et al. 2020, Tackling the objective
+inconsistency problem, weigh them otherwise).
+"""
 
 import torch
 import torch.distributed as dist
@@ -18,6 +20,11 @@ def train(model, batches, comm):
             model(next(batches)).backward()
             optimizer.step()
             steps += 1
-        total = torch.cat([steps * parameters_to_vector(model.parameters()).detach(), torch.tensor([float(steps)])])
+        total = torch.cat(
+            [
+                steps * parameters_to_vector(model.parameters()).detach(),
+                torch.tensor([float(steps)]),
+            ]
+        )
         dist.all_reduce(total, group=comm)
         vector_to_parameters(total[:-1] / total[-1], model.parameters())

@@ -1,5 +1,6 @@
-"""Local SGD, and the way that the mean has gone since the last averaging is a gradient for an outer optimizer with
-Nesterov's momentum (Douillard et al. 2023, DiLoCo)."""
+"""Local SGD, and the way that the mean has gone since the last averaging is a gradient for an outer
+optimizer with Nesterov's momentum (Douillard et al. 2023, DiLoCo).
+"""
 
 import torch
 import torch.distributed as dist

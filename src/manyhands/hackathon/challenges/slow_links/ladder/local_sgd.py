@@ -1,5 +1,7 @@
-"""Each rank trains alone for some steps, then the weights are averaged (Stich 2019, Local SGD converges fast and
-communicates little). More steps alone: fewer messages, and ranks that have drifted further apart."""
+"""Each rank trains alone for some steps, then the weights are averaged (Stich 2019, Local SGD
+converges fast and communicates little). More steps alone: fewer messages, and ranks that have
+drifted further apart.
+"""
 
 import torch
 import torch.distributed as dist

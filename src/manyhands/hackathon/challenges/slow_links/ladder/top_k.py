@@ -1,5 +1,6 @@
-"""Only the largest hundredth of the gradient is sent; what was not sent is kept and added to the next one
-(Stich et al. 2018, Sparsified SGD with memory)."""
+"""Only the largest hundredth of the gradient is sent; what was not sent is kept and added to the
+next one (Stich et al. 2018, Sparsified SGD with memory).
+"""
 
 import torch
 import torch.distributed as dist
@@ -21,5 +22,7 @@ def train(model, batches, comm):
         everyone = torch.empty(comm.size(), *mine.shape, dtype=mine.dtype)
         dist.all_gather_single(everyone, mine, group=comm)
         for places, values in everyone:
-            weights.index_add_(0, places.int(), values.view(torch.float16).float(), alpha=-RATE / comm.size())
+            weights.index_add_(
+                0, places.int(), values.view(torch.float16).float(), alpha=-RATE / comm.size()
+            )
         vector_to_parameters(weights.clone(), model.parameters())
