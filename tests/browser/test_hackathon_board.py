@@ -6,6 +6,7 @@ import dataclasses
 import re
 import time
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
 from threading import Thread
 
 import pytest
@@ -178,9 +179,9 @@ def test_a_phone_needs_no_scrolling_to_the_side(look, challenges, screen):
         """[...document.querySelector('svg').querySelectorAll('text')].filter(node => /^\\d\\d:\\d\\d$/.test(node.textContent))
                              .map(node => node.getBoundingClientRect()).sort((a, b) => a.left - b.left).map(box => [box.left, box.right])"""
     )
-    assert len(times) > 2 and all(
-        left > before for (_, before), (left, _) in zip(times, times[1:])
-    ), times
+    assert len(times) > 2 and all(left > before for (_, before), (left, _) in pairwise(times)), (
+        times
+    )
     assert (
         page.evaluate(
             "Math.max(...[...document.querySelectorAll('table, p, h1, h2')].map(node => "

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import zipfile
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import unquote, urlsplit
@@ -435,7 +436,7 @@ def test_buttons_do_not_touch_on_a_phone(opened, name, selector):
     )
     touching = [
         (a, b)
-        for a, b in zip(boxes, boxes[1:])
+        for a, b in pairwise(boxes)
         if a["bottom"] + 4 > b["top"]
         and b["bottom"] + 4 > a["top"]
         and a["right"] + 4 > b["left"] > a["left"] - 4

@@ -128,7 +128,7 @@ def _handler() -> type[Any]:
     from horovod.runner.http.http_server import RendezvousHandler
 
     class Handler(RendezvousHandler):
-        def do_DELETE(self) -> None:
+        def do_DELETE(self) -> None:  # noqa: N802 - http.server calls it by this name
             _, scope, key = self.path.split("/")
             server = self.server
             with server.finished_list_lock, server.cache_lock:

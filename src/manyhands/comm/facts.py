@@ -10,6 +10,8 @@ Op = tuple[Any, ...]
 
 
 class FactsWithoutRoot(TypedDict, total=False):
+    """What a message says about its operation, except for the root."""
+
     tag: int
     op: Op
     # whether the sender waits for a gradient; for each rank, where it sends them different tensors

@@ -47,6 +47,8 @@ ADAM: dict[str, Any] = {"lr": 1e-3, "eps": 1e-8, "foreach": False}
 
 
 class Result(NamedTuple):
+    """What a way to train ends with, how many bytes it has sent, and how long its steps took."""
+
     weights: dict[str, torch.Tensor]
     losses: list[float]
     sent_bytes: int

@@ -84,6 +84,8 @@ class Numbers(TypedDict):
 
 
 class Row(NamedTuple):
+    """What one rank has sent and received, and over which way."""
+
     messages_sent: int
     messages_received: int
     bytes_sent: int
@@ -92,10 +94,14 @@ class Row(NamedTuple):
     how: str
 
 
-# One line of `Merged.events`. kind: "sent", "received", or "call" for a collective of
-# torch.distributed, which has start and stop. `round` is that of a message, the first one of a
-# collective. Seconds are of time.perf_counter(), None in a model's messages.
 class Event(NamedTuple):
+    """One line of `Merged.events`.
+
+    `kind` is "sent", "received", or "call" for a collective of torch.distributed, which has start
+    and stop. `round` is that of a message, the first one of a collective. Seconds are of
+    `time.perf_counter()`, and None in a model's messages.
+    """
+
     kind: str
     peer: int | None
     bytes: int

@@ -34,9 +34,13 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 
-# What a rank sends or receives in one step of a model: step from 0, kind "sent" or "received",
-# peer's rank in the group.
 class Step(NamedTuple):
+    """What a rank sends or receives in one step of a model.
+
+    `step` counts from 0, `kind` is "sent" or "received", and `peer` is the rank's number in the
+    group.
+    """
+
     step: int
     kind: str
     peer: int

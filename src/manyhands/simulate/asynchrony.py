@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from manyhands.simulate.given import Array
 
 
-# of one gradient; the last two are None if its worker died before the push
 class Step(NamedTuple):
+    """The way of one gradient; the last two are None if its worker died before the push."""
+
     worker: int
     clock: int
     start_s: float

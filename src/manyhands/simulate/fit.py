@@ -12,6 +12,8 @@ from manyhands.simulate.given import Array
 
 
 class Link(NamedTuple):
+    """A link's latency (alpha) and bandwidth (1/beta)."""
+
     latency_s: float  # alpha
     bytes_per_s: float  # 1/beta
 

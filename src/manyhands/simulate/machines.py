@@ -17,9 +17,13 @@ from manyhands.simulate.training_step import Machine
 from manyhands.toml import TOMLDecodeError, loads
 
 
-# machine: a `training_step.Machine`; flops_per_s: the peak of one GPU, float operations a second;
-# memory_bytes: its own
 class Kind(NamedTuple):
+    """A machine that is known by name.
+
+    `machine` is a `training_step.Machine`; `flops_per_s` is the peak of one GPU in float operations
+    a second, and `memory_bytes` its memory.
+    """
+
     name: str
     what: str
     machine: Machine

@@ -18,10 +18,14 @@ from manyhands.simulate import given
 from manyhands.simulate.training_step import Layer
 
 
-# weights: how many numbers; multiply_adds: of one sample's forward; outputs: numbers that it hands
-# on, of one sample; sums: of one sample, the sizes of what ranks that share the block all-reduce in
-# forward and in backward (see `Layer`)
 class Block(NamedTuple):
+    """A block of a network's layers.
+
+    `weights` says how many numbers it has, `multiply_adds` those of one sample's forward, and
+    `outputs` how many numbers of one sample it hands on. `sums` are, of one sample, the sizes of
+    what ranks that share the block all-reduce in forward and in backward (see `Layer`).
+    """
+
     name: str
     weights: float
     multiply_adds: float

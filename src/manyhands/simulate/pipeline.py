@@ -22,12 +22,16 @@ from manyhands.simulate import given
 
 
 class Event(NamedTuple):
+    """A forward ("F") or a part of a backward of one micro-batch on one stage."""
+
     kind: str
     micro_batch: int
     stage: int
 
 
 class Span(NamedTuple):
+    """An event of a schedule that was played, with its start and its end."""
+
     kind: str
     micro_batch: int
     stage: int

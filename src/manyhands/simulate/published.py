@@ -21,6 +21,8 @@ Model = Callable[[dict[str, float], Any], float]
 
 
 class Table(NamedTuple):
+    """A table that somebody has published, and the model that is to predict its rows."""
+
     name: str
     unit: str
     rows: list[tuple[Any, float]]
@@ -31,6 +33,8 @@ class Table(NamedTuple):
 
 
 class Row(NamedTuple):
+    """One row of a table: the published number and the predicted one."""
+
     x: Any
     published: float
     predicted: float

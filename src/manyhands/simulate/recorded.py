@@ -13,9 +13,13 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypedDict
 
 
-# what: a name for the reader; p ranks; n_bytes and times_s: sizes of messages, and for each the
-# times of its rounds; all_reduce_s: {way: {bytes: seconds}}
 class Measurement(NamedTuple):
+    """What was measured on a machine.
+
+    `what` is a name for the reader. `n_bytes` are the sizes of messages, `times_s` the times of the
+    rounds for each, and `all_reduce_s` is {way: {bytes: seconds}}.
+    """
+
     what: str
     n_bytes: list[int]
     times_s: list[list[float]]

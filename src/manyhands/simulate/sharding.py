@@ -15,6 +15,8 @@ from manyhands.simulate import given
 
 
 class States(NamedTuple):
+    """How many bytes of a model's states one rank holds."""
+
     weights: float
     gradients: float
     optimizer: float

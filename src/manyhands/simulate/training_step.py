@@ -44,11 +44,16 @@ if TYPE_CHECKING:
     from manyhands.simulate.given import Array
 
 
-# inside, between: (latency_s, bytes_per_s) of a link inside a node, and of one of its
-# links_per_node links to others; inside_shared_by: by so many ranks of the node, at most, if they
-# send at the same time (a bus); adds: where switches add numbers up, one of `placement.ADDS`;
-# torus: of so many axes, in which inside is a link to one neighbour; 0: none
 class Machine(NamedTuple):
+    """What a training step runs on.
+
+    `inside` and `between` are (latency_s, bytes_per_s) of a link inside a node, and of one of its
+    `links_per_node` links to others. `inside_shared_by` says by how many ranks of the node, at
+    most, the link is shared if they send at the same time (a bus). `adds` says where switches add
+    numbers up, and is one of `placement.ADDS`. `torus` is the number of axes of a torus in which
+    `inside` is a link to one neighbour, 0 where there is none.
+    """
+
     ranks_per_node: int
     inside: tuple[float, float]
     between: tuple[float, float]
@@ -58,10 +63,14 @@ class Machine(NamedTuple):
     torus: int = 0
 
 
-# of the whole layer and one micro-batch of one replica; activation_bytes: its output, which goes on
-# to the next layer; sums: the sizes of what ranks that share the layer all-reduce in forward and in
-# backward; None: its output, twice each
 class Layer(NamedTuple):
+    """One layer; all numbers are of the whole layer and one micro-batch of one replica.
+
+    `activation_bytes` is its output, which goes on to the next layer. `sums` are the sizes of what
+    ranks that share the layer all-reduce in forward and in backward; None stands for its output,
+    twice each.
+    """
+
     weights_bytes: float
     forward_s: float
     backward_s: float
@@ -69,13 +78,17 @@ class Layer(NamedTuple):
     sums: Sequence[Sequence[float]] | None = None
 
 
-# micro_batch_s: what each forward and each backward of a micro-batch costs on a stage besides its
-# computing; data: replicas; stages: ranks of the pipeline; split: ranks that share each layer;
-# zero: stage of ZeRO; schedule: "gpipe", "1f1b", "interleaved" (with `chunks` blocks of layers on
-# each rank), or orders of your own; all_reduce: one of `placement.ALL_REDUCES`, of the gradients;
-# servers: with "parameter servers", so many hosts apart, or 0: one on each node; overhead_s: how
-# long each message occupies a server besides its bytes
 class Way(NamedTuple):
+    """How a network is trained on a machine.
+
+    micro_batch_s: what each forward and each backward of a micro-batch costs on a stage besides its
+    computing; data: replicas; stages: ranks of the pipeline; split: ranks that share each layer;
+    zero: stage of ZeRO; schedule: "gpipe", "1f1b", "interleaved" (with `chunks` blocks of layers on
+    each rank), or orders of your own; all_reduce: one of `placement.ALL_REDUCES`, of the gradients;
+    servers: with "parameter servers", so many hosts apart, or 0: one on each node; overhead_s: how
+    long each message occupies a server besides its bytes.
+    """
+
     data: int = 1
     stages: int = 1
     split: int = 1
@@ -90,9 +103,13 @@ class Way(NamedTuple):
     overhead_s: float = 0.0
 
 
-# seconds of the step; the parts of it (0 to 1) that an average rank computes, waits in its
-# pipeline, and is kept by messages that nothing hides or by slower ranks: they sum to 1
 class Step(NamedTuple):
+    """The seconds of a training step, and where they go.
+
+    The parts (0 to 1) are those in which an average rank computes, waits in its pipeline, and is
+    kept by messages that nothing hides or by slower ranks. They sum to 1.
+    """
+
     seconds: float
     computing: float
     bubble: float

@@ -148,7 +148,7 @@ def test_a_wheel_that_was_built_before_is_installed_while_the_course_opens(new):
 
 
 def test_nothing_is_compiled_until_the_first_cell_has_run(new):
-    """Neither the bytecode nor Horovod"""
+    """Neither the bytecode nor Horovod."""
     opened, go = Path(os.environ["OPEN"]), Path(os.environ["GO"])
     opened.touch()
     Path(os.environ["CALLS"]).touch()

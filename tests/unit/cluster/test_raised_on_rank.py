@@ -20,10 +20,8 @@ class Shell:
     was only shown.
     """
 
-    user_ns_hidden = {}
-
     def __init__(self, in_result):
-        self.in_result, self.user_ns = in_result, {}
+        self.in_result, self.user_ns, self.user_ns_hidden = in_result, {}, {}
 
     def showtraceback(self):
         pass

@@ -33,10 +33,14 @@ if TYPE_CHECKING:
     from manyhands.cluster.payloads import Exit, Note, RaisedError, Report, TaskConfig
 
     class Newest(Protocol):
+        """The newest reports of the ranks."""
+
         @property
         def newest(self) -> Mapping[int, Report]: ...
 
-    class Witness(Protocol):  # a Runtime, or what has the same of a script
+    class Witness(Protocol):
+        """A Runtime, or what offers the same of a script."""
+
         @property
         def reports(self) -> Newest: ...
         def log_tail(self, rank: int) -> list[str]: ...

@@ -40,7 +40,7 @@ def describe(error: BaseException) -> RaisedError:
     full = "".join(traceback.format_exception(error))
     try:
         message = error.msg if isinstance(error, SyntaxError) else str(error)
-    except Exception as unsaid:
+    except Exception as unsaid:  # noqa: BLE001 - a __str__ of the learner's
         message = f"(its message cannot be shown, because __str__ raised {type(unsaid).__name__})"
     return {
         "ename": _shown(type(error).__name__),
