@@ -124,8 +124,7 @@ def _messages(found: Costs, ranks: list[Cost], window: tuple[float, float], step
 
     calls = [call for call in ranks[0]["calls"] if window[0] <= call["start"] < window[1]]
     found.calls = len(calls) / steps
-    accounts = [one["account"] for one in ranks]
-    merged = merge(accounts)
+    merged = merge([one["account"] for one in ranks if one["account"] is not None])
     all_steps = max(1, min(len(one["bounds"]) - 1 for one in ranks))
     found.sent_bytes = [one["bytes_sent"] / all_steps for one in merged.ranks]
     found.table = merged.table() if merged.messages else ""

@@ -24,6 +24,7 @@ from manyhands.cluster.on_rank.signalled_stack import Outside
 if TYPE_CHECKING:
     from manyhands.cluster.faults.kinds import Fault
     from manyhands.cluster.launch.run_script import Launch
+    from manyhands.cluster.payloads import Exit
 
 PERIOD_S, STALE_S = 0.2, 3.0
 # a rank that has not reported for so long is looked at from outside, so often
@@ -128,7 +129,7 @@ def report(
     notes: str,
     ranks: int,
     done: Launch,
-    reason: str | None,
+    reason: Literal["hang", "limit"] | None,
     limit_s: float,
     reports: Mapping[int, Report] | None = None,
 ) -> Fault | None:
@@ -149,7 +150,7 @@ def report(
         for error in errors.values()
     )
     by_launcher = {-signal.SIGTERM, -signal.SIGKILL} if own else {-signal.SIGTERM}
-    killed = {
+    killed: dict[int, Exit] = {
         rank: {"status": -code}
         for rank, code in done.returncodes.items()
         if not reason

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 if TYPE_CHECKING:
     import torch
 
+    from manyhands.ledger.account import Account
+
 Parts = dict[str, "torch.Tensor"]  # of each parameter by name: what is kept of it, in one row
 Given = dict[str, "torch.Tensor | None"]  # likewise, of gradients: None where there is none
 # ("shard", dimension, strided), ("whole",) or ("partial", the operation that completes it)
@@ -224,7 +226,7 @@ class SpansNoted(TypedDict):
     kernel: list[tuple[float, float] | None]
     threads: list[dict[str, float]]
     calls: list[SentCall]
-    account: dict[str, Any] | None  # the ledger's
+    account: Account | None  # the ledger's
     gpu_peak_bytes: int | None
     peak_bytes: int
 

@@ -2,18 +2,23 @@
 told to.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from manyhands.clinic.spans import of_main_thread
 from manyhands.cluster.on_rank import signalled_stack, tf_config
 from manyhands.cluster.on_rank.recorder import Recorder
 from manyhands.cluster.on_rank.stack import Stack, innermost_of, is_user_file
+
+if TYPE_CHECKING:
+    from manyhands.cluster.payloads import Stand
 
 PERIOD_S = 0.2
 STOPPED = 70  # the exit code of a rank that was stopped because all of them wait
@@ -66,17 +71,21 @@ class Reporter:
             }
             write_json(os.path.join(self.folder, f"where-{self.rank}.json"), here)
 
-    def _where(self) -> dict[str, Any]:
+    def _where(self) -> Stand:
         here, recorder = self._stack.look(), self.recorder
         if recorder.in_call and recorder.last:
-            here.update(blocked=True, key=f"call {recorder.entered}", call=dict(recorder.last))
+            here |= {
+                "blocked": True,
+                "key": f"call {recorder.entered}",
+                "call": recorder.last.copy(),
+            }
         elif recorder.waits is not None:
             number, note = recorder.waits
-            call = {
+            call: Any = {
                 **(note or here["call"] or {"call": "Work.wait"}),
                 **innermost_of(here["lines"]),
             }
-            here.update(blocked=True, key=f"work {number}", call=call)
+            here |= {"blocked": True, "key": f"work {number}", "call": call}
         return here
 
 

@@ -8,11 +8,12 @@ import glob
 import os
 import resource
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from manyhands.clinic.noted import SentCall, Span, SpansNoted
     from manyhands.ledger import Ledger
+    from manyhands.ledger.account import Account
 
 
 class Spans:
@@ -26,7 +27,7 @@ class Spans:
         self._kernel: list[tuple[float, float] | None] = []
         self._threads: list[dict[str, float]] = []
         self.ledger: Ledger | None = None
-        self.account: dict[str, Any] | None = None
+        self.account: Account | None = None
         self.calls: list[SentCall] = []
         self._begun: float | None = None
         self._open = False

@@ -24,6 +24,7 @@ from manyhands.own_environment import failed_import
 if TYPE_CHECKING:
     from manyhands.clinic.noted import AverageNoted, Cost, OneProcess, Seen
     from manyhands.cluster.faults.kinds import Fault
+    from manyhands.cluster.launch.command_lines import Launcher
     from manyhands.cluster.launch.run_script import Launch
     from manyhands.cluster.launch.script_copy import Place
     from manyhands.rehearsal.rehearse_command import Rehearsal
@@ -74,7 +75,7 @@ def visit(
     script: str | Path,
     arguments: Sequence[str] = (),
     ranks: int = 4,
-    launcher: str = "torchrun",
+    launcher: Launcher = "torchrun",
     to_end: bool = False,
     patience_s: float | None = None,
     timeout_s: float = 300,
@@ -123,7 +124,7 @@ def visit(
             env=dict(env or {}),
         )
         _gather(found, notes, done, place)
-        reason = watcher.hang or (done.timed_out and "limit")
+        reason = watcher.hang or ("limit" if done.timed_out else None)
         found.fault = report(notes, ranks, done, reason, timeout_s, watcher.reports)
         _why(found, notes, place, stand_in)
     return found

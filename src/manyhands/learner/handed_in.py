@@ -90,8 +90,9 @@ def fetch(root: str | Path, exchange: str | Path) -> None:
     for one in (one for tries in handed_in(root).values() for one in tries):
         there, here = one.released_page(exchange), one.page(work)
         with suppress(OSError):
-            wanted = there and there.is_file() and (work / one.lab).is_dir()
-            if wanted and not (here.is_file() and filecmp.cmp(there, here, shallow=False)):
+            if not there or not there.is_file() or not (work / one.lab).is_dir():
+                continue
+            if not (here.is_file() and filecmp.cmp(there, here, shallow=False)):
                 _copy(there, here)
 
 

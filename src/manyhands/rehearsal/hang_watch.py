@@ -21,6 +21,7 @@ from manyhands.cluster.on_rank.signalled_stack import Outside
 
 if TYPE_CHECKING:
     from manyhands.cluster.faults.kinds import Fault
+    from manyhands.cluster.payloads import Stand
 
 # a rank is looked at once it has asked for nothing for QUIET_S
 PERIOD_S, QUIET_S, PATIENCE_S = 0.5, 2.0, 10.0
@@ -66,7 +67,7 @@ class HangWatch:
                     self._outside.end(rank)
                 return
 
-    def _look_at(self, rank: int) -> dict[str, Any] | Literal["ended"] | None:
+    def _look_at(self, rank: int) -> Stand | Literal["ended"] | None:
         """ "ended", None where the rank is at work or has not begun, or where it stands."""
         if Path(self.folder, f"{rank}.end").exists():
             return "ended"
@@ -74,8 +75,7 @@ class HangWatch:
             quiet_s = time.time() - Path(self.folder, f"{rank}.trace").stat().st_mtime
         except OSError:
             return None
-        stands: dict[str, Any] | None = self._outside.look(rank) if quiet_s > QUIET_S else None
-        return stands
+        return self._outside.look(rank) if quiet_s > QUIET_S else None
 
     def fault(self) -> Fault:
         """The `Hang` of the ranks that were ended."""
@@ -85,6 +85,7 @@ class HangWatch:
         standing = SimpleNamespace(reports=SimpleNamespace(newest=reports))
         where = explain.states(outcome, standing, "", Places(), None, self.ranks)
         fault = explain.make(outcome, where, self.ranks, 0, tf_configs=self._tf_configs())
+        assert fault is not None  # a hang is one
         fault.text = fault.text.replace("finished the cell", "ended").replace(
             "of the cell", "of the script"
         )
@@ -106,7 +107,7 @@ class HangWatch:
 
     def _tf_configs(self) -> dict[int, Any]:
         return {
-            rank: tf_config.read(Path(self.folder, f"tf-config-{rank}"))
+            rank: tf_config.read(str(Path(self.folder, f"tf-config-{rank}")))
             for rank in range(self.ranks)
         }
 

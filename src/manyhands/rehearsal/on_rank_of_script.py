@@ -33,7 +33,7 @@ def main() -> None:
     try:
         from manyhands.cluster.launch import as_main
 
-        as_main.prepare(script, arguments, folder, os.environ["RANK"])
+        as_main.prepare(script, arguments, folder, int(os.environ["RANK"]))
         from manyhands.cluster.on_rank import signalled_stack, tf_config
         from manyhands.rehearsal.trace import dump
         from manyhands.rehearsal.trace_recorder import Recorder

@@ -300,15 +300,16 @@ def add_options(
 
 
 def parsed(
-    parser: argparse.ArgumentParser, argv: list[str], command: str, default_ranks: int
+    parser: argparse.ArgumentParser, argv: Sequence[str], command: str, default_ranks: int
 ) -> argparse.Namespace:
     """The options, with the `Line` of what is to be started as `line`, and its `script`,
     `arguments` and `ranks`; ValueError where there is nothing to start.
     """
     from manyhands.command_line import no_script, scripts_own
 
+    argv = list(argv)
     mine, words = split(argv)
-    own = []
+    own: list[str] = []
     if not words:
         mine, own = scripts_own(argv)
     first = next((word for word in mine if not word.startswith("-")), "")
