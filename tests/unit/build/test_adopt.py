@@ -1,9 +1,11 @@
-"""The way back from an edited notebook to its source: nothing is lost, and what cannot go back is refused with a reason."""
+"""The way back from an edited notebook to its source: nothing is lost, and what cannot go back is
+refused with a reason.
+"""
 
 import nbformat
 import pytest
-import tiny_course
 
+import tiny_course
 from manyhands.build import BuildError, adopt, canonical, make, text
 
 
@@ -37,7 +39,9 @@ def test_an_edit_goes_back_with_tags_names_and_points(course):
         notebook.cells[2].source = notebook.cells[2].source.replace("twice", "both")
         notebook.cells[3].metadata.nbgrader.points = 5
         notebook.cells.insert(1, nbformat.v4.new_markdown_cell("New words."))
-        notebook.cells.insert(2, nbformat.v4.new_code_cell("%time 1\n", metadata={"execution": {"started": "now"}}))
+        notebook.cells.insert(
+            2, nbformat.v4.new_code_cell("%time 1\n", metadata={"execution": {"started": "now"}})
+        )
         notebook.cells.append(nbformat.v4.new_code_cell(""))
 
     edit(course / "solutions/90_tiny/90_tiny.ipynb", change)
@@ -53,13 +57,23 @@ def test_an_edit_goes_back_with_tags_names_and_points(course):
 
 def test_a_cell_made_an_answer_in_jupyterlab_gets_its_tag(course):
     def change(notebook):
-        grading = {"grade": False, "grade_id": "more", "locked": False, "schema_version": 3, "solution": True, "task": False}
+        grading = {
+            "grade": False,
+            "grade_id": "more",
+            "locked": False,
+            "schema_version": 3,
+            "solution": True,
+            "task": False,
+        }
         source = "### BEGIN SOLUTION\nx = 1\n### END SOLUTION"
         notebook.cells.append(nbformat.v4.new_code_cell(source, metadata={"nbgrader": grading}))
 
     edit(course / "solutions/90_tiny/90_tiny.ipynb", change)
     adopt.adopt(course, course / "solutions/90_tiny/90_tiny.ipynb")
-    assert '# %% tags=["solution"] grade_id="more"\n' in (course / "sources/labs/90_tiny.py").read_text()
+    assert (
+        '# %% tags=["solution"] grade_id="more"\n'
+        in (course / "sources/labs/90_tiny.py").read_text()
+    )
 
 
 def test_a_source_edited_since_the_build_is_kept(course):
@@ -75,7 +89,10 @@ def test_a_source_edited_since_the_build_is_kept(course):
 
 def test_an_untidy_source_is_tidied(course):
     source = course / "sources/tutorial/90_tiny.py"
-    source.write_text("# ---\n# jupyter:\n#   kernelspec:\n#     display_name: Python 3\n#     name: python3\n# ---\n\n" + tiny_course.TUTORIAL + "\n\n")
+    source.write_text(
+        "# ---\n# jupyter:\n#   kernelspec:\n#     display_name: Python 3\n#     name: python3\n# "
+        "---\n\n" + tiny_course.TUTORIAL + "\n\n"
+    )
     adopt.adopt(course, source)
     assert source.read_text() == tiny_course.TUTORIAL
 
@@ -85,7 +102,9 @@ def test_a_notebook_without_a_source_becomes_one(course):
     source.unlink()
     told = adopt.adopt(course, course / "notebooks/90_tiny.ipynb")
     assert "lacks unit=" in told[-1]
-    assert source.read_text() == tiny_course.TUTORIAL.replace(tiny_course.TUTORIAL.split("\n")[0], "# %% [markdown]")
+    assert source.read_text() == tiny_course.TUTORIAL.replace(
+        tiny_course.TUTORIAL.split("\n")[0], "# %% [markdown]"
+    )
 
 
 @pytest.mark.parametrize(
@@ -110,10 +129,21 @@ def test_other_notebooks_are_refused_with_the_reason(course, name, complaint):
 @pytest.mark.parametrize(
     "cell, complaint",
     [
-        (nbformat.v4.new_markdown_cell("![a](attachment:a.png)", attachments={"a.png": {"image/png": ""}}), "pasted picture"),
-        (nbformat.v4.new_code_cell("if True:\n    files = !ls"), "cell 7 would not survive as text"),
+        (
+            nbformat.v4.new_markdown_cell(
+                "![a](attachment:a.png)", attachments={"a.png": {"image/png": ""}}
+            ),
+            "pasted picture",
+        ),
+        (
+            nbformat.v4.new_code_cell("if True:\n    files = !ls"),
+            "cell 7 would not survive as text",
+        ),
         (nbformat.v4.new_code_cell("x\n\n# %%\n\ny"), "cell 7 would not survive as text"),
-        (nbformat.v4.new_code_cell("1", metadata={"tags": ["mesured"]}), "cell 7: unknown tag 'mesured'"),
+        (
+            nbformat.v4.new_code_cell("1", metadata={"tags": ["mesured"]}),
+            "cell 7: unknown tag 'mesured'",
+        ),
     ],
 )
 def test_what_a_text_cannot_hold_is_refused(course, cell, complaint):

@@ -22,28 +22,39 @@ def test_targets_and_commands_exist():
 
 
 def test_files_exist():
-    named = {code for code in CODE if "/" in code and " " not in code and "NN" not in code and "<" not in code}
+    named = {
+        code
+        for code in CODE
+        if "/" in code and " " not in code and "NN" not in code and "<" not in code
+    }
     assert len(named) > 10
     assert [name for name in named - {".venv/bin"} if not (ROOT / name).exists()] == []
 
 
 def test_the_table_of_tags_is_complete():
-    assert re.findall(r"^\| `([\w-]+)` \|", TEXT, re.M) == ["measured", "raises-exception", "setup", "solution", "check"]
+    assert re.findall(r"^\| `([\w-]+)` \|", TEXT, re.M) == [
+        "measured",
+        "raises-exception",
+        "setup",
+        "solution",
+        "check",
+    ]
     assert set(TAGS) == {"measured", "raises-exception", "setup", "solution", "check"}
 
 
 def map_rows():
     """(what one wants to change, its files, the names in them) of each row of "Where to look"."""
     start = TEXT.index("| to change | open |")
-    for line in TEXT[start:TEXT.index("\n\n", start)].splitlines()[2:]:
+    for line in TEXT[start : TEXT.index("\n\n", start)].splitlines()[2:]:
         wish, answer = line.strip("| ").split(" | ", 1)
         folder, files, names = "", [], []
-        for code in re.findall(r"`([^`]+)`(?! in `\S+/`)", answer):  # a file "in `folder/`" is joined to it below
+        # a file "in `folder/`" is joined to it below
+        for code in re.findall(r"`([^`]+)`(?! in `\S+/`)", answer):
             if code.startswith(("python -m", "make ")):
                 continue
             if "/" in code or re.search(r"\.(py|md|css|js|toml|txt|html)$", code):
                 files.append(code if (ROOT / code).exists() else folder + code)
-                folder = files[-1][:files[-1].rfind("/") + 1]
+                folder = files[-1][: files[-1].rfind("/") + 1]
             else:
                 names.append(code)
         files += [place + file for file, place in re.findall(r"`(\S+)` in `(\S+/)`", answer)]
@@ -64,4 +75,6 @@ def test_each_file_and_name_of_the_map_exists(wish):
     texts = [(ROOT / path).read_text() for path in files if (ROOT / path).is_file()]
     for name in names:
         last = name.rpartition(".")[2]
-        assert any(re.search(rf"\b{re.escape(last)}\b", text) for text in texts), f"none of {files} defines {name}"
+        assert any(re.search(rf"\b{re.escape(last)}\b", text) for text in texts), (
+            f"none of {files} defines {name}"
+        )

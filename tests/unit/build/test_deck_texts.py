@@ -1,4 +1,6 @@
-"""The texts of the decks: notes for the speaker on each slide, and pictures that are what their script draws."""
+"""The texts of the decks: notes for the speaker on each slide, and pictures that are what their
+script draws.
+"""
 
 import re
 import subprocess
@@ -44,30 +46,53 @@ def test_every_slide_has_minutes_and_a_question(path):
     text = path.read_text(encoding="utf-8")
     assert problems(text) == []
     slides = slides_of(text)
-    assert "_class: lead" in slides[0] and "_class: lab" in slides[-1] and f"labs/{path.stem}" in slides[-1]
+    assert (
+        "_class: lead" in slides[0]
+        and "_class: lab" in slides[-1]
+        and f"labs/{path.stem}" in slides[-1]
+    )
     assert set(re.findall(r"_class: (\w+)", text)) <= set(CLASSES)
 
 
 @pytest.mark.parametrize("unit", units(SLIDES.parent), ids=lambda unit: unit.name)
 def test_minutes_and_points_are_those_of_the_unit(unit):
     slides = slides_of((SLIDES / f"{unit.name}.md").read_text(encoding="utf-8"))
-    points = sum(notebooks.points_of(cell) for cell in notebooks.checks_of(notebooks.read(unit.root / unit.lab)).values())
+    points = sum(
+        notebooks.points_of(cell)
+        for cell in notebooks.checks_of(notebooks.read(unit.root / unit.lab)).values()
+    )
     tutorial, lab = unit.minutes
     assert f"Notebook {tutorial} minutes · lab {lab} minutes, {points:g} points" in slides[0]
     assert f"{lab} minutes, {points:g} points: `labs/{unit.name}`" in slides[-1]
 
 
 def test_bad_notes_are_noticed():
-    deck = "---\nmarp: true\n---\n# A\n<!--\n1 min. 3 min in all. Ask the room: who?\nYou know.\n-->\n---\n# B\n<!--\n2 min. Ask the room: why?\nSo it is.\n-->\n"
+    deck = (
+        "---\nmarp: true\n---\n# A\n<!--\n1 min. 3 min in all. Ask the room: who?\nYou "
+        "know.\n-->\n---\n# B\n<!--\n2 min. Ask the room: why?\nSo it is.\n-->\n"
+    )
     assert problems(deck) == []
-    assert problems(deck.replace("2 min.", "4 min.")) == ["the first slide does not say that the deck takes 5 min in all"]
-    assert problems(deck.replace("2 min. ", ""))[0] == "slide 2 has 0 notes that begin with its minutes"
+    assert problems(deck.replace("2 min.", "4 min.")) == [
+        "the first slide does not say that the deck takes 5 min in all"
+    ]
+    assert (
+        problems(deck.replace("2 min. ", ""))[0]
+        == "slide 2 has 0 notes that begin with its minutes"
+    )
     assert problems(deck.replace("why?", "why.")) == ["slide 2 has no question for the room"]
     assert problems(deck.replace("So it is.", "")) == ["slide 2 does not say what to answer"]
 
 
 def test_pictures_are_what_the_script_draws_and_each_is_shown():
-    drawn = subprocess.run([sys.executable, str(SLIDES / "figures" / "draw.py"), "--check"], capture_output=True, text=True)
+    drawn = subprocess.run(
+        [sys.executable, str(SLIDES / "figures" / "draw.py"), "--check"],
+        capture_output=True,
+        text=True,
+    )
     assert drawn.stdout == "" and drawn.returncode == 0, drawn.stdout + drawn.stderr
-    shown = {name for path in DECKS for name in re.findall(r"\]\(figures/([^)]+)\)", path.read_text(encoding="utf-8"))}
+    shown = {
+        name
+        for path in DECKS
+        for name in re.findall(r"\]\(figures/([^)]+)\)", path.read_text(encoding="utf-8"))
+    }
     assert shown == {path.name for path in (SLIDES / "figures").glob("*.svg")}

@@ -1,4 +1,6 @@
-"""Kernels see what is fixed for them and nothing personal; the chain itself imports no framework."""
+"""Kernels see what is fixed for them and nothing personal; the chain itself imports no
+framework.
+"""
 
 import os
 import subprocess
@@ -15,7 +17,13 @@ def test_the_fixed_part_and_the_folders(tmp_path, monkeypatch):
     assert variables["MANYHANDS_SEED"] == "0" and variables["MANYHANDS_QUIET"] == "1"
     assert variables["PYTHONHASHSEED"] == "0" and variables["OMP_NUM_THREADS"] == "1"
     assert "RANK" not in variables and "JUPYTER_PATH" not in variables
-    for name in ("IPYTHONDIR", "JUPYTER_DATA_DIR", "JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR", "TMPDIR"):
+    for name in (
+        "IPYTHONDIR",
+        "JUPYTER_DATA_DIR",
+        "JUPYTER_CONFIG_DIR",
+        "JUPYTER_RUNTIME_DIR",
+        "TMPDIR",
+    ):
         assert os.path.isdir(variables[name]) and variables[name].startswith(str(tmp_path))
     assert variables["PATH"].split(os.pathsep)[0] == os.path.dirname(sys.executable)
     assert os.path.isfile(variables["MATPLOTLIBRC"])
@@ -27,7 +35,12 @@ def test_seed_and_additions(tmp_path):
 
 
 def test_no_framework_is_imported():
-    modules = "adopt canonical command environment execute labs layout make processes slides text up_to_date validate validate_server".split()
+    modules = (
+        "adopt canonical command environment execute labs layout make processes slides text "
+        "up_to_date validate validate_server".split()
+    )
     code = f"import sys; from manyhands.build import {', '.join(modules)}; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
     assert not {"torch", "tensorflow", "keras", "tf_keras", "horovod", "ipyparallel"} & set(loaded)

@@ -1,4 +1,6 @@
-"""Sources become executed, canonical notebooks and labs without solutions, the same bytes every time."""
+"""Sources become executed, canonical notebooks and labs without solutions, the same bytes every
+time.
+"""
 
 import json
 import os
@@ -10,8 +12,8 @@ from pathlib import Path
 import nbformat
 import psutil
 import pytest
-import tiny_course
 
+import tiny_course
 from manyhands.build import BuildError, canonical, execute, labs, layout, make, up_to_date
 from manyhands.build.environment import kernel_environment
 from manyhands.build.processes import adopt_orphans, children, end, release_orphans
@@ -31,7 +33,9 @@ def cells(path):
 
 
 def test_all_files_are_made_and_no_other(course):
-    made = sorted(path.relative_to(course).as_posix() for path in course.rglob("*") if path.is_file())
+    made = sorted(
+        path.relative_to(course).as_posix() for path in course.rglob("*") if path.is_file()
+    )
     assert made == [
         "labs/90_tiny/90_tiny.ipynb",
         "notebooks/90_tiny.ipynb",
@@ -44,7 +48,9 @@ def test_all_files_are_made_and_no_other(course):
 def test_a_notebook_is_executed_and_canonical(course):
     data = (course / "notebooks/90_tiny.ipynb").read_bytes()
     notebook = json.loads(data)
-    assert data.decode() == json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    assert (
+        data.decode() == json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    )
     assert notebook["metadata"]["kernelspec"]["name"] == "python3"
     assert notebook["metadata"]["manyhands"]["source"] == "sources/tutorial/90_tiny.py"
     code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
@@ -69,7 +75,7 @@ def test_a_fresh_build_elsewhere_differs_in_measured_cells_only(course, tmp_path
     make.build(lab)
     for path in ("labs/90_tiny/90_tiny.ipynb", "solutions/90_tiny/90_tiny.ipynb"):
         assert (tmp_path / path).read_bytes() == (course / path).read_bytes()
-    pairs = zip(cells(tutorial.notebook), cells(course / "notebooks/90_tiny.ipynb"))
+    pairs = zip(cells(tutorial.notebook), cells(course / "notebooks/90_tiny.ipynb"), strict=True)
     assert [one.metadata.get("tags") for one, other in pairs if one != other] == [["measured"]]
 
 
@@ -91,25 +97,39 @@ def test_measured_outputs_stay_until_the_source_of_the_cell_changes(tmp_path):
 def test_ids_are_names_or_hashes_and_stay_when_a_cell_is_put_before_them(course, tmp_path):
     ids = [cell.id for cell in cells(course / "solutions/90_tiny/90_tiny.ipynb")]
     assert ids[1:] == ["unit-links-head", "double", "double-check", "unit-links-foot"]
-    again = tiny_course.LAB.replace("# %% tags", "# %% [markdown]\n# # Lab: double it\n\n# %% tags", 1)
+    again = tiny_course.LAB.replace(
+        "# %% tags", "# %% [markdown]\n# # Lab: double it\n\n# %% tags", 1
+    )
     _, lab = tiny_course.make(tmp_path, lab=again)
     notebook = make.expected_notebook(lab)
     assert [cell.id for cell in notebook.cells] == [ids[0], ids[1], ids[0] + "-2", *ids[2:]]
 
 
 def test_an_edited_cell_keeps_its_id(tmp_path):
-    """A sentence and a line of code are edited, a cell is put between, and what has another subject gets another id."""
+    """A sentence and a line of code are edited, a cell is put between, and what has another subject
+    gets another id.
+    """
     tutorial, _ = tiny_course.make(tmp_path)
     make.build(tutorial, run=False)
     ids = [cell.id for cell in cells(tutorial.notebook)]
-    for old, new in (("You will be able to count to two.", "You can count to two."), ("numbers = [1, 2]", "numbers = [1, 2, 3]"),
-                     ("# An error that is taught:\n", "# Errors are taught:\n\n# %% [markdown]\n# Something that was not here before.\n")):
+    for old, new in (
+        ("You will be able to count to two.", "You can count to two."),
+        ("numbers = [1, 2]", "numbers = [1, 2, 3]"),
+        (
+            "# An error that is taught:\n",
+            "# Errors are taught:\n\n# %% [markdown]\n# Something that was not here before.\n",
+        ),
+    ):
         tiny_course.replace(tutorial.source, old, new)
     make.build(tutorial, run=False)
     now = [cell.id for cell in cells(tutorial.notebook)]
     assert len(now) == len(set(now)) == len(ids) + 1 and [one for one in now if one in ids] == ids
     assert [cell.id for cell in make.expected_notebook(tutorial).cells] == now
-    tiny_course.replace(tutorial.source, "Something that was not here before.", "Rings and trees send as many bytes.")
+    tiny_course.replace(
+        tutorial.source,
+        "Something that was not here before.",
+        "Rings and trees send as many bytes.",
+    )
     make.build(tutorial, run=False)
     assert [one for one in (cell.id for cell in cells(tutorial.notebook)) if one in now] == ids
 
@@ -157,7 +177,9 @@ def test_a_build_that_stops_writes_nothing(tmp_path):
 def test_a_taught_error_must_happen(tmp_path):
     tutorial, _ = tiny_course.make(tmp_path)
     tiny_course.replace(tutorial.source, "numbers[2]", "numbers[1]")
-    with pytest.raises(BuildError, match="cell 6 is tagged raises-exception, but raised no exception"):
+    with pytest.raises(
+        BuildError, match="cell 6 is tagged raises-exception, but raised no exception"
+    ):
         make.build(tutorial)
 
 
@@ -169,9 +191,14 @@ def test_a_place_of_this_machine_in_an_output_stops_the_build(tmp_path):
 
 
 def test_tracebacks_name_no_place_of_this_machine(tmp_path):
-    lines = [f"File {tmp_path}/src/a.py:1", f"File {sys.prefix}/lib/python3.11/site-packages/torch/b.py:2"]
+    lines = [
+        f"File {tmp_path}/src/a.py:1",
+        f"File {sys.prefix}/lib/python3.11/site-packages/torch/b.py:2",
+    ]
     error = nbformat.v4.new_output("error", ename="E", evalue="", traceback=lines)
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1", execution_count=1, outputs=[error])])
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell("1", execution_count=1, outputs=[error])]
+    )
     canonical.clean(notebook, tmp_path)
     assert notebook.cells[0].outputs[0].traceback == ["File src/a.py:1", "File torch/b.py:2"]
 
@@ -188,7 +215,10 @@ def test_a_picture_needs_its_numbers_beside_it(tmp_path):
 
 
 def test_a_process_that_a_notebook_leaves_is_ended(tmp_path):
-    leak = "import subprocess\np = subprocess.Popen(['sleep', '600'], start_new_session=True)\nprint(p.pid)"
+    leak = (
+        "import subprocess\np = subprocess.Popen(['sleep', '600'], "
+        "start_new_session=True)\nprint(p.pid)"
+    )
     header = tiny_course.TUTORIAL.split("\n\n")[0]
     (tutorial,) = tiny_course.make(tmp_path, tutorial=f"{header}\n\n# %%\n{leak}\n", lab="")
     before = children()
@@ -198,7 +228,9 @@ def test_a_process_that_a_notebook_leaves_is_ended(tmp_path):
 
 def test_a_lab_keeps_the_stub_and_the_outputs_of_checks(course):
     _, _, answer, check, _ = cells(course / "labs/90_tiny/90_tiny.ipynb")
-    assert answer.source.endswith('"""Twice `number`."""\n    # YOUR CODE HERE\n    raise NotImplementedError()')
+    assert answer.source.endswith(
+        '"""Twice `number`."""\n    # YOUR CODE HERE\n    raise NotImplementedError()'
+    )
     assert (answer.outputs, answer.execution_count) == ([], None)
     assert check.outputs[0].text == "PASS 2/2\n" and check.execution_count == 2
     assert check.metadata["editable"] is False
@@ -213,15 +245,22 @@ def test_a_leak_of_the_solution_is_found(course):
     lab.cells[3].outputs[0].text += "### BEGIN HIDDEN TESTS"
     assert labs.leaks(solution, labs.lab_text(lab)) == ["BEGIN HIDDEN", "twice = number + number"]
     long = ["### BEGIN SOLUTION\ntotal = sum(values) / len(values)\nx = 1\n### END SOLUTION"]
-    assert labs.leaks(long, "see: total = sum(values) / len(values), and max = 1") == ["total = sum(values) / len(values)"]
+    assert labs.leaks(long, "see: total = sum(values) / len(values), and max = 1") == [
+        "total = sum(values) / len(values)"
+    ]
 
 
 def test_a_solution_shown_elsewhere_in_the_lab_stops_the_build(tmp_path):
     _, lab = tiny_course.make(tmp_path)
-    tiny_course.replace(lab.source, "# # Lab: double it", "# # Lab: double it\n#\n#     twice = number + number")
+    tiny_course.replace(
+        lab.source, "# # Lab: double it", "# # Lab: double it\n#\n#     twice = number + number"
+    )
     make.build(lab)  # it stands in the open part of the solution too, so the author wants it read
     tiny_course.replace(lab.source, 'print("PASS', 'print("return " + "twice")\nprint("PASS')
-    with pytest.raises(BuildError, match="labs/90_tiny/90_tiny.ipynb would show a part of the solution: return twice"):
+    with pytest.raises(
+        BuildError,
+        match="labs/90_tiny/90_tiny.ipynb would show a part of the solution: return twice",
+    ):
         make.build(lab)
 
 
@@ -230,19 +269,28 @@ def test_scripts_go_to_each_folder_and_the_lab_gets_the_stub(tmp_path):
     scripts = tmp_path / "sources/scripts"
     scripts.mkdir()
     (scripts / "90_open.py").write_text("print('read me')\n")
-    (scripts / "90_answer.py").write_text("def f():\n    ### BEGIN SOLUTION\n    return 42 + 1\n    ### END SOLUTION\n")
+    (scripts / "90_answer.py").write_text(
+        "def f():\n    ### BEGIN SOLUTION\n    return 42 + 1\n    ### END SOLUTION\n"
+    )
     (scripts / "90_job.sbatch").write_text("#!/bin/bash\n")
     (scripts / "90_two.sh").write_text("#!/bin/bash\n")
     (scripts / "90_notes.txt").write_text("not for learners")
     (scripts / "91_other.py").write_text("")
     make.build(tutorial)
     make.build(lab)
-    assert sorted(path.name for path in (tmp_path / "notebooks/scripts").iterdir()) == ["90_job.sbatch", "90_open.py", "90_two.sh"]
+    assert sorted(path.name for path in (tmp_path / "notebooks/scripts").iterdir()) == [
+        "90_job.sbatch",
+        "90_open.py",
+        "90_two.sh",
+    ]
     assert (tmp_path / "labs/90_tiny/90_job.sbatch").read_text() == "#!/bin/bash\n"
     assert "42 + 1" in (tmp_path / "solutions/90_tiny/90_answer.py").read_text()
     stub = (tmp_path / "labs/90_tiny/90_answer.py").read_text()
     assert stub == "def f():\n    # YOUR CODE HERE\n    raise NotImplementedError()\n"
-    assert labs.stub_of_script("#!/bin/bash\n### BEGIN SOLUTION\nsrun true\n### END SOLUTION\n") == "#!/bin/bash\n# YOUR LINES HERE\nexit 1  # not written yet\n"
+    assert (
+        labs.stub_of_script("#!/bin/bash\n### BEGIN SOLUTION\nsrun true\n### END SOLUTION\n")
+        == "#!/bin/bash\n# YOUR LINES HERE\nexit 1  # not written yet\n"
+    )
     (scripts / "90_answer.py").unlink()
     make.build(lab, run=False)
     assert not (tmp_path / "labs/90_tiny/90_answer.py").exists()
@@ -265,11 +313,17 @@ def test_records_and_moving_parts_are_not_stored():
     output = nbformat.v4.new_output("display_data", data={canonical.RECORD: {"a": 1}})
     stream = nbformat.v4.new_output("stream", text="10 %\r20 %\rdone\n")
     error = nbformat.v4.new_output("stream", name="stderr", text="warned\n")
-    cell = nbformat.v4.new_code_cell("1", execution_count=7, outputs=[error, stream, output, stream.copy()])
+    cell = nbformat.v4.new_code_cell(
+        "1", execution_count=7, outputs=[error, stream, output, stream.copy()]
+    )
     cell.metadata.update(execution={"started": "now"}, tags=["check"], collapsed=True)
     notebook = canonical.clean(nbformat.v4.new_notebook(cells=[cell]))
     assert cell.metadata == {"tags": ["check"]} and cell.execution_count == 1
-    assert [out.get("text") for out in notebook.cells[0].outputs] == ["done\n", "warned\n", "done\n"]
+    assert [out.get("text") for out in notebook.cells[0].outputs] == [
+        "done\n",
+        "warned\n",
+        "done\n",
+    ]
 
 
 def test_write_keeps_the_old_file_when_it_cannot_finish(tmp_path, monkeypatch):
@@ -287,19 +341,35 @@ def test_an_instructor_gets_the_same_lab_from_nbgrader_itself(course, tmp_path):
     shutil.copytree(course / "solutions", tmp_path / "solutions")
     command = [sys.executable, "-m", "nbgrader", "generate_assignment", "90_tiny", "--create"]
     environment = kernel_environment(tmp_path / "home")
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stderr
     made = canonical.load(tmp_path / "labs/90_tiny/90_tiny.ipynb")
     assert made.cells == cells(course / "labs/90_tiny/90_tiny.ipynb")
-    assert (tmp_path / "classroom" / "gradebook.db").exists() and not (course / "classroom").exists()
+    assert (tmp_path / "classroom" / "gradebook.db").exists() and not (
+        course / "classroom"
+    ).exists()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="Linux only: the kernel hands orphans to the nearest process that asks for them")
+@pytest.mark.skipif(
+    sys.platform != "linux",
+    reason="Linux only: the kernel hands orphans to the nearest process that asks for them",
+)
 def test_orphans_come_to_this_process_only_while_they_are_asked_for():
-    leave = "import subprocess; print(subprocess.Popen(['sleep', '984'], stdout=subprocess.DEVNULL).pid)"
+    leave = (
+        "import subprocess; print(subprocess.Popen(['sleep', '984'], "
+        "stdout=subprocess.DEVNULL).pid)"
+    )
 
     def orphan():
-        return psutil.Process(int(subprocess.run([sys.executable, "-c", leave], stdout=subprocess.PIPE, text=True).stdout))
+        return psutil.Process(
+            int(
+                subprocess.run(
+                    [sys.executable, "-c", leave], stdout=subprocess.PIPE, text=True
+                ).stdout
+            )
+        )
 
     adopt_orphans()
     adopt_orphans()
@@ -314,14 +384,21 @@ def test_orphans_come_to_this_process_only_while_they_are_asked_for():
 
 
 def test_a_build_keeps_what_the_questions_of_a_tutorial_got(tmp_path):
-    asks = ('\n# %%\nfrom manyhands import predict, settle\n\npredict("90-sum", "What is the sum?", unit="apples")\n'
-            '\n# %%\nsettle("90-sum", lambda: sum(numbers))\n')
+    asks = (
+        '\n# %%\nfrom manyhands import predict, settle\n\npredict("90-sum", "What is the sum?", '
+        'unit="apples")\n\n# %%\nsettle("90-sum", lambda: sum(numbers))\n'
+    )
     [piece, _] = tiny_course.make(tmp_path, tiny_course.TUTORIAL + asks)
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "notebooks/outcomes.json").write_text('{"01-decay": 4, "90-gone": 1}')
     assert tmp_path / "notebooks/outcomes.json" in make.build(piece)
-    assert json.loads((tmp_path / "notebooks/outcomes.json").read_text()) == {"01-decay": 4, "90-sum": 3}
+    assert json.loads((tmp_path / "notebooks/outcomes.json").read_text()) == {
+        "01-decay": 4,
+        "90-sum": 3,
+    }
     assert up_to_date.drifts(tmp_path, ["notebooks/90_tiny.ipynb"]) == []
     (tmp_path / "notebooks/outcomes.json").unlink()
     [drift] = up_to_date.drifts(tmp_path, ["notebooks/90_tiny.ipynb"])
-    assert "has no outcome that answers 90-sum" in drift.what and drift.remedy == "manyhands build 90"
+    assert (
+        "has no outcome that answers 90-sum" in drift.what and drift.remedy == "manyhands build 90"
+    )

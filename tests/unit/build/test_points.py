@@ -1,14 +1,16 @@
-"""Points are stated once, in a lab's criteria: `manyhands build` and `manyhands slides` refuse a text that disagrees."""
+"""Points are stated once, in a lab's criteria: `manyhands build` and `manyhands slides` refuse a
+text that disagrees.
+"""
 
 import shutil
 from pathlib import Path
 
 import pytest
-from tiny_course import replace
 
 from manyhands.build import BuildError, slides
 from manyhands.build.command import main
 from manyhands.checks.data_parallel import words
+from tiny_course import replace
 
 ROOT = Path(__file__).resolve().parents[3]
 SOURCE = "sources/labs/01_data_parallel.py"
@@ -29,14 +31,23 @@ def refused(capsys):
     """What `manyhands build --no-execute 01` says of points."""
     main(["--no-execute", "01"])
     told = capsys.readouterr()
-    return [line for line in (told.out + told.err).splitlines() if "points, and by CRITERIA" in line]
+    return [
+        line for line in (told.out + told.err).splitlines() if "points, and by CRITERIA" in line
+    ]
 
 
-@pytest.mark.parametrize(("old", "new", "named"), [
-    ('grade_id="share-check" points=4', 'grade_id="share-check" points=5', ["the check cell share-check says 5 points"]),
-    ("9 minutes, 4 points", "9 minutes, 3 points", ["says 3 points"]),
-    ("**Points:** 13", "**Points:** 12", ["the first cell says 12 points"]),
-])
+@pytest.mark.parametrize(
+    ("old", "new", "named"),
+    [
+        (
+            'grade_id="share-check" points=4',
+            'grade_id="share-check" points=5',
+            ["the check cell share-check says 5 points"],
+        ),
+        ("9 minutes, 4 points", "9 minutes, 3 points", ["says 3 points"]),
+        ("**Points:** 13", "**Points:** 12", ["the first cell says 12 points"]),
+    ],
+)
 def test_each_place_that_disagrees_is_named(course, capsys, old, new, named):
     replace(course / SOURCE, old, new)
     found = refused(capsys)
@@ -47,13 +58,21 @@ def test_a_new_criterion_names_every_place_that_it_changes(course, capsys, monke
     monkeypatch.setitem(words.CRITERIA["rows"], "new", (2, "a new criterion"))
     found = refused(capsys)
     assert [line.partition(" says ")[0].rpartition(": ")[2] for line in found] == [
-        "the check cell rows-check", "1. Rows", "the first cell"]
+        "the check cell rows-check",
+        "1. Rows",
+        "the first cell",
+    ]
     assert all(line.endswith(("it has 4", "it has 15")) for line in found)
 
 
 def test_a_deck_that_disagrees_with_its_lab_is_refused(course):
-    replace(course / "slides/01_data_parallel.md", "35 minutes, 13 points: ", "35 minutes, 14 points: ")
+    replace(
+        course / "slides/01_data_parallel.md", "35 minutes, 13 points: ", "35 minutes, 14 points: "
+    )
     [drift] = slides.drifts(course)
-    assert (drift.path, drift.what) == ("slides/01_data_parallel.md", "it says 14 points, and the lab has 13")
+    assert (drift.path, drift.what) == (
+        "slides/01_data_parallel.md",
+        "it says 14 points, and the lab has 13",
+    )
     with pytest.raises(BuildError, match="01_data_parallel.md: it says 14 points"):
         slides.build(course)

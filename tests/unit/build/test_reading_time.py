@@ -10,7 +10,7 @@ from manyhands.build.reading_time import cells, counted, main, stated, tutorials
 ROOT = Path(__file__).resolve().parents[3]
 LABS = sorted((ROOT / "sources" / "labs").glob("*.py"))
 EXERCISE = re.compile(r"^# \*Difficulty [^,]*, (\d+) minutes", re.M)
-SOURCE = '''# %% [markdown] unit={"minutes": 5, "ranks": 4, "framework": "torch", "title": "T"}
+SOURCE = """# %% [markdown] unit={"minutes": 5, "ranks": 4, "framework": "torch", "title": "T"}
 # # Title with four words
 #
 # **Minutes:** 5. WORDS
@@ -34,7 +34,7 @@ def which():
     return "one"
 
 settle("00-a", which)
-'''
+"""
 
 
 def source(words=0, lines=0):
@@ -43,11 +43,15 @@ def source(words=0, lines=0):
 
 def test_what_is_counted():
     one = counted(source())
-    assert (one.words, one.lines, one.predictions) == (7, 2, 2)  # "#" of the title is a word, as it is for the limit
+    # "#" of the title is a word, as it is for the limit
+    assert (one.words, one.lines, one.predictions) == (7, 2, 2)
     assert [is_text for is_text, _ in cells(source())] == [True, False, False, False]
 
 
-@pytest.mark.parametrize("words, lines, minutes", [(0, 0, 5), (187, 0, 10), (593, 13, 10), (594, 13, 10), (800, 13, 10), (994, 13, 15)])
+@pytest.mark.parametrize(
+    "words, lines, minutes",
+    [(0, 0, 5), (187, 0, 10), (593, 13, 10), (594, 13, 10), (800, 13, 10), (994, 13, 15)],
+)
 def test_the_minutes_are_rounded_up_to_five(words, lines, minutes):
     assert counted(source(words, lines)).minutes == minutes
 
@@ -69,7 +73,10 @@ def test_no_header_promises_less_than_is_counted():
         text = path.read_text(encoding="utf-8")
         (header, first), minutes = stated(text), counted(text).minutes
         if header != first or header < minutes:
-            low[path.stem] = f"{header} and {first}, counted {minutes}: python -m manyhands.build.reading_time --write"
+            low[path.stem] = (
+                f"{header} and {first}, counted {minutes}: python -m manyhands.build.reading_time "
+                "--write"
+            )
     assert not low
 
 
@@ -83,6 +90,9 @@ def test_no_lab_promises_fewer_minutes_than_its_exercises(lab):
 @pytest.mark.parametrize("lab", LABS, ids=lambda path: path.stem)
 def test_a_deck_promises_the_minutes_of_its_notebooks(lab):
     deck = (ROOT / "slides" / f"{lab.stem}.md").read_text(encoding="utf-8")
-    tutorial, minutes = (stated((ROOT / "sources" / kind / lab.name).read_text(encoding="utf-8"))[0] for kind in ("tutorial", "labs"))
+    tutorial, minutes = (
+        stated((ROOT / "sources" / kind / lab.name).read_text(encoding="utf-8"))[0]
+        for kind in ("tutorial", "labs")
+    )
     assert f"Notebook {tutorial} minutes · lab {minutes} minutes" in deck
     assert {int(found) for found in re.findall(r"(\d+) minutes, \d+ points", deck)} == {minutes}

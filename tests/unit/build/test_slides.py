@@ -1,4 +1,7 @@
-"""Decks: what they are made from is known by hashes, pictures go into the page, nothing is fetched. Marp is played by a script."""
+"""Decks: what they are made from is known by hashes, pictures go into the page, nothing is fetched.
+
+Marp is played by a script.
+"""
 
 import os
 
@@ -41,7 +44,10 @@ def said(course):
 def test_a_deck_is_built_once_with_its_pictures_inside(course):
     assert said(course) == [("slides/built/90_tiny.html", "was never built")]
     assert [path.name for path in slides.build(course)] == ["90_tiny.html", "90_tiny.pdf"]
-    assert '<img src="data:image/svg+xml;base64,PHN2Zy8+"/>' in (course / "slides/built/90_tiny.html").read_text()
+    assert (
+        '<img src="data:image/svg+xml;base64,PHN2Zy8+"/>'
+        in (course / "slides/built/90_tiny.html").read_text()
+    )
     assert said(course) == [] and slides.build(course) == []
 
 
@@ -50,7 +56,9 @@ def test_a_change_of_anything_it_is_made_from_is_drift(course, name):
     slides.build(course)
     with open(course / "slides" / name, "a") as file:
         file.write("\n")
-    assert said(course) == [("slides/90_tiny.md", "it, a picture or the theme changed after the deck was built")]
+    assert said(course) == [
+        ("slides/90_tiny.md", "it, a picture or the theme changed after the deck was built")
+    ]
     slides.build(course)
     assert said(course) == []
 
@@ -67,7 +75,11 @@ def test_an_edit_of_the_result_is_drift_and_ownerless_decks_are_named(course):
 
 @pytest.mark.parametrize(
     "line",
-    ['<img src="https://example.org/a.svg">', "<style>@import 'http://example.org/a.css'</style>", "<p style='background: url(https://example.org)'>"],
+    [
+        '<img src="https://example.org/a.svg">',
+        "<style>@import 'http://example.org/a.css'</style>",
+        "<p style='background: url(https://example.org)'>",
+    ],
 )
 def test_a_deck_that_needs_the_network_is_refused(course, line):
     (course / "slides/90_tiny.md").write_text(line)
@@ -126,11 +138,21 @@ SVG = """<?xml version="1.0"?>
 
 def test_an_svg_on_a_line_of_its_own_is_drawn_into_the_slide(course):
     (course / "slides/figures/a.svg").write_text(SVG)
-    (course / "slides/90_tiny.md").write_text('# Tiny\n\n![what "a" shows](figures/a.svg)\n\nIn a text ![w:9](figures/a.svg) it stays a picture.\n')
+    (course / "slides/90_tiny.md").write_text(
+        '# Tiny\n\n![what "a" shows](figures/a.svg)\n\nIn a text ![w:9](figures/a.svg) it stays a '
+        "picture.\n"
+    )
     slides.build(course)
     page = (course / "slides/built/90_tiny.html").read_text()
-    assert '<div class="picture">\n<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9" role="img" aria-label="what &quot;a&quot; shows">' in page
-    assert '<defs><path id="a-p"/></defs><use href="#a-p"/><rect clip-path="url(#a-p)"/>\n</svg>\n</div>' in page  # no blank line: it would end the drawing
+    assert (
+        '<div class="picture">\n<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9" '
+        'role="img" aria-label="what &quot;a&quot; shows">' in page
+    )
+    # no blank line: it would end the drawing
+    assert (
+        '<defs><path id="a-p"/></defs><use href="#a-p"/><rect '
+        'clip-path="url(#a-p)"/>\n</svg>\n</div>' in page
+    )
     assert "<style>" not in page and "<title>" not in page and "![w:9](figures/a.svg)" in page
 
 
@@ -141,7 +163,10 @@ def test_a_drawing_that_is_missing_is_named(course):
 
 def test_letters_of_the_theme_go_into_the_page(course):
     (course / "slides/a.woff2").write_bytes(b"letters")
-    assert slides.inlined("src: url(a.woff2)", course / "slides") == "src: url(data:font/woff2;base64,bGV0dGVycw==)"
+    assert (
+        slides.inlined("src: url(a.woff2)", course / "slides")
+        == "src: url(data:font/woff2;base64,bGV0dGVycw==)"
+    )
 
 
 def test_a_marp_that_takes_too_long_is_told(tmp_path, monkeypatch):
@@ -149,5 +174,7 @@ def test_a_marp_that_takes_too_long_is_told(tmp_path, monkeypatch):
     marp.write_text("#!/bin/sh\nexec sleep 30\n")
     marp.chmod(0o755)
     monkeypatch.setattr(slides, "MARP_LIMIT_S", 0.1)
-    with pytest.raises(BuildError, match="Marp has not made html from slides/06_ddp.md within 0.1 s"):
+    with pytest.raises(
+        BuildError, match="Marp has not made html from slides/06_ddp.md within 0.1 s"
+    ):
         slides._run(marp, "chromium", tmp_path / "06_ddp.md", tmp_path / "06_ddp.html")

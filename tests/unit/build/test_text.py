@@ -2,9 +2,9 @@
 
 import nbformat
 import pytest
-from tiny_course import LAB, TUTORIAL
 
 from manyhands.build import BuildError, text
+from tiny_course import LAB, TUTORIAL
 
 code, markdown = nbformat.v4.new_code_cell, nbformat.v4.new_markdown_cell
 
@@ -63,7 +63,10 @@ def test_awkward_cells_survive(cell):
         ("# %% points=1\n1\n", "points go with"),
         ('# %% grade_id="a"\n1\n', "grade_id goes with"),
         ("# %%\n### BEGIN SOLUTION\n1\n### END SOLUTION\n", "BEGIN SOLUTION goes with"),
-        ('# %% tags=["check"] grade_id="a" points=1\n### BEGIN HIDDEN TESTS\n', "hidden tests do not exist"),
+        (
+            '# %% tags=["check"] grade_id="a" points=1\n### BEGIN HIDDEN TESTS\n',
+            "hidden tests do not exist",
+        ),
         ("# %%\n# NBVAL_SKIP\n1\n", "leave the marks of nbval out"),
         (LAB + "\n" + LAB.split("\n\n", 1)[1], "two cells are called grade_id='double'"),
     ],
@@ -75,4 +78,9 @@ def test_mistakes_are_named(source, complaint):
 
 
 def test_markdown_may_hold_percent_and_apostrophes():
-    assert text.read("# %% [markdown]\n# don't stop at 50 %: it's '''fine\n\n# %%\n1\n").cells[1].source == "1"
+    assert (
+        text.read("# %% [markdown]\n# don't stop at 50 %: it's '''fine\n\n# %%\n1\n")
+        .cells[1]
+        .source
+        == "1"
+    )

@@ -1,11 +1,13 @@
-"""The drift check finds each kind of difference, names the first cell, and the command it names repairs it."""
+"""The drift check finds each kind of difference, names the first cell, and the command it names
+repairs it.
+"""
 
 import pytest
-import tiny_course
-from tiny_course import replace
 
+import tiny_course
 from manyhands.build import layout, make, up_to_date
 from manyhands.build.command import main
+from tiny_course import replace
 
 
 @pytest.fixture(scope="module")
@@ -37,16 +39,46 @@ SOURCE, SOLUTION = "sources/tutorial/90_tiny.py", "solutions/90_tiny/90_tiny.ipy
 SPOILS = {
     "source": (SOURCE, '"count:"', '"Count:"', NOTEBOOK, "cell 3 has another source"),
     "tags": (SOURCE, '"measured"', '"measured", "setup"', NOTEBOOK, "cell 4 has another metadata"),
-    "points": ("sources/labs/90_tiny.py", "points=2", "points=3", SOLUTION, "cell 4 has another metadata"),
-    "header": (SOURCE, '"minutes": 10', '"minutes": 15', NOTEBOOK, "was built from a different version of its source"),
+    "points": (
+        "sources/labs/90_tiny.py",
+        "points=2",
+        "points=3",
+        SOLUTION,
+        "cell 4 has another metadata",
+    ),
+    "header": (
+        SOURCE,
+        '"minutes": 10',
+        '"minutes": 15',
+        NOTEBOOK,
+        "was built from a different version of its source",
+    ),
     "untidy": (SOURCE, "\n\n# %%\n", "\n\n\n# %%\n", SOURCE, "line 9 is not in canonical form"),
     "mistake": (SOURCE, '"setup"', '"set-up"', SOURCE, "unknown tag 'set-up'"),
     "edited": (NOTEBOOK, "count to two", "count to three", NOTEBOOK, "cell 1 has another source"),
-    "indent": (NOTEBOOK, ' "nbformat": 4,', '  "nbformat": 4,', NOTEBOOK, "is not in canonical form"),
-    "count": (NOTEBOOK, '"execution_count": 1,', '"execution_count": null,', NOTEBOOK, "cell 2 was never executed"),
+    "indent": (
+        NOTEBOOK,
+        ' "nbformat": 4,',
+        '  "nbformat": 4,',
+        NOTEBOOK,
+        "is not in canonical form",
+    ),
+    "count": (
+        NOTEBOOK,
+        '"execution_count": 1,',
+        '"execution_count": null,',
+        NOTEBOOK,
+        "cell 2 was never executed",
+    ),
     "lab": (LAB, "PASS 2/2", "PASS 9/9", LAB, "cell 4 differs from what the solution gives"),
     "leak": (LAB, "# YOUR CODE HERE", "twice = number + number", LAB, "cell 3 differs"),
-    "script": ("sources/scripts/90_script.py", "hello", "Hello", "notebooks/scripts/90_script.py", "differs"),
+    "script": (
+        "sources/scripts/90_script.py",
+        "hello",
+        "Hello",
+        "notebooks/scripts/90_script.py",
+        "differs",
+    ),
 }
 
 
@@ -83,11 +115,16 @@ def test_an_untidy_source_is_tidied_by_the_build_and_nothing_else_changes(course
 
 def test_a_notebook_with_the_marks_of_a_merge_is_named(course, capsys, monkeypatch):
     monkeypatch.setenv("MANYHANDS_ROOT", str(course))
-    (course / NOTEBOOK).write_text((course / NOTEBOOK).read_text().replace(' "cells"', '<<<<<<< HEAD\n "cells"'))
+    (course / NOTEBOOK).write_text(
+        (course / NOTEBOOK).read_text().replace(' "cells"', '<<<<<<< HEAD\n "cells"')
+    )
     for words in (["--check", "--no-execute"], ["--no-execute", "90"]):
         assert main(words) != 0
         told = capsys.readouterr()
-        assert "90_tiny.ipynb is not a notebook. A merge has left its marks in it." in told.out + told.err
+        assert (
+            "90_tiny.ipynb is not a notebook. A merge has left its marks in it."
+            in told.out + told.err
+        )
 
 
 def test_outputs_are_compared_when_asked(course):
@@ -112,7 +149,9 @@ def test_missing_and_ownerless_files_are_named(course):
     }
 
 
-def test_the_command_tells_and_returns_one_and_two_for_a_name_that_is_none(course, monkeypatch, capsys):
+def test_the_command_tells_and_returns_one_and_two_for_a_name_that_is_none(
+    course, monkeypatch, capsys
+):
     monkeypatch.setenv("MANYHANDS_ROOT", str(course))
     assert main(["--check", "--no-execute"]) == 0
     replace(course / SOURCE, '"count:"', '"Count:"')

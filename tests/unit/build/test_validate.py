@@ -1,4 +1,7 @@
-"""The cures of nbval: each of these notebooks must fail, or leave nothing behind. Plain nbval lets most of them pass."""
+"""The cures of nbval: each of these notebooks must fail, or leave nothing behind.
+
+Plain nbval lets most of them pass.
+"""
 
 import re
 import time
@@ -45,27 +48,41 @@ def good(tmp_path_factory):
         nbformat.v4.new_code_cell("x + 1"),
         nbformat.v4.new_code_cell(APART),
         nbformat.v4.new_code_cell(PICTURE),
-        nbformat.v4.new_code_cell("from ipykernel.kernelapp import IPKernelApp\nprint(IPKernelApp.instance().transport)"),
+        nbformat.v4.new_code_cell(
+            "from ipykernel.kernelapp import IPKernelApp\nprint(IPKernelApp.instance().transport)"
+        ),
     ]
     execute(notebook, folder, "good")
-    assert notebook.cells[-1].outputs[0].text == "ipc\n"  # kernels that start at the same moment cannot choose the same port
-    notebook.cells[4].outputs[0].text = notebook.cells[4].outputs[0].text.replace("[]", "['nb.ipynb']")
+    # kernels that start at the same moment cannot choose the same port
+    assert notebook.cells[-1].outputs[0].text == "ipc\n"
+    notebook.cells[4].outputs[0].text = (
+        notebook.cells[4].outputs[0].text.replace("[]", "['nb.ipynb']")
+    )
     assert notebook.cells[5].outputs[0].data["image/svg+xml"] == drawn(88.217579)
-    notebook.cells[5].outputs[0].data["image/svg+xml"] = drawn(88.21758, marker="m9e0b")  # as another processor would round it
+    # as another processor would round it
+    notebook.cells[5].outputs[0].data["image/svg+xml"] = drawn(88.21758, marker="m9e0b")
     return canonical.clean(notebook)
 
 
 def drawn(y, label="88.21", marker="m2fd4", used=None, colour="#a8322d"):
-    return (f'<svg width="90"><path id="{marker}"/><path id="m77"/><use href="#{used or marker}" x="1.5" y="{y}" style="fill: {colour}"/>'
-            f"<text>{label}</text></svg>")
+    return (
+        f'<svg width="90"><path id="{marker}"/><path id="m77"/><use href="#{used or marker}" '
+        f'x="1.5" y="{y}" style="fill: {colour}"/><text>{label}</text></svg>'
+    )
 
 
 def shows(svg):
-    return [nbformat.v4.new_output("execute_result", {"image/svg+xml": svg, "text/plain": "<IPython.core.display.SVG object>"}, execution_count=6)]
+    return [
+        nbformat.v4.new_output(
+            "execute_result",
+            {"image/svg+xml": svg, "text/plain": "<IPython.core.display.SVG object>"},
+            execution_count=6,
+        )
+    ]
 
 
 def spoilt(good, tmp_path, **changes):
-    """Write a copy of the good notebook in which one cell has changed: spoilt(..., cell=3, source=...)."""
+    """Write a copy of the good notebook in which cell `cell` has other things, as `source=...`."""
     notebook = canonical.from_bytes(canonical.to_bytes(good))
     cell = notebook.cells[changes.pop("cell", 0)]
     cell.metadata.setdefault("tags", []).extend(changes.pop("tags", []))
@@ -77,19 +94,43 @@ def spoilt(good, tmp_path, **changes):
 
 NEVER_RUN = {"execution_count": None, "outputs": []}
 CASES = {
-    "a wrong output": (dict(outputs=[nbformat.v4.new_output("stream", text="x is 3\n")]), ["'x is 3\\n' == 'x is 2\\n'", "x = 2"]),
-    "a missing output": (dict(cell=3, outputs=[]), ["Unexpected output fields"]),
+    "a wrong output": (
+        {"outputs": [nbformat.v4.new_output("stream", text="x is 3\n")]},
+        ["'x is 3\\n' == 'x is 2\\n'", "x = 2"],
+    ),
+    "a missing output": ({"cell": 3, "outputs": []}, ["Unexpected output fields"]),
     "a cell that was never run": (dict(cell=3, **NEVER_RUN), ["it was never run"]),
-    "a picture that has moved": (dict(cell=5, outputs=shows(drawn(88.23))), ["mismatch 'image/svg+xml'"]),
-    "a picture with another number": (dict(cell=5, outputs=shows(drawn(88.217579, "88.211"))), ["mismatch 'image/svg+xml'"]),
-    "a picture with another marker": (dict(cell=5, outputs=shows(drawn(88.217579, used="m77"))), ["mismatch 'image/svg+xml'"]),
-    "a picture in another colour": (dict(cell=5, outputs=shows(drawn(88.217579, colour="#0f2f52"))), ["mismatch 'image/svg+xml'"]),
-    "an exception after words": (dict(cell=3, source="print('the', 'reason')\n1 / 0"), ["ZeroDivisionError", "Before that the cell showed:\nthe reason"]),
-    "a measured cell that fails": (dict(cell=1, source="no_such_name"), ["NameError"]),
-    "a skipped cell": (dict(cell=3, tags=["nbval-skip"]), ["it is marked to be skipped"]),
-    "a taught error that does not happen": (dict(cell=2, source="1 / 1", tags=["measured"]), ["but raised no exception"]),
-    "a swallowed interrupt": (dict(cell=3, source=SWALLOW, outputs=[]), ["timed out", "time.sleep(30)"]),
-    "a killed validation": (dict(cell=3, source=KILLER), ["the process of nbval ended with -9"]),
+    "a picture that has moved": (
+        {"cell": 5, "outputs": shows(drawn(88.23))},
+        ["mismatch 'image/svg+xml'"],
+    ),
+    "a picture with another number": (
+        {"cell": 5, "outputs": shows(drawn(88.217579, "88.211"))},
+        ["mismatch 'image/svg+xml'"],
+    ),
+    "a picture with another marker": (
+        {"cell": 5, "outputs": shows(drawn(88.217579, used="m77"))},
+        ["mismatch 'image/svg+xml'"],
+    ),
+    "a picture in another colour": (
+        {"cell": 5, "outputs": shows(drawn(88.217579, colour="#0f2f52"))},
+        ["mismatch 'image/svg+xml'"],
+    ),
+    "an exception after words": (
+        {"cell": 3, "source": "print('the', 'reason')\n1 / 0"},
+        ["ZeroDivisionError", "Before that the cell showed:\nthe reason"],
+    ),
+    "a measured cell that fails": ({"cell": 1, "source": "no_such_name"}, ["NameError"]),
+    "a skipped cell": ({"cell": 3, "tags": ["nbval-skip"]}, ["it is marked to be skipped"]),
+    "a taught error that does not happen": (
+        {"cell": 2, "source": "1 / 1", "tags": ["measured"]},
+        ["but raised no exception"],
+    ),
+    "a swallowed interrupt": (
+        {"cell": 3, "source": SWALLOW, "outputs": []},
+        ["timed out", "time.sleep(30)"],
+    ),
+    "a killed validation": ({"cell": 3, "source": KILLER}, ["the process of nbval ended with -9"]),
 }
 
 
@@ -97,7 +138,10 @@ CASES = {
 def spoils(good, tmp_path_factory):
     """All spoilt notebooks, validated side by side, as the course's own are."""
     before = children()  # of other tests in this process
-    paths = {name: spoilt(good, tmp_path_factory.mktemp("nb"), **change) for name, (change, _) in CASES.items()}
+    paths = {
+        name: spoilt(good, tmp_path_factory.mktemp("nb"), **change)
+        for name, (change, _) in CASES.items()
+    }
     paths["good"] = spoilt(good, tmp_path_factory.mktemp("nb"))
     with Validation(paths.values(), cell_timeout_s=2) as verdicts:
         yield paths, verdicts
@@ -124,7 +168,9 @@ def test_a_true_notebook_passes_where_only_measured_cells_differ_and_leaves_no_f
 
 def test_cells_after_a_timed_out_one_fail_too(spoils):
     paths, verdicts = spoils
-    assert re.sub(", 1 warning.*", "", verdicts.of(paths["a swallowed interrupt"]).text).endswith("4 failed, 3 passed")
+    assert re.sub(", 1 warning.*", "", verdicts.of(paths["a swallowed interrupt"]).text).endswith(
+        "4 failed, 3 passed"
+    )
 
 
 def verdict_of(path, **options):
@@ -141,7 +187,9 @@ def test_processes_left_behind_are_ended_and_named(good, tmp_path):
 
 def test_the_kernels_see_what_is_put_on_top_of_their_environment(good, tmp_path):
     source = f"import os; _ = open({str(tmp_path / 'seen')!r}, 'w').write(os.environ['MINE'])"
-    assert verdict_of(spoilt(good, tmp_path, cell=3, source=source, outputs=[]), environment={"MINE": "a/{name}"}).passed
+    assert verdict_of(
+        spoilt(good, tmp_path, cell=3, source=source, outputs=[]), environment={"MINE": "a/{name}"}
+    ).passed
     assert (tmp_path / "seen").read_text() == f"a/{tmp_path.name}-nb"
 
 
@@ -164,4 +212,6 @@ def test_whoever_asked_may_stop_it(good, tmp_path):
 
 
 def is_running(*command):
-    return any(process.info["cmdline"] == list(command) for process in psutil.process_iter(["cmdline"]))
+    return any(
+        process.info["cmdline"] == list(command) for process in psutil.process_iter(["cmdline"])
+    )
