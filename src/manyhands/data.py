@@ -171,7 +171,8 @@ class _ArraysOnly(pickle.Unpickler):
         if (module, name) == ("numpy", "dtype"):
             return np.dtype
         if module in ("numpy.core.multiarray", "numpy._core.multiarray") and name == "_reconstruct":
-            return np._core.multiarray._reconstruct  # type: ignore[attr-defined]  # numpy does not declare it
+            # numpy does not declare it
+            return np._core.multiarray._reconstruct  # type: ignore[attr-defined]
         if (module, name) == ("_codecs", "encode"):
             import _codecs
 

@@ -62,7 +62,8 @@ def opens_in_colab(repository: str, path: str) -> str | None:
     found = GITHUB.fullmatch(repository)
     if not found:
         return None
-    return f"https://colab.research.google.com/github/{found[1]}/{found[2]}/blob/{BRANCH}/{quote(path)}"
+    where = f"github/{found[1]}/{found[2]}/blob/{BRANCH}/{quote(path)}"
+    return f"https://colab.research.google.com/{where}"
 
 
 def opens_in_kaggle(repository: str, path: str) -> str | None:

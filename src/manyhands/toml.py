@@ -3,6 +3,7 @@
 try:
     from tomllib import TOMLDecodeError, loads
 except ModuleNotFoundError:
-    from tomli import TOMLDecodeError, loads  # type: ignore[no-redef]  # the same code, for Python 3.10
+    # the same code, for Python 3.10
+    from tomli import TOMLDecodeError, loads  # type: ignore[no-redef]
 
 __all__ = ["TOMLDecodeError", "loads"]

@@ -67,7 +67,8 @@ def watch_placing(note: Callable[[Literal["whole", "shard"]], object]) -> None:
         note("whole" if placements and all(one.is_replicate() for one in placements) else "shard")
         return from_local(tensor, device_mesh, placements, **kwargs)
 
-    DTensor.from_local = staticmethod(noted)  # type: ignore[method-assign,assignment]  # torch's own is replaced
+    # torch's own is replaced
+    DTensor.from_local = staticmethod(noted)  # type: ignore[method-assign,assignment]
 
 
 def data_parallel_meshes(module: nn.Module) -> dict[int, DeviceMesh]:

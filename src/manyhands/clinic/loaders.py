@@ -123,9 +123,11 @@ class Loaders:
                 vars(iterator).setdefault("batches_drawn", []).append(batch)
             return indices
 
-        DistributedSampler.__iter__ = __iter__  # type: ignore[method-assign]  # these four take the place of torch's
+        # these four take the place of torch's
+        DistributedSampler.__iter__ = __iter__  # type: ignore[method-assign]
         DataLoader.__iter__ = iterate  # type: ignore[method-assign,assignment]  # likewise
-        _BaseDataLoaderIter.__next__ = __next__  # type: ignore[method-assign,assignment]  # likewise
+        # likewise
+        _BaseDataLoaderIter.__next__ = __next__  # type: ignore[method-assign,assignment]
         _BaseDataLoaderIter._next_index = index  # type: ignore[method-assign]  # likewise
 
     def _belongs(self, iterator: Any, drawn: int) -> None:

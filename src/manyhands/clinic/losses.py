@@ -102,7 +102,8 @@ class Losses:
             self.scaled, self.scaler = self.scaled or scaler.is_enabled(), scaler
             return scale(scaler, outputs)
 
-        torch.amp.GradScaler.scale = scaled  # type: ignore[method-assign,assignment]  # torch's own is replaced
+        # torch's own is replaced
+        torch.amp.GradScaler.scale = scaled  # type: ignore[method-assign,assignment]
 
     def _watch_plateaus(self) -> None:
         from torch.optim.lr_scheduler import ReduceLROnPlateau
@@ -114,7 +115,8 @@ class Losses:
             self.metrics.append(float(metrics))
             return step(scheduler, metrics, *args, **kwargs)
 
-        ReduceLROnPlateau.step = noted  # type: ignore[method-assign,assignment]  # torch's own is replaced
+        # torch's own is replaced
+        ReduceLROnPlateau.step = noted  # type: ignore[method-assign,assignment]
 
 
 def _scales_now(scaler: torch.amp.GradScaler | None) -> bool:

@@ -188,7 +188,8 @@ class Observer(End):
                 (id(parameter), parameter.requires_grad) for parameter in module.parameters()
             )
 
-        DistributedDataParallel.__init__ = observed  # type: ignore[method-assign,assignment]  # torch's own is replaced
+        # torch's own is replaced
+        DistributedDataParallel.__init__ = observed  # type: ignore[method-assign,assignment]
 
     def _noted(
         self,

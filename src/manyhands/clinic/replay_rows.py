@@ -50,7 +50,8 @@ def watch_attributes() -> None:
             BEFORE.setdefault(module, {}).setdefault(name, before)
         original(module, name, value)
 
-    nn.Module.__setattr__ = noted  # type: ignore[method-assign,assignment]  # torch's own is replaced
+    # torch's own is replaced
+    nn.Module.__setattr__ = noted  # type: ignore[method-assign,assignment]
 
 
 def copied(module: nn.Module) -> nn.Module | None:

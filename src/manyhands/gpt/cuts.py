@@ -34,7 +34,7 @@ MICRO_BATCHES = 4
 
 
 class Axis(NamedTuple):
-    """One axis of a mesh: its process group, this rank's number in it, and how many ranks it has."""
+    """One axis of a mesh: its group, this rank's number in it, and how many ranks it has."""
 
     group: dist.ProcessGroup | None
     rank: int

@@ -316,7 +316,8 @@ def _sync_batch_norm(torch: Any) -> None:
             dist.get_world_size(group),
         )
 
-    SyncBatchNorm.forward = forward  # type: ignore[method-assign,assignment]  # torch's own is replaced
+    # torch's own is replaced
+    SyncBatchNorm.forward = forward  # type: ignore[method-assign,assignment]
 
 
 def _columns(tensor: torch.Tensor, like: torch.Tensor) -> torch.Tensor:

@@ -39,7 +39,8 @@ def install() -> None:
             given["device_type"], given["dtype"] = "cpu", given.get("dtype") or DEFAULT["cuda"]
         begin(**given)
 
-    autocast_mode.autocast.__init__ = autocast  # type: ignore[method-assign]  # torch's own is replaced
+    # torch's own is replaced
+    autocast_mode.autocast.__init__ = autocast  # type: ignore[method-assign]
     scale = grad_scaler.GradScaler.__init__
 
     def scaler(self: Any, device: str = "cuda", *args: Any, **kwargs: Any) -> None:
@@ -47,7 +48,8 @@ def install() -> None:
         if device == "cuda" and self.is_enabled():
             note(SCALER)
 
-    grad_scaler.GradScaler.__init__ = scaler  # type: ignore[method-assign]  # torch's own is replaced
+    # torch's own is replaced
+    grad_scaler.GradScaler.__init__ = scaler  # type: ignore[method-assign]
     _what_autocast_says(torch)
     _decorators(torch)
     _compile(torch)

@@ -105,5 +105,6 @@ class _Awaited:
             load(module)
             self.change(module)
 
-        spec.loader.exec_module = exec_module  # type: ignore[method-assign]  # the module is changed once it is loaded
+        # the module is changed once it is loaded
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec

@@ -59,7 +59,8 @@ def register() -> None:
         if ran or _modules() > ours or not name:
             shell.showtraceback((kind, error, traceback), tb_offset=tb_offset)
             return
-        error.explained = True  # type: ignore[attr-defined]  # a mark of ours on whatever was raised
+        # a mark of ours on whatever was raised
+        error.explained = True  # type: ignore[attr-defined]
         _show(f"The cells above have not run in this kernel yet, so {name} is not defined.")
         shell.showtraceback((NewKernel, NewKernel(f"NameError: {error}"), traceback))
 

@@ -79,7 +79,8 @@ def _start() -> None:
             "a rehearsal is already running on this rank: end it before the next one begins"
         )
     # by the cluster, see `agent._choose_gpu`
-    recorder = dist._manyhands_rehearsal = Recorder(gpu_chosen=True)  # type: ignore[attr-defined]  # our own attribute
+    # our own attribute
+    recorder = dist._manyhands_rehearsal = Recorder(gpu_chosen=True)  # type: ignore[attr-defined]
     recorder.start()
 
 

@@ -82,7 +82,8 @@ class Uses(dispatch.TorchDispatchMode):
             if self._hears:
                 self._hear()
 
-        torch.autograd._engine_run_backward = run_backward  # type: ignore[assignment]  # torch's own are replaced
+        # torch's own are replaced
+        torch.autograd._engine_run_backward = run_backward  # type: ignore[assignment]
         torch.inference_mode.__exit__ = leave  # type: ignore[method-assign]  # likewise
         undo: list[Callable[[], object]] = [
             functools.partial(setattr, torch.autograd, "_engine_run_backward", original),

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from typing import TextIO
 
 
-def take_number(folder: str) -> tuple[int, TextIO]:  # type: ignore[return]  # it returns: the numbers have no end
+# it returns: the numbers have no end
+def take_number(folder: str) -> tuple[int, TextIO]:  # type: ignore[return]
     """(number, lock): the lock is held for as long as it is open, and the kernel lets go of it when
     this process ends, however it ends.
     """

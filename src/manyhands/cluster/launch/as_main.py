@@ -219,7 +219,8 @@ def _own_start() -> None:
         if not its_own or not _makes_a_group(process):
             return begin(process)
         started.append(process)
-        process.join = _Joined().join  # type: ignore[method-assign, assignment]  # there is nothing to wait for
+        # there is nothing to wait for
+        process.join = _Joined().join  # type: ignore[method-assign, assignment]
         process.is_alive = lambda: False  # type: ignore[method-assign]  # likewise
         if len(started) - 1 == int(os.environ.get("RANK", 0)):
             process.run()

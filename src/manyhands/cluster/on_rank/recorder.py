@@ -154,7 +154,8 @@ class Recorder:
                 wrapped = self._wrap(name, inspect.unwrap(original), original)
                 for module in (c10d, dist):
                     setattr(module, name, wrapped)
-        c10d.Work.wait = self._wrap_wait(c10d.Work.wait)  # type: ignore[method-assign]  # what this is for
+        # what this is for
+        c10d.Work.wait = self._wrap_wait(c10d.Work.wait)  # type: ignore[method-assign]
         self.tally.install()
 
     def watch_exit(self) -> None:

@@ -36,7 +36,8 @@ def keep(path: str) -> None:
         if name == NAME:
             write(value)
 
-    environ.__setitem__ = set_variable  # type: ignore[method-assign]  # to hear of it is what this is for
+    # to hear of it is what this is for
+    environ.__setitem__ = set_variable  # type: ignore[method-assign]
     with suppress(FileNotFoundError):  # of the process that this one replaces
         os.remove(path)
     if NAME in os.environ:
