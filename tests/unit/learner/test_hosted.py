@@ -179,7 +179,7 @@ def test_what_is_missing_is_named_before_a_minute_passes_and_no_course_is_ready_
     for name in ("notebooks/06_ddp.ipynb", "labs/06_ddp/06_ddp.ipynb"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(json.dumps({"cells": []}))
-    (tmp_path / "requirements.txt").write_text((ROOT / "requirements.txt").read_text())
+    (tmp_path / "constraints.txt").write_text((ROOT / "constraints.txt").read_text())
     monkeypatch.chdir(tmp_path)
     for name in ("PYTHONPATH", "TF_CPP_MIN_LOG_LEVEL"):
         monkeypatch.setenv(name, "")
