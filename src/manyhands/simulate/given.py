@@ -9,14 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Array: TypeAlias = "NDArray[Any]"
 # of numbers that may also be arrays: the result is of the same kind
-N = TypeVar("N", float, NDArray[Any])
+N = TypeVar("N", float, "NDArray[Any]")
 T = TypeVar("T")
 MOST_RANKS = 10_000_000  # of one simulated step: each is a place of several arrays
 
