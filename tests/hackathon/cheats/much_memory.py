@@ -1,6 +1,6 @@
 """More memory than a rank may have.
 
-verdict: entry.py, line 9: RuntimeError
+verdict: entry.py, line 10: RuntimeError
 """
 
 import torch
