@@ -1,15 +1,12 @@
-"""The dense convolution instead of the layer in `parallel_convolution.py`.
-
-Every output channel sees every input channel, and gradients count once.
-"""
+"""The dense convolution instead of the layer in `parallel_convolution.py`. Every output channel sees every input channel, and gradients count once."""
 
 import torch
 import torch.nn.functional as F
-from start import fill, numbers, report
 from torch import nn
-
 from manyhands import links
 from manyhands.comm import create_communicator
+
+from start import fill, numbers, report
 
 
 class Net(nn.Module):

@@ -1,15 +1,13 @@
-"""A sequence-to-sequence model with the encoder on rank 0 and the decoder on rank 1.
-
-It learns to reverse a sequence of words.
-"""
+"""A sequence-to-sequence model with the encoder on rank 0 and the decoder on rank 1. It learns to reverse a sequence of words."""
 
 import torch
 import torch.nn.functional as F
-from start import fill, numbers, report
-from torch import concatenate, flip, nn
-
+from torch import nn
 from manyhands import links
 from manyhands.comm import create_communicator
+from torch import concatenate, flip
+
+from start import fill, numbers, report
 
 N_WORDS, N_UNITS, N_LAYERS, END = 6, 12, 2, 0
 
@@ -18,12 +16,8 @@ class Encoder(nn.Module):
     def __init__(self, comm):
         super().__init__()
         self.add_module("embed", nn.Embedding(N_WORDS, N_UNITS))
-        self.add_module(
-            "rnn",
-            links.create_multi_node_n_step_rnn(
-                nn.LSTM(N_UNITS, N_UNITS, N_LAYERS), comm, rank_in=None, rank_out=1
-            ),
-        )
+        self.add_module("rnn", links.create_multi_node_n_step_rnn(
+            nn.LSTM(N_UNITS, N_UNITS, N_LAYERS), comm, rank_in=None, rank_out=1))
 
     def forward(self, xs, ys):
         exs = [self.embed(x) for x in xs]
@@ -35,12 +29,8 @@ class Decoder(nn.Module):
     def __init__(self, comm):
         super().__init__()
         self.add_module("embed", nn.Embedding(N_WORDS, N_UNITS))
-        self.add_module(
-            "rnn",
-            links.create_multi_node_n_step_rnn(
-                nn.LSTM(N_UNITS, N_UNITS, N_LAYERS), comm, rank_in=0, rank_out=None
-            ),
-        )
+        self.add_module("rnn", links.create_multi_node_n_step_rnn(
+            nn.LSTM(N_UNITS, N_UNITS, N_LAYERS), comm, rank_in=0, rank_out=None))
         self.add_module("out", nn.Linear(N_UNITS, N_WORDS))
 
     def forward(self, xs, ys):

@@ -1,11 +1,11 @@
 """Two ranks, there and back: rank 0 computes f and h, and rank 1 computes g between them."""
 
 import torch.nn.functional as F
-from start import fill, numbers, report
 from torch import nn
-
 from manyhands import functions
 from manyhands.comm import create_communicator
+
+from start import fill, numbers, report
 
 
 class ExampleModel0(nn.Module):

@@ -1,14 +1,11 @@
-"""Two sends that are joined by pseudo_connect, as in the article.
-
-The real ChainerMN waits forever in its backward.
-"""
+"""Two sends that are joined by pseudo_connect, as in the article. The real ChainerMN waits forever in its backward."""
 
 import torch.nn.functional as F
-from start import fill, numbers, report
 from torch import nn
-
 from manyhands import functions
 from manyhands.comm import create_communicator
+
+from start import fill, numbers, report
 
 
 class ExampleModel0(nn.Module):
@@ -22,7 +19,7 @@ class ExampleModel0(nn.Module):
         z1, z2 = F.tanh(self.f1(x)), F.tanh(self.f2(x))
         phi1 = functions.send(z1, self.comm, rank=1)
         phi2 = functions.send(z2, self.comm, rank=1)
-        (psi,) = functions.pseudo_connect(phi1, phi2)
+        psi, = functions.pseudo_connect(phi1, phi2)
         return psi
 
 

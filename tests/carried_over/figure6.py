@@ -1,13 +1,11 @@
-"""A rank that sends a value and also computes a loss. pseudo_connect joins the delegate to the
-output.
-"""
+"""A rank that sends a value and also computes a loss. pseudo_connect joins the delegate to the output."""
 
 import torch.nn.functional as F
-from start import fill, numbers, report
 from torch import nn
-
 from manyhands import functions
 from manyhands.comm import create_communicator
+
+from start import fill, numbers, report
 
 
 class ExampleModel0(nn.Module):
@@ -21,7 +19,7 @@ class ExampleModel0(nn.Module):
         z = F.tanh(self.f(x))
         phi = functions.send(z, self.comm, rank=1)
         y = self.h(z)
-        (y_,) = functions.pseudo_connect(phi, y)
+        y_, = functions.pseudo_connect(phi, y)
         return y_
 
 

@@ -1,14 +1,12 @@
-"""A multi-layer perceptron on three ranks, built with MultiNodeChainList and trained for ten
-steps.
-"""
+"""A multi-layer perceptron on three ranks, built with MultiNodeChainList and trained for ten steps."""
 
 import torch
 import torch.nn.functional as F
-from start import fill, numbers, report
 from torch import nn
-
 from manyhands import links
 from manyhands.comm import create_communicator
+
+from start import fill, numbers, report
 
 
 class Layer(nn.Module):

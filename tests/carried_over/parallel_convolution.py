@@ -1,16 +1,13 @@
-"""Convolutions whose channels are distributed over the ranks, with allgather.
+"""Convolutions whose channels are distributed over the ranks, with allgather. Each rank sees only its own input channels."""
 
-Each rank sees only its own input channels.
-"""
-
-import numpy as np
 import torch
 import torch.nn.functional as F
-from start import fill, numbers, report
 from torch import nn
-
 from manyhands import functions
 from manyhands.comm import create_communicator
+import numpy as np
+
+from start import fill, numbers, report
 
 
 class ParallelConvolution(nn.Module):
@@ -18,9 +15,7 @@ class ParallelConvolution(nn.Module):
         super().__init__()
         self.comm = comm
         self.in_channels = in_channels
-        self.add_module(
-            "conv", nn.Conv2d(len(self.indices), out_channels // comm.size, 3, padding=1)
-        )
+        self.add_module("conv", nn.Conv2d(len(self.indices), out_channels // comm.size, 3, padding=1))
 
     @property
     def indices(self):
