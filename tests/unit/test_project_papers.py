@@ -26,14 +26,28 @@ PAPERS = [
 ]
 
 
-def test_the_hooks_pass_and_fetch_nothing(tmp_path):
+def in_git(folder):
+    """The environment in which ROOT is a git repository, whoever owns it: its own, or, where the
+    files came without one, a new one in `folder`.
+    """
+    environ = os.environ | {
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": "safe.directory",
+        "GIT_CONFIG_VALUE_0": "*",
+    }
+    if not (ROOT / ".git").exists():
+        environ |= {"GIT_DIR": str(folder), "GIT_WORK_TREE": str(ROOT)}
+        for words in (("init", "-q"), ("add", "-A")):
+            subprocess.run(["git", *words], cwd=ROOT, env=environ, check=True)
+    return environ | {"GIT_OPTIONAL_LOCKS": "0"}
+
+
+def test_the_hooks_pass_and_fetch_nothing(tmp_path_factory):
     """The drift and the types have tests of their own."""
     needs.package("pre_commit", remedy="make test")
-    environ = os.environ | {
-        "PRE_COMMIT_HOME": str(tmp_path),
-        "SKIP": "drift,mypy",
-        "GIT_OPTIONAL_LOCKS": "0",
-    }
+    home = tmp_path_factory.mktemp("home")
+    environ = in_git(tmp_path_factory.mktemp("git"))
+    environ |= {"PRE_COMMIT_HOME": str(home), "SKIP": "drift,mypy"}
     done = subprocess.run(
         [sys.executable, "-m", "pre_commit", "run", "--all-files", "--color", "never"],
         cwd=ROOT,
@@ -43,9 +57,7 @@ def test_the_hooks_pass_and_fetch_nothing(tmp_path):
         timeout=120,
     )
     assert done.returncode == 0 and "ruff check" in done.stdout, done.stdout + done.stderr
-    assert not [path.name for path in tmp_path.iterdir() if path.is_dir()], (
-        "an environment was made"
-    )
+    assert not [path.name for path in home.iterdir() if path.is_dir()], "an environment was made"
 
 
 def test_each_hook_runs_a_program_of_the_environment():
