@@ -81,11 +81,11 @@ def says(*command: str, timeout_s: float = 10) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def progress_file(root: str | Path) -> Path:
-    """The learner's progress in a clone (`manyhands.checks.progress`): it changes whenever a cell
-    of a unit has run.
+def progress_file(work: str | Path) -> Path:
+    """The learner's progress in the folder `work` (`manyhands.checks.progress`): it changes
+    whenever a cell of a unit has run.
     """
-    return Path(root) / "work" / ".manyhands" / "progress.json"
+    return Path(work) / ".manyhands" / "progress.json"
 
 
 def horovod_progress(root: str | Path) -> Path:

@@ -14,6 +14,8 @@ from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
 
+from manyhands.machine import progress_file as path_in
+
 
 def work_folder(start=None):
     """The `work` folder above `start` (by default the current folder), or None.
@@ -22,10 +24,6 @@ def work_folder(start=None):
     """
     here = Path(start or Path.cwd()).resolve()
     return next((folder for folder in (here, *here.parents) if folder.name == "work"), None)
-
-
-def path_in(work):
-    return Path(work) / ".manyhands" / "progress.json"
 
 
 def load(work):

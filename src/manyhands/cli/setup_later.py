@@ -62,7 +62,7 @@ def wait_for_first_cell(root, starter, begun):
     """Return when a learner's cell has run here since the time `begun`, when the process `starter`
     (which becomes JupyterLab's parent) has ended, or after HEAD_START_S.
     """
-    until, progress = time.monotonic() + HEAD_START_S, machine.progress_file(root)
+    until, progress = time.monotonic() + HEAD_START_S, machine.progress_file(root / "work")
     while (
         starter
         and _runs(starter)

@@ -6,12 +6,13 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import mean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from manyhands.clinic.rule import Finding
 
 if TYPE_CHECKING:
     from manyhands.clinic.noted import Cost, Span
+    from manyhands.ledger.account import Account
 
 KINDS = ("input", "forward", "backward", "step")
 MANY, APART = 0.3, 0.3  # parts of a step that are remarked upon
@@ -124,7 +125,8 @@ def _messages(found: Costs, ranks: list[Cost], window: tuple[float, float], step
 
     calls = [call for call in ranks[0]["calls"] if window[0] <= call["start"] < window[1]]
     found.calls = len(calls) / steps
-    merged = merge([one["account"] for one in ranks if one["account"] is not None])
+    # a rank that has timed a step has one
+    merged = merge(cast("list[Account]", [one["account"] for one in ranks]))
     all_steps = max(1, min(len(one["bounds"]) - 1 for one in ranks))
     found.sent_bytes = [one["bytes_sent"] / all_steps for one in merged.ranks]
     found.table = merged.table() if merged.messages else ""

@@ -58,8 +58,7 @@ def watch_groups(recorder: Recorder) -> list[Callable[[], object]]:
         )
         if "cpu:" in asked or (not asked and "0" in recorder.with_cpu):
             recorder.with_cpu.add(str(getattr(group, "group_name", "")))
-        if not isinstance(group, int):  # else this rank is no member
-            cpu_groups.note(group, asked)
+        cpu_groups.note(group, asked)
         return group
 
     for name, wrapped in (("init_process_group", init_process_group), ("new_group", new_group)):

@@ -25,7 +25,7 @@ _LISTENING = re.compile(r"/manyhands/(cluster/on_rank|rehearsal)/")
 NAMES: set[str] = set()  # the groups' names, for the life of the process
 
 
-def note(group: ProcessGroup, backend: str | None) -> None:
+def note(group: ProcessGroup | int, backend: str | None) -> None:
     """Called where `new_group` has returned `group`: remember whether its call says "gloo", and not
     a variable or a choice, which would say "nccl" on GPUs. A name can come again after
     destroy_process_group.

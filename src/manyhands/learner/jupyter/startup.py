@@ -1,7 +1,6 @@
-"""IPython runs this in each new kernel of the course's JupyterLab, and in each rank whose engine is
-started from one.
-"""
-
+# IPython runs this in each new kernel of the course's JupyterLab, and in each rank whose engine is
+# started from one. A docstring here would become the `__doc__` of the learner's notebook.
+# ruff: noqa: D100
 import sys
 from contextlib import suppress
 
