@@ -6,12 +6,19 @@ gradient is counted where it is made: one takes the challenge's `gradient_s` on 
 whatever this machine does meanwhile.
 """
 
+from __future__ import annotations
+
 import hashlib
+from typing import TYPE_CHECKING
 
 import torch
+from torch import nn
 
 from manyhands.hackathon.honesty import Reading
 from manyhands.hackathon.network import Refused
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class Accelerator:
@@ -20,13 +27,24 @@ class Accelerator:
     `batch_size`, then no more.
     """
 
-    def __init__(self, model, x, y, batch_size, most_batches, draw):
+    def __init__(
+        self,
+        model: nn.Sequential,
+        x: torch.Tensor,
+        y: torch.Tensor,
+        batch_size: int,
+        most_batches: int,
+        draw: np.random.Generator,
+    ) -> None:
         self.model, self.x, self.y, self.draw = model, x, y, draw
         self.batch_size, self.most_batches = batch_size, most_batches
-        self.gradients, self.losses, self.reading = 0, [], Reading()
-        self._batches, self._order, self._last = [], torch.empty(0, dtype=torch.int64), None
+        self.gradients, self.reading = 0, Reading()
+        self.losses: list[float] = []
+        self._batches: list[torch.Tensor] = []
+        self._order = torch.empty(0, dtype=torch.int64)
+        self._last: bytes | None = None
 
-    def take(self):
+    def take(self) -> int | None:
         """The number of a new batch, or None: there are no more.
 
         Each sample comes once before any comes again.
@@ -41,9 +59,9 @@ class Accelerator:
         self._batches.append(rows)
         return len(self._batches) - 1
 
-    def gradient(self, number, weights):
+    def gradient(self, number: object, weights: bytes | bytearray) -> tuple[float, bytes, bool]:
         """(loss, gradient as bytes, whether the weights are others than the last ones) of a batch,
-        at these weights: bytes of float32, as `flat` orders them. The loss is the mean over the
+        at these weights: bytes | bytearray of float32, as `flat` orders them. The loss is the mean over the
         batch.
         """
         if not isinstance(number, int) or not 0 <= number < len(self._batches):
@@ -60,12 +78,12 @@ class Accelerator:
         return loss.item(), torch.cat([one.flatten() for one in slopes]).numpy().tobytes(), new
 
 
-def flat(model):
+def flat(model: nn.Module) -> bytes:
     """The weights as bytes of float32, one parameter after the other."""
     return torch.cat([one.detach().flatten() for one in model.parameters()]).numpy().tobytes()
 
 
-def load(model, weights):
+def load(model: nn.Module, weights: bytes | bytearray) -> None:
     """Put bytes that `flat` has made into the model."""
     values = (
         torch.frombuffer(bytearray(weights), dtype=torch.float32)
@@ -78,7 +96,9 @@ def load(model, weights):
         torch.nn.utils.vector_to_parameters(values, model.parameters())
 
 
-def accuracy(model, weights, x, y):
+def accuracy(
+    model: nn.Module, weights: bytes | bytearray, x: torch.Tensor, y: torch.Tensor
+) -> float:
     """The part of the samples whose class the model says; weights that are no numbers say none."""
     load(model, weights)
     with torch.no_grad():

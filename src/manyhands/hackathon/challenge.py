@@ -2,11 +2,18 @@
 beside this file.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 from manyhands.hackathon import tasks
 from manyhands.hackathon.entry_file import challenge_folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
 
 RANKS = 4
 
@@ -23,17 +30,17 @@ class Challenge:
 
     name: str
     title: str
-    score: str
+    score: Literal["clock_s", "updates"]
     unit: str
     target: float
     baseline: float  # its score, of which the board and the start page tell
-    layers: tuple
+    layers: tuple[int, ...]
     rate_mbit: float
     delay_ms: float
     gradient_s: float
     batch_size: int
     most_batches: int
-    task: Callable
+    task: Callable[[bytes], Any]  # gives `tasks.Task`, or `tasks.Chains` with a device memory
     # by this factor a gradient takes longer on the rank that is slow at the moment
     slow_times: float = 1
     slow_s: float = 1  # for how long a rank stays slow
@@ -52,7 +59,7 @@ class Challenge:
     judging_s: int = 300
 
     @property
-    def folder(self):
+    def folder(self) -> Path:
         """Where the challenge's texts and entries are."""
         return challenge_folder(self.name)
 

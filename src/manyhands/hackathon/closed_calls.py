@@ -12,13 +12,17 @@ here gives PermissionError. The same filter is what there is of a wall around ra
 (`open_judge`). It cannot be taken off again.
 """
 
+from __future__ import annotations
+
 import ctypes
 import os
 import struct
 
 MACHINES = ("x86_64", "aarch64")
+Numbers = tuple[int | None, int | None]  # of a call, on each of the machines
+Step = tuple[int, int, int, int]  # of the filter: code, skip if so, skip if not, value
 # (x86_64, aarch64); None where a machine does not have the call
-OPEN = {
+OPEN: dict[str, Numbers] = {
     # files, which can only be read
     "read": (0, 63),
     "pread64": (17, 67),
@@ -128,7 +132,7 @@ _MADVISE = (0, 1, 2, 4, 8, 10, 11, 14, 15, 16, 17, 18, 19)
 _WAITS = (0, 9, 11)
 # call, its numbers, the argument that is looked at, and: one of these values, or none of these
 # bits, or this bit
-CHECKED = (
+CHECKED: tuple[tuple[str, Numbers, int, str, int | tuple[int, ...]], ...] = (
     ("open", (2, None), _SECOND, "none", _TO_WRITE),
     ("openat", (257, 56), _THIRD, "none", _TO_WRITE),
     ("mmap", (9, 222), _FOURTH, "none", _HUGE_PAGES),
@@ -147,12 +151,12 @@ _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _FILTER = 22, 38, 2
 _LOAD, _EQUAL, _AT_LEAST, _ANY_OF, _ONLY, _END = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 
 
-def known():
+def known() -> bool:
     """Whether the calls of this machine are known."""
     return os.uname().machine in MACHINES
 
 
-def close():
+def close() -> None:
     """From now on, in this process and its threads to come."""
     program = _program(MACHINES.index(os.uname().machine))
     code = ctypes.create_string_buffer(program)
@@ -168,12 +172,12 @@ def close():
             raise OSError(ctypes.get_errno(), f"prctl {option}")
 
 
-def _program(machine):
+def _program(machine: int) -> bytes:
     """The filter, as the operating system reads it: steps of (code, skip if so, skip if not,
     value).
     """
     number, kind = 0, 4  # where the call's number and the machine are
-    steps = [
+    steps: list[Step] = [
         (_LOAD, 0, 0, kind),
         (_EQUAL, 1, 0, _AUDIT[machine]),
         (_END, 0, 0, _REFUSE),
@@ -187,25 +191,28 @@ def _program(machine):
     for call, body in (
         (_FUTEX, _futex()),
         (_PRLIMIT, _own_limits_read()),
-        *((numbers, _checked(*rest)) for _, numbers, *rest in CHECKED),
+        *(
+            (numbers, _checked(argument, how, values))
+            for _, numbers, argument, how, values in CHECKED
+        ),
     ):
-        if call[machine] is not None:
-            steps += [(_EQUAL, 0, len(body), call[machine]), *body]
+        if (asked := call[machine]) is not None:
+            steps += [(_EQUAL, 0, len(body), asked), *body]
     for numbers in OPEN.values():
-        if numbers[machine] is not None:
-            steps += [(_EQUAL, 0, 1, numbers[machine]), (_END, 0, 0, _ALLOW)]
+        if (asked := numbers[machine]) is not None:
+            steps += [(_EQUAL, 0, 1, asked), (_END, 0, 0, _ALLOW)]
     return b"".join(struct.pack("HBBI", *step) for step in [*steps, (_END, 0, 0, _REFUSE)])
 
 
-def _checked(argument, how, values):
-    if how == "is":
+def _checked(argument: int, how: str, values: int | tuple[int, ...]) -> list[Step]:
+    if isinstance(values, tuple):  # where `how` is "is"
         good = [step for value in values for step in ((_EQUAL, 0, 1, value), (_END, 0, 0, _ALLOW))]
         return [(_LOAD, 0, 0, argument), *good, (_END, 0, 0, _REFUSE)]
     last = (_REFUSE, _ALLOW) if how == "none" else (_ALLOW, _REFUSE)
     return [(_LOAD, 0, 0, argument), (_ANY_OF, 0, 1, values), *((_END, 0, 0, one) for one in last)]
 
 
-def _futex():
+def _futex() -> list[Step]:
     """Not refused but "look again", which is what a thread does that waits for another's end: a C
     library gives up otherwise.
     """
@@ -213,7 +220,7 @@ def _futex():
     return [(_LOAD, 0, 0, _SECOND), (_ONLY, 0, 0, 0xFF), *waits, (_END, 0, 0, _ALLOW)]
 
 
-def _own_limits_read():
+def _own_limits_read() -> list[Step]:
     """Limits are read, and never set: a limit that is moved finds out how much of it a user's
     processes have used.
     """

@@ -3,25 +3,39 @@
 Both are only read. What the file's text means is found out in a rank's room, not here.
 """
 
+from __future__ import annotations
+
 import hashlib
 import os
 import stat
-from collections import namedtuple
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 ENTRY, CHALLENGE = "entry.py", "challenge.txt"
 MOST_BYTES = 20_000  # what people can read; and too little for weights that were trained before
 MOST_LETTERS = 100  # of the folder's name
 CHALLENGES = Path(__file__).parent / "challenges"
-Entry = namedtuple("Entry", "name challenge source sha256")
 
 
-def challenge_names():
+class Entry(NamedTuple):
+    """What a folder's files hold; `sha256` is of the source."""
+
+    name: str
+    challenge: str
+    source: str
+    sha256: str
+
+
+def challenge_names() -> list[str]:
     """The challenges that there are: a folder each."""
     return sorted(path.parent.name for path in CHALLENGES.glob("*/start.md"))
 
 
-def challenge_folder(name):
+def challenge_folder(name: str) -> Path:
     """`start.md`, `baseline.py`, and in `ladder/` entries that are better, one idea each."""
     return CHALLENGES / name
 
@@ -30,7 +44,7 @@ class BadEntry(Exception):
     """This is no entry; the message says why."""
 
 
-def read(folder, challenges):
+def read(folder: str | Path, challenges: Sequence[str]) -> Entry:
     """The `Entry` of a folder; `challenges` are the names that there are."""
     folder = Path(folder)
     if problem := name_problem(folder):
@@ -53,7 +67,7 @@ def read(folder, challenges):
     )
 
 
-def name_problem(folder):
+def name_problem(folder: str | Path) -> str | None:
     """Why this folder's name cannot be that of an entry, and what to do; None if it can.
 
     It comes into records, on the board and on terminals.
@@ -67,7 +81,7 @@ def name_problem(folder):
     )
 
 
-def checked(text, name=ENTRY):
+def checked(text: str, name: str = ENTRY) -> str:
     """The text of an entry that did not come as a file, if it may be one; raises `BadEntry`."""
     try:
         data = text.encode()
@@ -78,7 +92,7 @@ def checked(text, name=ENTRY):
     return text
 
 
-def _text(path):
+def _text(path: Path) -> str:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:

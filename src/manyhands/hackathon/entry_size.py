@@ -9,7 +9,16 @@ nothing; a rank does not have them (`without_docstrings`). An entry that runs a 
 that reaches into the interpreter, where names and comments could be read, has no size.
 """
 
+from __future__ import annotations
+
 import ast
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+Tree = TypeVar("Tree", bound=ast.AST)
 
 RUN_TEXT = {"exec", "eval", "compile", "builtins", "__import__"}
 REFLECT = {
@@ -46,7 +55,7 @@ NAME_BYTES = 8
 DIGITS_A_BIT, MOST_BITS = 0.30103, 10_000  # Python writes no number of many digits
 
 
-def count(source):
+def count(source: str) -> int | None:
     """The size; None for what Python cannot read here, and for what runs a text or reaches into the
     interpreter.
     """
@@ -59,18 +68,19 @@ def count(source):
         return None
 
 
-def without_docstrings(tree):
+def without_docstrings(tree: Tree) -> Tree:
     """The same tree, changed: texts that are statements are left out, and what would be empty then
     has a `pass`.
     """
     for node in ast.walk(tree):
         if isinstance(body := getattr(node, "body", None), list) and any(map(_is_text, body)):
             kept = [one for one in body if not _is_text(one)]
-            node.body = kept or [ast.copy_location(ast.Pass(), body[0])]
+            # of a kind of node that has one, as getattr has found
+            node.body = kept or [ast.copy_location(ast.Pass(), body[0])]  # type: ignore[attr-defined]
     return tree
 
 
-def _is_text(node):
+def _is_text(node: ast.AST) -> bool:
     return (
         isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Constant)
@@ -78,7 +88,7 @@ def _is_text(node):
     )
 
 
-def _size(node):
+def _size(node: ast.AST) -> int:
     if isinstance(node, (ast.Module, ast.expr_context)):
         return 0  # not in the text
     if isinstance(node, ast.Constant):
@@ -91,7 +101,7 @@ def _size(node):
     )
 
 
-def _length(value):
+def _length(value: Any) -> int:
     if isinstance(value, str):
         value = value.encode("utf-8", "surrogatepass")
     if value is None or value is ... or isinstance(value, bool):
@@ -105,7 +115,7 @@ def _length(value):
     return max(1, len(value if isinstance(value, bytes) else repr(value)))
 
 
-def _names(node):
+def _names(node: ast.AST) -> Iterator[str]:
     """All names that a node has: of variables, attributes, arguments, modules."""
     if isinstance(node, ast.Constant):
         return
@@ -115,7 +125,7 @@ def _names(node):
                 yield one
 
 
-def _reaches_inside(node):
+def _reaches_inside(node: ast.AST) -> bool:
     if isinstance(node, ast.Attribute) and node.attr == "compile":
         # torch.compile runs no text
         return not (isinstance(node.value, ast.Name) and node.value.id == "torch")

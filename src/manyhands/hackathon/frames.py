@@ -3,8 +3,16 @@
 Nothing here opens a pickle.
 """
 
+from __future__ import annotations
+
 import json
 import struct
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import asyncio
+    import socket
+
 
 MOST_HEAD_BYTES, MOST_PAYLOAD_BYTES = 2**12, 2**22
 _LENGTHS = struct.Struct("!II")
@@ -14,12 +22,12 @@ class Broken(Exception):
     """The other side has sent something that is no frame."""
 
 
-def pack(head, payload=b""):
+def pack(head: dict[str, Any], payload: bytes = b"") -> bytes:
     text = json.dumps(head).encode()
     return _LENGTHS.pack(len(text), len(payload)) + text + payload
 
 
-def lengths(data):
+def lengths(data: bytes | bytearray) -> tuple[int, int]:
     """(bytes of the head, bytes of the payload) that follow these 8 bytes."""
     head, payload = _LENGTHS.unpack(data)
     if head > MOST_HEAD_BYTES or payload > MOST_PAYLOAD_BYTES:
@@ -27,7 +35,7 @@ def lengths(data):
     return head, payload
 
 
-def unpack(text):
+def unpack(text: bytes) -> dict[str, Any]:
     try:
         head = json.loads(text)
     except (ValueError, RecursionError):
@@ -37,13 +45,13 @@ def unpack(text):
     return head
 
 
-def receive(connection):
+def receive(connection: socket.socket) -> tuple[dict[str, Any], bytearray]:
     """The next (head, payload) from a socket that waits; for a rank."""
     head, payload = lengths(_exactly(connection, _LENGTHS.size))
     return unpack(bytes(_exactly(connection, head))), _exactly(connection, payload)
 
 
-def _exactly(connection, size):
+def _exactly(connection: socket.socket, size: int) -> bytearray:
     data = bytearray(size)
     view = memoryview(data)
     while view:
@@ -54,7 +62,7 @@ def _exactly(connection, size):
     return data
 
 
-async def read(reader):
+async def read(reader: asyncio.StreamReader) -> tuple[dict[str, Any], bytearray]:
     """The next (head, payload) from a stream of asyncio; for the judge."""
     head, payload = lengths(await reader.readexactly(_LENGTHS.size))
     return unpack(await reader.readexactly(head)), bytearray(await reader.readexactly(payload))

@@ -2,10 +2,13 @@
 in `event/event_command.py`.
 """
 
+from __future__ import annotations
+
 import hashlib
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from manyhands.command_line import completed, printable, working
 from manyhands.command_line import parser as command_parser
@@ -13,6 +16,14 @@ from manyhands.hackathon.entry_file import BadEntry, challenge_names, name_probl
 from manyhands.hackathon.event import event_command
 from manyhands.hackathon.event.event import NotTaken
 from manyhands.hackathon.event.event_settings import BadEvent
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from manyhands.hackathon.judging_record import Record
+    from manyhands.hackathon.referee import Run
+
 
 DESCRIPTION = """The hackathon. An entry is a folder with a file entry.py that defines train(model, batches, comm).
 docs/HACKATHON.md has the rules. Exit code 0: the entry has a score; 1: it has none; 2: it could not be judged."""
@@ -35,7 +46,7 @@ WITHOUT_ROOMS = (
 OF_EVENT = ("event", "submit", "withdraw", "status", "run", "look", "board")
 
 
-def parser():
+def parser() -> argparse.ArgumentParser:
     made = command_parser("hack", DESCRIPTION, EXAMPLES)
     names = "init", "try", "judge", "verify", *OF_EVENT
     does = made.add_subparsers(dest="does", required=True, metavar=" | ".join(names))
@@ -80,7 +91,7 @@ def parser():
     return made
 
 
-def main(argv):
+def main(argv: list[str]) -> int:
     from manyhands.hackathon.judging_record import BadRecord, NoFile
     from manyhands.hackathon.rooms import NoRooms
     from manyhands.learner.signing import BadKey, BadSignature
@@ -106,7 +117,7 @@ def main(argv):
         return _cannot(f"{problem.filename}: {problem.strerror}." if problem.filename else problem)
 
 
-def _no_file(path, key):
+def _no_file(path: str | Path, key: str | None) -> str:
     makes_one = (
         f" `manyhands certificate --new-key {path}` makes a key."
         if key and str(path) == key
@@ -115,12 +126,12 @@ def _no_file(path, key):
     return f"there is no file {path}.{makes_one}"
 
 
-def _cannot(problem, code=2):
+def _cannot(problem: object, code: int = 2) -> int:
     print(f"manyhands hack: {printable(problem)}", file=sys.stderr)
     return code
 
 
-def _init(options):
+def _init(options: argparse.Namespace) -> int:
     """Copy three small files.
 
     The challenge's numbers, whose import loads PyTorch, are not needed for that.
@@ -135,8 +146,8 @@ def _init(options):
             f"{', '.join(challenge_names())}."
         )
     source, folder = challenge_folder(options.challenge), Path(options.folder)
-    texts = {ENTRY: source / "baseline.py", "README.md": source / "start.md"}
-    texts = {target: path.read_text(encoding="utf-8") for target, path in texts.items()}
+    copied = {ENTRY: source / "baseline.py", "README.md": source / "start.md"}
+    texts = {target: path.read_text(encoding="utf-8") for target, path in copied.items()}
     folder.mkdir(parents=True)
     for target, text in {CHALLENGE: options.challenge + "\n", **texts}.items():
         (folder / target).write_text(text, encoding="utf-8")
@@ -150,14 +161,14 @@ def _init(options):
     return 0
 
 
-def _try(options):
+def _try(options: argparse.Namespace) -> int:
     from manyhands.hackathon.judging import public_seeds
 
     record = _judged(options, public_seeds(options.runs), show=True)
     return 1 if record["problem"] else 0
 
 
-def _judge(options):
+def _judge(options: argparse.Namespace) -> int:
     from manyhands.grading.store.atomic import write_file
     from manyhands.hackathon import judging
     from manyhands.learner import signing
@@ -166,7 +177,7 @@ def _judge(options):
     if options.seeds_of:
         seeds, seeds_of = _seeds_of(options.seeds_of)
     output = _output(options)
-    record = {**_judged(options, seeds, show=False), "seeds_of": seeds_of}
+    record: Record = {**_judged(options, seeds, show=False), "seeds_of": seeds_of}
     write_file(output, judging.signed(record, key).decode(), new=True, mode=0o644)
     print(
         printable(
@@ -177,7 +188,7 @@ def _judge(options):
     return 1 if record["problem"] else 0
 
 
-def _seeds_of(path):
+def _seeds_of(path: str) -> tuple[list[bytes], str]:
     """(the seeds of an earlier record, the SHA-256 of its file)."""
     from manyhands.hackathon import judging_record as record
 
@@ -186,7 +197,7 @@ def _seeds_of(path):
     return [bytes.fromhex(seed) for seed in earlier["seeds"]], hashlib.sha256(data).hexdigest()
 
 
-def _output(options):
+def _output(options: argparse.Namespace) -> Path:
     """Where the record will be written.
 
     What is wrong with that place is found before the judging, which takes long.
@@ -208,7 +219,7 @@ def _output(options):
     return output
 
 
-def _judged(options, seeds, show):
+def _judged(options: argparse.Namespace, seeds: Sequence[bytes], show: bool) -> Record:
     from manyhands.hackathon import entry_file, judging
     from manyhands.hackathon.challenge import CHALLENGES
     from manyhands.hackathon.one_run import told
@@ -219,7 +230,7 @@ def _judged(options, seeds, show):
     entry = entry_file.read(options.entry, list(CHALLENGES))
     challenge = CHALLENGES[entry.challenge]
 
-    def tell(number, run, said):
+    def tell(number: int, run: Run, said: Sequence[Sequence[str]]) -> None:
         line.clear()
         for rank, lines in enumerate(said if show else []):
             for text in lines:
@@ -236,7 +247,7 @@ def _judged(options, seeds, show):
     return record
 
 
-def _says(record):
+def _says(record: Record) -> str:
     score = (
         f"no score: {record['problem']}"
         if record["problem"]
@@ -246,7 +257,7 @@ def _says(record):
     return f"{record['entry']}, {record['challenge']}: {score}{flags}"
 
 
-def _verify(options):
+def _verify(options: argparse.Namespace) -> int:
     from manyhands.hackathon import judging_record as records
     from manyhands.hackathon.event import looks
     from manyhands.learner import signing

@@ -14,10 +14,20 @@ the way down, so the losses that the referee has computed leave no large gap. A 
 trained beside the clock jumps over one.
 """
 
+from __future__ import annotations
+
 import math
 import statistics
+from typing import TYPE_CHECKING, cast
 
 import torch
+from torch import nn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from manyhands.hackathon.referee import Run
+
 
 # of the hidden rows: honest starts have up to 0.11, weights for reading 0.12 to 1, most of them
 # more than 0.2
@@ -35,16 +45,17 @@ class Reading:
     asked for at weights that tell of single samples.
     """
 
-    def __init__(self):
-        self.count, self._before, self._tells = 0, None, False
+    def __init__(self) -> None:
+        self.count, self._tells = 0, False
+        self._before: tuple[torch.Tensor, torch.Tensor] | None = None
 
-    def look(self, model, x, y, batch_size):
+    def look(self, model: nn.Sequential, x: torch.Tensor, y: torch.Tensor, batch_size: int) -> None:
         """Before a gradient at the model's weights; `x` and `y` are the rank's data.
 
         Only weights that do not follow from the last ones are measured, because training itself may
         bring rows close together for a while.
         """
-        first, last = (model[place].weight.detach().clone() for place in (0, -1))
+        first, last = (_layer(model, place).weight.detach().clone() for place in (0, -1))
         if self._before is None or _remade(self._before, (first, last)):
             batches = zip(x.split(batch_size)[:BATCHES], y.split(batch_size)[:BATCHES], strict=True)
             self._tells = (
@@ -54,17 +65,24 @@ class Reading:
         self.count += self._tells
 
 
-def _remade(before, now):
+def _layer(model: nn.Sequential, place: int) -> nn.Linear:
+    """The first or the last layer of a challenge's network (`model.network_of`)."""
+    return cast("nn.Linear", model[place])
+
+
+def _remade(
+    before: tuple[torch.Tensor, torch.Tensor], now: tuple[torch.Tensor, torch.Tensor]
+) -> bool:
     alike = torch.cosine_similarity(before[0].flatten(), now[0].flatten(), dim=0)
     return bool(alike < TURNED or now[1].norm() < LEFT * before[1].norm())
 
 
 @torch.no_grad()
-def telling_share(model, x, y):
+def telling_share(model: nn.Sequential, x: torch.Tensor, y: torch.Tensor) -> float:
     """The part of the hidden rows that tell of a single sample of a batch, by themselves or by
     their difference from another row.
     """
-    first, _, last = model
+    first, last = _layer(model, 0), _layer(model, -1)
     before = first(x)
     active = (before > 0).float()
     count = active.sum(0)
@@ -83,7 +101,7 @@ def telling_share(model, x, y):
     return (near | alone).float().mean().item()
 
 
-def largest_gap(losses, final, classes):
+def largest_gap(losses: Iterable[float], final: float, classes: int) -> float:
     """The largest gap between a loss and the next larger one, of all that were asked for and of the
     trained weights (`final`), below the loss of a network that knows nothing.
     """
@@ -93,7 +111,7 @@ def largest_gap(losses, final, classes):
     return max((min(larger, start) - one for one, larger in pairs if one < start), default=0.0)
 
 
-def flags(runs):
+def flags(runs: Sequence[Run]) -> list[str]:
     """What a person must look at, a sentence each, of the `Run`s of a judging."""
     telling, gap = (
         max((max(run.telling, default=0) for run in runs), default=0),

@@ -5,8 +5,20 @@ DDP with its hooks. The calls that it has are those of `network.PATTERNS`, send,
 barrier; another one says so.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import torch
 import torch.distributed as dist
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from datetime import timedelta
+    from typing import Any, NoReturn
+
+    from manyhands.hackathon.rank_side import Connection
+
 
 ANYBODY = -1  # as `network.ANYBODY`
 HOW = {
@@ -29,27 +41,32 @@ _MISSING = (
 class Ongoing(dist.Work):
     """A call that the judge knows of; what it brings is fetched when somebody waits for it."""
 
-    def __init__(self, connection, number, put):
+    outputs: list[torch.Tensor]
+    _source: int
+
+    def __init__(
+        self, connection: Connection, number: int, put: Callable[[torch.Tensor | None], None]
+    ) -> None:
         super().__init__()
         self._connection, self._number, self._put, self._ended = connection, number, put, False
 
-    def wait(self, timeout=None):
+    def wait(self, timeout: timedelta | None = None) -> bool:
         if not self._ended:
             head, data = self._connection.ask({"do": "wait", "id": self._number})
             self._ended, self._source = True, head["source"]
             self._put(torch.frombuffer(data, dtype=getattr(torch, head["dtype"])) if data else None)
         return True
 
-    def is_completed(self):
+    def is_completed(self) -> bool:
         return self._ended
 
-    def _source_rank(self):
+    def _source_rank(self) -> int:
         return self._source  # torch asks for it when it has received from anybody
 
-    def get_future(self):
+    def get_future(self) -> torch.futures.Future[list[torch.Tensor]]:
         """DDP asks for it: the call is then waited for at once."""
         self.wait()
-        future = torch.futures.Future()
+        future: torch.futures.Future[list[torch.Tensor]] = torch.futures.Future()
         future.set_result(self.outputs)
         return future
 
@@ -59,15 +76,24 @@ class JudgeGroup(dist.ProcessGroup):
     in all groups.
     """
 
-    def __init__(self, connection, numbers, rank, members, ranks):
+    def __init__(
+        self,
+        connection: Connection,
+        numbers: Iterator[int],
+        rank: int,
+        members: list[int],
+        ranks: int,
+    ) -> None:
         super().__init__(members.index(rank), len(members))
         self._ranks = ranks
         self._connection, self._numbers, self._members = connection, numbers, members
 
-    def getBackendName(self):  # noqa: N802 - the name that PyTorch calls
+    def getBackendName(self) -> str:  # noqa: N802 - the name that PyTorch calls
         return "judge"
 
-    def _start(self, call, tensor, outputs, **more):
+    def _start(
+        self, call: str, tensor: torch.Tensor, outputs: list[torch.Tensor], **more: Any
+    ) -> Ongoing:
         """Start a call with what this rank gives; what comes goes into the tensors `outputs`, one
         after the other.
         """
@@ -81,7 +107,7 @@ class JudgeGroup(dist.ProcessGroup):
         }
         self._connection.tell(head, tensor.flatten().view(torch.uint8).numpy().tobytes())
 
-        def put(data):
+        def put(data: torch.Tensor | None) -> None:
             if data is None:
                 return
             room = sum(one.numel() for one in outputs)
@@ -98,14 +124,18 @@ class JudgeGroup(dist.ProcessGroup):
         work.outputs = outputs
         return work
 
-    def _collective(self, call, tensor, outputs, **more):
+    # of each of these calls, the form that torch.distributed uses: therefore [override]
+
+    def _collective(
+        self, call: str, tensor: torch.Tensor, outputs: list[torch.Tensor], **more: Any
+    ) -> Ongoing:
         return self._start(call, tensor, outputs, members=self._members, **more)
 
-    def allreduce(self, tensors, opts=None):
+    def allreduce(self, tensors: list[torch.Tensor], opts: Any = None) -> Ongoing:  # type: ignore[override]
         (one,) = tensors
         return self._collective("all_reduce", one, [one], how=_how(opts))
 
-    def reduce(self, tensors, opts):
+    def reduce(self, tensors: list[torch.Tensor], opts: Any) -> Ongoing:  # type: ignore[override]
         (one,) = tensors
         mine = opts.rootRank == self.rank()
         return self._collective(
@@ -116,11 +146,13 @@ class JudgeGroup(dist.ProcessGroup):
             root=opts.rootRank,
         )
 
-    def broadcast(self, tensors, opts):
+    def broadcast(self, tensors: list[torch.Tensor], opts: Any) -> Ongoing:  # type: ignore[override]
         (one,) = tensors
         return self._collective("broadcast", one, [one], root=opts.rootRank)
 
-    def allgather(self, outputs, inputs, opts=None):
+    def allgather(  # type: ignore[override]
+        self, outputs: list[list[torch.Tensor]], inputs: list[torch.Tensor], opts: Any = None
+    ) -> Ongoing:
         (parts,), (one,) = outputs, inputs
         if any(part.shape != one.shape for part in parts):
             raise ValueError(
@@ -128,45 +160,58 @@ class JudgeGroup(dist.ProcessGroup):
             )
         return self._collective("all_gather", one, parts)
 
-    def all_gather_single(self, output, one, opts=None):
+    def all_gather_single(
+        self, output: torch.Tensor, one: torch.Tensor, opts: Any = None
+    ) -> Ongoing:
         return self._collective("all_gather", one, [output])
 
-    def reduce_scatter(self, outputs, inputs, opts):
+    def reduce_scatter(  # type: ignore[override]
+        self, outputs: list[torch.Tensor], inputs: list[list[torch.Tensor]], opts: Any
+    ) -> Ongoing:
         (one,), (parts,) = outputs, inputs
         return self._collective(
             "reduce_scatter", torch.cat([part.flatten() for part in parts]), [one], how=_how(opts)
         )
 
-    def reduce_scatter_single(self, output, one, opts):
+    def reduce_scatter_single(self, output: torch.Tensor, one: torch.Tensor, opts: Any) -> Ongoing:
         return self._collective("reduce_scatter", one, [output], how=_how(opts))
 
-    def alltoall_base(self, output, one, output_splits, input_splits, opts=None):
+    def alltoall_base(
+        self,
+        output: torch.Tensor,
+        one: torch.Tensor,
+        output_splits: list[int],
+        input_splits: list[int],
+        opts: Any = None,
+    ) -> Ongoing:
         row = one.numel() // max(len(one), 1)
         splits = [row * rows for rows in input_splits or [len(one) // self.size()] * self.size()]
         return self._collective("all_to_all", one, [output], splits=splits)
 
-    def alltoall(self, outputs, inputs, opts=None):
+    def alltoall(
+        self, outputs: list[torch.Tensor], inputs: list[torch.Tensor], opts: Any = None
+    ) -> Ongoing:
         whole = torch.cat([part.flatten() for part in inputs])
         return self._collective(
             "all_to_all", whole, outputs, splits=[part.numel() for part in inputs]
         )
 
-    def barrier(self, opts=None):
+    def barrier(self, opts: Any = None) -> Ongoing:
         return self._collective(
             "all_reduce", torch.zeros(1, dtype=torch.uint8), [torch.zeros(1, dtype=torch.uint8)]
         )
 
-    def send(self, tensors, peer, tag):
+    def send(self, tensors: list[torch.Tensor], peer: int, tag: int) -> Ongoing:
         (one,) = tensors
         return self._start("send", one, [], peer=self._members[peer], tag=tag)
 
-    def recv(self, tensors, peer, tag):
+    def recv(self, tensors: list[torch.Tensor], peer: int, tag: int) -> Ongoing:
         (one,) = tensors
         return self._start(
             "recv", torch.empty(0, dtype=one.dtype), [one], peer=self._members[peer], tag=tag
         )
 
-    def recv_anysource(self, tensors, tag):
+    def recv_anysource(self, tensors: list[torch.Tensor], tag: int) -> Ongoing:
         """`dist.recv(tensor)` without a source: what arrives first by the challenge's clocks."""
         (one,) = tensors
         if len(self._members) < self._ranks:
@@ -175,12 +220,12 @@ class JudgeGroup(dist.ProcessGroup):
             )
         return self._start("recv", torch.empty(0, dtype=one.dtype), [one], peer=ANYBODY, tag=tag)
 
-    def clock_s(self):
+    def clock_s(self) -> float:
         """What this rank's clock says, in seconds: of the challenge, not of this machine."""
         return self._connection.ask({"do": "clock"})[0]["clock_s"]
 
 
-def _how(opts):
+def _how(opts: Any) -> str:
     kind = opts.reduceOp if opts is not None else dist.ReduceOp.SUM
     for known, name in HOW.items():
         if kind == known:
@@ -190,8 +235,8 @@ def _how(opts):
     )
 
 
-def _refuse(name):
-    def missing(self, *_, **__):
+def _refuse(name: str) -> Callable[..., NoReturn]:
+    def missing(self: JudgeGroup, *_: object, **__: object) -> NoReturn:
         raise NotImplementedError(
             f"The challenge's network has no {name}: it has all_reduce, reduce, broadcast, "
             "all_gather, reduce_scatter, all_to_all, send, recv and barrier."

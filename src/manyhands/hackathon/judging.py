@@ -6,6 +6,8 @@ nothing the next time; and the record can name them, so that anybody can judge t
 under the same ones.
 """
 
+from __future__ import annotations
+
 import json
 import platform
 import secrets
@@ -14,6 +16,7 @@ import time
 from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from manyhands.grading.isolation.container_init import course
 from manyhands.hackathon import entry_size, honesty
@@ -21,6 +24,18 @@ from manyhands.hackathon.network import Refused
 from manyhands.hackathon.one_run import one_run
 from manyhands.learner import signing
 from manyhands.machine import crowding, processors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    from manyhands.hackathon.challenge import Challenge
+    from manyhands.hackathon.entry_file import Entry
+    from manyhands.hackathon.judging_record import Record
+    from manyhands.hackathon.referee import Run
+    from manyhands.hackathon.rooms import Room
+
 
 RUNS, SEED_BYTES = 5, 16
 TOO_LONG = (
@@ -36,25 +51,32 @@ class Spent:
     no machine busy.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._total, self._last = 0.0, time.monotonic()
 
-    def seconds(self):
+    def seconds(self) -> float:
         now = time.monotonic()
         self._total, self._last = self._total + (now - self._last) / crowding(), now
         return self._total
 
 
-def hidden_seeds():
+def hidden_seeds() -> list[bytes]:
     return [secrets.token_bytes(SEED_BYTES) for _ in range(RUNS)]
 
 
-def public_seeds(count=RUNS):
+def public_seeds(count: int = RUNS) -> list[bytes]:
     """Those on which everybody can try an entry."""
     return [b"public %d" % number for number in range(count)]
 
 
-def judge(entry, challenge, rooms, seeds, tell, look=lambda lasted_s: None):
+def judge(
+    entry: Entry,
+    challenge: Challenge,
+    rooms: Sequence[Room],
+    seeds: Sequence[bytes],
+    tell: Callable[[int, Run, list[list[str]]], object],
+    look: Callable[[float], object] = lambda lasted_s: None,
+) -> Record:
     """The record of a judging: a mapping.
 
     `tell(number, run, said)` hears of each run when it has ended. `look` is called meanwhile with
@@ -64,9 +86,10 @@ def judge(entry, challenge, rooms, seeds, tell, look=lambda lasted_s: None):
     The first run that gives no score ends it, and so does the challenge's limit of this machine's
     time.
     """
-    runs, spent = [], Spent()
+    spent = Spent()
+    runs: list[Run] = []
 
-    def look_on():
+    def look_on() -> None:
         look(spent.seconds())
         if spent.seconds() > challenge.judging_s:
             raise Refused(TOO_LONG.format(limit=challenge.judging_s, runs=len(seeds)))
@@ -105,6 +128,6 @@ def judge(entry, challenge, rooms, seeds, tell, look=lambda lasted_s: None):
     }
 
 
-def signed(record, key):
+def signed(record: Record, key: Ed25519PrivateKey) -> bytes:
     """The bytes of a signed record: JSON, and a line with the signature."""
     return signing.signed(json.dumps(record, indent=1).encode() + b"\n", key)

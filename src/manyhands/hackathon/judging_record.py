@@ -6,19 +6,97 @@ reader takes a record from here, or gets a `BadRecord`, whose message continues 
 file.
 """
 
+from __future__ import annotations
+
 import json
 import math
 import os
 import re
 import stat
 from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from manyhands.learner import signing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from typing import NoReturn
+
+    Check = Callable[[Any], bool]
+
 
 MOST_BYTES = 2**20
 SIGNATURE = "\n%"  # what follows a record is no JSON
 MOST_RUNS, MOST_WHOLE, MOST_NUMBER = 20, 2**53, 1e12
 YEARS = range(2020, 2100)
+
+
+class RunRecord(TypedDict, total=False):
+    """A run in a record; one of an earlier version has fewer fields."""
+
+    problem: str
+    accuracy: float
+    clock_s: float
+    updates: int
+    gradients: list[int]
+    messages: list[int]
+    sent_bytes: list[int]
+    processor_s: list[float]
+    most_bytes: list[int]
+    telling: list[int]
+    gap: float
+
+
+class Machine(TypedDict, total=False):
+    """Where a judging was."""
+
+    system: str
+    processors: int
+
+
+class _Later(TypedDict, total=False):
+    """What records of earlier versions do not have, and `lines`, which only these have."""
+
+    lines: int | None
+    size: int | None
+    seeds_of: str | None
+    flags: list[str]
+
+
+class Record(_Later):
+    """What a judging writes, and a judge signs."""
+
+    entry: str
+    sha256: str
+    challenge: str
+    problem: str
+    score: float | None
+    unit: str
+    seeds: list[str]
+    runs: list[RunRecord]
+    judged: str
+    machine: Machine
+    versions: dict[str, str]
+
+
+class _OfEvent(_Later, total=False):
+    entry: str
+    sha256: str
+    challenge: str
+    problem: str
+    unit: str
+    seeds: list[str]
+    runs: list[RunRecord]
+    judged: str
+    machine: Machine
+    versions: dict[str, str]
+
+
+class EventRecord(_OfEvent):
+    """A record in an event's log: where the judge gave up, it has a score and a problem only."""
+
+    score: float | None
 
 
 class BadRecord(ValueError):
@@ -29,7 +107,7 @@ class NoFile(Exception):
     """This path is no file that can be read; the message is a sentence."""
 
 
-def read_file(path):
+def read_file(path: str | Path) -> bytes:
     """The bytes of a record's file, and no more than a record can have.
 
     Raises `NoFile`, `BadRecord`.
@@ -52,7 +130,7 @@ def read_file(path):
     return data
 
 
-def verified(data):
+def verified(data: bytes) -> tuple[Record, bytes]:
     """(the record, the public key that has signed it) of the bytes of a record's file;
     `signing.BadSignature` or `BadRecord` where it is not that any more.
     """
@@ -60,7 +138,7 @@ def verified(data):
     return checked(before), public
 
 
-def checked(data):
+def checked(data: bytes) -> Record:
     """The record of bytes without a signature, with all its fields; raises `BadRecord`."""
     record, problem = _object(data)
     missing = [name for name in FIELDS if name not in record and name not in OPTIONAL]
@@ -69,10 +147,10 @@ def checked(data):
     )
     if problem:
         raise BadRecord(f"is signed, but is not a record of a judging: {problem}")
-    return record
+    return cast("Record", record)
 
 
-def of_event(text):
+def of_event(text: str) -> EventRecord:
     """The record in an event's log, which has fewer fields where the judge gave up; raises
     `BadRecord`.
     """
@@ -80,15 +158,15 @@ def of_event(text):
     problem = problem or ("`score` is missing" if "score" not in record else _problem(record))
     if problem:
         raise BadRecord(f"is not a record: {problem}")
-    return record
+    return cast("EventRecord", record)
 
 
-def judged_s(record):
+def judged_s(record: Record) -> float:
     """When the judging was, in seconds since 1970."""
     return datetime.fromisoformat(record["judged"]).timestamp()
 
 
-def seeds_words(record):
+def seeds_words(record: Record) -> str:
     """Where the seeds of a record come from, in a sentence."""
     if "seeds_of" not in record:
         return (
@@ -106,7 +184,7 @@ def seeds_words(record):
 # ------------------------------------------------------------ JSON, strictly
 
 
-def _object(data):
+def _object(data: bytes) -> tuple[dict[str, Any], str]:
     """(the object of these bytes, what is wrong with them); the object is empty where something
     is.
     """
@@ -125,25 +203,25 @@ def _object(data):
     return (found, "") if isinstance(found, dict) else ({}, "it is not a JSON object")
 
 
-def _refuse_constant(name):
+def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a number")
 
 
-def _without_doubles(pairs):
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a name appears twice in an object")
     return found
 
 
-def _short(text):
+def _short(text: str) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in text)[:100]
 
 
 # ------------------------------------------------------------ the fields
 
 
-def _text(most, pattern=None):
+def _text(most: int, pattern: str | None = None) -> Check:
     return lambda value: (
         isinstance(value, str)
         and len(value) <= most
@@ -152,25 +230,25 @@ def _text(most, pattern=None):
     )
 
 
-def _whole(value):
+def _whole(value: Any) -> bool:
     return type(value) is int and 0 <= value < MOST_WHOLE
 
 
-def _number(value):
+def _number(value: Any) -> bool:
     return type(value) in (int, float) and math.isfinite(value) and 0 <= value <= MOST_NUMBER
 
 
-def _or_none(check):
+def _or_none(check: Check) -> Check:
     return lambda value: value is None or check(value)
 
 
-def _list_of(check, most=100, least=0):
+def _list_of(check: Check, most: int = 100, least: int = 0) -> Check:
     return lambda value: (
         isinstance(value, list) and least <= len(value) <= most and all(map(check, value))
     )
 
 
-def _object_of(checks):
+def _object_of(checks: dict[str, Check]) -> Check:
     """An object in which these names, where it has them, have such values."""
     return lambda value: (
         isinstance(value, dict)
@@ -178,7 +256,7 @@ def _object_of(checks):
     )
 
 
-def _moment(value):
+def _moment(value: Any) -> bool:
     try:
         found = datetime.fromisoformat(value)
     except (TypeError, ValueError):
@@ -202,7 +280,7 @@ _RUN = _object_of(
         "gap": _number,
     }
 )
-FIELDS = {  # name: (check, what it must be)
+FIELDS: dict[str, tuple[Check, str]] = {  # name: (check, what it must be)
     "entry": (_text(200, ".+"), "text of 1 to 200 printable characters"),
     "sha256": (_HEX, "text of hexadecimal digits"),
     "challenge": (_text(40, "[a-z][a-z0-9_]*"), "the name of a challenge"),
@@ -234,7 +312,7 @@ FIELDS = {  # name: (check, what it must be)
 OPTIONAL = {"lines", "size", "seeds_of", "flags"}
 
 
-def _problem(record):
+def _problem(record: dict[str, Any]) -> str:
     """What is wrong with the fields that a record has; "" if nothing."""
     for name, (check, wanted) in FIELDS.items():
         if name in record and not check(record[name]):
@@ -242,14 +320,14 @@ def _problem(record):
     return ""
 
 
-def _shown(value):
+def _shown(value: object) -> str:
     if isinstance(value, (list, dict)):
         return f"{'a list' if isinstance(value, list) else 'an object'} that does not fit"
     said = json.dumps(value)  # ASCII
     return said if len(said) <= 40 else f"{said[:40]}..."
 
 
-def _contradiction(record):
+def _contradiction(record: dict[str, Any]) -> str:
     """What does not fit together; "" if nothing."""
     if (record["score"] is None) != bool(record["problem"]):
         return "it must have either a score or a problem"

@@ -7,7 +7,10 @@ its memory, whether the entry still names them or not. What a rank has sent and 
 asked for yet counts as memory of the sender.
 """
 
-from collections import namedtuple
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
@@ -17,14 +20,33 @@ from manyhands.hackathon.device_memory import DeviceMemory
 from manyhands.hackathon.network import Refused
 from manyhands.hackathon.referee import Referee, Run
 
-UnderWay = namedtuple("UnderWay", "place array version into")
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    import numpy as np
+
+    from manyhands.hackathon.challenge import Challenge
+    from manyhands.hackathon.referee import Answer
+    from manyhands.hackathon.room_keeper import OfModel
+
+
 FREE = ("weights", "zeros", "adam", "add", "scale")  # calls that take no time on the clock
+
+
+class UnderWay(NamedTuple):
+    """A message of a rank: the number of its arrays in the memory, and these."""
+
+    place: int
+    array: torch.Tensor
+    version: int
+    into: torch.Tensor | None
 
 
 class MemoryReferee(Referee):
     """The referee of a challenge in which each rank has a device with too little memory."""
 
-    def _accelerators(self, seed):
+    def _accelerators(self, seed: bytes) -> list[DeviceMemory]:
         challenge = self.challenge
         self.stages = stages_of(challenge)
         weights = [
@@ -32,7 +54,7 @@ class MemoryReferee(Referee):
             for number, stage in enumerate(self.stages)
         ]
         self.given = [torch.full_like(one, torch.nan) for one in weights]
-        self.under_way = [{} for _ in range(challenge.ranks)]
+        self.under_way: list[dict[int, UnderWay]] = [{} for _ in range(challenge.ranks)]
         found = [
             DeviceMemory(
                 rank,
@@ -45,10 +67,13 @@ class MemoryReferee(Referee):
             for rank in range(challenge.ranks)
         ]
         for device in found:
-            device.clock_s = lambda rank=device.rank: self.network.clock_s[rank]
+            device.clock_s = partial(self._clock_s, device.rank)
         return found
 
-    def order(self):
+    def _clock_s(self, rank: int) -> float:
+        return self.network.clock_s[rank]
+
+    def order(self) -> OfModel:
         return {
             "sizes": self.accelerators[0].sizes,
             "batch_size": self.challenge.batch_size,
@@ -56,7 +81,9 @@ class MemoryReferee(Referee):
             "most_batches": self.challenge.most_batches,
         }
 
-    async def _answer(self, rank, head, payload):
+    async def _answer(
+        self, rank: int, head: dict[str, Any], payload: bytes | bytearray
+    ) -> Answer | None:
         device, do = self.accelerators[rank], head["do"]
         if do in ("take", "gradient"):
             raise ValueError(do)
@@ -73,17 +100,19 @@ class MemoryReferee(Referee):
         if do in FREE:
             return ({"out": getattr(device, do)(*head["values"])},)
         if do == "free":
-            return device.let_go(head["array"])  # no rank waits for an answer
+            device.let_go(head["array"])
+            return None  # no rank waits for an answer
         if do == "give":
             self._give(rank, head["stage"], head["begin"], device.array(head["array"]))
             return ({},)
         if do == "start" and "array" in head:
-            return await self._carry(rank, head)
+            await self._carry(rank, head)
+            return None
         if do == "wait" and head["id"] in self.under_way[rank]:
             return await self._arrive(rank, head)
         return await super()._answer(rank, head, payload)
 
-    async def _carry(self, rank, head):
+    async def _carry(self, rank: int, head: dict[str, Any]) -> None:
         """Start a message from one array to another one, which may be the same; a send has no
         second one.
         """
@@ -98,8 +127,8 @@ class MemoryReferee(Referee):
         place = device.keep("under way", [array] if into is None else [array, into])
         self.under_way[rank][head["id"]] = UnderWay(place, array, array._version, into)
 
-    async def _arrive(self, rank, head):
-        answer, data = await super()._answer(rank, head, b"")
+    async def _arrive(self, rank: int, head: dict[str, Any]) -> Answer:
+        answer, data = await self._wait(rank, head)
         place, array, version, into = self.under_way[rank].pop(head["id"])
         if array._version != version:
             raise Refused(
@@ -118,10 +147,10 @@ class MemoryReferee(Referee):
         self.accelerators[rank].free(place)
         return (answer,)
 
-    def _seconds(self, rows):
+    def _seconds(self, rows: int) -> float:
         return self.challenge.call_s + rows * self.challenge.row_s
 
-    def _give(self, rank, stage, begin, array):
+    def _give(self, rank: int, stage: int, begin: int, array: torch.Tensor) -> None:
         """A rank gives a part of the trained weights."""
         if not isinstance(stage, int) or not 0 <= stage < len(self.given):
             raise ValueError(stage)
@@ -135,10 +164,10 @@ class MemoryReferee(Referee):
             )
         place.copy_(array)
 
-    def _take_weights(self, rank, payload):
+    def _take_weights(self, rank: int, payload: bytes | bytearray) -> None:
         self.weights[rank] = b"given"
 
-    def result(self):
+    def result(self) -> Run:
         for rank, device in enumerate(self.accelerators):
             device.most_bytes = most_at_once(device.history, self.network.stored[rank])
             problem = self._too_much(rank, device.most_bytes)
@@ -166,7 +195,7 @@ class MemoryReferee(Referee):
             most_bytes=tuple(one.most_bytes for one in self.accelerators),
         )
 
-    def _too_much(self, rank, most_bytes):
+    def _too_much(self, rank: int, most_bytes: int) -> str:
         lost = self.network.not_received(rank)
         if lost:
             return f"Rank {rank} has sent {lost} bytes that no rank has received."
@@ -178,7 +207,9 @@ class MemoryReferee(Referee):
         return ""
 
 
-def most_at_once(history, stored):
+def most_at_once(
+    history: Iterable[tuple[float, int]], stored: Iterable[tuple[float, float, int]]
+) -> int:
     """The most bytes at a time: of what a device held, [(since when, bytes), ...], together with
     what was stored on the way from it, [(from when, until when, bytes), ...].
     """
@@ -192,7 +223,7 @@ def most_at_once(history, stored):
     return most
 
 
-def stages_of(challenge):
+def stages_of(challenge: Challenge) -> list[GPT]:
     """The small GPT in as many stages as there are ranks; its width and heads are the challenge's
     layers.
     """
@@ -200,7 +231,7 @@ def stages_of(challenge):
     return [GPT(stage, ranks, width, heads, ranks, torch.float32) for stage in range(ranks)]
 
 
-def _start(stage, draw):
+def _start(stage: GPT, draw: np.random.Generator) -> torch.Tensor:
     """Initial weights: matrices normal with the size of their inputs, the rest as the layers have
     it.
     """

@@ -19,13 +19,22 @@ n / p bytes, a broadcast what a tree costs. Who knows a better way builds it fro
 Each message has a head of 64 bytes, so that one without content is not free.
 """
 
+from __future__ import annotations
+
 import asyncio
 from collections import deque
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import torch
 
 from manyhands.simulate.collective_costs import rounds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Message = tuple[float, int, torch.Tensor, int]  # when it has left, bytes, what, updates
+
 
 HEAD_BYTES = 64
 ANYBODY = -1  # the peer of a receive
@@ -69,7 +78,7 @@ class Operation:
 
     rank: int
     call: str
-    members: tuple = ()  # of a collective
+    members: tuple[int, ...] = ()  # of a collective
     peer: int = -1  # of a send or a receive
     tag: int = 0
     dtype: str = "uint8"
@@ -77,7 +86,7 @@ class Operation:
     root: int = 0
     # whether it carries an array of a device's memory, which no host may see
     on_device: bool = False
-    splits: tuple = ()  # of an all-to-all: elements for each member
+    splits: tuple[int, ...] = ()  # of an all-to-all: elements for each member
     data: torch.Tensor | None = None
     at_s: float = 0.0  # the rank's clock when it was started
     # that the rank had behind it then; of what has been received, those that it brings
@@ -87,14 +96,20 @@ class Operation:
     done: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
-    def count(self):
-        return None if self.call == "all_to_all" else self.data.numel()
+    def given(self) -> torch.Tensor:
+        """What the rank has given; it is let go when the operation is done."""
+        assert self.data is not None
+        return self.data
 
     @property
-    def n_bytes(self):
-        return _size(self.data)
+    def count(self) -> int | None:
+        return None if self.call == "all_to_all" else self.given.numel()
 
-    def __str__(self):
+    @property
+    def n_bytes(self) -> int:
+        return _size(self.given)
+
+    def __str__(self) -> str:
         if self.call in ("send", "recv"):
             way = "to" if self.call == "send" else "from"
             peer = "anybody" if self.peer == ANYBODY else f"rank {self.peer}"
@@ -106,24 +121,26 @@ class Operation:
 class Network:
     """Links of `rate_mbit` each way and `delay_ms` between `ranks` ranks, and their clocks."""
 
-    def __init__(self, ranks, rate_mbit, delay_ms):
+    def __init__(self, ranks: int, rate_mbit: float, delay_ms: float) -> None:
         self.bytes_per_s, self.delay_s = rate_mbit * 1e6 / 8, delay_ms / 1e3
         self.clock_s, self.updates = [0.0] * ranks, [0] * ranks
         self.sent_bytes, self.messages = [0] * ranks, [0] * ranks
-        self.problem = None
+        self.problem: str | None = None
         self._up_s, self._down_s = [0.0] * ranks, [0.0] * ranks  # from when on a link is free
-        self._queues = [deque() for _ in range(ranks)]
-        self._waits, self._gone = {}, set()
-        self._arrived = {}  # (from, to, tag, on_device) -> sends that have left
+        self._queues: list[deque[Operation]] = [deque() for _ in range(ranks)]
+        self._waits: dict[int, Operation] = {}
+        self._gone: set[int] = set()
+        # (from, to, tag, on_device) -> sends that have left
+        self._arrived: dict[tuple[int, int, int, bool], deque[Message]] = {}
         # of what a rank sent too early: (from when, until when, bytes)
-        self.stored = [[] for _ in range(ranks)]
+        self.stored: list[list[tuple[float, float, int]]] = [[] for _ in range(ranks)]
         self._kept_bytes = [0] * ranks
 
-    def compute(self, rank, seconds):
+    def compute(self, rank: int, seconds: float) -> None:
         self.clock_s[rank] += seconds
         self._advance()
 
-    def start(self, operation):
+    def start(self, operation: Operation) -> None:
         """An operation begins now, by the clock of its rank.
 
         A receive takes its place when it is waited for.
@@ -137,7 +154,7 @@ class Network:
         self._queues[rank].append(operation)
         self._advance()
 
-    async def wait(self, operation):
+    async def wait(self, operation: Operation) -> torch.Tensor:
         """Until it is done; the rank's clock goes on to its end.
 
         Raises `Refused` if it never can be.
@@ -158,7 +175,7 @@ class Network:
         self._advance()  # who receives from anybody may have waited for this clock
         return operation.result
 
-    def _keep(self, rank, more_bytes):
+    def _keep(self, rank: int, more_bytes: int) -> None:
         self._kept_bytes[rank] += more_bytes
         if self._kept_bytes[rank] > MOST_KEPT_BYTES:
             raise Refused(
@@ -166,7 +183,7 @@ class Network:
                 "receives."
             )
 
-    def not_received(self, rank):
+    def not_received(self, rank: int) -> int:
         """The bytes that a rank has sent from its device and that no rank has received."""
         return sum(
             message[1]
@@ -175,14 +192,14 @@ class Network:
             for message in waiting
         )
 
-    def leave(self, rank):
+    def leave(self, rank: int) -> None:
         """The rank has returned: it takes part in nothing more."""
         self._gone.add(rank)
         self._advance()
 
     # ------------------------------------------------------------ what can go on goes on
 
-    def _advance(self):
+    def _advance(self) -> None:
         while any([self._step(rank) for rank in range(len(self._queues))]):  # noqa: C419 - a step of each rank
             pass
         asleep = {rank for rank, operation in self._waits.items() if not operation.done.is_set()}
@@ -191,13 +208,13 @@ class Network:
             said += [f"Rank {rank} has returned." for rank in sorted(self._gone)]
             self.stop("All ranks wait, and none of them can continue: " + " ".join(said))
 
-    def stop(self, problem):
+    def stop(self, problem: str) -> None:
         """End all waiting."""
         self.problem = problem
         for operation in self._waits.values():
             operation.done.set()
 
-    def _step(self, rank):
+    def _step(self, rank: int) -> bool:
         """Whether the first operation in the rank's queue could be done."""
         if not self._queues[rank]:
             return False
@@ -207,45 +224,47 @@ class Network:
             return True
         if first.call == "recv":
             return self._receive(first)
-        together = [self._queues[one][0] if self._queues[one] else None for one in first.members]
-        if not all(one and one.members == first.members for one in together):
+        together = [self._queues[one][0] for one in first.members if self._queues[one]]
+        if len(together) < len(first.members) or any(
+            one.members != first.members for one in together
+        ):
             return False
         for name in SAME:
             if len({getattr(one, name) for one in together}) > 1:
                 said = ", ".join(
-                    f"rank {one.rank}: {one.call} of {one.data.numel()} {one.dtype}"
+                    f"rank {one.rank}: {one.call} of {one.given.numel()} {one.dtype}"
                     for one in together
                 )
                 raise Refused(f"The members of a collective make different calls: {said}.")
         self._collective(together)
         return True
 
-    def _message_s(self, n_bytes):
+    def _message_s(self, n_bytes: float) -> tuple[float, float]:
         """(time that the link is taken, time until it has arrived)."""
         taken_s = (n_bytes + HEAD_BYTES) / self.bytes_per_s
         return taken_s, taken_s + self.delay_s
 
-    def _count(self, rank, messages, n_bytes):
+    def _count(self, rank: int, messages: int, n_bytes: float) -> None:
         self.messages[rank] += messages
         self.sent_bytes[rank] += round(messages * (n_bytes + HEAD_BYTES))
 
-    def _finish(self, operation, end_s, result):
+    def _finish(self, operation: Operation, end_s: float, result: torch.Tensor) -> None:
         operation.end_s, operation.result, operation.data = end_s, result, None
         self._queues[operation.rank].popleft()
         operation.done.set()
 
-    def _send(self, operation):
+    def _send(self, operation: Operation) -> None:
         rank = operation.rank
         taken_s, _ = self._message_s(operation.n_bytes)
         self._up_s[rank] = max(operation.at_s, self._up_s[rank]) + taken_s
         self._count(rank, 1, operation.n_bytes)
-        message = self._up_s[rank], operation.n_bytes, operation.data, operation.updates
+        message = self._up_s[rank], operation.n_bytes, operation.given, operation.updates
         self._arrived.setdefault(
             (rank, operation.peer, operation.tag, operation.on_device), deque()
         ).append(message)
         self._finish(operation, self._up_s[rank], torch.empty(0))
 
-    def _receive(self, operation):
+    def _receive(self, operation: Operation) -> bool:
         rank, earliest = operation.rank, self._earliest(operation)
         if earliest is None or (
             operation.peer == ANYBODY and not self._nothing_earlier(rank, earliest[0])
@@ -262,14 +281,14 @@ class Network:
         self._finish(operation, end_s, data)
         return True
 
-    def _earliest(self, operation):
+    def _earliest(self, operation: Operation) -> tuple[float, int] | None:
         """(when it has arrived, from whom) of the message that a receive gets, of those that are
         under way; or None.
         """
         rank, peers = operation.rank, [operation.peer]
         if operation.peer == ANYBODY:
             peers = [peer for peer in range(len(self._queues)) if peer != rank]
-        found = []
+        found: list[tuple[float, int]] = []
         for peer in peers:
             if waiting := self._arrived.get((peer, rank, operation.tag, operation.on_device)):
                 left_s, n_bytes, *_ = waiting[0]
@@ -277,7 +296,7 @@ class Network:
                 found.append((max(left_s, free_s) + self.delay_s, peer))
         return min(found, default=None)
 
-    def _nothing_earlier(self, rank, end_s):
+    def _nothing_earlier(self, rank: int, end_s: float) -> bool:
         """Whether no other rank can still send what arrives before this time: each has returned, or
         its clock has gone that far, or it waits for something that nobody has sent yet.
         """
@@ -293,10 +312,10 @@ class Network:
                     return False  # it goes on first
         return True
 
-    def _collective(self, together):
+    def _collective(self, together: Sequence[Operation]) -> None:
         first, p = together[0], len(together)
         n_bytes = (
-            max(max(one.splits or (0,)) * one.data.element_size() * p for one in together)
+            max(max(one.splits or (0,)) * one.given.element_size() * p for one in together)
             if first.call == "all_to_all"
             else first.n_bytes
         )
@@ -316,7 +335,7 @@ class Network:
             self._finish(one, end_s, result)
 
 
-def messages_of(call, p, n_bytes):
+def messages_of(call: str, p: int, n_bytes: int) -> tuple[int, float]:
     """(messages one after the other, bytes in each) of a collective of p ranks with a tensor of
     `n_bytes` on each.
     """
@@ -324,18 +343,18 @@ def messages_of(call, p, n_bytes):
     return rounds(PATTERNS[call], p, whole_bytes)[0] if p > 1 else (0, n_bytes)
 
 
-def _size(tensor):
+def _size(tensor: torch.Tensor) -> int:
     return tensor.numel() * tensor.element_size()
 
 
-def results(together):
+def results(together: Sequence[Operation]) -> list[torch.Tensor]:
     """What a collective gives each of its members, in their order."""
     call, how, p = together[0].call, together[0].how, len(together)
-    inputs = [one.data for one in together]
+    inputs = [one.given for one in together]
     if call == "all_gather":
         return [torch.cat(inputs)] * p
     if call == "all_to_all":
-        parts = [one.data.split(list(one.splits)) for one in together]
+        parts = [one.given.split(list(one.splits)) for one in together]
         return [torch.cat([of[member] for of in parts]) for member in range(p)]
     if call == "broadcast":
         return [inputs[together[0].root]] * p
@@ -348,7 +367,7 @@ def results(together):
     ]
 
 
-def _reduced(inputs, how):
+def _reduced(inputs: Sequence[torch.Tensor], how: str) -> torch.Tensor:
     """In the order of the ranks, so that all get the same bits; in the tensors' own precision."""
     total = inputs[0].clone()
     for one in inputs[1:]:

@@ -2,13 +2,26 @@
 are judged.
 """
 
+from __future__ import annotations
+
 import asyncio
+from typing import TYPE_CHECKING
 
 import torch
 
 from manyhands.hackathon.memory_referee import MemoryReferee
 from manyhands.hackathon.network import Refused
 from manyhands.hackathon.referee import Referee, Run
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Sequence
+    from typing import NoReturn
+
+    from manyhands.hackathon.challenge import Challenge
+    from manyhands.hackathon.room_keeper import OrderOfAll
+    from manyhands.hackathon.rooms import Room
+
 
 SIGNALS = {
     24: "used up its processor time",
@@ -26,7 +39,13 @@ class Stopped(Exception):
     """The judging does not go on, and there is no record of it; the message says why."""
 
 
-def one_run(challenge, rooms, source, seed, look=lambda: None):
+def one_run(
+    challenge: Challenge,
+    rooms: Sequence[Room],
+    source: str,
+    seed: bytes,
+    look: Callable[[], object] = lambda: None,
+) -> tuple[Run, list[list[str]]]:
     """(the `Run` of an entry's text under a seed, what its ranks printed).
 
     `look` is called while it runs; what it raises, `Stopped` or `Refused`, ends the run.
@@ -35,11 +54,17 @@ def one_run(challenge, rooms, source, seed, look=lambda: None):
     return run, referee.said
 
 
-def played(challenge, rooms, source, seed, look=lambda: None):
+def played(
+    challenge: Challenge,
+    rooms: Sequence[Room],
+    source: str,
+    seed: bytes,
+    look: Callable[[], object] = lambda: None,
+) -> tuple[Run, Referee]:
     """(the `Run` of an entry's text under a seed, its referee, who has the weights)."""
     torch.set_num_threads(1)
     referee = (MemoryReferee if challenge.memory_bytes else Referee)(challenge, seed)
-    order = {
+    order: OrderOfAll = {
         "ranks": challenge.ranks,
         "source": source,
         **referee.order(),
@@ -63,7 +88,7 @@ def played(challenge, rooms, source, seed, look=lambda: None):
     return run, referee
 
 
-def told(challenge, run):
+def told(challenge: Challenge, run: Run) -> str:
     """A run in a line."""
     if run.problem:
         return run.problem
@@ -74,7 +99,9 @@ def told(challenge, run):
     )
 
 
-async def _judged(referee, sockets, look):
+async def _judged(
+    referee: Referee, sockets: Sequence[socket.socket], look: Callable[[], object]
+) -> Run:
     referee.limit = asyncio.timeout(None)
     referee.until = asyncio.get_running_loop().time() + referee.challenge.run_s
     streams = [await asyncio.open_connection(sock=one) for one in sockets]
@@ -103,7 +130,7 @@ async def _judged(referee, sockets, look):
             writer.close()
 
 
-async def _look_on(look):
+async def _look_on(look: Callable[[], object]) -> NoReturn:
     while True:
         look()
         await asyncio.sleep(LOOK_S)

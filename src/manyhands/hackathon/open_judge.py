@@ -8,6 +8,8 @@ entry, and in a lab, where the whole notebook has a room of its own; it counts f
 needs neither bubblewrap nor root.
 """
 
+from __future__ import annotations
+
 import ctypes
 import json
 import os
@@ -17,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
 
 from manyhands.hackathon import closed_calls
 from manyhands.hackathon.challenge import CHALLENGES
@@ -26,11 +29,17 @@ from manyhands.hackathon.one_run import played
 from manyhands.hackathon.referee import Run
 from manyhands.hackathon.rooms import ENVIRONMENT, NoRooms, Room, Rooms
 
+if TYPE_CHECKING:
+    from typing import Any
+
+    from manyhands.hackathon.challenge import Challenge
+
+
 PROGRAM = "from manyhands.hackathon.open_judge import serve; serve()"
 _PR_SET_DUMPABLE = 4
 
 
-def why_not():
+def why_not() -> str | None:
     """What this machine lacks for it, in a sentence; None if nothing."""
     if sys.platform == "linux" and closed_calls.known():
         return None
@@ -42,7 +51,7 @@ def why_not():
 class OpenRoom(Room):
     """A rank's keeper, as a `Room` has one, in a plain process."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         from manyhands.hackathon import room_keeper
 
         self.line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -56,7 +65,7 @@ class OpenRoom(Room):
                 os._exit(0)  # the judge has gone
         theirs.close()
 
-    def close(self):
+    def close(self) -> None:
         self.line.close()  # the keeper reads its end, and goes
         os.waitpid(self.keeper, 0)
 
@@ -70,7 +79,7 @@ class OpenRooms(Rooms):
     room, why_none = OpenRoom, staticmethod(why_not)
 
 
-def serve():
+def serve() -> None:
     """In a process of its own: answers each line with an order by a line with what came of it."""
     ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)  # no rank looks into it
     with OpenRooms(max(one.ranks for one in CHALLENGES.values())) as rooms:
@@ -81,7 +90,8 @@ def serve():
                 bytes.fromhex(order["seed"]) if order["seed"] else secrets.token_bytes(SEED_BYTES)
             )
             run, referee = played(challenge, rooms[: challenge.ranks], order["source"], seed)
-            weights = referee.weights[0].hex() if order["weights"] and not run.problem else ""
+            last = referee.weights[0]
+            weights = last.hex() if last and order["weights"] and not run.problem else ""
             print(json.dumps([asdict(run), referee.said, weights]), flush=True)
 
 
@@ -91,7 +101,7 @@ class OpenJudge:
     Raises `NoRooms`.
     """
 
-    def __enter__(self):
+    def __enter__(self) -> OpenJudge:
         if why_not():
             raise NoRooms(why_not())
         self.process = subprocess.Popen(
@@ -105,7 +115,8 @@ class OpenJudge:
         )
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
+        assert self.process.stdin and self.process.stdout
         self.process.stdin.close()
         self.process.stdout.close()
         try:
@@ -114,7 +125,9 @@ class OpenJudge:
             self.process.kill()
             self.process.wait()
 
-    def run(self, challenge, source, seed=None, **changed):
+    def run(
+        self, challenge: Challenge, source: str, seed: bytes | None = None, **changed: Any
+    ) -> tuple[Run, list[list[str]]]:
         """(the `Run` of an entry's text, what its ranks printed).
 
         Without a seed one is drawn that nobody knows. `changed`: numbers of the challenge that are
@@ -122,14 +135,23 @@ class OpenJudge:
         """
         return self._asked(challenge, source, seed, changed, False)[:2]
 
-    def weights(self, challenge, source, seed, **changed):
+    def weights(
+        self, challenge: Challenge, source: str, seed: bytes, **changed: Any
+    ) -> tuple[Run, bytes]:
         """(the `Run`, the weights at the end as bytes of float32; none where there is a
         problem).
         """
         run, _, weights = self._asked(challenge, source, seed, changed, True)
         return run, bytes.fromhex(weights)
 
-    def _asked(self, challenge, source, seed, changed, weights):
+    def _asked(
+        self,
+        challenge: Challenge,
+        source: str,
+        seed: bytes | None,
+        changed: dict[str, Any],
+        weights: bool,
+    ) -> tuple[Run, list[list[str]], str]:
         order = {
             "challenge": challenge.name,
             "changed": changed,
@@ -137,6 +159,7 @@ class OpenJudge:
             "seed": seed.hex() if seed else "",
             "weights": weights,
         }
+        assert self.process.stdin and self.process.stdout
         try:
             self.process.stdin.write(json.dumps(order) + "\n")
             self.process.stdin.flush()
@@ -145,5 +168,5 @@ class OpenJudge:
             answer = ""
         if not answer:
             raise NoRooms("The judge's process has ended.")
-        run, said, weights = json.loads(answer)
-        return Run(**run), said, weights
+        run, said, given = json.loads(answer)
+        return Run(**run), said, given

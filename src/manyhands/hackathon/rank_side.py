@@ -4,11 +4,14 @@ All of it only asks the judge. What an entry changes here changes its own rank a
 counts what arrives.
 """
 
+from __future__ import annotations
+
 import ast
 import itertools
 import sys
 import threading
 import traceback
+from typing import TYPE_CHECKING
 
 import torch
 import torch.distributed as dist
@@ -18,23 +21,32 @@ from manyhands.hackathon.batches import Batch, Batches
 from manyhands.hackathon.judge_group import JudgeGroup
 from manyhands.hackathon.model import network_of
 
+if TYPE_CHECKING:
+    import socket as sockets
+    from collections.abc import Callable, Iterable, Iterator
+    from types import CodeType
+    from typing import Any
+
+    from manyhands.hackathon.room_keeper import Order
+
+
 ENTRY = "entry.py"
 
 
 class Connection:
     """To the judge. Threads of an entry take turns."""
 
-    def __init__(self, socket):
+    def __init__(self, socket: sockets.socket) -> None:
         self.socket, self.turn = socket, threading.RLock()
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: object) -> Connection:
         return self  # a copy of the model computes on the same accelerator
 
-    def tell(self, head, payload=b""):
+    def tell(self, head: dict[str, Any], payload: bytes = b"") -> None:
         with self.turn:
             self.socket.sendall(frames.pack(head, payload))
 
-    def ask(self, head, payload=b""):
+    def ask(self, head: dict[str, Any], payload: bytes = b"") -> tuple[dict[str, Any], bytearray]:
         with self.turn:
             self.tell(head, payload)
             return frames.receive(self.socket)
@@ -48,14 +60,14 @@ class Model(torch.nn.Module):
     `grad`, as the accelerator has computed it, and costs nothing more.
     """
 
-    def __init__(self, layers, weights, connection):
+    def __init__(self, layers: Iterable[int], weights: bytes, connection: Connection) -> None:
         super().__init__()
         self.network = network_of(layers)
         self._connection = connection
         values = torch.frombuffer(bytearray(weights), dtype=torch.float32)
         torch.nn.utils.vector_to_parameters(values, self.network.parameters())
 
-    def forward(self, batch):
+    def forward(self, batch: Batch) -> torch.Tensor:
         if not isinstance(batch, Batch):
             raise TypeError(
                 "model(batch) takes a batch of `batches`and returns its loss; this is a "
@@ -66,7 +78,9 @@ class Model(torch.nn.Module):
 
 class _Loss(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, connection, number, *parameters):
+    def forward(
+        ctx: Any, connection: Connection, number: int, *parameters: torch.Tensor
+    ) -> torch.Tensor:
         head, slopes = connection.ask({"do": "gradient", "batch": number}, flat(parameters))
         ctx.slopes, ctx.shapes = (
             torch.frombuffer(slopes, dtype=torch.float32),
@@ -75,7 +89,7 @@ class _Loss(torch.autograd.Function):
         return torch.tensor(head["loss"])
 
     @staticmethod
-    def backward(ctx, above):
+    def backward(ctx: Any, above: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         parts = ctx.slopes.split([shape.numel() for shape in ctx.shapes])
         return (
             None,
@@ -84,27 +98,27 @@ class _Loss(torch.autograd.Function):
         )
 
 
-def flat(parameters):
+def flat(parameters: Iterable[torch.Tensor]) -> bytes:
     return torch.cat([one.detach().flatten() for one in parameters]).numpy().tobytes()
 
 
 class Said:
     """What the entry prints goes to the judge, which shows it to the team on public seeds."""
 
-    def __init__(self, connection):
+    def __init__(self, connection: Connection) -> None:
         self._connection, self._begun = connection, ""
 
-    def write(self, text):
+    def write(self, text: str) -> int:
         *lines, self._begun = (self._begun + text).split("\n")
         for line in lines:
             self._connection.tell({"do": "say", "text": line[:500]})
         return len(text)
 
-    def flush(self):
+    def flush(self) -> None:
         pass
 
 
-def run(order, socket):
+def run(order: Order, socket: sockets.socket) -> None:
     """Run the entry of an order on this rank, and send its weights to the judge, or what is
     wrong.
     """
@@ -115,8 +129,8 @@ def run(order, socket):
         train, numbers = _function(_code(order.pop("source"))), itertools.count()
         group = _join(connection, numbers, order["rank"], order["ranks"])
         if "sizes" in order:
-            model = device_side.Device(connection, numbers, order)
-            given, weights = train(model, device_side.batches(order), group), b""
+            device = device_side.Device(connection, numbers, order)
+            given, weights = train(device, device_side.batches(order), group), b""
         else:
             model = Model(order["layers"], bytes.fromhex(order["weights"]), connection)
             given = train(model, Batches(connection), group)
@@ -131,14 +145,14 @@ def run(order, socket):
         connection.tell({"do": "failed", "text": _told(error)})
 
 
-def _code(source):
+def _code(source: str) -> CodeType:
     """The entry's code, without docstrings: what does not count for its size is not there to be
     read either.
     """
     return compile(entry_size.without_docstrings(ast.parse(source, ENTRY)), ENTRY, "exec")
 
 
-def _function(code):
+def _function(code: CodeType) -> Callable[..., object]:
     module = type(sys)("entry")
     sys.modules["entry"] = module
     module.__file__ = ENTRY
@@ -149,10 +163,12 @@ def _function(code):
     return train
 
 
-def _join(connection, numbers, rank, ranks):
+def _join(
+    connection: Connection, numbers: Iterator[int], rank: int, ranks: int
+) -> dist.ProcessGroup | None:
     """The group of all ranks, which is also the default one of torch.distributed."""
 
-    def make(options, _):
+    def make(options: Any, _: object) -> JudgeGroup:
         members = list(options.global_ranks_in_group) or list(range(ranks))
         return JudgeGroup(connection, numbers, rank, members, ranks)
 
@@ -161,7 +177,7 @@ def _join(connection, numbers, rank, ranks):
     return dist.group.WORLD
 
 
-def _told(error):
+def _told(error: BaseException) -> str:
     """The error in a line, with the line of the entry where it came from."""
     lines = [
         frame.lineno

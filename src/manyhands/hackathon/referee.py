@@ -1,8 +1,11 @@
 """The referee of one run: answers what the ranks ask, and judges the weights that they give."""
 
+from __future__ import annotations
+
 import asyncio
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, cast
 
 import torch
 
@@ -10,6 +13,21 @@ from manyhands.hackathon import frames, honesty, tasks
 from manyhands.hackathon.accelerator import Accelerator, accuracy, flat, load
 from manyhands.hackathon.model import network_of
 from manyhands.hackathon.network import ANYBODY, DTYPES, PATTERNS, Network, Operation, Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from torch import nn
+
+    from manyhands.hackathon.challenge import Challenge
+    from manyhands.hackathon.room_keeper import OfModel
+
+    Answer = (
+        tuple[dict[str, Any]] | tuple[dict[str, Any], bytes]
+    )  # a head, with a payload or without
+    from manyhands.hackathon.judging_record import RunRecord
+
 
 HOW = ("sum", "avg", "product", "min", "max")
 MOST_SAID = 200  # lines of prints that are kept, of a rank
@@ -23,16 +41,16 @@ class Run:
     accuracy: float = 0.0
     clock_s: float = 0.0
     updates: int = 0
-    gradients: tuple = ()  # of each rank, as what follows
-    messages: tuple = ()
-    sent_bytes: tuple = ()
-    processor_s: tuple = ()
-    most_bytes: tuple = ()  # of the device's memory, where the challenge has one
-    telling: tuple = ()  # gradients at weights that tell of single samples (`honesty.py`)
+    gradients: tuple[int, ...] = ()  # of each rank, as what follows
+    messages: tuple[int, ...] = ()
+    sent_bytes: tuple[int, ...] = ()
+    processor_s: tuple[float, ...] = ()
+    most_bytes: tuple[int, ...] = ()  # of the device's memory, where the challenge has one
+    telling: tuple[int, ...] = ()  # gradients at weights that tell of single samples (`honesty.py`)
     gap: float = 0.0  # the largest one in the losses that were asked for
 
-    def as_record(self):
-        return {
+    def as_record(self) -> RunRecord:
+        record = {
             name: (
                 [round(one, 4) for one in value]
                 if isinstance(value, (tuple, list))
@@ -42,42 +60,49 @@ class Run:
             )
             for name, value in asdict(self).items()
         }
+        return cast("RunRecord", record)
 
 
 class Referee:
     """Answers the ranks of one run."""
 
-    def __init__(self, challenge, seed):
+    limit: asyncio.Timeout
+    until: float
+
+    def __init__(self, challenge: Challenge, seed: bytes) -> None:
         self.challenge, self.task = challenge, challenge.task(seed)
         self.network = Network(challenge.ranks, challenge.rate_mbit, challenge.delay_ms)
         self.pace = tasks.Pace(
             seed, challenge.gradient_s, challenge.ranks, challenge.slow_times, challenge.slow_s
         )
-        self.weights = [None] * challenge.ranks
-        self.said = [[] for _ in range(challenge.ranks)]
-        self.operations = [{} for _ in range(challenge.ranks)]
+        self.weights: list[bytes | None] = [None] * challenge.ranks
+        self.said: list[list[str]] = [[] for _ in range(challenge.ranks)]
+        self.operations: list[dict[int, Operation]] = [{} for _ in range(challenge.ranks)]
         self.accelerators = self._accelerators(seed)
 
-    def _accelerators(self, seed):
+    def _accelerators(self, seed: bytes) -> Sequence[Any]:
         challenge = self.challenge
         return [
             Accelerator(
                 network_of(challenge.layers),
-                *shard,
+                x,
+                y,
                 challenge.batch_size,
                 challenge.most_batches,
                 tasks.stream(seed, f"order {rank}"),
             )
-            for rank, shard in enumerate(self.task.shards)
+            for rank, (x, y) in enumerate(self.task.shards)
         ]
 
-    def order(self):
+    def order(self) -> OfModel:
         """What a rank is told of the model."""
         network = network_of(self.challenge.layers)
         load(network, self.task.weights.numpy().tobytes())
         return {"layers": self.challenge.layers, "weights": flat(network).hex()}
 
-    async def serve(self, rank, reader, writer):
+    async def serve(
+        self, rank: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         """Until the rank has given its weights; raises `Refused`."""
         while self.weights[rank] is None:
             try:
@@ -99,12 +124,14 @@ class Referee:
                 with suppress(ConnectionError):  # the next read tells
                     await writer.drain()
 
-    def heard(self):
+    def heard(self) -> None:
         """A rank has asked for something: the run may go on for a while."""
         now = asyncio.get_running_loop().time()
         self.limit.reschedule(min(now + self.challenge.quiet_s, self.until))
 
-    async def _answer(self, rank, head, payload):
+    async def _answer(
+        self, rank: int, head: dict[str, Any], payload: bytes | bytearray
+    ) -> Answer | None:
         """(head, payload) for what is asked; None where nothing is to be answered."""
         accelerator, do = self.accelerators[rank], head["do"]
         if do == "take":
@@ -117,13 +144,7 @@ class Referee:
         if do == "start":
             self._start(rank, head, payload)
         elif do == "wait":
-            operation = self.operations[rank].pop(head["id"])
-            result = await self.network.wait(operation)
-            data = result.contiguous().view(torch.uint8).numpy().tobytes()
-            return {
-                "dtype": str(result.dtype).removeprefix("torch."),
-                "source": operation.peer,
-            }, data
+            return await self._wait(rank, head)
         elif do == "clock":
             return ({"clock_s": self.network.clock_s[rank]},)
         elif do == "say":
@@ -136,12 +157,23 @@ class Referee:
             raise Refused(f"Rank {rank}: {in_a_line(head['text'])}")
         else:
             raise ValueError(do)
+        return None
 
-    def _take_weights(self, rank, payload):
+    async def _wait(self, rank: int, head: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+        """What an operation of the rank brings, when it is done."""
+        operation = self.operations[rank].pop(head["id"])
+        result = await self.network.wait(operation)
+        data = result.contiguous().view(torch.uint8).numpy().tobytes()
+        return {
+            "dtype": str(result.dtype).removeprefix("torch."),
+            "source": operation.peer,
+        }, data
+
+    def _take_weights(self, rank: int, payload: bytes | bytearray) -> None:
         load(network_of(self.challenge.layers), payload)
         self.weights[rank] = bytes(payload)
 
-    def _start(self, rank, head, payload):
+    def _start(self, rank: int, head: dict[str, Any], payload: bytes | bytearray) -> None:
         number, call, dtype = head["id"], head["call"], DTYPES[head["dtype"]]
         if (
             not isinstance(number, int)
@@ -187,8 +219,8 @@ class Referee:
         self.network.start(operation)
         self.operations[rank][number] = operation
 
-    def _check(self, operation, ranks):
-        elements, splits = operation.data.numel(), operation.splits
+    def _check(self, operation: Operation, ranks: int) -> None:
+        elements, splits = operation.given.numel(), operation.splits
         if operation.call == "reduce_scatter" and elements % ranks:
             raise Refused(
                 f"Rank {operation.rank}: reduce_scatter of {elements} elements among {ranks} ranks "
@@ -199,21 +231,22 @@ class Referee:
         ):
             raise ValueError(splits)
 
-    def _rank(self, number):
+    def _rank(self, number: object) -> int:
         if not isinstance(number, int) or not 0 <= number < self.challenge.ranks:
             raise ValueError(number)
         return number
 
-    def result(self):
+    def result(self) -> Run:
         """The `Run` of ranks that have all given their weights."""
         if len(set(self.weights)) > 1:
             apart = [rank for rank, one in enumerate(self.weights) if one != self.weights[0]]
             return Run(
                 f"The ranks end with different weights, since {_ranks(apart)} and rank 0 differ."
             )
-        network = network_of(self.challenge.layers)
+        network, weights = network_of(self.challenge.layers), self.weights[0]
+        assert weights is not None
         return Run(
-            accuracy=accuracy(network, self.weights[0], *self.task.test),
+            accuracy=accuracy(network, weights, *self.task.test),
             gap=self._gap(network),
             telling=tuple(one.reading.count for one in self.accelerators),
             clock_s=max(self.network.clock_s),
@@ -223,7 +256,7 @@ class Referee:
             sent_bytes=tuple(self.network.sent_bytes),
         )
 
-    def _gap(self, network):
+    def _gap(self, network: nn.Module) -> float:
         """The largest gap in the losses down to the one of the trained weights, which `network`
         has.
         """
@@ -234,10 +267,10 @@ class Referee:
         return honesty.largest_gap(losses, final, self.challenge.layers[-1])
 
 
-def in_a_line(text):
+def in_a_line(text: object) -> str:
     """What comes from a rank, for one line of a report."""
     return "".join(letter if letter.isprintable() else " " for letter in str(text))[:500]
 
 
-def _ranks(numbers):
+def _ranks(numbers: Sequence[int]) -> str:
     return ("rank " if len(numbers) == 1 else "ranks ") + ", ".join(map(str, numbers))

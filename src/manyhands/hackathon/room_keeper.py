@@ -9,6 +9,8 @@ ended. Anything that comes meanwhile ends the process. When the judge has gone, 
 and with it, as the first of its namespace, all others.
 """
 
+from __future__ import annotations
+
 import atexit
 import ctypes
 import gc
@@ -20,6 +22,12 @@ import signal
 import socket
 import sys
 import tempfile
+from typing import TYPE_CHECKING, TypedDict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import NoReturn
+
 
 # nobody can write there: else who imports what wants to know it looks for another
 tempfile.tempdir = "/tmp"
@@ -42,11 +50,48 @@ gc.freeze()
 atexit.register(gc.unfreeze)
 gc.enable()
 
+
+class OfModel(TypedDict, total=False):
+    """What a rank is told of the network, or of a model that does not fit."""
+
+    layers: Sequence[int]
+    weights: str  # bytes in hexadecimal digits
+    sizes: list[int]  # of the stages
+    activation: int
+    batch_size: int
+    most_batches: int
+
+
+class _OfEntry(OfModel, total=False):
+    source: str  # until the rank reads it
+
+
+class OrderOfAll(_OfEntry):
+    """What the rooms of all ranks are told of a run."""
+
+    ranks: int
+    memory_mib: int
+    cpu_s: int
+
+
+class Order(OrderOfAll):
+    """What a room is told of a run."""
+
+    rank: int
+
+
+class Ended(TypedDict):
+    """How the process of a run has ended: by which signal, or 0."""
+
+    signal: int
+    processor_s: float
+
+
 _PR_SET_DUMPABLE = 4
 MOST_ORDER_BYTES, MOST_FILES = 2**20, 64
 
 
-def main(number, spaces=None):
+def main(number: int, spaces: OneSpace | None = None) -> None:
     """`spaces` are the namespaces of each run, in a room (`RunSpaces`)."""
     spaces = spaces or OneSpace()
     # the first process of a namespace gets only signals that it handles
@@ -59,18 +104,19 @@ def main(number, spaces=None):
         if not told:
             return
         if fds:  # else the end of a run that has ended meanwhile
-            order, told = json.loads(told), None  # so that a rank does not have its entry's text
+            order, told = json.loads(told), b""  # so that a rank does not have its entry's text
             line.send(json.dumps(_run(line, order, fds[0], spaces)).encode())
 
 
-def _run(line, order, fd, spaces):
+def _run(line: socket.socket, order: Order, fd: int, spaces: OneSpace) -> Ended:
     spaces.begin()
     child = os.fork()
     if child == 0:
         _be_a_rank(order, fd, spaces)
     os.close(fd)
     ended = os.pidfd_open(child)
-    if ended not in select.select([line, ended], [], [])[0]:
+    waited: list[socket.socket | int] = [line, ended]
+    if ended not in select.select(waited, [], [])[0]:
         line.recv(1)
         os.kill(child, signal.SIGKILL)
     os.close(ended)
@@ -82,7 +128,7 @@ def _run(line, order, fd, spaces):
     }
 
 
-def _be_a_rank(order, fd, spaces):
+def _be_a_rank(order: Order, fd: int, spaces: OneSpace) -> NoReturn:
     """Does not return.
 
     No open file of the keeper's stays: its place and flags would be there in the next run.

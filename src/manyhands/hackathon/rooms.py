@@ -2,6 +2,8 @@
 process, and no place to write.
 """
 
+from __future__ import annotations
+
 import functools
 import json
 import shutil
@@ -9,9 +11,14 @@ import socket
 import subprocess
 import sys
 import tempfile
+from typing import TYPE_CHECKING
 
 from manyhands.grading.isolation import bubblewrap
 from manyhands.hackathon import closed_calls, run_spaces
+
+if TYPE_CHECKING:
+    from manyhands.hackathon.room_keeper import Ended, Order
+
 
 START_S = 600  # on a machine that has no time it takes minutes
 KEEPER = (
@@ -37,7 +44,7 @@ class NoRooms(Exception):
     """This machine cannot make such rooms; the message says what is missing."""
 
 
-def why_none():
+def why_none() -> str | None:
     """What this machine lacks for the judge, in a sentence; None if nothing."""
     if sys.platform != "linux" or not closed_calls.known():
         return (
@@ -50,7 +57,7 @@ def why_none():
 
 
 @functools.cache
-def _lack_of_spaces():
+def _lack_of_spaces() -> str:
     """Why a room cannot make the namespaces of a run here (a security module can forbid it), or
     "".
     """
@@ -69,7 +76,7 @@ class Room:
     that.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.said = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
         with theirs:
@@ -83,7 +90,7 @@ class Room:
                 start_new_session=True,
             )
 
-    def ready(self):
+    def ready(self) -> None:
         self.line.settimeout(START_S)
         try:
             if self.line.recv(16) == b"ready":
@@ -94,39 +101,39 @@ class Room:
         last = self.said.read().decode(errors="replace").strip().splitlines()[-1:]
         raise NoRooms(" ".join(["A rank's room did not open.", *last]))
 
-    def begin(self, order):
+    def begin(self, order: Order) -> socket.socket:
         """Begin a run; gives the judge's end of the rank's socket."""
         ours, theirs = socket.socketpair()
         with theirs:
             socket.send_fds(self.line, [json.dumps(order).encode()], [theirs.fileno()])
         return ours
 
-    def end(self):
+    def end(self) -> Ended:
         """End the run: how its process ended, {"signal", "processor_s"}."""
         self.line.send(b"e")
         self.line.settimeout(START_S)
         return json.loads(self.line.recv(1000))
 
-    def close(self):
+    def close(self) -> None:
         self.process.kill()
         self.process.wait()
         self.line.close()
         self.said.close()
 
 
-class Rooms(list):
+class Rooms(list[Room]):
     """A `Room` for each rank; a context manager. Raises `NoRooms`."""
 
     room, why_none = Room, staticmethod(why_none)
 
-    def __init__(self, ranks):
+    def __init__(self, ranks: int) -> None:
         super().__init__()
         why = self.why_none()
         if why:
             raise NoRooms(why)
         self.ranks = ranks
 
-    def __enter__(self):
+    def __enter__(self) -> Rooms:
         try:
             for _ in range(self.ranks):
                 self.append(self.room())
@@ -137,15 +144,15 @@ class Rooms(list):
             raise
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def close(self):
+    def close(self) -> None:
         while self:
             self.pop().close()
 
 
-def _walls():
+def _walls() -> list[str]:
     """bubblewrap and its options.
 
     All that can be seen can only be read: a file would be a way from run to run. The first process
@@ -153,7 +160,7 @@ def _walls():
     rank may ask of the system is closed in the rank itself.
     """
     spaces = [one for one in bubblewrap.spaces() if one != "--disable-userns"]
-    options = [shutil.which("bwrap"), *bubblewrap.frame(spaces, []), "--as-pid-1"]
+    options = [shutil.which("bwrap") or "bwrap", *bubblewrap.frame(spaces, []), "--as-pid-1"]
     options += ["--uid", "0", "--gid", "0"] if "--unshare-user" in spaces else []
     for right in run_spaces.CAPABILITIES:
         options += ["--cap-add", right]

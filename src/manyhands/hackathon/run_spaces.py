@@ -8,11 +8,18 @@ empty folder for each process of a run: the system's own tells of the whole mach
 page of a library.
 """
 
+from __future__ import annotations
+
 import ctypes
 import os
 import resource
 import signal
 import struct
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 
 CAPABILITIES = ("CAP_SYS_ADMIN",)  # what the room's first process needs for this
 _NEW_IDS = 0x20000000
@@ -24,20 +31,20 @@ FIRST, RANK = "1", "2"  # the process IDs of a run
 class OneSpace:
     """No namespaces: a run has the process IDs that come next. For ranks without rooms."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.pages = os.open("/proc/self/statm", os.O_RDONLY)
 
-    def address_space(self):
+    def address_space(self) -> int:
         """The bytes of this process's address space."""
         return int(os.pread(self.pages, 100, 0).split()[0]) * resource.getpagesize()
 
-    def begin(self):
+    def begin(self) -> None:
         pass
 
-    def leave(self):
+    def leave(self) -> None:
         pass
 
-    def end(self):
+    def end(self) -> None:
         pass
 
 
@@ -46,13 +53,15 @@ class RunSpaces(OneSpace):
     process.
     """
 
-    def __init__(self):
+    _first: int  # the process ID of the one that ends with a run
+
+    def __init__(self) -> None:
         super().__init__()
-        self._own, self._first = os.open("/proc/self/ns/pid", os.O_RDONLY), None
+        self._own = os.open("/proc/self/ns/pid", os.O_RDONLY)
         for place in ("/proc", "/dev/pts"):
             _cover(place, (FIRST, RANK) if place == "/proc" else ())
 
-    def begin(self):
+    def begin(self) -> None:
         """The process that is forked next has process ID 2; 1 is one that does nothing, and with
         which all end.
         """
@@ -63,18 +72,18 @@ class RunSpaces(OneSpace):
             while True:
                 signal.pause()
 
-    def leave(self):
+    def leave(self) -> None:
         """In the rank: give up every right for good."""
         head, none = struct.pack("Ii", _CAPABILITY_VERSION, 0), bytes(24)
         _ask("capset", head, none)
 
-    def end(self):
+    def end(self) -> None:
         """After this no process of the run is left."""
         os.kill(self._first, signal.SIGKILL)
         os.waitpid(self._first, 0)
 
 
-def trial():
+def trial() -> None:
     """Whether a room can make all this here; for its first process.
 
     Raises OSError where it cannot.
@@ -85,7 +94,7 @@ def trial():
         spaces.end()
 
 
-def _cover(place, folders):
+def _cover(place: str, folders: Iterable[str]) -> None:
     """Put a folder in memory over this one, with these empty folders, which then can only be
     read.
     """
@@ -103,7 +112,7 @@ def _cover(place, folders):
     _ask("mount", b"none", place.encode(), None, ctypes.c_ulong(flags | _READ_ONLY | _AGAIN), None)
 
 
-def _ask(call, *values):
+def _ask(call: str, *values: object) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if getattr(libc, call)(*values):
         error = ctypes.get_errno()

@@ -6,28 +6,56 @@ with each other: who finds out how the initial weights were drawn knows nothing 
 has the training data nothing of the test's.
 """
 
+from __future__ import annotations
+
 import hashlib
-from collections import namedtuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
 
 from manyhands.hackathon.model import network_of
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
 CLASSES, DIMENSIONS = 10, 32
 SYMBOLS, PLACES, BACK = 16, 16, 2
-Chains = namedtuple("Chains", "train test")
-Task = namedtuple("Task", "shards test weights")  # shards: (x, y) of each rank
 
 
-def stream(seed, what):
+class Chains(NamedTuple):
+    """Sequences of symbols, [samples, PLACES + 1]."""
+
+    train: torch.Tensor
+    test: torch.Tensor
+
+
+class Task(NamedTuple):
+    """Samples (x, y) of each rank and of the test, and the initial weights."""
+
+    shards: list[tuple[torch.Tensor, torch.Tensor]]
+    test: tuple[torch.Tensor, torch.Tensor]
+    weights: torch.Tensor
+
+
+def stream(seed: bytes, what: str) -> np.random.Generator:
     """A generator for one purpose. `seed` is bytes."""
     return np.random.default_rng(
         int.from_bytes(hashlib.sha256(what.encode() + b"\0" + seed).digest())
     )
 
 
-def clouds(seed, ranks, layers, own=0.5, centres=6, noise=0.55, train=6000, test=4000):
+def clouds(
+    seed: bytes,
+    ranks: int,
+    layers: Sequence[int],
+    own: float = 0.5,
+    centres: int = 6,
+    noise: float = 0.55,
+    train: int = 6000,
+    test: int = 4000,
+) -> Task:
     """Ten classes, each of some clouds of points.
 
     A rank sees more of some classes than of others: the part `own` of its samples is of classes
@@ -35,7 +63,7 @@ def clouds(seed, ranks, layers, own=0.5, centres=6, noise=0.55, train=6000, test
     """
     places = stream(seed, "centres").normal(size=(CLASSES, centres, DIMENSIONS))
 
-    def samples(draw, y):
+    def samples(draw: np.random.Generator, y: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
         x = (
             places[y, draw.integers(centres, size=len(y))]
             + noise * draw.normal(size=(len(y), DIMENSIONS)) * 2
@@ -52,14 +80,14 @@ def clouds(seed, ranks, layers, own=0.5, centres=6, noise=0.55, train=6000, test
     return Task(shards, samples(draw, draw.integers(CLASSES, size=test)), _start(seed, layers))
 
 
-def chains(seed, train, sure=0.85, test=1000):
+def chains(seed: bytes, train: int, sure: float = 0.85, test: int = 1000) -> Chains:
     """Sequences of symbols [samples, PLACES + 1]: with the probability `sure` a symbol is what a
     table says of the one `BACK` places before, else any. So no guess is right more often than
     `sure` + (1 - sure) / SYMBOLS of the time.
     """
     table = stream(seed, "table").permutation(SYMBOLS)
 
-    def samples(what, count):
+    def samples(what: str, count: int) -> torch.Tensor:
         draw = stream(seed, what)
         found = draw.integers(SYMBOLS, size=(count, PLACES + 1))
         for place in range(BACK, PLACES + 1):
@@ -79,16 +107,19 @@ class Pace:
     seeds differ little.
     """
 
-    def __init__(self, seed, gradient_s, ranks, slow_times, slow_s):
+    def __init__(
+        self, seed: bytes, gradient_s: float, ranks: int, slow_times: float, slow_s: float
+    ) -> None:
         self.usual_s, self.ranks, self.slow_times, self.slow_s = (
             gradient_s,
             ranks,
             slow_times,
             slow_s,
         )
-        self._draw, self._slow = stream(seed, "lame"), []
+        self._draw = stream(seed, "lame")
+        self._slow: list[int] = []
 
-    def gradient_s(self, rank, at_s):
+    def gradient_s(self, rank: int, at_s: float) -> float:
         if self.slow_times == 1:
             return self.usual_s
         stretch = int(at_s / self.slow_s)
@@ -97,7 +128,7 @@ class Pace:
         return self.usual_s * (self.slow_times if self._slow[stretch] == rank else 1)
 
 
-def _start(seed, layers):
+def _start(seed: bytes, layers: Iterable[int]) -> torch.Tensor:
     """The initial weights, as `nn.Linear` draws them."""
     draw, network = stream(seed, "weights"), network_of(layers)
     return torch.cat(
@@ -105,7 +136,7 @@ def _start(seed, layers):
             torch.from_numpy(draw.uniform(-1, 1, one.numel()).astype(np.float32))
             / layer.in_features**0.5
             for layer in network
-            if hasattr(layer, "weight")
+            if isinstance(layer, torch.nn.Linear)
             for one in (layer.weight, layer.bias)
         ]
     )

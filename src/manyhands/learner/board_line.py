@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -21,7 +22,7 @@ def as_line(message: object) -> bytes:
     return json.dumps(message).encode() + b"\n"
 
 
-def send(message: dict[str, Any], patience_s: float = PATIENCE_S) -> dict[str, Any]:
+def send(message: Mapping[str, Any], patience_s: float = PATIENCE_S) -> dict[str, Any]:
     """Send the message as JSON; the board's answer, a dict.
 
     Takes a second at most, and gives {} where there is no board or it does not answer: nobody must
@@ -40,7 +41,7 @@ def send(message: dict[str, Any], patience_s: float = PATIENCE_S) -> dict[str, A
     return {}
 
 
-def _send(path: str, message: dict[str, Any], answers: list[bytes], patience_s: float) -> None:
+def _send(path: str, message: Mapping[str, Any], answers: list[bytes], patience_s: float) -> None:
     with suppress(OSError), socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(patience_s)
         connection.connect(path)

@@ -2,8 +2,11 @@
 board.csv.
 """
 
+from __future__ import annotations
+
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from manyhands.grading.store.atomic import write_file
 from manyhands.hackathon import judging_record as record
@@ -11,10 +14,19 @@ from manyhands.hackathon.event import board_page, fair_queue, looks, standings
 from manyhands.hackathon.event.board_page import Board, Section
 from manyhands.learner import signing
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from manyhands.hackathon.challenge import Challenge
+    from manyhands.hackathon.event.event import Event
+    from manyhands.hackathon.event.fair_queue import Submission
+    from manyhands.hackathon.event.standings import Result
+
+
 FILES = ("board.html", "screen.html", "board.csv")
 
 
-def of_event(event, challenges, reveal=False):
+def of_event(event: Event, challenges: Mapping[str, Challenge], reveal: bool = False) -> Board:
     """The `Board` of an event as it is now; without `reveal`, from the freeze on, as it was then:
     entries that were handed in later are not shown. `challenges` are {name: `Challenge`}.
     """
@@ -50,7 +62,13 @@ def of_event(event, challenges, reveal=False):
     )
 
 
-def of_records(folder, challenges, verified, now, tell=lambda path, problem: None):
+def of_records(
+    folder: str | Path,
+    challenges: Mapping[str, Challenge],
+    verified: Callable[[bytes], tuple[record.Record, bytes]],
+    now: float,
+    tell: Callable[[Path, str], object] = lambda path, problem: None,
+) -> Board:
     """The `Board` of all `*.record` files in a folder and below; the team is the entry's name in
     the record. `verified` gives a record's mapping and raises where it was changed. `tell` hears of
     each file that is left out, and why.
@@ -86,7 +104,7 @@ def of_records(folder, challenges, verified, now, tell=lambda path, problem: Non
     )
 
 
-def write(board, folder):
+def write(board: Board, folder: str | Path) -> None:
     """Write the board's files, each in one step."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -98,7 +116,7 @@ def write(board, folder):
         write_file(folder / name, text, mode=0o644)
 
 
-def write_records(submissions, folder):
+def write_records(submissions: Iterable[Submission], folder: str | Path) -> None:
     """Each signed record as a file of its own, as `manyhands hack verify` reads it.
 
     One that was replaced when its entry was judged again is kept beside the new one.
@@ -114,7 +132,9 @@ def write_records(submissions, folder):
                 write_file(path.with_suffix(looks.SUFFIX), one.look, mode=0o644)
 
 
-def _sections(names, challenges, results):
+def _sections(
+    names: Iterable[str], challenges: Mapping[str, Challenge], results: Sequence[Result]
+) -> list[Section]:
     return [
         Section(
             challenges[name].title,
@@ -127,5 +147,5 @@ def _sections(names, challenges, results):
     ]
 
 
-def _clock(seconds):
+def _clock(seconds: float) -> str:
     return datetime.fromtimestamp(seconds).strftime("%H:%M")

@@ -2,11 +2,18 @@
 entry.
 """
 
+from __future__ import annotations
+
 from datetime import datetime
 from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from manyhands.hackathon.event.board_page import Board, Section
+    from manyhands.hackathon.event.standings import Result
 
 
-def head(board):
+def head(board: Board) -> str:
     """The board's title, clock, latest entry and age, as HTML.
 
     Without the page's script, the clock names the times.
@@ -20,7 +27,7 @@ def head(board):
     )
 
 
-def _clock(board):
+def _clock(board: Board) -> str:
     """When the event begins, ends and freezes.
 
     The script counts the seconds down from the same numbers.
@@ -30,22 +37,22 @@ def _clock(board):
     frozen = f' data-frozen="{board.frozen_from:.0f}"' if board.frozen_from is not None else ""
     return (
         f'<p id="clock" role="timer" data-begins="{board.begins:.0f}" '
-        f'data-ends="{board.ends:.0f}"{frozen}><b>{_time_words(board)}</b></p>'
+        f'data-ends="{board.ends:.0f}"{frozen}><b>{_time_words(board, board.ends)}</b></p>'
     )
 
 
-def _time_words(board):
+def _time_words(board: Board, ends: float) -> str:
     if board.now < board.begins:
         return f"Begins at {_time(board.begins)}"
-    if board.now >= board.ends:
+    if board.now >= ends:
         return "The event is over"
-    freezes = board.frozen_from is not None and board.now < board.frozen_from
-    return f"Ends at {_time(board.ends)}" + (
-        f", freezes at {_time(board.frozen_from)}" if freezes else ""
-    )
+    freezes = ""
+    if board.frozen_from is not None and board.now < board.frozen_from:
+        freezes = f", freezes at {_time(board.frozen_from)}"
+    return f"Ends at {_time(ends)}{freezes}"
 
 
-def latest(board):
+def latest(board: Board) -> tuple[Section, Result] | tuple[None, None]:
     """(the section, the result) of the entry that was handed in last of those that the board shows;
     two times None where it shows none.
     """
@@ -61,9 +68,9 @@ def latest(board):
     return section, next(one for one in section.results if (one.at, one.number) == (at, number))
 
 
-def _latest(board):
+def _latest(board: Board) -> str:
     section, one = latest(board)
-    if one is None:
+    if section is None or one is None:
         return ""
     score = "no score" if one.score is None else f"{one.score:.4g} {escape(section.unit)}"
     factor = "" if one.score is None else gain(one.score, section.baseline)
@@ -74,7 +81,7 @@ def _latest(board):
     )
 
 
-def gain(score, baseline):
+def gain(score: float | None, baseline: float | None) -> str:
     """By what factor a score is smaller than the baseline, as text; "" where there is no such
     factor.
     """
@@ -86,5 +93,5 @@ def gain(score, baseline):
     )
 
 
-def _time(seconds):
+def _time(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds):%H:%M}"

@@ -6,6 +6,8 @@ once in a while and changes what differs, and shows the day again. No other scri
 (`policy`). What comes from teams, their names and the problems of their entries, is escaped.
 """
 
+from __future__ import annotations
+
 import base64
 import csv
 import hashlib
@@ -15,8 +17,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from manyhands.hackathon.event import board_head, day_replay, score_chart, standings
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from manyhands.hackathon.event.standings import Result
+
+    Layout = tuple[int, tuple[int, int]]  # rows of a challenge, the size of its picture
+    Waiting = tuple[str, str, float | None]  # team, challenge's title, about how many seconds
+
 
 STYLE, SCRIPT = (
     Path(__file__).with_name(name).read_text(encoding="utf-8")
@@ -42,7 +54,7 @@ class Section:
     title: str
     unit: str
     baseline: float
-    results: list
+    results: list[Result]
     name: str
 
 
@@ -56,29 +68,29 @@ class Board:
     """
 
     title: str
-    sections: list
+    sections: list[Section]
     counts: str
     begins: float
     until: float
     note: str = ""
-    waiting: tuple = ()
+    waiting: tuple[Waiting, ...] | None = ()
     now: float = 0.0
     ends: float | None = None
     frozen_from: float | None = None
 
     @property
-    def active(self):
+    def active(self) -> list[Section]:
         """The sections with a judged entry, the one with the latest entry first."""
         there = [one for one in self.sections if one.results]
         return sorted(there, key=lambda one: -max(result.at for result in one.results))
 
     @property
-    def quiet(self):
+    def quiet(self) -> list[Section]:
         """The sections without a judged entry, in the event's order."""
         return [one for one in self.sections if not one.results]
 
 
-def policy():
+def policy() -> str:
     """What a browser may load and run for the page, as a Content-Security-Policy: the page itself
     and its script.
     """
@@ -89,14 +101,14 @@ def policy():
     )
 
 
-def page(board, screen=False):
+def page(board: Board, screen: bool = False) -> str:
     """The page as HTML; with `screen` for a big screen: larger, the best only, no queue, at the end
     with a replay.
     """
     active = board.active
     layout = SCREEN[min(len(active), max(SCREEN))] if screen and active else None
     sections = "".join(_section(one, board, layout) for one in active) + _quiet(
-        board.quiet, screen and active
+        board.quiet, bool(screen and active)
     )
     kind = f' class="screen of{len(active)}"' if screen else ""
     note = f'<p class="note">{escape(board.note)}</p>' if board.note else ""
@@ -114,7 +126,7 @@ def page(board, screen=False):
     )
 
 
-def _section(section, board, layout):
+def _section(section: Section, board: Board, layout: Layout | None) -> str:
     """A challenge, with all rows, or on a big screen with the first of those that have a score."""
     rows = standings.table(section.results, board.counts)
     ways = standings.steps(section.results, board.counts)
@@ -126,12 +138,12 @@ def _section(section, board, layout):
     shown = [row for row in rows if row.score is not None][:most] if layout else rows
     latest = board_head.latest(board)[1]
     lines = "".join(
-        _row(row, place, teams, section.baseline, row is latest, layout)
+        _row(row, place, teams, section.baseline, row is latest, bool(layout))
         for row, place in zip(shown, standings.places(rows), strict=False)
     )
     lines = lines or '<tr><td colspan="6">no entry has a score yet</td></tr>'
     first = standings.simplest(rows, section.baseline)
-    prize = _prize(first, layout) if first else ""
+    prize = _prize(first, bool(layout)) if first else ""
     told = _baseline(section) if layout else f"{_baseline(section)} {GAIN} {SIZE}"
     columns = COLUMNS.format(unit=escape(section.unit))
     return (
@@ -141,11 +153,11 @@ def _section(section, board, layout):
     )
 
 
-def _baseline(section):
+def _baseline(section: Section) -> str:
     return f"Baseline (dashed): {section.baseline:g} {escape(section.unit)}."
 
 
-def _quiet(sections, in_a_line):
+def _quiet(sections: Sequence[Section], in_a_line: bool) -> str:
     """The challenges in which nothing has happened yet."""
     if not sections:
         return ""
@@ -161,7 +173,7 @@ def _quiet(sections, in_a_line):
     )
 
 
-def _prize(first, short):
+def _prize(first: Result, short: bool) -> str:
     """Short for the big screen, where a column may be narrow, and what does not fit is cut off."""
     team = f"<b>{escape(first.team)}</b>"
     return (
@@ -171,7 +183,9 @@ def _prize(first, short):
     )
 
 
-def _row(row, place, teams, baseline, latest, short):
+def _row(
+    row: Result, place: int | None, teams: list[str], baseline: float, latest: bool, short: bool
+) -> str:
     at = teams.index(row.team) if row.team in teams else score_chart.NAMED
     colour = f" t{at}" if at < score_chart.NAMED else ""
     remarks = ["judged with the seeds of an earlier record"] if row.seeds_of else []
@@ -193,7 +207,7 @@ def _row(row, place, teams, baseline, latest, short):
     )
 
 
-def _queue(waiting):
+def _queue(waiting: Collection[Waiting]) -> str:
     if not waiting:
         return "<h2>No entry is waiting.</h2>"
     rows = "".join(
@@ -208,7 +222,7 @@ def _queue(waiting):
     )
 
 
-def duration(seconds):
+def duration(seconds: float | None) -> str:
     """A time to wait, in words."""
     if seconds is None:
         return "not known yet"
@@ -217,7 +231,7 @@ def duration(seconds):
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
-def as_csv(board):
+def as_csv(board: Board) -> str:
     """All results, also of entries that do not count, and the place of those that do."""
     text = io.StringIO()
     writer = csv.writer(text)
@@ -262,7 +276,7 @@ def as_csv(board):
     return text.getvalue()
 
 
-def _when(at, short):
+def _when(at: float, short: bool) -> str:
     """The time of day; the seconds, which tell equal scores apart, where there is room for them."""
     when = datetime.fromtimestamp(at)
     return f"{when:%H:%M}" if short else f"{when:%H:%M}<small>:{when:%S}</small>"

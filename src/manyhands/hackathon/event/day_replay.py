@@ -1,11 +1,38 @@
 """The replay of the day: what the big screen's script shows again when the event is over."""
 
+from __future__ import annotations
+
 import json
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from manyhands.hackathon.event import score_chart, standings
 
+if TYPE_CHECKING:
+    from manyhands.hackathon.event.board_page import Board, Section
 
-def controls(board, most):
+
+class SectionOfDay(TypedDict):
+    """A challenge in the data of the page's script."""
+
+    name: str
+    title: str
+    unit: str
+    baseline: float
+    teams: list[list[Any]]  # each a team and its `standings.Way`
+
+
+class Day(TypedDict):
+    """The data of the page's script."""
+
+    begins: float
+    until: float
+    left: int
+    right: int
+    most: int
+    sections: list[SectionOfDay]
+
+
+def controls(board: Board, most: int) -> str:
     """The buttons and the day's data, as HTML; "" before the end.
 
     Without the script, nothing of it is seen.
@@ -22,7 +49,7 @@ def controls(board, most):
     )
 
 
-def day(board, most):
+def day(board: Board, most: int) -> Day:
     """For each section the score that counted for each team, and from when on; teams in the order
     of the end, which is the order of their colours. `most` is how many rows the screen has for a
     challenge.
@@ -37,7 +64,7 @@ def day(board, most):
     }
 
 
-def _section(section, counts):
+def _section(section: Section, counts: str) -> SectionOfDay:
     ways = standings.steps(section.results, counts)
     teams = [row.team for row in standings.table(section.results, counts) if row.team in ways]
     return {

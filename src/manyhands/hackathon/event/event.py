@@ -4,6 +4,8 @@ Each is one line of the log, written under its lock after a look at all lines be
 lost, and none is judged twice into the table, whoever is killed when (`event_log.py`).
 """
 
+from __future__ import annotations
+
 import fcntl
 import hashlib
 import json
@@ -11,10 +13,20 @@ import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from manyhands.hackathon import entry_file
 from manyhands.hackathon.event import event_settings, fair_queue
 from manyhands.hackathon.event.event_log import Log
+
+if TYPE_CHECKING:
+    import io
+    from collections.abc import Callable, Collection, Iterator
+    from typing import Literal
+
+    from manyhands.hackathon.event.event_lines import Line
+    from manyhands.hackathon.event.fair_queue import Submission, Wait
+
 
 HOUR_S = 3600
 FREE_WITHDRAWALS = 3  # entries that a team may take back in an hour before they count as handed in
@@ -41,16 +53,18 @@ class NotTaken(Exception):
 class Event:
     """The event in a folder. `now` gives the time, in seconds since 1970."""
 
-    def __init__(self, folder, now=time.time):
+    def __init__(self, folder: str | Path, now: Callable[[], float] = time.time) -> None:
         self.folder, self.now = Path(folder), now
         self.settings, self.log = event_settings.read(folder), Log(folder)
-        self._lines, self._count, self._found, self._folding = None, 0, {}, threading.Lock()
+        self._lines: list[Line] | None = None
+        self._found: dict[int, Submission] = {}
+        self._count, self._folding = 0, threading.Lock()
 
-    def submissions(self):
+    def submissions(self) -> dict[int, Submission]:
         """{number: `Submission`}, in the order in which they came."""
         return self._of(self.log.read())
 
-    def _of(self, lines):
+    def _of(self, lines: list[Line]) -> dict[int, Submission]:
         """The same of the log's lines, of which only those that are new are gone through."""
         with self._folding:
             if lines is not self._lines:
@@ -60,14 +74,14 @@ class Event:
             self._count += len(new)
             return dict(self._found)
 
-    def waiting(self, number):
+    def waiting(self, number: int) -> Wait | None:
         """The `Wait` of an entry that waits; None if it waits no more."""
         found = self.submissions()
         if not found[number].waits:
             return None
         return fair_queue.wait(found, number, len(self.settings.teams), self.now())
 
-    def submit(self, team, challenge, source):
+    def submit(self, team: str, challenge: str, source: str) -> int:
         """A team hands in the text of an entry: its number.
 
         Raises `NotTaken`, or `entry_file.BadEntry`.
@@ -92,7 +106,7 @@ class Event:
             )
             return number
 
-    def _check(self, found, team, challenge, sha256):
+    def _check(self, found: dict[int, Submission], team: str, challenge: str, sha256: str) -> None:
         settings, now = self.settings, self.now()
         if problem := settings.team_problem(team):
             raise NotTaken(problem)
@@ -129,7 +143,7 @@ class Event:
                 f"{settings.an_hour} times: the next from {_clock(again)} on. {room}"
             )
 
-    def withdraw(self, team, number):
+    def withdraw(self, team: str, number: int) -> None:
         """A team takes back an entry: if it waits, it is not judged; if it is judged, it does not
         count.
         """
@@ -144,7 +158,7 @@ class Event:
     # ------------------------------------------------------------ the judge
 
     @contextmanager
-    def judge(self):
+    def judge(self) -> Iterator[None]:
         """Within it no other process judges; `NotTaken` if one does.
 
         The lock goes with its process.
@@ -158,7 +172,7 @@ class Event:
                 raise NotTaken(f"Another process is already judging {self.folder}.")
             yield
 
-    def is_judged(self):
+    def is_judged(self) -> bool:
         """Whether a process judges this event now, on this machine."""
         try:
             with open(self.folder / "judge.lock") as lock:
@@ -166,7 +180,7 @@ class Event:
         except FileNotFoundError:
             return False
 
-    def take(self):
+    def take(self) -> Submission | None:
         """The entry that is to be judged now; None if none waits.
 
         One whose judge was killed comes first.
@@ -179,7 +193,7 @@ class Event:
                 append({"do": "judged", "number": one.number, "at": self.now(), "record": GIVEN_UP})
             return None
 
-    def stop(self, number, lasted_s):
+    def stop(self, number: int, lasted_s: float) -> Literal["withdrawn", "slow"] | None:
         """Whether the judge must end the judging of an entry that has lasted so long: "withdrawn"
         if its team has taken it back, "slow" if it keeps another entry waiting for longer than
         `fair_queue.SLOW_S`; else None.
@@ -190,14 +204,14 @@ class Event:
         others = any(one.number != number and not one.slow for one in fair_queue.queue(found))
         return "slow" if lasted_s > fair_queue.SLOW_S and others else None
 
-    def put_behind(self, number):
+    def put_behind(self, number: int) -> None:
         """A slow entry goes behind all others, and is judged from the beginning when no other one
         waits.
         """
         with self.log.changing() as (_, append):
             append({"do": "behind", "number": number, "at": self.now()})
 
-    def looked_at(self, number, look):
+    def looked_at(self, number: int, look: str) -> None:
         """A person has looked at an entry: `look` is what they signed (`looks.py`)."""
         with self.log.changing() as (lines, append):
             one = self._of(lines).get(number)
@@ -205,7 +219,7 @@ class Event:
                 raise NotTaken(f"There is no judged entry {number}.")
             append({"do": "looked", "number": number, "at": self.now(), "look": look})
 
-    def settle(self, number, record):
+    def settle(self, number: int, record: str) -> bool:
         """The signed record of an entry's judging is kept: whether it was the first of this
         entry.
         """
@@ -216,7 +230,7 @@ class Event:
                 append({"do": "judged", "number": number, "at": self.now(), "record": record})
             return first
 
-    def again(self, number):
+    def again(self, number: int) -> None:
         """The organisers want an entry judged once more.
 
         Its record counts until there is the new one.
@@ -228,7 +242,11 @@ class Event:
             append({"do": "again", "number": number, "at": self.now()})
 
 
-def judge_all(event, judge_one, tell=lambda one: None):
+def judge_all(
+    event: Event,
+    judge_one: Callable[[Submission], str | None],
+    tell: Callable[[Submission], object] = lambda one: None,
+) -> None:
     """Judge what waits, one after the other, until nothing waits.
 
     `judge_one(submission)` gives the signed record, or None where the judging was stopped.
@@ -242,7 +260,7 @@ def judge_all(event, judge_one, tell=lambda one: None):
         tell(one)
 
 
-def _used(mine, now):
+def _used(mine: Collection[Submission], now: float) -> tuple[int, int]:
     """(how many of a team's entries of the last hour count, how many were withdrawn before the
     judge took them). Of the latter the first few are free; handing in and withdrawing without end
     is not.
@@ -254,7 +272,7 @@ def _used(mine, now):
     return len(lately) - min(taken_back, FREE_WITHDRAWALS), taken_back
 
 
-def _locked(lock):
+def _locked(lock: io.TextIOWrapper) -> bool:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -262,5 +280,5 @@ def _locked(lock):
     return True
 
 
-def _clock(seconds):
+def _clock(seconds: float) -> str:
     return time.strftime("%H:%M", time.localtime(seconds))

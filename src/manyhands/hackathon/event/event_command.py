@@ -2,10 +2,13 @@
 the board.
 """
 
+from __future__ import annotations
+
 import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from manyhands.command_line import printable, working
 from manyhands.hackathon import entry_file
@@ -14,12 +17,23 @@ from manyhands.hackathon.event import board_files, event_settings, event_words, 
 from manyhands.hackathon.event.event import Event, NotTaken, judge_all
 from manyhands.hackathon.judging_record import NoFile
 
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Mapping
+
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    from manyhands.hackathon.challenge import Challenge
+    from manyhands.hackathon.event.fair_queue import Submission
+    from manyhands.hackathon.rooms import Rooms
+
+
 # the judge: between two looks at an empty queue; between two boards where nothing is judged
 LOOK_S, RENEW_S = 1, 15
 RECORDS, BOARD = "records", "board"  # folders in that of the event
 
 
-def add_parsers(does):
+def add_parsers(does: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     one = does.add_parser(
         "event", help="make the folder of an event, with a file event.toml to fill in"
     )
@@ -73,7 +87,7 @@ def add_parsers(does):
     )
 
 
-def event(options):
+def event(options: argparse.Namespace) -> int:
     path = event_settings.write_template(options.folder)
     print(
         printable(
@@ -84,20 +98,20 @@ def event(options):
     return 0
 
 
-def submit(options):
+def submit(options: argparse.Namespace) -> int:
     entry = entry_file.read(options.entry, entry_file.challenge_names())
     return _told(options, "submit", entry.challenge, entry.source)
 
 
-def withdraw(options):
+def withdraw(options: argparse.Namespace) -> int:
     return _told(options, "withdraw", options.number)
 
 
-def status(options):
+def status(options: argparse.Namespace) -> int:
     return _told(options, "status")
 
 
-def _told(options, what, *values):
+def _told(options: argparse.Namespace, what: str, *values: object) -> int:
     """Do it in the event's folder, or, on an attendee's server, ask the hub."""
     if options.event and options.team:
         print(printable(hub_line.DOES[what](Event(options.event), options.team, *values)))
@@ -108,7 +122,7 @@ def _told(options, what, *values):
     return 0
 
 
-def run(options):
+def run(options: argparse.Namespace) -> int:
     from manyhands.hackathon.challenge import CHALLENGES
     from manyhands.hackathon.rooms import Rooms
     from manyhands.learner import signing
@@ -121,11 +135,11 @@ def run(options):
             line.clear()
             shown = _Shown(there, CHALLENGES)
 
-            def judge_one(one):
+            def judge_one(one: Submission) -> str | None:
                 shown.write()  # that it is judged now
                 return judged(there, one, rooms, key, shown.renew)
 
-            def tell(one):
+            def tell(one: Submission) -> None:
                 shown.write()
                 state = event_words.state(there, there.submissions()[one.number])
                 print(printable(f"Entry {one.number} of {one.team}: {state}"), flush=True)
@@ -143,23 +157,29 @@ class _Shown:
     Teams hand in while an entry is judged: so they are renewed then, too.
     """
 
-    def __init__(self, there, challenges):
+    def __init__(self, there: Event, challenges: Mapping[str, Challenge]) -> None:
         self.there, self.challenges, self.written = there, challenges, float("-inf")
 
-    def write(self):
+    def write(self) -> None:
         board_files.write(
             board_files.of_event(self.there, self.challenges), self.there.folder / BOARD
         )
         board_files.write_records(self.there.submissions().values(), self.there.folder / RECORDS)
         self.written = time.monotonic()
 
-    def renew(self, *_):
+    def renew(self, *_: object) -> None:
         """Where the last one is old."""
         if time.monotonic() > self.written + RENEW_S:
             self.write()
 
 
-def _go_on(there, judge_one, tell, once, shown):
+def _go_on(
+    there: Event,
+    judge_one: Callable[[Submission], str | None],
+    tell: Callable[[Submission], object],
+    once: bool,
+    shown: _Shown,
+) -> None:
     while True:
         judge_all(there, judge_one, tell)
         shown.renew()
@@ -168,7 +188,9 @@ def _go_on(there, judge_one, tell, once, shown):
         time.sleep(LOOK_S)
 
 
-def judged(there, one, rooms, key, tell):
+def judged(
+    there: Event, one: Submission, rooms: Rooms, key: Ed25519PrivateKey, tell: Callable[..., object]
+) -> str | None:
     """The signed record of a submission, or None where its judging was stopped; `tell` hears of
     each run.
     """
@@ -176,7 +198,7 @@ def judged(there, one, rooms, key, tell):
     from manyhands.hackathon.challenge import CHALLENGES
     from manyhands.hackathon.one_run import Stopped
 
-    def look(lasted_s):
+    def look(lasted_s: float) -> None:
         tell()
         why = there.stop(one.number, lasted_s)
         if why:
@@ -192,7 +214,7 @@ def judged(there, one, rooms, key, tell):
     return judging.signed(record, key).decode()
 
 
-def look(options):
+def look(options: argparse.Namespace) -> int:
     from manyhands.learner import signing
 
     key, there = signing.load_key(options.key), Event(options.event)
@@ -219,7 +241,7 @@ def look(options):
     return 0
 
 
-def board(options):
+def board(options: argparse.Namespace) -> int:
     """Write the board; 1 where a file was left out, because it is no record that can be shown."""
     from manyhands.hackathon.challenge import CHALLENGES
 
@@ -244,7 +266,7 @@ def board(options):
     return 1 if left_out else 0
 
 
-def _verified_by(path):
+def _verified_by(path: str | None) -> Callable[[bytes], tuple[record.Record, bytes]]:
     """What gives the record of a file's bytes; with the file of a public key, only of those signed
     with that key: anybody can make a key, and sign with it.
     """
@@ -252,7 +274,7 @@ def _verified_by(path):
 
     wanted = signing.load_public(path) if path else None
 
-    def verified(data):
+    def verified(data: bytes) -> tuple[record.Record, bytes]:
         found, public = record.verified(data)
         if wanted not in (None, public):
             raise record.BadRecord(

@@ -4,40 +4,89 @@ log.
 A line that is none is passed over, as one that was cut off is: the lines before and after it count.
 """
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeGuard
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 MOST_NUMBER = 10**9
 
 
-def is_line(found):
+class Submit(TypedDict):
+    """A team has handed in an entry."""
+
+    do: Literal["submit"]
+    number: int
+    at: float
+    team: str
+    challenge: str
+    sha256: str
+    source: str
+    round: int
+
+
+class Step(TypedDict):
+    """What happened to an entry, of which no more is to be told."""
+
+    do: Literal["take", "withdraw", "again", "behind"]
+    number: int
+    at: float
+
+
+class Judged(TypedDict):
+    """An entry has its signed record."""
+
+    do: Literal["judged"]
+    number: int
+    at: float
+    record: str
+
+
+class Looked(TypedDict):
+    """A person has signed that they have looked at an entry."""
+
+    do: Literal["looked"]
+    number: int
+    at: float
+    look: str
+
+
+Line = Submit | Step | Judged | Looked
+
+
+def is_line(found: object) -> TypeGuard[Line]:
     """Whether this is a line that an `Event` writes."""
-    wanted = (
-        isinstance(found, dict) and isinstance(found.get("do"), str) and FIELDS.get(found["do"])
-    )
+    if not isinstance(found, dict) or not isinstance(found.get("do"), str):
+        return False
+    wanted = FIELDS.get(found["do"])
     return (
-        bool(wanted)
+        wanted is not None
         and set(found) == {"do", *wanted}
         and all(check(found[name]) for name, check in wanted.items())
     )
 
 
-def _text(value):
+def _text(value: Any) -> bool:
     try:
         return isinstance(value, str) and value.encode() is not None
     except UnicodeEncodeError:  # half a letter: it could not be written again
         return False
 
 
-def _whole(value):
+def _whole(value: Any) -> bool:
     return type(value) is int and 0 <= value < MOST_NUMBER
 
 
-def _time(value):
+def _time(value: Any) -> bool:
     return type(value) in (int, float) and math.isfinite(value) and 0 <= value < 2**33
 
 
-_STEP = {"number": _whole, "at": _time}
-FIELDS = {
+_STEP: dict[str, Callable[[Any], bool]] = {"number": _whole, "at": _time}
+FIELDS: dict[str, dict[str, Callable[[Any], bool]]] = {
     "submit": {
         **_STEP,
         "team": _text,

@@ -1,10 +1,13 @@
 """What people decide about an event: `event.toml` in its folder."""
 
+from __future__ import annotations
+
 import tomllib
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from difflib import SequenceMatcher
 from pathlib import Path
+from typing import Any
 
 from manyhands.hackathon.entry_file import challenge_names
 
@@ -39,21 +42,21 @@ class Settings:
     begins: float
     ends: float
     freeze_min: int
-    challenges: tuple
+    challenges: tuple[str, ...]
     an_hour: int
     counts: str
-    teams: dict
+    teams: dict[str, list[str]]
 
     @property
-    def frozen_from(self):
+    def frozen_from(self) -> float:
         """From when on the board shows nothing new."""
         return self.ends - 60 * self.freeze_min
 
-    def team_of(self, member):
+    def team_of(self, member: str) -> str | None:
         """The team of a member, or None."""
         return next((team for team, members in self.teams.items() if member in members), None)
 
-    def team_problem(self, team):
+    def team_problem(self, team: str) -> str | None:
         """Why there is no team of this name, with the names that there are, the most similar first;
         None if there is one.
         """
@@ -73,12 +76,12 @@ class Settings:
         )
 
 
-def _likeness(asked, name):
+def _likeness(asked: str, name: str) -> float:
     asked, name = asked[:MOST_LETTERS].casefold(), name.casefold()
     return SequenceMatcher(None, asked, name).ratio() + (asked in name)
 
 
-def write_template(folder, now=None):
+def write_template(folder: str | Path, now: datetime | None = None) -> Path:
     """Make the folder of an event, which begins in the next full hour and takes six; never over
     one.
     """
@@ -99,15 +102,15 @@ def write_template(folder, now=None):
     return folder / NAME
 
 
-def read(folder):
+def read(folder: str | Path) -> Settings:
     """The `Settings` of an event's folder; `BadEvent`."""
     path = Path(folder) / NAME
     try:
         said = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise BadEvent(f"{path} is missing. `manyhands hack event {folder}` makes one.") from None
-    except (OSError, ValueError) as problem:  # also of TOML
-        raise BadEvent(f"{path} cannot be read: {problem}") from None
+    except (OSError, ValueError) as error:  # also of TOML
+        raise BadEvent(f"{path} cannot be read: {error}") from None
     problem = _problem(said)
     if problem:
         raise BadEvent(f"{path}: {problem}")
@@ -121,7 +124,7 @@ def read(folder):
     )
 
 
-def _problem(said):
+def _problem(said: dict[str, Any]) -> str | None:
     wanted = set(Settings.__dataclass_fields__)
     if set(said) != wanted:
         return f"missing: {sorted(wanted - set(said))}; not known: {sorted(set(said) - wanted)}."
@@ -143,7 +146,7 @@ def _problem(said):
     return _teams_problem(said["teams"])
 
 
-def _teams_problem(teams):
+def _teams_problem(teams: Any) -> str | None:
     if not isinstance(teams, dict) or not all(
         isinstance(members, list) for members in teams.values()
     ):

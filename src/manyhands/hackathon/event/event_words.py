@@ -1,26 +1,33 @@
 """What a team is told of its entries, at an event in a folder and at one on a hub."""
 
+from __future__ import annotations
+
 import time
+from typing import TYPE_CHECKING
 
 from manyhands.hackathon.event import fair_queue, standings
 from manyhands.hackathon.event.board_page import duration
 from manyhands.hackathon.event.event import NotTaken
 
+if TYPE_CHECKING:
+    from manyhands.hackathon.event.event import Event
+    from manyhands.hackathon.event.fair_queue import Submission
 
-def handed_in(event, team, challenge, source):
+
+def handed_in(event: Event, team: str, challenge: str, source: str) -> str:
     """Hand in an entry: what the team is told."""
     number = event.submit(team, challenge, source)
     return f"Entry {number} of {team}: {challenge}. {_wait(event, number)}"
 
 
-def withdrawn(event, team, number):
+def withdrawn(event: Event, team: str, number: int) -> str:
     being_judged = _being_judged(event)
     event.withdraw(team, number)
     stops = " The judge stops judging it." if being_judged and being_judged.number == number else ""
     return f"Entry {number} of {team} is withdrawn.{stops}"
 
 
-def status(event, team):
+def status(event: Event, team: str) -> str:
     """A line for each entry of a team."""
     if problem := event.settings.team_problem(team):
         raise NotTaken(problem)
@@ -29,7 +36,7 @@ def status(event, team):
     return "\n".join(lines) or f"{team} has handed in nothing yet."
 
 
-def state(event, one):
+def state(event: Event, one: Submission) -> str:
     """What is known of an entry."""
     if one.withdrawn:
         return "withdrawn"
@@ -39,13 +46,13 @@ def state(event, one):
     return result.problem if result.score is None else f"{result.score:.4g} {result.unit}"
 
 
-def _being_judged(event):
+def _being_judged(event: Event) -> Submission | None:
     """The entry that the judge has begun with; None if there is none, or if no judge is at work."""
     line = fair_queue.queue(event.submissions()) if event.is_judged() else []
     return line[0] if line and line[0].taken else None
 
 
-def _wait(event, number):
+def _wait(event: Event, number: int) -> str:
     wait, now = event.waiting(number), _being_judged(event)
     if wait is None:
         return "It is judged."
@@ -85,5 +92,5 @@ def _wait(event, number):
     )
 
 
-def _clock(seconds):
+def _clock(seconds: float) -> str:
     return time.strftime("%H:%M", time.localtime(seconds))

@@ -7,10 +7,19 @@ for one of them, and an entry is overtaken by each other team once at most for e
 waits (start-time fair queueing: Goyal, Vin, Cheng, SIGCOMM 1996).
 """
 
+from __future__ import annotations
+
 import statistics
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from manyhands.hackathon.event import standings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from manyhands.hackathon.event.event_lines import Line
+
 
 KNOWN = 20  # so many of the last judgings tell how long one takes
 SURELY_S = 10  # so much more than twice the usual time is no busy machine
@@ -33,7 +42,9 @@ class Submission:
     at: float
     round: int
     withdrawn: bool = False
-    taken: tuple = ()  # when a judge has begun with it; more than once where a judge was killed
+    taken: tuple[
+        float, ...
+    ] = ()  # when a judge has begun with it; more than once where a judge was killed
     judged: float | None = None
     lasted_s: float | None = None  # where it came to a score, so through all runs
     record: str = ""  # as the judge has signed it
@@ -42,11 +53,13 @@ class Submission:
     look: str = ""  # what a person has signed who has looked at it
 
     @property
-    def waits(self):
+    def waits(self) -> bool:
         return not self.withdrawn and (self.judged is None or self.again)
 
 
-def submissions(lines, found=None):
+def submissions(
+    lines: Iterable[Line], found: dict[int, Submission] | None = None
+) -> dict[int, Submission]:
     """{number: Submission} of the lines of an event's log, in the order in which they came.
 
     `found`: what earlier lines have given, which is changed.
@@ -56,7 +69,13 @@ def submissions(lines, found=None):
         one = found.get(line["number"])
         if line["do"] == "submit":
             found[line["number"]] = Submission(
-                **{name: value for name, value in line.items() if name != "do"}
+                line["number"],
+                line["team"],
+                line["challenge"],
+                line["sha256"],
+                line["source"],
+                line["at"],
+                line["round"],
             )
         elif one is None:
             pass  # the line that handed it in was lost
@@ -77,7 +96,7 @@ def submissions(lines, found=None):
     return found
 
 
-def queue(found):
+def queue(found: Mapping[int, Submission]) -> list[Submission]:
     """Those that wait, in the order in which they are judged; the one with which a judge has begun
     is the first, and those whose judging was stopped because it kept others waiting are the last.
     """
@@ -87,19 +106,19 @@ def queue(found):
     )
 
 
-def current_round(found):
+def current_round(found: Mapping[int, Submission]) -> int:
     """The round of the last entry that a judge has begun with."""
     return max((one.round for one in found.values() if one.taken), default=0)
 
 
-def next_round(found, team):
+def next_round(found: Mapping[int, Submission], team: str) -> int:
     """The round of an entry that the team hands in now."""
     return max(
         [current_round(found), *(one.round + 1 for one in found.values() if one.team == team)]
     )
 
 
-def judging_s(found, challenge):
+def judging_s(found: Mapping[int, Submission], challenge: str) -> float | None:
     """How long the judging of an entry takes: the median of the last ones for the challenge that
     came to a score, else for any; None as long as there was none. One that crashes at once is over
     at once, and tells nothing of the next.
@@ -125,24 +144,25 @@ class Wait:
     at_most_s: float | None
 
 
-def wait(found, number, teams, now):
+def wait(found: Mapping[int, Submission], number: int, teams: int, now: float) -> Wait:
     """The `Wait` of an entry that waits; `teams` is how many there are."""
     line = queue(found)
     place = [one.number for one in line].index(number)
     each = {
-        challenge: judging_s(found, challenge)
+        challenge: seconds
         for challenge in {other.challenge for other in found.values()}
+        if (seconds := judging_s(found, challenge)) is not None
     }
-    one, lasts = line[place], [each[other.challenge] for other in line[: place + 1]]
-    if None in lasts:
+    if not each:  # none has a score; with one score, a time is known for all
         return Wait(place, None, None)
+    one, lasts = line[place], [each[other.challenge] for other in line[: place + 1]]
     if line[0].taken:
         lasts[0] = _remaining_s(lasts[0], now - line[0].taken[-1], place > 0)
     about_s = sum(lasts)
     return Wait(place, about_s, about_s + _overtaking(found, one, teams) * max(each.values()))
 
 
-def _remaining_s(usual_s, elapsed_s, keeps_waiting):
+def _remaining_s(usual_s: float, elapsed_s: float, keeps_waiting: bool) -> float:
     """How long the judging that has begun still takes.
 
     One that has taken more than twice as long as others is likely to go on until it is stopped,
@@ -152,7 +172,7 @@ def _remaining_s(usual_s, elapsed_s, keeps_waiting):
     return max(0, limit_s - elapsed_s)
 
 
-def _overtaking(found, one, teams):
+def _overtaking(found: Mapping[int, Submission], one: Submission, teams: int) -> int:
     """How many entries of other teams may still come before this one: one of each team in each
     round before its own, less those that are there.
     """

@@ -2,21 +2,44 @@
 the event.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypedDict
+
 from manyhands.hackathon.event import event_words
 from manyhands.hackathon.event.event import NotTaken
 from manyhands.learner import board_line
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
 PATIENCE_S = 30
-DOES = {
+DOES: dict[str, Callable[..., str]] = {
     "submit": event_words.handed_in,
     "withdraw": event_words.withdrawn,
     "status": event_words.status,
 }
 
 
-def ask(what, *values):
+class Message(TypedDict):
+    """What a server asks the hub: a key of `DOES`, and its values."""
+
+    hack: str
+    values: Sequence[object]
+
+
+class Answer(TypedDict, total=False):
+    """What the hub answers: one of the two."""
+
+    said: str  # what the team is told
+    error: str  # why it was not taken
+
+
+def ask(what: str, *values: object) -> str:
     """What the hub tells; `NotTaken` where it does not take it, or does not answer."""
-    answer = board_line.send({"hack": what, "values": values}, PATIENCE_S)
+    message: Message = {"hack": what, "values": values}
+    answer = board_line.send(message, PATIENCE_S)
     if "error" in answer:
         raise NotTaken(answer["error"])
     if "said" not in answer:

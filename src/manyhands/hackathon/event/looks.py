@@ -5,19 +5,32 @@ person has read it and has said so with `manyhands hack look`. No record and no 
 that no person has signed.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
-from collections import namedtuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from manyhands.hackathon import judging_record
 from manyhands.hackathon.event.event_settings import MOST_LETTERS
 from manyhands.learner import signing
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
 SUFFIX = ".look"
-Look = namedtuple("Look", "by counts at")
 
 
-def text(record, by, counts, at):
+class Look(NamedTuple):
+    """Who has looked, whether the entry counts, and when, in seconds since 1970."""
+
+    by: str
+    counts: bool
+    at: float
+
+
+def text(record: str, by: str, counts: bool, at: float) -> bytes:
     """The bytes to sign, about the text of a signed record."""
     return (
         json.dumps({"record": _digest(record), "by": by, "counts": counts, "at": at}).encode()
@@ -25,7 +38,7 @@ def text(record, by, counts, at):
     )
 
 
-def read(signed, record):
+def read(signed: str, record: str) -> Look | None:
     """The `Look` of what was signed; None where there is none, or where it is about a different
     record.
     """
@@ -42,7 +55,7 @@ def read(signed, record):
     return None
 
 
-def beside(path, public):
+def beside(path: Path, public: bytes) -> str:
     """What lies beside the file of a record, signed with the record's key; "" if nothing does."""
     try:
         data = judging_record.read_file(path.with_suffix(SUFFIX))
@@ -54,5 +67,5 @@ def beside(path, public):
     return ""
 
 
-def _digest(record):
+def _digest(record: str) -> str:
     return hashlib.sha256(record.encode()).hexdigest()

@@ -3,10 +3,21 @@
 A smaller score is better, in all of them.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from manyhands.hackathon import judging_record as records
 from manyhands.hackathon.event import looks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from manyhands.hackathon.event.fair_queue import Submission
+
+
+Way = list[tuple[float, float | None]]  # the score that counts, and from when on
 
 HELD = "This entry is flagged, so it does not count until a person has looked at it."
 
@@ -32,7 +43,14 @@ class Result:
     looked: str = ""  # the person who has looked at it
 
 
-def result(record, team, number, at, challenge=None, seen=None):
+def result(
+    record: records.Record | records.EventRecord,
+    team: str,
+    number: int,
+    at: float,
+    challenge: str | None = None,
+    seen: looks.Look | None = None,
+) -> Result:
     """The `Result` of a record as a mapping, which has been checked.
 
     A score with a flag counts only after a person has looked at the entry; `seen` is their
@@ -58,12 +76,12 @@ def result(record, team, number, at, challenge=None, seen=None):
     )
 
 
-def has_score(record):
+def has_score(record: str) -> bool:
     """Whether the text of a record in an event's log has a score."""
     return _of_event(record)["score"] is not None
 
 
-def _of_event(text):
+def _of_event(text: str) -> records.EventRecord:
     """The record of an event's log as a mapping; where it cannot be read, one that says so: the
     others go on.
     """
@@ -76,7 +94,7 @@ def _of_event(text):
         }
 
 
-def results(submissions, until=None):
+def results(submissions: Iterable[Submission], until: float | None = None) -> list[Result]:
     """The results of all entries that are judged and not withdrawn, in the order in which they were
     handed in; with `until`, of those that had been handed in by then.
     """
@@ -94,13 +112,13 @@ def results(submissions, until=None):
     ]
 
 
-def table(results, counts):
+def table(results: Iterable[Result], counts: str) -> list[Result]:
     """The results that count, one for each team, the best first; those without a score last.
 
     Equal scores: who was first. `counts`: "best" or "last" of a team's results; where the last has
     no score, the team has none.
     """
-    best = {}
+    best: dict[str, Result] = {}
     for one in results:
         before = best.get(one.team)
         if counts == "last" or before is None or _order(one) < _order(before):
@@ -108,17 +126,17 @@ def table(results, counts):
     return sorted(best.values(), key=_order)
 
 
-def _order(one):
+def _order(one: Result) -> tuple[bool, float, float, int]:
     return (one.score is None, one.score or 0, one.at, one.number)
 
 
-def places(rows):
+def places(rows: Iterable[Result]) -> list[int | None]:
     """The place of each row of a table: equal scores share one; None without a score."""
     scores = [row.score for row in rows]
     return [None if score is None else 1 + scores.index(score) for score in scores]
 
 
-def simplest(rows, baseline):
+def simplest(rows: Iterable[Result], baseline: float) -> Result | None:
     """The smallest row among those better than the baseline (the better one of equals), or None."""
     good = [
         row
@@ -128,11 +146,12 @@ def simplest(rows, baseline):
     return min(good, key=lambda row: (row.size, *_order(row)), default=None)
 
 
-def steps(results, counts):
+def steps(results: Iterable[Result], counts: str) -> dict[str, Way]:
     """{team: [(time, score), ...]}: what counted from when on; the score is None from when on none
     did.
     """
-    found, before = {}, {}
+    found: dict[str, Way] = {}
+    before: dict[str, list[Result]] = {}
     for one in results:
         before.setdefault(one.team, []).append(one)
         now, way = table(before[one.team], counts)[0].score, found.setdefault(one.team, [])
