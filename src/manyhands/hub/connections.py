@@ -6,16 +6,26 @@ connects from an address of the loopback that carries the person's user number. 
 node of a cluster, is taken for what the kernel says.
 """
 
+from __future__ import annotations
+
 import http.cookies
 import ipaddress
 import os
 import socket
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tornado import httputil
 from tornado.httpserver import HTTPServer
 from tornado.httputil import HTTPMessageDelegate
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Mapping
+    from typing import Any
+
+    from manyhands.hub.accounts.table import Account
+
 
 ROOMS = ipaddress.ip_network("127.128.0.0/9")
 MOST_BODY_BYTES = 2**20  # of a request to the hub, whose forms and messages are short
@@ -29,7 +39,7 @@ SAID = (
 )
 
 
-def address_of_room(uid):
+def address_of_room(uid: int) -> str:
     """Where the relay connects from for this person; raises OSError for a number that no account
     has.
     """
@@ -38,7 +48,7 @@ def address_of_room(uid):
     return str(ROOMS[uid])
 
 
-def place(address, accounts):
+def place(address: str, accounts: Mapping[str, Account]) -> str:
     """What the log says for an address, and where attempts are counted: a room;
     of IPv6 the network, in which one machine has what addresses it likes.
     """
@@ -58,45 +68,51 @@ def place(address, accounts):
 class HubServer(HTTPServer):
     """Tornado's server, which believes nobody but the proxy about where a request comes from."""
 
-    def initialize(self, *arguments, **options):
+    def initialize(self, *arguments: Any, **options: Any) -> None:
         super().initialize(*arguments, **{"max_body_size": MOST_BODY_BYTES, **options})
 
-    def handle_stream(self, stream, address):
+    def handle_stream(self, stream: Any, address: Any) -> None:
         stream.is_proxys = _is_ours(stream.socket)
         super().handle_stream(stream, address)
 
-    def start_request(self, server_conn, request_conn):
+    def start_request(
+        self, server_conn: Any, request_conn: httputil.HTTPConnection
+    ) -> HTTPMessageDelegate:
         delegate = super().start_request(server_conn, request_conn)
         return delegate if server_conn.stream.is_proxys else _Unheard(delegate)
 
 
-def read_cookies_quickly():
+def read_cookies_quickly() -> None:
     """Let this process decode cookies as tornado does.
 
     Before Python 3.11.10, a cookie of 14 KB full of backslashes holds the event loop for seconds
     (CVE-2024-7592), and JupyterHub decodes cookies of anybody.
     """
-    http.cookies._unquote = httputil._unquote_cookie
+    # of two forms, cookies use the one for texts
+    http.cookies._unquote = httputil._unquote_cookie  # type: ignore[assignment]
 
 
 class _Unheard(HTTPMessageDelegate):
     """Passes a request on without what it says about its way."""
 
-    def __init__(self, delegate):
+    def __init__(self, delegate: HTTPMessageDelegate) -> None:
         self.delegate = delegate
-        self.data_received, self.finish, self.on_connection_close = (
-            delegate.data_received,
-            delegate.finish,
-            delegate.on_connection_close,
-        )
+        # the delegate's own, in the place of our methods
+        self.data_received = delegate.data_received  # type: ignore[method-assign]
+        self.finish = delegate.finish  # type: ignore[method-assign]
+        self.on_connection_close = delegate.on_connection_close  # type: ignore[method-assign]
 
-    def headers_received(self, start_line, headers):
+    def headers_received(
+        self,
+        start_line: httputil.RequestStartLine | httputil.ResponseStartLine,
+        headers: httputil.HTTPHeaders,
+    ) -> Awaitable[None] | None:
         for name in SAID:
             headers.pop(name, None)
         return self.delegate.headers_received(start_line, headers)
 
 
-def _is_ours(connection):
+def _is_ours(connection: socket.socket) -> bool:
     """Whether a process of our own user on this machine has opened this connection, and not for a
     room.
     """
@@ -111,6 +127,6 @@ def _is_ours(connection):
         return False
 
 
-def _as_listed(end):
+def _as_listed(end: tuple[str, int]) -> str:
     """An address and a port as the kernel lists them."""
     return f"{int.from_bytes(socket.inet_aton(end[0]), sys.byteorder):08X}:{end[1]:04X}"

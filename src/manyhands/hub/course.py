@@ -10,20 +10,28 @@ seed is public: whoever writes the reference's numbers into a lab deceives nobod
 for grades are taken under a hidden one.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from manyhands.hub.folder import WITH_PARENT
 from manyhands.units import units
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import IO
+
+
 FOLDERS = ("notebooks", "labs", "slides/built")
 
 
-def make(root, course):
+def make(root: str | Path, course: str | Path) -> None:
     """Copy the clone's course to the folder `course`; the references that are there stay.
 
     Call it before rooms are opened.
@@ -40,7 +48,7 @@ def make(root, course):
     _readable(course)
 
 
-def make_solutions(root, folder):
+def make_solutions(root: str | Path, folder: str | Path) -> None:
     """Copy the clone's solutions to `folder`, which only instructors' servers are shown:
     the folder above it is closed to all but its owner.
     """
@@ -55,14 +63,16 @@ def make_solutions(root, folder):
         _readable(folder)
 
 
-def _readable(folder):
+def _readable(folder: str | Path) -> None:
     for place, _, files in os.walk(folder):
         os.chmod(place, 0o755)
         for name in files:
             os.chmod(Path(place) / name, 0o644)
 
 
-def start_references(root, course, log):
+def start_references(
+    root: str | Path, course: str | Path, log: IO[bytes]
+) -> subprocess.Popen[bytes]:
     """Begin to make the references that are missing or out of date, one after the other, behind all
     else; the process.
     """
@@ -81,7 +91,9 @@ def start_references(root, course, log):
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
 
-def make_references(root, course, report=print):
+def make_references(
+    root: str | Path, course: str | Path, report: Callable[..., object] = print
+) -> None:
     """Make them.
 
     A solution that does not pass its own checks here is told and tried once more: the machine may
@@ -102,7 +114,7 @@ def make_references(root, course, report=print):
         ]
 
 
-def _made(name, solution, path, report):
+def _made(name: str, solution: Path, path: Path, report: Callable[..., object]) -> bool:
     from manyhands.grading import engine, notebooks
     from manyhands.grading.store import public_references
 
@@ -119,4 +131,4 @@ def _made(name, solution, path, report):
 
 
 if __name__ == "__main__":
-    make_references(*sys.argv[1:])
+    make_references(sys.argv[1], sys.argv[2])

@@ -1,5 +1,7 @@
 """Where a hub keeps what it writes: accounts, the log, its data base, home folders, archives."""
 
+from __future__ import annotations
+
 import os
 from pathlib import Path
 
@@ -14,13 +16,13 @@ DOORS = "doors.sock"  # the socket of `manyhands.hub.servers.socket_handover`
 PLACES = "places.sock"  # the socket of `manyhands.hub.services.check_queue`
 
 
-def hub_folder(named=None):
+def hub_folder(named: str | None = None) -> Path:
     """The folder named, or `MANYHANDS_HUB`, or `.manyhands/hub` in the clone; raises NotAClone."""
     named = named or os.environ.get("MANYHANDS_HUB")
     return Path(os.path.realpath(named)) if named else find_root() / ".manyhands" / "hub"
 
 
-def prepare(folder):
+def prepare(folder: str | Path) -> None:
     """Make the hub's folder with its parts.
 
     Others may pass through it to what is theirs, and list nothing.
@@ -42,7 +44,7 @@ def prepare(folder):
         part.chmod(mode)
 
 
-def sockets(folder):
+def sockets(folder: str | Path) -> Path:
     """The folder of the sockets that rooms see.
 
     Who listens there makes a socket of mode 666, and asks the kernel who has connected.
@@ -50,12 +52,12 @@ def sockets(folder):
     return Path(folder) / "run" / "sockets"
 
 
-def is_classroom():
+def is_classroom() -> bool:
     """Only root can give each attendee a user number and a room of their own."""
     return os.geteuid() == 0
 
 
-def address(folder):
+def address(folder: str | Path) -> str:
     """Where the hub in this folder was last told to listen, or "" if it never was."""
     try:
         return (Path(folder) / "address").read_text(encoding="utf-8").strip()

@@ -2,18 +2,25 @@
 too.
 """
 
+from __future__ import annotations
+
 import socket
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from manyhands.hub.folder import address
 
+if TYPE_CHECKING:
+    from manyhands.cluster.host.ports import Reservation
+
+
 ADDRESS = "address"  # the file that `manyhands.hub.folder.address` reads
 EVERYWHERE = "0.0.0.0"
-_held = []  # reservations of ports, for as long as this process lives
+_held: list[Reservation] = []  # reservations of ports, for as long as this process lives
 
 
-def free_ports(count):
+def free_ports(count: int) -> list[int]:
     """Ports that no other program is given before the hub's parts have bound them."""
     from manyhands.cluster.host.ports import reserve
 
@@ -22,7 +29,7 @@ def free_ports(count):
     return reservation.ports
 
 
-def port_of(folder, asked, name="port"):
+def port_of(folder: str | Path, asked: int, name: str = "port") -> int:
     """The port asked for, else that of the last start, so that printed slips stay right, else a
     free one.
     """
@@ -37,7 +44,7 @@ def port_of(folder, asked, name="port"):
     return port
 
 
-def own_ip():
+def own_ip() -> str:
     """This machine's address for others: that of the way out; 127.0.0.1 where there is none.
 
     Nothing is sent.
@@ -48,12 +55,12 @@ def own_ip():
     return "127.0.0.1"
 
 
-def shown(ip):
+def shown(ip: str) -> str:
     """What others type for the address that a hub listens on."""
     return own_ip() if ip == EVERYWHERE else ip
 
 
-def note(folder, where):
+def note(folder: str | Path, where: str) -> str:
     """Keep the address of a hub that starts; returns the one that papers have named until then,
     where that was another, else "".
     """
@@ -62,7 +69,7 @@ def note(folder, where):
     return before if before != where else ""
 
 
-def promised(folder, ip):
+def promised(folder: str | Path, ip: str) -> str:
     """The address that a hub in this folder, which was never started, will have when it listens on
     `ip`; its port is kept for it.
     """

@@ -1,5 +1,7 @@
 """`manyhands hub`: a JupyterHub on this machine, with the accounts of `manyhands accounts`."""
 
+from __future__ import annotations
+
 import fcntl
 import os
 import signal
@@ -9,6 +11,7 @@ import time
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from manyhands.command_line import completed, printable, working
 from manyhands.hub import course, hub_address, hub_options
@@ -18,6 +21,15 @@ from manyhands.hub.jupyterhub_settings import START_LIMIT_S, VARIABLE, Settings
 from manyhands.hub.servers import limits, room
 from manyhands.hub.services import proxy
 from manyhands.units import NotAClone, find_root
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+    from types import ModuleType
+    from typing import IO, TextIO
+
+    from manyhands.command_line import Line
+
 
 DEMONSTRATION = (
     "DEMONSTRATION for one trusted person: without root, nothing keeps one user of this hub from "
@@ -45,7 +57,7 @@ NO_ROOM = (
 BEFORE = "Papers that were printed before name a different address: {before}"
 
 
-def main(argv=None):
+def main(argv: Sequence[str] | None = None) -> int:
     options = completed(parser()).parse_args(argv)
     try:
         hub_options.check(options)
@@ -61,7 +73,7 @@ def main(argv=None):
         return 2 if isinstance(problem, WrongUsage) else 1
 
 
-def _walls(root, options):
+def _walls(root: Path, options: argparse.Namespace) -> str:
     """The first line: what keeps attendees apart. Raises CannotStart where it cannot be made."""
     image, jobs = options.image, options.slurm
     if not is_classroom():
@@ -85,7 +97,7 @@ def _walls(root, options):
     )
 
 
-def _containers():
+def _containers() -> ModuleType:
     try:
         from manyhands.hub.servers import docker
     except ImportError as missing:
@@ -96,7 +108,7 @@ def _containers():
     return docker
 
 
-def _slurm():
+def _slurm() -> ModuleType:
     try:
         from manyhands.hub.servers import slurm
     except ImportError as missing:
@@ -106,7 +118,7 @@ def _slurm():
     return slurm
 
 
-def _remove_servers(settings):
+def _remove_servers(settings: Settings) -> None:
     """End what an earlier hub in the same folder has left;
     jobs and containers do not end with the process that started them.
     """
@@ -114,7 +126,7 @@ def _remove_servers(settings):
         (_slurm() if settings.kind == "slurm" else _containers()).remove(settings.folder)
 
 
-def _only_one(lock, folder):
+def _only_one(lock: TextIO, folder: Path) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -124,7 +136,7 @@ def _only_one(lock, folder):
         ) from None
 
 
-def _settings(root, folder, options):
+def _settings(root: Path, folder: Path, options: argparse.Namespace) -> Settings:
     hub_port, proxy_port, formgrader_port, board_port = hub_address.free_ports(4)
     return Settings(
         root=str(root),
@@ -154,7 +166,7 @@ def _settings(root, folder, options):
     )
 
 
-def _exchange(root):
+def _exchange(root: Path) -> str:
     """The folder through which labs are fetched and handed in;
     made here, for a room shows only what is there when it is opened.
     """
@@ -167,7 +179,7 @@ def _exchange(root):
     return exchange_of(root)
 
 
-def _serve(root, folder, settings, named):
+def _serve(root: Path, folder: Path, settings: Settings, named: str | None) -> int:
     course.make(root, folder / "course")
     course.make_solutions(root, folder / SOLUTIONS)
     scheme = "https" if settings.certificate else "http"
@@ -220,7 +232,7 @@ def _serve(root, folder, settings, named):
     return 0
 
 
-def _mark(folder, settings):
+def _mark(folder: Path, settings: Settings) -> None:
     """For who collects: whose numbers handed in work carries."""
     from manyhands.grading.store.paths import OF_THE_MACHINE
 
@@ -228,10 +240,10 @@ def _mark(folder, settings):
     mark.touch() if settings.kind == "slurm" else mark.unlink(missing_ok=True)
 
 
-def _start(folder, settings, log):
+def _start(folder: Path, settings: Settings, log: IO[bytes]) -> subprocess.Popen[bytes]:
     from manyhands.learner.jupyter_server import end_with_parent
 
-    def in_child():
+    def in_child() -> None:
         end_with_parent()
         # JupyterHub ends its services with it; a shell may have made us ignore it
         signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -257,7 +269,7 @@ def _start(folder, settings, log):
     )
 
 
-def _answers(hub, settings, line):
+def _answers(hub: subprocess.Popen[bytes], settings: Settings, line: Line) -> bool:
     """Wait until the hub is there where attendees look for it: its proxy leads to it once the
     services have started. `line` says how long that takes.
     """
@@ -288,20 +300,20 @@ def _answers(hub, settings, line):
 class _Stop:
     """Ctrl-C and its like end the hub, which ends its servers first."""
 
-    def __init__(self, hub):
+    def __init__(self, hub: subprocess.Popen[bytes]) -> None:
         self.hub, self.asked = hub, False
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, self)
 
-    def __call__(self, *_):
+    def __call__(self, *_: object) -> None:
         if not self.asked:
             self.asked = True
             print("\nStopping the hub and every server ...", flush=True)
             self.hub.terminate()
 
 
-def _end(process, patience_s=60):
+def _end(process: subprocess.Popen[bytes], patience_s: float = 60) -> None:
     if process.poll() is None:
         process.terminate()
         try:
@@ -311,7 +323,7 @@ def _end(process, patience_s=60):
             process.wait()
 
 
-def _welcome(address, settings, accounts):
+def _welcome(address: str, settings: Settings, accounts: str) -> str:
     folder, servers = (
         Path(settings.folder),
         settings.servers_address or f"port {settings.servers_port}",
@@ -324,7 +336,7 @@ def _welcome(address, settings, accounts):
     )
 
 
-def _tail(path, lines=20):
+def _tail(path: Path, lines: int = 20) -> str:
     with suppress(OSError):
         return "\n".join(path.read_text(errors="replace").splitlines()[-lines:])
     return ""

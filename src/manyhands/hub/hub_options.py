@@ -2,6 +2,8 @@
 have.
 """
 
+from __future__ import annotations
+
 import argparse
 import ipaddress
 import os
@@ -9,16 +11,24 @@ import re
 import socket
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from manyhands.command_line import parser as command_parser
 from manyhands.hub.folder import BOARD, DOORS, PLACES, prepare, sockets
 from manyhands.hub.servers import limits
 from manyhands.machine import processors
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
 DESCRIPTION = """Start a JupyterHub on this machine, with a closed room of local processes for each attendee. `manyhands accounts` makes accounts.
 Run it as root for a class, because without root it is a demonstration for one person. Ctrl-C stops it and every server."""
 SOCKET_BYTES = 107  # of the path of a socket (man 7 unix)
 BYTES = {"M": 2**20, "G": 2**30, "T": 2**40}
+
+
+N = TypeVar("N", int, float)
 
 
 class CannotStart(RuntimeError):
@@ -29,7 +39,7 @@ class WrongUsage(CannotStart):
     """It was asked for what cannot be."""
 
 
-def size(text):
+def size(text: str) -> int:
     """`512M`, `4G` in bytes."""
     found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)([MGT])", text.upper().removesuffix("B"))
     if not found or not float(found[1]):
@@ -37,10 +47,10 @@ def size(text):
     return int(float(found[1]) * BYTES[found[2]])
 
 
-def between(least, most, kind=int):
+def between(least: float, most: float, kind: Callable[[str], N] = int) -> Callable[[str], N]:
     """The type of an option that is a number, for argparse."""
 
-    def number(text):
+    def number(text: str) -> N:
         try:
             found = kind(text)
         except ValueError:
@@ -54,7 +64,7 @@ def between(least, most, kind=int):
     return number
 
 
-def parser():
+def parser() -> argparse.ArgumentParser:
     usual = limits.Limits()
     made = command_parser(
         "hub", DESCRIPTION, ["", "--ip 0.0.0.0 --port 8000", "--image manyhands:cpu", "--slurm"]
@@ -199,7 +209,7 @@ def parser():
     return made
 
 
-def check(options):
+def check(options: argparse.Namespace) -> None:
     """Raises WrongUsage where options do not go together, or name what this machine does not
     have.
     """
@@ -240,7 +250,7 @@ def check(options):
 
 
 @contextmanager
-def _refused(kind, why):
+def _refused(kind: type[Exception] | tuple[type[Exception], ...], why: str) -> Iterator[None]:
     """An error of this kind in the block is wrong usage."""
     try:
         yield
@@ -248,7 +258,7 @@ def _refused(kind, why):
         raise WrongUsage(f"{why} ({problem}).") from None
 
 
-def _load(certificate, key):
+def _load(certificate: str, key: str) -> None:
     import ssl
 
     for path in (certificate, key):
@@ -259,7 +269,7 @@ def _load(certificate, key):
     )
 
 
-def check_folder(folder):
+def check_folder(folder: Path) -> None:
     """Raises WrongUsage where the path of the hub's folder is too long for the sockets in it."""
     longest = max(len(os.fsencode(sockets(folder) / name)) for name in (BOARD, DOORS, PLACES))
     if longest > SOCKET_BYTES:
@@ -269,6 +279,6 @@ def check_folder(folder):
         )
 
 
-def make_folder(folder):
+def make_folder(folder: Path) -> None:
     with _refused(OSError, f"{folder} cannot be the hub's folder"):
         prepare(folder)

@@ -1,15 +1,22 @@
 """JupyterHub's settings, made from those of `manyhands hub`. Loaded by `jupyterhub_config.py`."""
 
+from __future__ import annotations
+
 import html
 import json
 import os
 import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from manyhands.hub.accounts.table import ASSISTANT, INSTRUCTOR
 from manyhands.hub.folder import PLACES, WITH_PARENT, sockets
 from manyhands.hub.servers.limits import Limits
+
+if TYPE_CHECKING:
+    from typing import Any
+
 
 VARIABLE = "MANYHANDS_HUB_SETTINGS"  # how they reach the hub's process
 SHUT_DOWN_GRACE_S = 10
@@ -52,13 +59,13 @@ class Settings:
     hub_port: int
     proxy_port: int
     formgrader_port: int
-    proxy: list
+    proxy: list[str]
     board_port: int
     # what people type for the hub; and how browsers reach the servers, where the two have not one
     # name and these ports
     address: str = ""
     servers_address: str = ""
-    behind: list = field(default_factory=list)  # addresses of proxies in front of ours
+    behind: list[str] = field(default_factory=list)  # addresses of proxies in front of ours
     exchange: str = ""
     title: str = ""  # of the course or workshop, on the log-in page
     idle_s: int = 3600
@@ -73,20 +80,20 @@ class Settings:
     hub_name: str = ""
 
     @property
-    def kind(self):
+    def kind(self) -> str:
         """Of attendees' servers: a key of SPAWNERS."""
         return "slurm" if self.hub_name else "containers" if self.image else "rooms"
 
-    def as_text(self):
+    def as_text(self) -> str:
         return json.dumps(asdict(self))
 
 
-def from_text(text):
+def from_text(text: str) -> Settings:
     found = json.loads(text)
     return Settings(**{**found, "limits": Limits(**found["limits"])})
 
 
-def configure(c, settings):
+def configure(c: Any, settings: Settings) -> None:
     """Put them into JupyterHub's configuration object `c`."""
     from manyhands.hub.accounts.authenticator import TrialAuthenticator
     from manyhands.hub.servers import limits
@@ -154,7 +161,7 @@ def configure(c, settings):
     _services(hub, settings)
 
 
-def _attendees(folder):
+def _attendees(folder: Path) -> list[tuple[str, str]]:
     """[(name, full name)] of the attendees whose accounts are open, for the page that says who
     works now: JupyterHub itself knows only those who have logged in.
     """
@@ -167,7 +174,7 @@ def _attendees(folder):
     ]
 
 
-def _doors(settings):
+def _doors(settings: Settings) -> str:
     """What the proxy must know of its two doors; where they are named, both are,
     else they have the name by which a browser has asked.
     """
@@ -181,7 +188,7 @@ def _doors(settings):
     )
 
 
-def _roles(hub):
+def _roles(hub: Any) -> None:
     """Who may do what.
 
     Attendees: JupyterHub's own role `user`, which reaches nothing but one's own; and the board,
@@ -215,7 +222,7 @@ def _roles(hub):
     ]
 
 
-def _services(hub, settings):
+def _services(hub: Any, settings: Settings) -> None:
     from jupyterhub.services.service import _ServiceSpawner
 
     _ServiceSpawner.poll_interval = RESTART_S

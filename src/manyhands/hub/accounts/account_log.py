@@ -2,17 +2,24 @@
 changed.
 """
 
+from __future__ import annotations
+
 import getpass
 import json
 import os
 from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
+
 
 NAME = "log.jsonl"
 
 
-def write(folder, action, name=None, **facts):
+def write(folder: str | Path, action: str, name: str | None = None, **facts: object) -> None:
     """Append one line to the log in `folder`; readable by its owner alone."""
     line = {
         "when": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
@@ -29,9 +36,9 @@ def write(folder, action, name=None, **facts):
         os.close(handle)
 
 
-def read(folder):
+def read(folder: str | Path) -> list[dict[str, Any]]:
     """All lines, as dictionaries; a line that was cut off by a crash is passed over."""
-    found = []
+    found: list[dict[str, Any]] = []
     with suppress(FileNotFoundError):
         for line in (Path(folder) / NAME).read_text(encoding="utf-8").split("\n"):
             with suppress(ValueError):
@@ -39,7 +46,7 @@ def read(folder):
     return found
 
 
-def _who():
+def _who() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):

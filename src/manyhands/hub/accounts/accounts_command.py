@@ -1,5 +1,7 @@
 """`manyhands accounts`: make, list and end trial accounts."""
 
+from __future__ import annotations
+
 import csv
 import os
 import stat
@@ -7,6 +9,7 @@ import sys
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from manyhands.command_line import completed, printable
 from manyhands.command_line import parser as command_parser
@@ -18,6 +21,14 @@ from manyhands.hub.accounts.table import ATTENDEE, FIRST_UID, LAST_UID, ROLES, A
 from manyhands.hub.folder import LOCK, address, hub_folder, is_classroom, prepare
 from manyhands.machine import local_time
 from manyhands.units import NotAClone
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, TextIO
+
+    from manyhands.hub.accounts.table import Account
+
 
 DESCRIPTION = """Trial accounts of the hub on this machine. A running hub follows every change within seconds.
 Passwords are stored only as scrypt, and they are written only in the hand-out."""
@@ -46,7 +57,7 @@ class NotDone(AccountError):
     """What was asked for is possible, and could not be done to its end."""
 
 
-def parser():
+def parser() -> argparse.ArgumentParser:
     made = command_parser(
         "accounts",
         DESCRIPTION,
@@ -109,7 +120,7 @@ def parser():
     return made
 
 
-def main(argv=None):
+def main(argv: Sequence[str] | None = None) -> int:
     options = completed(parser()).parse_args(argv)
     try:
         folder = hub_folder(options.home)
@@ -123,7 +134,7 @@ def main(argv=None):
     return 0
 
 
-def _understood(accounts, options):
+def _understood(accounts: Accounts, options: argparse.Namespace) -> None:
     """Look at what was asked for before anything is made; raises AccountError."""
     if options.action == "create" and not 1 <= options.count <= MOST:
         raise AccountError(f"Ask for one account or more, and for no more than {MOST}.")
@@ -135,7 +146,7 @@ def _understood(accounts, options):
         options.expires = until(options.expires)
 
 
-def _create(accounts, options):
+def _create(accounts: Accounts, options: argparse.Namespace) -> None:
     _add(
         accounts,
         [{"name": name} for name in accounts.free_names(options.count, options.prefix)],
@@ -143,18 +154,18 @@ def _create(accounts, options):
     )
 
 
-def _import(accounts, options):
+def _import(accounts: Accounts, options: argparse.Namespace) -> None:
     _add(accounts, options.people, options)
 
 
-def read_people(path):
+def read_people(path: Path) -> list[dict[str, Any]]:
     """The rows of a CSV of registered people; raises AccountError, naming the line."""
     try:
         with _plain_file(path) as file:
             table = csv.DictReader(file)
             columns = [name.strip().lower() for name in table.fieldnames or []]
             table.fieldnames = columns
-            people = [
+            rows = [
                 {key: (value or "").strip() for key, value in row.items() if key} for row in table
             ]
     except UnicodeDecodeError:
@@ -165,12 +176,12 @@ def read_people(path):
         raise AccountError(
             f'{path} has no column "name"; its first line is: {", ".join(columns) or "empty"}.'
         )
-    people = [
+    people: list[dict[str, Any]] = [
         {**person, "name": person["name"].lower(), "line": line}
-        for line, person in enumerate(people, 2)
+        for line, person in enumerate(rows, 2)
         if any(person.values())
     ]
-    seen = {}
+    seen: dict[str, int] = {}
     for person in people:
         if (
             len(person.get("full_name", "")) > LONGEST_NAME
@@ -189,7 +200,7 @@ def read_people(path):
     return people
 
 
-def _plain_file(path):
+def _plain_file(path: Path) -> TextIO:
     """Open a file to read; nothing is waited for, as for the other end of a pipe.
 
     Raises AccountError.
@@ -204,7 +215,9 @@ def _plain_file(path):
     return open(handle, encoding="utf-8-sig", newline="")
 
 
-def _add(accounts, people, options):
+def _add(
+    accounts: Accounts, people: Sequence[Mapping[str, Any]], options: argparse.Namespace
+) -> None:
     if not people:
         raise AccountError("That table contains no names.")
     if not is_classroom() and len(accounts.load()) + len(people) > 1:
@@ -212,11 +225,13 @@ def _add(accounts, people, options):
     _hand_out(accounts, lambda: accounts.create(people, options.expires, options.role), options)
 
 
-def _reset(accounts, options):
+def _reset(accounts: Accounts, options: argparse.Namespace) -> None:
     _hand_out(accounts, lambda: accounts.reset(options.names), options)
 
 
-def _hand_out(accounts, make, options):
+def _hand_out(
+    accounts: Accounts, make: Callable[[], list[tuple[Account, str]]], options: argparse.Namespace
+) -> None:
     """Make accounts or passwords, and their papers; none where the papers have no folder."""
     ip = hub_address.EVERYWHERE if is_classroom() else "127.0.0.1"
     where = options.address or address(accounts.folder) or hub_address.promised(accounts.folder, ip)
@@ -249,7 +264,7 @@ def _hand_out(accounts, make, options):
         print(AT_ANOTHER)
 
 
-def _list(accounts, options):
+def _list(accounts: Accounts, options: argparse.Namespace) -> None:
     rows = [("name", "role", "state", "until", "archived", "who")]
     for account in sorted(accounts.load().values(), key=lambda one: one.name):
         archived = local_time(account.archived) if account.archived else ""
@@ -270,12 +285,12 @@ def _list(accounts, options):
         )
 
 
-def _extend(accounts, options):
+def _extend(accounts: Accounts, options: argparse.Namespace) -> None:
     for account in accounts.extend(options.names, options.expires):
         print(f"{account.name}: {account.state}, until {local_time(account.expires)}")
 
 
-def _revoke(accounts, options):
+def _revoke(accounts: Accounts, options: argparse.Namespace) -> None:
     for account in accounts.revoke(options.names):
         print(
             f"{account.name}: revoked. Its files are kept until `manyhands accounts purge "
@@ -283,7 +298,7 @@ def _revoke(accounts, options):
         )
 
 
-def _purge(accounts, options):
+def _purge(accounts: Accounts, options: argparse.Namespace) -> None:
     names = options.names or [
         name
         for name, account in accounts.load().items()
@@ -306,7 +321,7 @@ def _purge(accounts, options):
         raise NotDone("\n".join(wrong))
 
 
-def _restore(accounts, options):
+def _restore(accounts: Accounts, options: argparse.Namespace) -> None:
     wrong = []
     for name in options.names:
         try:

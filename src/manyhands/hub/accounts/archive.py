@@ -4,16 +4,25 @@ The files are an attendee's: what lies there is read and written by a process wi
 user number, so that no link can lead it to anything that the person could not reach.
 """
 
+from __future__ import annotations
+
 import os
 import subprocess
 import time
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 
 from manyhands.hub.accounts import account_log
 from manyhands.hub.accounts.account_error import AccountError
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from manyhands.hub.accounts.table import Account, Accounts
+
 
 LONGEST_BYTES = 4000  # of a path: what is longer no program could unpack
 LONGER = "?" * LONGEST_BYTES + "*"  # the pattern of such a path, byte by byte
@@ -22,7 +31,7 @@ NOT_ARCHIVED = """The home of {name} could not be archived, so nothing was delet
 If there are files of another user in {home}, give them to the person, chown -R {uid}:{uid}, or remove them. Afterwards, archiving continues automatically."""
 
 
-def archive(accounts, name):
+def archive(accounts: Accounts, name: str) -> Path | None:
     """Pack the home into `archive/NAME-TIME.tar.gz`, mode 600; returns its path, or None where
     there is no home.
 
@@ -69,7 +78,7 @@ def archive(accounts, name):
     return target
 
 
-def newest(accounts, name):
+def newest(accounts: Accounts, name: str) -> Path | None:
     """The path of the account's last archive, or None."""
     stamp = len("YYYYmmddTHHMMSS.ffffff.tar.gz")
     found = [
@@ -80,7 +89,7 @@ def newest(accounts, name):
     return max(found, default=None)
 
 
-def restore(accounts, name):
+def restore(accounts: Accounts, name: str) -> Path:
     """Unpack the newest archive into the home, or, where files are there, into a new folder in it;
     returns that folder.
     """
@@ -110,7 +119,7 @@ def restore(accounts, name):
     return (home / inside).resolve()
 
 
-def purge(accounts, name):
+def purge(accounts: Accounts, name: str) -> Path | None:
     """Delete an ended account and its home; the home is archived first, if that is not done.
 
     Returns the archive, or None.
@@ -134,7 +143,7 @@ def purge(accounts, name):
     return kept
 
 
-def wait_until_quiet(account, patience_s=30):
+def wait_until_quiet(account: Account, patience_s: float = 30) -> None:
     """Wait until no process of the person runs; raises AccountError.
 
     Without root they cannot be told from our own.
@@ -149,7 +158,7 @@ def wait_until_quiet(account, patience_s=30):
         time.sleep(0.2)
 
 
-def _processes(account):
+def _processes(account: Account) -> list[int]:
     return [
         process.pid
         for process in psutil.process_iter(["uids"])
@@ -157,7 +166,7 @@ def _processes(account):
     ]
 
 
-def make_home(account, home):
+def make_home(account: Account, home: str | Path) -> None:
     """Make the home folder if it is not there: the person's own, closed to all others."""
     home = Path(home)
     if not home.is_dir():
@@ -166,7 +175,9 @@ def make_home(account, home):
             os.chown(home, account.uid, account.uid)
 
 
-def _run(account, home, *command, **streams):
+def _run(
+    account: Account, home: Path, *command: str, **streams: Any
+) -> subprocess.CompletedProcess[bytes]:
     """A program of the system's in the home, as the person."""
     return subprocess.run(
         command,
@@ -178,12 +189,12 @@ def _run(account, home, *command, **streams):
     )
 
 
-def _said(done):
+def _said(done: subprocess.CompletedProcess[bytes]) -> str:
     """The end of what a program has said."""
     return done.stderr.decode(errors="replace").strip()[-500:]
 
 
-def _as(account):
+def _as(account: Account) -> dict[str, Any]:
     """Options of subprocess: with the person's user number, if we may."""
     return (
         {"user": account.uid, "group": account.uid, "extra_groups": []} if os.geteuid() == 0 else {}

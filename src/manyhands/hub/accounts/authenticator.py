@@ -2,11 +2,14 @@
 in the log.
 """
 
+from __future__ import annotations
+
 import asyncio
 import time
 import unicodedata
 from collections import defaultdict, deque
 from datetime import timezone
+from typing import TYPE_CHECKING
 
 from jupyterhub.auth import Authenticator
 from tornado.web import HTTPError
@@ -17,6 +20,13 @@ from manyhands.hub.accounts.passwords import matches, new_key
 from manyhands.hub.accounts.table import Accounts
 from manyhands.hub.connections import place
 from manyhands.machine import local_time
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+    from typing import Any
+
+    from tornado.web import RequestHandler
+
 
 WINDOW_S = 300
 # a whole class may share one address
@@ -40,10 +50,11 @@ class Attempts:
     finds none, and anybody could lock anybody out.
     """
 
-    def __init__(self, now=time.monotonic):
-        self.now, self.failures = now, defaultdict(deque)
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self.now = now
+        self.failures: dict[tuple[str, Hashable], deque[float]] = defaultdict(deque)
 
-    def wait_s(self, name, place, known=False):
+    def wait_s(self, name: str, place: str, known: bool = False) -> float:
         """How long nobody may try this name there; 0 if they may now. known:
         in a browser in which this person has logged in.
         """
@@ -54,7 +65,7 @@ class Attempts:
                 waits.append(times[-FAILURES[kind]] + WINDOW_S - self.now())
         return max(waits)
 
-    def failed(self, name, place, known=False):
+    def failed(self, name: str, place: str, known: bool = False) -> None:
         for kind, key in self._keys(name, place, known).items():
             self._recent(kind, key).append(self.now())
         if len(self.failures) > 10_000:  # many made-up names: forget what is over
@@ -62,19 +73,19 @@ class Attempts:
                 if not self._recent(*kind_key):
                     del self.failures[kind_key]
 
-    def succeeded(self, name, place):
+    def succeeded(self, name: str, place: str) -> None:
         for kind, key in (("name in its browser", name), ("name and place", (name, place))):
             self.failures.pop((kind, key), None)
 
     @staticmethod
-    def _keys(name, place, known):
+    def _keys(name: str, place: str, known: bool) -> dict[str, Hashable]:
         return (
             {"name in its browser": name}
             if known
             else {"name and place": (name, place), "place": place}
         )
 
-    def _recent(self, kind, key):
+    def _recent(self, kind: str, key: Hashable) -> deque[float]:
         times = self.failures[kind, key]
         while times and times[0] <= self.now() - WINDOW_S:
             times.popleft()
@@ -86,15 +97,15 @@ class TrialAuthenticator(Authenticator):
 
     folder = Unicode(help="the hub's folder").tag(config=True)
 
-    def __init__(self, **settings):
+    def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.accounts, self.attempts = Accounts(self.folder), Attempts()
         self.nobody = new_key("nobody")  # so that an unknown name takes as long as a wrong password
 
-    def normalize_username(self, username):
+    def normalize_username(self, username: str) -> str:
         return unicodedata.normalize("NFKC", username).strip().lower()
 
-    async def authenticate(self, handler, data):
+    async def authenticate(self, handler: Any, data: dict[str, str]) -> dict[str, Any] | None:
         """The person and the role as a group, or None for a wrong name or password;
         an HTTPError tells the person anything else.
         """
@@ -132,14 +143,14 @@ class TrialAuthenticator(Authenticator):
         self._note("log-in", name, where)
         return {"name": name, "groups": [account.role]}
 
-    def _note(self, action, name, where):
+    def _note(self, action: str, name: str, where: str) -> None:
         account_log.write(self.folder, action, name[:64], address=where)
 
-    async def refresh_user(self, user, handler=None):
+    async def refresh_user(self, user: Any, handler: RequestHandler | None = None) -> bool:
         """False turns the session out: the account has ended, is gone, or was opened anew after the
         session began.
         """
         account = self.accounts.load().get(user.name)
-        return bool(account) and account.admits(
+        return account is not None and account.admits(
             user.orm_user.created.replace(tzinfo=timezone.utc).timestamp()
         )

@@ -1,11 +1,23 @@
 """What is given to people: a CSV, and a PDF with one slip for each account, to be cut apart."""
 
+from __future__ import annotations
+
 import csv
 import importlib.util
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from manyhands.machine import local_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import IO, Any
+
+    from fpdf import FPDF
+
+    from manyhands.hub.accounts.table import Account
+
 
 COLUMNS = ("name", "full_name", "role", "password", "expires", "address")
 PAGE_MM, MARGIN_MM, ACROSS, DOWN = (210, 297), 10, 2, 4
@@ -28,7 +40,7 @@ STEPS = (
 )
 
 
-def rows(made, address):
+def rows(made: Iterable[tuple[Account, str]], address: str) -> list[dict[str, str]]:
     """The rows of both papers, from what `Accounts.create` or `reset` returned."""
     return [
         {
@@ -43,7 +55,7 @@ def rows(made, address):
     ]
 
 
-def new_folder(folder):
+def new_folder(folder: str | Path) -> Path:
     """Make the folder for the papers, readable by its owner alone; returns it.
 
     Raises FileExistsError where there is one already, for passwords are never overwritten.
@@ -53,7 +65,7 @@ def new_folder(folder):
     return folder
 
 
-def write(folder, made, address):
+def write(folder: Path, made: Sequence[tuple[Account, str]], address: str) -> tuple[Path, Path]:
     """Write `accounts.csv` and `accounts.pdf` into the folder, readable by their owner alone;
     returns their paths.
     """
@@ -68,11 +80,11 @@ def write(folder, made, address):
     return table, paper
 
 
-def _private(path, how, **options):
+def _private(path: Path, how: str, **options: Any) -> IO[Any]:
     return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), how, **options)
 
 
-def _harmless(row):
+def _harmless(row: dict[str, str]) -> dict[str, str]:
     """A spreadsheet runs what begins with these signs: put an apostrophe before it."""
     return {
         name: "'" + value if value[:1] in ("=", "+", "-", "@") else value
@@ -80,7 +92,7 @@ def _harmless(row):
     }
 
 
-def pdf(slips):
+def pdf(slips: Iterable[dict[str, str]]) -> bytes:
     """The bytes of an A4 document with eight slips a page; the font that shows Japanese is inside
     it.
     """
@@ -106,7 +118,9 @@ def pdf(slips):
     return bytes(paper.output())
 
 
-def _slip(paper, slip, left, top, width, height):
+def _slip(
+    paper: FPDF, slip: dict[str, str], left: float, top: float, width: float, height: float
+) -> None:
     paper.set_dash_pattern(dash=1, gap=1.5)
     paper.set_draw_color(150)
     paper.rect(left, top, width, height)
@@ -140,7 +154,9 @@ def _slip(paper, slip, left, top, width, height):
         line = _text(paper, "text", 7, left + 5, line, inner, step)
 
 
-def _text(paper, font, size, left, top, width, text):
+def _text(
+    paper: FPDF, font: str, size: float, left: float, top: float, width: float, text: str
+) -> float:
     """Write a text, broken into lines of `width`; returns where the next one begins."""
     paper.set_font(font, size=size)
     paper.set_xy(left, top)
@@ -152,11 +168,15 @@ def _text(paper, font, size, left, top, width, text):
         align="L",
         new_x="LEFT",
         new_y="NEXT",
-        wrapmode="CHAR" if anywhere else "WORD",
+        # a name will do
+        wrapmode="CHAR" if anywhere else "WORD",  # type: ignore[arg-type]
     )
     return paper.get_y()
 
 
-def _inside(package, name):
+def _inside(package: str, name: str) -> Path:
     """The path of a file of an installed package, without importing it."""
-    return Path(importlib.util.find_spec(package).origin).parent / name
+    found = importlib.util.find_spec(package)
+    if found is None or found.origin is None:
+        raise ModuleNotFoundError(f"No module named {package!r}", name=package)
+    return Path(found.origin).parent / name

@@ -1,5 +1,7 @@
 """How long an account lives: the text of `--expires` as a time."""
 
+from __future__ import annotations
+
 import math
 import re
 import time
@@ -12,7 +14,7 @@ LATEST_YEAR = 9998
 LATEST = datetime(LATEST_YEAR + 1, 1, 1).timestamp()
 
 
-def until(text, now=None):
+def until(text: str, now: float | None = None) -> float:
     """`60s`, `30m`, `12h`, `3d`, `2w` from now, or a date `2026-12-01` (its end) or
     `2026-12-01T18:00`, as seconds since 1970.
     """
@@ -34,7 +36,7 @@ def until(text, now=None):
     return _in_calendar(end, text)
 
 
-def _in_calendar(end, text):
+def _in_calendar(end: float, text: str) -> float:
     if end > LATEST:
         raise AccountError(f"{text[:80]!r} ends after the year {LATEST_YEAR}. Name an earlier end.")
     return end

@@ -2,6 +2,8 @@
 kept as scrypt only.
 """
 
+from __future__ import annotations
+
 import hashlib
 import hmac
 import secrets
@@ -13,7 +15,7 @@ WORDS, SYLLABLES = 3, 3  # (13 * 5) ** 9 > 2 ** 54
 COST = {"n": 2**14, "r": 8, "p": 1}
 
 
-def new_password():
+def new_password() -> str:
     """For example `bakori-nutefo-samihe`."""
     return "-".join(
         "".join(secrets.choice(CONSONANTS) + secrets.choice(VOWELS) for _ in range(SYLLABLES))
@@ -21,7 +23,7 @@ def new_password():
     )
 
 
-def scrypt(password, salt):
+def scrypt(password: str, salt: str) -> str:
     """The key of a password, as hex.
 
     Capitals, spaces, hyphens and full-width letters make no difference.
@@ -30,12 +32,12 @@ def scrypt(password, salt):
     return hashlib.scrypt(letters.encode(), salt=bytes.fromhex(salt), **COST).hex()
 
 
-def new_key(password):
+def new_key(password: str) -> tuple[str, str]:
     """(salt, key), both as hex."""
     salt = secrets.token_hex(16)
     return salt, scrypt(password, salt)
 
 
-def matches(password, salt, key):
+def matches(password: str, salt: str, key: str) -> bool:
     """Whether it is the password; takes as long for a wrong one as for the right one."""
     return hmac.compare_digest(scrypt(password, salt), key)

@@ -2,6 +2,8 @@
 lock, closed to other users.
 """
 
+from __future__ import annotations
+
 import fcntl
 import json
 import pwd
@@ -10,11 +12,19 @@ import time
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from manyhands.hub.accounts import account_log
 from manyhands.hub.accounts.account_error import AccountError
 from manyhands.hub.accounts.lifetime import until
 from manyhands.hub.accounts.passwords import matches, new_key, new_password
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import Any, Literal
+
+    Table = dict[str, "Account"]
+
 
 ATTENDEE, ASSISTANT, INSTRUCTOR = ROLES = ("attendee", "assistant", "instructor")
 NAME = re.compile(r"[a-z][a-z0-9-]{0,30}")
@@ -43,32 +53,32 @@ class Account:
     archived: float = 0.0
 
     @property
-    def state(self):
+    def state(self) -> Literal["open", "expired", "revoked"]:
         """ "open", "expired" or "revoked"."""
         if self.revoked:
             return "revoked"
         return "open" if time.time() < self.expires else "expired"
 
-    def admits(self, session_began):
+    def admits(self, session_began: float) -> bool:
         """Whether a session that began then may go on."""
         return self.state == "open" and self.since <= session_began
 
-    def accepts(self, password):
+    def accepts(self, password: str) -> bool:
         return matches(password, self.salt, self.key)
 
 
 class Accounts:
     """The table in the hub's folder. Every change is written to the log."""
 
-    def __init__(self, folder):
+    def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         self.path = self.folder / "accounts.json"
 
-    def load(self):
+    def load(self) -> Table:
         """{name: Account}."""
         return self._read()[0]
 
-    def _read(self):
+    def _read(self) -> tuple[Table, int]:
         """The accounts, and the next number that nobody has had."""
         try:
             found = json.loads(self.path.read_text(encoding="utf-8"))
@@ -81,16 +91,16 @@ class Accounts:
                 f"{str(problem)[:200]}). Nothing was changed. Restore the file from a copy."
             ) from None
 
-    def get(self, name):
+    def get(self, name: str) -> Account:
         """The account of this name; raises AccountError."""
         return _find(self.load(), name)
 
-    def home(self, name):
+    def home(self, name: str) -> Path:
         """The account's home folder."""
         return self.folder / "homes" / name
 
     @contextmanager
-    def _changing(self):
+    def _changing(self) -> Iterator[Table]:
         """Read, let the caller change, write in one step; a second writer waits meanwhile."""
         from manyhands.grading.store.atomic import write_file
 
@@ -106,7 +116,9 @@ class Accounts:
             }
             write_file(self.path, json.dumps(content, indent=1, ensure_ascii=False))
 
-    def create(self, people, expires, role=ATTENDEE):
+    def create(
+        self, people: Iterable[Mapping[str, Any]], expires: float, role: str = ATTENDEE
+    ) -> list[tuple[Account, str]]:
         """Add accounts, all or none.
 
         `people`: [{"name": ..., "full_name": ..., "role": ..., "expires": ...}], all but the name
@@ -137,7 +149,7 @@ class Accounts:
             )
         return made
 
-    def _new_uid(self, table):
+    def _new_uid(self, table: Table) -> int:
         """A number that no user of this machine has, and that no account has ever had:
         files of a purged one stay nobody's.
         """
@@ -150,7 +162,7 @@ class Accounts:
             f"The user numbers up to {LAST_UID} are used up. Start a new hub folder (--home)."
         )
 
-    def free_names(self, count, prefix):
+    def free_names(self, count: int, prefix: str) -> list[str]:
         """`prefix01`, `prefix02` ...: the first names after those that are taken."""
         taken = set(self.load())
         numbers = [
@@ -162,15 +174,15 @@ class Accounts:
         digits = max(2, len(str(first + count - 1)))
         return [f"{prefix}{number:0{digits}}" for number in range(first, first + count)]
 
-    def extend(self, names, expires):
+    def extend(self, names: Sequence[str], expires: float) -> list[Account]:
         """Set a new end; an expired account is open again. A revoked one stays revoked."""
         return self._change(names, "extend", expires=expires, archived=0.0)
 
-    def revoke(self, names):
+    def revoke(self, names: Sequence[str]) -> list[Account]:
         """Close accounts at once and for good, until `reset` opens them again."""
         return self._change(names, "revoke", revoked=True)
 
-    def reset(self, names):
+    def reset(self, names: Sequence[str]) -> list[tuple[Account, str]]:
         """New passwords; a revoked account is open again until its end.
 
         Returns [(Account, password)].
@@ -186,7 +198,7 @@ class Accounts:
             account_log.write(self.folder, "reset", name)
         return made
 
-    def note_archived(self, name, path, **facts):
+    def note_archived(self, name: str, path: Path, **facts: object) -> None:
         """Remember that an ended account's home was archived, unless it was opened again meanwhile;
         the keeper calls it.
         """
@@ -195,14 +207,14 @@ class Accounts:
             account.archived = time.time() if account.state != "open" else 0.0
         account_log.write(self.folder, "archive", name, file=str(path), **facts)
 
-    def remove(self, name):
+    def remove(self, name: str) -> None:
         """Take an account out of the table; `purge` calls it after the home was archived."""
         with self._changing() as table:
             _find(table, name)
             del table[name]
         account_log.write(self.folder, "purge", name)
 
-    def _change(self, names, action, **fields):
+    def _change(self, names: Sequence[str], action: str, **fields: Any) -> list[Account]:
         with self._changing() as table:
             changed = [_find(table, name) for name in names]
             for account in changed:
@@ -213,7 +225,7 @@ class Accounts:
         return changed
 
 
-def _find(table, name):
+def _find(table: Table, name: str) -> Account:
     if name not in table:
         raise AccountError(
             f"There is no account {name!r}. `manyhands accounts list` shows all accounts."
@@ -221,7 +233,7 @@ def _find(table, name):
     return table[name]
 
 
-def _check_new(name, role, table):
+def _check_new(name: str, role: str, table: Table) -> None:
     if not NAME.fullmatch(name):
         raise AccountError(
             f"{name!r} cannot be a name. A name begins with a small letter, followed by at most 30 "

@@ -2,21 +2,38 @@
 a line back.
 """
 
+from __future__ import annotations
+
 import asyncio
 from collections import Counter
+from typing import TYPE_CHECKING, TypedDict
 
 from manyhands.hub.services.check_queue import peer
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from manyhands.hub.board.service import Service
+
+
 CONNECTIONS, PATIENCE_S = 4, 5  # of one person at the same time; for a message
+
+
+class Answer(TypedDict, total=False):
+    """What the sender of a result or a prediction is told: one of the two."""
+
+    announcement: str  # of the board, "" if there is none
+    error: str  # why nothing was taken
 
 
 class Door:
     """The socket through which results come in."""
 
-    def __init__(self, service):
-        self.service, self.connections = service, Counter()
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.connections: Counter[int] = Counter()
 
-    async def listen(self, path):
+    async def listen(self, path: Path) -> asyncio.Server:
         """Returns asyncio's server."""
         from manyhands.learner import board_line
 
@@ -26,7 +43,7 @@ class Door:
         path.chmod(0o666)
         return server
 
-    async def _connected(self, reader, writer):
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         from manyhands.learner import board_line
 
         uid = peer(writer.get_extra_info("socket"))

@@ -2,17 +2,29 @@
 the accounts, the units' criteria, and its own file of results.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import re
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from manyhands.checks.record import BLOCKED, MIME
 from manyhands.hub.accounts.table import ATTENDEE, Accounts
 from manyhands.hub.board.state import BadResult, Criterion
 from manyhands.hub.folder import is_classroom
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterator
+    from typing import Any
+
+    from manyhands.hub.accounts.table import Account
+    from manyhands.hub.board.state import Board
+    from manyhands.learner.questions import Question
+
 
 NAME = "board.jsonl"
 UNIT = re.compile(r"[0-9A-Za-z_]{1,64}")
@@ -23,10 +35,12 @@ LARGEST_BYTES = 32 * 2**20
 class People:
     """The table of accounts, read again when its file has changed."""
 
-    def __init__(self, folder):
-        self.accounts, self.read, self.table = Accounts(folder), None, {}
+    def __init__(self, folder: str | Path) -> None:
+        self.accounts = Accounts(folder)
+        self.read: tuple[int, int] | None = None  # of the file that was read
+        self.table: dict[str, Account] = {}
 
-    def look(self):
+    def look(self) -> dict[str, Account]:
         """{name: Account} as it is now."""
         try:
             facts = os.stat(self.accounts.path)
@@ -37,12 +51,12 @@ class People:
             self.table, self.read = self.accounts.load(), seen
         return self.table
 
-    def of_name(self, name):
+    def of_name(self, name: str) -> Account | None:
         """The account if it is open, else None."""
         account = self.look().get(name)
         return account if account and account.state == "open" else None
 
-    def of_uid(self, uid):
+    def of_uid(self, uid: int | None) -> Account | None:
         """The same for whose processes carry this number;
         in a demonstration all have that of the one person who runs it.
         """
@@ -52,7 +66,7 @@ class People:
         account = next((one for one in table.values() if one.uid == uid), None)
         return account if account and account.state == "open" else None
 
-    def attendees(self, uids_with_results=()):
+    def attendees(self, uids_with_results: Container[int] = ()) -> dict[int, Account]:
         """{uid: Account} of all attendees that are open, and of those with results whose time is
         over.
         """
@@ -62,7 +76,7 @@ class People:
             if one.role == ATTENDEE and (one.state == "open" or one.uid in uids_with_results)
         }
 
-    def staff(self):
+    def staff(self) -> set[int]:
         """The uids of instructors and assistants."""
         return {one.uid for one in self.look().values() if one.role != ATTENDEE}
 
@@ -72,11 +86,12 @@ class Course:
     the questions.
     """
 
-    def __init__(self, folder):
-        self.folder, self.known = Path(folder) / "course", {}
-        self.asked = (None, {})
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder) / "course"
+        self.known: dict[str, tuple[int, list[Criterion]]] = {}
+        self.asked: tuple[list[tuple[str, int]] | None, dict[str, Question]] = (None, {})
 
-    def criteria(self, unit):
+    def criteria(self, unit: Any) -> list[Criterion]:
         """The unit's criteria in their order; none for what is no unit, or has no reference yet."""
         if not (isinstance(unit, str) and UNIT.fullmatch(unit)):
             return []
@@ -97,7 +112,7 @@ class Course:
             return []
         return self.known[unit][1]
 
-    def questions(self):
+    def questions(self) -> dict[str, Question]:
         """{name: Question} of the predictions that the tutorials ask for, in the course's order."""
         from manyhands.learner.questions import questions
 
@@ -108,11 +123,11 @@ class Course:
         return self.asked[1]
 
 
-def _read(path):
+def _read(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def _criteria(shown, lab):
+def _criteria(shown: dict[str, list[dict[str, Any]]], lab: dict[str, Any]) -> Iterator[Criterion]:
     """From a reference, {check: outputs}, and the released lab.
 
     A check that shows no record is one criterion: its output as a whole.
@@ -136,12 +151,12 @@ class File:
     Only the hub's own user may read it.
     """
 
-    def __init__(self, folder, board):
+    def __init__(self, folder: str | Path, board: Board) -> None:
         self.path, self.board = Path(folder) / NAME, board
         self._load()
         self._renew()
 
-    def _load(self):
+    def _load(self) -> None:
         """Into the board; a line that was cut off by a crash is passed over."""
         with suppress(FileNotFoundError), open(self.path, encoding="utf-8") as file:
             for line in file:
@@ -154,7 +169,7 @@ class File:
                         flush=True,
                     )
 
-    def _renew(self):
+    def _renew(self) -> None:
         """Write the file anew, in one step."""
         from manyhands.grading.store.atomic import write_file
 
@@ -162,7 +177,7 @@ class File:
         self.file = open(self.path, "ab", buffering=0)  # noqa: SIM115 - lines are added to it
         self.most = self.file.tell() + LARGEST_BYTES
 
-    def add(self, line):
+    def add(self, line: object) -> None:
         """Append a change.
 
         A full disk is told in the log: the board goes on, and a restart forgets the change.

@@ -3,10 +3,21 @@ event`. Teams are lists of accounts in its event.toml. Whose entry it is follows
 that hands it in.
 """
 
+from __future__ import annotations
+
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tornado.web import HTTPError, authenticated
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from manyhands.hackathon.event.event import Event
+    from manyhands.hackathon.event.hub_line import Answer
+    from manyhands.hub.accounts.table import Account
+
 
 NAME, SETTINGS = "hackathon", "event.toml"
 LETTER_BYTES = 12  # at most, in JSON: two escapes of six each
@@ -21,11 +32,12 @@ NONE = "There is no hackathon on this hub at the moment."
 class HubEvent:
     """The hackathon's event in the hub's folder, if there is one."""
 
-    def __init__(self, folder):
+    def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder) / NAME
-        self.seen, self.known = None, None
+        self.seen: tuple[int, int, int] | None = None
+        self.known: Event | None = None
 
-    def event(self):
+    def event(self) -> Event:
         """The `Event`, which follows its log; a new one when the settings have changed.
 
         Raises BadEvent.
@@ -34,14 +46,14 @@ class HubEvent:
 
         facts = os.stat(self.folder / SETTINGS)
         seen = facts.st_mtime_ns, facts.st_ino, facts.st_size
-        if seen != self.seen:
+        if seen != self.seen or self.known is None:
             self.known, self.seen = Event(self.folder), seen
         return self.known
 
-    def is_there(self):
+    def is_there(self) -> bool:
         return (self.folder / SETTINGS).exists()
 
-    def take(self, account, message):
+    def take(self, account: Account, message: dict[str, Any]) -> Answer:
         """{"said": ...} or {"error": ...} for what an account asks."""
         from manyhands.hackathon.entry_file import BadEntry
         from manyhands.hackathon.event.event import NotTaken
@@ -68,7 +80,7 @@ class HubEvent:
             return {"error": NOT_KEPT.format(why=problem.strerror)}
         return {"said": shortened(said, _most_letters())}
 
-    def page(self, name):
+    def page(self, name: str) -> str | None:
         """The board's page, or the big screen's, as the judge has written it; None where there is
         none.
         """
@@ -78,14 +90,20 @@ class HubEvent:
             return None
 
 
-class EventPage:
+if TYPE_CHECKING:
+    from manyhands.hub.board.service import Handler as _Handler
+else:
+    _Handler = object
+
+
+class EventPage(_Handler):
     """The pages of the hackathon's board, for everybody whose account is open; for a `Handler` of
     the service.
     """
 
     @authenticated
-    def get(self, name):
-        page = self.account and self.service.hackathon.page(name)
+    def get(self, name: str) -> None:
+        page = self.service.hackathon.page(name) if self.account else None
         if page is None:
             raise HTTPError(
                 404, "The hackathon does not have a board yet, because the judge writes it."
@@ -96,7 +114,7 @@ class EventPage:
         self.write(page)
 
 
-def shortened(text, most):
+def shortened(text: str, most: int) -> str:
     """Lines of `most` letters at most together: where there are more, the last ones, and how many
     are left out.
     """
@@ -114,14 +132,14 @@ def shortened(text, most):
     )
 
 
-def _most_letters():
+def _most_letters() -> int:
     """Of an answer, so that its reader takes it whole, whatever the letters are."""
     from manyhands.learner import board_line
 
     return board_line.LONGEST_ANSWER_BYTES // LETTER_BYTES - LETTER_BYTES
 
 
-def _values(message):
+def _values(message: dict[str, Any]) -> list[Any]:
     """The values of a message, each of the kind that its call takes."""
     kinds = {"submit": (str, str), "withdraw": (int,), "status": ()}[message["hack"]]
     values = message["values"]

@@ -6,22 +6,79 @@ A prediction comes from the person's own machine. The question and its choices c
 a first prediction stays, of what runs gave the last.
 """
 
+from __future__ import annotations
+
 import math
 from collections import Counter
+from functools import partial
 from itertools import pairwise
+from operator import eq
 from statistics import median_low
+from typing import TYPE_CHECKING, TypedDict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Mapping
+    from typing import Any
+
+    from manyhands.hub.accounts.table import Account
+    from manyhands.learner.questions import Question
+
+    Value = str | float  # what answers a question: a choice, or a number
+    Bars = list[
+        tuple[str, Callable[[Any], bool]]
+    ]  # the label of each, and whether a value belongs there
+
 
 MOST_BARS = 10  # more different numbers than these are joined
+
+
+class _OfPerson(TypedDict):
+    prediction: str  # the question's name
+    uid: int
+
+
+class Line(_OfPerson, total=False):
+    """A prediction, or what a run gave, as it is kept: one of the two."""
+
+    guess: Value
+    came: Value
+
+
+class _Bar(TypedDict):
+    label: str
+    count: int
+    came: bool  # whether what came is in it
+
+
+class Bar(_Bar, total=False):
+    """A bar of a histogram; who has predicted it only where that is asked for."""
+
+    names: list[str]
+
+
+class Histogram(TypedDict):
+    """What the page of predictions shows of a question."""
+
+    name: str
+    question: str
+    people: int
+    predicted: int
+    bars: list[Bar]
+    came: str | None
+    right: int | None
 
 
 class Predictions:
     """All predictions. Who calls `take` has made sure who the person is."""
 
-    def __init__(self):
-        self.guesses, self.came = {}, {}  # {question's name: {uid: value}}
-        self.last = {}  # {uid: the name of the last question that this person has predicted}
+    def __init__(self) -> None:
+        # {question's name: {uid: value}}
+        self.guesses: dict[str, dict[int, Value]] = {}
+        self.came: dict[str, dict[int, Value]] = {}
+        # {uid: the name of the last question that this person has predicted}
+        self.last: dict[int, str] = {}
 
-    def take(self, uid, question, message):
+    def take(self, uid: int, question: Question, message: dict[str, Any]) -> Line:
         """Take in {"prediction": name, "guess": ...} or {"prediction": name, "came": ...}; returns
         the line to keep.
 
@@ -35,7 +92,7 @@ class Predictions:
             {"prediction": question.name, "uid": uid, "came": question.outcome(message.get("came"))}
         )
 
-    def from_line(self, line):
+    def from_line(self, line: Line) -> Line:
         """Take in a line that `take` has returned; KeyError if it is none."""
         name, uid = line["prediction"], line["uid"]
         if "guess" in line:
@@ -45,25 +102,37 @@ class Predictions:
             self.came.setdefault(name, {})[uid] = line["came"]
         return line
 
-    def as_lines(self):
+    def as_lines(self) -> list[Line]:
         """All that must survive a restart, as plain data."""
-        return [
-            {"prediction": name, "uid": uid, kind: value}
-            for kind, all_of in (("guess", self.guesses), ("came", self.came))
-            for name, values in all_of.items()
+        lines: list[Line] = [
+            {"prediction": name, "uid": uid, "guess": value}
+            for name, values in self.guesses.items()
             for uid, value in values.items()
         ]
+        lines += [
+            {"prediction": name, "uid": uid, "came": value}
+            for name, values in self.came.items()
+            for uid, value in values.items()
+        ]
+        return lines
 
-    def current(self, people):
+    def current(self, people: Container[int]) -> str | None:
         """The question that most of these people have predicted last, or None."""
         votes = Counter(name for uid, name in self.last.items() if uid in people)
         return max(votes, key=lambda name: (votes[name], name), default=None)
 
-    def counts(self, people):
+    def counts(self, people: Mapping[int, Account]) -> dict[str, int]:
         """{question's name: how many of these people have predicted it}."""
         return {name: len(values.keys() & people.keys()) for name, values in self.guesses.items()}
 
-    def histogram(self, question, people, staff=(), reveal=False, names=False):
+    def histogram(
+        self,
+        question: Question,
+        people: Mapping[int, Account],
+        staff: Container[int] = (),
+        reveal: bool = False,
+        names: bool = False,
+    ) -> Histogram:
         """The bars of a question for `people` ({uid: Account}): counts only.
 
         With `reveal` also what came, and with `names` who; `staff` are the uids of those who teach.
@@ -77,13 +146,17 @@ class Predictions:
             if question.choices
             else _ranges(question, [*guesses.values(), *_listed(came)])
         )
-        shown = []
+        shown: list[Bar] = []
         for label, within in bars:
             who = [uid for uid, value in guesses.items() if within(value)]
-            bar = {"label": label, "count": len(who), "came": came is not None and within(came)}
-            shown.append(
-                bar | ({"names": sorted(people[uid].name for uid in who)} if names else {})
-            )
+            bar: Bar = {
+                "label": label,
+                "count": len(who),
+                "came": came is not None and within(came),
+            }
+            if names:
+                bar["names"] = sorted(people[uid].name for uid in who)
+            shown.append(bar)
         return {
             "name": question.name,
             "question": question.text,
@@ -98,7 +171,7 @@ class Predictions:
             ),
         }
 
-    def outcome(self, question, staff=()):
+    def outcome(self, question: Question, staff: Container[int] = ()) -> Value | None:
         """What came: in the run of who teaches, as the room has seen it, else in most runs; None if
         nobody has run it.
         """
@@ -109,35 +182,35 @@ class Predictions:
         return Counter(runs).most_common(1)[0][0] if question.choices else median_low(runs)
 
 
-def _fitting(question, kept):
+def _fitting(question: Question, kept: dict[str, dict[int, Value]]) -> dict[int, Value]:
     """{uid: value} of a question, without values that answered it when it was another one."""
     return {
         uid: value for uid, value in kept.get(question.name, {}).items() if _fits(question, value)
     }
 
 
-def _fits(question, value):
+def _fits(question: Question, value: Value) -> bool:
     try:
         return question.read(value) == value
     except ValueError:
         return False
 
 
-def _listed(value):
+def _listed(value: Value | None) -> list[Value]:
     return [] if value is None else [value]
 
 
-def _choices(question):
-    return [(choice, lambda value, choice=choice: value == choice) for choice in question.choices]
+def _choices(question: Question) -> Bars:
+    return [(choice, partial(eq, choice)) for choice in question.choices]
 
 
-def _ranges(question, values):
+def _ranges(question: Question, values: list[Any]) -> Bars:
     """[(label, whether a value belongs there)]: one for each number, or for ranges of them,
     which grow where the numbers are far apart.
     """
     values = sorted(set(values))
     if len(values) <= MOST_BARS:
-        return [(question.words(one), lambda value, one=one: value == one) for one in values]
+        return [(question.words(one), partial(eq, one)) for one in values]
     low, high = values[0], values[-1]
     if low > 0 and high / low > MOST_BARS:
         edges = [low * math.exp(math.log(high / low) * k / MOST_BARS) for k in range(1, MOST_BARS)]
@@ -152,7 +225,7 @@ def _ranges(question, values):
                 if len(part) > 1
                 else question.words(part[0])
             ),
-            lambda value, part=part: value in part,
+            part.__contains__,
         )
         for part in ranges
         if part

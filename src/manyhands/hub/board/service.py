@@ -7,6 +7,8 @@ events): instructors and assistants the room, an attendee the own row. Grades co
 only; nothing here is one.
 """
 
+from __future__ import annotations
+
 import asyncio
 import csv
 import io
@@ -19,7 +21,7 @@ from collections import Counter
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import urlsplit
 
 from jupyterhub.services.auth import HubOAuthenticated
@@ -43,6 +45,16 @@ from manyhands.hub.services import watchdog
 from manyhands.hub.services.hub_auth import AsyncHubOAuth, Callback, ask_first
 from manyhands.units import units
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+    from typing import Any, NoReturn
+
+    from manyhands.hackathon.event import hub_line
+    from manyhands.hub.accounts.table import Account
+    from manyhands.hub.board.door import Answer
+    from manyhands.hub.board.state import Own, Room, Row
+
+
 PAGE = Path(__file__).parent / "page"
 LONGEST_REQUEST_BYTES = 2**16  # of a browser
 A_SECOND, AT_ONCE = 2, 10  # results that a person may send, for long and for a moment
@@ -64,14 +76,17 @@ NO_UNIT = "there is no unit {unit!r}, or its reference is not made yet"
 class Service:
     """The board with its files; `version` changes with all that is shown."""
 
-    def __init__(self, folder):
+    def __init__(self, folder: str) -> None:
         self.board, self.people, self.course = Board(), People(folder), Course(folder)
         self.file, self.hackathon = File(folder, self.board), HubEvent(folder)
         self.version = 0
-        self.allowances = {}  # {uid: (how many results are left, since when)}
-        self.known, self.known_at = {}, None  # what was worked out since the last change
+        # {uid: (how many results are left, since when)}
+        self.allowances: dict[int, tuple[float, float]] = {}
+        # what was worked out since the last change
+        self.known: dict[Hashable, Any] = {}
+        self.known_at: tuple[int, tuple[int, int] | None] | None = None
 
-    def take(self, account, line):
+    def take(self, account: Account, line: bytes) -> Answer | hub_line.Answer:
         """A person's result, as it came: what to answer.
 
         The sender is told why a result was not taken.
@@ -84,7 +99,7 @@ class Service:
                 return self.hackathon.take(account, result)
             if isinstance(result, dict) and "prediction" in result:
                 return self._take_prediction(account, result)
-            unit = result.get("unit") if isinstance(result, dict) else None
+            unit: Any = result.get("unit") if isinstance(result, dict) else None
             criteria = self.course.criteria(unit)
             if not criteria:
                 return {"error": NO_UNIT.format(unit=str(unit)[:64])}
@@ -94,7 +109,7 @@ class Service:
         self._changed(row)
         return {"announcement": self.board.announcement["text"] if self.board.announcement else ""}
 
-    def _take_prediction(self, account, message):
+    def _take_prediction(self, account: Account, message: dict[str, Any]) -> Answer:
         """A person's prediction, or what their run gave."""
         name = message["prediction"]
         question = self.course.questions().get(name) if isinstance(name, str) else None
@@ -105,15 +120,15 @@ class Service:
         self.file.add(line)
         return {"announcement": ""}
 
-    def announce(self, account, text):
+    def announce(self, account: Account, text: str) -> None:
         self.board.announce(text, account.name)
         self._changed(None)
 
-    def _changed(self, row):
+    def _changed(self, row: Row | None) -> None:
         self.version += 1
         self.file.add(vars(row) if row else {"announcement": self.board.announcement})
 
-    def _allow(self, uid):
+    def _allow(self, uid: int) -> bool:
         """Whether this person may send one more result now."""
         left, then = self.allowances.get(uid, (AT_ONCE, 0.0))
         left, now = min(AT_ONCE, left + (time.monotonic() - then) * A_SECOND), time.monotonic()
@@ -122,7 +137,7 @@ class Service:
         self.allowances[uid] = left - allowed, now
         return allowed
 
-    def view(self, account, unit):
+    def view(self, account: Account, unit: str) -> str:
         """What the person's page shows, as JSON; `unit` is "" for the one that most are at."""
         self._look()
         whole, unit = account.role != ATTENDEE, unit if self.course.criteria(unit) else ""
@@ -131,13 +146,13 @@ class Service:
             lambda: json.dumps(self._view(account, unit, whole)),
         )
 
-    def _look(self):
+    def _look(self) -> None:
         """Forget what was worked out before the last change."""
         self.people.look()
         if self.known_at != (self.version, self.people.read):
             self.known, self.known_at = {}, (self.version, self.people.read)
 
-    def predictions(self, name, reveal, names):
+    def predictions(self, name: str, reveal: bool, names: bool) -> str:
         """What the page of predictions shows, as JSON; `name` is "" for the question that most are
         at.
         """
@@ -147,7 +162,7 @@ class Service:
             lambda: json.dumps(self._predictions(name, reveal, names)),
         )
 
-    def _predictions(self, name, reveal, names):
+    def _predictions(self, name: str | None, reveal: bool, names: bool) -> dict[str, Any]:
         people, asked, kept = (
             self._once("people", self.attendees),
             self.course.questions(),
@@ -170,18 +185,20 @@ class Service:
             "shown": shown,
         }
 
-    def _once(self, key, make):
+    def _once(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """Work something out once after each change."""
         if key not in self.known:
             self.known[key] = make()
         return self.known[key]
 
-    def _view(self, account, unit, whole):
+    def _view(self, account: Account, unit: str, whole: bool) -> dict[str, Any]:
         people = self._once("people", self.attendees)
         seen = people if whole else {account.uid: account}
         checked = self.board.units(seen)
-        unit = unit if unit in checked else self.board.current(seen.keys())
+        current = unit if unit in checked else self.board.current(seen.keys())
+        unit = current or ""
         criteria = self.course.criteria(unit)
+        told: Room | Own
         if whole:
             told = self.board.room(unit, criteria, people)
         else:
@@ -191,12 +208,16 @@ class Service:
                 account,
                 self._once(("all", unit), lambda: self.board.of_all(unit, criteria, people)),
             )
-        return {"unit": unit, "units": [[name, TITLES.get(name, name)] for name in checked], **told}
+        return {
+            "unit": current,
+            "units": [[name, TITLES.get(name, name)] for name in checked],
+            **told,
+        }
 
-    def attendees(self):
+    def attendees(self) -> dict[int, Account]:
         return self.people.attendees({uid for rows in self.board.rows.values() for uid in rows})
 
-    def table(self, unit):
+    def table(self, unit: str) -> str:
         """The room as CSV."""
         text = io.StringIO()
         csv.writer(text).writerows(
@@ -208,25 +229,25 @@ class Service:
 class Handler(HubOAuthenticated, RequestHandler):
     """Pages for people whom the hub knows and whose account is open."""
 
-    def initialize(self, service, hub_auth):
+    def initialize(self, service: Service, hub_auth: AsyncHubOAuth) -> None:
         self.service, self.hub_auth = service, hub_auth
 
-    def set_default_headers(self):
+    def set_default_headers(self) -> None:
         for name, value in SAFE.items():
             self.set_header(name, value)
 
-    async def prepare(self):
+    async def prepare(self) -> None:
         await ask_first(self)
 
     @property
-    def account(self):
+    def account(self) -> Account:
         """The person's account; raises a 403."""
         account = self.service.people.of_name(self.current_user["name"])
         if not account:
             raise HTTPError(403, "This account is closed.")
         return account
 
-    def staff(self):
+    def staff(self) -> Account:
         """The same, for those who see the whole room only."""
         if self.account.role == ATTENDEE:
             raise HTTPError(403, "This page is only for instructors and assistants.")
@@ -237,7 +258,7 @@ class Page(Handler):
     """The class board."""
 
     @authenticated
-    def get(self):
+    def get(self) -> None:
         self.render(
             "board.html",
             staff=self.account.role != ATTENDEE,
@@ -250,13 +271,13 @@ class Page(Handler):
 class Events(Handler):
     """The stream of the board's changes to a page that is open."""
 
-    streams: ClassVar = Counter()  # of all connections
+    streams: ClassVar[Counter[str]] = Counter()  # of all connections
 
-    def get_login_url(self):
+    def get_login_url(self) -> NoReturn:
         raise HTTPError(403)  # a stream cannot be sent to a log-in page: the page is loaded again
 
     @authenticated
-    async def get(self):
+    async def get(self) -> None:
         account, began = self.account, time.time()
         view = self.view_of(account)
         if self.streams[account.name] >= STREAMS:
@@ -270,11 +291,11 @@ class Events(Handler):
         finally:
             self.streams[account.name] -= 1
 
-    def view_of(self, account):
+    def view_of(self, account: Account) -> Callable[[], str]:
         """A function that gives what this person is to see now."""
         return partial(self.service.view, account, self.get_query_argument("unit", ""))
 
-    async def _follow(self, account, view_now, began):
+    async def _follow(self, account: Account, view_now: Callable[[], str], began: float) -> None:
         """Send what has changed, once in a while, as long as the person may see it."""
         sent, when = None, 0.0
         while time.time() < began + STREAM_S:
@@ -290,7 +311,7 @@ class Events(Handler):
                 when = time.monotonic()
             await asyncio.sleep(EVERY_S)
 
-    async def _send(self, event, data):
+    async def _send(self, event: str, data: str) -> None:
         self.write(f"event: {event}\ndata: {data}\n\n")  # JSON has no line ends of its own
         await self.flush()
 
@@ -299,7 +320,7 @@ class PredictionsPage(Handler):
     """The page of predictions, for staff."""
 
     @authenticated
-    def get(self):
+    def get(self) -> None:
         self.staff()
         self.render("predictions.html", hub=self.hub_auth.hub_prefix)
 
@@ -307,7 +328,7 @@ class PredictionsPage(Handler):
 class PredictionsEvents(Events):
     """The stream of the predictions' changes to a page that is open."""
 
-    def view_of(self, account):
+    def view_of(self, account: Account) -> Callable[[], str]:
         self.staff()
         reveal, names = (self.get_query_argument(word, "") == "1" for word in ("reveal", "names"))
         return partial(
@@ -323,7 +344,7 @@ class Announcement(Handler):
     """A word of the staff to the whole class."""
 
     @authenticated
-    def post(self):
+    def post(self) -> None:
         self.service.announce(self.staff(), self.get_body_argument("text", ""))
         self.redirect(self.hub_auth.base_url)
 
@@ -332,7 +353,7 @@ class Table(Handler):
     """A unit's results as a CSV file, for staff."""
 
     @authenticated
-    def get(self):
+    def get(self) -> None:
         unit = self.get_query_argument("unit", "")
         self.staff()
         if not self.service.course.criteria(unit):
@@ -342,7 +363,7 @@ class Table(Handler):
         self.write("\ufeff" + self.service.table(unit))
 
 
-def application(service, hub_auth):
+def application(service: Service, hub_auth: AsyncHubOAuth) -> Application:
     """The pages, as tornado's application."""
     base, tools = hub_auth.base_url, {"service": service, "hub_auth": hub_auth}
     return Application(
@@ -363,7 +384,7 @@ def application(service, hub_auth):
     )
 
 
-async def serve(folder):
+async def serve(folder: str) -> None:
     """Until this process is ended."""
     service = Service(folder)
     pages = application(service, AsyncHubOAuth.instance(cache_max_age=60))
@@ -373,7 +394,9 @@ async def serve(folder):
         max_header_size=LONGEST_REQUEST_BYTES,
         idle_connection_timeout=60,
     )
-    server.listen(urlsplit(os.environ["JUPYTERHUB_SERVICE_URL"]).port, "127.0.0.1")
+    port = urlsplit(os.environ["JUPYTERHUB_SERVICE_URL"]).port
+    assert port is not None  # the settings name one (`jupyterhub_settings`)
+    server.listen(port, "127.0.0.1")
     door = await Door(service).listen(sockets(folder) / BOARD)
     await asyncio.gather(door.serve_forever(), watchdog.watch())
 

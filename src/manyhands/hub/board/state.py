@@ -7,15 +7,24 @@ person's row: which criteria there are, their texts and points come from the uni
 result we keep, for each of these, whether it passed, and one line that says why not.
 """
 
+from __future__ import annotations
+
 import time
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from statistics import median
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from manyhands.checks.card import NOT_BEGUN, states
 from manyhands.checks.record import BLOCKED, FAIL, PASS, cut
 from manyhands.hub.board.prediction_state import Predictions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence, Set
+
+    from manyhands.hub.accounts.table import Account
+
 
 LONGEST = {"message": 200, "announcement": 200}  # letters
 MOST_HINTS = 99
@@ -25,6 +34,86 @@ ENOUGH = 5
 # as they travel to the page; "-": not checked yet
 CELLS = {PASS: "p", FAIL: "f", BLOCKED: "b", NOT_BEGUN: "o"}
 NOTEBOOK = "the notebook itself"
+
+
+class Cell(TypedDict, total=False):
+    """A person's last result for one criterion; empty where there is none."""
+
+    status: str
+    since: float  # of this status
+    message: str
+
+
+class Stuck(TypedDict):
+    """Where a person is stuck: the place of the criterion, or None for the notebook itself."""
+
+    criterion: int | None
+    since: float
+    message: str
+
+
+class Said(TypedDict):
+    """The announcement."""
+
+    text: str
+    by: str
+    when: float
+
+
+class OfAll(TypedDict):
+    """What is told of all together."""
+
+    announcement: Said | None
+    checked: int
+    median: float | None
+    max: float
+    full: int
+    people: int
+
+
+class Column(TypedDict):
+    """A criterion, as pages get it."""
+
+    check: str
+    text: str
+    points: float
+
+
+class CountedColumn(Column):
+    """The same, as instructors see it."""
+
+    passed: int
+    failing: int
+
+
+class ShownRow(TypedDict):
+    """A person's row, as pages get it; `messages` by the criterion's place."""
+
+    name: str
+    full_name: str
+    checked: float
+    hints: int
+    points: float
+    cells: str
+    stuck: Stuck | None
+    messages: dict[int, str]
+
+
+class Room(OfAll):
+    """What instructors see."""
+
+    criteria: list[CountedColumn]
+    rows: list[ShownRow]
+
+
+class Own(TypedDict):
+    """What an attendee sees."""
+
+    announcement: Said | None
+    max: float
+    median: float | None
+    criteria: list[Column]
+    rows: list[ShownRow]
 
 
 class BadResult(ValueError):
@@ -42,7 +131,7 @@ class Criterion:
     blocked: bool = False  # this machine cannot check it
 
     @property
-    def key(self):
+    def key(self) -> str:
         return f"{self.check}/{self.name}"
 
 
@@ -57,15 +146,15 @@ class Row:
     hints: int = 0
     verdict: str = ""  # why the last notebook could not be graded
     verdict_since: float = 0.0
-    # {key: {"status", "since" (of this status), "message"}}
-    cells: dict = field(default_factory=dict)
+    # by the criterion's key
+    cells: dict[str, Cell] = field(default_factory=dict)
 
-    def status(self, criterion):
+    def status(self, criterion: Criterion) -> str | None:
         if criterion.blocked:
             return BLOCKED
         return self.cells.get(criterion.key, {}).get("status")
 
-    def signs(self, criteria):
+    def signs(self, criteria: Sequence[Criterion]) -> str:
         """A letter of CELLS for each criterion: what fails because nothing is written yet is not
         begun.
         """
@@ -79,10 +168,10 @@ class Row:
         ]
         return "".join(CELLS.get(state, "-") for state in states(told))
 
-    def points(self, criteria):
+    def points(self, criteria: Sequence[Criterion]) -> float:
         return sum(criterion.points for criterion in criteria if self.status(criterion) == PASS)
 
-    def stuck(self, criteria):
+    def stuck(self, criteria: Sequence[Criterion]) -> Stuck | None:
         """{"criterion": its place, "since", "message"} of the first criterion that fails, or None.
 
         Since when: its first failure, or the last time that another one passed, if that was later:
@@ -101,7 +190,7 @@ class Row:
         return None
 
 
-def one_line(text, longest):
+def one_line(text: object, longest: int) -> str:
     """Text of somebody else's in one printable line, cut; "" for what is no text."""
     if not isinstance(text, str):
         return ""
@@ -115,12 +204,19 @@ class Board:
     Who calls `take` has made sure who the person is.
     """
 
-    def __init__(self):
-        self.rows = {}  # {unit: {uid: Row}}
-        self.announcement = None  # {"text", "by", "when"}
+    def __init__(self) -> None:
+        self.rows: dict[str, dict[int, Row]] = {}  # {unit: {uid: Row}}
+        self.announcement: Said | None = None
         self.predictions = Predictions()
 
-    def take(self, uid, unit, criteria, result, now=None):
+    def take(
+        self,
+        uid: int,
+        unit: str,
+        criteria: Sequence[Criterion],
+        result: dict[str, Any],
+        now: float | None = None,
+    ) -> Row:
         """Take in what `manyhands check` tells: {"criteria":
         [{"check", "name", "status", "message"}], "verdict", "hints"}; returns the row.
 
@@ -148,7 +244,7 @@ class Board:
             }
         return row
 
-    def announce(self, text, by, now=None):
+    def announce(self, text: str, by: str, now: float | None = None) -> Said | None:
         """Put up the announcement, or take it down with an empty text; returns it."""
         text = one_line(text, LONGEST["announcement"])
         self.announcement = (
@@ -156,15 +252,15 @@ class Board:
         )
         return self.announcement
 
-    def units(self, uids):
+    def units(self, uids: Iterable[int]) -> list[str]:
         """The units that these people have checked."""
         return sorted(unit for unit, rows in self.rows.items() if not rows.keys().isdisjoint(uids))
 
-    def current(self, uids):
+    def current(self, uids: Set[int]) -> str | None:
         """The unit in which most of these people checked last, or None: no single person decides
         what the room sees.
         """
-        last = {}
+        last: dict[int, tuple[float, str]] = {}
         for unit, rows in self.rows.items():
             for uid in rows.keys() & uids:
                 last[uid] = max(last.get(uid, (0.0, "")), (rows[uid].checked, unit))
@@ -174,7 +270,9 @@ class Board:
         )
         return max(votes, key=lambda unit: (votes[unit], newest[unit]), default=None)
 
-    def of_all(self, unit, criteria, people):
+    def of_all(
+        self, unit: str, criteria: Sequence[Criterion], people: Mapping[int, Account]
+    ) -> OfAll:
         """What is told of all `people` ({uid: Account}) together."""
         points = [row.points(criteria) for row in self._checked(unit, people)]
         most = sum(one.points for one in criteria if not one.blocked)
@@ -187,11 +285,11 @@ class Board:
             "people": len(people),
         }
 
-    def _checked(self, unit, people):
+    def _checked(self, unit: str, people: Mapping[int, Account]) -> list[Row]:
         rows = self.rows.get(unit, {})
         return [rows[uid] for uid in people if uid in rows]
 
-    def room(self, unit, criteria, people):
+    def room(self, unit: str, criteria: Sequence[Criterion], people: Mapping[int, Account]) -> Room:
         """What instructors see: each criterion's numbers, and a row for each of `people`."""
         checked, rows = self._checked(unit, people), self.rows.get(unit, {})
         return {
@@ -210,7 +308,7 @@ class Board:
             ],
         }
 
-    def own(self, unit, criteria, person, of_all):
+    def own(self, unit: str, criteria: Sequence[Criterion], person: Account, of_all: OfAll) -> Own:
         """What an attendee sees: the own row; and of the others (`of_all`) the median, once it
         tells of nobody.
         """
@@ -222,7 +320,7 @@ class Board:
             "rows": [_shown(person, self.rows.get(unit, {}).get(person.uid), criteria)],
         }
 
-    def as_lines(self):
+    def as_lines(self) -> list[Any]:
         """All that must survive a restart, as plain data."""
         return (
             [asdict(row) for rows in self.rows.values() for row in rows.values()]
@@ -230,7 +328,7 @@ class Board:
             + self.predictions.as_lines()
         )
 
-    def from_line(self, line):
+    def from_line(self, line: Any) -> None:
         """Take one of these back; a later line about the same row counts. Raises BadResult."""
         try:
             if "announcement" in line:
@@ -244,7 +342,7 @@ class Board:
             raise BadResult("a line that this version does not know") from None
 
 
-def _read(result):
+def _read(result: Any) -> tuple[dict[str, tuple[str, str]], str, int]:
     """({key: (status, message)}, verdict, hints) of a result from outside."""
     listed = result.get("criteria") if isinstance(result, dict) else None
     if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
@@ -265,7 +363,7 @@ def _read(result):
     )
 
 
-def _told(criterion):
+def _told(criterion: Criterion) -> Column:
     return {
         "check": criterion.check.removesuffix("-check"),
         "text": criterion.text,
@@ -273,7 +371,7 @@ def _told(criterion):
     }
 
 
-def _shown(person, row, criteria):
+def _shown(person: Account, row: Row | None, criteria: Sequence[Criterion]) -> ShownRow:
     """A row as the page gets it."""
     row = row or Row(person.uid, "")
     return {
@@ -292,10 +390,10 @@ def _shown(person, row, criteria):
     }
 
 
-def as_table(unit, room, now=None):
+def as_table(unit: str, room: Room, now: float | None = None) -> list[list[str]]:
     """The room's rows as a table for a spreadsheet: a list of lists, the head first."""
     now = time.time() if now is None else now
-    head = [
+    head: list[object] = [
         "unit",
         "name",
         "full_name",
@@ -309,7 +407,7 @@ def as_table(unit, room, now=None):
     ]
     table = [head + [f"{one['check']}: {one['text']}" for one in room["criteria"]]]
     for row in room["rows"]:
-        stuck = row["stuck"] or {}
+        stuck = row["stuck"]
         on = (
             ""
             if not stuck
@@ -319,8 +417,8 @@ def as_table(unit, room, now=None):
                 else room["criteria"][stuck["criterion"]]["text"]
             )
         )
-        when = datetime.fromtimestamp(row["checked"]).astimezone()
-        when = when.isoformat(timespec="seconds") if row["checked"] else ""
+        checked = datetime.fromtimestamp(row["checked"]).astimezone()
+        when = checked.isoformat(timespec="seconds") if row["checked"] else ""
         words = {letter: word for word, letter in CELLS.items()}
         table.append(
             [
@@ -333,14 +431,14 @@ def as_table(unit, room, now=None):
                 when,
                 f"{now - stuck['since']:.0f}" if stuck else "",
                 on,
-                stuck.get("message", ""),
+                stuck["message"] if stuck else "",
                 *(words.get(cell, "") for cell in row["cells"]),
             ]
         )
     return [[_cell(value) for value in line] for line in table]
 
 
-def _cell(value):
+def _cell(value: object) -> str:
     """A value that no spreadsheet takes for a formula."""
     text = str(value)
     return f"'{text}" if text[:1] in ("=", "+", "-", "@") else text

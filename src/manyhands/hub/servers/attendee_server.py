@@ -7,10 +7,13 @@ and tells the hub which. In a pod of Kubernetes (docker/z2jh-values.yaml) it has
 and the port that the hub names.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import socket
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import ProxyHandler, Request, build_opener
 
@@ -21,6 +24,10 @@ from traitlets import Integer
 from manyhands.hub.servers import relay, socket_handover
 from manyhands.hub.services import hub_auth
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
 # settings that switch it on
 ASSIGNMENT_LIST = Path(__file__).parents[2] / "grading" / "nbgrader" / "attendee"
 
@@ -30,10 +37,10 @@ class RoomServer(ServerApp):
 
     fd = Integer(help="the number of the socket; 0: none was handed in").tag(config=True)
 
-    def _find_http_port(self):
+    def _find_http_port(self) -> None:
         """There is nothing to look for."""
 
-    def _bind_http_server_tcp(self):
+    def _bind_http_server_tcp(self) -> bool:
         listener = socket.socket(fileno=self.fd) if self.fd else socket.create_server((self.ip, 0))
         listener.listen(128)
         listener.setblocking(False)
@@ -43,7 +50,7 @@ class RoomServer(ServerApp):
         return True
 
 
-def tell(port):
+def tell(port: int) -> None:
     """Tell the hub at which port of this node we answer (`manyhands.hub.servers.slurm.OnlyItsPort`
     hears it).
     """
@@ -55,7 +62,7 @@ def tell(port):
     build_opener(ProxyHandler({})).open(request, timeout=60).close()
 
 
-def prepare(root, course):
+def prepare(root: Path, course: Path) -> None:
     """Make the person's home a place to learn in: links to the course, own copies in work/, the
     start page.
     """
@@ -78,7 +85,7 @@ def prepare(root, course):
     jupyter_server.put_settings(root)
 
 
-def settings(root):
+def settings(root: Path) -> list[str]:
     """Command line options of the server."""
     from manyhands.learner import start_page
     from manyhands.learner.jupyter_server import EXTENSIONS, SETTINGS, first_page
@@ -93,7 +100,7 @@ def settings(root):
     ]
 
 
-def main(argv):
+def main(argv: Sequence[str]) -> None:
     from manyhands.learner.jupyter_server import environment
 
     os.umask(0o077)
@@ -104,7 +111,7 @@ def main(argv):
             [str(ASSIGNMENT_LIST), os.environ["JUPYTER_CONFIG_PATH"]]
         )
     if inside := os.environ.get("MANYHANDS_HUB_SOCKET"):
-        relay.port_to_unix(urlsplit(os.environ["JUPYTERHUB_API_URL"]).port, inside)
+        relay.port_to_unix(urlsplit(os.environ["JUPYTERHUB_API_URL"]).port or 80, inside)
     prepare(root, Path(os.environ["MANYHANDS_COURSE"]))
     hub_auth.use_in_jupyter_server()
     if "KUBERNETES_SERVICE_HOST" not in os.environ:

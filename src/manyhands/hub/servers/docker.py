@@ -8,8 +8,11 @@ same names for the engine. The kernel must show the same user numbers on both si
 engine, no `userns-remap`.
 """
 
+from __future__ import annotations
+
 import os
 from contextlib import closing, suppress
+from typing import TYPE_CHECKING
 
 import docker
 from docker.types import DeviceRequest, LogConfig, Ulimit
@@ -20,6 +23,14 @@ from manyhands.hub.folder import DOORS, sockets
 from manyhands.hub.servers import room
 from manyhands.hub.servers.socket_handover import Doors
 from manyhands.hub.servers.spawner import SERVER, InTurn
+
+if TYPE_CHECKING:
+    import socket
+    from pathlib import Path
+    from typing import Any
+
+    from manyhands.hub.accounts.table import Account
+
 
 HUB = "manyhands.hub"  # the label of each container: its hub's folder
 ETC = ("passwd", "group")  # the rest of /etc is the image's and the engine's
@@ -37,12 +48,12 @@ class ContainerSpawner(InTurn, DockerSpawner):
         help="the number of GPUs of the engine's machine, of which each person gets one in turn"
     ).tag(config=True)
     remove, use_internal_ip = True, True
-    _doors = None  # one for the hub
+    _doors: Doors | None = None  # one for the hub
 
-    async def start_for(self, account, home, door):
+    async def start_for(self, account: Account, home: Path, door: socket.socket) -> None:
         if ContainerSpawner._doors is None:
             ContainerSpawner._doors = Doors(sockets(self.folder) / DOORS)
-        self._doors.keep(account.uid, door)
+        ContainerSpawner._doors.keep(account.uid, door)
         inside = room.home_of(account.name)
         self.cmd = ["python", *SERVER]
         self.cpu_limit = self.limits.cpus
@@ -66,7 +77,7 @@ class ContainerSpawner(InTurn, DockerSpawner):
         }
         await DockerSpawner.start(self)
 
-    def _limits_and_walls(self, account):
+    def _limits_and_walls(self, account: Account) -> dict[str, Any]:
         most = self.limits
         gpu = (
             DeviceRequest(
@@ -99,13 +110,13 @@ class ContainerSpawner(InTurn, DockerSpawner):
             ],
         }
 
-    async def get_ip_and_port(self):
+    async def get_ip_and_port(self) -> tuple[str, int]:
         return "127.0.0.1", self.port
 
-    def get_env(self):
+    def get_env(self) -> dict[str, str]:
         return self.user_env(super().get_env()) | {"MANYHANDS_DOORS": f"{room.SOCKETS}/{DOORS}"}
 
-    async def stop(self, now=False):
+    async def stop(self, now: bool = False) -> None:
         with suppress(docker.errors.APIError):
             written = await self.docker("logs", self.container_id)
             with open(
@@ -115,7 +126,7 @@ class ContainerSpawner(InTurn, DockerSpawner):
         await super().stop(now)
 
 
-def why_none(image):
+def why_none(image: str) -> str | None:
     """Why no container of this image can be started, or None."""
     try:
         with closing(docker.from_env()) as engine:
@@ -127,9 +138,10 @@ def why_none(image):
             "No engine of containers answers (DOCKER_HOST names its socket, unless it is "
             f"/var/run/docker.sock): {problem}"
         )
+    return None
 
 
-def remove(folder):
+def remove(folder: str) -> None:
     """Remove the containers that an earlier hub in this folder has left."""
     with closing(docker.from_env()) as engine:
         for left in engine.containers.list(all=True, filters={"label": f"{HUB}={folder}"}):

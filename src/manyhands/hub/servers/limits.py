@@ -2,6 +2,8 @@
 held by control groups where the machine lets us make them.
 """
 
+from __future__ import annotations
+
 import os
 import resource
 import shutil
@@ -9,6 +11,11 @@ import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 CGROUPS = Path("/sys/fs/cgroup")
 PERIOD_US = 100_000
@@ -24,15 +31,29 @@ class Limits:
     disk_bytes: int = 2 * 2**30
 
 
+class Way(Protocol):
+    """How the limits of one person's processes are held; `unit` is a name for them."""
+
+    name: str
+
+    def __init__(self, unit: str) -> None: ...
+
+    def wrap(self, command: Sequence[str], limits: Limits) -> list[str]:
+        """The command that runs this one under the limits."""
+
+    def close(self) -> bool:
+        """Whether nothing of it is left."""
+
+
 class Systemd:
     """A scope of systemd's for each person."""
 
     name = "systemd (control groups)"
 
-    def __init__(self, unit):
+    def __init__(self, unit: str) -> None:
         self.unit = unit
 
-    def wrap(self, command, limits):
+    def wrap(self, command: Sequence[str], limits: Limits) -> list[str]:
         facts = {
             "MemoryMax": limits.memory_bytes,
             "MemorySwapMax": 0,
@@ -40,7 +61,7 @@ class Systemd:
             "CPUQuota": f"{limits.cpus * 100:.0f}%",
         }
         return [
-            shutil.which("systemd-run"),
+            shutil.which("systemd-run") or "systemd-run",
             "--scope",
             "--quiet",
             "--collect",
@@ -50,7 +71,7 @@ class Systemd:
             *command,
         ]
 
-    def close(self):
+    def close(self) -> bool:
         return True
 
 
@@ -59,7 +80,7 @@ class Version1:
 
     name = "control groups, version 1"
 
-    def __init__(self, unit):
+    def __init__(self, unit: str) -> None:
         from manyhands.grading.isolation.process_limits import own_group
 
         self.folders = {
@@ -67,7 +88,7 @@ class Version1:
             for controller in ("memory", "pids", "cpu")
         }
 
-    def wrap(self, command, limits):
+    def wrap(self, command: Sequence[str], limits: Limits) -> list[str]:
         """Raises OSError where we may not make groups."""
         for folder in self.folders.values():
             folder.mkdir(exist_ok=True)
@@ -84,7 +105,7 @@ class Version1:
         )
         return ["/bin/sh", "-c", joining + 'exec "$@"', "sh", *command]
 
-    def close(self):
+    def close(self) -> bool:
         """Remove the groups; whether they are gone: for a moment after its last process has ended,
         one may still be held.
         """
@@ -104,17 +125,17 @@ class ByNumber:
         "NOT limited)"
     )
 
-    def __init__(self, unit):
+    def __init__(self, unit: str) -> None:
         pass
 
-    def wrap(self, command, limits):
-        return [shutil.which("prlimit"), f"--nproc={limits.processes}", "--", *command]
+    def wrap(self, command: Sequence[str], limits: Limits) -> list[str]:
+        return [shutil.which("prlimit") or "prlimit", f"--nproc={limits.processes}", "--", *command]
 
-    def close(self):
+    def close(self) -> bool:
         return True
 
 
-def way():
+def way() -> type[Way]:
     """The best of these that works here: a class."""
     if Path("/run/systemd/system").is_dir() and shutil.which("systemd-run"):
         return Systemd
@@ -126,7 +147,7 @@ def way():
     return ByNumber
 
 
-def limit_files(limits):
+def limit_files(limits: Limits) -> None:
     """In the child, before it starts anything: no file larger than the disk limit, no memory
     dumps.
     """
@@ -134,7 +155,7 @@ def limit_files(limits):
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def disk_used(folder):
+def disk_used(folder: str | Path) -> int:
     """Bytes on disk of all files below a folder, however deep;
     links are not followed, a file with two names counts once.
     """

@@ -2,17 +2,27 @@
 wall.
 """
 
+from __future__ import annotations
+
 import asyncio
 import threading
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from manyhands.hub.connections import address_of_room
 from manyhands.hub.services.check_queue import peer
 
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
 CHUNK_BYTES = 65536
 
 
-async def _pipe(reader, writer):
+async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     with suppress(OSError):
         while data := await reader.read(CHUNK_BYTES):
             writer.write(data)
@@ -21,12 +31,14 @@ async def _pipe(reader, writer):
             writer.write_eof()
 
 
-def passing_to(connect):
+def passing_to(
+    connect: Callable[[asyncio.StreamWriter], Awaitable[Ends]],
+) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
     """A handler for asyncio's servers that joins each connection with the one that `await
     connect(its writer)` gives: (reader, writer).
     """
 
-    async def handle(reader, writer):
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             there_reader, there_writer = await connect(writer)
         except OSError:
@@ -41,12 +53,12 @@ def passing_to(connect):
     return handle
 
 
-async def unix_to_port(path, port):
+async def unix_to_port(path: str | Path, port: int) -> asyncio.Server:
     """Outside: who connects to the socket at `path` is connected with the port on this machine,
     from an address that says whose process it is.
     """
 
-    async def connect(writer):
+    async def connect(writer: asyncio.StreamWriter) -> Ends:
         uid = peer(writer.get_extra_info("socket"))
         return await asyncio.open_connection(
             "127.0.0.1", port, local_addr=(address_of_room(uid), 0)
@@ -55,13 +67,13 @@ async def unix_to_port(path, port):
     return await asyncio.start_unix_server(passing_to(connect), path)
 
 
-def port_to_unix(port, path):
+def port_to_unix(port: int, path: str | Path) -> None:
     """Inside, in a thread of its own: the port of the room's loopback leads to the socket at
     `path`; returns when it listens.
     """
     ready = threading.Event()
 
-    async def serve():
+    async def serve() -> None:
         server = await asyncio.start_server(
             passing_to(lambda _: asyncio.open_unix_connection(path)), "127.0.0.1", port
         )

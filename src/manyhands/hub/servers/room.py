@@ -9,11 +9,20 @@ opened outside and handed in, and the sockets in the folder `run/sockets` of the
 in every room: the hub's own and its services'.
 """
 
+from __future__ import annotations
+
 import shutil
 import subprocess
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from manyhands.hub.folder import sockets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from manyhands.hub.accounts.table import Account
+
 
 COURSE, SOLUTIONS, SOCKETS = "/course", "/solved", "/run/manyhands"
 HUB_SOCKET = f"{SOCKETS}/hub.sock"
@@ -41,12 +50,12 @@ FROM_ETC = [
 ]
 
 
-def home_of(name):
+def home_of(name: str) -> str:
     """The home folder as it is named inside."""
     return f"/home/{name}"
 
 
-def why_none():
+def why_none() -> str | None:
     """Why no room can be made here, or None."""
     program = shutil.which("bwrap")
     if not program:
@@ -64,7 +73,16 @@ def why_none():
     )
 
 
-def command(account, inner, *, folder, home, memory_bytes, shared=(), shown=()):
+def command(
+    account: Account,
+    inner: Iterable[str],
+    *,
+    folder: str | Path,
+    home: str | Path,
+    memory_bytes: int,
+    shared: Iterable[str | Path] = (),
+    shown: Mapping[str, str] | tuple[()] = (),
+) -> list[str]:
     """The command that runs `inner` in the account's room; open file numbers are handed in with it.
 
     folder: the hub's. home: the person's. shared: folders of the machine that the person may write
@@ -73,7 +91,7 @@ def command(account, inner, *, folder, home, memory_bytes, shared=(), shown=()):
     """
     from manyhands.grading.isolation.bubblewrap import read_only_places
 
-    arguments = [shutil.which("bwrap"), *_frame(memory_bytes)]
+    arguments = [shutil.which("bwrap") or "bwrap", *_frame(memory_bytes)]
     for name, path in etc_files(account, folder).items():
         arguments += ["--ro-bind", str(path), f"/etc/{name}"]
     for place in read_only_places():
@@ -91,7 +109,7 @@ def command(account, inner, *, folder, home, memory_bytes, shared=(), shown=()):
     return [*arguments, *_drop(account.uid), *inner]
 
 
-def etc_files(account, folder):
+def etc_files(account: Account, folder: str | Path) -> dict[str, Path]:
     """Write what a room shows of /etc in place of the machine's own: {name: path}."""
     paths = {}
     for name, text in _files(account).items():
@@ -101,17 +119,17 @@ def etc_files(account, folder):
     return paths
 
 
-def gpu_devices(account, devices):
+def gpu_devices(account: Account, devices: Iterable[str | Path]) -> list[str]:
     """Of the machine's GPU devices those that a person gets:
     one GPU, in turn, and what all of them need (`nvidiactl` and its like).
     """
-    devices = sorted(map(str, devices), key=lambda name: (len(name), name))
-    gpus = [name for name in devices if name.rpartition("nvidia")[2].isdigit()]
+    names = sorted(map(str, devices), key=lambda name: (len(name), name))
+    gpus = [name for name in names if name.rpartition("nvidia")[2].isdigit()]
     own = [gpus[account.uid % len(gpus)]] if gpus else []
-    return own + [name for name in devices if name not in gpus]
+    return own + [name for name in names if name not in gpus]
 
 
-def _frame(memory_bytes=2**26):
+def _frame(memory_bytes: int = 2**26) -> list[str]:
     """The empty room with the system's programs; what is in its memory folders counts as memory."""
     from manyhands.grading.isolation.bubblewrap import system_places
 
@@ -152,13 +170,13 @@ def _frame(memory_bytes=2**26):
     return arguments
 
 
-def _drop(uid):
+def _drop(uid: int) -> list[str]:
     """Leave root for good: bubblewrap has already forbidden to gain privileges by starting a
     program.
     """
     return [
         "--",
-        shutil.which("setpriv"),
+        shutil.which("setpriv") or "setpriv",
         f"--reuid={uid}",
         f"--regid={uid}",
         "--clear-groups",
@@ -169,7 +187,7 @@ def _drop(uid):
     ]
 
 
-def _way_to(place):
+def _way_to(place: str) -> list[str]:
     """The folders above a place, open to be passed through: bubblewrap would close those that it
     makes.
     """
@@ -181,7 +199,7 @@ def _way_to(place):
     return [word for parent in parents for word in ("--perms", "0755", "--dir", parent)]
 
 
-def _files(account):
+def _files(account: Account) -> dict[str, str]:
     return {
         "passwd": (
             "root:x:0:0:root:/root:/bin/sh\n"

@@ -6,6 +6,8 @@ and Slurm keeps people apart. The hub's folder, the clone and its Python are on 
 the nodes share.
 """
 
+from __future__ import annotations
+
 import asyncio
 import math
 import os
@@ -15,6 +17,7 @@ import subprocess
 import sys
 import time
 import zlib
+from typing import TYPE_CHECKING
 
 from batchspawner import SlurmSpawner
 from batchspawner.api import BatchSpawnerAPIHandler
@@ -23,6 +26,13 @@ from jupyterhub.spawner import SpawnException
 
 from manyhands.hub.accounts import account_log
 from manyhands.hub.servers.spawner import KEPT, SERVER, STARTING, InTurn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from manyhands.hub.accounts.table import Account
+
 
 LONGEST_S = 12 * 3600  # of a job, unless SBATCH_TIMELIMIT says otherwise
 FIRST_PERSON = 1000  # lower user numbers are root's and the system's
@@ -54,7 +64,7 @@ mkdir -p "$MANYHANDS_ROOT" && cd "$MANYHANDS_ROOT" && exec {cmd} > server.log 2>
 class NotStarted(SpawnException):
     """No server for this person now; the message is shown to them, on whichever page they wait."""
 
-    def __init__(self, message):
+    def __init__(self, message: str) -> None:
         super().__init__(message, reason="not started")
         self.jupyterhub_message = message
 
@@ -73,7 +83,7 @@ class SlurmRoomSpawner(InTurn, SlurmSpawner):
         SCRIPT,
     )
 
-    async def start(self):
+    async def start(self) -> tuple[str, int]:
         """Submit the job, and wait until its server has told its port; returns the node's address
         and that port.
         """
@@ -98,7 +108,7 @@ class SlurmRoomSpawner(InTurn, SlurmSpawner):
             await asyncio.sleep(self.startup_poll_interval)
         raise NotStarted(ENDED.format(log=self.log_of(account)))
 
-    async def _address(self, node):
+    async def _address(self, node: str) -> str:
         """Where Slurm itself reaches the node."""
         return (
             await self.run_command(
@@ -106,17 +116,17 @@ class SlurmRoomSpawner(InTurn, SlurmSpawner):
             )
         ).split()[0]
 
-    def log_of(self, account):
+    def log_of(self, account: Account) -> str:
         return f"{user_of(account.name).pw_dir}/{FOLDER}/server.log"
 
-    def situation(self):
+    def situation(self) -> str:
         return QUEUED if self.state_ispending() else STARTING
 
-    def user_env(self, env):
+    def user_env(self, env: dict[str, str]) -> dict[str, str]:
         home = user_of(self.user.name).pw_dir
         return super().user_env(env) | {"HOME": home, "MANYHANDS_ROOT": f"{home}/{FOLDER}"}
 
-    def cmd_formatted_for_batch(self):
+    def cmd_formatted_for_batch(self) -> str:
         return shlex.join([sys.executable, *SERVER, *self.get_args()])
 
 
@@ -125,7 +135,7 @@ class OnlyItsPort(BatchSpawnerAPIHandler):
     the commands, too, that root runs for it.
     """
 
-    def get_json_body(self):
+    def get_json_body(self) -> dict[str, int]:
         return {"port": int(super().get_json_body()["port"])}
 
 
@@ -133,7 +143,7 @@ default_handlers.remove((r"/api/batchspawner", BatchSpawnerAPIHandler))
 default_handlers.append((r"/api/batchspawner", OnlyItsPort))
 
 
-def user_of(name):
+def user_of(name: str) -> pwd.struct_passwd:
     """The cluster's user of this name; raises NotStarted where there is none, or none that is a
     person's.
     """
@@ -146,7 +156,7 @@ def user_of(name):
     return user
 
 
-def kept(environ):
+def kept(environ: Iterable[str]) -> list[str]:
     """What of the hub's environment `sbatch` gets: what finds Slurm, and its own variables
     (SBATCH_PARTITION, SBATCH_GRES, ...).
     """
@@ -158,12 +168,12 @@ def kept(environ):
     ]
 
 
-def job_name(folder):
+def job_name(folder: str) -> str:
     """Of all jobs of the hub in this folder."""
     return f"manyhands-{zlib.crc32(os.fsencode(folder)):08x}"
 
 
-def why_none(root):
+def why_none(root: str | Path) -> str | None:
     """Why no server can be a job here, or None."""
     open_ = [
         path
@@ -181,6 +191,6 @@ def why_none(root):
     return None
 
 
-def remove(folder):
+def remove(folder: str) -> None:
     """End the jobs that a hub in this folder has left."""
     subprocess.run(["scancel", f"--name={job_name(folder)}"], check=False, timeout=60)

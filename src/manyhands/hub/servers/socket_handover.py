@@ -2,12 +2,20 @@
 its start, as in a container: it fetches it.
 """
 
+from __future__ import annotations
+
 import asyncio
 import os
 import socket
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from manyhands.hub.services.check_queue import peer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import NoReturn
+
 
 NO_DOOR = (
     "The hub has no socket for a server of user {uid}, because it was already fetched, or because "
@@ -20,8 +28,8 @@ class Doors:
     to the first of the person's processes that asks: the kernel tells whose it is.
     """
 
-    def __init__(self, path):
-        self.kept = {}
+    def __init__(self, path: Path) -> None:
+        self.kept: dict[int, socket.socket] = {}
         path.unlink(missing_ok=True)
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(str(path))
@@ -30,13 +38,13 @@ class Doors:
         self.listener.setblocking(False)
         self.task = asyncio.ensure_future(self._serve())
 
-    def keep(self, uid, door):
+    def keep(self, uid: int, door: socket.socket) -> None:
         """Keep a door until it is fetched; an older one is closed."""
         if old := self.kept.pop(uid, None):
             old.close()
         self.kept[uid] = door.dup()
 
-    async def _serve(self):
+    async def _serve(self) -> NoReturn:
         while True:
             with suppress(OSError):  # of one who has gone again
                 there, _ = await asyncio.get_running_loop().sock_accept(self.listener)
@@ -46,7 +54,7 @@ class Doors:
                             socket.send_fds(there, [b"d"], [door.fileno()])
 
 
-def fetch(path):
+def fetch(path: str) -> int:
     """The number of the socket to answer on, which the hub keeps for us at `path`;
     raises OSError where it keeps none.
     """

@@ -2,6 +2,8 @@
 `RoomSpawner` a closed room on this machine.
 """
 
+from __future__ import annotations
+
 import asyncio
 import os
 import shlex
@@ -10,6 +12,7 @@ import socket
 import sys
 from pathlib import Path
 from subprocess import DEVNULL, STDOUT, Popen
+from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import urlsplit
 
 import psutil
@@ -24,6 +27,13 @@ from manyhands.hub.accounts.table import INSTRUCTOR, Accounts
 from manyhands.hub.folder import BOARD, PLACES, SOLUTIONS, address, is_classroom, sockets
 from manyhands.hub.servers import limits, relay, room
 from manyhands.machine import local_time
+
+if TYPE_CHECKING:
+    from asyncio import Server
+    from collections.abc import AsyncIterator
+
+    from manyhands.hub.accounts.table import Account
+
 
 STARTS_AT_ONCE = 2 * (os.cpu_count() or 1)  # more would make each of them slower, and none earlier
 WAITS = "Other people's servers start first: {count} before yours."
@@ -42,7 +52,13 @@ SERVER = ["-P", "-m", "manyhands.hub.servers.attendee_server"]  # a program for 
 KEPT = ["LANG", "LC_ALL", "TZ", "MANYHANDS_PATIENCE_S"]  # of the hub's own environment
 
 
-class InTurn(Configurable):
+if TYPE_CHECKING:
+    from jupyterhub.spawner import Spawner as _Completed
+else:
+    _Completed = Configurable
+
+
+class InTurn(_Completed):
     """What every server of a class has: it starts when its turn has come, for an open account only,
     and is told about the hub by environment variables.
 
@@ -62,11 +78,12 @@ class InTurn(Configurable):
     # rooms have
     walls = True
     near = True  # whether servers run on the hub's machine, and reach its sockets
-    _relay = None  # one for the hub: its socket that rooms see
+    _relay: Server | None = None  # one for the hub: its socket that rooms see
     # for the hub, too: spawners in the order in which they came
-    _starts, _waiting = asyncio.Semaphore(STARTS_AT_ONCE), []
+    _starts = asyncio.Semaphore(STARTS_AT_ONCE)
+    _waiting: ClassVar[list[InTurn]] = []
 
-    async def start(self):
+    async def start(self) -> tuple[str, int]:
         """Start the server, a few at a time; returns the address that it answers on.
 
         Raises RuntimeError for an account that is not open.
@@ -81,7 +98,7 @@ class InTurn(Configurable):
         finally:
             self._starts.release()
 
-    async def progress(self):
+    async def progress(self) -> AsyncIterator[dict[str, str]]:
         """What the page says to who waits for the server."""
         told = None
         while self._start_pending:
@@ -91,20 +108,20 @@ class InTurn(Configurable):
             told = text
             await asyncio.sleep(1)
 
-    def situation(self):
+    def situation(self) -> str:
         """Where the person's server stands while it starts."""
         return (
             WAITS.format(count=self._waiting.index(self)) if self in self._waiting[1:] else STARTING
         )
 
-    def open_account(self):
+    def open_account(self) -> Account:
         """The person's account; raises RuntimeError where it is not open."""
         account = Accounts(self.folder).get(self.user.name)
         if account.state != "open":
             raise RuntimeError(NOT_OPEN)
         return account
 
-    async def _start_now(self):
+    async def _start_now(self) -> tuple[str, int]:
         if not self._start_pending:
             raise RuntimeError(NOT_WANTED)
         account, home = self.open_account(), Accounts(self.folder).home(self.user.name)
@@ -122,11 +139,11 @@ class InTurn(Configurable):
         account_log.write(self.folder, "server started", account.name)
         return "127.0.0.1", self.port
 
-    def log_of(self, account):
+    def log_of(self, account: Account) -> str | Path:
         """The file with what the server has written."""
         return Path(self.folder) / "run" / f"{account.name}.log"
 
-    def get_args(self):
+    def get_args(self) -> list[str]:
         """Options of the server."""
         return [
             *super().get_args(),
@@ -134,11 +151,11 @@ class InTurn(Configurable):
             "--MappingKernelManager.cull_connected=True",
         ]  # a cluster ends with its kernel
 
-    def shared(self):
+    def shared(self) -> list[str]:
         """Folders that the person may write to as their modes say."""
         return [self.exchange] if self.exchange and Path(self.exchange).is_dir() else []
 
-    def shown(self, account):
+    def shown(self, account: Account) -> dict[str, str]:
         """{folder of the hub's: its name inside} of what only this person's server is shown, to
         read: to instructors the solutions.
         """
@@ -149,14 +166,14 @@ class InTurn(Configurable):
             else {}
         )
 
-    async def _open_relay(self):
+    async def _open_relay(self) -> None:
         if InTurn._relay is None:
             path = sockets(self.folder) / "hub.sock"
             path.unlink(missing_ok=True)
             InTurn._relay = await relay.unix_to_port(path, urlsplit(self.hub.api_url).port)
             path.chmod(0o666)
 
-    def user_env(self, env):
+    def user_env(self, env: dict[str, str]) -> dict[str, str]:
         """What belongs to the person."""
         home = (
             room.home_of(self.user.name)
@@ -193,7 +210,7 @@ class InTurn(Configurable):
             env["MANYHANDS_EXCHANGE"] = self.exchange
         return env
 
-    async def stop(self, now=False):
+    async def stop(self, now: bool = False) -> None:
         await super().stop(now)
         account_log.write(self.folder, "server stopped", self.user.name)
 
@@ -206,11 +223,11 @@ class RoomSpawner(InTurn, LocalProcessSpawner):
     )
     group = None  # what holds the limits of the running server
 
-    @property
-    def walls(self):
+    @property  # of a plain attribute
+    def walls(self) -> bool:  # type: ignore[override]
         return is_classroom()
 
-    async def start_for(self, account, home, door):
+    async def start_for(self, account: Account, home: Path, door: socket.socket) -> None:
         inner = [sys.executable, *SERVER, f"--RoomServer.fd={door.fileno()}", *self.get_args()]
         self.group = self.limiting(f"manyhands-{os.getpid()}-{account.name}")
         if self.walls:
@@ -240,12 +257,12 @@ class RoomSpawner(InTurn, LocalProcessSpawner):
             )
         self.pid = self.proc.pid
 
-    def user_env(self, env):
+    def user_env(self, env: dict[str, str]) -> dict[str, str]:
         return super().user_env(env) | {
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
         }
 
-    async def _signal(self, number):
+    async def _signal(self, number: int) -> bool:
         """To the server itself, for bubblewrap would end the room at once; the last signal ends the
         room.
         """
@@ -256,7 +273,7 @@ class RoomSpawner(InTurn, LocalProcessSpawner):
             return False
         return True
 
-    async def stop(self, now=False):
+    async def stop(self, now: bool = False) -> None:
         await super().stop(now)
         for _ in range(20):
             if not self.group or self.group.close():
@@ -264,7 +281,7 @@ class RoomSpawner(InTurn, LocalProcessSpawner):
             await asyncio.sleep(0.1)
 
 
-def _innermost(pid):
+def _innermost(pid: int) -> int:
     """The server among the room's processes: below the shells and bubblewraps that made the
     room.
     """

@@ -14,6 +14,8 @@ The service tells, in lines of JSON,
 and listens to nothing: who sends something is cut off.
 """
 
+from __future__ import annotations
+
 import asyncio
 import json
 import os
@@ -24,8 +26,15 @@ import sys
 import time
 from collections import deque
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from manyhands.hub.services import watchdog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from typing import Any, NoReturn
+
 
 HELD_AT_MOST_S = 1200  # a notebook's own limit is 900 s
 TOLD_EVERY_S = 15  # also where nothing changes: who waits knows that we live
@@ -41,11 +50,12 @@ REFUSED = (
 class Visit:
     """One connection: whose it is, and how to tell it something."""
 
-    def __init__(self, uid, send):
-        self.uid, self.send, self.told = uid, send, None
-        self.since = None  # when it was given a place
+    def __init__(self, uid: int, send: Callable[[dict[str, Any]], object]) -> None:
+        self.uid, self.send = uid, send
+        self.told: dict[str, Any] | None = None
+        self.since = 0.0  # when it was given a place
 
-    def tell(self, what):
+    def tell(self, what: dict[str, Any]) -> None:
         if what != self.told:
             self.told = what
             self.send(what)
@@ -54,11 +64,13 @@ class Visit:
 class Queue:
     """Who has a place, and who waits: first come, first served, one place for a person."""
 
-    def __init__(self, places, now=time.monotonic):
+    def __init__(self, places: int, now: Callable[[], float] = time.monotonic) -> None:
         self.places, self.now = places, now
-        self.waiting, self.holding, self.lasted = [], [], deque(maxlen=20)
+        self.waiting: list[Visit] = []
+        self.holding: list[Visit] = []
+        self.lasted: deque[float] = deque(maxlen=20)
 
-    def join(self, visit):
+    def join(self, visit: Visit) -> bool:
         """False where the person has too many visits."""
         if sum(one.uid == visit.uid for one in self.waiting + self.holding) >= VISITS:
             return False
@@ -66,7 +78,7 @@ class Queue:
         self.renew()
         return True
 
-    def leave(self, visit):
+    def leave(self, visit: Visit) -> None:
         if visit in self.holding:
             self.holding.remove(visit)
             self.lasted.append(self.now() - visit.since)
@@ -74,7 +86,7 @@ class Queue:
             self.waiting.remove(visit)
         self.renew()
 
-    def renew(self):
+    def renew(self) -> None:
         """Give out what is free, and tell the others where they stand."""
         for visit in list(self.waiting):
             if len(self.holding) < self.places and not self._has_place(visit):
@@ -92,18 +104,18 @@ class Queue:
             )
             visit.tell({"position": position, "places": self.places, "about_s": about_s})
 
-    def _has_place(self, visit):
+    def _has_place(self, visit: Visit) -> bool:
         """Whether the person has one, with this visit or another."""
         return any(one.uid == visit.uid for one in self.holding)
 
-    def remind(self):
+    def remind(self) -> None:
         """Tell everybody who waits once more."""
         for visit in self.waiting:
             visit.told = None
         self.renew()
 
 
-def peer(connection):
+def peer(connection: socket.socket) -> int:
     """The user number of the process at the other end of a UNIX socket."""
     facts = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     return struct.unpack("3i", facts)[1]
@@ -112,14 +124,14 @@ def peer(connection):
 class Service:
     """The queue behind a socket."""
 
-    def __init__(self, places, held_at_most_s=HELD_AT_MOST_S):
+    def __init__(self, places: int, held_at_most_s: float = HELD_AT_MOST_S) -> None:
         self.queue, self.held_at_most_s = Queue(places), held_at_most_s
 
-    async def handle(self, reader, writer):
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection, from its beginning to its end."""
-        timer = None
+        timer: asyncio.TimerHandle | None = None
 
-        def send(what):
+        def send(what: dict[str, Any]) -> None:
             nonlocal timer
             writer.write(json.dumps(what).encode() + b"\n")
             if writer.transport.get_write_buffer_size() > UNREAD_BYTES:
@@ -142,7 +154,7 @@ class Service:
             self.queue.leave(visit)
             writer.close()
 
-    async def serve(self, path):
+    async def serve(self, path: str | Path) -> NoReturn:
         """Listen at this path, for every user, for ever."""
         await asyncio.start_unix_server(self.handle, path, limit=1024)
         os.chmod(path, 0o666)
@@ -151,7 +163,7 @@ class Service:
             self.queue.remind()
 
 
-async def main(path, places):
+async def main(path: str | Path, places: int) -> None:
     await asyncio.gather(Service(places).serve(path), watchdog.watch())
 
 

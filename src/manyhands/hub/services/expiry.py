@@ -7,6 +7,8 @@ archived once no process of the person runs; homes that have outgrown the disk l
 their servers stopped.
 """
 
+from __future__ import annotations
+
 import asyncio
 import json
 import os
@@ -15,6 +17,7 @@ import time
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest
 
@@ -24,6 +27,13 @@ from manyhands.hub.accounts.table import Accounts
 from manyhands.hub.servers import limits
 from manyhands.hub.services import watchdog
 
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from typing import Any, NoReturn
+
+    from manyhands.hub.accounts.table import Account
+
+
 EVERY_S, ASK_EVERY_S, DISK_EVERY_S = 2, 60, 30
 LONGEST_PAUSE_S = 3600  # before a home that could not be archived is tried again
 
@@ -31,10 +41,10 @@ LONGEST_PAUSE_S = 3600  # before a home that could not be archived is tried agai
 class Hub:
     """The few calls of the hub's REST interface that the keeper needs."""
 
-    def __init__(self, url, token):
+    def __init__(self, url: str, token: str) -> None:
         self.url, self.token = url, token
 
-    async def call(self, method, path, **options):
+    async def call(self, method: str, path: str, **options: Any) -> Any:
         """The parsed answer; raises HTTPClientError, and OSError where the hub does not answer."""
         request = HTTPRequest(
             f"{self.url}/{path}",
@@ -46,7 +56,7 @@ class Hub:
         answer = await AsyncHTTPClient().fetch(request)
         return json.loads(answer.body) if answer.body else None
 
-    async def people(self):
+    async def people(self) -> dict[str, float]:
         """{name: when the hub first knew the person, in seconds}."""
         found = await self.call("GET", "users")
         return {
@@ -55,11 +65,11 @@ class Hub:
             if one["kind"] == "user"
         }
 
-    async def turn_out(self, name):
+    async def turn_out(self, name: str) -> None:
         """Stop the person's server and forget sessions and tokens."""
         await self.call("DELETE", f"users/{name}")
 
-    async def stop(self, name):
+    async def stop(self, name: str) -> None:
         await self.call("DELETE", f"users/{name}/server")
 
 
@@ -68,14 +78,16 @@ class Keeper:
     `archive_ended` and `look_at_disks` do what their names say.
     """
 
-    def __init__(self, accounts, hub, disk_bytes, grace_s):
+    def __init__(self, accounts: Accounts, hub: Hub, disk_bytes: int, grace_s: float) -> None:
         self.accounts, self.hub, self.disk_bytes, self.grace_s = accounts, hub, disk_bytes, grace_s
-        self.too_full = {}  # name: since when
-        self.failed = {}  # name: (when to try again, the pause before that)
-        self.settled, self.ask_at = None, 0.0
-        self.out = set()  # the names of ended accounts that the hub no longer knows
+        self.too_full: dict[str, float] = {}  # name: since when
+        # name: (when to try again, the pause before that)
+        self.failed: dict[str, tuple[float, float]] = {}
+        self.settled: set[tuple[str, float]] | None = None
+        self.ask_at = 0.0
+        self.out: set[str] = set()  # the names of ended accounts that the hub no longer knows
 
-    async def look(self):
+    async def look(self) -> None:
         """Turn out. The hub is asked only when who may stay has changed, and now and then."""
         table = self.accounts.load()
         admitted = {
@@ -85,7 +97,7 @@ class Keeper:
             self.settled = admitted if await self._turn_out(table) else None
             self.ask_at = time.monotonic() + ASK_EVERY_S
 
-    async def archive_ended(self):
+    async def archive_ended(self) -> None:
         for account in self.accounts.load().values():
             if (
                 account.state != "open"
@@ -95,7 +107,7 @@ class Keeper:
             ):
                 await self._archive(account)
 
-    async def _turn_out(self, table):
+    async def _turn_out(self, table: dict[str, Account]) -> bool:
         """Turn out whom no account admits; returns whether there was nobody."""
         to_leave = {
             name
@@ -112,7 +124,7 @@ class Keeper:
                 self.out.add(name)
         return not to_leave
 
-    async def _archive(self, account):
+    async def _archive(self, account: Account) -> None:
         again_at, pause_s = self.failed.get(account.name, (0.0, EVERY_S))
         if time.monotonic() < again_at:
             return
@@ -131,7 +143,7 @@ class Keeper:
                     min(2 * pause_s, LONGEST_PAUSE_S),
                 )
 
-    async def look_at_disks(self):
+    async def look_at_disks(self) -> None:
         """Tell homes that are too large; stop their servers when the time to tidy up is over."""
         for account in self.accounts.load().values():
             home = self.accounts.home(account.name)
@@ -156,7 +168,7 @@ class Keeper:
                     )
 
 
-async def again(do, every_s):
+async def again(do: Callable[[], Awaitable[object]], every_s: float) -> NoReturn:
     """Do it for ever."""
     while True:
         try:
@@ -166,7 +178,7 @@ async def again(do, every_s):
         await asyncio.sleep(every_s)
 
 
-async def serve(keeper):
+async def serve(keeper: Keeper) -> None:
     await asyncio.gather(
         again(keeper.look, EVERY_S),
         again(keeper.archive_ended, EVERY_S),
@@ -174,7 +186,7 @@ async def serve(keeper):
     )
 
 
-async def main(keeper):
+async def main(keeper: Keeper) -> None:
     await asyncio.gather(serve(keeper), watchdog.watch())
 
 

@@ -6,15 +6,22 @@ made inside a room. No files, kernels or terminals are served, so that whoever m
 not the whole machine. Who may enter is decided by the hub: see `settings.py`.
 """
 
+from __future__ import annotations
+
 import os
 import sys
 from functools import partial
+from typing import TYPE_CHECKING
 
 from jupyter_server.serverapp import ServerApp
 from jupyter_server.services.contents.manager import ContentsManager
 from jupyterhub.singleuser.extension import JupyterHubSingleUser
 
 from manyhands.hub.services import hub_auth, watchdog
+
+if TYPE_CHECKING:
+    from typing import Any
+
 
 PAGE_S = 180  # a page about a whole class, on a busy machine
 # nbgrader does what a button asks for in the event loop, and grading one lab may take 900 s
@@ -24,24 +31,25 @@ WORK_S = 3600
 class NoFiles(ContentsManager):
     """A Jupyter server must have one."""
 
-    def get_extra_handlers(self):
+    def get_extra_handlers(self) -> list[tuple[Any, ...]]:
         return []
 
 
 class FormgraderServer(ServerApp):
     """Jupyter's server with the hub's log-in and formgrader."""
 
-    default_services = ()
+    # of a type that counts Jupyter's own services
+    default_services = ()  # type: ignore[assignment]
 
-    def find_server_extensions(self):
+    def find_server_extensions(self) -> None:
         """None of those that are installed."""
 
-    def start_ioloop(self):
+    def start_ioloop(self) -> None:
         self.io_loop.add_callback(watchdog.watch, PAGE_S)
         super().start_ioloop()
 
 
-def arguments(root):
+def arguments(root: str) -> list[str]:
     """Command line options of the server."""
     return [
         f"--ServerApp.root_dir={root}",
@@ -53,7 +61,7 @@ def arguments(root):
     ]
 
 
-def main():
+def main() -> None:
     from manyhands.grading.nbgrader import formgrader_extension
 
     # nbgrader starts `alembic` by its name

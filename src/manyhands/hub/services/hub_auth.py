@@ -8,9 +8,19 @@ has not asked before: where they check `_xsrf`, for example. So here a synchrono
 what `ask_first` has found, and each handler must ask in `prepare`.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from jupyterhub.services.auth import HubOAuth, HubOAuthCallbackHandler
 
 from manyhands.hub.connections import read_cookies_quickly
+
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+    from tornado.web import RequestHandler
+
 
 read_cookies_quickly()
 WAITS = "A service must not wait for the hub: await the answer with sync=False."
@@ -19,7 +29,7 @@ WAITS = "A service must not wait for the hub: await the answer with sync=False."
 class AsyncHubOAuth(HubOAuth):
     """JupyterHub's authentication, which queries the hub asynchronously only."""
 
-    def get_user(self, handler, *, sync=True):
+    def get_user(self, handler: RequestHandler, *, sync: bool = True) -> Any:
         """The user, to be awaited with sync=False; else what was found before, None where nothing
         was.
         """
@@ -29,11 +39,11 @@ class AsyncHubOAuth(HubOAuth):
             else super().get_user(handler, sync=False)
         )
 
-    def _synchronize(self, async_f, *args, **kwargs):
+    def _synchronize(self, async_f: object, *args: object, **kwargs: object) -> NoReturn:
         raise RuntimeError(WAITS)
 
 
-async def ask_first(handler):
+async def ask_first(handler: Any) -> None:
     """Ask the hub who has sent this request; for a handler's `prepare`."""
     await handler.hub_auth.get_user(handler, sync=False)
 
@@ -41,14 +51,14 @@ async def ask_first(handler):
 class Callback(HubOAuthCallbackHandler):
     """JupyterHub sends a browser here after a log-in."""
 
-    def initialize(self, hub_auth):
+    def initialize(self, hub_auth: AsyncHubOAuth) -> None:
         self.hub_auth = hub_auth
 
-    async def prepare(self):
+    async def prepare(self) -> None:
         await ask_first(self)
 
 
-def use_in_jupyter_server():
+def use_in_jupyter_server() -> None:
     """Let the server of `JupyterHubSingleUser`, which this process will start, ask in this way."""
     from jupyterhub.singleuser import extension
 

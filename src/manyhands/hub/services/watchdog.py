@@ -6,20 +6,27 @@ loop is held by code in C. It writes to the hub's log where each thread was. Wha
 on the disk before it is answered, so nothing is lost with the process.
 """
 
+from __future__ import annotations
+
 import asyncio
 import faulthandler
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import NoReturn
+
 
 BEAT_S = 1
 PATIENCE_S = 60  # far more than any single step of a service takes on a busy machine
 
 
-async def watch(patience_s=None):
+async def watch(patience_s: float | None = None) -> NoReturn:
     """Run beside a service, as a task of its loop."""
     while True:
         allow(PATIENCE_S if patience_s is None else patience_s)
         await asyncio.sleep(BEAT_S)
 
 
-def allow(seconds):
+def allow(seconds: float) -> None:
     """Let the loop stand still for this long from now on; its next turn ends this."""
     faulthandler.dump_traceback_later(seconds, exit=True)
