@@ -1,11 +1,18 @@
 """The `manyhands` command: a table of subcommands, each imported when it is called."""
 
+from __future__ import annotations
+
 import difflib
 import os
 import platform
 import signal
 import sys
 from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 GROUPS = {
     "Learners": {
@@ -80,7 +87,7 @@ _COMPLETING = "_ARGCOMPLETE"
 COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 
 
-def usage():
+def usage() -> str:
     width = max(map(len, COMMANDS))
     lines = ["usage: manyhands COMMAND [options]"]
     for group, commands in GROUPS.items():
@@ -101,13 +108,13 @@ def usage():
     )
 
 
-def version():
+def version() -> str:
     from importlib.metadata import version as version_of
 
     return f"manyhands {version_of('manyhands')} (Python {platform.python_version()})"
 
 
-def main(argv=None):
+def main(argv: Sequence[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else list(argv)
     for stream in (sys.stdout, sys.stderr):
         # a name that is not UTF-8 is shown with its bytes, and stops nothing
@@ -158,7 +165,7 @@ def main(argv=None):
         return _refused_by_the_system(argv[0], problem)
 
 
-def _refused_by_the_system(command, problem):
+def _refused_by_the_system(command: str, problem: OSError | RuntimeError) -> int:
     words = import_module("manyhands.command_line")
     said = words.in_words(problem) if isinstance(problem, OSError) else f"{problem}."
     return words.refuse(
@@ -168,13 +175,13 @@ def _refused_by_the_system(command, problem):
     )
 
 
-def _meant(word):
+def _meant(word: str) -> str:
     """Did you mean ...?"""
     near = difflib.get_close_matches(word.lower(), COMMANDS, n=1)
     return f" Did you mean `manyhands {near[0]}`?" if near else ""
 
 
-def _typed_so_far():
+def _typed_so_far() -> list[str]:
     """The command whose parser completes what is typed;
     while the command itself is typed, this process ends with the commands.
     """

@@ -27,6 +27,10 @@ import signal
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[3]
 if not __package__:  # run as a script: the package is not installed yet
@@ -38,7 +42,7 @@ from manyhands.cli.installers import fetch_python
 from manyhands.cli.setup_steps import StepFailed, Steps, one_at_a_time
 
 
-def set_up(root=ROOT, again=False, later=False):
+def set_up(root: Path = ROOT, again: bool = False, later: bool = False) -> Path:
     """Bring the environment up to date; returns its Python.
 
     `again` retries a Horovod build that has failed before; `later` leaves Horovod and the bytecode
@@ -73,7 +77,7 @@ def set_up(root=ROOT, again=False, later=False):
 
 
 @contextmanager
-def failures_told(steps):
+def failures_told(steps: Steps) -> "Iterator[None]":
     """What goes wrong in a step ends the program with which, why and what to do."""
     try:
         yield
@@ -90,7 +94,7 @@ def failures_told(steps):
         sys.exit(f"\nStopped {where}. Run the same command to continue from there.")
 
 
-def make_environment(plan, steps):
+def make_environment(plan: setup_plan.Plan, steps: Steps) -> None:
     """Steps 1 and 2: a Python that the course runs on,
     then the virtual environment (or the conda environment that is active).
     """
@@ -122,16 +126,21 @@ def make_environment(plan, steps):
     if plan.site:
         plan.show_site(base)
     plan.installer(steps).get_uv()
+    facts = pythons.ask_python(str(plan.python))
+    if facts is None:
+        raise StepFailed(
+            f"{plan.python} does not run", "remove .venv, then type the same command again"
+        )
     plan.stamp = {
         "root": str(plan.root),
-        "python": pythons.series(pythons.ask_python(str(plan.python))),
+        "python": pythons.series(facts),
         "site": plan.site,
     }
     plan.save()
     return steps.end(f"{plan.prefix.name} made")
 
 
-def install_torch(plan, steps):
+def install_torch(plan: setup_plan.Plan, steps: Steps) -> None:
     """Step 3: PyTorch alone, with what its wheel asks for (nothing for a CPU build, CUDA's packages
     for the other).
     """
@@ -141,9 +150,9 @@ def install_torch(plan, steps):
         return steps.end(f"{plan.version('torch')}, the site's own")
     if plan.stamp.get("torch") != plan.torch_wanted():
         gpu = setup_plan.gpu_here()
-        warned = []
+        warned: list[bool] = []
 
-        def watch(line):
+        def watch(line: str) -> "str | None":
             if (
                 "nvidia" in line
                 and line.strip().startswith(("Collecting", "Downloading"))
@@ -163,7 +172,7 @@ def install_torch(plan, steps):
     return steps.end(plan.version("torch"))
 
 
-def install_packages(plan, steps, later=False):
+def install_packages(plan: setup_plan.Plan, steps: Steps, later: bool = False) -> None:
     """Step 4: every other pinned package, without asking for dependencies: the list is whole.
 
     Then the course itself, and, unless that is left for `later`, the bytecode of all.
@@ -171,22 +180,27 @@ def install_packages(plan, steps, later=False):
     steps.begin("packages")
     names = plan.write_package_list()
     if plan.stamp.get("packages") != plan.packages_wanted():
-        seen = set()
+        seen: set[str] = set()
 
-        def watch(line):
+        def watch(line: str) -> str:
             if line.startswith(("Collecting", "Requirement already", "Processing")):  # pip's words
                 seen.add(line.split()[3 if line.startswith("Requirement") else 1])
             return ", ".join(
                 filter(
                     None,
                     [
-                        seen and f"{min(len(seen), len(names))} of {len(names)}",
+                        f"{min(len(seen), len(names))} of {len(names)}" if seen else "",
                         setup_plan.detail(line),
                     ],
                 )
             )
 
-        options = ["--no-deps", "--requirement", plan.package_list, *plan.begin_part("packages")]
+        options: list[str | Path] = [
+            "--no-deps",
+            "--requirement",
+            plan.package_list,
+            *plan.begin_part("packages"),
+        ]
         plan.installer(steps).install(*options, watch=watch)
         plan.finish_part("packages", plan.packages_wanted())
     if plan.stamp.get("course") != plan.course_wanted():
@@ -197,14 +211,14 @@ def install_packages(plan, steps, later=False):
     steps.end(f"{len(names)} and the course itself")
 
 
-def compile_packages(plan, steps, workers=0):
+def compile_packages(plan: setup_plan.Plan, steps: Steps, workers: int = 0) -> None:
     """Write the bytecode, and remember that it is there."""
     setup_later.compile_packages(plan, steps, workers)
     plan.stamp["compiled"] = plan.bytecode_wanted()
     plan.save()
 
 
-def in_background(root, starter):
+def in_background(root: Path, starter: int) -> None:
     """What `setup_later.start` starts: write the bytecode, then build Horovod if it is still
     missing.
     """
@@ -222,7 +236,7 @@ def in_background(root, starter):
             setup_horovod.build(root)
 
 
-def compile_in_background(root):
+def compile_in_background(root: Path) -> None:
     """Write the bytecode with one process. What goes wrong costs only time later."""
     steps = Steps(1, root / ".manyhands" / "bytecode.log")
     steps.begin("bytecode")
@@ -238,7 +252,7 @@ def compile_in_background(root):
             plan.save()
 
 
-def install_section(plan, name):
+def install_section(plan: setup_plan.Plan, name: str) -> None:
     """The packages of one more section of the lock, for commands that need them: `make site`, `make
     test`.
     """
@@ -247,14 +261,19 @@ def install_section(plan, name):
     steps = Steps(1, plan.root / ".manyhands" / "setup.log")
     with failures_told(steps), one_at_a_time(plan.root / ".manyhands" / "setup.lock"):
         steps.begin(f"packages of [{name}]")
-        options = ["--no-deps", "--requirement", plan.section_list(name), *plan.begin_part(name)]
+        options: list[str | Path] = [
+            "--no-deps",
+            "--requirement",
+            plan.section_list(name),
+            *plan.begin_part(name),
+        ]
         plan.installer(steps).install(*options, watch=setup_plan.detail)
         plan.finish_part(name, plan.section_wanted(name))
         compile_packages(plan, steps)
         steps.end(f"{len(plan.section(name))}")
 
 
-def write_offline(plan):
+def write_offline(plan: setup_plan.Plan) -> None:
     """The folder that sets a machine up which has no network."""
     steps = Steps(3, plan.root / ".manyhands" / "offline.log")
     with failures_told(steps), one_at_a_time(plan.root / ".manyhands" / "setup.lock"):
@@ -265,7 +284,7 @@ def write_offline(plan):
     )
 
 
-def main(argv):
+def main(argv: "list[str]") -> None:
     """`setup`, `offline`, `horovod`, or `run [--with SECTION] [--horovod-later] MODULE
     arguments`.
     """

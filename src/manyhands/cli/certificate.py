@@ -2,17 +2,30 @@
 can verify it.
 """
 
+from __future__ import annotations
+
 import csv
 import getpass
 import io
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from manyhands.checks import progress
 from manyhands.command_line import completed, in_words, no_output_file, printable, refuse, working
 from manyhands.command_line import parser as command_parser
 from manyhands.learner import certificate_paper, signing, start_page
 from manyhands.units import NotAClone, find_root, units
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+    from typing import Any
+
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    from manyhands.units import Unit
+
 
 DESCRIPTION = """Make a certificate of the points that `manyhands check` gave you for the labs of a path, as PDF. It is not signed:
 an instructor makes a signed one for an attendee, from the grades of the class, which everyone can verify."""
@@ -37,7 +50,7 @@ class Refused(Exception):
     """What was asked for cannot be done; the message says why and what to do."""
 
 
-def parser():
+def parser() -> argparse.ArgumentParser:
     made = command_parser("certificate", DESCRIPTION, EXAMPLES)
     made.add_argument(
         "--path",
@@ -72,7 +85,7 @@ def parser():
     return made
 
 
-def main(argv):
+def main(argv: Sequence[str]) -> int:
     options = completed(parser()).parse_args(argv)
     if bool(options.attendee) != bool(options.key):
         print(
@@ -104,7 +117,7 @@ def main(argv):
         return 1
 
 
-def _make(options):
+def _make(options: argparse.Namespace) -> int:
     root, output = (
         find_root(),
         Path("certificate.pdf" if options.output is None else options.output),
@@ -139,7 +152,7 @@ def _make(options):
     return 0
 
 
-def _class_grades(root, attendee, chosen):
+def _class_grades(root: Path, attendee: str, chosen: Sequence[Unit]) -> dict[str, dict[str, Any]]:
     """{unit's name: grade} of an attendee, as `manyhands export` tells them: points by hand and for
     lateness too.
     """
@@ -164,7 +177,7 @@ def _class_grades(root, attendee, chosen):
     }
 
 
-def _new_key(options):
+def _new_key(options: argparse.Namespace) -> int:
     private, public = signing.new_key(options.new_key)
     print(
         f"{private}: keep this file to yourself, because anyone who has it can sign in your "
@@ -174,7 +187,7 @@ def _new_key(options):
     return 0
 
 
-def _verify(options):
+def _verify(options: argparse.Namespace) -> int:
     data, file = Path(options.verify).read_bytes(), options.verify
     wanted = signing.load_public(options.public) if options.public else None
     try:
@@ -198,12 +211,12 @@ def _verify(options):
     return 0
 
 
-def _says(brief):
+def _says(brief: dict[str, Any]) -> str:
     return (
         f"{brief['name']}, path {brief['path']}, {brief['units']} units, {brief['points']:g} of "
         f"{brief['max']:g} points, {brief['day']}"
     )
 
 
-def _letters(key):
+def _letters(key: Ed25519PrivateKey) -> str:
     return signing.fingerprint(key.public_key().public_bytes_raw())

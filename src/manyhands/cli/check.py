@@ -1,10 +1,12 @@
 """`manyhands check`: grade a lab, then show the points on the start page."""
 
+from __future__ import annotations
+
 from manyhands.grading import check_command
 from manyhands.learner import start_page
 
 
-def main(argv):
+def main(argv: list[str]) -> int:
     status = check_command.main(argv)
     start_page.renew()
     return status

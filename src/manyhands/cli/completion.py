@@ -3,7 +3,15 @@
 They come from argcomplete.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from manyhands.command_line import completed, parser
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 DESCRIPTION = (
     "Print what makes your shell complete `manyhands` when you press Tab. "
@@ -11,7 +19,7 @@ DESCRIPTION = (
 )
 
 
-def main(argv):
+def main(argv: Sequence[str]) -> int:
     made = parser(
         "completion",
         DESCRIPTION,

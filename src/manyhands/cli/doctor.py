@@ -5,6 +5,8 @@ Packages are looked up, not imported, so that the answer comes in a second and c
 import would fail.
 """
 
+from __future__ import annotations
+
 import json
 import platform
 import shutil
@@ -13,12 +15,17 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from manyhands.cli.pythons import PYTHONS, TESTED, any_of
 from manyhands.cli.setup_plan import read_pins
 from manyhands.command_line import completed, parser, working
 from manyhands.machine import horovod_build, memory_gb, processors, program, says
 from manyhands.units import NotAClone, find_root, units
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
 
 REPAIR = "make setup"
 
@@ -35,7 +42,7 @@ class Finding:
     remedy: str = ""
 
 
-def package(name):
+def package(name: str) -> str | None:
     """The installed version of a package, or None."""
     try:
         return metadata.version(name)
@@ -43,11 +50,11 @@ def package(name):
         return None
 
 
-def first_line(text):
+def first_line(text: str | None) -> str | None:
     return text.splitlines()[0] if text else text
 
 
-def numbers(*frameworks):
+def numbers(*frameworks: str) -> str:
     """`units 02, 07`: those whose framework is one of these."""
     found = [
         unit.number for unit in units(Path()) if any(name in unit.framework for name in frameworks)
@@ -55,7 +62,7 @@ def numbers(*frameworks):
     return f"units {', '.join(found)}" if len(found) > 1 else f"unit {''.join(found)}"
 
 
-def languages():
+def languages() -> list[Finding]:
     compiler = next(
         filter(None, (says(name, "--version") for name in ("c++", "g++", "clang++"))), None
     )
@@ -76,7 +83,7 @@ def languages():
     ]
 
 
-def combination():
+def combination() -> Finding:
     """What the stored outputs depend on, and what of it is not what was pinned."""
     try:
         pins = read_pins(find_root() / "constraints.txt")
@@ -111,7 +118,7 @@ def combination():
     return Finding("combination", f"Python {python} with the pinned packages: {told}")
 
 
-def frameworks():
+def frameworks() -> list[Finding]:
     tensorflow = package("tensorflow-cpu") or package("tensorflow")
     return [
         Finding("PyTorch", package("torch"), numbers("PyTorch", "all"), REPAIR),
@@ -132,7 +139,7 @@ def frameworks():
     ]
 
 
-def horovod():
+def horovod() -> str | None:
     """Horovod's version with the controllers that it was built with, read from its libraries."""
     version = package("horovod")
     if version is None:
@@ -141,7 +148,7 @@ def horovod():
                 return f"not yet: {how_far}"
         return None
     built = []
-    for library in Path(metadata.distribution("horovod").locate_file("horovod")).glob(
+    for library in Path(str(metadata.distribution("horovod").locate_file("horovod"))).glob(
         "*/mpi_lib*.so"
     ):
         content = library.read_bytes()
@@ -154,7 +161,7 @@ def horovod():
     return f"{version} ({'; '.join(sorted(built)) or 'no library was built'})"
 
 
-def devices():
+def devices() -> list[Finding]:
     gpus = [
         line for line in (says("nvidia-smi", "-L") or "").splitlines() if line.startswith("GPU ")
     ]
@@ -186,14 +193,14 @@ def devices():
     ]
 
 
-def amount(name, there, needed, unit, affects, remedy):
+def amount(name: str, there: float, needed: float, unit: str, affects: str, remedy: str) -> Finding:
     """A finding about a quantity: too little counts as missing, and is told."""
     if there >= needed:
         return Finding(name, f"{there}{unit}", affects, remedy)
     return Finding(name, None, f"{affects} ({there}{unit} is not much)", remedy)
 
 
-def clusters():
+def clusters() -> list[Finding]:
     mpi = next(
         (
             line.split(":", 1)[1].strip()
@@ -230,7 +237,7 @@ def clusters():
     ]
 
 
-def isolation():
+def isolation() -> list[Finding]:
     spaces = (
         "yes"
         if says("unshare", "--user", "--map-root-user", "--mount", "--net", "true") is not None
@@ -288,7 +295,7 @@ def isolation():
     ]
 
 
-def survey():
+def survey() -> dict[str, list[Finding]]:
     """{group: [Finding]} of this machine."""
     return {
         "languages": languages(),
@@ -299,7 +306,7 @@ def survey():
     }
 
 
-def report(groups):
+def report(groups: Mapping[str, Sequence[Finding]]) -> str:
     """The survey as text: all that was found, then what is missing, whom it affects and what mends
     it.
     """
@@ -325,7 +332,7 @@ def report(groups):
     return "\n".join(lines)
 
 
-def main(argv):
+def main(argv: Sequence[str]) -> int:
     made = parser("doctor", "Report what this machine can do for the course.", ["", "--json"])
     made.add_argument(
         "--json",

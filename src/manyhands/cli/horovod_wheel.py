@@ -7,6 +7,8 @@ wheel, or conda's mpich). With MANYHANDS_HOROVOD_GPU=1 it is built for CUDA tens
 CUDA's tools are. That way is read from Horovod's sources, and has not been run yet.
 """
 
+from __future__ import annotations
+
 import fcntl
 import hashlib
 import json
@@ -20,8 +22,22 @@ import time
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from manyhands.machine import tell, told
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
+
+    from manyhands.cli.setup_steps import Watch
+
+    Edit = tuple[str, str, str]  # file, text, replacement
+    Run = Callable[[list[str], dict[str, str], str], object]  # a command, its environment, where
+    RunShown = Callable[
+        [list[str], dict[str, str], str, Watch], object
+    ]  # and what of its lines to show
+
 
 VERSION = "0.28.1"
 AFFECTED = "unit 10 (Horovod) and the tests of horovodrun"
@@ -109,18 +125,18 @@ print(json.dumps(found, sort_keys=True))
 """
 
 
-def cache_folder(environ=os.environ):
+def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
     """Where built wheels are kept: ${XDG_CACHE_HOME:-~/.cache}/manyhands/wheels."""
     base = environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return Path(base) / "manyhands" / "wheels"
 
 
-def for_gpus(environ=os.environ):
+def for_gpus(environ: Mapping[str, str] = os.environ) -> bool:
     """Whether the wheel is to take CUDA tensors over NCCL."""
     return environ.get("MANYHANDS_HOROVOD_GPU") == "1"
 
 
-def edits(environ=os.environ, torch=None):
+def edits(environ: Mapping[str, str] = os.environ, torch: str | None = None) -> list[Edit]:
     """What is changed in the sources, for this version of PyTorch (None: the pinned one)."""
     asked = [edit for edit in EDITS if not (for_gpus(environ) and "Pytorch_CUDA" in edit[1])]
     if [int(number) for number in re.findall(r"\d+", torch or "")[:2]] < [2, 14]:
@@ -131,7 +147,7 @@ def edits(environ=os.environ, torch=None):
     ]
 
 
-def settings(environ=os.environ):
+def settings(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """The variables of the build: ours, and with GPUs those that say where CUDA and NCCL lie."""
     if not for_gpus(environ):
         return SETTINGS
@@ -142,7 +158,7 @@ def settings(environ=os.environ):
     }
 
 
-def wheel_key(versions, environ=os.environ):
+def wheel_key(versions: Mapping[str, Any], environ: Mapping[str, str] = os.environ) -> str:
     """A short name for one build: it changes with any version, edit or setting that goes into the
     wheel.
     """
@@ -153,16 +169,18 @@ def wheel_key(versions, environ=os.environ):
     return hashlib.sha256(recipe.encode()).hexdigest()[:16]
 
 
-def installed_versions(python):
+def installed_versions(python: str | Path) -> dict[str, Any]:
     """The versions that the environment of this Python would build against."""
     return json.loads(subprocess.check_output([str(python), "-c", ASK_VERSIONS], text=True))
 
 
-def missing_tools(python, search_path=None, environ=os.environ):
+def missing_tools(
+    python: str | Path, search_path: str | None = None, environ: Mapping[str, str] = os.environ
+) -> list[tuple[str, str]]:
     """[(what is missing, what to do)] before a build;
     asked in a moment, so that nobody waits for a build that must fail.
     """
-    missing = []
+    missing: list[tuple[str, str]] = []
     if not any(
         shutil.which(name, path=search_path)
         for name in (os.environ.get("CXX") or "c++", "c++", "g++")
@@ -185,7 +203,7 @@ def missing_tools(python, search_path=None, environ=os.environ):
     return missing
 
 
-def edit_sources(folder, torch=None):
+def edit_sources(folder: str | Path, torch: str | None = None) -> None:
     """Apply the edits; an edit that no longer fits is an error, never a silent no-op."""
     for name, old, new in edits(torch=torch):
         path = Path(folder) / name
@@ -195,7 +213,9 @@ def edit_sources(folder, torch=None):
         path.write_text(text.replace(old, new))
 
 
-def build_environment(bin_folder, environ=os.environ):
+def build_environment(
+    bin_folder: str | Path, environ: Mapping[str, str] = os.environ
+) -> dict[str, str]:
     """The environment of the build: our settings instead of anybody's HOROVOD_ variables, and one
     compiler per core.
     """
@@ -207,7 +227,7 @@ def build_environment(bin_folder, environ=os.environ):
 
 
 @contextmanager
-def locked(path, waiting):
+def locked(path: Path, waiting: Callable[[], object]) -> Iterator[bool]:
     """One build at a time on this machine: a second set-up calls `waiting()` each second, and then
     finds the wheel in the cache. False on a file system without locks, where two builds may run.
     """
@@ -226,7 +246,7 @@ def locked(path, waiting):
         yield alone
 
 
-def build_detail(line):
+def build_detail(line: str) -> str | None:
     """The per cent that CMake's build prints; the last four are the linking, which prints nothing
     for a long time.
     """
@@ -238,12 +258,17 @@ def build_detail(line):
     )
 
 
-def cached_wheel(folder):
+def cached_wheel(folder: Path) -> Path | None:
     """The finished wheel in this folder of the cache, or None."""
     return next(iter(sorted(folder.glob("horovod-*.whl"))), None)
 
 
-def get_wheel(python, call, cache=None, waiting=lambda detail: None):
+def get_wheel(
+    python: str | Path,
+    call: RunShown,
+    cache: Path | None = None,
+    waiting: Callable[[str], object] = lambda detail: None,
+) -> Path:
     """The wheel for this Python's environment: from the cache, else built there.
 
     `call(command, env, cwd, watch)` runs one command, shows what `watch(line)` makes of its lines,
@@ -251,19 +276,23 @@ def get_wheel(python, call, cache=None, waiting=lambda detail: None):
     this far.
     """
     folder = (cache or cache_folder()) / wheel_key(installed_versions(python))
-    if cached_wheel(folder):
-        return cached_wheel(folder)
+    if wheel := cached_wheel(folder):
+        return wheel
     progress = folder.with_suffix(".progress")
     with locked(folder.with_suffix(".lock"), lambda: waiting(told(progress))) as alone:
         if not cached_wheel(folder):
             progress.unlink(missing_ok=True)
             build(python, folder, partial(_call, call, progress), alone)
             progress.unlink(missing_ok=True)
-    return cached_wheel(folder)
+    wheel = cached_wheel(folder)
+    assert wheel is not None  # else the build has raised
+    return wheel
 
 
-def _call(call, progress, command, env, cwd):
-    def watch(line):
+def _call(
+    call: RunShown, progress: Path, command: list[str], env: dict[str, str], cwd: str
+) -> None:
+    def watch(line: str) -> str | None:
         detail = build_detail(line)
         if detail:
             tell(progress, detail)
@@ -272,7 +301,7 @@ def _call(call, progress, command, env, cwd):
     call(command, env, cwd, watch)
 
 
-def build(python, folder, call, alone=True):
+def build(python: str | Path, folder: Path, call: Run, alone: bool = True) -> None:
     """Build in a folder of the cache; the finished wheel enters the cache in one rename.
 
     A build that was killed goes on with what is compiled already. If that fails, all is built
@@ -299,7 +328,7 @@ def build(python, folder, call, alone=True):
         shutil.rmtree(one, ignore_errors=True)
 
 
-def _build(python, folder, call, work):
+def _build(python: str | Path, folder: Path, call: Run, work: Path) -> None:
     env, pip = build_environment(Path(python).parent), [str(python), "-m", "pip"]
     aside = f".unfinished-{work.name}-"
     for killed in folder.parent.glob(f"{aside}*"):

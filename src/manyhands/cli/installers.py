@@ -4,12 +4,23 @@ uv itself comes from PyPI, by pip. It does not read pip's configuration (index, 
 certificate): it is told what pip says of it. Standard library only, and readable by Python 3.9.
 """
 
+from __future__ import annotations
+
 import ast
 import os
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 from manyhands.cli.setup_steps import StepFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from manyhands.cli.pythons import NoPython
+    from manyhands.cli.setup_steps import Steps, Watch
+
 
 # pip's setting -> uv's variable; several values stand in one text, with blanks between them in
 # both, but for places of wheels in uv's
@@ -41,11 +52,11 @@ class Installer:
     have in common.
     """
 
-    def __init__(self, python, environ, steps, root):
+    def __init__(self, python: Path, environ: dict[str, str], steps: Steps, root: Path) -> None:
         self.python, self.environ, self.steps, self.root = python, environ, steps, root
         self.uv, self.prefix = python.parent / "uv", python.parent.parent
 
-    def get_uv(self):
+    def get_uv(self) -> None:
         """uv, beside this Python; where it cannot be had, that is told, and all goes on without."""
         if self.environ.get("MANYHANDS_PIP") == "1":
             return
@@ -59,7 +70,13 @@ class Installer:
         except StepFailed as error:
             self.steps.note(INSTEAD.format(why=error.why))
 
-    def install(self, *arguments, watch=None, only_uv=(), without=()):
+    def install(
+        self,
+        *arguments: str | Path,
+        watch: Watch | None = None,
+        only_uv: Sequence[str | Path] = (),
+        without: Sequence[str | Path] = (),
+    ) -> None:
         """Install with uv, else with pip; raises StepFailed where neither can.
 
         `only_uv`: options that pip does not have. Where uv fails with them, it tries once more as
@@ -91,17 +108,17 @@ class Installer:
                     again = only_uv and options is only_uv
                     self.steps.note(
                         (WITHOUT if again else INSTEAD).format(
-                            options=" ".join(only_uv), why=error.why
+                            options=" ".join(map(str, only_uv)), why=error.why
                         )
                     )
         command = self.pip("install", "--progress-bar", "off", "--no-compile", *without, *arguments)
         return self.steps.call(command, env=self.environ, watch=watch, into=self.prefix)
 
-    def pip(self, *arguments):
+    def pip(self, *arguments: str | Path) -> list[str | Path]:
         """A command of pip's, which obeys its own configuration."""
         return [self.python, "-m", "pip", "--disable-pip-version-check", *arguments]
 
-    def pip_config(self):
+    def pip_config(self) -> dict[str, str]:
         """What `pip config list` prints, as a dictionary:
         `global.index-url='...'`, `:env:.index-url='...'`; the environment wins over files.
         """
@@ -114,7 +131,7 @@ class Installer:
         )
         return pip_config(said.stdout)
 
-    def uv_environment(self, config):
+    def uv_environment(self, config: Mapping[str, str]) -> dict[str, str]:
         """pip's configuration as uv's variables; what the user has set for uv itself wins."""
         told = {
             SAME[name]: ("," if name == "find-links" else " ").join(value.split())
@@ -124,7 +141,7 @@ class Installer:
         return {**SETTINGS, **told, **self.environ}
 
 
-def pip_config(text):
+def pip_config(text: str) -> dict[str, str]:
     lines = sorted(
         (line for line in text.splitlines() if "=" in line),
         key=lambda line: line.startswith(":env:"),
@@ -135,7 +152,7 @@ def pip_config(text):
     }
 
 
-def fetch_python(root, steps, lack):
+def fetch_python(root: Path, steps: Steps, lack: NoPython) -> str:
     """A Python that uv fetches, where this machine has none that the course runs on; its path.
 
     Raises `lack` where uv cannot.

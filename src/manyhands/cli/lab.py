@@ -1,5 +1,7 @@
 """`manyhands lab`: the learner's copies, the start page, JupyterLab."""
 
+from __future__ import annotations
+
 import fcntl
 import getpass
 import os
@@ -7,6 +9,7 @@ import signal
 import socket
 import sys
 import time
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from manyhands.command_line import completed, in_words, refuse, unit_names
@@ -22,6 +25,13 @@ from manyhands.learner.prepare import prepare
 from manyhands.learner.trust import sign_course
 from manyhands.units import NotAClone, find_root, units
 
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+    from pathlib import Path
+    from typing import TextIO
+
+
 TWICE_WITHIN_S = 10
 TOO_LATE = (
     f"JupyterLab did not answer within {START_LIMIT_S // 60} minutes and was stopped. If this "
@@ -29,7 +39,7 @@ TOO_LATE = (
 )
 
 
-def parse(argv):
+def parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     parser = command_parser(
         "lab",
         "Open the course in JupyterLab. Labs are copied to work/ once, and nothing in that folder "
@@ -50,7 +60,7 @@ def parse(argv):
             "put a clean copy of the newest version of this unit (06, or 06_ddp) next to yours, as "
             "*.new.ipynb; may be repeated"
         ),
-    ).completer = unit_names
+    ).completer = unit_names  # type: ignore[attr-defined]  # argcomplete looks for it
     parser.add_argument(
         "--copy-only",
         action="store_true",
@@ -59,7 +69,7 @@ def parse(argv):
     return completed(parser).parse_known_args(argv)
 
 
-def main(argv):
+def main(argv: Sequence[str]) -> int:
     options, others = parse(argv)
     try:
         root = find_root()
@@ -74,7 +84,7 @@ def main(argv):
         return _serve_once(root, others, lock)
 
 
-def _number(name, root):
+def _number(name: str, root: Path) -> str:
     """The number of the unit that the learner has named, `06` or `06_ddp`."""
     for unit in units(root):
         if name in (unit.name, unit.number):
@@ -84,13 +94,13 @@ def _number(name, root):
     )
 
 
-def _lock_path(root):
+def _lock_path(root: Path) -> Path:
     folder = state_folder(root)
     folder.mkdir(parents=True, exist_ok=True)
     return folder / "lab.lock"
 
 
-def _serve_once(root, arguments, lock):
+def _serve_once(root: Path, arguments: Sequence[str], lock: TextIO) -> int:
     """One JupyterLab for one clone: a second start names the first one's address."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -107,7 +117,7 @@ def _serve_once(root, arguments, lock):
     return _serve(root, arguments, lock, port)
 
 
-def _last_port(lock):
+def _last_port(lock: TextIO) -> int:
     """The port of the last start, whose address the file still has; 0 if there was none."""
     lock.seek(0)
     try:
@@ -116,7 +126,7 @@ def _last_port(lock):
         return 0
 
 
-def _serve(root, arguments, lock, port):
+def _serve(root: Path, arguments: Sequence[str], lock: TextIO, port: int) -> int:
     server = Server(root, f"work/{start_page.NAME}", arguments, port)
     stop = _Stop(server)
     print("Starting JupyterLab ...", flush=True)
@@ -147,22 +157,24 @@ class _Stop:
     Ctrl-C in a terminal must come twice: it is also how people try to copy text.
     """
 
-    def __init__(self, server):
-        self.server, self.asked, self.last = server, False, -TWICE_WITHIN_S
+    def __init__(self, server: Server) -> None:
+        self.server, self.asked = server, False
+        self.last: float = -TWICE_WITHIN_S
         for name in (signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(name) != signal.SIG_IGN:  # nohup
                 signal.signal(name, self.now)
         signal.signal(signal.SIGINT, self.interrupted)
 
-    def now(self, *_):
+    def now(self, *_: object) -> None:
         if not self.asked and self.server.process:
             self.asked = True
             print("\nStopping JupyterLab, its kernels and their clusters ...", flush=True)
             self.server.stop()
 
-    def interrupted(self, *_):
+    def interrupted(self, *_: object) -> None:
         if not sys.stdin.isatty() or time.monotonic() - self.last < TWICE_WITHIN_S:
-            return self.now()
+            self.now()
+            return
         self.last = time.monotonic()
         print(
             "\nPress Ctrl-C again to stop JupyterLab with all kernels and clusters. Saved notebooks"
@@ -171,7 +183,7 @@ class _Stop:
         )
 
 
-def _welcome(address):
+def _welcome(address: str) -> str:
     lines = [
         (
             "The course is open in your browser. If you see no page, open this address:"
@@ -193,7 +205,7 @@ def _welcome(address):
     return "\n".join([*lines, "Leave this window open. Press Ctrl-C twice to stop."])
 
 
-def _end_of(log, lines=20):
+def _end_of(log: Path, lines: int = 20) -> str:
     try:
         tail = log.read_text(errors="replace").splitlines()[-lines:]
     except OSError:

@@ -10,26 +10,37 @@ The clone with it, carried to a machine without a network, sets up there.
 Standard library only, and readable by Python 3.9.
 """
 
+from __future__ import annotations
+
 import json
 import shutil
 import subprocess
+from typing import TYPE_CHECKING
 
 from manyhands.cli import horovod_wheel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Any
+
+    from manyhands.cli.setup_plan import Plan
+    from manyhands.cli.setup_steps import Steps
+
 
 NAME = "offline"
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"  # where uv has PyTorch's CPU build from
 
 
-def folder_of(root):
+def folder_of(root: Path) -> Path | None:
     """The folder of a clone that was carried here with it, or None."""
     return root / NAME if (root / NAME / "made_for.json").is_file() else None
 
 
-def made_for(folder):
+def made_for(folder: Path) -> dict[str, Any]:
     return json.loads((folder / "made_for.json").read_text())
 
 
-def settings(folder):
+def settings(folder: Path | None) -> dict[str, str]:
     """pip's settings (and so uv's): only what lies in the folder."""
     return (
         {
@@ -42,7 +53,7 @@ def settings(folder):
     )
 
 
-def unpack(folder, root):
+def unpack(folder: Path, root: Path) -> None:
     """Put in place what is not installed by pip: Horovod's wheel into the cache, the hub's proxy
     into the clone.
     """
@@ -56,7 +67,7 @@ def unpack(folder, root):
                 shutil.copytree(part, target / part.name, symlinks=True)
 
 
-def write(plan, steps, torch):
+def write(plan: Plan, steps: Steps, torch: str) -> None:
     """Make the folder from an environment that is set up; `torch` is its PyTorch's version.
 
     What was there is replaced when all is there.
@@ -66,7 +77,7 @@ def write(plan, steps, torch):
     wheels, installer = new / "wheels", plan.installer(steps)
     wheels.mkdir(parents=True)
 
-    def download(*arguments):
+    def download(*arguments: str | Path) -> None:
         steps.call(
             installer.pip("download", "--quiet", "--dest", wheels, *arguments),
             env=plan.environment(),

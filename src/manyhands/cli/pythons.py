@@ -3,13 +3,20 @@
 Standard library only, and readable by Python 3.9.
 """
 
+from __future__ import annotations
+
 import json
 import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
 
 from manyhands.cli.setup_steps import StepFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
 
 TESTED = "3.11"  # all tests run on it, and the stored outputs were made on it
 PYTHONS = (TESTED, "3.12", "3.13")  # the first that is found, in this order
@@ -23,7 +30,16 @@ SITE_REMEDY = (
 )
 
 
-def find_python(environ, wanted=PYTHONS):
+class Facts(TypedDict):
+    """What `ask_python` tells of an interpreter."""
+
+    version: str
+    path: str
+    venv: bool
+    headers: bool
+
+
+def find_python(environ: Mapping[str, str], wanted: Sequence[str] = PYTHONS) -> str:
     """The path of a Python with the venv module, one with header files first.
 
     Raises NoPython, StepFailed.
@@ -37,7 +53,9 @@ def find_python(environ, wanted=PYTHONS):
             "/usr/bin/python" + version,
             *sorted(map(str, pyenv.glob(f"versions/{version}.*/bin/python"))),
         ]
-    seen, without_venv, good = [], [], []
+    seen: list[str] = []
+    without_venv: list[tuple[bool, int, int, str]] = []
+    good: list[tuple[bool, int, int, str]] = []
     for name in names:
         path = shutil.which(name, path=environ.get("PATH"))
         facts = ask_python(path) if path else None
@@ -61,19 +79,19 @@ def find_python(environ, wanted=PYTHONS):
     )
 
 
-def any_of(versions):
+def any_of(versions: Sequence[str]) -> str:
     """ "3.11, 3.12 or 3.13"."""
     return " or ".join(filter(None, (", ".join(versions[:-1]), versions[-1])))
 
 
-def site_python(environ, wanted=PYTHONS):
+def site_python(environ: Mapping[str, str], wanted: Sequence[str] = PYTHONS) -> str:
     """The active Python, whose own PyTorch is to be used as it is.
 
     Raises StepFailed where it has none, or an old one.
     """
     path = shutil.which("python3", path=environ.get("PATH"))
     facts = ask_python(path) if path else None
-    if not facts or series(facts) not in wanted:
+    if not path or not facts or series(facts) not in wanted:
         raise StepFailed(
             f"the active python3 is {facts['version'] if facts else 'none'}, "
             f"and the course needs {any_of(wanted)}",
@@ -88,7 +106,7 @@ def site_python(environ, wanted=PYTHONS):
     return facts["path"]
 
 
-def version_of(python, name):
+def version_of(python: str | Path, name: str) -> str:
     """The version of a package that this Python sees, or an empty string."""
     ask = (
         f"import importlib.metadata as m\ntry: print(m.version({name!r}))\nexcept "
@@ -103,12 +121,12 @@ class NoPython(StepFailed):
     """This machine has no Python that the course runs on."""
 
 
-def series(facts):
+def series(facts: Facts) -> str:
     """ "3.12" of what `ask_python` has told."""
     return facts["version"].rpartition(".")[0]
 
 
-def ask_python(path):
+def ask_python(path: str) -> Facts | None:
     """What a Python interpreter is and has, or None where it does not run."""
     ask = (
         "import json, os, sys, sysconfig, importlib.util as u; "

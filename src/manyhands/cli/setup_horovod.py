@@ -3,12 +3,21 @@
 Standard library only, and readable by Python 3.9.
 """
 
+from __future__ import annotations
+
 import os
 import subprocess
+from typing import TYPE_CHECKING
 
 from manyhands import machine
 from manyhands.cli import horovod_wheel, setup_plan
 from manyhands.cli.setup_steps import StepFailed, Steps, one_at_a_time
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from manyhands.cli.setup_steps import Watch
+
 
 LATER = (
     "When your first cell has run, Horovod is {} "
@@ -20,7 +29,7 @@ NO_SKIPS = os.environ.get("MANYHANDS_NO_SKIPS") == "1"
 BUILD_FAILS = (StepFailed, RuntimeError, OSError, subprocess.SubprocessError)
 
 
-def wheel_or_tools(plan):
+def wheel_or_tools(plan: setup_plan.Plan) -> tuple[bool, list[tuple[str, str]]]:
     """(whether Horovod's wheel is in the cache, [(tool, remedy)] that are missing to build it if it
     is not).
     """
@@ -28,20 +37,20 @@ def wheel_or_tools(plan):
     return cached, [] if cached else horovod_wheel.missing_tools(plan.python)
 
 
-def later_told(cached):
+def later_told(cached: bool) -> str:
     """What is told of a Horovod that the background builds or, from the wheel that is `cached`,
     installs.
     """
     return LATER.format(INSTALLED if cached else BUILT)
 
 
-def build(root):
+def build(root: Path) -> None:
     """Build Horovod without stopping another set-up, and install it as step 5 does."""
     plan, steps = setup_plan.Plan(root, os.environ), Steps(1, root / ".manyhands" / "horovod.log")
     steps.begin("Horovod " + horovod_wheel.VERSION)
+    failed: Exception | None = None
     try:
         wheel_of(plan, steps)
-        failed = None
     except BUILD_FAILS as error:
         failed = error
     steps.number = 0
@@ -54,21 +63,21 @@ def build(root):
             install(now, steps, again=True)
 
 
-def wheel_of(plan, steps):
+def wheel_of(plan: setup_plan.Plan, steps: Steps) -> Path:
     """Horovod's wheel, from the cache or built; a file of the clone says how far it is, for its
     pages.
     """
     progress = machine.horovod_progress(plan.root)
 
-    def shown(detail):
+    def shown(detail: str | None) -> str | None:
         if detail:
             machine.tell(progress, detail)
         return detail
 
-    def call(command, env, cwd, watch):
+    def call(command: list[str], env: dict[str, str], cwd: str, watch: Watch) -> None:
         steps.call(command, env, cwd, watch=lambda line: shown(watch(line)))
 
-    def waiting(detail):
+    def waiting(detail: str) -> None:
         steps.show(f"another set-up is {shown(detail) or 'building it'}")
 
     try:
@@ -77,7 +86,7 @@ def wheel_of(plan, steps):
         machine.tell(progress, "")
 
 
-def install(plan, steps, again, later=False):
+def install(plan: setup_plan.Plan, steps: Steps, again: bool, later: bool = False) -> None:
     """Step 5: Horovod, from the cache or built, now or `later`.
 
     It may fail without stopping the course, except where CI forbids it.
@@ -107,7 +116,7 @@ def install(plan, steps, again, later=False):
     return steps.end("is there")
 
 
-def _remember(plan, steps, error):
+def _remember(plan: setup_plan.Plan, steps: Steps, error: Exception) -> None:
     """Say why, and remember it, so that the next start does not try for minutes what fails
     again.
     """

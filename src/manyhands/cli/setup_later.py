@@ -7,12 +7,22 @@ nor the disk from what the learner is waiting for. Standard library only, and re
 3.9.
 """
 
+from __future__ import annotations
+
 import os
 import subprocess
 import sys
 import time
+from typing import TYPE_CHECKING
 
 from manyhands import machine
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from manyhands.cli.setup_plan import Plan
+    from manyhands.cli.setup_steps import Steps
+
 
 HEAD_START_S = 120
 WAITING = f"it begins when your first cell has run, or after {HEAD_START_S // 60} minutes"
@@ -31,7 +41,7 @@ COMPILE = (
 IMPORT_TORCH = "import torch, torch.distributed, torch.nn.parallel, torch.optim, torch._dynamo"
 
 
-def start(script, plan):
+def start(script: str | Path, plan: Plan) -> None:
     """Start `script horovod` in the background, at the lowest priority, unless it runs already.
 
     A shell that ends immediately starts it, because JupyterLab ends all its own children.
@@ -58,7 +68,7 @@ def start(script, plan):
         )
 
 
-def wait_for_first_cell(root, starter, begun):
+def wait_for_first_cell(root: Path, starter: int, begun: float) -> None:
     """Return when a learner's cell has run here since the time `begun`, when the process `starter`
     (which becomes JupyterLab's parent) has ended, or after HEAD_START_S.
     """
@@ -72,7 +82,7 @@ def wait_for_first_cell(root, starter, begun):
         time.sleep(0.2)
 
 
-def _runs(pid):
+def _runs(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -82,14 +92,14 @@ def _runs(pid):
     return True
 
 
-def _changed_since(when, path):
+def _changed_since(when: float, path: Path) -> bool:
     try:
         return path.stat().st_mtime >= when
     except OSError:
         return False
 
 
-def import_torch(plan):
+def import_torch(plan: Plan) -> None:
     """Begin to import PyTorch, and do not wait for it: only the disk's cache and the bytecode are
     wanted.
     """
@@ -102,7 +112,7 @@ def import_torch(plan):
     )
 
 
-def compile_packages(plan, steps, workers=0):
+def compile_packages(plan: Plan, steps: Steps, workers: int = 0) -> None:
     """Write the bytecode of all packages, as pip does; `workers` processes (0: one per processor).
 
     Who uses the environment may not be allowed to write there, and would compile again in each

@@ -4,6 +4,8 @@ done already.
 Standard library only, and readable by Python 3.9.
 """
 
+from __future__ import annotations
+
 import errno
 import hashlib
 import json
@@ -13,11 +15,19 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from manyhands.cli import horovod_wheel, offline
 from manyhands.cli.installers import Installer
 from manyhands.cli.pythons import PYTHONS, any_of, ask_python, series, version_of
 from manyhands.cli.setup_steps import REASONS, StepFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from manyhands.cli.setup_steps import Steps
+
 
 LOCK = "constraints.txt"
 NEEDED_GB, NEEDED_GB_GPU = 5, 12
@@ -48,7 +58,7 @@ TRY_HOROVOD = (
 )
 
 
-def gpu_here():
+def gpu_here() -> bool:
     """Whether this machine shows an NVIDIA GPU."""
     if os.path.exists("/dev/nvidia0"):
         return True
@@ -61,11 +71,12 @@ def gpu_here():
         return False
 
 
-def read_pins(path, section=None):
+def read_pins(path: str | Path, section: str | None = None) -> dict[str, str]:
     """{name: version} of the lock's `name==version` lines, or of those below one `# [section]`;
     names in pip's form.
     """
-    pins, at = {}, None
+    pins: dict[str, str] = {}
+    at: str | None = None
     for line in Path(path).read_text().splitlines():
         if header := re.match(r"# \[([a-z-]+)\]", line):
             at = header.group(1)
@@ -75,7 +86,7 @@ def read_pins(path, section=None):
     return pins
 
 
-def conda_provides(path):
+def conda_provides(path: str | Path) -> set[str]:
     """The names that environment.yml takes from conda."""
     return set(
         re.findall(
@@ -86,7 +97,7 @@ def conda_provides(path):
     )
 
 
-def detail(line):
+def detail(line: str) -> str | None:
     """A short word on what pip or uv is doing, or None."""
     words = line.split()
     if words[:2] == ["Installing", "collected"]:
@@ -98,14 +109,14 @@ def detail(line):
     return None
 
 
-def explain_os_error(error):
+def explain_os_error(error: OSError) -> tuple[str, str]:
     """(why, what to do) of an OSError in the set-up itself."""
     if error.errno == errno.ENOSPC:
         return next((why, remedy) for pattern, why, remedy in REASONS if "No space" in pattern)
     return str(error), "repair that, then type the same command again"
 
 
-def digest(*parts):
+def digest(*parts: object) -> str:
     """A short name for a state."""
     return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()[:16]
 
@@ -115,7 +126,7 @@ class Plan:
     holds.
     """
 
-    def __init__(self, root, environ):
+    def __init__(self, root: str | Path, environ: Mapping[str, str]) -> None:
         self.root, self.environ = Path(root), environ
         self.conda = environ.get("CONDA_DEFAULT_ENV") == "manyhands" and bool(
             environ.get("CONDA_PREFIX")
@@ -128,7 +139,7 @@ class Plan:
         self.index = environ.get("MANYHANDS_TORCH_INDEX") or ""
         self.find_links = environ.get("MANYHANDS_TORCH_FIND_LINKS") or ""
         try:
-            self.stamp = json.loads(self.stamp_path.read_text())
+            self.stamp: dict[str, Any] = json.loads(self.stamp_path.read_text())
         except (OSError, ValueError):
             self.stamp = {}
         self.site = environ.get("MANYHANDS_SITE") == "1" or (
@@ -137,7 +148,7 @@ class Plan:
 
     # -- what the stamp says
 
-    def environment_ready(self):
+    def environment_ready(self) -> bool:
         """The virtual environment is there, made by us, for this clone, with the right Python that
         still runs.
         """
@@ -146,7 +157,7 @@ class Plan:
         )
         return made_for_this and self.stamp.get("python") in PYTHONS and os.path.exists(self.python)
 
-    def finished(self, but_bytecode=False):
+    def finished(self, but_bytecode: bool = False) -> bool:
         """Nothing to do: everything wanted is installed (or Horovod has failed before), and
         compiled.
         """
@@ -156,10 +167,10 @@ class Plan:
             and (but_bytecode or self.compiled())
         )
 
-    def compiled(self):
+    def compiled(self) -> bool:
         return self.stamp.get("compiled") == self.bytecode_wanted()
 
-    def finished_but_horovod(self):
+    def finished_but_horovod(self) -> bool:
         if not (os.path.exists(self.python) and (self.conda or self.environment_ready())):
             return False
         done = {name: self.stamp.get(name) for name in ("torch", "packages", "course")}
@@ -170,22 +181,22 @@ class Plan:
         }
         return done == wanted
 
-    def horovod_tried(self):
+    def horovod_tried(self) -> bool:
         return self.horovod_wanted() in (
             self.stamp.get("horovod"),
             self.stamp.get("horovod_failed"),
         )
 
-    def horovod_done(self):
+    def horovod_done(self) -> bool:
         return self.stamp.get("horovod") == self.horovod_wanted()
 
-    def horovod_may_work_now(self):
+    def horovod_may_work_now(self) -> bool:
         """It failed for want of a tool, and the tool is there now."""
         return bool(self.stamp.get("horovod_lacks")) and not horovod_wheel.missing_tools(
             self.python
         )
 
-    def begin_part(self, name):
+    def begin_part(self, name: str) -> list[str]:
         """Remember that a part was begun; returns pip's option that writes every file again,
         where it was interrupted before.
         """
@@ -196,12 +207,12 @@ class Plan:
         self.save()
         return ["--force-reinstall"] if interrupted else []
 
-    def finish_part(self, name, value):
+    def finish_part(self, name: str, value: object) -> None:
         self.stamp.pop("unfinished", None)
         self.stamp[name] = value
         self.save()
 
-    def save(self):
+    def save(self) -> None:
         """Write the stamp in one rename, so that it is never half written."""
         unfinished = self.stamp_path.with_suffix(".new")
         unfinished.write_text(json.dumps(self.stamp, indent=1, sort_keys=True) + "\n")
@@ -209,11 +220,11 @@ class Plan:
 
     # -- what is wanted
 
-    def pythons(self):
+    def pythons(self) -> Sequence[str]:
         """The versions that will do: wheels that were carried here are for one."""
         return (offline.made_for(self.offline)["python"],) if self.offline else PYTHONS
 
-    def torch_source(self):
+    def torch_source(self) -> list[str]:
         """pip's options for where PyTorch comes from: as asked now, else as asked when it was
         installed.
         """
@@ -221,12 +232,12 @@ class Plan:
         asked += ["--find-links", self.find_links] if self.find_links else []
         return asked or self.stamp.get("torch_source", [])
 
-    def torch_wanted(self):
+    def torch_wanted(self) -> str:
         if self.site:
             return "the site's"
         return digest(self.pins()["torch"], *self.torch_source())
 
-    def torch_arguments(self):
+    def torch_arguments(self) -> list[str | Path]:
         """Another build of the same version counts as installed: when the source changes, force
         it.
         """
@@ -243,7 +254,7 @@ class Plan:
             *force,
         ]
 
-    def torch_build(self):
+    def torch_build(self) -> dict[str, list[str | Path]]:
         """Where the user has not said which build: uv looks for a GPU and asks PyTorch's own index;
         the ordinary index has the build for CUDA.
         """
@@ -254,18 +265,18 @@ class Plan:
             "without": ["--constraint", self.section_list("cuda")],
         }
 
-    def packages_wanted(self):
+    def packages_wanted(self) -> str:
         return digest(
             *self.section("course"),
             (self.root / "environment.yml").read_text(),
             self.environ.get("MANYHANDS_TF_GPU") == "1",
         )
 
-    def section_wanted(self, name):
+    def section_wanted(self, name: str) -> str:
         """Of a section of the lock that only some commands need."""
         return digest(*read_pins(self.root / LOCK, name).items())
 
-    def course_wanted(self):
+    def course_wanted(self) -> str:
         """What an editable installation depends on: pyproject.toml, less the settings of the test
         runner.
         """
@@ -273,20 +284,20 @@ class Plan:
             self.root, (self.root / "pyproject.toml").read_text().partition("[tool.pytest")[0]
         )
 
-    def bytecode_wanted(self):
+    def bytecode_wanted(self) -> str:
         return digest("bytecode", self.torch_wanted(), self.packages_wanted())
 
-    def horovod_wanted(self):
+    def horovod_wanted(self) -> str:
         """Horovod is built again when a framework or the recipe changes."""
         return digest(horovod_wheel.wheel_key({}), self.torch_wanted(), self.packages_wanted())
 
-    def horovod_cached(self):
+    def horovod_cached(self) -> bool:
         folder = horovod_wheel.cache_folder(self.environ) / horovod_wheel.wheel_key(
             horovod_wheel.installed_versions(self.python)
         )
         return bool(horovod_wheel.cached_wheel(folder))
 
-    def section(self, name):
+    def section(self, name: str) -> list[str]:
         """["numpy==2.4.6", ...]: the lines of one section of the lock."""
         pins = read_pins(self.root / LOCK, name)
         if not pins:
@@ -295,13 +306,13 @@ class Plan:
             )
         return [f"{package}=={version}" for package, version in pins.items()]
 
-    def section_list(self, name):
+    def section_list(self, name: str) -> Path:
         """Write one section of the lock as a list for pip; returns its path."""
         path = self.prefix / f"manyhands-{name}.txt"
         path.write_text("\n".join(self.section(name)) + "\n")
         return path
 
-    def pins(self):
+    def pins(self) -> dict[str, str]:
         """Every package but Horovod that `make lab` installs: the lock's section [course], less
         what conda provides.
         """
@@ -310,7 +321,7 @@ class Plan:
             pins.pop(name, None)
         return pins
 
-    def site_packages(self):
+    def site_packages(self) -> set[str]:
         """The names of all packages that the site brings, in pip's canonical form."""
         ask = (
             "import importlib.metadata as m, sys; "
@@ -322,7 +333,7 @@ class Plan:
         ).stdout
         return {re.sub(r"[-_.]+", "-", name).lower() for name in said.split()}
 
-    def write_package_list(self):
+    def write_package_list(self) -> list[str]:
         """Write pip's list for step 4; returns the names."""
         pins = self.pins()
         pins.pop("torch")
@@ -341,7 +352,7 @@ class Plan:
 
     # -- doing it
 
-    def environment(self):
+    def environment(self) -> dict[str, str]:
         """Variables for programs of the environment: its bin folder first on PATH."""
         env = {name: value for name, value in self.environ.items() if name not in NOT_FOR_PROGRAMS}
         env["PATH"] = f"{self.prefix / 'bin'}{os.pathsep}{env.get('PATH', os.defpath)}"
@@ -349,15 +360,15 @@ class Plan:
             env["VIRTUAL_ENV"] = str(self.prefix)
         return env
 
-    def installer(self, steps):
+    def installer(self, steps: Steps) -> Installer:
         return Installer(
             self.python, {**self.environment(), **offline.settings(self.offline)}, steps, self.root
         )
 
-    def version(self, name):
+    def version(self, name: str) -> str:
         return version_of(self.python, name)
 
-    def show_site(self, base):
+    def show_site(self, base: str) -> None:
         """Let the environment see what the active one has, with its .pth files; what is installed
         here comes first.
         """
@@ -373,7 +384,7 @@ class Plan:
             "".join(f"import site; site.addsitedir({folder!r})\n" for folder in folders)
         )
 
-    def clear_prefix(self):
+    def clear_prefix(self) -> None:
         """An empty folder with our mark in it; never clear a folder that somebody else made."""
         if self.prefix.exists() and not self.stamp:
             raise StepFailed(
@@ -386,7 +397,7 @@ class Plan:
         self.stamp = {"begun": True}
         self.save()
 
-    def check_disk(self):
+    def check_disk(self) -> None:
         """Say it before an hour of downloads, not after."""
         free, needed = (
             shutil.disk_usage(self.root).free / 1e9,
@@ -398,7 +409,7 @@ class Plan:
                 "make room, then type the same command again",
             )
 
-    def check_conda(self):
+    def check_conda(self) -> None:
         facts = ask_python(str(self.python))
         if not facts or series(facts) not in PYTHONS:
             raise StepFailed(

@@ -5,6 +5,8 @@ Standard library only, and readable by Python 3.9: the set-up runs this before a
 installed.
 """
 
+from __future__ import annotations
+
 import fcntl
 import os
 import re
@@ -16,6 +18,16 @@ import threading
 import time
 from collections import deque
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+    from typing import IO, TextIO
+
+    Watch = Callable[[str], str | None]  # of a line of a command: what to show of it
+    from collections.abc import Mapping
+
 
 # (what the log shows, why the step failed, what to do); the first that fits is told.
 REASONS = [
@@ -95,12 +107,12 @@ REASONS = [
 class StepFailed(Exception):
     """A step that did not work: why, and what the reader can do."""
 
-    def __init__(self, why, remedy):
+    def __init__(self, why: str, remedy: str) -> None:
         super().__init__(why)
         self.why, self.remedy = why, remedy
 
 
-def explain(log_text):
+def explain(log_text: str) -> tuple[str, str]:
     """(why, what to do) from the output of a failed command."""
     for pattern, why, remedy in REASONS:
         found = re.search(pattern, log_text)
@@ -109,13 +121,13 @@ def explain(log_text):
     return "a command failed", "read the last lines of the log, and report them if they do not help"
 
 
-def duration(seconds):
+def duration(seconds: float) -> str:
     """12 s, or 3 min 20 s."""
     seconds = int(seconds + 0.5)
     return f"{seconds} s" if seconds < 60 else f"{seconds // 60} min {seconds % 60} s"
 
 
-def size_of(folder):
+def size_of(folder: str | Path) -> int:
     """Bytes on the disk of the files below a folder; links and what vanishes meanwhile do not
     count.
     """
@@ -128,7 +140,7 @@ def size_of(folder):
 
 
 @contextmanager
-def written(folder):
+def written(folder: str | Path | None) -> Iterator[Callable[[], str]]:
     """Yields a function that tells how much larger the folder is now: "1.2 GB written", or "".
 
     A thread measures it, since a slow disk may need many seconds for that. It spends a tenth of its
@@ -136,14 +148,14 @@ def written(folder):
     """
     done, grown = threading.Event(), [0]
 
-    def measure():
-        before, pause_s = size_of(folder), 2
+    def measure(filled: str | Path) -> None:
+        before, pause_s = size_of(filled), 2.0
         while not done.wait(pause_s):
             begun = time.monotonic()
-            grown[0] = size_of(folder) - before
+            grown[0] = size_of(filled) - before
             pause_s = max(2, 9 * (time.monotonic() - begun))
 
-    def amount():
+    def amount() -> str:
         megabytes = grown[0] / 1e6
         if megabytes < 10:
             return ""
@@ -154,7 +166,7 @@ def written(folder):
         )
 
     if folder is not None:
-        threading.Thread(target=measure, daemon=True).start()
+        threading.Thread(target=measure, args=(folder,), daemon=True).start()
     try:
         yield amount
     finally:
@@ -162,7 +174,7 @@ def written(folder):
 
 
 @contextmanager
-def one_at_a_time(path):
+def one_at_a_time(path: Path) -> Iterator[None]:
     """`make lab` and `make test` typed at once: the second waits for the first."""
     with open(path, "w") as handle:
         try:
@@ -180,7 +192,7 @@ class Steps:
     each command.
     """
 
-    def __init__(self, total, log_path, stream=None):
+    def __init__(self, total: int, log_path: Path, stream: TextIO | None = None) -> None:
         self.total, self.number, self.name = total, 0, ""
         self.stream = stream or sys.stdout
         self.live = self.stream.isatty()
@@ -189,7 +201,7 @@ class Steps:
         self.log = open(log_path, "w", encoding="utf-8", errors="replace")  # noqa: SIM115 - open for all steps
         self.started = self.shown = 0.0
 
-    def begin(self, name):
+    def begin(self, name: str) -> None:
         """Start the next step."""
         self.number += 1
         self.name = name
@@ -197,7 +209,7 @@ class Steps:
         self.log.write(f"\n== step {self.number} of {self.total}: {name}\n")
         self.show("", force=self.live)
 
-    def show(self, detail, force=False):
+    def show(self, detail: str, force: bool = False) -> None:
         """Where the step is: redrawn each second on a terminal, a line every 15 s elsewhere."""
         now = time.monotonic()
         if not force and now - self.shown < (0.2 if self.live else 15):
@@ -210,7 +222,7 @@ class Steps:
         self.stream.write("\r\x1b[K" + line[:110] if self.live else line + "\n")
         self.stream.flush()
 
-    def end(self, detail):
+    def end(self, detail: str) -> None:
         """The step is done; its line stays."""
         line = (
             f"[{self.number}/{self.total}] {self.name}: {detail} "
@@ -220,12 +232,19 @@ class Steps:
         self.stream.flush()
         self.shown = time.monotonic()
 
-    def note(self, text):
+    def note(self, text: str) -> None:
         """A remark that stays on the screen."""
         self.stream.write(("\r\x1b[K" if self.live else "") + "      " + text + "\n")
         self.stream.flush()
 
-    def call(self, command, env=None, cwd=None, watch=None, into=None):
+    def call(
+        self,
+        command: Sequence[object],
+        env: Mapping[str, str] | None = None,
+        cwd: str | Path | None = None,
+        watch: Watch | None = None,
+        into: Path | None = None,
+    ) -> None:
         """Run one command into the log; `watch(line)` may turn a line into the detail to show.
 
         Raises StepFailed.
@@ -242,9 +261,10 @@ class Steps:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-        recent = deque(maxlen=3000)
+        recent: deque[str] = deque(maxlen=3000)
         try:
             with written(into) as amount:
+                assert process.stdout is not None  # it is a pipe
                 self._follow(process.stdout, watch, recent, amount)
             code = process.wait()
         finally:
@@ -252,7 +272,9 @@ class Steps:
         if code != 0:
             raise StepFailed(*explain("\n".join(recent)))
 
-    def _follow(self, pipe, watch, recent, amount):
+    def _follow(
+        self, pipe: IO[bytes], watch: Watch | None, recent: deque[str], amount: Callable[[], str]
+    ) -> None:
         """Copy the command's output to the log and to `recent` until it ends, and keep the display
         alive meanwhile.
         """
@@ -278,7 +300,7 @@ class Steps:
         pipe.close()
 
     @staticmethod
-    def _end_group(process):
+    def _end_group(process: subprocess.Popen[bytes]) -> None:
         """Leave no compiler behind when the set-up is interrupted."""
         if process.poll() is None:
             try:
@@ -287,7 +309,7 @@ class Steps:
             except (ProcessLookupError, subprocess.TimeoutExpired):
                 pass
 
-    def failure(self, error):
+    def failure(self, error: StepFailed) -> str:
         """The report of a failed step, with the last lines of the log."""
         with suppress(OSError):  # the disk is full: what is there must do
             self.log.flush()
