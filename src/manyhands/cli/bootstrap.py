@@ -128,9 +128,7 @@ def make_environment(plan: setup_plan.Plan, steps: Steps) -> None:
     plan.installer(steps).get_uv()
     facts = pythons.ask_python(str(plan.python))
     if facts is None:
-        raise StepFailed(
-            f"{plan.python} does not run", "remove .venv, then type the same command again"
-        )
+        raise StepFailed(f"{plan.python} did not answer", "type the same command again")
     plan.stamp = {
         "root": str(plan.root),
         "python": pythons.series(facts),

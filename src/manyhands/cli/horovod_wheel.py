@@ -34,9 +34,8 @@ if TYPE_CHECKING:
 
     Edit = tuple[str, str, str]  # file, text, replacement
     Run = Callable[[list[str], dict[str, str], str], object]  # a command, its environment, where
-    RunShown = Callable[
-        [list[str], dict[str, str], str, Watch], object
-    ]  # and what of its lines to show
+    # and what of its lines to show
+    RunShown = Callable[[list[str], dict[str, str], str, Watch], object]
 
 
 VERSION = "0.28.1"

@@ -21,12 +21,11 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
     from typing import IO, TextIO
 
     Watch = Callable[[str], str | None]  # of a line of a command: what to show of it
-    from collections.abc import Mapping
 
 
 # (what the log shows, why the step failed, what to do); the first that fits is told.

@@ -61,7 +61,7 @@ class Accelerator:
 
     def gradient(self, number: object, weights: bytes | bytearray) -> tuple[float, bytes, bool]:
         """(loss, gradient as bytes, whether the weights are others than the last ones) of a batch,
-        at these weights: bytes | bytearray of float32, as `flat` orders them. The loss is the mean over the
+        at these weights: bytes of float32, as `flat` orders them. The loss is the mean over the
         batch.
         """
         if not isinstance(number, int) or not 0 <= number < len(self._batches):

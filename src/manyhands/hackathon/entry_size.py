@@ -75,8 +75,8 @@ def without_docstrings(tree: Tree) -> Tree:
     for node in ast.walk(tree):
         if isinstance(body := getattr(node, "body", None), list) and any(map(_is_text, body)):
             kept = [one for one in body if not _is_text(one)]
-            # of a kind of node that has one, as getattr has found
-            node.body = kept or [ast.copy_location(ast.Pass(), body[0])]  # type: ignore[attr-defined]
+            kept = kept or [ast.copy_location(ast.Pass(), body[0])]
+            node.body = kept  # type: ignore[attr-defined]  # getattr has found one
     return tree
 
 

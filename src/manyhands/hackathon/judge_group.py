@@ -124,18 +124,22 @@ class JudgeGroup(dist.ProcessGroup):
         work.outputs = outputs
         return work
 
-    # of each of these calls, the form that torch.distributed uses: therefore [override]
-
     def _collective(
         self, call: str, tensor: torch.Tensor, outputs: list[torch.Tensor], **more: Any
     ) -> Ongoing:
         return self._start(call, tensor, outputs, members=self._members, **more)
 
-    def allreduce(self, tensors: list[torch.Tensor], opts: Any = None) -> Ongoing:  # type: ignore[override]
+    # where ProcessGroup has several forms of a call, torch.distributed uses the first
+
+    def allreduce(  # type: ignore[override]
+        self, tensors: list[torch.Tensor], opts: Any = None
+    ) -> Ongoing:
         (one,) = tensors
         return self._collective("all_reduce", one, [one], how=_how(opts))
 
-    def reduce(self, tensors: list[torch.Tensor], opts: Any) -> Ongoing:  # type: ignore[override]
+    def reduce(  # type: ignore[override]
+        self, tensors: list[torch.Tensor], opts: Any
+    ) -> Ongoing:
         (one,) = tensors
         mine = opts.rootRank == self.rank()
         return self._collective(
@@ -146,7 +150,9 @@ class JudgeGroup(dist.ProcessGroup):
             root=opts.rootRank,
         )
 
-    def broadcast(self, tensors: list[torch.Tensor], opts: Any) -> Ongoing:  # type: ignore[override]
+    def broadcast(  # type: ignore[override]
+        self, tensors: list[torch.Tensor], opts: Any
+    ) -> Ongoing:
         (one,) = tensors
         return self._collective("broadcast", one, [one], root=opts.rootRank)
 

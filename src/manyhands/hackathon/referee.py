@@ -21,12 +21,11 @@ if TYPE_CHECKING:
     from torch import nn
 
     from manyhands.hackathon.challenge import Challenge
+    from manyhands.hackathon.judging_record import RunRecord
     from manyhands.hackathon.room_keeper import OfModel
 
-    Answer = (
-        tuple[dict[str, Any]] | tuple[dict[str, Any], bytes]
-    )  # a head, with a payload or without
-    from manyhands.hackathon.judging_record import RunRecord
+    # a head, with a payload or without
+    Answer = tuple[dict[str, Any]] | tuple[dict[str, Any], bytes]
 
 
 HOW = ("sum", "avg", "product", "min", "max")
@@ -80,6 +79,7 @@ class Referee:
         self.operations: list[dict[int, Operation]] = [{} for _ in range(challenge.ranks)]
         self.accelerators = self._accelerators(seed)
 
+    # a `DeviceMemory` for each rank, where the challenge is about memory
     def _accelerators(self, seed: bytes) -> Sequence[Any]:
         challenge = self.challenge
         return [

@@ -359,6 +359,14 @@ def test_an_interrupted_virtual_environment_is_made_again(clone, monkeypatch):
     assert bootstrap.set_up(clone).exists()
 
 
+def test_a_new_environment_whose_python_does_not_answer_is_told(clone, monkeypatch):
+    monkeypatch.setattr(pythons_module, "ask_python", lambda path: None)
+    with pytest.raises(SystemExit) as stop:
+        bootstrap.set_up(clone)
+    text = str(stop.value)
+    assert "[2/5] virtual environment failed" in text and "python did not answer" in text
+
+
 def test_a_moved_clone_gets_a_new_environment(clone, tmp_path):
     bootstrap.set_up(clone)
     calls()

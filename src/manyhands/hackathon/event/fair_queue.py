@@ -42,9 +42,8 @@ class Submission:
     at: float
     round: int
     withdrawn: bool = False
-    taken: tuple[
-        float, ...
-    ] = ()  # when a judge has begun with it; more than once where a judge was killed
+    # when a judge has begun with it; more than once where a judge was killed
+    taken: tuple[float, ...] = ()
     judged: float | None = None
     lasted_s: float | None = None  # where it came to a score, so through all runs
     record: str = ""  # as the judge has signed it

@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from manyhands.learner.questions import Question
 
     Value = str | float  # what answers a question: a choice, or a number
-    Bars = list[
-        tuple[str, Callable[[Any], bool]]
-    ]  # the label of each, and whether a value belongs there
+    # the label of each, and whether a value belongs there
+    Bars = list[tuple[str, Callable[[Any], bool]]]
 
 
 MOST_BARS = 10  # more different numbers than these are joined
