@@ -126,7 +126,10 @@ def _make(options: argparse.Namespace) -> int:
         return refuse("certificate", problem)
     key = signing.load_key(options.key) if options.key else None
     chosen = [unit for unit in start_page.units_of(units(root), options.path) if not unit.planned]
-    grades = _class_grades(root, options.attendee, chosen) if key else progress.load(root / "work")
+    # {unit's name: what has points, max and when}
+    grades: dict[str, Any] = (
+        _class_grades(root, options.attendee, chosen) if key else progress.load(root / "work")
+    )
     missing = [
         unit.number for unit in chosen if not certificate_paper.graded(grades.get(unit.name))
     ]

@@ -158,7 +158,8 @@ class Row:
         """A letter of CELLS for each criterion: what fails because nothing is written yet is not
         begun.
         """
-        told = [
+        # as much of a criterion's record as `states` reads
+        told: list[Any] = [
             {
                 "status": self.status(one),
                 "values": [1],
