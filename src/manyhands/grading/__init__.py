@@ -8,6 +8,7 @@ hands over numbers, which are compared here.
 """
 
 from importlib import import_module
+from typing import Any
 
 _HOME = {
     "grade": "manyhands.grading.engine",
@@ -18,7 +19,7 @@ _HOME = {
 __all__ = list(_HOME)
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
     raise AttributeError(f"module 'manyhands.grading' has no attribute {name!r}")

@@ -3,10 +3,18 @@ deleted, copied, split or merged, that have lost their marks, or that begin with
 What can cost points is told.
 """
 
+from __future__ import annotations
+
 import re
+from typing import TYPE_CHECKING
 
 from manyhands.grading.cell_marks import answer_cells, checks_of, grade_id
 from manyhands.grading.compare import in_a_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nbformat import NotebookNode
 
 CODE_AGAIN = (
     "Click on it in JupyterLab, and press Esc and then Y to make it a code cell again. Then save "
@@ -50,7 +58,7 @@ OTHER_TEXT = (
 DEFINITION = re.compile(r"^(?:async +)?(?:def|class) +(\w+)", re.MULTILINE)
 
 
-def notes_of(submission, solution):
+def notes_of(submission: NotebookNode, solution: NotebookNode) -> list[str]:
     """The sentences about a submission's cells, first those about the lab's answers in their
     order.
     """
@@ -69,7 +77,13 @@ def notes_of(submission, solution):
     return notes + _other_text_cells(submission, solution)
 
 
-def _notes_of_answer(name, wanted, cells, marks, defined):
+def _notes_of_answer(
+    name: str,
+    wanted: NotebookNode,
+    cells: Sequence[NotebookNode],
+    marks: Sequence[str | None],
+    defined: Sequence[set[str]],
+) -> list[str]:
     """The notes on one answer; `marks` and `defined` are what is known of each of the `cells`."""
     here = [place for place, mark in enumerate(marks) if mark == name]
     code = [place for place in here if cells[place].cell_type == "code"]
@@ -96,7 +110,7 @@ def _notes_of_answer(name, wanted, cells, marks, defined):
     return notes + _note_of_magic(name, _magic(wanted), _magic(cells[code[0]]))
 
 
-def _note_of_magic(name, right, got):
+def _note_of_magic(name: str, right: str, got: str) -> list[str]:
     """A note where the magic of the whole cell, `%%px --setup` for example, is not the lab's."""
     if right.split() == got.split():
         return []
@@ -106,17 +120,17 @@ def _note_of_magic(name, right, got):
     return [OTHER_LINE.format(name=name, wanted=right, got=f"`{shown}`" if got else "no such line")]
 
 
-def _magic(cell):
+def _magic(cell: NotebookNode) -> str:
     line = _first_line(cell.source).strip()
     return line if line.startswith("%%") else ""
 
 
-def _first_line(source):
+def _first_line(source: str) -> str:
     """The first line that is not empty."""
     return next((line for line in source.split("\n") if line.strip()), "")
 
 
-def defined_in(cell):
+def defined_in(cell: NotebookNode) -> set[str]:
     """The names of the functions and classes that a code cell defines at its top level.
 
     What was handed in is not parsed, because a hostile text can end the process that parses it.
@@ -124,7 +138,7 @@ def defined_in(cell):
     return set(DEFINITION.findall(cell.source)) if cell.cell_type == "code" else set()
 
 
-def _other_text_cells(submission, solution):
+def _other_text_cells(submission: NotebookNode, solution: NotebookNode) -> list[str]:
     """Notes on cells without a mark, such as one that sets up a cluster, that are code in the lab
     and text here.
     """
@@ -141,16 +155,16 @@ def _other_text_cells(submission, solution):
     ]
 
 
-def marks_found_again(submission, solution):
+def marks_found_again(submission: NotebookNode, solution: NotebookNode) -> list[str | None]:
     """The grade_id of each of the submission's cells.
 
     A mark that was lost is found again by the text of a check cell, or by what an answer cell
     defines.
     """
     lab = {
-        grade_id(cell): cell
+        name: cell
         for cell in solution.cells
-        if cell.cell_type == "code" and grade_id(cell)
+        if cell.cell_type == "code" and (name := grade_id(cell))
     }
     marks = [grade_id(cell) for cell in submission.cells]
     defined = [defined_in(cell) for cell in submission.cells]

@@ -1,8 +1,12 @@
 """`manyhands check`: grade a lab for the learner."""
 
+from __future__ import annotations
+
+import argparse
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
 
 from manyhands.checks import colour
 from manyhands.checks import progress as memory
@@ -16,6 +20,13 @@ from manyhands.command_line import (
 )
 from manyhands.command_line import parser as command_parser
 from manyhands.units import NotAClone, find_root, is_number, units
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import NotRequired
+
+    from manyhands.grading.compare import Shown
+    from manyhands.grading.engine import Grade
 
 DESCRIPTION = """Grade a lab: your own copy in work/, or the notebook that you name. Your file is only read, never changed.
 The checks run on a fresh kernel with a hidden seed, in a sandbox if one is available. On an attendee's server, which has no
@@ -31,11 +42,19 @@ NOT_COPIED = (
 )
 
 
+class Against(TypedDict):
+    """What a submission is compared with: arguments of `engine.grade`."""
+
+    solution_path: Path
+    seed: NotRequired[int]
+    wanted: NotRequired[Shown]
+
+
 class Unknown(Exception):
     """What was asked for is not there; the message says what is."""
 
 
-def labs(root):
+def labs(root: str | Path) -> list[str]:
     """The names of all labs that have a solution; where there are no solutions (an attendee's
     server), of all that were released.
     """
@@ -45,7 +64,7 @@ def labs(root):
     )
 
 
-def unit_named(word, root):
+def unit_named(word: str, root: str | Path) -> str:
     """`06`, `6`, `06_ddp`, `labs/06_ddp` -> `06_ddp`."""
     known, name = labs(root), Path(word).name
     for unit in known:
@@ -67,7 +86,7 @@ def unit_named(word, root):
     raise Unknown(text)
 
 
-def find(word, root, lab=None):
+def find(word: str, root: str | Path, lab: str | None = None) -> tuple[str, Path, str]:
     """(unit, path of the submission, note) for what the learner typed."""
     path = Path(word)
     if path.suffix == ".ipynb":
@@ -95,15 +114,15 @@ def find(word, root, lab=None):
 class Progress(Line):
     """Says which cell runs: in one line on a terminal, once per notebook elsewhere."""
 
-    last = None
+    last: str | None = None
 
-    def __call__(self, what, done, of):
+    def __call__(self, what: str, done: int, of: int) -> None:
         self.show(f"{what}: cell {min(done + 1, of)} of {of}")
         if not self.live and what != self.last:
             self.say(f"{what}: {of} cells ...")
         self.last = what
 
-    def say(self, line, stays=False):
+    def say(self, line: str, stays: bool = False) -> None:
         """In the place of what was said before, on a terminal; `stays`: and it is not replaced
         itself.
         """
@@ -114,13 +133,13 @@ class Progress(Line):
             self.width = 0
 
 
-def parser():
+def parser() -> argparse.ArgumentParser:
     made = command_parser(
         "check", DESCRIPTION, ["06", "06 07", "work/06_ddp/06_ddp.ipynb", "my_copy.ipynb --lab 06"]
     )
     made.add_argument(
         "lab_or_notebook", nargs="+", help="06, 06_ddp, labs/06_ddp, or the path of a notebook"
-    ).completer = unit_names_and_notebooks
+    ).completer = unit_names_and_notebooks  # type: ignore[attr-defined]  # argcomplete looks for it
     made.add_argument(
         "--lab", help="the lab that the notebook belongs to, if its name does not show it"
     )
@@ -151,7 +170,7 @@ def parser():
 
 
 @sigterm_exits()
-def main(argv=None):
+def main(argv: Sequence[str] | None = None) -> int:
     arguments = completed(parser()).parse_args(argv)
     try:
         root = find_root()
@@ -163,7 +182,7 @@ def main(argv=None):
         return 130
 
 
-def _one(word, root, arguments):
+def _one(word: str, root: Path, arguments: argparse.Namespace) -> int:
     unit, submission, note = find(word, root, arguments.lab)
     progress = Progress(sys.stderr)
     progress.show(f"{unit}: loading the grader ...")
@@ -210,7 +229,7 @@ def _one(word, root, arguments):
     return 0 if grade.full else 1
 
 
-def _against(root, unit):
+def _against(root: Path, unit: str) -> Against:
     """What to grade against: the solution under a hidden seed, or, where it is not there,
     the lab and its public reference.
     """
@@ -226,7 +245,7 @@ def _against(root, unit):
     }
 
 
-def tell_board(submission, unit, grade):
+def tell_board(submission: Path, unit: str, grade: Grade) -> str:
     """Tell the class's board, if there is one and the notebook is the learner's own copy;
     returns the class's announcement, or "".
     """
@@ -236,7 +255,7 @@ def tell_board(submission, unit, grade):
     return class_board.tell(grade, len(memory.hints(work, unit))) if work else ""
 
 
-def remember(submission, unit, grade, root):
+def remember(submission: Path, unit: str, grade: Grade, root: str | Path) -> None:
     """Note the result, and renew the start page with it, if the notebook is one of the learner's
     own copies.
     """

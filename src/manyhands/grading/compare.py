@@ -2,16 +2,22 @@
 outside any kernel.
 """
 
+from __future__ import annotations
+
 import copy
 import math
 import types
 from dataclasses import dataclass, field
 from numbers import Real
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import nbformat
 from nbval.plugin import IPyNbCell, coalesce_streams, nocolors
 
 from manyhands.checks.record import BLOCKED, FAIL, MIME, PASS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 NOT_COMPARED = (
     "metadata",
@@ -25,8 +31,23 @@ NOT_COMPARED = (
     "image/svg+xml",
     "application/vnd.jupyter.widget-view+json",
 )
+Output = dict[str, Any]  # of a cell, as nbformat has it
+Shown = dict[str, list[Output]]  # {grade_id of a check cell: its outputs}
 LONGEST = 600  # letters of a detail
 MUCH = 10_000  # letters more than the solution shows: nbval takes hours over some long lines
+
+
+class Reference(TypedDict):
+    """A criterion of the solution's record (`manyhands.checks.record`)."""
+
+    name: str
+    text: str
+    points: float
+    status: str
+    values: list[Any]
+    atol: float
+    rtol: float
+    detail: dict[str, Any]
 
 
 @dataclass
@@ -41,14 +62,14 @@ class Criterion:
     text: str
     points: float
     status: str
-    detail: dict = field(default_factory=dict)
+    detail: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def earned(self):
+    def earned(self) -> float:
         return self.points if self.status == PASS else 0
 
 
-def records(outputs):
+def records(outputs: Iterable[Output]) -> list[Any]:
     """All records among a cell's outputs."""
     return [
         _data(output)[MIME]
@@ -57,12 +78,14 @@ def records(outputs):
     ]
 
 
-def _data(output):
+def _data(output: Output) -> dict[str, Any]:
     """What an output shows, by type; a kernel may have put anything in its place."""
     return output["data"] if isinstance(output.get("data"), dict) else {}
 
 
-def compare(check, points, got, reference):
+def compare(
+    check: str, points: float, got: Sequence[Output], reference: Sequence[Output]
+) -> list[Criterion]:
     """The criteria of one check cell, from its outputs in the learner's kernel and those of the
     solution.
     """
@@ -76,7 +99,7 @@ def compare(check, points, got, reference):
     ]
 
 
-def _the_record(found, wanted):
+def _the_record(found: Sequence[Any], wanted: dict[str, Any]) -> tuple[str | None, dict[str, Any]]:
     """(why it does not count or None, {name: criterion}) of the one record that a check cell
     shows.
     """
@@ -101,7 +124,9 @@ def _the_record(found, wanted):
     }
 
 
-def _compare_criterion(check, reference, learner, why_not):
+def _compare_criterion(
+    check: str, reference: Reference, learner: dict[str, Any] | None, why_not: str | None
+) -> Criterion:
     verdict = Criterion(check, reference["name"], reference["text"], reference["points"], FAIL)
     if reference["status"] == BLOCKED:
         verdict.status, verdict.detail = BLOCKED, dict(reference["detail"])
@@ -120,7 +145,7 @@ def _compare_criterion(check, reference, learner, why_not):
     return verdict
 
 
-def differs(values, reference, atol, rtol):
+def differs(values: Any, reference: Sequence[Any], atol: float, rtol: float) -> str | None:
     """None if the values are the reference's, to the tolerance, else what is wrong (without telling
     the reference).
     """
@@ -139,7 +164,7 @@ def differs(values, reference, atol, rtol):
     return None
 
 
-def _equal(value, wanted, atol, rtol):
+def _equal(value: Any, wanted: Any, atol: float, rtol: float) -> bool:
     numbers = [isinstance(one, Real) and not isinstance(one, bool) for one in (value, wanted)]
     if all(numbers):
         try:
@@ -149,7 +174,7 @@ def _equal(value, wanted, atol, rtol):
     return not any(numbers) and type(value) is type(wanted) and value == wanted
 
 
-def _safe_detail(detail):
+def _safe_detail(detail: Any) -> dict[str, str]:
     """What a failing criterion says of itself, as short text: it is shown, and never counts."""
     detail = detail if isinstance(detail, dict) else {}
     return {
@@ -159,17 +184,17 @@ def _safe_detail(detail):
     }
 
 
-def printable(text):
+def printable(text: str) -> str:
     """Text from a learner's kernel without what could steer a terminal."""
     return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)
 
 
-def in_a_line(text, longest):
+def in_a_line(text: str, longest: int) -> str:
     """The same in one line, cut."""
     return " ".join(printable(text[: 10 * longest]).split())[:longest]
 
 
-def told(problem):
+def told(problem: BaseException) -> str:
     """An error in one line of text that may be shown."""
     return in_a_line(f"{type(problem).__name__}: {problem}", 300)
 
@@ -181,15 +206,17 @@ class _Comparator:
     sanitize = IPyNbCell.sanitize
     colors = nocolors
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.parent = types.SimpleNamespace(skip_compare=NOT_COMPARED, sanitize_patterns={})
-        self.comparison_traceback = []
+        self.comparison_traceback: list[str] = []
 
-    def format_output_compare(self, key, left, right):
+    def format_output_compare(self, key: str, left: Any, right: Any) -> None:
         self.comparison_traceback.append(key)
 
 
-def _compare_text(check, points, got, reference):
+def _compare_text(
+    check: str, points: float, got: Sequence[Output], reference: Sequence[Output]
+) -> Criterion:
     verdict = Criterion(check, check, "The output is equal to the solution's.", points, FAIL)
     if _same(got, reference):
         verdict.status = PASS
@@ -198,7 +225,7 @@ def _compare_text(check, points, got, reference):
     return verdict
 
 
-def _same(got, reference):
+def _same(got: Sequence[Output], reference: Sequence[Output]) -> bool:
     try:
         if len(str(got)) > 2 * len(str(reference)) + MUCH:
             return False
@@ -214,8 +241,8 @@ def _same(got, reference):
         return False
 
 
-def _text(outputs):
-    parts = []
+def _text(outputs: Iterable[Output]) -> str:
+    parts: list[str] = []
     for output in outputs:
         data = _data(output)
         stream = isinstance(output.get("text"), str)

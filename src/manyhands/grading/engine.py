@@ -2,11 +2,14 @@
 outside the kernel.
 """
 
+from __future__ import annotations
+
 import tempfile
 import time
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from manyhands.checks.hints import hints_of
 from manyhands.checks.record import BLOCKED, FAIL
@@ -18,6 +21,18 @@ from manyhands.grading.isolation.kernel_limits import Limits
 from manyhands.grading.notebooks import NotGraded
 from manyhands.grading.store import hidden_seed, references
 from manyhands.grading.store.beneath import Below
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from contextlib import AbstractContextManager
+
+    from nbformat import NotebookNode
+
+    from manyhands.grading.compare import Shown
+    from manyhands.grading.isolation.kernel_outputs import Ran
+    from manyhands.grading.notebooks import Plan, Step
+
+    Progress = Callable[[str, int, int], object]  # progress(what, done, of)
 
 NOT_RUN = "not run"
 NO_CLUSTER = "ClusterNotStarted"  # the error's name
@@ -67,8 +82,8 @@ class Grade:
     """What a submission is worth, criterion by criterion."""
 
     unit: str
-    criteria: list = field(default_factory=list)
-    notes: list = field(default_factory=list)
+    criteria: list[Criterion] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     verdict: str = ""  # why nothing could be graded, or empty
     sandbox: str = ""
     no_sandbox: str = ""  # why not, in the words of the machine: for who asks
@@ -76,16 +91,16 @@ class Grade:
     seed: str = "a hidden seed"
 
     @property
-    def points(self):
+    def points(self) -> float:
         return sum(criterion.earned for criterion in self.criteria)
 
     @property
-    def max(self):
+    def max(self) -> float:
         """All points but those of blocked criteria."""
         return sum(criterion.points for criterion in self.criteria if criterion.status != BLOCKED)
 
     @property
-    def full(self):
+    def full(self) -> bool:
         return (
             not self.verdict
             and self.max > 0
@@ -93,7 +108,7 @@ class Grade:
         )
 
     @property
-    def hints(self):
+    def hints(self) -> list[str]:
         """The names of the hints that help with what failed."""
         failed = {
             criterion.check.removesuffix("-check")
@@ -110,17 +125,17 @@ class SolutionFails(RuntimeError):
 
 
 def grade(
-    submission_path,
-    solution_path,
+    submission_path: str | Path,
+    solution_path: str | Path,
     *,
-    seed=None,
-    wanted=None,
-    sandboxed=None,
-    limits=Limits(),
-    progress=None,
-    cache=True,
-    place=nullcontext(),
-):
+    seed: int | None = None,
+    wanted: Shown | None = None,
+    sandboxed: bool | None = None,
+    limits: Limits = Limits(),
+    progress: Progress | None = None,
+    cache: bool = True,
+    place: AbstractContextManager[Any] = nullcontext(),
+) -> Grade:
     """Grade a notebook against its solution; the file that was handed in is only read.
 
     seed: None draws a hidden one. wanted: the reference under that seed, where the caller has it;
@@ -129,7 +144,7 @@ def grade(
     run. place: a context manager, entered while kernels run. Returns a `Grade`; raises
     `SolutionFails`.
     """
-    progress = progress or (lambda what, done, of: None)
+    report: Progress = progress or (lambda what, done, of: None)
     solution_path = Path(solution_path)
     result = Grade(solution_path.stem)
     solution = notebooks.read(solution_path)
@@ -154,7 +169,7 @@ def grade(
             solution,
             seed,
             limits=limits,
-            progress=progress,
+            progress=report,
             cache=cache,
             image=image,
         )
@@ -167,7 +182,7 @@ def grade(
                 seed,
                 sandboxed,
                 limits,
-                lambda done, of: progress("your notebook", done, of),
+                lambda done, of: report("your notebook", done, of),
             )
         except NotGraded as problem:
             return not_graded(solution_path, problem)
@@ -180,14 +195,14 @@ def grade(
     return result
 
 
-def _where(sandboxed, lack):
+def _where(sandboxed: bool, lack: str | None) -> str:
     """For the report: how the submission was kept apart, or why it was not."""
     if sandboxed:
         return "in a sandbox" + (" (a container)" if choose.contained() else "")
     return "without a sandbox" + (" (that changes no points)" if lack else "")
 
 
-def not_graded(solution_path, problem):
+def not_graded(solution_path: str | Path, problem: object) -> Grade:
     """The grade of what cannot be graded: no points, and `problem` as its verdict."""
     solution = notebooks.read(solution_path)
     criteria = [
@@ -198,8 +213,15 @@ def not_graded(solution_path, problem):
 
 
 def reference(
-    solution_path, solution, seed, *, limits=Limits(), progress=None, cache=True, image=""
-):
+    solution_path: str | Path,
+    solution: NotebookNode,
+    seed: int,
+    *,
+    limits: Limits = Limits(),
+    progress: Progress | None = None,
+    cache: bool = True,
+    image: str = "",
+) -> Shown:
     """{grade_id: outputs} of the solution's check cells under this seed;
     run if it is not kept already, in a container of the image if one is named.
     """
@@ -228,7 +250,7 @@ def reference(
     return shown
 
 
-def _refuse_failures(solution, shown, notes):
+def _refuse_failures(solution: NotebookNode, shown: Shown, notes: Iterable[str]) -> None:
     problems = list(notes)
     for name in notebooks.checks_of(solution):
         outputs = shown.get(name)
@@ -247,7 +269,14 @@ def _refuse_failures(solution, shown, notes):
         )
 
 
-def run(plan, folder, seed, sandboxed, limits, progress):
+def run(
+    plan: Plan,
+    folder: str | Path,
+    seed: int,
+    sandboxed: bool,
+    limits: Limits,
+    progress: Callable[[int, int], None],
+) -> tuple[Shown, list[str]]:
     """Run a plan in a fresh kernel: ({grade_id: outputs of the check cell}, notes about what went
     wrong).
 
@@ -255,8 +284,10 @@ def run(plan, folder, seed, sandboxed, limits, progress):
     So is a set-up cell that takes too long: on a busy machine its imports can leave too little time
     for the start.
     """
-    shown, notes, errors = {}, [], []
-    step = None
+    shown: Shown = {}
+    notes: list[str] = []
+    errors: list[str] = []
+    step: Step | None = None
     try:
         with Kernel(folder, seed, sandboxed, limits) as kernel:
             for number, step in enumerate(plan.steps):
@@ -288,12 +319,12 @@ def run(plan, folder, seed, sandboxed, limits, progress):
     return shown, notes + errors[:5]
 
 
-def _no_start(step, ran):
+def _no_start(step: Step, ran: Ran) -> bool:
     """Whether no cluster came of a cell that was run."""
     return NO_CLUSTER in (ran.error or "") or (step.sets_up and ran.interrupted)
 
 
-def copy_beside(notebook_path, folder):
+def copy_beside(notebook_path: str | Path, folder: str | Path) -> list[str]:
     """Copy what lies beside a notebook (scripts that it launches), without notebooks, hidden files
     and links; notes if not all.
 
@@ -323,5 +354,5 @@ def copy_beside(notebook_path, folder):
     return [TOO_MUCH] if any(one.kind == "deep" for one in found) else []
 
 
-def _left_out(name):
+def _left_out(name: str) -> bool:
     return name.startswith(".") or name == "__pycache__"

@@ -1,11 +1,20 @@
 """A grade as text for a terminal, as HTML for a notebook, as plain data for other programs."""
 
+from __future__ import annotations
+
 import html
 from dataclasses import asdict
 from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, cast
 
 from manyhands.checks.card import COLOUR, SIGN
 from manyhands.checks.record import BLOCKED, PASS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import NotRequired
+
+    from manyhands.grading.engine import Grade
 
 HEAD = "{unit}: {points} of {max} points"
 HOW = "Graded with {seed}, {sandbox}, in {seconds:.0f} s."
@@ -15,28 +24,93 @@ DONE = "Full marks."
 STYLE = "padding:0 .5em;border-radius:3px;white-space:nowrap;color:#ffffff;background-color:"
 
 
-def number(points):
+class CriterionData(TypedDict):
+    """A `Criterion` as plain data."""
+
+    check: str
+    name: str
+    text: str
+    points: float
+    status: str
+    detail: dict[str, Any]
+
+
+class GradeData(TypedDict):
+    """A `Grade` as plain data: what is printed as JSON and kept in a journal."""
+
+    unit: str
+    criteria: list[CriterionData]
+    notes: list[str]
+    verdict: str
+    sandbox: str
+    no_sandbox: str
+    seconds: float
+    seed: NotRequired[str]  # the oldest grades that are kept do not say it
+    points: float
+    max: float
+    full: bool
+    hints: list[str]
+
+
+class AnyCriterion(Protocol):
+    """A `Criterion`, or what `from_data` makes of one."""
+
+    check: str
+    name: str
+    text: str
+    points: float
+    status: str
+    detail: dict[str, Any]
+
+    @property
+    def earned(self) -> float: ...
+
+
+class AnyGrade(Protocol):
+    """A `Grade`, or what `from_data` makes of one."""
+
+    unit: str
+    notes: list[str]
+    verdict: str
+    sandbox: str
+    no_sandbox: str
+    seconds: float
+    seed: str
+
+    @property
+    def criteria(self) -> Sequence[AnyCriterion]: ...
+    @property
+    def points(self) -> float: ...
+    @property
+    def max(self) -> float: ...
+    @property
+    def full(self) -> bool: ...
+    @property
+    def hints(self) -> list[str]: ...
+
+
+def number(points: float) -> str:
     """Points without a needless `.0`."""
     return f"{points:g}"
 
 
-def head(grade):
+def head(grade: AnyGrade) -> str:
     return HEAD.format(unit=grade.unit, points=number(grade.points), max=number(grade.max))
 
 
-def share(criterion):
+def share(criterion: AnyCriterion) -> str:
     """`1/2`, or `-/2` where it is blocked."""
     earned = "-" if criterion.status == BLOCKED else number(criterion.earned)
     return f"{earned}/{number(criterion.points)}"
 
 
-def details(criterion):
+def details(criterion: AnyCriterion) -> list[tuple[str, str]]:
     """(word, text) pairs that say what is wrong."""
     rows = [("", BLOCKED_LINE)] if criterion.status == BLOCKED else []
     return rows + [(key, str(value)) for key, value in criterion.detail.items()]
 
 
-def lines_of(criterion):
+def lines_of(criterion: AnyCriterion) -> list[str]:
     """A criterion in a few lines of text."""
     lines = [f"  {criterion.status.upper():<8}{share(criterion):>5}  {criterion.text}"]
     for key, value in details(criterion):
@@ -46,7 +120,7 @@ def lines_of(criterion):
     return lines
 
 
-def as_text(grade, verbose=False):
+def as_text(grade: AnyGrade, verbose: bool = False) -> str:
     """The table of criteria, and what helps; `verbose`: also why there was no sandbox."""
     lines = [head(grade), ""]
     if grade.verdict:
@@ -67,7 +141,7 @@ def as_text(grade, verbose=False):
     return "\n".join(lines)
 
 
-def as_html(grade):
+def as_html(grade: AnyGrade) -> str:
     """The same as a table."""
     rows = []
     for criterion in grade.criteria:
@@ -106,18 +180,19 @@ def as_html(grade):
     return f"<p><b>{html.escape(head(grade))}</b></p><table>{''.join(rows)}</table>{below}"
 
 
-def as_data(grade):
+def as_data(grade: Grade) -> GradeData:
     """Plain data, for JSON."""
-    return {
+    data = {
         **asdict(grade),
         "points": grade.points,
         "max": grade.max,
         "full": grade.full,
         "hints": grade.hints,
     }
+    return cast("GradeData", data)
 
 
-def from_data(data):
+def from_data(data: GradeData) -> AnyGrade:
     """What `as_data` made, as something that this module can show again."""
     criteria = [
         SimpleNamespace(**one, earned=one["points"] if one["status"] == PASS else 0)

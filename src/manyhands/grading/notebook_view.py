@@ -2,28 +2,34 @@
 notebook.
 """
 
+from __future__ import annotations
+
 import json
 import signal
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 from manyhands.grading import grade_report
+
+if TYPE_CHECKING:
+    from manyhands.grading.grade_report import GradeData
 
 
 class Shown:
     """A grade that a notebook shows as a table."""
 
-    def __init__(self, data):
+    def __init__(self, data: GradeData) -> None:
         self.grade = grade_report.from_data(data)
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         return grade_report.as_html(self.grade)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return grade_report.as_text(self.grade)
 
 
-def check(lab):
+def check(lab: str) -> Shown | None:
     """Grade a lab (`"06"`) as it was last saved: save the notebook first.
 
     This kernel is not touched.

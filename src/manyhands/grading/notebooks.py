@@ -1,10 +1,13 @@
 """Reading what was handed in, and putting the pristine check cells back."""
 
+from __future__ import annotations
+
 import json
 import re
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import nbformat
 from nbformat import reader
@@ -14,6 +17,11 @@ from manyhands.grading.cell_marks import cells_of, checks_of, grade_id, is_check
 from manyhands.grading.compare import in_a_line
 from manyhands.grading.isolation.json_weight import pieces
 from manyhands.grading.store.beneath import Below
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable
+
+    from nbformat import NotebookNode
 
 # the pieces are 250 MB at most when they are read
 TOO_LARGE_BYTES, TOO_MANY_PIECES = 20 * 2**20, 1_000_000
@@ -29,7 +37,7 @@ class NotGraded(Exception):
     """The submission cannot be graded; the message says why and what to do."""
 
 
-def read(path):
+def read(path: str | Path) -> NotebookNode:
     """The notebook in this file; `NotGraded` if there is none."""
     path = Path(path)
     try:
@@ -44,7 +52,7 @@ def read(path):
         return read_in(folder, path.name)
 
 
-def read_in(folder, name):
+def read_in(folder: Below, name: str) -> NotebookNode:
     """The notebook at a path in an open folder (a `Below`), which may be somebody else's;
     `NotGraded` if there is none.
     """
@@ -77,7 +85,7 @@ def read_in(folder, name):
     return notebook
 
 
-def _bare(notebook):
+def _bare(notebook: dict[str, Any]) -> dict[str, Any]:
     """A notebook of any format without outputs and odd tags. nbformat would only note that they are
     wrong, but takes hours and all memory for it: for the same reason this does not go through its
     `reads`, which validates.
@@ -96,7 +104,7 @@ def _bare(notebook):
     return notebook
 
 
-def _data(folder, name, shown):
+def _data(folder: Below, name: str, shown: str) -> bytes:
     found = folder.look(name)
     if found and found.kind == "link":
         raise NotGraded(LINK.format(name=shown))
@@ -116,7 +124,7 @@ def _data(folder, name, shown):
     return data
 
 
-def _whole_letters(text):
+def _whole_letters(text: str) -> str:
     r"""JSON without halves of letters ("\ud800" alone), which Python reads and nothing can
     write.
     """
@@ -142,11 +150,11 @@ class Plan:
     together.
     """
 
-    steps: list
-    notes: list = field(default_factory=list)
+    steps: list[Step]
+    notes: list[str] = field(default_factory=list)
 
 
-def plan_of_solution(solution):
+def plan_of_solution(solution: NotebookNode) -> Plan:
     """The solution's own code cells."""
     return Plan(
         _to_the_last_check(
@@ -159,7 +167,7 @@ def plan_of_solution(solution):
     )
 
 
-def plan(submission, solution):
+def plan(submission: NotebookNode, solution: NotebookNode) -> Plan:
     """The submission's cells, with every check cell the solution's: in its order, none missing,
     none doubled.
     """
@@ -174,7 +182,7 @@ def plan(submission, solution):
         )
     marks = altered_cells.marks_found_again(submission, solution)
     excused = {grade_id(cell) for cell in solution.cells if "raises-exception" in tags(cell)}
-    steps = [
+    steps: list[tuple[float, Step]] = [
         (
             position,
             _step(
@@ -192,7 +200,7 @@ def plan(submission, solution):
     return Plan(_to_the_last_check([step for _, step in steps]), notes)
 
 
-def _other_kernel(submission):
+def _other_kernel(submission: NotebookNode) -> list[str]:
     """A note where the notebook was saved with a kernel that is not Python's:
     what runs is the course's Python anyway.
     """
@@ -206,7 +214,7 @@ def _other_kernel(submission):
     ]
 
 
-def _to_the_last_check(steps):
+def _to_the_last_check(steps: list[Step]) -> list[Step]:
     """What follows the last check, such as the launch of a script, bears on no point and is not
     run.
     """
@@ -215,15 +223,18 @@ def _to_the_last_check(steps):
     ]
 
 
-def _places(marks, solution, checks):
+def _places(
+    marks: Iterable[str | None], solution: NotebookNode, checks: Container[str]
+) -> list[tuple[str, float]]:
     """Where each check cell goes, in the solution's order: where the learner has it, but never
     before an earlier check, nor before a cell of the lab that it follows in the solution. A half
     stands for "just after".
     """
-    positions = {}
+    positions: dict[str | None, int] = {}
     for position, mark in enumerate(marks):
         positions.setdefault(mark, position)
-    places, reached = [], -0.5
+    places: list[tuple[str, float]] = []
+    reached = -0.5
     for cell in solution.cells:
         name = grade_id(cell)
         if name in checks:
@@ -234,12 +245,14 @@ def _places(marks, solution, checks):
     return places
 
 
-def _step(cell, number, check=None, excused=True):
+def _step(
+    cell: NotebookNode, number: int | None, check: str | None = None, excused: bool = True
+) -> Step:
     """The step of a cell; where it is not `excused`, its tag raises-exception does not count: a
     learner has set it.
     """
     where = check or (
-        f"cell {number}" + (f" ({in_a_line(grade_id(cell), 100)})" if grade_id(cell) else "")
+        f"cell {number}" + (f" ({in_a_line(mark, 100)})" if (mark := grade_id(cell)) else "")
     )
     may_raise = excused and "raises-exception" in tags(cell)
     return Step(
@@ -247,6 +260,6 @@ def _step(cell, number, check=None, excused=True):
     )
 
 
-def points_of(cell):
+def points_of(cell: NotebookNode) -> float:
     """The points that a check cell is worth."""
     return (cell.metadata.get("nbgrader") or {}).get("points") or 0

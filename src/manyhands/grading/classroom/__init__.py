@@ -4,10 +4,12 @@
 it and not before.
 """
 
+from typing import Any
+
 __all__ = ["configure"]
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name == "configure":
         from manyhands.grading.nbgrader.class_settings import configure
 

@@ -5,6 +5,8 @@ It can be killed at any moment: each grade is kept as soon as it is known (see `
 the next run does the rest.
 """
 
+from __future__ import annotations
+
 import secrets
 import shutil
 import tempfile
@@ -12,6 +14,7 @@ from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 
@@ -24,6 +27,15 @@ from manyhands.grading.notebooks import NotGraded
 from manyhands.grading.store import grade_journal, submissions
 from manyhands.grading.store.beneath import Below
 from manyhands.machine import processors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+    from typing import TextIO
+
+    from manyhands.grading.compare import Shown
+    from manyhands.grading.grade_report import GradeData
+    from manyhands.grading.store.grade_journal import Key
 
 # a kernel that starts leaves its core to others a part of the time, and the ranks of a cluster use
 # all cores
@@ -41,12 +53,13 @@ class NoSandbox(RuntimeError):
 class Outcome:
     """What a run of a batch did, by student."""
 
-    graded: list = field(default_factory=list)
-    kept: list = field(default_factory=list)  # had a grade for this very work already
-    changed: dict = field(default_factory=dict)  # student: (points before, points now, reason)
-    failed: dict = field(default_factory=dict)  # student: why the grader could not
+    graded: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)  # had a grade for this very work already
+    # student: (points before, points now, reason)
+    changed: dict[str, tuple[float, float, str]] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)  # student: why the grader could not
     # student: why a grade that is kept is not in the gradebook
-    not_shown: dict = field(default_factory=dict)
+    not_shown: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -58,16 +71,16 @@ class Batch:
     there.
     """
 
-    folders: dict
+    folders: dict[str, Path]
     solution: Path
     grades: grade_journal.Journal
     seed: int
     limits: Limits = Limits()
     jobs: int = 0  # cores to use; 0 is all of them
     sandboxed: bool = True
-    progress: Callable = lambda done, of, student: None
+    progress: Callable[[int, int, str], object] = lambda done, of, student: None
 
-    def run(self, again=False):
+    def run(self, again: bool = False) -> Outcome:
         """Grade what has no grade, with `again` everything; an `Outcome`.
 
         Raises `NoSandbox`, `grade_journal.Busy`, `engine.SolutionFails`.
@@ -82,12 +95,17 @@ class Batch:
         with self.grades.only_one() as lock, _scratch(lock) as scratch:
             return self._run(again, lock, scratch)
 
-    def _run(self, again, lock, scratch):
-        solution, outcome, todo = submissions.Solution(self.solution), Outcome(), {}
-        same = {"solution": solution.digest, "seed": self.seed}
+    def _run(self, again: bool, lock: TextIO, scratch: Path) -> Outcome:
+        solution, outcome = submissions.Solution(self.solution), Outcome()
+        todo: dict[str, Key] = {}
+        digest = solution.digest
         for student, folder in self.folders.items():
             with _alone(outcome, student):
-                key = {"submission": submissions.digest(folder), **same}
+                key: Key = {
+                    "submission": submissions.digest(folder),
+                    "solution": digest,
+                    "seed": self.seed,
+                }
                 if not again and self._kept(student, key):
                     outcome.kept.append(student)
                 else:
@@ -108,7 +126,7 @@ class Batch:
             self.progress(len(outcome.graded) + len(outcome.failed), len(todo), student)
         return outcome
 
-    def _kept(self, student, key):
+    def _kept(self, student: str, key: Key) -> bool:
         """Whether this very work has a grade; where it is not the last one that was given, it
         becomes that again.
         """
@@ -126,7 +144,9 @@ class Batch:
             self.grades.add(student, again)
         return old is not None
 
-    def _keep(self, student, key, result, outcome):
+    def _keep(
+        self, student: str, key: Key, result: GradeData | pool.Failed, outcome: Outcome
+    ) -> None:
         if isinstance(result, pool.Failed):
             outcome.failed[student] = result.why
             return
@@ -145,10 +165,17 @@ class Batch:
         if before and before["grade"]["points"] != result["points"]:
             outcome.changed[student] = before["grade"]["points"], result["points"], reason
 
-    def _handed_in_at(self, student):
+    def _handed_in_at(self, student: str) -> datetime | None:
         return submissions.handed_in_at(self.folders[student])
 
-    def _pool(self, jobs, work, solution, scratch, lock):
+    def _pool(
+        self,
+        jobs: list[str],
+        work: Callable[[str], GradeData],
+        solution: submissions.Solution,
+        scratch: Path,
+        lock: TextIO,
+    ) -> Iterator[tuple[str, GradeData | pool.Failed]]:
         """Start the jobs, on all places of the cores, or on fewer where the memory would not do."""
         cost, memory = (
             (CLUSTER_PLACES, CLUSTER_BYTES) if solution.clustered else (SIMPLE_PLACES, SIMPLE_BYTES)
@@ -167,13 +194,13 @@ class Batch:
             closed=[lock],
         )
 
-    def _reference(self, solution, scratch, lock):
+    def _reference(self, solution: submissions.Solution, scratch: Path, lock: TextIO) -> Shown:
         """What the solution shows, which is run if need be, in a process of its own:
         this one must stay without threads.
         """
         image = choose.image() if self.sandboxed else ""
 
-        def work(_):
+        def work(_: str) -> Shown | pool.Failed:
             try:
                 return engine.reference(
                     self.solution, solution.notebook, self.seed, limits=self.limits, image=image
@@ -194,7 +221,9 @@ class Batch:
             raise engine.SolutionFails(shown.why)
         return shown
 
-    def _grade(self, student, solution, wanted):
+    def _grade(
+        self, student: str, solution: submissions.Solution, wanted: Shown | None
+    ) -> GradeData:
         """The grade of one submission as plain data. Runs in a process of its own."""
         folder = self.folders[student]
         try:
@@ -224,7 +253,7 @@ class Batch:
 
 
 @contextmanager
-def _alone(outcome, student):
+def _alone(outcome: Outcome, student: str) -> Iterator[None]:
     """What goes wrong with one student is told by name; the others go on."""
     try:
         yield
@@ -233,7 +262,7 @@ def _alone(outcome, student):
 
 
 @contextmanager
-def _scratch(lock):
+def _scratch(lock: TextIO) -> Iterator[Path]:
     """A folder for all temporary files of a run; that of an earlier run which was killed is
     removed.
     """

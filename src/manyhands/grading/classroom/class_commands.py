@@ -1,9 +1,12 @@
 """`manyhands release | collect | grade | feedback | export`: a class's labs, for the instructor."""
 
+from __future__ import annotations
+
 import contextlib
 import io
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from manyhands.command_line import (
     completed,
@@ -19,6 +22,12 @@ from manyhands.command_line import (
 from manyhands.grading import grade_report
 from manyhands.grading.check_command import Unknown, labs, unit_named
 from manyhands.units import NotAClone, find_root
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterator, Sequence
+
+    from manyhands.grading.nbgrader.class_settings import Classroom
 
 RELEASE = (
     "Put labs into nbgrader's exchange, from which attendees fetch them (on a hub, in JupyterLab: "
@@ -38,15 +47,20 @@ EXPORT = "Write all grades as CSV, with a row for each attendee and lab, and a r
 STOPPED = "Stopped. All grades so far are kept, and the same command continues with the rest."
 
 
-def _parser(name, description, examples, many="one or more labs: 02, 02_mirrored_strategy"):
+def _parser(
+    name: str,
+    description: str,
+    examples: list[str],
+    many: str = "one or more labs: 02, 02_mirrored_strategy",
+) -> argparse.ArgumentParser:
     made = parser(name, description, examples)
     made.add_argument(
         "lab", nargs="*" if name == "export" else "+", help=many
-    ).completer = unit_names
+    ).completer = unit_names  # type: ignore[attr-defined]  # argcomplete looks for it
     return made
 
 
-def _with_runs(made):
+def _with_runs(made: argparse.ArgumentParser) -> argparse.ArgumentParser:
     made.add_argument(
         "--student",
         action="append",
@@ -74,7 +88,7 @@ def _with_runs(made):
     return made
 
 
-def release(argv=None):
+def release(argv: Sequence[str] | None = None) -> int:
     made = _parser("release", RELEASE, ["02", '02 --due "2026-12-01 18:00 +0900"', "02 --again"])
     made.add_argument(
         "--due",
@@ -90,7 +104,7 @@ def release(argv=None):
     return _each(completed(made).parse_args(argv), _release)
 
 
-def _release(classroom, unit, arguments):
+def _release(classroom: Classroom, unit: str, arguments: argparse.Namespace) -> int:
     from manyhands.grading.classroom import steps
 
     with working(f"{unit}: releasing the lab"):
@@ -99,13 +113,13 @@ def _release(classroom, unit, arguments):
     return 0
 
 
-def collect(argv=None):
+def collect(argv: Sequence[str] | None = None) -> int:
     made = _parser("collect", COLLECT, ["02", "02 --student alice"])
     made.add_argument("--student", default="", metavar="NAME", help="only this attendee")
     return _each(completed(made).parse_args(argv), _collect)
 
 
-def _collect(classroom, unit, arguments):
+def _collect(classroom: Classroom, unit: str, arguments: argparse.Namespace) -> int:
     from manyhands.grading.classroom import steps
 
     with working(f"{unit}: collecting what was handed in") as line:
@@ -124,7 +138,7 @@ def _collect(classroom, unit, arguments):
     return 1 if taken["refused"] else 0
 
 
-def grade(argv=None):
+def grade(argv: Sequence[str] | None = None) -> int:
     made = _with_runs(_parser("grade", GRADE, ["02", "02 --student alice --again"]))
     made.add_argument(
         "--again", action="store_true", help="grade again even what already has a grade"
@@ -132,7 +146,7 @@ def grade(argv=None):
     return _each(completed(made).parse_args(argv), _grade, loads_nbgrader=False)
 
 
-def _grade(classroom, unit, arguments):
+def _grade(classroom: Classroom, unit: str, arguments: argparse.Namespace) -> int:
     from manyhands.grading.classroom import grading
 
     with _bar(unit) as progress:
@@ -147,7 +161,9 @@ def _grade(classroom, unit, arguments):
     print(f"{unit}: {len(outcome.graded)} graded, {len(outcome.kept)} already had a grade.")
     grades = grading.journal_of(classroom, unit)
     for student in outcome.graded:
-        given = grade_report.from_data(grades.current(student)["grade"])
+        entry = grades.current(student)
+        assert entry is not None  # it was kept just now
+        given = grade_report.from_data(entry["grade"])
         mark = f"{grade_report.number(given.points)} of {grade_report.number(given.max)}"
         print(f"  {student:<20} {mark:>10}" + (f"  {given.verdict}" if given.verdict else ""))
     for student, (before, now, reason) in outcome.changed.items():
@@ -162,7 +178,7 @@ def _grade(classroom, unit, arguments):
     return 1 if outcome.failed or outcome.not_shown else 0
 
 
-def feedback(argv=None):
+def feedback(argv: Sequence[str] | None = None) -> int:
     made = _with_runs(_parser("feedback", FEEDBACK, ["02", "02 --hold-back"]))
     made.add_argument(
         "--hold-back", action="store_true", help="write the pages, but do not release them"
@@ -170,7 +186,7 @@ def feedback(argv=None):
     return _each(completed(made).parse_args(argv), _feedback)
 
 
-def _feedback(classroom, unit, arguments):
+def _feedback(classroom: Classroom, unit: str, arguments: argparse.Namespace) -> int:
     from manyhands.grading.classroom import steps
 
     with _bar(unit) as progress:
@@ -190,7 +206,7 @@ def _feedback(classroom, unit, arguments):
     return 1 if failed else 0
 
 
-def export(argv=None):
+def export(argv: Sequence[str] | None = None) -> int:
     made = _parser(
         "export",
         EXPORT,
@@ -203,7 +219,7 @@ def export(argv=None):
     return _each(completed(made).parse_args(argv), _export, together=True)
 
 
-def _export(classroom, units, arguments):
+def _export(classroom: Classroom, units: list[str], arguments: argparse.Namespace) -> int:
     from manyhands.grading.classroom import steps
     from manyhands.grading.store.atomic import write_file
 
@@ -229,7 +245,7 @@ def _export(classroom, units, arguments):
     return 1 if failed else 0
 
 
-def _limits(arguments):
+def _limits(arguments: argparse.Namespace) -> dict[str, Any]:
     from manyhands.grading.isolation.kernel_limits import Limits
 
     given = {"cell_s": arguments.cell_timeout, "total_s": arguments.timeout}
@@ -240,14 +256,14 @@ def _limits(arguments):
 
 
 @contextlib.contextmanager
-def _bar(unit):
+def _bar(unit: str) -> Iterator[Callable[[int, int, str], None]]:
     """A progress bar on the terminal, from the beginning on; as a function that a batch calls."""
     from tqdm import tqdm
 
     tqdm.monitor_interval = 0  # no thread: processes are forked from here
     with tqdm(desc=unit, unit="lab", disable=not sys.stderr.isatty(), leave=False) as bar:
 
-        def progress(done, of, student):
+        def progress(done: int, of: int, student: str) -> None:
             bar.total, bar.n = of, done
             bar.set_postfix_str(student, refresh=False)
             bar.refresh()
@@ -256,7 +272,12 @@ def _bar(unit):
 
 
 @sigterm_exits()
-def _each(arguments, work, together=False, loads_nbgrader=True):
+def _each(
+    arguments: argparse.Namespace,
+    work: Callable[[Classroom, Any, argparse.Namespace], int],
+    together: bool = False,
+    loads_nbgrader: bool = True,
+) -> int:
     """Do the work for each lab that was named; the exit code."""
     try:
         root = find_root()
@@ -283,12 +304,12 @@ def _each(arguments, work, together=False, loads_nbgrader=True):
         return _refused(problem)
 
 
-def _refused(problem):
+def _refused(problem: object) -> int:
     print(f"manyhands: {printable(problem)}", file=sys.stderr)
     return 2
 
 
-def _refusals():
+def _refusals() -> tuple[type[Exception], ...]:
     """The errors whose message tells the instructor what to do."""
     from manyhands.grading import engine
     from manyhands.grading.classroom import batch, steps

@@ -4,10 +4,19 @@ nbgrader is loaded only when all grades are known: the processes that grade are 
 and would each hold a part of it.
 """
 
+from __future__ import annotations
+
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from manyhands.grading.classroom.batch import Batch
 from manyhands.grading.store.grade_journal import Journal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from manyhands.grading.classroom.batch import Outcome
+    from manyhands.grading.nbgrader.class_settings import Classroom
 
 PUBLIC_SEED = 0
 
@@ -16,7 +25,13 @@ class Refused(RuntimeError):
     """It cannot be done; the message says why and what to do."""
 
 
-def grade(classroom, unit, students=(), again=False, **options):
+def grade(
+    classroom: Classroom,
+    unit: str,
+    students: Sequence[str] = (),
+    again: bool = False,
+    **options: Any,
+) -> Outcome:
     """Grade what was collected and has no grade yet, and bring the gradebook up to it; a
     `batch.Outcome`.
 
@@ -33,17 +48,24 @@ def grade(classroom, unit, students=(), again=False, **options):
     return outcome
 
 
-def _into_gradebook(classroom, unit, batch):
+def _into_gradebook(classroom: Classroom, unit: str, batch: Batch) -> dict[str, str]:
     from manyhands.grading.classroom.marks import into_gradebook
 
     return into_gradebook(classroom, unit, batch.grades, batch.folders)
 
 
-def journal_of(classroom, unit, kind="grades"):
+def journal_of(classroom: Classroom, unit: str, kind: str = "grades") -> Journal:
     return Journal(classroom.made().folder / kind / unit)
 
 
-def batch_of(classroom, unit, kind, students, seed=PUBLIC_SEED, **options):
+def batch_of(
+    classroom: Classroom,
+    unit: str,
+    kind: str,
+    students: Sequence[str],
+    seed: int = PUBLIC_SEED,
+    **options: Any,
+) -> Batch:
     """The submissions of these students, or of all, as a `Batch`. Raises `Refused`."""
     there = classroom.students(unit)
     unknown = [student for student in students if student not in there]

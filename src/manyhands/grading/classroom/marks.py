@@ -1,6 +1,9 @@
 """From the journal of grades into nbgrader's gradebook, for each student alone."""
 
+from __future__ import annotations
+
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from nbgrader.utils import parse_utc
 
@@ -8,8 +11,19 @@ from manyhands.grading.compare import told
 from manyhands.grading.nbgrader import autograded, gradebook
 from manyhands.grading.store import submissions
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
-def into_gradebook(classroom, unit, grades, students):
+    from nbgrader.api import Gradebook
+
+    from manyhands.grading.nbgrader.class_settings import Classroom
+    from manyhands.grading.store.grade_journal import Entry, Journal
+
+
+def into_gradebook(
+    classroom: Classroom, unit: str, grades: Journal, students: Iterable[str]
+) -> dict[str, str]:
     """Write all these grades into the gradebook and what formgrader shows;
     both are made from the journal and can be made again.
 
@@ -33,7 +47,7 @@ def into_gradebook(classroom, unit, grades, students):
 
 
 @contextmanager
-def alone(failed, student, book):
+def alone(failed: dict[str, str], student: str, book: Gradebook) -> Iterator[None]:
     """What goes wrong with one student is noted by name; the others go on."""
     try:
         yield
@@ -42,6 +56,6 @@ def alone(failed, student, book):
         failed[student] = told(problem)
 
 
-def is_of(entry, folder):
+def is_of(entry: Entry | None, folder: Path) -> bool:
     """Whether a grade is that of what lies in the folder now."""
     return entry is not None and entry["key"]["submission"] == submissions.digest(folder)

@@ -2,6 +2,8 @@
 what a job does to its process harms no other.
 """
 
+from __future__ import annotations
+
 import ctypes
 import multiprocessing
 import os
@@ -12,8 +14,15 @@ import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import wait
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from manyhands.grading.isolation import process_limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
+    from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
 HELD = {signal.SIGTERM, signal.SIGINT}
@@ -26,6 +35,16 @@ TOO_LONG = (
 TOO_MUCH = (
     "what was handed in, or what it showed, took more than {mb} MB of the grader's own memory"
 )
+
+
+J = TypeVar("J")  # a job
+R = TypeVar("R")  # what comes of it
+
+
+class Closes(Protocol):
+    """An open file or connection."""
+
+    def close(self) -> None: ...
 
 
 @dataclass
@@ -41,13 +60,23 @@ class Failed:
 class Running:
     """A job that runs: what it is, its process, and until when it may run."""
 
-    job: object
-    process: multiprocessing.Process
+    job: Any
+    process: BaseProcess
     until: float
     stopped: bool = False
 
 
-def run(jobs, work, *, places, cost, scratch, wall_s=WALL_S, memory_bytes=MEMORY_BYTES, closed=()):
+def run(
+    jobs: Iterable[J],
+    work: Callable[[J], R],
+    *,
+    places: int,
+    cost: Callable[[J], int],
+    scratch: Path,
+    wall_s: float = WALL_S,
+    memory_bytes: int = MEMORY_BYTES,
+    closed: Sequence[Closes] = (),
+) -> Iterator[tuple[J, R | Failed]]:
     """Yield (job, result) in the order in which jobs end; `Failed` is the result of one that did
     not.
 
@@ -58,7 +87,8 @@ def run(jobs, work, *, places, cost, scratch, wall_s=WALL_S, memory_bytes=MEMORY
     job must not keep. Who stops this generator (Ctrl-C) stops the jobs; when this process is
     killed, they stop by themselves. Call it from a process that has no threads.
     """
-    waiting, running = list(jobs), {}
+    waiting = list(jobs)
+    running: dict[Any, Running] = {}  # by the connection that a result comes over
     try:
         while waiting or running:
             free = places - sum(cost(one.job) for one in running.values())
@@ -80,7 +110,7 @@ def run(jobs, work, *, places, cost, scratch, wall_s=WALL_S, memory_bytes=MEMORY
         _stop([one.process for one in running.values()])
 
 
-def _end_what_took_too_long(running):
+def _end_what_took_too_long(running: Iterable[Running]) -> None:
     """Tell them to stop; those that were told before are killed."""
     for one in running:
         if time.monotonic() > one.until:
@@ -89,7 +119,7 @@ def _end_what_took_too_long(running):
 
 
 @contextmanager
-def _no_signals():
+def _no_signals() -> Iterator[None]:
     """SIGTERM and SIGINT wait until the block has ended."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, HELD)
     try:
@@ -98,7 +128,9 @@ def _no_signals():
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _start(job, work, memory_bytes, scratch, closed):
+def _start(
+    job: J, work: Callable[[J], Any], memory_bytes: int, scratch: Path, closed: Sequence[Closes]
+) -> tuple[Connection, BaseProcess]:
     receiver, sender = multiprocessing.Pipe(duplex=False)
     context = multiprocessing.get_context("fork")
     process = context.Process(
@@ -110,7 +142,15 @@ def _start(job, work, memory_bytes, scratch, closed):
     return receiver, process
 
 
-def _job(job, work, memory_bytes, sender, parent, scratch, closed):
+def _job(
+    job: J,
+    work: Callable[[J], Any],
+    memory_bytes: int,
+    sender: Connection,
+    parent: int,
+    scratch: Path,
+    closed: Iterable[Closes],
+) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process hears it and stops us
     signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD)
@@ -132,7 +172,7 @@ def _job(job, work, memory_bytes, sender, parent, scratch, closed):
         sender.send(result)
 
 
-def _result(receiver, one, wall_s):
+def _result(receiver: Connection, one: Running, wall_s: float) -> Any:
     try:
         result = receiver.recv()
     except (EOFError, OSError):
@@ -148,7 +188,7 @@ def _result(receiver, one, wall_s):
     return result
 
 
-def _stop(processes):
+def _stop(processes: Sequence[BaseProcess]) -> None:
     for process in processes:
         process.terminate()
     for process in processes:

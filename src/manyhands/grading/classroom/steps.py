@@ -3,9 +3,12 @@
 The commands show what these return.
 """
 
+from __future__ import annotations
+
 import csv
 import json
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
 from nbgrader.auth import Authenticator
 from nbgrader.exchange import ExchangeError, ExchangeFactory
@@ -19,13 +22,25 @@ from manyhands.grading.store.atomic import replace_folder, write_file
 from manyhands.learner.released import due_file, labs_in
 from manyhands.machine import local_time
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+    from pathlib import Path
+    from typing import TextIO
+
+    from nbgrader.api import Gradebook
+
+    from manyhands.grading.grade_report import GradeData
+    from manyhands.grading.nbgrader.class_settings import Classroom
+    from manyhands.grading.nbgrader.receive import Taken
+    from manyhands.grading.store.grade_journal import Entry
+
 NOTHING = (
     "No hand-in for {unit} was collected or graded. First run `manyhands collect {number}`, and "
     "then `manyhands grade {number}`."
 )
 
 
-def release(classroom, unit, due=None, again=False):
+def release(classroom: Classroom, unit: str, due: str | None = None, again: bool = False) -> bool:
     """Put a lab into the exchange; where it is there already, only with `again`.
 
     Returns whether it was put there.
@@ -53,7 +68,7 @@ def release(classroom, unit, due=None, again=False):
     return True
 
 
-def tell_due(classroom):
+def tell_due(classroom: Classroom) -> None:
     """Tell attendees, through the exchange, until when the labs that are released are to be handed
     in.
     """
@@ -71,12 +86,12 @@ def tell_due(classroom):
         write_file(path, text, mode=0o644)
 
 
-def _released(classroom, unit):
+def _released(classroom: Classroom, unit: str) -> Path:
     """Where the exchange holds a lab that was released."""
     return classroom.exchange / classroom.course.course_id / "outbound" / unit
 
 
-def _time(text):
+def _time(text: str) -> datetime:
     try:
         time = datetime.fromisoformat(text.strip().replace(" +", "+").replace(" -", "-"))
         return time.astimezone(UTC).replace(tzinfo=None)  # without a zone it is this machine's
@@ -87,7 +102,7 @@ def _time(text):
         ) from None
 
 
-def _content(folder):
+def _content(folder: Path) -> dict[str, bytes]:
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in folder.rglob("*")
@@ -95,7 +110,7 @@ def _content(folder):
     }
 
 
-def exchange(classroom, unit, part, student="", **options):
+def exchange(classroom: Classroom, unit: str, part: str, student: str = "", **options: Any) -> Any:
     """One of the parts of nbgrader's exchange ("ReleaseAssignment", "Collect", "ReleaseFeedback"),
     ready to be started.
     """
@@ -122,7 +137,7 @@ def exchange(classroom, unit, part, student="", **options):
     return made
 
 
-def _start(part):
+def _start(part: Any) -> None:
     try:
         part.start()
     except ExchangeError as problem:
@@ -131,7 +146,12 @@ def _start(part):
         raise Refused(f"nbgrader stopped: {problem}\n{part.said.getvalue()}") from None
 
 
-def collect(classroom, unit, student="", progress=None):
+def collect(
+    classroom: Classroom,
+    unit: str,
+    student: str = "",
+    progress: Callable[[int, int], None] | None = None,
+) -> Taken:
     """Take in what was handed in: {"new", "again", "same": students, "refused", "dated":
     sentences}.
 
@@ -148,7 +168,13 @@ def collect(classroom, unit, student="", progress=None):
     return part.taken
 
 
-def give_feedback(classroom, unit, students=(), hold_back=False, **options):
+def give_feedback(
+    classroom: Classroom,
+    unit: str,
+    students: Sequence[str] = (),
+    hold_back: bool = False,
+    **options: Any,
+) -> tuple[dict[str, Path], dict[str, str], dict[str, str]]:
     """Write the feedback pages of all that are graded, and release them unless they are held back.
 
     Returns ({student: path of the page}, {student: why it was not released}, {student: what else
@@ -156,10 +182,11 @@ def give_feedback(classroom, unit, students=(), hold_back=False, **options):
     """
     grades = journal_of(classroom, unit)
     everybody = students or sorted({*grades.students(), *classroom.students(unit)})
-    entries, failed = {}, {}
+    entries: dict[str, Entry] = {}
+    failed: dict[str, str] = {}
     for student in everybody:
         entry = grades.current(student)
-        if is_of(entry, classroom.place("submitted", student, unit)):
+        if entry is not None and is_of(entry, classroom.place("submitted", student, unit)):
             entries[student] = entry
         else:
             failed[student] = (
@@ -194,13 +221,18 @@ def give_feedback(classroom, unit, students=(), hold_back=False, **options):
     return pages, {student: why for student, why in why_not.items() if why}, failed
 
 
-def _pages(classroom, unit, entries, failing, failed, progress):
+def _pages(
+    classroom: Classroom,
+    unit: str,
+    entries: dict[str, Entry],
+    failing: Container[str],
+    failed: dict[str, str],
+    progress: Callable[[int, int, str], object],
+) -> dict[str, Path]:
     """Write the pages of those whose marks are in the gradebook: {student: path}."""
-    public, solution, pages = (
-        journal_of(classroom, unit, "public"),
-        submissions.Solution(classroom.solution(unit)),
-        {},
-    )
+    public = journal_of(classroom, unit, "public")
+    solution = submissions.Solution(classroom.solution(unit))
+    pages: dict[str, Path] = {}
     without = into_gradebook(classroom, unit, journal_of(classroom, unit), entries)
     failed.update(without)
     with gradebook.opened(classroom) as book:
@@ -221,7 +253,15 @@ def _pages(classroom, unit, entries, failing, failed, progress):
     return pages
 
 
-def _page(classroom, unit, student, solution, given, seen, book):
+def _page(
+    classroom: Classroom,
+    unit: str,
+    student: str,
+    solution: submissions.Solution,
+    given: GradeData,
+    seen: GradeData | None,
+    book: Gradebook,
+) -> Path:
     submitted = classroom.place("submitted", student, unit)
     text = feedback.page(solution, submitted, given, seen, feedback.marks_of(book, unit, student))
     target = classroom.place("feedback", student, unit)
@@ -233,7 +273,7 @@ def _page(classroom, unit, student, solution, given, seen, book):
     return target / f"{unit}.html"
 
 
-def _release_page(classroom, unit, student):
+def _release_page(classroom: Classroom, unit: str, student: str) -> str | None:
     """Put a page into the exchange; why not, if nbgrader refuses."""
     if not (classroom.place("feedback", student, unit) / submissions.STAMPS[1]).is_file():
         return "it was not handed in through the exchange, so give them the page yourself"
@@ -241,6 +281,7 @@ def _release_page(classroom, unit, student):
         _start(exchange(classroom, unit, "ReleaseFeedback", student))
     except Refused as problem:
         return str(problem)
+    return None
 
 
 HEAD = [
@@ -263,7 +304,7 @@ HEAD = [
 ]
 
 
-def export(classroom, units, file):
+def export(classroom: Classroom, units: Iterable[str], file: TextIO) -> tuple[int, dict[str, str]]:
     """Write a table of all grades as CSV: one row for each student and lab, and one for each of its
     checks.
 
@@ -271,7 +312,8 @@ def export(classroom, units, file):
     """
     table = csv.DictWriter(file, HEAD)
     table.writeheader()
-    count, failed = 0, {}
+    count = 0
+    failed: dict[str, str] = {}
     for unit in units:
         grades = journal_of(classroom, unit)
         without = into_gradebook(classroom, unit, grades, grades.students())
@@ -288,12 +330,15 @@ def export(classroom, units, file):
     return count, failed
 
 
-def _rows(classroom, book, unit, student):
+def _rows(
+    classroom: Classroom, book: Gradebook, unit: str, student: str
+) -> Iterator[dict[str, Any]]:
     marks, entry, person = (
         feedback.marks_of(book, unit, student),
         journal_of(classroom, unit).current(student),
         book.find_student(student),
     )
+    assert entry is not None  # rows are made of who has a grade
     both = {"lab": unit, "student": student}
     yield {
         **both,
@@ -319,7 +364,7 @@ def _rows(classroom, book, unit, student):
         }
 
 
-def _cell(value):
+def _cell(value: object) -> str:
     """A value that no spreadsheet takes for a formula."""
     text = "" if value is None else str(value)
     return (

@@ -2,10 +2,16 @@
 a check waits for a place (`manyhands.hub.services.check_queue` gives them out).
 """
 
+from __future__ import annotations
+
 import json
 import os
 import socket
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 SOCKET = "MANYHANDS_PLACES"  # names the service's socket; the hub sets it for attendees' servers
 PATIENCE_S = 60  # the service speaks more often than that
@@ -14,12 +20,18 @@ POSITION = "place {position} in the queue, {places} at a time{about} (Ctrl-C lea
 SILENT = "The queue for checks does not answer, so this check continues without a place."
 
 
+class Say(Protocol):
+    """Shows a line; one that `stays` is not replaced by the next."""
+
+    def __call__(self, line: str, stays: bool = False) -> object: ...
+
+
 class Refused(RuntimeError):
     """The person has too many checks there already; the message says so."""
 
 
 @contextmanager
-def taken(say):
+def taken(say: Say) -> Iterator[None]:
     """Wait for a place, and hold it while the block runs;
     the kernel gives it back when this process ends, however it ends.
 
@@ -38,7 +50,7 @@ def taken(say):
         yield
 
 
-def _wait(connection, path, say):
+def _wait(connection: socket.socket, path: str, say: Say) -> None:
     """Return when we have a place."""
     connection.settimeout(PATIENCE_S)
     connection.connect(path)
@@ -53,7 +65,7 @@ def _wait(connection, path, say):
             shown = line
 
 
-def _about(seconds):
+def _about(seconds: float | None) -> str:
     """What is known of the time."""
     if seconds is None:
         return ""

@@ -4,14 +4,22 @@ the board's socket.
 The board shows what it is told as the person's own; grades come from grading only.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from manyhands.checks.record import FAIL, cut
 from manyhands.grading.compare import in_a_line
 from manyhands.learner import board_line
 
+if TYPE_CHECKING:
+    from manyhands.grading.compare import Criterion
+    from manyhands.grading.engine import Grade
+
 LONGEST = 200
 
 
-def tell(grade, hints):
+def tell(grade: Grade, hints: int) -> str:
     """Tell the board of a grade and of how many hints were opened; returns the class's
     announcement, or "".
     """
@@ -19,7 +27,7 @@ def tell(grade, hints):
     return in_a_line(announcement, LONGEST) if isinstance(announcement, str) else ""
 
 
-def _message(grade, hints):
+def _message(grade: Grade, hints: int) -> dict[str, Any]:
     criteria = [
         {"check": one.check, "name": one.name, "status": one.status, "message": _why(one)}
         for one in grade.criteria
@@ -27,7 +35,7 @@ def _message(grade, hints):
     return {"unit": grade.unit, "verdict": grade.verdict, "criteria": criteria, "hints": hints}
 
 
-def _why(criterion):
+def _why(criterion: Criterion) -> str:
     """One line: the likely mistake, else what was expected and what came."""
     if criterion.status != FAIL:
         return ""

@@ -4,6 +4,8 @@ Inside there is no network but a loopback of its own, no process but its own, an
 but the environment (read only) and a copy of the submission, in memory.
 """
 
+from __future__ import annotations
+
 import functools
 import os
 import shutil
@@ -12,9 +14,13 @@ import sys
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from manyhands.build.environment import FIXED
 from manyhands.grading.isolation import container_init
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
 
 HOME = "/home/learner"
 FOLDER = f"{HOME}/submission"
@@ -59,7 +65,7 @@ FILES = {
 
 
 @functools.cache
-def spaces():
+def spaces() -> tuple[str, ...] | str:
     """The namespaces that bubblewrap can make here: its options; or a text that says why there is
     no sandbox.
     """
@@ -80,7 +86,7 @@ def spaces():
 
 
 @contextmanager
-def closed_calls():
+def closed_calls() -> Iterator[list[int]]:
     """The descriptors that bubblewrap is to inherit: one, of a filter of system calls,
     or none on a machine whose calls are not known.
     """
@@ -91,7 +97,7 @@ def closed_calls():
         yield [file.fileno()] if known else []
 
 
-def frame(options, calls):
+def frame(options: Iterable[str], calls: Iterable[int]) -> list[str]:
     arguments = [
         *options,
         *(word for number in calls for word in ("--seccomp", str(number))),
@@ -105,7 +111,7 @@ def frame(options, calls):
     return [*arguments, *system_places(), "--proc", "/proc", "--dev", "/dev"]
 
 
-def system_places():
+def system_places() -> list[str]:
     """bubblewrap's options that show the machine's programs and libraries, read only."""
     arguments = ["--ro-bind", "/usr", "/usr"]
     for name in ("bin", "sbin", "lib", "lib32", "lib64"):
@@ -117,7 +123,14 @@ def system_places():
     return arguments
 
 
-def command(inner, *, submission, private, memory_bytes, calls):
+def command(
+    inner: Iterable[str],
+    *,
+    submission: str | Path,
+    private: str | Path,
+    memory_bytes: int,
+    calls: Iterable[int],
+) -> list[str]:
     """The command that runs `inner` in the sandbox, and inherits `calls` (see `closed_calls`);
     what it is to see of the environment is passed on as it is.
 
@@ -127,7 +140,7 @@ def command(inner, *, submission, private, memory_bytes, calls):
     """
     etc = Path(private).parent / "etc"
     etc.mkdir(exist_ok=True)
-    arguments = [shutil.which("bwrap"), *frame(spaces(), calls)]
+    arguments = [shutil.which("bwrap") or "bwrap", *frame(spaces(), calls)]
     for name, text in FILES.items():
         (etc / name).write_text(text)
         arguments += ["--ro-bind", str(etc / name), f"/etc/{name}"]
@@ -167,7 +180,7 @@ def command(inner, *, submission, private, memory_bytes, calls):
     ]
 
 
-def environment(ordinary):
+def environment(ordinary: Mapping[str, str]) -> dict[str, str]:
     """What a kernel in the sandbox sees of its ordinary environment: nothing personal, and folders
     that are there.
     """
@@ -181,7 +194,7 @@ def environment(ordinary):
     return {**shown, **folders, "PATH": search, "HOME": HOME, "LANG": "C.UTF-8"}
 
 
-def read_only_places():
+def read_only_places() -> list[str]:
     """The folders of the Python environment: its prefixes, a site's packages that it shows
     (docs/SETUP.md), and this package, without what is next to it in a clone.
     """
@@ -203,5 +216,5 @@ def read_only_places():
     )
 
 
-def _gpu_devices():
+def _gpu_devices() -> list[str]:
     return sorted(str(device) for device in Path("/dev").glob("nvidia*"))

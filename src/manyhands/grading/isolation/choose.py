@@ -7,7 +7,7 @@ from pathlib import Path
 from manyhands.grading.isolation import bubblewrap, container
 
 
-def why_none():
+def why_none() -> str | None:
     """Why there is no sandbox here, a line for bubblewrap and one for containers; or None where
     there is one.
     """
@@ -17,19 +17,19 @@ def why_none():
     return lack and f"{bubblewrap.spaces()}\n{lack}"
 
 
-def contained():
+def contained() -> bool:
     """Whether the sandbox here, if there is one, is a container: bubblewrap comes first."""
     return isinstance(bubblewrap.spaces(), str)
 
 
-def image():
+def image() -> str:
     """The image of the container that is the sandbox here; "" where the sandbox is another, or
     none.
     """
     return container.identity() if contained() else ""
 
 
-def shows(path):
+def shows(path: str | Path) -> bool:
     """Whether what runs in the sandbox can read this file."""
     shown = ("/usr", *bubblewrap.read_only_places())
     return not contained() and any(

@@ -6,6 +6,8 @@ handed in; the connection over which that happens is then what keeps the contain
 this process does, however that is (see `container_init`, which runs inside).
 """
 
+from __future__ import annotations
+
 import functools
 import json
 import os
@@ -18,8 +20,14 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from manyhands.grading.isolation import bubblewrap, container_init, process_limits
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from manyhands.grading.isolation.container_init import Facts, Order
 
 ENGINES = ("docker", "podman")
 PYTHON = "/opt/manyhands/.venv/bin/python"
@@ -42,12 +50,12 @@ class NotStarted(RuntimeError):
     """The engine did not start a container; the message is what it said."""
 
 
-def image():
+def image() -> str:
     return os.environ.get("MANYHANDS_IMAGE") or "manyhands:cpu"
 
 
 @functools.cache
-def engine():
+def engine() -> tuple[str, None] | tuple[None, str]:
     """(the program that runs containers here, None), or (None, why there is none)."""
     problems = []
     for program in filter(None, map(shutil.which, ENGINES)):
@@ -61,7 +69,7 @@ def engine():
 
 
 @functools.cache
-def identity():
+def identity() -> str:
     """Of the image, as the engine names it; "" where there is no engine.
 
     A reference made in it is another one than one made here.
@@ -80,12 +88,12 @@ def identity():
     ) or ""
 
 
-def why_none():
+def why_none() -> str | None:
     """Why there are no containers for submissions here, in a line, or None where there are."""
     return engine()[1]
 
 
-def _lack(program):
+def _lack(program: str) -> str | None:
     """What keeps submissions from being run by this engine: it is asked, and tried."""
     for words, lack in (
         (["version"], "it does not answer"),
@@ -114,7 +122,7 @@ def _lack(program):
     return None if found["limits"] == [str(TRIAL_BYTES), str(TRIAL_TASKS)] else NO_LIMITS
 
 
-def _try(program, folder):
+def _try(program: str, folder: str | Path) -> Facts:
     """What a container says of itself. Raises NotStarted, OSError."""
     trial = Container(program, folder, memory_bytes=TRIAL_BYTES, tasks=TRIAL_TASKS)
     try:
@@ -123,7 +131,7 @@ def _try(program, folder):
         trial.stop()
 
 
-def command(program, name, folder, *, memory_bytes, tasks):
+def command(program: str, name: str, folder: Path, *, memory_bytes: int, tasks: int) -> list[str]:
     """The command that starts a container which sees the folder `p` of `folder`, under the same
     path; what is written inside is memory.
     """
@@ -150,7 +158,7 @@ def command(program, name, folder, *, memory_bytes, tasks):
         "--read-only",
         *(f"--{option}={value}" for option, value in options.items()),
     ]
-    shown = {
+    shown: dict[Path, Path | str] = {
         folder / PRIVATE: folder / PRIVATE,
         **{folder / "etc" / name: f"/etc/{name}" for name in (*bubblewrap.FILES, "resolv.conf")},
     }
@@ -168,7 +176,7 @@ def command(program, name, folder, *, memory_bytes, tasks):
     ]
 
 
-def environment(ordinary):
+def environment(ordinary: Mapping[str, str]) -> dict[str, str]:
     """What a kernel in a container sees of its ordinary environment:
     what it sees in a sandbox, with the image's folders.
     """
@@ -187,13 +195,14 @@ class Container:
     `folder` is the caller's, closed to others; `p` in it is what the container sees.
     """
 
-    def __init__(self, program, folder, *, memory_bytes, tasks):
+    def __init__(self, program: str, folder: str | Path, *, memory_bytes: int, tasks: int) -> None:
         self.program, self.private, self.name = (
             program,
             Path(folder) / PRIVATE,
             f"mh-{secrets.token_hex(8)}",
         )
-        self.line, self._reason = None, None
+        self.line: socket.socket | None = None
+        self._reason: str | None = None
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the container
         for place in (self.private, Path(folder) / "etc"):
             place.mkdir(exist_ok=True)
@@ -216,7 +225,7 @@ class Container:
                 stderr=self._errors,
             )
 
-    def tell(self, order, fds, until):
+    def tell(self, order: Order, fds: Sequence[int], until: float) -> Facts:
         """Give the order and open files to the first process inside, as soon as it asks; to nobody
         else, and once. Its answer; raises NotStarted.
         """
@@ -239,28 +248,28 @@ class Container:
         return answer
 
     @property
-    def reason(self):
+    def reason(self) -> str | None:
         """One of REASONS once the container has ended, else None."""
-        if self._reason is None:
+        if self.line and self._reason is None:
             with suppress(BlockingIOError):
                 said = self.line.recv(20).decode()
                 self._reason = said if said in REASONS else self._why_silent()
         return self._reason
 
-    def _why_silent(self):
+    def _why_silent(self) -> str:
         """The first process was itself killed; what does that inside of a limit is the limit."""
         with suppress(subprocess.TimeoutExpired):
             return "memory" if self.process.wait(END_S) == 137 else "died"
         return "died"
 
-    def said(self):
+    def said(self) -> str:
         """That there is no container, and what the engine says to that."""
         self._errors.seek(0)
         return NO_CONTAINER.format(
             said=_in_a_line(self._errors.read().decode(errors="replace")) or "it took too long"
         )
 
-    def stop(self):
+    def stop(self) -> None:
         """End it, and wait until it is gone; by force if need be."""
         self.door.close()
         if self.line:
@@ -280,11 +289,11 @@ class Container:
         self._errors.close()
 
 
-def pack(folder, target):
+def pack(folder: str | Path, target: str | Path) -> None:
     """The submission as one file: inside, it belongs to the user there, whoever owns it here."""
     with tarfile.open(target, "w") as archive:
         archive.add(folder, arcname=".")
 
 
-def _in_a_line(text):
+def _in_a_line(text: str) -> str:
     return " ".join(text.split())[-300:]

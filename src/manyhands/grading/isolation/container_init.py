@@ -8,6 +8,8 @@ others. They cannot keep it from that: it is closed to tracing, and none of thei
 it.
 """
 
+from __future__ import annotations
+
 import ctypes
 import hashlib
 import json
@@ -22,6 +24,11 @@ import sys
 import tarfile
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import NotRequired
 
 EVERY_S = 0.2
 CGROUPS = Path("/sys/fs/cgroup")
@@ -43,7 +50,25 @@ CALLS = {
 _NEW_SPACES, _X32, _LEASE, _NOTIFY, _SET_HINT = 0x7E020000, 0x40000000, 1024, 1026, 1036
 
 
-def main(path):
+class Order(TypedDict):
+    """What the grader wants to be run; a container that is only tried has no command."""
+
+    folder: str
+    command: NotRequired[list[str]]
+    environment: NotRequired[dict[str, str]]
+    submission: NotRequired[str]
+    file_bytes: NotRequired[int]
+    processes: NotRequired[int]
+
+
+class Facts(TypedDict):
+    """What a container answers."""
+
+    course: str
+    limits: list[str]
+
+
+def main(path: str) -> None:
     line = socket.socket(socket.AF_UNIX)
     line.connect(path)
     told, fds, _, _ = socket.recv_fds(line, 2**16, 16)
@@ -56,15 +81,17 @@ def main(path):
         line.sendall(why.encode())
 
 
-def facts():
+def facts() -> Facts:
     """What the image holds, and which limits hold here."""
+    spec = find_spec("manyhands")
+    assert spec is not None and spec.origin is not None  # the image holds the package
     return {
-        "course": course(Path(find_spec("manyhands").origin).parent),
+        "course": course(Path(spec.origin).parent),
         "limits": [_read(MEMORY).strip(), _read(TASKS).strip()],
     }
 
 
-def course(package):
+def course(package: Path) -> str:
     """What the package is: it changes with each of its files."""
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
@@ -72,7 +99,7 @@ def course(package):
     return digest.hexdigest()
 
 
-def start(order, fds):
+def start(order: Order, fds: Sequence[int]) -> subprocess.Popen[bytes]:
     """Unpack the submission and start the kernel beside it, which gets the open files."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (order["file_bytes"], order["file_bytes"]))
@@ -92,7 +119,7 @@ def start(order, fds):
     return kernel
 
 
-def watch(line, kernel, processes):
+def watch(line: socket.socket, kernel: subprocess.Popen[bytes], processes: int) -> str | None:
     """Wait; "memory", "processes" or "died", or nothing where the grader has gone."""
     while not select.select([line], [], [], EVERY_S)[0]:
         while ended := os.waitpid(-1, os.WNOHANG)[0]:  # orphans come to us
@@ -103,7 +130,7 @@ def watch(line, kernel, processes):
     return None
 
 
-def _killed_for_memory():
+def _killed_for_memory() -> bool:
     return any(
         line.split()[0] == "oom_kill" and int(line.split()[1])
         for line in _read(KILLS).splitlines()
@@ -111,7 +138,7 @@ def _killed_for_memory():
     )
 
 
-def _read(names):
+def _read(names: Iterable[str]) -> str:
     """What our control group has in the first of these files that is there."""
     for name in names:
         try:
@@ -121,7 +148,7 @@ def _read(names):
     return ""
 
 
-def _close_off():
+def _close_off() -> None:
     """No signal from inside is heard, nobody looks into this process,
     and nobody here makes what `closed_calls` closes.
     """
@@ -136,7 +163,7 @@ def _close_off():
     _prctl(_PR_SET_SECCOMP, _FILTER, ctypes.addressof(whole))
 
 
-def closed_calls():
+def closed_calls() -> bytes:
     """A filter of system calls, as the operating system reads it: no new namespaces (which podman
     allows), no watches of files, no leases, and nothing that stays in the kernel of the host, where
     another sandbox could read it: contexts of asynchronous I/O, keys, hints at files.
@@ -173,7 +200,7 @@ def closed_calls():
     return b"".join(struct.pack("HBBI", *step) for step in steps)
 
 
-def _prctl(option, *values):
+def _prctl(option: int, *values: int) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(option, *(ctypes.c_ulong(value) for value in (*values, 0, 0, 0)[:4])):
         raise OSError(ctypes.get_errno(), f"prctl {option}")

@@ -2,6 +2,8 @@
 only data.
 """
 
+from __future__ import annotations
+
 import os
 import socket
 import subprocess
@@ -10,6 +12,7 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import psutil
 from jupyter_client.connect import write_connection_file
@@ -21,6 +24,9 @@ from manyhands.grading.isolation import bubblewrap, choose, container, process_l
 from manyhands.grading.isolation.kernel_limits import Limits
 from manyhands.grading.isolation.kernel_outputs import Outputs, Ran
 from manyhands.grading.isolation.zmtp import Cut, Wire
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
 
 POLL_S = 0.2
 CHANNELS = 4  # shell, iopub, stdin and control, in the order of their ports
@@ -38,7 +44,7 @@ class KernelEnded(Exception):
     "start".
     """
 
-    def __init__(self, reason):
+    def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
 
@@ -51,16 +57,23 @@ class Kernel:
     private folder, which it cannot write in.
     """
 
-    def __init__(self, submission, seed, sandboxed, limits=Limits()):
+    group: process_limits.Group | process_limits.NoGroup
+    process: subprocess.Popen[bytes]
+    watcher: process_limits.Watcher | container.Container
+
+    def __init__(
+        self, submission: str | Path, seed: int, sandboxed: bool, limits: Limits = Limits()
+    ) -> None:
         self.submission, self.seed, self.sandboxed, self.limits = (
             Path(submission),
             seed,
             sandboxed,
             limits,
         )
-        self.contained, self.wires = sandboxed and choose.contained(), []
+        self.contained = sandboxed and choose.contained()
+        self.wires: list[Wire] = []
 
-    def __enter__(self):
+    def __enter__(self) -> Kernel:
         if not self.contained:  # an engine's own processes are not ours
             adopt_orphans()
         self.home = tempfile.TemporaryDirectory(prefix="mh-", ignore_cleanup_errors=True)
@@ -79,10 +92,10 @@ class Kernel:
             raise
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _start(self):
+    def _start(self) -> None:
         home = Path(self.home.name)
         private = home / container.PRIVATE
         private.mkdir()
@@ -101,7 +114,7 @@ class Kernel:
             for listener in listeners:
                 listener.close()
 
-    def _start_process(self, home, fds, environment):
+    def _start_process(self, home: Path, fds: Sequence[int], environment: dict[str, str]) -> None:
         inner = self._command(sys.executable, fds)
         folder = self.submission
         with bubblewrap.closed_calls() as calls, process_limits.no_own_limit():
@@ -132,11 +145,13 @@ class Kernel:
         )
         self.watcher.start()
 
-    def _start_contained(self, home, fds, environment):
+    def _start_contained(self, home: Path, fds: Sequence[int], environment: dict[str, str]) -> None:
         archive = home / container.PRIVATE / "submission.tar"
         container.pack(self.submission, archive)
+        program, _ = container.engine()
+        assert program is not None  # nothing is contained where none can be
         self.watcher = container.Container(
-            container.engine()[0], home, memory_bytes=self.limits.memory_bytes, tasks=self.tasks
+            program, home, memory_bytes=self.limits.memory_bytes, tasks=self.tasks
         )
         self.process = self.watcher.process
         order = {
@@ -149,7 +164,7 @@ class Kernel:
         }
         self.watcher.tell(order, fds, time.monotonic() + self.limits.start_s)
 
-    def _command(self, python, fds):
+    def _command(self, python: str, fds: Iterable[int]) -> list[str]:
         return [
             python,
             "-c",
@@ -159,7 +174,7 @@ class Kernel:
             "--Inside.fds=" + ",".join(map(str, fds)),
         ]
 
-    def _connect(self):
+    def _connect(self) -> None:
         shell, iopub, _, control = (
             Path(self.home.name) / container.PRIVATE / f"k-{port}"
             for port in range(1, CHANNELS + 1)
@@ -183,7 +198,7 @@ class Kernel:
                 return
         raise KernelEnded("start")
 
-    def run(self, source):
+    def run(self, source: str) -> Ran:
         """Run one cell; `KernelEnded` if the kernel does not survive it or the limits are used
         up.
         """
@@ -200,7 +215,7 @@ class Kernel:
                 raise KernelEnded("cell") from None
         return ran
 
-    def _run(self, source, until, ran):
+    def _run(self, source: str, until: float, ran: Ran) -> None:
         content = {
             "code": source,
             "silent": not source,
@@ -212,7 +227,7 @@ class Kernel:
         self.cell = self._send(self.shell, "execute_request", content, until)
         self._listen(until, ran)
 
-    def _send(self, wire, kind, content, until):
+    def _send(self, wire: Wire, kind: str, content: dict[str, Any], until: float) -> str:
         """Send a request; its id."""
         message = self.session.msg(kind, content)
         try:
@@ -221,7 +236,7 @@ class Kernel:
             self._check_alive(cut=True)
         return message["msg_id"]
 
-    def _listen(self, until, ran):
+    def _listen(self, until: float, ran: Ran) -> None:
         """Take in what the kernel says about the cell until it is done."""
         outputs, most = (
             Outputs(self.session, self.cell, ran),
@@ -236,7 +251,7 @@ class Kernel:
                 return
         raise KernelEnded("output")
 
-    def _receive(self, wire):
+    def _receive(self, wire: Wire) -> list[bytes]:
         """The parts of what the kernel says next; none if it says nothing for a moment, or what was
         not kept.
         """
@@ -249,7 +264,7 @@ class Kernel:
             self._check_alive()
         return message or []
 
-    def _check_alive(self, cut=False):
+    def _check_alive(self, cut: bool = False) -> None:
         if cut:  # by the kernel's end, as a rule
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(2)
@@ -258,7 +273,7 @@ class Kernel:
         if cut:
             raise KernelEnded("output")
 
-    def close(self):
+    def close(self) -> None:
         """End the kernel and all that it started."""
         if hasattr(self, "process"):
             if not self.sandboxed:
@@ -280,7 +295,7 @@ class Kernel:
         self.group.close()
         self.home.cleanup()
 
-    def _ask_to_end(self):
+    def _ask_to_end(self) -> None:
         """A kernel that ends by itself stops its cluster in order; one that has started nothing can
         be killed.
         """
@@ -291,7 +306,7 @@ class Kernel:
                 )
                 self.process.wait(5)
 
-    def _strays(self):
+    def _strays(self) -> Iterator[psutil.Process]:
         """Processes that have left the kernel's family: our folder for temporary files is in their
         environment.
         """
@@ -301,7 +316,7 @@ class Kernel:
                     yield process
 
 
-def _listener(path):
+def _listener(path: Path) -> socket.socket:
     """A socket that listens at this path."""
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(path))

@@ -5,6 +5,8 @@ in; and what the grader has not read yet waits in the kernel's own memory, which
 never dropped.
 """
 
+from typing import Any
+
 import zmq
 from ipykernel.kernelapp import IPKernelApp
 from traitlets import Unicode
@@ -23,10 +25,10 @@ class Inside(IPKernelApp):
         config=True
     )
 
-    def _try_bind_socket(self, socket, port):
+    def _try_bind_socket(self, socket: zmq.Socket[Any], port: int) -> int:
         socket.setsockopt(zmq.USE_FD, int(self.fds.split(",")[port - 1]))
         socket.setsockopt(zmq.SNDHWM, 0)
         return super()._try_bind_socket(socket, port)
 
-    def init_heartbeat(self):
+    def init_heartbeat(self) -> None:
         pass

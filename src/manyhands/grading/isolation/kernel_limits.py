@@ -20,7 +20,7 @@ class Limits:
     interrupt_s: float = 15  # for a cell to end once it was interrupted
 
     @property
-    def wall_s(self):
+    def wall_s(self) -> float:
         """For all that is done about a submission: the grader's own reading and comparing have
         their share.
         """

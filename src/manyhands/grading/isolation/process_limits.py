@@ -2,6 +2,8 @@
 the processes. And one on the grader's own.
 """
 
+from __future__ import annotations
+
 import os
 import resource
 import sys
@@ -9,14 +11,18 @@ import threading
 import uuid
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 CGROUPS = Path("/sys/fs/cgroup")
 EVERY_S = 0.5
 
 
-def limit_own(more_bytes):
+def limit_own(more_bytes: int) -> None:
     """Let this process have so much memory beside what it has now; where it asks for more, it gets
     a MemoryError. Only Linux can do that.
     """
@@ -25,7 +31,7 @@ def limit_own(more_bytes):
 
 
 @contextmanager
-def no_own_limit():
+def no_own_limit() -> Iterator[None]:
     """A process that is started in the block does not get the limit of this one."""
     limit, most = resource.getrlimit(resource.RLIMIT_DATA)
     _set_own(most)
@@ -35,7 +41,7 @@ def no_own_limit():
         _set_own(limit)
 
 
-def _set_own(limit):
+def _set_own(limit: int) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
     resource.setrlimit(
         resource.RLIMIT_DATA, (limit if most == resource.RLIM_INFINITY else min(limit, most), most)
@@ -47,16 +53,16 @@ class NoGroup:
 
     name = "watching the processes"
 
-    def wrap(self, command):
+    def wrap(self, command: list[str]) -> list[str]:
         return command
 
-    def broken(self):
+    def broken(self) -> bool:
         return False
 
-    def members(self):
+    def members(self) -> Iterable[psutil.Process]:
         return []
 
-    def close(self):
+    def close(self) -> None:
         pass
 
 
@@ -68,7 +74,7 @@ class Group:
 
     name = "a control group"
 
-    def __init__(self, kills, limits):
+    def __init__(self, kills: Path, limits: Sequence[tuple[Path, int, bool]]) -> None:
         """`kills` is the file that counts what was killed for memory;
         `limits` are (file, number, whether it must be there).
         """
@@ -84,13 +90,13 @@ class Group:
             self.close()
             raise
 
-    def wrap(self, command):
+    def wrap(self, command: list[str]) -> list[str]:
         script = " && ".join(
             [*(f'echo $$ > "{folder}/cgroup.procs"' for folder in self.folders), 'exec "$@"']
         )
         return ["/bin/sh", "-c", script, "sh", *command]
 
-    def broken(self):
+    def broken(self) -> bool:
         """Whether the kernel has killed something for memory."""
         with suppress(OSError, ValueError, KeyError):
             return (
@@ -99,20 +105,20 @@ class Group:
             )
         return False
 
-    def members(self):
+    def members(self) -> Iterator[psutil.Process]:
         """The processes in it."""
         with suppress(OSError):
             for pid in (self.folders[0] / "cgroup.procs").read_text().split():
                 with suppress(psutil.Error):
                     yield psutil.Process(int(pid))
 
-    def close(self):
+    def close(self) -> None:
         for folder in self.folders:
             with suppress(OSError):
                 folder.rmdir()
 
 
-def _set(file, number):
+def _set(file: Path, number: int) -> None:
     """Write a limit into a file that is there: what can be made here is no cgroup."""
     handle = os.open(file, os.O_WRONLY)
     try:
@@ -121,7 +127,7 @@ def _set(file, number):
         os.close(handle)
 
 
-def _forget_the_dead(parent):
+def _forget_the_dead(parent: Path) -> None:
     """Remove the groups of graders that were killed; one that still has processes stays."""
     for folder in parent.glob("manyhands-*"):
         with suppress(OSError, ValueError):
@@ -129,7 +135,7 @@ def _forget_the_dead(parent):
                 folder.rmdir()
 
 
-def memory_group(limit_bytes, tasks):
+def memory_group(limit_bytes: int, tasks: int) -> Group | NoGroup:
     """A cgroup below our own with these limits of memory and of tasks (threads count),
     or `NoGroup` where we may not make one.
     """
@@ -139,7 +145,7 @@ def memory_group(limit_bytes, tasks):
     return NoGroup()
 
 
-def own_group(controller):
+def own_group(controller: str) -> str:
     """Our own path in the hierarchy with this controller ("" is version 2); raises LookupError
     where there is none.
     """
@@ -150,7 +156,7 @@ def own_group(controller):
     raise LookupError(controller)
 
 
-def _version_2(name, limit_bytes, tasks):
+def _version_2(name: str, limit_bytes: int, tasks: int) -> Group:
     folder = CGROUPS / own_group("") / name
     return Group(
         folder / "memory.events",
@@ -162,7 +168,7 @@ def _version_2(name, limit_bytes, tasks):
     )
 
 
-def _version_1(name, limit_bytes, tasks):
+def _version_1(name: str, limit_bytes: int, tasks: int) -> Group:
     memory, pids = (
         CGROUPS / "memory" / own_group("memory") / name,
         CGROUPS / "pids" / own_group("pids") / name,
@@ -184,13 +190,13 @@ class Watcher(threading.Thread):
     `reason` is then "memory" or "processes", else None.
     """
 
-    def __init__(self, pid, limit_bytes, limit_processes):
+    def __init__(self, pid: int, limit_bytes: int, limit_processes: int) -> None:
         super().__init__(daemon=True)
         self.pid, self.limit_bytes, self.limit_processes = pid, limit_bytes, limit_processes
-        self.reason = None
+        self.reason: str | None = None
         self._stop_now = threading.Event()
 
-    def run(self):
+    def run(self) -> None:
         while not self._stop_now.wait(EVERY_S):
             tree = family(self.pid)
             if len(tree) > self.limit_processes:
@@ -201,12 +207,12 @@ class Watcher(threading.Thread):
                 kill(tree)
                 return
 
-    def stop(self):
+    def stop(self) -> None:
         self._stop_now.set()
         self.join()
 
 
-def family(pid):
+def family(pid: int) -> list[psutil.Process]:
     """The process and all its descendants, those that still are."""
     with suppress(psutil.Error):
         parent = psutil.Process(pid)
@@ -214,7 +220,7 @@ def family(pid):
     return []
 
 
-def used_bytes(processes, enough):
+def used_bytes(processes: Sequence[psutil.Process], enough: int) -> int:
     """Their memory; pages that they share count once (that is asked only when the quick sum is
     above `enough`).
     """
@@ -224,13 +230,13 @@ def used_bytes(processes, enough):
     return sum(_ask(process, lambda one: one.memory_full_info().pss) for process in processes)
 
 
-def _ask(process, question):
+def _ask(process: psutil.Process, question: Callable[[psutil.Process], int]) -> int:
     with suppress(psutil.Error, AttributeError):
         return question(process)
     return 0
 
 
-def kill(processes):
+def kill(processes: Sequence[psutil.Process]) -> None:
     """Kill them all and wait until they are gone."""
     for process in processes:
         with suppress(psutil.Error):

@@ -6,9 +6,16 @@ over the first, and has no limit to that. Here the length of a part is known bef
 what is too long is thrown away as it comes, and what is not asked for waits in the kernel.
 """
 
+from __future__ import annotations
+
 import select
 import socket
 import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Sequence
+    from pathlib import Path
 
 MORE, LONG, COMMAND = 1, 2, 4  # the flags of a part
 MOST_BYTES, MOST_PARTS = 5_000_000, 100  # of a message that is kept
@@ -28,7 +35,7 @@ class Wire:
     be called.
     """
 
-    def __init__(self, path, kind):
+    def __init__(self, path: str | Path, kind: str) -> None:
         self.kind, self.ready, self.received, self._data, self._messages = (
             kind,
             False,
@@ -50,7 +57,7 @@ class Wire:
             self.close()
             raise Cut from None
 
-    def send(self, parts, until):
+    def send(self, parts: Sequence[bytes], until: float) -> None:
         """Send a message. Raises TimeoutError where the kernel does not take it in time, Cut."""
         flags = [MORE] * (len(parts) - 1) + [0]
         self.socket.settimeout(max(0.1, until - time.monotonic()))
@@ -61,7 +68,7 @@ class Wire:
         except OSError:
             raise Cut from None
 
-    def receive(self, wait_s):
+    def receive(self, wait_s: float) -> list[bytes] | None:
         """The parts of the next message, none if it was too long, or None if it has not come as a
         whole. Waits once at most, and takes one block.
         """
@@ -78,11 +85,12 @@ class Wire:
                 raise Cut
         return message
 
-    def _reading(self):
+    def _reading(self) -> Iterator[list[bytes] | None]:
         """Each message, as soon as its last byte has come; None as long as bytes are missing."""
         yield from self._next(len(GREETING))
         while True:
-            parts, size, count, flags = [], 0, 0, MORE
+            parts: list[bytes] = []
+            size, count, flags = 0, 0, MORE
             while flags & MORE:
                 flags = (yield from self._next(1))[0]
                 length = int.from_bytes((yield from self._next(8 if flags & LONG else 1)))
@@ -98,29 +106,29 @@ class Wire:
                 self.ready = True
                 self.socket.sendall(_part(b"\x01") if self.kind == "SUB" else b"")
 
-    def _next(self, length):
+    def _next(self, length: int) -> Generator[None, None, bytes]:
         while len(self._data) < length:
             yield None
         block = bytes(self._data[:length])
         del self._data[:length]
         return block
 
-    def _pass_over(self, length):
+    def _pass_over(self, length: int) -> Generator[None, None, None]:
         while length > len(self._data):
             length -= len(self._data)
             self._data.clear()
             yield None
         del self._data[:length]
 
-    def close(self):
+    def close(self) -> None:
         self.socket.close()
 
 
-def _part(content, flags=0):
+def _part(content: bytes, flags: int = 0) -> bytes:
     if len(content) < 256:
         return bytes([flags, len(content)]) + content
     return bytes([flags | LONG]) + len(content).to_bytes(8) + content
 
 
-def _property(name, value):
+def _property(name: str, value: str) -> bytes:
     return bytes([len(name)]) + name.encode() + len(value).to_bytes(4) + value.encode()

@@ -6,8 +6,11 @@ outputs and attachments are left out, and text cells that are not the lab's own 
 were typed.
 """
 
+from __future__ import annotations
+
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
@@ -17,10 +20,18 @@ from manyhands.grading.notebooks import NotGraded
 from manyhands.grading.store import submissions
 from manyhands.grading.store.atomic import replace_folder
 
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Iterator
+
+    from nbformat import NotebookNode
+
+    from manyhands.grading.grade_report import GradeData
+    from manyhands.grading.nbgrader.class_settings import Classroom
+
 NO_NOTEBOOK = "# Not graded\n\nThe verdict is shown below. What was handed in is in `{folder}`."
 
 
-def write(classroom, unit, student, grade):
+def write(classroom: Classroom, unit: str, student: str, grade: GradeData) -> None:
     """Write nbgrader's folder `autograded/<student>/<unit>` anew, in one step."""
     solution = submissions.Solution(classroom.solution(unit))
     submitted = classroom.place("submitted", student, unit)
@@ -31,7 +42,7 @@ def write(classroom, unit, student, grade):
             (folder / name).write_bytes(content)
 
 
-def notebook(submitted, solution, grade):
+def notebook(submitted: Path, solution: submissions.Solution, grade: GradeData) -> NotebookNode:
     """The notebook to be shown, from a folder that was handed in, a `submissions.Solution` and a
     grade (plain data).
     """
@@ -44,7 +55,7 @@ def notebook(submitted, solution, grade):
     )
 
 
-def _metadata(solution):
+def _metadata(solution: NotebookNode) -> dict[str, Any]:
     return {
         key: solution.metadata[key]
         for key in ("kernelspec", "language_info")
@@ -52,11 +63,14 @@ def _metadata(solution):
     }
 
 
-def _cells(theirs, solution, grade):
+def _cells(
+    theirs: Iterable[NotebookNode], solution: NotebookNode, grade: GradeData
+) -> Iterator[NotebookNode]:
     yield new_markdown_cell(fenced(grade_report.as_text(grade_report.from_data(grade))))
-    ours = {notebooks.grade_id(cell): cell for cell in solution.cells if notebooks.grade_id(cell)}
+    ours = {mark: cell for cell in solution.cells if (mark := notebooks.grade_id(cell))}
     known = {cell.source for cell in solution.cells if cell.cell_type == "markdown"}
-    checks, shown = notebooks.checks_of(solution), set()
+    checks = notebooks.checks_of(solution)
+    shown: set[str] = set()
     for cell in theirs:
         name = notebooks.grade_id(cell)
         if name in checks:
@@ -73,9 +87,15 @@ def _cells(theirs, solution, grade):
             yield _check(cell, name, grade) if name in checks else _answer(new_code_cell(), cell)
 
 
-def _checks_after(name, solution, checks, grade, shown):
+def _checks_after(
+    name: str,
+    solution: NotebookNode,
+    checks: dict[str, NotebookNode],
+    grade: GradeData,
+    shown: set[str],
+) -> Iterator[NotebookNode]:
     """The check cells that follow an answer in the solution, up to the next answer."""
-    names = [notebooks.grade_id(cell) for cell in solution.cells if notebooks.grade_id(cell)]
+    names = [mark for cell in solution.cells if (mark := notebooks.grade_id(cell))]
     for following in names[names.index(name) + 1 :]:
         if following not in checks:
             return
@@ -84,7 +104,7 @@ def _checks_after(name, solution, checks, grade, shown):
             yield _check(checks[following], following, grade)
 
 
-def _answer(cell, ours):
+def _answer(cell: NotebookNode, ours: NotebookNode) -> NotebookNode:
     made = (
         new_code_cell(cell.source)
         if ours.cell_type == "code"
@@ -94,7 +114,7 @@ def _answer(cell, ours):
     return made
 
 
-def _check(cell, name, grade):
+def _check(cell: NotebookNode, name: str, grade: GradeData) -> NotebookNode:
     lines = [
         text
         for line in grade_report.from_data(grade).criteria
@@ -108,13 +128,13 @@ def _check(cell, name, grade):
     return made
 
 
-def _plain(cell, known):
+def _plain(cell: NotebookNode, known: Container[str]) -> NotebookNode:
     if cell.cell_type == "code":
         return new_code_cell(cell.source)
     return new_markdown_cell(cell.source if cell.source in known else fenced(cell.source))
 
 
-def fenced(text):
+def fenced(text: str) -> str:
     """Text as Markdown that shows it letter by letter."""
     fence = "~" * (1 + max([2, *map(len, re.findall("~+", text))]))
     return f"{fence}text\n{text}\n{fence}"

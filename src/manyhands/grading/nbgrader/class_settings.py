@@ -2,17 +2,24 @@
 paths (`manyhands.grading.store.paths`) and settings.
 """
 
+from __future__ import annotations
+
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from manyhands.grading.store.paths import STUDENT, exchange_of, folder_of
 from manyhands.learner.released import COURSE
 
+if TYPE_CHECKING:
+    from nbgrader.coursedir import CourseDirectory
+    from traitlets.config import Config
+
 SETTINGS = "nbgrader_config.py"
 
 
-def configure(c, root):
+def configure(c: Config, root: str | Path) -> None:
     """nbgrader's settings for a clone: where things are, and our grading,
     feedback and collecting in place of its own.
     """
@@ -48,11 +55,11 @@ class Classroom:
     gives them.
     """
 
-    def __init__(self, root):
+    def __init__(self, root: str | Path) -> None:
         self.root = Path(root).resolve()
         self.folder = folder_of(root)
 
-    def made(self):
+    def made(self) -> Classroom:
         """Itself, its folder made if it was not there: closed to others but for passing through to
         the exchange.
         """
@@ -64,7 +71,7 @@ class Classroom:
         return self
 
     @cached_property
-    def config(self):
+    def config(self) -> Config:
         from traitlets.config import Config, PyFileConfigLoader
 
         if not (self.root / SETTINGS).is_file():
@@ -74,30 +81,30 @@ class Classroom:
         return PyFileConfigLoader(SETTINGS, path=str(self.root)).load_config()
 
     @cached_property
-    def course(self):
+    def course(self) -> CourseDirectory:
         """nbgrader's CourseDirectory."""
         from nbgrader.coursedir import CourseDirectory
 
         return CourseDirectory(config=self.config)
 
-    def solution(self, unit):
+    def solution(self, unit: str) -> Path:
         return self.root / "solutions" / unit / f"{unit}.ipynb"
 
-    def place(self, step, student, unit):
+    def place(self, step: str, student: str, unit: str) -> Path:
         """nbgrader's folder of a step ("submitted", "autograded", "feedback") for a student and a
         unit.
         """
         return self.folder / step / student / unit
 
-    def received(self, student, unit):
+    def received(self, student: str, unit: str) -> Path:
         """All that this student has ever handed in for the unit, one folder for each time."""
         return self.folder / "received" / student / unit
 
-    def students(self, unit):
+    def students(self, unit: str) -> list[str]:
         """Who has handed in this unit."""
         found = (self.folder / "submitted").glob(f"*/{unit}")
         return sorted(path.parent.name for path in found if STUDENT.fullmatch(path.parent.name))
 
     @property
-    def exchange(self):
+    def exchange(self) -> Path:
         return Path(self.config.Exchange.root)

@@ -10,12 +10,18 @@ folder of their own in the place of `manyhands`, and read what is handed in. So 
 alone, and nbgrader's parts do not ask.
 """
 
+from __future__ import annotations
+
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nbgrader.exchange import default
 
 from manyhands.learner.released import COURSE
+
+if TYPE_CHECKING:
+    from traitlets.config import Config
 
 MODES = {
     "": 0o755,
@@ -30,7 +36,7 @@ NONE = (
 )
 
 
-def make(root):
+def make(root: str | Path) -> None:
     """Make the exchange's folders, or put their modes right.
 
     Raises OSError, for example where they are somebody else's.
@@ -43,7 +49,7 @@ def make(root):
 
 
 class _Closed:
-    def ensure_root(self):
+    def ensure_root(self) -> None:
         if not os.path.isdir(self.root):
             self.fail(NONE.format(root=self.root))
 
@@ -55,7 +61,7 @@ class List(_Closed, default.ExchangeList):
 class FetchAssignment(_Closed, default.ExchangeFetchAssignment):
     """A released lab comes to the attendee; one that is there already is never touched."""
 
-    def copy_files(self):
+    def copy_files(self) -> None:
         from manyhands.learner import start_page
 
         super().copy_files()
@@ -71,10 +77,10 @@ class Submit(_Closed, default.ExchangeSubmit):
     nbgrader relies on the unknown name of its folder.
     """
 
-    def set_perms(self, dest, fileperms, dirperms):
+    def set_perms(self, dest: str, fileperms: int, dirperms: int) -> None:
         super().set_perms(dest, 0o600, 0o700)
 
-    def copy_files(self):
+    def copy_files(self) -> None:
         super().copy_files()
         os.chmod(os.path.join(self.inbound_path, self.assignment_filename), 0o700)
 
@@ -82,11 +88,11 @@ class Submit(_Closed, default.ExchangeSubmit):
 class ReleaseAssignment(default.ExchangeReleaseAssignment):
     """Labs go to the attendees."""
 
-    def ensure_root(self):
+    def ensure_root(self) -> None:
         make(self.root)
 
 
-def use(c):
+def use(c: Config) -> None:
     """For nbgrader's settings on the instructor's side."""
     c.ExchangeFactory.list = f"{__name__}.List"
     c.ExchangeFactory.fetch_assignment = f"{__name__}.FetchAssignment"
@@ -94,7 +100,7 @@ def use(c):
     c.ExchangeFactory.release_assignment = f"{__name__}.ReleaseAssignment"
 
 
-def use_as_attendee(c, work):
+def use_as_attendee(c: Config, work: str | Path) -> None:
     """For nbgrader's settings on an attendee's server, whose hub tells the exchange and the name.
 
     `work`: where labs come to.

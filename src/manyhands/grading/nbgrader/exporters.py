@@ -5,13 +5,19 @@ nbgrader names them in its settings (see `classroom.configure`). They start `man
 of its own.
 """
 
+from __future__ import annotations
+
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from nbconvert.exporters import Exporter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class _Ours(Exporter):
@@ -19,7 +25,13 @@ class _Ours(Exporter):
     is given back.
     """
 
-    def from_filename(self, filename, resources=None, **_):
+    step: str
+    words: tuple[str, ...]
+
+    def from_filename(
+        self, filename: str, resources: dict[str, Any] | None = None, **_: Any
+    ) -> tuple[str, dict[str, Any]]:
+        assert resources is not None  # nbgrader says whose work it is
         facts = resources["nbgrader"]
         course = self.parent.coursedir
         step = getattr(course, f"{self.step}_directory")
@@ -32,7 +44,7 @@ class _Ours(Exporter):
         resources["output_extension"] = self.file_extension
         return made.read_text(encoding="utf-8"), resources
 
-    def _command(self, root, facts):
+    def _command(self, root: str | Path, facts: dict[str, str]) -> None:
         command = [
             sys.executable,
             "-m",
@@ -61,7 +73,7 @@ class FeedbackPage(_Ours):
     step, words, file_extension = "feedback", ("feedback", "--hold-back"), ".html"
 
 
-def make_the_lab_as_the_build_does(assignment, student, notebooks):
+def make_the_lab_as_the_build_does(assignment: str, student: str, notebooks: Sequence[str]) -> None:
     """For `nbgrader generate_assignment`, which would copy solved scripts into the lab as they
     are.
     """

@@ -6,7 +6,10 @@ text. What was expected and what came are those of a run under the public seed: 
 numbers stay hidden.
 """
 
+from __future__ import annotations
+
 import html
+from typing import TYPE_CHECKING, TypedDict
 
 from manyhands.checks.hints import hints_of
 from manyhands.checks.record import BLOCKED, FAIL, PASS
@@ -15,6 +18,14 @@ from manyhands.grading.nbgrader.gradebook import by_check
 from manyhands.grading.notebooks import NotGraded
 from manyhands.grading.store import submissions
 from manyhands.machine import local_time
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from nbgrader.api import Gradebook
+
+    from manyhands.grading.grade_report import AnyCriterion, AnyGrade, GradeData
 
 PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -58,7 +69,34 @@ PUBLIC_SEED = (
 UNANSWERED = "There is no answer."
 
 
-def page(solution, submitted, grade, public, marks):
+class Mark(TypedDict, total=False):
+    """What the gradebook says of a check."""
+
+    score: float
+    max: float
+    by_hand: bool
+
+
+class Marks(TypedDict):
+    """What the gradebook says of a submission."""
+
+    student: str
+    checks: dict[str, Mark]
+    submitted: str
+    late_s: float
+    penalty: float
+    score: float
+    max: float
+    comments: dict[str, str]
+
+
+def page(
+    solution: submissions.Solution,
+    submitted: Path,
+    grade: GradeData,
+    public: GradeData | None,
+    marks: Marks,
+) -> str:
     """The page as text.
 
     `grade` and `public` are grades (plain data; `public` may be None), `marks` is what `marks_of`
@@ -86,11 +124,11 @@ def page(solution, submitted, grade, public, marks):
     parts += [_answer(name, source, marks) for name, source in answers.items()]
     if public and any(line.detail for line in grade_report.from_data(public).criteria):
         parts.append(f'<p class="detail">{_text(PUBLIC_SEED)}</p>')
-    parts += [f"<p>{_text(note)}</p>" for note in (public or {}).get("notes", [])]
+    parts += [f"<p>{_text(note)}</p>" for note in (public.get("notes", []) if public else [])]
     return PAGE.format(title=_text(given.unit), body="\n".join(parts))
 
 
-def _facts(marks):
+def _facts(marks: Marks) -> str:
     rows = [("Name", marks["student"]), ("Handed in", marks["submitted"] or "not noted")]
     if marks["late_s"] > 0:
         rows.append(("Late", f"{marks['late_s'] / 3600:.1f} hours"))
@@ -105,7 +143,13 @@ def _facts(marks):
     )
 
 
-def _check(name, lines, seen, marks, given):
+def _check(
+    name: str,
+    lines: Sequence[AnyCriterion],
+    seen: Mapping[str, AnyCriterion],
+    marks: Marks,
+    given: AnyGrade,
+) -> str:
     mark = marks["checks"].get(name, {})
     score = (
         f"{grade_report.number(mark.get('score', 0))} of {grade_report.number(mark.get('max', 0))}"
@@ -127,8 +171,8 @@ def _check(name, lines, seen, marks, given):
     )
 
 
-def _criterion(line, public):
-    detail = []
+def _criterion(line: AnyCriterion, public: AnyCriterion | None) -> str:
+    detail: list[tuple[str, str]] = []
     if line.status == BLOCKED:
         detail = grade_report.details(line)
     elif line.status == FAIL:
@@ -148,35 +192,36 @@ def _criterion(line, public):
     )
 
 
-def _answers(solution, submitted):
+def _answers(solution: submissions.Solution, submitted: Path) -> dict[str, str]:
     """{name: source} of the answers as they were handed in, the lab's order; nothing where there is
     no notebook.
     """
     try:
-        theirs = {}
+        theirs: dict[str | None, list[str]] = {}
         for cell in submissions.notebook_in(submitted, solution)[1].cells:
             theirs.setdefault(notebooks.grade_id(cell), []).append(cell.source)
     except NotGraded:
         return {}
     marked = [
-        notebooks.grade_id(cell)
+        name
         for cell in solution.notebook.cells
         if (cell.metadata.get("nbgrader") or {}).get("solution")
+        and (name := notebooks.grade_id(cell)) is not None
     ]
     return {name: "\n\n".join(theirs.get(name, [UNANSWERED])) for name in marked}
 
 
-def _answer(name, source, marks):
+def _answer(name: str, source: str, marks: Marks) -> str:
     said = marks["comments"].get(name)
     comment = f'<p class="said">{_text(said)}</p>' if said else ""
     return f"<p>Your answer <code>{_text(name)}</code>:</p><pre>{_text(source)}</pre>{comment}"
 
 
-def _text(value):
+def _text(value: object) -> str:
     return html.escape(str(value))
 
 
-def marks_of(book, unit, student):
+def marks_of(book: Gradebook, unit: str, student: str) -> Marks:
     """What the gradebook says of a submission, marks and words of people included: plain data."""
     submission = book.find_submission(unit, student)
     notebook = book.find_submission_notebook(unit, unit, student)

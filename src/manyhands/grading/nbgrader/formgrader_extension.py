@@ -7,18 +7,25 @@ and hands out any file of the clone below `submissions/`. Our server runs with t
 runs the hub, so here a name is a name, and those two doors are shut.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from nbgrader.server_extensions.formgrader import apihandlers, formgrader, handlers
 from tornado import web
 
 from manyhands.grading.nbgrader import gradebook
 from manyhands.grading.nbgrader.class_settings import Classroom
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 NAME = r"[A-Za-z0-9_][A-Za-z0-9_.@-]*"
 # what is shown of a submission needs no other files: `autograded.py` makes it all text
 SHUT = handlers.SubmissionFilesHandler
 
 
-def before_work():
+def before_work() -> None:
     """Called before nbgrader does what a button asks for; whoever starts the server may replace
     it.
     """
@@ -28,16 +35,16 @@ class Start(handlers.BaseHandler):
     """The first page."""
 
     @web.authenticated
-    def get(self):
+    def get(self) -> None:
         self.redirect(f"{self.base_url}/formgrader/manage_assignments")
 
 
-def announced(handler):
+def announced(handler: type[web.RequestHandler]) -> type[web.RequestHandler]:
     """The handler, or one that calls `before_work` before it does what a POST asks for."""
     if not hasattr(handler, "post") or handler.post is web.RequestHandler.post:
         return handler
 
-    def post(self, *arguments):
+    def post(self: Any, *arguments: str) -> Any:
         before_work()
         return super(made, self).post(*arguments)
 
@@ -45,7 +52,7 @@ def announced(handler):
     return made
 
 
-def narrow(routes):
+def narrow(routes: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """The same handlers with stricter addresses."""
     opened = [
         (pattern.replace("[^/]+", NAME), handler, *options)
@@ -58,7 +65,7 @@ def narrow(routes):
     ]
 
 
-def load_jupyter_server_extension(app):
+def load_jupyter_server_extension(app: Any) -> None:
     """Called by the server when it starts."""
     with gradebook.opened(Classroom(app.root_dir)):
         pass  # there is one from now on, and it is nobody else's to read

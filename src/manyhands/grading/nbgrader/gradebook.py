@@ -4,6 +4,8 @@ What is written are the autograder's own columns; what a person has given (marks
 credit) is never touched.
 """
 
+from __future__ import annotations
+
 import io
 import logging
 import os
@@ -15,12 +17,24 @@ import time
 import warnings
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nbformat.v4 import new_notebook
 
 from manyhands.checks.record import BLOCKED
 from manyhands.grading import grade_report, notebooks
 from manyhands.learner.released import COURSE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+    from nbformat import NotebookNode
+    from nbgrader.api import Gradebook
+    from traitlets.config import Config
+
+    from manyhands.grading.grade_report import AnyCriterion, GradeData
+    from manyhands.grading.nbgrader.class_settings import Classroom
 
 LEFT_S = 3600  # age of a folder that nobody is at work in any more
 LOCKED = (
@@ -53,7 +67,7 @@ class GradebookError(RuntimeError):
 
 
 @contextmanager
-def opened(classroom):
+def opened(classroom: Classroom) -> Iterator[Gradebook]:
     """nbgrader's Gradebook of the class; made in one step if there is none.
 
     `GradebookError` where its file is locked, or is not a gradebook that can be read.
@@ -76,7 +90,7 @@ def opened(classroom):
 
 
 @contextmanager
-def _database_errors_in_words(path):
+def _database_errors_in_words(path: Path) -> Iterator[None]:
     try:
         yield
     except Exception as problem:
@@ -90,7 +104,7 @@ def _database_errors_in_words(path):
         raise GradebookError(text.format(path=path, reason=reason)) from None
 
 
-def _refuse_foreign(path):
+def _refuse_foreign(path: Path) -> None:
     """nbgrader would add its tables to the database of another program.
 
     The file is opened for writing, because SQLite first takes back what a killed process has
@@ -108,7 +122,7 @@ def _refuse_foreign(path):
 
 
 @contextmanager
-def _our_programs_found():
+def _our_programs_found() -> Iterator[None]:
     """nbgrader starts `alembic` by its name: the environment's programs must be on the search
     path.
     """
@@ -121,7 +135,7 @@ def _our_programs_found():
 
 
 @contextmanager
-def _folder_beside(classroom):
+def _folder_beside(classroom: Classroom) -> Iterator[str]:
     """A folder of the class for what nbgrader makes on the way.
 
     Those of processes that were killed are removed, an hour later.
@@ -136,7 +150,7 @@ def _folder_beside(classroom):
 
 
 @contextmanager
-def _temporary_files_in(folder):
+def _temporary_files_in(folder: str) -> Iterator[None]:
     """nbgrader leaves a temporary folder behind when it makes a gradebook."""
     before, tempfile.tempdir = tempfile.tempdir, folder
     try:
@@ -145,7 +159,7 @@ def _temporary_files_in(folder):
         tempfile.tempdir = before
 
 
-def register(classroom, unit):
+def register(classroom: Classroom, unit: str) -> None:
     """Tell the gradebook what cells the unit has; nothing of the clone is written.
 
     `GradebookError` if nbgrader refuses.
@@ -176,7 +190,7 @@ def register(classroom, unit):
             ) from None
 
 
-def knows(book, unit, solution):
+def knows(book: Gradebook, unit: str, solution: NotebookNode) -> bool:
     """Whether the gradebook has the cells of a unit as its solution (a notebook) has them now.
 
     nbgrader writes them one by one, grade cells first and source cells last: where it was killed in
@@ -196,14 +210,21 @@ def knows(book, unit, solution):
     )
 
 
-def quiet_log(name):
+def quiet_log(name: str) -> tuple[logging.Logger, io.StringIO]:
     """(log, what it was told): a log for nbgrader that shows nothing on the terminal."""
     log, said = logging.getLogger(f"manyhands.nbgrader.{name}"), io.StringIO()
     log.propagate, log.handlers = False, [logging.StreamHandler(said)]
     return log, said
 
 
-def put(book, unit, student, grade, submitted, config=None):
+def put(
+    book: Gradebook,
+    unit: str,
+    student: str,
+    grade: GradeData,
+    submitted: datetime | None,
+    config: Config | None = None,
+) -> None:
     """Write one grade (plain data) into the gradebook; writing it twice changes nothing more."""
     book.update_or_create_student(student)
     book.update_or_create_submission(
@@ -228,15 +249,15 @@ def put(book, unit, student, grade, submitted, config=None):
     _late_penalty(unit, student, book, config)
 
 
-def by_check(grade):
+def by_check(grade: GradeData) -> dict[str, list[AnyCriterion]]:
     """{check: its criteria} of a grade."""
-    checks = {}
+    checks: dict[str, list[AnyCriterion]] = {}
     for line in grade_report.from_data(grade).criteria:
         checks.setdefault(line.check, []).append(line)
     return checks
 
 
-def comment(lines, grade):
+def comment(lines: Sequence[AnyCriterion], grade: GradeData) -> str | None:
     """The criteria of a check in words, without anything that comes from the hidden seed or from
     the learner.
     """
@@ -248,7 +269,7 @@ def comment(lines, grade):
     )
 
 
-def _late_penalty(unit, student, book, config):
+def _late_penalty(unit: str, student: str, book: Gradebook, config: Config | None) -> None:
     """What nbgrader's LateSubmissionPlugin takes off, where the instructor has set one and a time
     that was due.
     """

@@ -6,6 +6,8 @@ followed, a folder that belongs to somebody else is refused, everything that was
 kept, and one that cannot be read is told and passed over.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import pwd
@@ -13,6 +15,7 @@ import shutil
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from nbgrader.exchange.default import ExchangeCollect
 
@@ -24,6 +27,9 @@ from manyhands.grading.store.atomic import replace_folder
 from manyhands.grading.store.beneath import Below
 from manyhands.grading.store.paths import OF_THE_MACHINE, STUDENT
 from manyhands.machine import local_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 MOST_KEPT = 100  # hand-ins of one attendee and lab
 SLACK = timedelta(minutes=2)  # handing in takes a moment, and clocks of machines differ
@@ -39,18 +45,36 @@ DATED = (
 NO_TIME = "Not collected: {folder} does not say when it was handed in."
 
 
+class Taken(TypedDict):
+    """What was done: students by what became of their work, and sentences on what went wrong."""
+
+    new: list[str]
+    again: list[str]
+    same: list[str]
+    refused: list[str]
+    dated: list[str]
+
+
+class Record(TypedDict):
+    """nbgrader's record of a hand-in, as far as it is read here, and where it is kept."""
+
+    username: str
+    timestamp: datetime
+    place: Path
+
+
 class Collect(ExchangeCollect):
     """nbgrader's collecting, of `nbgrader collect` and formgrader too; `taken` says afterwards what
     it has done.
     """
 
-    def progress(self, done, of):
+    def progress(self, done: int, of: int) -> None:
         """Hears how many of the folders are taken in; a command puts another function in its
         place.
         """
 
-    def init_src(self):
-        self.taken = {"new": [], "again": [], "same": [], "refused": [], "dated": []}
+    def init_src(self) -> None:
+        self.taken: Taken = {"new": [], "again": [], "same": [], "refused": [], "dated": []}
         self.course_path = os.path.join(self.root, self.coursedir.course_id)
         self.inbound_path = os.path.join(self.course_path, "inbound")
         if not os.path.isdir(self.inbound_path):
@@ -71,9 +95,9 @@ class Collect(ExchangeCollect):
         self.numbers = {**{entry.pw_name: entry.pw_uid for entry in pwd.getpwall()}, **attendees}
         self.names = {number: name for name, number in attendees.items()}
 
-    def copy_files(self):
+    def copy_files(self) -> None:
         classroom = Classroom(self.coursedir.root).made()
-        newest = {}
+        newest: dict[str, list[Record]] = {}
         folders = sorted(Path(self.inbound_path).iterdir())
         for number, path in enumerate(folders, 1):
             self.progress(number, len(folders))
@@ -86,14 +110,14 @@ class Collect(ExchangeCollect):
         self._name(classroom, newest)
 
     @contextmanager
-    def _alone(self, whose):
+    def _alone(self, whose: str) -> Iterator[None]:
         """What goes wrong with one hand-in is told by name and logged; the others go on."""
         try:
             yield
         except Exception as problem:  # noqa: BLE001 - one hand-in's failure must not end the others'
             self._refuse(WRONG, whose, problem=told(problem))
 
-    def _received(self, classroom, path):
+    def _received(self, classroom: Classroom, path: Path) -> Record | None:
         """Take in one folder, unless it is there: nbgrader's record of it, or None for what is
         another unit's, or refused.
         """
@@ -102,29 +126,34 @@ class Collect(ExchangeCollect):
         if not plus or self.coursedir.student_id not in ("", "*", name):
             return None
         if not STUDENT.fullmatch(name):
-            return self._refuse(NOT_A_NAME, path.name)
+            self._refuse(NOT_A_NAME, path.name)
+            return None
         try:
             record = self._path_to_record(str(path))
         except Exception:  # noqa: BLE001 - somebody else has chosen this name
-            return self._refuse(NO_TIME, path.name)
+            self._refuse(NO_TIME, path.name)
+            return None
         # the unit is in it twice: nbgrader and formgrader would see another attendee
         if record["username"] != name:
-            return self._refuse(NOT_A_NAME, path.name)
+            self._refuse(NOT_A_NAME, path.name)
+            return None
         try:
             there = Below(path, own=True)
         except OSError:
-            return self._refuse(NO_FOLDER, path.name)
+            self._refuse(NO_FOLDER, path.name)
+            return None
         with there:
             if self.check_owner and (
                 self.numbers.get(name, there.owner) != there.owner
                 or self.names.get(there.owner, name) != name
             ):
-                return self._refuse(
+                self._refuse(
                     NOT_THEIRS,
                     path.name,
                     student=name,
                     owner=self.names.get(there.owner, f"user {there.owner}"),
                 )
+                return None
             place = classroom.received(name, unit) / record["timestamp"].isoformat()
             if not place.is_dir():
                 self._keep(there, place, record)
@@ -134,11 +163,11 @@ class Collect(ExchangeCollect):
             "timestamp": submissions.handed_in_at(place) or record["timestamp"],
         }
 
-    def _refuse(self, why, name, **more):
+    def _refuse(self, why: str, name: str, **more: object) -> None:
         self.taken["refused"].append(why.format(folder=submissions.shown(name), **more))
         self.log.warning(self.taken["refused"][-1])
 
-    def _keep(self, there, place, record):
+    def _keep(self, there: Below, place: Path, record: Record) -> None:
         """Copy an open folder to what was received.
 
         It was handed in when its name says so, if the clock of its files agrees.
@@ -163,14 +192,14 @@ class Collect(ExchangeCollect):
             if notes:
                 (folder / ours[1]).write_text("\n".join(notes))
 
-    def _chosen(self, records, student):
+    def _chosen(self, records: list[Record], student: str) -> Record:
         """The last one; with nbgrader's `before_duedate`, the last one in time if there is one."""
         records = sorted(records, key=lambda record: record["timestamp"])
         due = self._due(student) if self.before_duedate else None
         in_time = [record for record in records if due is None or record["timestamp"] <= due]
         return (in_time or records)[-1]
 
-    def _due(self, student):
+    def _due(self, student: str) -> datetime | None:
         from nbgrader.api import Gradebook, MissingEntry
 
         with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as book:
@@ -179,7 +208,7 @@ class Collect(ExchangeCollect):
             except MissingEntry:
                 return None
 
-    def _collect(self, classroom, student, record):
+    def _collect(self, classroom: Classroom, student: str, record: Record) -> None:
         target, received = (
             classroom.place("submitted", student, self.coursedir.assignment_id),
             record["place"].parent,
@@ -197,7 +226,7 @@ class Collect(ExchangeCollect):
         self.taken["again" if there else "new"].append(student)
         self.log.info("Collected: %s %s", student, self.coursedir.assignment_id)
 
-    def _name(self, classroom, students):
+    def _name(self, classroom: Classroom, students: Iterable[str]) -> None:
         """Names of people into the gradebook where it has none: formgrader would show "None,
         None".
         """
@@ -213,7 +242,7 @@ class Collect(ExchangeCollect):
                         )
 
 
-def _accounts(hub):
+def _accounts(hub: Path) -> dict[str, dict[str, Any]]:
     """{name: account} as in the hub's table; empty where there is none."""
     try:
         return {

@@ -1,14 +1,20 @@
 """Files and folders that are written in one step, so that nobody ever sees a half of one."""
 
+from __future__ import annotations
+
 import os
 import shutil
 import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @contextmanager
-def replace_folder(target):
+def replace_folder(target: str | Path) -> Iterator[Path]:
     """Gives an empty folder to fill; when that has gone well it stands at `target`, in place of
     what was there.
     """
@@ -34,7 +40,7 @@ def replace_folder(target):
         shutil.rmtree(made, ignore_errors=True)
 
 
-def write_file(path, text, new=False, mode=0o600):
+def write_file(path: Path, text: str, new: bool = False, mode: int = 0o600) -> None:
     """Write a file in one step that survives a crash, for this user alone where `mode` does not say
     otherwise; with `new`, never over one that is there.
     """

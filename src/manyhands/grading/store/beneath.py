@@ -5,10 +5,17 @@ become a link, a file a pipe. So every step is opened from the open folder befor
 a link and never waiting, and what was opened is judged, not what was seen.
 """
 
+from __future__ import annotations
+
 import os
 import stat
 from dataclasses import dataclass
 from itertools import islice
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 DEPTH, ENTRIES = 20, 10_000  # folders in folders, and all that is looked at
 # of a folder inside: with what it is copied to before it, and a name after it, this is far from the
@@ -40,18 +47,18 @@ class Below:
     to what has been looked at.
     """
 
-    def __init__(self, folder, own=False):
+    def __init__(self, folder: str | Path, own: bool = False) -> None:
         self.handle, self.own = os.open(folder, _FOLDER), own
         status = os.fstat(self.handle)
         self.owner, self.changed = status.st_uid, status.st_ctime
 
-    def __enter__(self):
+    def __enter__(self) -> Below:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         os.close(self.handle)
 
-    def look(self, name):
+    def look(self, name: str) -> Found | None:
         """What lies at a path inside, or None."""
         *folders, last = name.split("/")
         try:
@@ -63,11 +70,13 @@ class Below:
         except OSError:
             return None
 
-    def files(self, left_out=lambda name: False):
+    def files(self, left_out: Callable[[str], bool] = lambda name: False) -> list[Found]:
         """[Found] of all that are no folders, in order, and of folders that could not be looked
         into; `left_out(name)` tells those to be passed over.
         """
-        found, seen, folders = [], set(), [""]
+        found: list[Found] = []
+        seen: set[str] = set()
+        folders = [""]
         while folders and len(seen) < ENTRIES:
             for one in self._inside(folders.pop(), ENTRIES - len(seen)):
                 if one.kind not in ("deep", "unreadable") and one.name in seen:
@@ -82,7 +91,7 @@ class Below:
         found.sort(key=lambda one: one.name)
         return found if len(seen) < ENTRIES else [*found, Found(MORE, "deep")]
 
-    def _inside(self, folder, most):
+    def _inside(self, folder: str, most: int) -> list[Found]:
         """[Found] in one folder, at most so many; of the folder itself where that cannot be."""
         if folder.count("/") >= DEPTH or len(os.fsencode(folder)) > PATH_BYTES:
             return [Found(folder, "deep")]
@@ -101,19 +110,19 @@ class Below:
         finally:
             os.close(handle)
 
-    def _look(self, name, entry):
+    def _look(self, name: str, entry: os.DirEntry[str]) -> Found:
         try:
             return self._found(name, entry.stat(follow_symlinks=False))
         except OSError:
             return Found(name, "unreadable")
 
-    def _found(self, name, status):
+    def _found(self, name: str, status: os.stat_result) -> Found:
         self.changed = max(self.changed, status.st_ctime)
         kinds = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
         kind = kinds.get(stat.S_IFMT(status.st_mode), "other")
         return Found(name, kind, status.st_size if kind == "file" else 0)
 
-    def read(self, name, most):
+    def read(self, name: str, most: int) -> bytes:
         """The bytes of a plain file, at most one more than `most`. Raises OSError."""
         with os.fdopen(self._opened(name, _STEP), "rb") as file:
             status = os.fstat(file.fileno())
@@ -125,7 +134,7 @@ class Below:
             self.changed = max(self.changed, os.fstat(file.fileno()).st_ctime)
         return content
 
-    def link(self, name):
+    def link(self, name: str) -> str:
         """Where a link leads to. Raises OSError."""
         *folders, last = name.split("/")
         handle = self._opened("/".join(folders), _FOLDER)
@@ -134,7 +143,7 @@ class Below:
         finally:
             os.close(handle)
 
-    def _opened(self, name, flags):
+    def _opened(self, name: str, flags: int) -> int:
         """A descriptor of what lies at a path inside ("" is the folder itself)."""
         here, parts = os.dup(self.handle), name.split("/") if name else []
         for number, part in enumerate(parts, 1):

@@ -5,21 +5,49 @@ changed.
 each with its time and with the reason why it was given.
 """
 
+from __future__ import annotations
+
 import fcntl
 import json
 import secrets
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
 
 from manyhands.grading.store import submissions
 from manyhands.grading.store.atomic import write_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+    from typing import TextIO
+
+    from manyhands.grading.grade_report import GradeData
 
 FIRST = "first grade"
 RESUBMITTED = "a different submission was handed in"
 CHANGED = "the solution or its checks have changed"
 AGAIN = "graded again on request"
 LEFT_BEHIND_S = 2  # a process that a killed batch has just forked may keep its lock for a moment
+
+
+class Key(TypedDict):
+    """What a grade depends on: digests, and the seed of the checks."""
+
+    submission: str
+    solution: str
+    seed: int
+
+
+class Entry(TypedDict):
+    """A grade as it is kept; in its file stands its number too."""
+
+    time: str
+    reason: str
+    key: Key
+    grade: GradeData
+    submitted: str | None
 
 
 class Busy(RuntimeError):
@@ -29,12 +57,12 @@ class Busy(RuntimeError):
 class Journal:
     """The kept grades of one unit."""
 
-    def __init__(self, folder):
+    def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     @contextmanager
-    def only_one(self):
+    def only_one(self) -> Iterator[TextIO]:
         """Within it no other process writes here; `Busy` if one does.
 
         Gives the open file of the lock, to be closed in forks.
@@ -52,7 +80,7 @@ class Journal:
                 left.unlink(missing_ok=True)
             yield file
 
-    def seed(self):
+    def seed(self) -> int:
         """The hidden seed of this unit in this class: the same for everybody, until
         `forget_seed`.
         """
@@ -62,26 +90,26 @@ class Journal:
         write_file(path, str(secrets.randbelow(2**31 - 1) + 1))
         return int(path.read_text())
 
-    def forget_seed(self):
+    def forget_seed(self) -> None:
         """What passes and what fails may tell of a seed, so those who were told of it are graded
         under another one.
         """
         (self.folder / "seed").unlink(missing_ok=True)
 
-    def history(self, student):
+    def history(self, student: str) -> list[Entry]:
         """All grades of a student, the oldest first."""
         return [json.loads(path.read_text(encoding="utf-8")) for path in self._paths(student)]
 
-    def current(self, student):
+    def current(self, student: str) -> Entry | None:
         """The grade that counts, or None."""
         paths = self._paths(student)
         return json.loads(paths[-1].read_text(encoding="utf-8")) if paths else None
 
-    def students(self):
+    def students(self) -> list[str]:
         """Everybody who has a grade."""
         return sorted({path.parent.name for path in self.folder.glob("*/[0-9]*.json")})
 
-    def add(self, student, entry):
+    def add(self, student: str, entry: Entry) -> None:
         """Keep a grade. `entry` is what `entry()` makes; its number is the next one."""
         paths = self._paths(student)
         number = int(paths[-1].stem) + 1 if paths else 1
@@ -89,11 +117,11 @@ class Journal:
         path.parent.mkdir(exist_ok=True, mode=0o700)
         write_file(path, json.dumps({"number": number, **entry}, indent=1), new=True)
 
-    def _paths(self, student):
+    def _paths(self, student: str) -> list[Path]:
         return sorted((self.folder / student).glob("[0-9]*.json"), key=lambda path: int(path.stem))
 
 
-def entry(key, grade, reason, submitted):
+def entry(key: Key, grade: GradeData, reason: str, submitted: datetime | None) -> Entry:
     """A grade as it is kept.
 
     `key` is {"submission", "solution", "seed"}; `submitted` is a time or None.
@@ -107,12 +135,12 @@ def entry(key, grade, reason, submitted):
     }
 
 
-def same_work(one, other):
+def same_work(one: Key, other: Key) -> bool:
     """Whether two keys are of the same submission and solution, under whatever seed."""
     return {**one, "seed": other["seed"]} == other
 
 
-def reason(before, key):
+def reason(before: Entry | None, key: Key) -> str:
     """Why a grade with this key is given now, when `before` is the one that counted until now (or
     None).
     """
@@ -123,10 +151,10 @@ def reason(before, key):
     return AGAIN if same_work(before["key"], key) else CHANGED
 
 
-def same(one, other):
+def same(one: GradeData, other: GradeData) -> bool:
     """Whether two grades (plain data) give the same for each criterion."""
 
-    def essence(grade):
+    def essence(grade: GradeData) -> tuple[str, list[tuple[str, str, str, float]]]:
         return grade["verdict"], [
             (line["check"], line["name"], line["status"], line["points"])
             for line in grade["criteria"]
@@ -135,7 +163,7 @@ def same(one, other):
     return essence(one) == essence(other)
 
 
-def _locked(file):
+def _locked(file: TextIO) -> bool:
     """Whether this process has the lock of a file now."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,15 +1,23 @@
 """The hidden seed under which a submission is graded, where a class has none in common."""
 
+from __future__ import annotations
+
 import json
 import secrets
+from typing import TYPE_CHECKING
 
 from manyhands.grading.store import references
 from manyhands.grading.store.atomic import write_file
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nbformat import NotebookNode
+
 SEEDS = 3
 
 
-def draw(solution_path, solution, image=""):
+def draw(solution_path: str | Path, solution: NotebookNode, image: str = "") -> int:
     """One of this machine's few hidden seeds; three times in four, one whose reference for this
     solution is kept.
     """

@@ -15,12 +15,12 @@ STUDENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,63}")
 OF_THE_MACHINE = "people_are_users"
 
 
-def folder_of(root):
+def folder_of(root: str | Path) -> Path:
     """The folder of the class that belongs to this clone."""
     named = os.environ.get("MANYHANDS_CLASSROOM")
     return Path(named).resolve() if named else Path(root).resolve() / "classroom"
 
 
-def exchange_of(root):
+def exchange_of(root: str | Path) -> str:
     """The exchange's folder, as a text."""
     return os.environ.get("MANYHANDS_EXCHANGE") or str(folder_of(root) / "exchange")

@@ -2,12 +2,18 @@
 attendee's server.
 """
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from manyhands.grading import engine, notebooks
 from manyhands.grading.store import references
 from manyhands.grading.store.atomic import write_file
+
+if TYPE_CHECKING:
+    from manyhands.grading.compare import Shown
 
 SEED = 0  # the one that a lab's checks have on the learner's own machine
 NOT_YET = (
@@ -21,12 +27,12 @@ class NotYet(LookupError):
     """There is no reference for this lab yet, or there will be none."""
 
 
-def path_of(root, unit):
+def path_of(root: str | Path, unit: str) -> Path:
     """Where an attendee's folder keeps the reference of a unit."""
     return Path(root) / ".course" / "references" / f"{unit}.json"
 
 
-def load(root, unit):
+def load(root: str | Path, unit: str) -> Shown:
     """{grade_id: outputs of the solution's check cell}; raises NotYet."""
     try:
         return json.loads(path_of(root, unit).read_text(encoding="utf-8"))["shown"]
@@ -34,7 +40,7 @@ def load(root, unit):
         raise NotYet(NOT_YET.format(unit=unit)) from None
 
 
-def renew(solution_path, path):
+def renew(solution_path: str | Path, path: str | Path) -> bool:
     """Make the reference of a solution, unless it is there and up to date; returns whether it was
     made. Raises SolutionFails.
     """

@@ -4,14 +4,22 @@ It runs outside the sandbox; but in a container, apart from all submissions, whe
 containers: what it shows depends on the environment.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import os
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from manyhands.grading.store.atomic import write_file
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+    from manyhands.grading.compare import Shown
 
 FRAMEWORKS = (
     "numpy",
@@ -25,7 +33,7 @@ FRAMEWORKS = (
 )
 
 
-def cache_folder():
+def cache_folder() -> Path:
     """`$XDG_CACHE_HOME/manyhands/references`, made if needed, closed to other users."""
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = base / "manyhands" / "references"
@@ -34,7 +42,7 @@ def cache_folder():
     return folder
 
 
-def key(solution_path, solution, seed, image=""):
+def key(solution_path: str | Path, solution: NotebookNode, seed: int, image: str = "") -> str:
     """Changes with all that the reference depends on: the solution's cells and scripts, the
     package, the environment (or the image in whose containers it runs).
     """
@@ -57,19 +65,19 @@ def key(solution_path, solution, seed, image=""):
     return digest.hexdigest()[:32]
 
 
-def _version(name):
+def _version(name: str) -> str | None:
     try:
         return version(name)
     except PackageNotFoundError:
         return None
 
 
-def is_kept(name):
+def is_kept(name: str) -> bool:
     """Whether there is a reference of this name."""
     return (cache_folder() / f"{name}.json").is_file()
 
 
-def load(name):
+def load(name: str) -> Shown | None:
     """{grade_id: outputs} of a kept reference, or None."""
     try:
         return json.loads((cache_folder() / f"{name}.json").read_text(encoding="utf-8"))
@@ -77,7 +85,7 @@ def load(name):
         return None
 
 
-def save(name, outputs):
+def save(name: str, outputs: Shown) -> None:
     """Keep a reference; only the newest hundred stay."""
     folder = cache_folder()
     write_file(folder / f"{name}.json", json.dumps(outputs))

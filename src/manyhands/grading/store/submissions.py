@@ -3,11 +3,14 @@
 Nothing in it is followed, run or believed here.
 """
 
+from __future__ import annotations
+
 import hashlib
 import os
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dateutil import parser, tz
 
@@ -15,6 +18,13 @@ from manyhands.grading import notebooks
 from manyhands.grading.compare import printable
 from manyhands.grading.notebooks import LINK, NotGraded
 from manyhands.grading.store.beneath import Below
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+    from nbformat import NotebookNode
+
+    from manyhands.grading.store.beneath import Found
 
 KEPT_BYTES = 50 * 2**20  # of a folder: more is not taken along
 MOST_FILES = 2000
@@ -43,7 +53,7 @@ LEFT = {  # by what it is
 OUR_NAME = "Left out because the grader uses this name for its own notes: {name}."
 
 
-def digest(folder):
+def digest(folder: str | Path) -> str:
     """Changes with everything in the folder that can bear on a grade;
     files beyond what is taken along count by their size.
     """
@@ -66,12 +76,15 @@ def digest(folder):
     return summed.hexdigest()
 
 
-def copy(there, place, first, links=False, left_out=()):
+def copy(
+    there: Below, place: str | Path, first: str, links: bool = False, left_out: Container[str] = ()
+) -> list[str]:
     """Copy the plain files of an open folder (a `Below`), that with the name `first` before the
     others, at most so many and so large; notes about what was left out. With `links`, a link stays
     a link. `left_out` are names that nothing may have here.
     """
-    notes, room = [], KEPT_BYTES
+    notes: list[str] = []
+    room = KEPT_BYTES
     found = {
         one.name: one
         for one in [there.look(first), *there.files(NOT_WORK.__contains__)]
@@ -93,11 +106,11 @@ def copy(there, place, first, links=False, left_out=()):
             continue
         target = Path(place) / one.name
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.symlink_to(content) if kind == "link" else _write(target, content)
+        target.symlink_to(content) if isinstance(content, str) else _write(target, content)
     return notes
 
 
-def _taken(there, one, room, links):
+def _taken(there: Below, one: Found, room: int, links: bool) -> tuple[str, bytes | str]:
     """(what it is, what is written in its place) of something that was found."""
     try:
         if one.kind == "file":
@@ -109,17 +122,17 @@ def _taken(there, one, room, links):
     return one.kind, b""
 
 
-def _write(target, content):
+def _write(target: Path, content: bytes) -> None:
     with open(target, "xb") as file:
         file.write(content)
 
 
-def shown(name):
+def shown(name: object) -> str:
     """A name that somebody else chose, fit for a message."""
     return printable(str(name).encode("utf-8", "replace").decode()).replace("\n", "?")[:100]
 
 
-def notebook_in(folder, solution):
+def notebook_in(folder: str | Path, solution: Solution) -> tuple[str, NotebookNode, str]:
     """(name, notebook, note): what is to be graded in a folder, its path there first;
     `NotGraded` says why there is nothing.
     """
@@ -136,7 +149,7 @@ def notebook_in(folder, solution):
         return _renamed(there, wanted, solution)
 
 
-def _renamed(there, wanted, solution):
+def _renamed(there: Below, wanted: str, solution: Solution) -> tuple[str, NotebookNode, str]:
     found = there.files(NOT_WORK.__contains__)
     others = [one.name for one in found if one.name.endswith(".ipynb")][:20]
     if not others:
@@ -162,17 +175,17 @@ def _renamed(there, wanted, solution):
 class Solution:
     """The solution that submissions of a unit are compared with."""
 
-    def __init__(self, path):
+    def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.notebook = notebooks.read(path)
         self.marks = {notebooks.grade_id(cell) for cell in self.notebook.cells} - {None}
 
-    def is_copy(self, notebook):
+    def is_copy(self, notebook: NotebookNode) -> bool:
         """Whether a notebook carries any of the lab's marks."""
         return any(notebooks.grade_id(cell) in self.marks for cell in notebook.cells)
 
     @property
-    def digest(self):
+    def digest(self) -> str:
         """Changes with the cells and with the scripts beside them."""
         summed = hashlib.sha256()
         for cell in self.notebook.cells:
@@ -189,19 +202,19 @@ class Solution:
         return summed.hexdigest()
 
     @property
-    def clustered(self):
+    def clustered(self) -> bool:
         """Whether the lab starts a cluster."""
         return any(
             "Cluster(" in cell.source for cell in self.notebook.cells if cell.cell_type == "code"
         )
 
 
-def stamps(folder):
+def stamps(folder: str | Path) -> dict[str, bytes]:
     """{name: content} of what nbgrader has noted beside the work."""
     return {name: content for name in STAMPS if (content := _beginning(folder, name)) is not None}
 
 
-def handed_in_at(folder):
+def handed_in_at(folder: str | Path) -> datetime | None:
     """When this was handed in, as nbgrader has noted it beside it: a time in UTC without a zone, or
     None.
     """
@@ -211,7 +224,7 @@ def handed_in_at(folder):
         return None
 
 
-def _utc(text):
+def _utc(text: str) -> datetime:
     """What nbgrader's own `parse_utc` makes of a stamp: nbgrader takes 40 MiB, and the process that
     starts all graders asks this.
     """
@@ -224,12 +237,12 @@ def _utc(text):
     return time if time.tzinfo is None else (time - time.utcoffset()).replace(tzinfo=None)
 
 
-def notes_of(folder):
+def notes_of(folder: str | Path) -> list[str]:
     """What was noted when this was collected."""
     return (_beginning(folder, NOTES) or b"").decode("utf-8", "replace").splitlines()
 
 
-def _beginning(folder, name):
+def _beginning(folder: str | Path, name: str) -> bytes | None:
     """The first 4,000 bytes of a plain file in a folder, or None."""
     try:
         with Below(folder) as there:
@@ -238,5 +251,5 @@ def _beginning(folder, name):
         return None
 
 
-def now():
+def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
