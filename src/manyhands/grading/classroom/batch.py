@@ -151,19 +151,18 @@ class Batch:
             outcome.failed[student] = result.why
             return
         before = self.grades.current(student)
-        outcome.graded.append(student)
-        if (
+        if not (
             before
             and grade_journal.same_work(before["key"], key)
             and grade_journal.same(before["grade"], result)
         ):
-            return
-        reason = grade_journal.reason(before, key)
-        self.grades.add(
-            student, grade_journal.entry(key, result, reason, self._handed_in_at(student))
-        )
-        if before and before["grade"]["points"] != result["points"]:
-            outcome.changed[student] = before["grade"]["points"], result["points"], reason
+            reason = grade_journal.reason(before, key)
+            self.grades.add(
+                student, grade_journal.entry(key, result, reason, self._handed_in_at(student))
+            )
+            if before and before["grade"]["points"] != result["points"]:
+                outcome.changed[student] = before["grade"]["points"], result["points"], reason
+        outcome.graded.append(student)
 
     def _handed_in_at(self, student: str) -> datetime | None:
         return submissions.handed_in_at(self.folders[student])
