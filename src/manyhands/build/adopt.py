@@ -1,6 +1,9 @@
 """The way back: an edited notebook becomes the source that it stands for. No text is ever lost."""
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import nbformat
 
@@ -8,8 +11,11 @@ from manyhands import unit_links
 from manyhands.build import BuildError, UnknownName, canonical, hidden, layout, text
 from manyhands.build.make import write_one
 
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
-def adopt(root, path):
+
+def adopt(root: str | Path, path: str | Path) -> list[str]:
     """Write a notebook (or a source that was saved untidily) back to its source; the lines to tell
     the author.
     """
@@ -48,7 +54,7 @@ def adopt(root, path):
     return told
 
 
-def piece_of(root, path):
+def piece_of(root: str | Path, path: str | Path) -> layout.Piece:
     """Which piece a file belongs to; UnknownName says why a file cannot be adopted."""
     root, path = Path(root).resolve(), Path(path).resolve()
     if not path.is_file():
@@ -78,7 +84,7 @@ def piece_of(root, path):
     return piece
 
 
-def as_source(notebook, piece):
+def as_source(notebook: NotebookNode, piece: layout.Piece) -> NotebookNode:
     """The cells of a notebook with the options that a source writes in their headers;
     the cells of links are the build's, and left out.
     """
@@ -104,7 +110,7 @@ def as_source(notebook, piece):
     return source
 
 
-def _edited_links(path, piece):
+def _edited_links(path: Path, piece: layout.Piece) -> list[str]:
     """A line for each cell of links that somebody has changed: the build makes them anew."""
     ours = unit_links.cells(piece.root, piece.name, piece.kind)
     found = canonical.load(path).cells if path.suffix == ".ipynb" else []
@@ -116,10 +122,10 @@ def _edited_links(path, piece):
     ]
 
 
-def _options(cell):
+def _options(cell: NotebookNode) -> dict[str, Any]:
     tags = list(cell.metadata.get("tags", []))
     grading = cell.metadata.get("nbgrader", {})
-    options = {}
+    options: dict[str, Any] = {}
     if grading.get("solution") or grading.get("grade"):
         tag = "check" if grading.get("grade") else "solution"
         tags += [] if tag in tags else [tag]
@@ -129,7 +135,7 @@ def _options(cell):
     return {"tags": tags, **options} if tags else options
 
 
-def _unit(piece):
+def _unit(piece: layout.Piece) -> dict[str, Any] | None:
     """What the source says of its unit: it stands in the source alone, so it is carried over."""
     if not piece.source.exists():
         return None
@@ -137,7 +143,7 @@ def _unit(piece):
     return cells[0].metadata.get("unit") if cells else None
 
 
-def _refuse_loss(one, other, name):
+def _refuse_loss(one: NotebookNode, other: NotebookNode, name: str) -> None:
     if text.same_cells(one, other):
         return
     for number, (before, after) in enumerate(zip(one.cells, other.cells, strict=False), 1):
@@ -150,12 +156,12 @@ def _refuse_loss(one, other, name):
     )
 
 
-def _source_is_newer(path, old):
+def _source_is_newer(path: Path, old: str) -> bool:
     built_from = canonical.load(path).metadata.get("manyhands", {}).get("sha256")
     return built_from != canonical.fingerprint(text.write(text.read(old)))
 
 
-def _free_name(path):
+def _free_name(path: Path) -> Path:
     number = 1
     while (kept := path.with_name(f"{path.name}.bak{'' if number == 1 else number}")).exists():
         number += 1

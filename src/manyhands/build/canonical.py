@@ -1,16 +1,25 @@
 """The one form of a notebook in this repository: the same content gives the same bytes."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 import os
 import re
 import sys
 import tempfile
+from typing import TYPE_CHECKING, Any
 
 import nbformat
 
 from manyhands import unit_links
 from manyhands.build import BuildError, hidden
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from nbformat import NotebookNode
 
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
@@ -23,7 +32,7 @@ _KEPT_CELL_METADATA = {"tags", "nbgrader", "deletable", "editable", "jupyter"}
 _OVERWRITTEN = re.compile(r"^.*\r(?=[^\n])", re.M)
 
 
-def to_bytes(notebook):
+def to_bytes(notebook: NotebookNode) -> bytes:
     """The bytes of a notebook: sorted keys, one space of indent, a newline at the end."""
     nbformat.validate(notebook)
     return (
@@ -31,11 +40,11 @@ def to_bytes(notebook):
     ).encode()
 
 
-def from_bytes(data):
+def from_bytes(data: bytes) -> NotebookNode:
     return nbformat.reads(data.decode(), as_version=4)
 
 
-def load(path):
+def load(path: Path) -> NotebookNode:
     """The notebook in a file; a BuildError if there is none in it, as after a merge that left its
     marks.
     """
@@ -49,17 +58,19 @@ def load(path):
         ) from error
 
 
-def fingerprint(text):
+def fingerprint(text: str) -> str:
     """A short mark of a source's text: a notebook carries that of the source it was built from."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def pretty(part):
+def pretty(part: Any) -> str:
     """Any part of a notebook as lines that can be compared."""
     return json.dumps(part, indent=1, sort_keys=True, ensure_ascii=False)
 
 
-def notebook_of(source, path, text, links=None):
+def notebook_of(
+    source: NotebookNode, path: str, text: str, links: Mapping[str, str] | None = None
+) -> NotebookNode:
     """The notebook, not yet run, that a parsed source stands for; it names the source and the text
     it was made from. `links`: the cells that `manyhands.unit_links` makes for it, one behind the
     title and one at the end.
@@ -69,7 +80,7 @@ def notebook_of(source, path, text, links=None):
     notebook.metadata = nbformat.from_dict(
         {**METADATA, "manyhands": {"source": path, "sha256": fingerprint(text)}}
     )
-    copies = {}
+    copies: dict[str, int] = {}
     for cell in source.cells:
         made = getattr(nbformat.v4, f"new_{cell.cell_type}_cell")(cell.source)
         made.metadata = nbformat.from_dict(_metadata(cell))
@@ -85,12 +96,12 @@ def notebook_of(source, path, text, links=None):
     return notebook
 
 
-def _metadata(cell):
+def _metadata(cell: NotebookNode) -> dict[str, Any]:
     """Tags, whether its source is hidden, and what nbgrader wants to know of an answer or a
     check.
     """
     tags = list(cell.metadata.get("tags", []))
-    metadata = {"tags": tags} if tags else {}
+    metadata: dict[str, Any] = {"tags": tags} if tags else {}
     if cell.cell_type == "code" and hidden.call_of(cell.source):
         metadata["jupyter"] = hidden.METADATA
     if "grade_id" in cell.metadata:
@@ -108,7 +119,7 @@ def _metadata(cell):
     return metadata
 
 
-def clean(notebook, root=None):
+def clean(notebook: NotebookNode, root: str | Path | None = None) -> NotebookNode:
     """Bring an executed notebook to its canonical form, in place:
     counts 1..n, tidy outputs, only the metadata we keep.
     """
@@ -130,15 +141,16 @@ def clean(notebook, root=None):
     return notebook
 
 
-def _ours(notebook):
+def _ours(notebook: NotebookNode) -> dict[str, Any]:
     return {"manyhands": notebook.metadata["manyhands"]} if "manyhands" in notebook.metadata else {}
 
 
-def _merged(outputs):
+def _merged(outputs: Iterable[NotebookNode]) -> list[NotebookNode]:
     """Streams between two other outputs as one text each, stdout first: their pieces arrive in no
     fixed order.
     """
-    merged, run = [], {}
+    merged: list[NotebookNode] = []
+    run: dict[str, NotebookNode] = {}
     for output in outputs:
         if output.output_type == "stream":
             if output.name in run:
@@ -151,7 +163,7 @@ def _merged(outputs):
     return merged + [run[name] for name in sorted(run, reverse=True)]
 
 
-def _tidy(output, count, root):
+def _tidy(output: NotebookNode, count: int | None, root: str | Path | None) -> NotebookNode:
     if output.output_type == "stream":
         output.text = _OVERWRITTEN.sub("", output.text)
     elif output.output_type == "error":
@@ -165,7 +177,7 @@ def _tidy(output, count, root):
     return output
 
 
-def _without_places(text, root):
+def _without_places(text: str, root: str | Path | None) -> str:
     """A traceback without the folders of this machine: paths start at the installed packages or at
     the course.
     """
@@ -181,7 +193,7 @@ def _without_places(text, root):
     return text
 
 
-def refuse_places(notebook, name, folders):
+def refuse_places(notebook: NotebookNode, name: str, folders: Iterable[str | Path]) -> None:
     """Stop if an output or a traceback shows a folder of this machine: it would differ on every
     other.
     """

@@ -2,14 +2,22 @@
 the edit.
 """
 
+from __future__ import annotations
+
 from difflib import SequenceMatcher
+from typing import TYPE_CHECKING
 
 from manyhands import unit_links
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterator, Sequence
+
+    from nbformat import NotebookNode
 
 SIMILAR = 0.5  # the part of two texts that must agree for one to count as an edit of the other
 
 
-def keep(notebook, stored):
+def keep(notebook: NotebookNode, stored: NotebookNode) -> None:
     """Give the cells of a newly built notebook the ids of the same cells, or of their earlier
     texts, in the stored one.
 
@@ -26,7 +34,7 @@ def keep(notebook, stored):
         if "nbgrader" not in cell.metadata and cell.get("id") and cell.id not in named
     ]
     texts = [[(cell.cell_type, cell.source) for cell in cells] for cells in (old, new)]
-    kept = {}
+    kept: dict[int, str] = {}
     for kind, a, b, c, d in SequenceMatcher(None, *texts, autojunk=False).get_opcodes():
         if kind == "equal":
             kept |= {c + step: old[a + step].id for step in range(b - a)}
@@ -42,7 +50,9 @@ def keep(notebook, stored):
         taken.add(cell.id)
 
 
-def _edits(texts, earlier, later):
+def _edits(
+    texts: Sequence[Sequence[tuple[str, str]]], earlier: Sequence[int], later: Sequence[int]
+) -> Iterator[tuple[int, int]]:
     """Pairs (new place, old place) of texts that are similar, the most similar pair first; each
     occurs once.
     """
@@ -56,14 +66,14 @@ def _edits(texts, earlier, later):
         ),
         reverse=True,
     )
-    done = set()
+    done: set[tuple[str, int]] = set()
     for ratio, a, c in pairs:
         if ratio >= SIMILAR and not {("old", a), ("new", c)} & done:
             done |= {("old", a), ("new", c)}
             yield -c, -a
 
 
-def _unused(name, taken):
+def _unused(name: str, taken: Container[str]) -> str:
     """A new cell's id; with a number behind it where an edited cell has kept the same one."""
     number, found = 1, name
     while found in taken:

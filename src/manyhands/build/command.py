@@ -1,15 +1,23 @@
 """The commands of authors: `manyhands build`, `adopt`, `validate` and `slides`."""
 
+from __future__ import annotations
+
 import os
 import sys
 import time
+from typing import TYPE_CHECKING
 
 from manyhands.build import BuildError, UnknownName, layout
 from manyhands.command_line import Line, completed, parser, printable, unit_names, whole, working
 from manyhands.units import NotAClone, find_root
 
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
 
-def main(argv):
+
+def main(argv: Sequence[str] | None) -> int:
     made = parser(
         "build",
         "Build notebooks, solutions and labs from their sources.",
@@ -17,7 +25,7 @@ def main(argv):
     )
     made.add_argument(
         "units", nargs="*", metavar="UNIT", help="06, 06_ddp or a path; all units if none is named"
-    ).completer = unit_names
+    ).completer = unit_names  # type: ignore[attr-defined]  # argcomplete looks for it
     made.add_argument(
         "--no-execute",
         action="store_true",
@@ -35,7 +43,7 @@ def main(argv):
     return _telling(_check if options.check else _build, options)
 
 
-def adopt(argv):
+def adopt(argv: Sequence[str] | None) -> int:
     made = parser(
         "adopt",
         "Write an edited notebook back to its source.",
@@ -50,7 +58,7 @@ def adopt(argv):
     return _telling(_adopt, completed(made).parse_args(argv))
 
 
-def validate(argv):
+def validate(argv: Sequence[str] | None) -> int:
     made = parser(
         "validate",
         "Run notebooks and compare every output (nbval).",
@@ -58,7 +66,7 @@ def validate(argv):
     )
     made.add_argument(
         "units", nargs="*", metavar="UNIT", help="06, 06_ddp or a path; all units if none is named"
-    ).completer = unit_names
+    ).completer = unit_names  # type: ignore[attr-defined]  # argcomplete looks for it
     made.add_argument(
         "--jobs",
         type=whole,
@@ -70,7 +78,7 @@ def validate(argv):
     return _telling(_validate, completed(made).parse_args(argv))
 
 
-def slides(argv):
+def slides(argv: Sequence[str] | None) -> int:
     made = parser(
         "slides",
         "Build decks as HTML and PDF: slides/NN_topic.md -> slides/built/.",
@@ -78,11 +86,11 @@ def slides(argv):
     )
     made.add_argument(
         "decks", nargs="*", metavar="DECK", help="06 or 06_ddp; all decks if none is named"
-    ).completer = unit_names
+    ).completer = unit_names  # type: ignore[attr-defined]  # argcomplete looks for it
     return _telling(_slides, completed(made).parse_args(argv))
 
 
-def _telling(work, options):
+def _telling(work: Callable[[Path, argparse.Namespace], int], options: argparse.Namespace) -> int:
     """Run one command; what the author has to mend goes to stderr, and 1 is returned;
     2 where what was typed names nothing.
     """
@@ -96,7 +104,7 @@ def _telling(work, options):
         return 1
 
 
-def _build(root, options):
+def _build(root: Path, options: argparse.Namespace) -> int:
     pieces, line = layout.pieces(root, options.units), Line(sys.stdout)
     for piece in pieces:
         name, begun = piece.short(piece.notebook), time.monotonic()
@@ -118,7 +126,7 @@ def _build(root, options):
     return 0
 
 
-def _check(root, options):
+def _check(root: Path, options: argparse.Namespace) -> int:
     with working("comparing what is built with its sources"):
         from manyhands.build import up_to_date
         from manyhands.build.slides import drifts as slide_drifts
@@ -132,7 +140,7 @@ def _check(root, options):
     return 1 if found else 0
 
 
-def _adopt(root, options):
+def _adopt(root: Path, options: argparse.Namespace) -> int:
     from manyhands.build import adopt as back
 
     for path in options.paths:
@@ -141,7 +149,7 @@ def _adopt(root, options):
     return 0
 
 
-def _validate(root, options):
+def _validate(root: Path, options: argparse.Namespace) -> int:
     failed = 0
     notebooks = [piece.notebook for piece in layout.pieces(root, options.units)]
     line = Line(sys.stderr)
@@ -165,7 +173,7 @@ def _validate(root, options):
     return 1 if failed else 0
 
 
-def _slides(root, options):
+def _slides(root: Path, options: argparse.Namespace) -> int:
     from manyhands.build import slides as deck_maker
 
     with working("comparing decks with their sources") as line:

@@ -31,7 +31,7 @@ _DROPPED = (
 ).split()
 
 
-def kernel_environment(home, seed=0, **more):
+def kernel_environment(home: str | Path, seed: int = 0, **more: str) -> dict[str, str]:
     """All environment variables of a kernel that builds, validates or grades.
 
     `home` is a folder that the caller makes and throws away: Jupyter's, IPython's and temporary
@@ -64,7 +64,7 @@ def kernel_environment(home, seed=0, **more):
     }
 
 
-def _matplotlib_defaults():
+def _matplotlib_defaults() -> str | None:
     """The settings that matplotlib ships, in place of the author's own (found without importing
     it).
     """

@@ -2,10 +2,13 @@
 not taught.
 """
 
+from __future__ import annotations
+
 import logging
 import shutil
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
@@ -15,8 +18,21 @@ from manyhands.build.environment import kernel_environment
 from manyhands.build.processes import adopt_orphans, children, end, release_orphans
 from manyhands.machine import CELL_S
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
-def execute(notebook, folder, name, cell_timeout_s=CELL_S, seed=0, progress=None, more=None):
+    from nbformat import NotebookNode
+
+
+def execute(
+    notebook: NotebookNode,
+    folder: str | Path,
+    name: str,
+    cell_timeout_s: float = CELL_S,
+    seed: int = 0,
+    progress: Callable[[int, int], object] | None = None,
+    more: Mapping[str, str] | None = None,
+) -> NotebookNode:
     """Run the notebook's cells in place, the kernel standing in `folder`; a BuildError names unit,
     cell and traceback.
 
@@ -27,9 +43,9 @@ def execute(notebook, folder, name, cell_timeout_s=CELL_S, seed=0, progress=None
     adopt_orphans()
     before = children()
     home = Path(tempfile.mkdtemp(prefix="mh-"))
-    started = []
+    started: list[int] = []
 
-    def begins(cell, cell_index):
+    def begins(cell: NotebookNode, cell_index: int) -> None:
         started.append(cell_index)
         if progress:
             progress(cell_index + 1, len(notebook.cells))
@@ -56,7 +72,13 @@ def execute(notebook, folder, name, cell_timeout_s=CELL_S, seed=0, progress=None
     return notebook
 
 
-def _client(notebook, folder, home, cell_timeout_s, begins):
+def _client(
+    notebook: NotebookNode,
+    folder: str | Path,
+    home: Path,
+    cell_timeout_s: float,
+    begins: Callable[[NotebookNode, int], None],
+) -> NotebookClient:
     client = NotebookClient(
         notebook,
         timeout=cell_timeout_s,
@@ -72,13 +94,13 @@ def _client(notebook, folder, home, cell_timeout_s, begins):
     return client
 
 
-def _quiet():
+def _quiet() -> logging.Logger:
     log = logging.getLogger("manyhands.build.nbclient")
     log.setLevel(logging.CRITICAL)
     return log
 
 
-def _story(notebook, name, index, what):
+def _story(notebook: NotebookNode, name: str, index: int, what: str) -> str:
     """Where it stopped, the cell's text and, if it raised, its traceback."""
     cell = notebook.cells[index]
     lines = [f"{name}, cell {index + 1} of {len(notebook.cells)}, {what}:"]
@@ -91,7 +113,7 @@ def _story(notebook, name, index, what):
     return "\n".join(lines)
 
 
-def _refuse_missing_errors(notebook, name):
+def _refuse_missing_errors(notebook: NotebookNode, name: str) -> None:
     for number, cell in enumerate(notebook.cells, 1):
         raised = any(output.output_type == "error" for output in cell.get("outputs", ()))
         if "raises-exception" in cell.metadata.get("tags", []) and not raised:

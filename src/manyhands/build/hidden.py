@@ -15,7 +15,7 @@ METADATA = {"source_hidden": True}  # of a cell, under "jupyter"
 _NEEDED = (ast.FunctionDef, ast.Import, ast.ImportFrom, ast.Assign)
 
 
-def call_of(source):
+def call_of(source: str) -> str | None:
     """The function, "predict" or "settle", that a code cell calls first if the cell consists of
     such calls and of the imports, definitions and assignments that they need, or None.
     """
@@ -32,15 +32,16 @@ def call_of(source):
     return next(filter(None, called), None)
 
 
-def _called(statement):
+def _called(statement: ast.stmt) -> str | None:
     call = statement.value if isinstance(statement, ast.Expr) else None
     name = call.func.id if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) else None
     return name if name in LABELS else None
 
 
-def labelled(source):
+def labelled(source: str) -> str:
     """The source of a code cell, with the line that says what it does in front if notebooks hide
     it.
     """
-    label = LABELS.get(call_of(source))
+    call = call_of(source)
+    label = LABELS[call] if call else None
     return f"{label}\n{source}" if label and source.split("\n", 1)[0] != label else source

@@ -11,13 +11,24 @@ The cell is in a copy, because in the notebooks themselves it would stand above 
 work, and would be run, graded and compared with them.
 """
 
+from __future__ import annotations
+
 import os
 import re
+from typing import TYPE_CHECKING
 
 import nbformat
 
 from manyhands import repository, unit_links
 from manyhands.build import canonical
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from nbformat import NotebookNode
+
+    from manyhands.build.layout import Piece
 
 PREPARE = "hosted-prepare"  # the id of the first cell
 # [words](path)
@@ -60,14 +71,14 @@ if place:
     hosted.prepare(NOTEBOOK)"""
 
 
-def is_copied(piece):
+def is_copied(piece: Piece) -> bool:
     """Whether the piece has a copy: only if the course names a repository that Colab and Kaggle can
     read.
     """
     return bool(repository.opens_in_colab(repository.address(piece.root), piece.name))
 
 
-def copy_of(piece, notebook):
+def copy_of(piece: Piece, notebook: NotebookNode) -> dict[Path, bytes]:
     """{path: bytes} of the copy of a tutorial or a lab, which is `notebook`; {} if it has none."""
     if not is_copied(piece):
         return {}
@@ -93,7 +104,9 @@ def copy_of(piece, notebook):
     return {piece.hosted: canonical.to_bytes(made)}
 
 
-def _cell(cell, links, folder, address, piece):
+def _cell(
+    cell: NotebookNode, links: Mapping[str, str], folder: str, address: str, piece: Piece
+) -> NotebookNode:
     """A cell of the notebook as the copy has it."""
     made = nbformat.from_dict(cell)
     if made.cell_type == "markdown":
@@ -108,12 +121,12 @@ def _cell(cell, links, folder, address, piece):
     return made
 
 
-def on_the_web(text, folder, address):
+def on_the_web(text: str, folder: str, address: str) -> str:
     """`text` of a notebook in the clone's `folder`, in which each relative link leads to the file
     in the repository.
     """
 
-    def link(found):
+    def link(found: re.Match[str]) -> str:
         path, _, anchor = found[2].partition("#")
         page = repository.file_page(address, os.path.normpath(f"{folder}/{path}"), anchor)
         return f"{found[1]}({page})"

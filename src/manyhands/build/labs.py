@@ -2,6 +2,8 @@
 kept.
 """
 
+from __future__ import annotations
+
 import io
 import logging
 import re
@@ -9,6 +11,7 @@ import shutil
 import tempfile
 import tokenize
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import nbformat
 from nbgrader.converters import GenerateAssignment
@@ -29,6 +32,11 @@ from traitlets.config import Config
 from manyhands import unit_links
 from manyhands.build import BuildError, canonical
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from nbformat import NotebookNode
+
 
 class ClearAnswers(ClearSolutions):
     """nbgrader's own, with a stub that a shell understands where the answer is a batch file."""
@@ -40,7 +48,7 @@ class ClearAnswers(ClearSolutions):
         }
     ).tag(config=True)
 
-    def _replace_solution_region(self, cell, language):
+    def _replace_solution_region(self, cell: NotebookNode, language: str) -> bool:
         return super()._replace_solution_region(
             cell, "bash" if "#!/bin/bash" in cell.source else language
         )
@@ -51,7 +59,9 @@ class ClearUncheckedOutput(NbGraderPreprocessor):
     at.
     """
 
-    def preprocess_cell(self, cell, resources, cell_index):
+    def preprocess_cell(
+        self, cell: NotebookNode, resources: dict[str, Any], cell_index: int
+    ) -> tuple[NotebookNode, dict[str, Any]]:
         if cell.cell_type == "code" and "check" not in cell.metadata.get("tags", []):
             cell.outputs = []
             cell.execution_count = None
@@ -63,13 +73,15 @@ class ClearBadges(NbGraderPreprocessor):
     in.
     """
 
-    def preprocess_cell(self, cell, resources, cell_index):
+    def preprocess_cell(
+        self, cell: NotebookNode, resources: dict[str, Any], cell_index: int
+    ) -> tuple[NotebookNode, dict[str, Any]]:
         if cell.get("id") == unit_links.HEAD:
             cell.source = unit_links.without_badges(cell.source)
         return cell, resources
 
 
-def preprocessors(gradebook):
+def preprocessors(gradebook: bool) -> list[type[NbGraderPreprocessor]]:
     """What a solution passes through.
 
     Only an instructor's own run (nbgrader_config.py) writes to the gradebook, and drops the badges.
@@ -79,7 +91,7 @@ def preprocessors(gradebook):
     return before + ([ClearBadges, SaveCells] if gradebook else []) + after
 
 
-def release(solution_folder, name):
+def release(solution_folder: Path, name: str) -> dict[str, bytes]:
     """{file name: bytes} of the lab made from a folder `solutions/NN_topic`; nothing else is
     written.
     """
@@ -100,11 +112,11 @@ def release(solution_folder, name):
     return files
 
 
-def _not_released(folder, names):
+def _not_released(folder: str, names: Iterable[str]) -> list[str]:
     return [name for name in names if name.startswith(".") or name == "__pycache__"]
 
 
-def _run_nbgrader(root, name):
+def _run_nbgrader(root: str | Path, name: str) -> None:
     config = Config()
     config.CourseDirectory.root = str(root)
     config.CourseDirectory.source_directory = "solutions"
@@ -130,7 +142,7 @@ def _run_nbgrader(root, name):
         ) from error
 
 
-def _canonical(data):
+def _canonical(data: bytes) -> bytes:
     """The lab's bytes; its check cells keep the execution counts of the solution."""
     notebook = canonical.from_bytes(data)
     counts = [cell.get("execution_count") for cell in notebook.cells]
@@ -141,7 +153,7 @@ def _canonical(data):
     return canonical.to_bytes(notebook)
 
 
-def stub_of_script(text):
+def stub_of_script(text: str) -> str:
     """A script without what stands between BEGIN SOLUTION and END SOLUTION, by nbgrader's own
     rule.
     """
@@ -152,7 +164,7 @@ def stub_of_script(text):
     return cell.source
 
 
-def leaks(solution_texts, lab_text):
+def leaks(solution_texts: Iterable[str], lab_text: str) -> list[str]:
     """The lines of a solution that a lab shows, and the marks that must not be in it.
 
     `solution_texts` are the solution's sources (cells, scripts). A line of the answer counts when
@@ -164,7 +176,8 @@ def leaks(solution_texts, lab_text):
         for mark in ("BEGIN SOLUTION", "END SOLUTION", "BEGIN HIDDEN", "BEGIN MARK SCHEME")
         if mark in lab_text
     ]
-    answers, given = set(), []
+    answers: set[str] = set()
+    given: list[str] = []
     for text in solution_texts:
         inside = False
         for line in map(str.strip, text.split("\n")):
@@ -184,7 +197,7 @@ def leaks(solution_texts, lab_text):
     return found
 
 
-def tokens(line):
+def tokens(line: str) -> int:
     """How many Python tokens a line has, comments left out."""
     kinds = (tokenize.NAME, tokenize.OP, tokenize.NUMBER, tokenize.STRING)
     try:
@@ -195,9 +208,9 @@ def tokens(line):
         return len(re.findall(r"\w+|[^\w\s]", line))
 
 
-def lab_text(notebook):
+def lab_text(notebook: NotebookNode) -> str:
     """All that a learner can read in a notebook: sources and text outputs."""
-    parts = []
+    parts: list[str] = []
     for cell in notebook.cells:
         parts.append(cell.source)
         for output in cell.get("outputs", []):

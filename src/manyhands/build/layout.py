@@ -1,12 +1,18 @@
 """Where each file of a unit stands."""
 
+from __future__ import annotations
+
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from manyhands import unit_links
 from manyhands.build import BuildError, UnknownName
 from manyhands.units import is_number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 UNIT_NAME = re.compile(r"\d\d_[a-z0-9_]+")
 
@@ -20,15 +26,15 @@ class Piece:
     name: str
 
     @property
-    def number(self):
+    def number(self) -> str:
         return self.name[:2]
 
     @property
-    def source(self):
+    def source(self) -> Path:
         return self.root / "sources" / self.kind / f"{self.name}.py"
 
     @property
-    def folder(self):
+    def folder(self) -> Path:
         """The folder that the notebook stands in; its kernel starts there."""
         return (
             self.root / "notebooks"
@@ -37,35 +43,35 @@ class Piece:
         )
 
     @property
-    def notebook(self):
+    def notebook(self) -> Path:
         return self.folder / f"{self.name}.ipynb"
 
     @property
-    def lab(self):
+    def lab(self) -> Path | None:
         """The lab that nbgrader makes from the solution (None for a tutorial)."""
         return (
             self.root / "labs" / self.name / f"{self.name}.ipynb" if self.kind == "labs" else None
         )
 
     @property
-    def scripts(self):
+    def scripts(self) -> Path:
         """The folder beside the notebook that the unit's scripts are copied to."""
         return self.folder / "scripts" if self.kind == "tutorial" else self.folder
 
     @property
-    def hosted(self):
+    def hosted(self) -> Path:
         """The copy that Colab and Kaggle open."""
         return self.root / unit_links.hosted_path(self.name, self.kind)
 
-    def short(self, path):
+    def short(self, path: str | Path) -> str:
         """A path as messages show it: from the course's folder, wherever that is."""
         return Path(path).relative_to(self.root).as_posix()
 
-    def moved_to(self, root):
+    def moved_to(self, root: str | Path) -> Piece:
         return Piece(Path(root), self.kind, self.name)
 
 
-def pieces(root, wanted=()):
+def pieces(root: str | Path, wanted: Iterable[str] = ()) -> list[Piece]:
     """The sources asked for ("06", "6", "06_ddp", a path of a source or of its notebook),
     all of them if none is named.
     """
@@ -83,7 +89,7 @@ def pieces(root, wanted=()):
             )
     if not wanted:
         return found
-    chosen = []
+    chosen: list[Piece] = []
     for word in wanted:
         matching = [piece for piece in found if _matches(piece, word)]
         if not matching:
@@ -93,7 +99,7 @@ def pieces(root, wanted=()):
     return chosen
 
 
-def _matches(piece, word):
+def _matches(piece: Piece, word: str) -> bool:
     if is_number(word, piece.number):
         return True
     if Path(word).suffix in (".py", ".ipynb"):
@@ -103,7 +109,7 @@ def _matches(piece, word):
     return piece.name == word
 
 
-def scripts(piece):
+def scripts(piece: Piece) -> list[Path]:
     """The sources of the scripts that the unit launches, and of the batch files that start them on
     Slurm.
     """

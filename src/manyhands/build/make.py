@@ -1,9 +1,12 @@
 """Build a piece: source -> executed, canonical notebook; for labs also the learner's lab."""
 
+from __future__ import annotations
+
 import os
 import shutil
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from manyhands import unit_links
 from manyhands.build import (
@@ -19,15 +22,28 @@ from manyhands.build import (
 from manyhands.build.execute import execute
 from manyhands.learner import outcomes
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Mapping
+
+    from nbformat import NotebookNode
+
+    from manyhands.build.layout import Piece
+    from manyhands.learner.outcomes import Outcome
+
 _PICTURES = ("image/png", "image/jpeg")
 
 
-def build(piece, run=True, remeasure=False, progress=None):
+def build(
+    piece: Piece,
+    run: bool = True,
+    remeasure: bool = False,
+    progress: Callable[[int, int], object] | None = None,
+) -> list[Path]:
     """Write the files that belong to a piece; the list of those that changed, the source too if it
     had to be tidied. `progress(number, of)` hears which cell begins.
     """
     tidied = write_all({piece.source: text.write(read_source(piece)).encode()})
-    given = {}
+    given: dict[str, Outcome] = {}
     notebook = make_notebook(piece, run=run, remeasure=remeasure, progress=progress, given=given)
     files = {piece.notebook: canonical.to_bytes(notebook), **script_files(piece)}
     changed = tidied + write_all(files)
@@ -42,7 +58,7 @@ def build(piece, run=True, remeasure=False, progress=None):
     return changed + write_all(hosted_copy(piece))
 
 
-def read_source(piece):
+def read_source(piece: Piece) -> NotebookNode:
     """The cells of a source; a BuildError if its header or its tags are not right."""
     name = piece.short(piece.source)
     source = text.read(piece.source.read_text(encoding="utf-8"), name)
@@ -59,7 +75,7 @@ def read_source(piece):
     return source
 
 
-def expected_notebook(piece):
+def expected_notebook(piece: Piece) -> NotebookNode:
     """The notebook that the source stands for, not run: cells, ids, tags and metadata, and the
     cells of links. A cell whose text was edited keeps the id that it has in the stored notebook.
     """
@@ -71,7 +87,13 @@ def expected_notebook(piece):
     return notebook
 
 
-def make_notebook(piece, run=True, remeasure=False, progress=None, given=None):
+def make_notebook(
+    piece: Piece,
+    run: bool = True,
+    remeasure: bool = False,
+    progress: Callable[[int, int], object] | None = None,
+    given: dict[str, Outcome] | None = None,
+) -> NotebookNode:
     """The canonical notebook of a piece.
 
     Without `run`, cells keep the outputs stored for the same text. With it, the dict `given`
@@ -111,7 +133,7 @@ def make_notebook(piece, run=True, remeasure=False, progress=None, given=None):
     return canonical.clean(notebook, piece.root)
 
 
-def stored_cells(piece, expected):
+def stored_cells(piece: Piece, expected: NotebookNode) -> dict[str, NotebookNode]:
     """{id: cell} of the code cells in the committed notebook whose text is still the same in the
     `expected` one.
     """
@@ -126,14 +148,14 @@ def stored_cells(piece, expected):
     }
 
 
-def _picture_alone(cell):
+def _picture_alone(cell: NotebookNode) -> bool:
     outputs = cell.get("outputs", [])
     return any(
         mime in output.get("data", {}) for output in outputs for mime in _PICTURES
     ) and not any(output.output_type == "stream" for output in outputs)
 
 
-def script_files(piece):
+def script_files(piece: Piece) -> dict[Path, bytes]:
     """{path: bytes} of the unit's scripts; one with an answer in it belongs to the lab, not to the
     tutorial.
     """
@@ -144,8 +166,10 @@ def script_files(piece):
     }
 
 
-def make_lab(piece):
+def make_lab(piece: Piece) -> dict[Path, bytes]:
     """{path: bytes} of the lab that nbgrader makes from the solution as it is stored."""
+    assert piece.lab is not None  # only the source of a lab comes here
+    folder = piece.lab.parent
     files = labs.release(piece.folder, piece.name)
     sources = [cell.source for cell in canonical.load(piece.notebook).cells]
     sources += [data.decode() for data in script_files(piece).values()]
@@ -160,17 +184,17 @@ def make_lab(piece):
             raise BuildError(
                 f"labs/{piece.name}/{file_name} would show a part of the solution: {leaked[0]}"
             )
-    return {piece.lab.parent / file_name: data for file_name, data in files.items()}
+    return {folder / file_name: data for file_name, data in files.items()}
 
 
-def hosted_copy(piece):
+def hosted_copy(piece: Piece) -> dict[Path, bytes]:
     """{path: bytes} of the copy that Colab and Kaggle open, made from the lab or the tutorial as it
     is stored.
     """
     return hosted_copies.copy_of(piece, canonical.load(piece.lab or piece.notebook))
 
 
-def write_one(path, data):
+def write_one(path: Path, data: bytes) -> bool:
     """Write whole or not at all; True if the file changed."""
     if path.exists() and path.read_bytes() == data:
         return False
@@ -183,17 +207,17 @@ def write_one(path, data):
     return True
 
 
-def write_all(files):
+def write_all(files: Mapping[Path, bytes]) -> list[Path]:
     return [path for path, data in files.items() if write_one(path, data)]
 
 
-def _remove(paths):
+def _remove(paths: list[Path]) -> list[Path]:
     for path in paths:
         path.unlink()
     return paths
 
 
-def others(folder, known):
+def others(folder: Path, known: Container[Path]) -> list[Path]:
     """What stands in a generated folder besides the files that are known."""
     return [
         path
@@ -202,7 +226,7 @@ def others(folder, known):
     ]
 
 
-def _hidden(path, folder):
+def _hidden(path: Path, folder: Path) -> bool:
     return any(
         part.startswith(".") or part == "__pycache__" for part in path.relative_to(folder).parts
     )

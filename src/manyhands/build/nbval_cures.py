@@ -10,16 +10,24 @@ choose by looking for free ones: two kernels that start at the same moment may c
 one of them never answers. Sockets in a folder of their own cannot meet.
 """
 
+from __future__ import annotations
+
 import os
 import re
 import tempfile
 from functools import partial, partialmethod
+from typing import TYPE_CHECKING, Any
 
 import nbval.kernel
 import pytest
 from nbval.plugin import IPyNbCell
 
 from manyhands.build.canonical import RECORD
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Sequence
+
+    from nbformat import NotebookNode
 
 # how long an output may be on its way after its cell has ended; 5 is too short on a busy machine
 OUTPUT_TIMEOUT_S = 20
@@ -29,13 +37,13 @@ _NUMBER = re.compile(r"(?<![\w#.-])-?\d+(?:\.\d+)?(?![\w.])")
 _ID = re.compile(r'(?<=url\(#)\w+|(?<=href="#)\w+|(?<= id=")\w+')
 
 
-def pytest_configure(config):
+def pytest_configure(config: pytest.Config) -> None:
     sockets = os.path.join(os.environ.get("TMPDIR", tempfile.gettempdir()), f"k{os.getpid()}")
     nbval.kernel.KernelManager = partial(nbval.kernel.KernelManager, transport="ipc", ip=sockets)
     IPyNbCell.compare_outputs = partialmethod(_compare_outputs, IPyNbCell.compare_outputs)
 
 
-def pytest_itemcollected(item):
+def pytest_itemcollected(item: Any) -> None:
     if hasattr(item, "cell"):
         item.output_timeout = OUTPUT_TIMEOUT_S
         if "measured" in _tags(item):
@@ -43,7 +51,7 @@ def pytest_itemcollected(item):
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_setup(item):
+def pytest_runtest_setup(item: Any) -> Generator[None, Any, Any]:
     result = yield
     if hasattr(item, "cell") and RECORD not in item.parent.skip_compare:
         # never stored: the grader compares records, with their tolerances
@@ -52,7 +60,7 @@ def pytest_runtest_setup(item):
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item, call):
+def pytest_runtest_makereport(item: Any, call: pytest.CallInfo[Any]) -> Generator[None, Any, Any]:
     report = yield
     if not hasattr(item, "cell") or call.when != "call":
         return report
@@ -68,7 +76,7 @@ def pytest_runtest_makereport(item, call):
     return report
 
 
-def _shown(item):
+def _shown(item: IPyNbCell) -> str:
     """What a cell that raised had shown before, as text:
     a cluster's report of a fault stands there, and the exception is its first line only.
     """
@@ -82,7 +90,13 @@ def _shown(item):
     )
 
 
-def _compare_outputs(item, compare, test, ref, skip_compare=None):
+def _compare_outputs(
+    item: IPyNbCell,
+    compare: Callable[..., bool],
+    test: list[NotebookNode],
+    ref: list[NotebookNode],
+    skip_compare: Sequence[str] | None = None,
+) -> bool:
     """nbval's comparison, on a picture of the stored one's very text where they are the same
     picture.
     """
@@ -93,7 +107,7 @@ def _compare_outputs(item, compare, test, ref, skip_compare=None):
     return compare(item, test, ref, skip_compare)
 
 
-def same_picture(one, other):
+def same_picture(one: str, other: str) -> bool:
     """Whether two SVG texts differ in nothing but numbers inside their tags, each by less than
     SVG_POINTS, and names of ids. Letters must be the same.
     """
@@ -107,9 +121,9 @@ def same_picture(one, other):
     )
 
 
-def _ids_numbered(text):
+def _ids_numbered(text: str) -> str:
     """The text with the ids that its tags give and use named in the order in which they come."""
-    names = {}
+    names: dict[str, int] = {}
     return re.sub(
         "<[^>]*>",
         lambda tag: _ID.sub(lambda name: f"id_{names.setdefault(name[0], len(names))}_", tag[0]),
@@ -117,14 +131,14 @@ def _ids_numbered(text):
     )
 
 
-def _same_tag(one, other):
+def _same_tag(one: str, other: str) -> bool:
     return _NUMBER.sub("0", one) == _NUMBER.sub("0", other) and all(
         abs(float(a) - float(b)) < SVG_POINTS
         for a, b in zip(_NUMBER.findall(one), _NUMBER.findall(other), strict=True)
     )
 
 
-def _false_pass(item):
+def _false_pass(item: IPyNbCell) -> str | None:
     """Why a cell that nbval lets pass did not pass, or None."""
     if item.parent.timed_out:
         return "this cell or one before it timed out"
@@ -141,5 +155,5 @@ def _false_pass(item):
     return None
 
 
-def _tags(item):
+def _tags(item: IPyNbCell) -> list[str]:
     return item.cell.metadata.get("tags", [])

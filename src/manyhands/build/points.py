@@ -3,10 +3,16 @@
 Its check cells, its texts and its deck repeat them, and the build refuses what disagrees.
 """
 
+from __future__ import annotations
+
 import importlib
 import re
+from typing import TYPE_CHECKING
 
 from manyhands.build import BuildError
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
 _CHECKS = re.compile(r"^from manyhands\.checks import (\w+)", re.M)
 _EXERCISE = re.compile(r"\*Difficulty [^*]*?(\d+) points?\*")
@@ -14,7 +20,7 @@ _LAB = re.compile(r"\*\*Points:\*\* (\d+)")
 _DECK = re.compile(r"\blab \d+ minutes, (\d+) points|^\d+ minutes, (\d+) points: `labs/", re.M)
 
 
-def of_criteria(topic):
+def of_criteria(topic: str) -> dict[str, int]:
     """{check: points} of a lab's criteria, from `manyhands.checks.<topic>.words`."""
     words = importlib.import_module(f"manyhands.checks.{topic}.words")
     return {
@@ -23,7 +29,7 @@ def of_criteria(topic):
     }
 
 
-def refuse_others(source, name):
+def refuse_others(source: NotebookNode, name: str) -> None:
     """Raise a BuildError that names every place of a lab's source whose points are not those of the
     criteria.
 
@@ -39,9 +45,10 @@ def refuse_others(source, name):
         return
     criteria, wrong = of_criteria(imported[0]), []
     place = f"CRITERIA of manyhands.checks.{imported[0]}.words"
-    exercise, promised, counted, total = None, 0, 0, 0
+    exercise: str | None = None
+    promised, counted, total = 0, 0, 0
 
-    def compare(what, said, true):
+    def compare(what: str, said: int, true: int) -> None:
         if said != true:
             wrong.append(f"{what} says {said} points, and by {place} it has {true}")
 
@@ -64,13 +71,13 @@ def refuse_others(source, name):
             counted, total = counted + criteria[check], total + criteria[check]
     if exercise:
         compare(exercise, promised, counted)
-    for said in _LAB.findall(source.cells[0].source):
-        compare("the first cell", int(said), total)
+    for number in _LAB.findall(source.cells[0].source):
+        compare("the first cell", int(number), total)
     if wrong:
         raise BuildError("\n".join(f"{name}: {line}" for line in wrong))
 
 
-def deck_mistakes(deck, lab):
+def deck_mistakes(deck: str, lab: str) -> list[str]:
     """One line for each number of points in a deck (its text) that the lab's source (its text) does
     not have.
     """

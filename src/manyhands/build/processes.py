@@ -1,32 +1,38 @@
 """Find and end the processes that a notebook leaves behind."""
 
+from __future__ import annotations
+
 import ctypes
 import os
 import sys
 import threading
 import time
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import psutil
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _PR_SET_CHILD_SUBREAPER = 36
 _lock = threading.Lock()
 _adopting = 0
 
 
-def adopt_orphans():
+def adopt_orphans() -> None:
     """From now on a grandchild whose parent dies becomes a child of this process, so it can be
     found (Linux only).
     """
     _count(+1)
 
 
-def release_orphans():
+def release_orphans() -> None:
     """Undo one `adopt_orphans`: once all are undone, orphans go where they always went."""
     _count(-1)
 
 
-def _count(step):
+def _count(step: int) -> None:
     global _adopting
     with _lock:
         _adopting = max(0, _adopting + step)
@@ -34,12 +40,12 @@ def _count(step):
             ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(_adopting > 0), 0, 0, 0)
 
 
-def children():
+def children() -> list[psutil.Process]:
     """All processes below this one."""
     return psutil.Process().children(recursive=True)
 
 
-def end(processes, patience_s=5):
+def end(processes: Iterable[psutil.Process], patience_s: float = 5) -> list[psutil.Process]:
     """Kill these processes and wait until they are gone; the list of those that were still
     running.
     """
@@ -57,7 +63,7 @@ def end(processes, patience_s=5):
     return running
 
 
-def _is_there(process):
+def _is_there(process: psutil.Process) -> bool:
     """Whether the process still has an entry; that of a dead child of ours is collected."""
     with suppress(ChildProcessError):
         os.waitpid(process.pid, os.WNOHANG)

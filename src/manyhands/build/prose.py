@@ -10,18 +10,31 @@ textbook has about half of what the limits allow. Decks may be terse, so of thei
 habits count.
 """
 
+from __future__ import annotations
+
 import argparse
 import ast
 import re
 import sys
-from collections import namedtuple
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from manyhands.build.reading_time import cells
 from manyhands.units import find_root
 
-# the first two per 100 words, the last per 10,000
-Figures = namedtuple("Figures", "colons connectives short habits")
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+
+class Figures(NamedTuple):
+    """How some texts read: the first two per 100 words, the last per 10,000."""
+
+    colons: float
+    connectives: float
+    short: float
+    habits: float
+
+
 # connectives: at least, all others: at most
 LIMITS = Figures(colons=1.2, connectives=0.9, short=0.08, habits=15.0)
 TERSE = ("decks",)
@@ -74,12 +87,12 @@ HABITS = {  # what to look for -> what to write instead
 }
 
 
-def groups(root):
+def groups(root: str | Path) -> dict[str, dict[Path, str]]:
     """The texts that people read, {group: {path: text}}."""
-    root = Path(root)
+    folder = Path(root)
 
-    def read(*patterns, how=Path.read_text):
-        return {path: how(path) for pattern in patterns for path in sorted(root.glob(pattern))}
+    def read(*patterns: str, how: Callable[[Path], str] = Path.read_text) -> dict[Path, str]:
+        return {path: how(path) for pattern in patterns for path in sorted(folder.glob(pattern))}
 
     modules = (f"src/manyhands/**/{name}.py" for name in MODULES_OF_MESSAGES)
     return {
@@ -98,11 +111,11 @@ def groups(root):
     }
 
 
-def _markdown(path):
+def _markdown(path: Path) -> str:
     return "\n\n".join(body for is_text, body in cells(path.read_text()) if is_text)
 
 
-def _strings(path):
+def _strings(path: Path) -> str:
     """The strings of a module that read as sentences; of an f-string, its fixed parts."""
     tree = ast.parse(path.read_text())
     found = (
@@ -114,7 +127,7 @@ def _strings(path):
     return "\n".join(text if text.endswith((".", "?", "!")) else text + "." for text in texts)
 
 
-def plain(text):
+def plain(text: str) -> str:
     """The running prose of Markdown."""
     text = re.sub(r"```.*?```|<!--(?!\s*\d+ min).*?-->|\$\$.*?\$\$", " ", text, flags=re.S)
     text = re.sub(r"^\s*(\|.*|#.*|!\[.*|---.*|\[[^\]]+\]: .*)$", " ", text, flags=re.M)
@@ -127,7 +140,7 @@ def plain(text):
     return re.sub(r"\$[^$\n]*\$", "x", text)
 
 
-def figures(texts):
+def figures(texts: Iterable[str]) -> Figures:
     """The `Figures` of some texts together."""
     whole = "\n\n".join(map(plain, texts))
     sentences = [
@@ -142,7 +155,7 @@ def figures(texts):
     )
 
 
-def hits(text):
+def hits(text: str) -> Iterator[tuple[str, str]]:
     """Each habit in a text: pairs (the words around it, what to write instead)."""
     prose = plain(text)
     for habit, instead in HABITS.items():
@@ -150,7 +163,7 @@ def hits(text):
             yield " ".join(prose[max(0, hit.start() - 40) : hit.end() + 30].split()), instead
 
 
-def misses(group, found):
+def misses(group: str, found: Figures) -> list[str]:
     """The names of the figures of a group that are outside the limits."""
     looked_at = ("habits",) if group in TERSE else Figures._fields
     return [
@@ -164,7 +177,7 @@ def misses(group, found):
     ]
 
 
-def main(arguments=None):
+def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; the exit code is 1 if a group is outside the limits."""
     parser = argparse.ArgumentParser(
         prog="python -m manyhands.build.prose", description=__doc__.splitlines()[0]

@@ -9,12 +9,17 @@ count, nor do the minutes in which cells run. A header may state more than is co
 where the reader works with commands.
 """
 
+from __future__ import annotations
+
 import argparse
 import re
-from collections import namedtuple
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from manyhands.units import find_root, units
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 WORDS_A_MINUTE, LINES_A_MINUTE, MINUTES_A_PREDICTION, STEP = 200, 15, 2, 5
 FOLD = re.compile(r"<details>.*?</details>", re.S)
@@ -22,10 +27,17 @@ ASKED = re.compile(r"^(?:# )?(?:predict|settle)\(", re.M)
 HEADER = re.compile(r'^(# %%.*unit=\{"minutes": )(\d+)', re.M)
 FIRST_CELL = re.compile(r"(\*\*Minutes:\*\* )(\d+)")
 
-Counted = namedtuple("Counted", "words lines predictions minutes")
+
+class Counted(NamedTuple):
+    """What a tutorial has to read, and the minutes that it takes."""
+
+    words: int
+    lines: int
+    predictions: int
+    minutes: int
 
 
-def cells(source):
+def cells(source: str) -> list[tuple[bool, str]]:
     """The cells of a source in the percent form, as pairs (whether it is text, its content without
     comment signs).
     """
@@ -39,12 +51,12 @@ def cells(source):
     return found
 
 
-def words(text):
+def words(text: str) -> int:
     """How many words there are to read, what is folded away not counted."""
     return len(FOLD.sub("", text).split())
 
 
-def counted(source):
+def counted(source: str) -> Counted:
     """What a tutorial's source has to read, and the minutes that it takes, rounded up to a multiple
     of 5.
     """
@@ -59,7 +71,7 @@ def counted(source):
     return Counted(read, lines, asked, STEP * int(-(-minutes // STEP)))
 
 
-def stated(source):
+def stated(source: str) -> tuple[int | None, ...]:
     """The minutes that the header and the first cell of a source state; None where one states
     none.
     """
@@ -69,21 +81,21 @@ def stated(source):
     )
 
 
-def with_minutes(source, minutes):
+def with_minutes(source: str, minutes: int) -> str:
     """The source with these minutes in its header and in its first cell."""
     for pattern in (HEADER, FIRST_CELL):
         source = pattern.sub(rf"\g<1>{minutes}", source, count=1)
     return source
 
 
-def tutorials(root=None):
+def tutorials(root: str | Path | None = None) -> list[Path]:
     """The sources of all tutorials, in the order of the units."""
     root = Path(root or find_root())
     paths = [root / "sources" / "tutorial" / f"{unit.name}.py" for unit in units(root)]
     return [path for path in paths if path.is_file()]
 
 
-def main(argv=None):
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m manyhands.build.reading_time", description=__doc__.splitlines()[0]
     )

@@ -5,6 +5,8 @@ What a deck was made from, and what came out, stands as hashes in the last line 
 drift is found without Node.js.
 """
 
+from __future__ import annotations
+
 import base64
 import hashlib
 import html
@@ -14,11 +16,15 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from manyhands.build import BuildError, UnknownName, points
 from manyhands.build.layout import UNIT_NAME
 from manyhands.build.make import write_one
 from manyhands.build.up_to_date import Drift
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 MARP_LIMIT_S = 600  # ten seconds where nothing else works
 _COMMON = ("theme.css", "marp.config.mjs", "package.json", "package-lock.json")
@@ -47,7 +53,7 @@ _MIME = {
 }
 
 
-def decks(root, wanted=()):
+def decks(root: str | Path, wanted: Sequence[str] = ()) -> list[Path]:
     """The text sources of the decks asked for ("06", "06_ddp"), all of them if none is named."""
     found = [
         path
@@ -65,7 +71,9 @@ def decks(root, wanted=()):
     return chosen
 
 
-def build(root, wanted=(), told=lambda text: None):
+def build(
+    root: str | Path, wanted: Sequence[str] = (), told: Callable[[str], object] = lambda text: None
+) -> list[Path]:
     """Make the decks whose sources or results have changed; the list of files written.
 
     `told` hears which one is being made.
@@ -86,7 +94,7 @@ def build(root, wanted=(), told=lambda text: None):
     return written
 
 
-def drifts(root):
+def drifts(root: str | Path) -> list[Drift]:
     """Decks that do not follow from their sources, found without Node.js."""
     root = Path(root)
     found = [drift for drift in map(_drift_of, decks(root)) if drift]
@@ -99,7 +107,7 @@ def drifts(root):
     return found
 
 
-def _drift_of(deck):
+def _drift_of(deck: Path) -> Drift | None:
     remedy = f"manyhands slides {deck.stem}"
     for mistake in _points_mistakes(deck):
         return Drift(f"slides/{deck.name}", mistake, "correct the deck, then " + remedy)
@@ -120,7 +128,7 @@ def _drift_of(deck):
     return None
 
 
-def _points_mistakes(deck):
+def _points_mistakes(deck: Path) -> list[str]:
     """What the deck says of its lab's points and the lab does not."""
     lab = deck.parents[1] / "sources" / "labs" / f"{deck.stem}.py"
     if not lab.exists():
@@ -128,11 +136,11 @@ def _points_mistakes(deck):
     return points.deck_mistakes(deck.read_text(encoding="utf-8"), lab.read_text(encoding="utf-8"))
 
 
-def _seal(sources, page, paper):
+def _seal(sources: str, page: str, paper: str) -> bytes:
     return f"{_SEAL}{sources}, the page is {page}, the PDF is {paper} -->\n".encode()
 
 
-def sources_hash(deck):
+def sources_hash(deck: Path) -> str:
     """One hash of all that a deck is made from: its text, its pictures, the theme, the settings and
     Marp's version.
     """
@@ -146,15 +154,15 @@ def sources_hash(deck):
     return total.hexdigest()[:16]
 
 
-def _built(deck, kind):
+def _built(deck: Path, kind: str) -> Path:
     return deck.parent / "built" / f"{deck.stem}.{kind}"
 
 
-def _hash(data):
+def _hash(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:16]
 
 
-def _marp(root, told):
+def _marp(root: Path, told: Callable[[str], object]) -> Path:
     """Marp's program; with the decks' letters it is installed from the locked list, and again when
     that changes.
     """
@@ -185,11 +193,11 @@ def _marp(root, told):
     return program
 
 
-def _no_downloads():
+def _no_downloads() -> dict[str, str]:
     return {**os.environ, "PUPPETEER_SKIP_DOWNLOAD": "1"}
 
 
-def find_browser():
+def find_browser() -> str:
     """The Chromium that prints the PDF."""
     names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
     found = os.environ.get("CHROME_PATH") or next(filter(None, map(shutil.which, names)), None)
@@ -201,7 +209,7 @@ def find_browser():
     return found
 
 
-def _convert(deck, marp, browser):
+def _convert(deck: Path, marp: Path, browser: str) -> tuple[bytes, bytes]:
     """The bytes of the HTML, its pictures and letters inside it, and of the PDF; Marp makes both
     from one folder.
     """
@@ -228,7 +236,7 @@ def _convert(deck, marp, browser):
         return text.encode(), paper.read_bytes()
 
 
-def _run(marp, browser, deck, target):
+def _run(marp: Path, browser: str, deck: Path, target: Path) -> None:
     command = [
         str(marp),
         "--no-stdin",
@@ -265,13 +273,13 @@ def _run(marp, browser, deck, target):
         )
 
 
-def with_drawings(text, folder):
+def with_drawings(text: str, folder: Path) -> str:
     """The deck with each SVG that has a line to itself drawn into the slide: in the deck's own
     letters, and in steps where parts of it carry `data-marpit-fragment`. The words in `![...]` are
     for those who cannot see it.
     """
 
-    def drawing(match):
+    def drawing(match: re.Match[str]) -> str:
         words, path = match.group(1), folder / match.group(2)
         if not path.is_file():
             raise BuildError(f"a slide shows slides/{match.group(2)}, which is not there")
@@ -288,10 +296,10 @@ def with_drawings(text, folder):
     return _DRAWING.sub(drawing, text)
 
 
-def inlined(page, folder):
+def inlined(page: str, folder: Path) -> str:
     """The page with every local picture inside it."""
 
-    def data_address(match):
+    def data_address(match: re.Match[str]) -> str:
         path = folder / html.unescape(match.group(2))
         if not path.is_file():
             raise BuildError(f"a slide shows slides/{match.group(2)}, which is not there")

@@ -1,6 +1,9 @@
 """Sources: the text that people edit, in jupytext's py:percent form, and back."""
 
+from __future__ import annotations
+
 import re
+from typing import TYPE_CHECKING, Any
 
 import jupytext
 import nbformat
@@ -8,6 +11,11 @@ from jupytext.magics import is_magic
 from jupytext.stringparser import StringParser
 
 from manyhands.build import BuildError, hidden
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from nbformat import NotebookNode
 
 TAGS = {
     "setup": "run again after the cluster was healed",
@@ -24,7 +32,7 @@ _GRADE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _PERCENT_OR_BANG = re.compile(r"\s*(# ?)*([A-Za-z_]\w*\s*=\s*)?[%!]")
 
 
-def read(text, name="source"):
+def read(text: str, name: str = "source") -> NotebookNode:
     """The notebook that a source stands for: cells with `tags`, `grade_id`, `points` and `unit`, no
     outputs, no ids.
     """
@@ -46,7 +54,7 @@ def read(text, name="source"):
     return notebook
 
 
-def write(notebook):
+def write(notebook: NotebookNode) -> str:
     """The canonical text of a notebook's cells: what `read` reads back to the same cells."""
     plain = nbformat.v4.new_notebook()
     for cell in notebook.cells:
@@ -60,12 +68,12 @@ def write(notebook):
     return jupytext.writes(plain, fmt={**_FORMAT, **_FILTERS}).rstrip("\n") + "\n"
 
 
-def same_cells(one, other):
+def same_cells(one: NotebookNode, other: NotebookNode) -> bool:
     """Whether two notebooks have the same cells: type, text and options."""
     return [_essence(cell) for cell in one.cells] == [_essence(cell) for cell in other.cells]
 
 
-def _essence(cell):
+def _essence(cell: NotebookNode) -> tuple[str, str, dict[str, Any]]:
     return (
         cell.cell_type,
         cell.source,
@@ -73,7 +81,7 @@ def _essence(cell):
     )
 
 
-def _problem(cell):
+def _problem(cell: NotebookNode) -> str | None:
     """What is wrong with a cell's header or comments, in words, or None."""
     if not cell.source.strip():
         return "the cell is empty"
@@ -99,7 +107,7 @@ def _problem(cell):
     return _problem_in_source(cell, tags)
 
 
-def _problem_in_source(cell, tags):
+def _problem_in_source(cell: NotebookNode, tags: Sequence[str]) -> str | None:
     source = cell.source
     if cell.cell_type == "code" and re.search(r"^\s*#\s*(NBVAL_|PYTEST_VALIDATE_)", source, re.M):
         return 'leave the marks of nbval out: tags=["measured"] keeps an output from being compared'
@@ -128,7 +136,7 @@ def _problem_in_source(cell, tags):
     return None
 
 
-def _comment_that_becomes_a_command(source):
+def _comment_that_becomes_a_command(source: str) -> str | None:
     """The first line that is a command without % or !
 
     (`why?`, `ls`): most likely it was meant as a comment.
@@ -139,7 +147,7 @@ def _comment_that_becomes_a_command(source):
     return None
 
 
-def _outside_strings(source):
+def _outside_strings(source: str) -> Iterator[str]:
     parser = StringParser("python")
     for line in source.split("\n"):
         if not parser.is_quoted():
@@ -147,7 +155,7 @@ def _outside_strings(source):
         parser.read_line(line)
 
 
-def _refuse_bare_magics(text, name):
+def _refuse_bare_magics(text: str, name: str) -> None:
     """A magic must be a comment in the source, so that the file stays a Python file that tools can
     read.
     """
@@ -161,7 +169,7 @@ def _refuse_bare_magics(text, name):
             parser.read_line(line)
 
 
-def _refuse_doubles(notebook, name):
+def _refuse_doubles(notebook: NotebookNode, name: str) -> None:
     seen = set()
     for cell in notebook.cells:
         grade_id = cell.metadata.get("grade_id")
@@ -171,5 +179,5 @@ def _refuse_doubles(notebook, name):
             seen.add(grade_id)
 
 
-def _first_lines(source, count=3):
+def _first_lines(source: str, count: int = 3) -> str:
     return "\n".join("    " + line for line in source.split("\n")[:count])

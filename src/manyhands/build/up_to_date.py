@@ -3,12 +3,22 @@
 The first difference of each, and the command that mends it.
 """
 
+from __future__ import annotations
+
 import difflib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from manyhands.build import BuildError, canonical, hosted_copies, layout, make, text
 from manyhands.learner import outcomes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nbformat import NotebookNode
+
+    from manyhands.build.layout import Piece
 
 
 @dataclass(frozen=True)
@@ -19,11 +29,11 @@ class Drift:
     what: str
     remedy: str
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{self.path}: {self.what}\n    to repair: {self.remedy}"
 
 
-def drifts(root, wanted=(), run=False):
+def drifts(root: str | Path, wanted: Sequence[str] = (), run: bool = False) -> list[Drift]:
     """All that differs.
 
     Without `run` outputs are taken as stored (nbval compares them); with it they are made anew.
@@ -35,7 +45,7 @@ def drifts(root, wanted=(), run=False):
     return found + ([] if wanted else orphans(root))
 
 
-def drifts_of(piece, run=False):
+def drifts_of(piece: Piece, run: bool = False) -> list[Drift]:
     source, notebook = piece.short(piece.source), piece.short(piece.notebook)
     build = f"manyhands build {piece.number}"
     try:
@@ -55,7 +65,7 @@ def drifts_of(piece, run=False):
         return [Drift(source, str(error), f"repair this, then run: {build}")]
 
 
-def _untidy(piece):
+def _untidy(piece: Piece) -> str | None:
     old = piece.source.read_text(encoding="utf-8")
     new = text.write(text.read(old, piece.short(piece.source)))
     for number, (have, want) in enumerate(zip(old.split("\n"), new.split("\n"), strict=False), 1):
@@ -64,7 +74,7 @@ def _untidy(piece):
     return None if old == new else "ends differently in canonical form"
 
 
-def first_difference(expected, stored):
+def first_difference(expected: NotebookNode, stored: NotebookNode) -> str | None:
     """Name the first cell that is not as it should be, or None."""
     for number, (want, have) in enumerate(zip(expected.cells, stored.cells, strict=False), 1):
         for part in ("cell_type", "source", "metadata", "id"):
@@ -91,7 +101,7 @@ def first_difference(expected, stored):
     return None
 
 
-def _lines(want, have, shown=12):
+def _lines(want: Any, have: Any, shown: int = 12) -> str:
     """The first lines that differ: - as it should be, + as it is."""
     if not isinstance(want, str) or not isinstance(have, str):
         want, have = (canonical.pretty(value) for value in (want, have))
@@ -103,7 +113,7 @@ def _lines(want, have, shown=12):
     return "\n".join("    " + line[:200] for line in lines[:shown] + ["..."] * (len(lines) > shown))
 
 
-def _remedy(piece, stored, build):
+def _remedy(piece: Piece, stored: NotebookNode, build: str) -> str:
     """Build again if the source is newer; if the notebook was edited, its author chooses what to
     keep.
     """
@@ -115,7 +125,7 @@ def _remedy(piece, stored, build):
     )
 
 
-def _outcomes(piece, build):
+def _outcomes(piece: Piece, build: str) -> list[Drift]:
     """Each question of a tutorial has what its run gave; the web site settles predictions with
     it.
     """
@@ -127,7 +137,7 @@ def _outcomes(piece, build):
     return [Drift(outcomes.FILE, what, build)] if wanting else []
 
 
-def _other_files(piece, build):
+def _other_files(piece: Piece, build: str) -> list[Drift]:
     """Scripts and the lab, which follow from the source and the solution."""
     expected = make.script_files(piece)
     found = []
@@ -152,7 +162,7 @@ def _other_files(piece, build):
     return found
 
 
-def _difference_of_files(path, data):
+def _difference_of_files(path: Path, data: bytes) -> str:
     if path.suffix != ".ipynb":
         return f"differs:\n{_lines(data.decode(), path.read_text(encoding='utf-8'))}"
     expected, stored = canonical.from_bytes(data), canonical.load(path)
@@ -162,7 +172,7 @@ def _difference_of_files(path, data):
     return "differs from what the solution gives"
 
 
-def orphans(root):
+def orphans(root: Path) -> list[Drift]:
     """Generated files that no source stands behind."""
     pieces = layout.pieces(root)
     known = {

@@ -6,13 +6,19 @@ notebook: a warm start. It ends with the last notebook, or with the process that
 leaves nothing behind.
 """
 
+from __future__ import annotations
+
 import json
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from manyhands.machine import CELL_S, processors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
 
 NOTEBOOK_TIMEOUT_S = 600
 # one more than cores: a notebook that shows a hang mostly waits; each needs about 1 GB
@@ -28,7 +34,7 @@ class Verdict:
     notebook: str
     passed: bool
     text: str
-    strays: list
+    strays: list[int]
     seconds: float
 
 
@@ -44,12 +50,12 @@ class Validation:
 
     def __init__(
         self,
-        notebooks,
-        jobs=JOBS,
-        cell_timeout_s=CELL_S,
-        timeout_s=NOTEBOOK_TIMEOUT_S,
-        environment=None,
-    ):
+        notebooks: Iterable[str | Path],
+        jobs: int = JOBS,
+        cell_timeout_s: float = CELL_S,
+        timeout_s: float = NOTEBOOK_TIMEOUT_S,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         order = {"notebooks": [str(Path(path).resolve()) for path in notebooks], "jobs": jobs}
         order |= {
             "cell_timeout_s": cell_timeout_s,
@@ -60,19 +66,21 @@ class Validation:
         self._server = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
-        self._server.stdin.write(json.dumps(order) + "\n")
-        self._server.stdin.flush()
-        self._come = {}
+        assert self._server.stdin is not None and self._server.stdout is not None
+        self._orders, self._verdicts = self._server.stdin, self._server.stdout
+        self._orders.write(json.dumps(order) + "\n")
+        self._orders.flush()
+        self._come: dict[str, Verdict] = {}
 
-    def __iter__(self):
-        for line in self._server.stdout:
+    def __iter__(self) -> Iterator[Verdict]:
+        for line in self._verdicts:
             verdict = Verdict(**json.loads(line))
             self._come[verdict.notebook] = verdict
             yield verdict
         if self._server.wait():
             raise RuntimeError(f"the server that runs nbval ended with {self._server.returncode}")
 
-    def of(self, notebook):
+    def of(self, notebook: str | Path) -> Verdict:
         """The verdict of one notebook; waits for it while the others go on."""
         notebook = str(Path(notebook).resolve())
         verdicts = iter(self)
@@ -80,10 +88,10 @@ class Validation:
             next(verdicts)
         return self._come[notebook]
 
-    def __enter__(self):
+    def __enter__(self) -> Validation:
         return self
 
-    def __exit__(self, *_):
-        self._server.stdin.close()  # the server takes it as the order to stop
-        self._server.stdout.close()
+    def __exit__(self, *_: object) -> None:
+        self._orders.close()  # the server takes it as the order to stop
+        self._verdicts.close()
         self._server.wait()

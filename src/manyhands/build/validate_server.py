@@ -5,6 +5,8 @@ In each, nbval runs on a copy of the notebook's folder, in the environment that 
 in, with the cures of `nbval_cures`; then whatever the notebook left running is ended.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import select
@@ -13,6 +15,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import nbval.plugin  # noqa: F401 (imported here once, with all of Jupyter, for all notebooks)
 import psutil
@@ -20,6 +23,9 @@ import pytest
 
 from manyhands.build.environment import kernel_environment
 from manyhands.build.processes import adopt_orphans, children, end
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _OPTIONS = (
     "--nbval --nbval-current-env -p manyhands.build.nbval_cures -p no:cacheprovider -p no:xdist -p "
@@ -30,7 +36,13 @@ _OPTIONS = (
 class Run:
     """One notebook under nbval, in a forked process."""
 
-    def __init__(self, notebook, cell_timeout_s, timeout_s, environment):
+    def __init__(
+        self,
+        notebook: str | Path,
+        cell_timeout_s: float,
+        timeout_s: float,
+        environment: Mapping[str, str],
+    ) -> None:
         self.notebook, self.timeout_s = Path(notebook), timeout_s
         self.begun = time.monotonic()
         self.home = Path(tempfile.mkdtemp(prefix="mh-"))
@@ -43,7 +55,7 @@ class Run:
                 os.write(2, f"{type(error).__name__}: {error}\n".encode())
                 os._exit(1)
 
-    def verdict(self):
+    def verdict(self) -> dict[str, Any] | None:
         """None while it runs; then what came of it, and all that it made is gone."""
         late = time.monotonic() - self.begun > self.timeout_s
         if late:
@@ -55,7 +67,7 @@ class Run:
                 return None
             code = os.waitstatus_to_exitcode(status)
             why = f"the process of nbval ended with {code}" if code else ""
-        result = {"passed": False, "strays": []}
+        result: dict[str, Any] = {"passed": False, "strays": []}
         if not why:
             result = json.loads((self.home / "verdict").read_text(encoding="utf-8"))
         text = f"{self._text()}\n{why}".strip()
@@ -67,14 +79,14 @@ class Run:
             "seconds": time.monotonic() - self.begun,
         }
 
-    def stop(self):
+    def stop(self) -> None:
         try:
             process = psutil.Process(self.pid)
             end([*process.children(recursive=True), process])
         except psutil.NoSuchProcess:
             pass
 
-    def _text(self):
+    def _text(self) -> str:
         output = self.home / "output"
         return (
             output.read_text(encoding="utf-8", errors="replace").replace(f"{self.home}/", "")
@@ -83,7 +95,9 @@ class Run:
         )
 
 
-def run_nbval(notebook, home, cell_timeout_s, environment):
+def run_nbval(
+    notebook: Path, home: Path, cell_timeout_s: float, environment: Mapping[str, str]
+) -> None:
     """In the notebook's own process: nbval on a copy of its folder; the verdict is written to
     `home`.
     """
@@ -109,12 +123,13 @@ def run_nbval(notebook, home, cell_timeout_s, environment):
     (home / "verdict").write_text(json.dumps({"passed": code == 0, "strays": strays}))
 
 
-def main():
+def main() -> None:
     """Read one order from stdin, write one line for each verdict; stop at once when stdin is
     closed.
     """
     order = json.loads(sys.stdin.readline())
-    waiting, running = list(order["notebooks"]), []
+    waiting = list(order["notebooks"])
+    running: list[Run] = []
     adopt_orphans()
     try:
         while waiting or running:
