@@ -59,7 +59,8 @@ def piece_of(root: str | Path, path: str | Path) -> layout.Piece:
     root, path = Path(root).resolve(), Path(path).resolve()
     if not path.is_file():
         raise UnknownName(f"the file {path} does not exist")
-    parts = path.relative_to(root).parts if path.is_relative_to(root) else ()
+    inside = path.is_relative_to(root)
+    parts: tuple[str, ...] = path.relative_to(root).parts if inside else ()
     if parts[:1] == ("labs",):
         raise UnknownName(
             f"{'/'.join(parts)} is made from the solution, which a lab does not contain: adopting "

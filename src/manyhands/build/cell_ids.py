@@ -35,7 +35,7 @@ def keep(notebook: NotebookNode, stored: NotebookNode) -> None:
     ]
     texts = [[(cell.cell_type, cell.source) for cell in cells] for cells in (old, new)]
     kept: dict[int, str] = {}
-    for kind, a, b, c, d in SequenceMatcher(None, *texts, autojunk=False).get_opcodes():
+    for kind, a, b, c, d in SequenceMatcher(None, texts[0], texts[1], autojunk=False).get_opcodes():
         if kind == "equal":
             kept |= {c + step: old[a + step].id for step in range(b - a)}
         elif kind == "replace":

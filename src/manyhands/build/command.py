@@ -111,12 +111,15 @@ def _build(root: Path, options: argparse.Namespace) -> int:
         line.show(f"{name} ...") if line.live else print(f"{name} ...", end=" ", flush=True)
         from manyhands.build import make
 
+        def progress(cell: int, of: int, name: str = name) -> None:
+            line.show(f"{name}: cell {cell} of {of} ...")
+
         try:
             changed = make.build(
                 piece,
                 run=not options.no_execute,
                 remeasure=options.remeasure,
-                progress=lambda cell, of, name=name: line.show(f"{name}: cell {cell} of {of} ..."),
+                progress=progress,
             )
         finally:
             line.clear()
@@ -178,6 +181,7 @@ def _slides(root: Path, options: argparse.Namespace) -> int:
 
     with working("comparing decks with their sources") as line:
         made = deck_maker.build(root, options.decks, told=lambda text: line.show(f"{text} ..."))
-    for path in made or ["all decks agree with their sources"]:
-        print(path if isinstance(path, str) else path.relative_to(root))
+    shown = [str(path.relative_to(root)) for path in made]
+    for text in shown or ["all decks agree with their sources"]:
+        print(text)
     return 0

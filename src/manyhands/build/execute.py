@@ -88,9 +88,9 @@ def _client(
         log=_quiet(),
         on_cell_start=begins,
     )
-    client.create_kernel_manager()
+    manager = client.create_kernel_manager()
     # no TCP port: two kernels that start at once cannot meet
-    client.km.transport, client.km.ip = "ipc", str(home / "k")
+    manager.transport, manager.ip = "ipc", str(home / "k")
     return client
 
 

@@ -104,7 +104,7 @@ def run_nbval(
     adopt_orphans()
     name = f"{notebook.parent.name}-{notebook.stem}"
     variables = kernel_environment(
-        home, **{key: text.format(name=name) for key, text in environment.items()}
+        home, 0, **{key: text.format(name=name) for key, text in environment.items()}
     )
     os.environ.clear()
     os.environ.update(variables)

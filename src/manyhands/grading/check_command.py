@@ -101,9 +101,11 @@ def find(word: str, root: str | Path, lab: str | None = None) -> tuple[str, Path
             ),
             None,
         )
-        if not (lab or guess):
+        if lab:
+            return unit_named(lab, root), path, ""
+        if not guess:
             raise Unknown(WHICH.format(path=path))
-        return (unit_named(lab, root) if lab else guess), path, ""
+        return guess, path, ""
     unit = unit_named(word, root)
     own = Path(root) / "work" / unit / f"{unit}.ipynb"
     if own.is_file():

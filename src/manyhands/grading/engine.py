@@ -275,7 +275,7 @@ def run(
     seed: int,
     sandboxed: bool,
     limits: Limits,
-    progress: Callable[[int, int], None],
+    progress: Callable[[int, int], object],
 ) -> tuple[Shown, list[str]]:
     """Run a plan in a fresh kernel: ({grade_id: outputs of the check cell}, notes about what went
     wrong).

@@ -19,7 +19,7 @@ from manyhands.grading.isolation.json_weight import pieces
 from manyhands.grading.store.beneath import Below
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
+    from collections.abc import Iterable
 
     from nbformat import NotebookNode
 
@@ -224,7 +224,7 @@ def _to_the_last_check(steps: list[Step]) -> list[Step]:
 
 
 def _places(
-    marks: Iterable[str | None], solution: NotebookNode, checks: Container[str]
+    marks: Iterable[str | None], solution: NotebookNode, checks: dict[str, NotebookNode]
 ) -> list[tuple[str, float]]:
     """Where each check cell goes, in the solution's order: where the learner has it, but never
     before an earlier check, nor before a cell of the lab that it follows in the solution. A half

@@ -33,7 +33,7 @@ def into_gradebook(
         known = gradebook.knows(book, unit, submissions.Solution(classroom.solution(unit)).notebook)
     if not known:
         gradebook.register(classroom, unit)
-    failed = {}
+    failed: dict[str, str] = {}
     with grades.only_one(), gradebook.opened(classroom) as book:
         for student in students:
             with alone(failed, student, book):

@@ -99,12 +99,13 @@ def run(
                 with _no_signals():
                     receiver, process = _start(job, work, memory_bytes, scratch, closed)
                     running[receiver] = Running(job, process, time.monotonic() + wall_s)
-            for receiver in wait(
+            ready: list[Any] = wait(
                 list(running),
                 timeout=max(0, min(one.until for one in running.values()) - time.monotonic()),
-            ):
-                one = running.pop(receiver)
-                yield one.job, _result(receiver, one, wall_s)
+            )
+            for ended in ready:
+                one = running.pop(ended)
+                yield one.job, _result(ended, one, wall_s)
             _end_what_took_too_long(running.values())
     finally:
         _stop([one.process for one in running.values()])

@@ -241,10 +241,10 @@ def _pages(
             if student in without:
                 continue
             with alone(failed, student, book):
-                seen = public.current(student) if student in failing else None
+                shown = public.current(student) if student in failing else None
                 seen = (
-                    seen["grade"]
-                    if seen and seen["key"]["submission"] == entry["key"]["submission"]
+                    shown["grade"]
+                    if shown and shown["key"]["submission"] == entry["key"]["submission"]
                     else None
                 )
                 pages[student] = _page(

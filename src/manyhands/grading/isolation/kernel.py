@@ -28,6 +28,8 @@ from manyhands.grading.isolation.zmtp import Cut, Wire
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from manyhands.grading.isolation.container_init import Order
+
 POLL_S = 0.2
 CHANNELS = 4  # shell, iopub, stdin and control, in the order of their ports
 # Nothing beside the notebook is imported before the kernel runs; IPython puts the folder back into
@@ -154,7 +156,7 @@ class Kernel:
             program, home, memory_bytes=self.limits.memory_bytes, tasks=self.tasks
         )
         self.process = self.watcher.process
-        order = {
+        order: Order = {
             "command": self._command(container.PYTHON, []),
             "environment": container.environment(environment),
             "submission": str(archive),

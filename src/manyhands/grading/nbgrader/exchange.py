@@ -21,6 +21,9 @@ from nbgrader.exchange import default
 from manyhands.learner.released import COURSE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NoReturn
+
     from traitlets.config import Config
 
 MODES = {
@@ -49,6 +52,9 @@ def make(root: str | Path) -> None:
 
 
 class _Closed:
+    root: str
+    fail: Callable[[str], NoReturn]
+
     def ensure_root(self) -> None:
         if not os.path.isdir(self.root):
             self.fail(NONE.format(root=self.root))

@@ -227,7 +227,7 @@ def marks_of(book: Gradebook, unit: str, student: str) -> Marks:
     notebook = book.find_submission_notebook(unit, unit, student)
     person = submission.student
     name = " ".join(part for part in (person.first_name, person.last_name) if part)
-    checks = {
+    checks: dict[str, Mark] = {
         row.name: {
             "score": row.score,
             "max": row.max_score,

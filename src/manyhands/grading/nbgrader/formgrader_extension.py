@@ -46,7 +46,7 @@ def announced(handler: type[web.RequestHandler]) -> type[web.RequestHandler]:
 
     def post(self: Any, *arguments: str) -> Any:
         before_work()
-        return super(made, self).post(*arguments)
+        return super(made, self).post(*arguments)  # type: ignore[arg-type]  # it is a class
 
     made = type(handler.__name__, (handler,), {"post": post})
     return made

@@ -56,7 +56,7 @@ class Taken(TypedDict):
 
 
 class Record(TypedDict):
-    """nbgrader's record of a hand-in, as far as it is read here, and where it is kept."""
+    """A hand-in: whose it is, when it was handed in, and where it is kept."""
 
     username: str
     timestamp: datetime
@@ -82,7 +82,7 @@ class Collect(ExchangeCollect):
                 f"Nothing can be collected, because {self.inbound_path} does not exist. Release a "
                 "lab first."
             )
-        self.src_records = []
+        self.src_records: list[dict[str, Any]] = []
         hub = Path(
             os.environ.get("MANYHANDS_HUB") or Path(self.coursedir.root) / ".manyhands" / "hub"
         )
@@ -118,8 +118,8 @@ class Collect(ExchangeCollect):
             self._refuse(WRONG, whose, problem=told(problem))
 
     def _received(self, classroom: Classroom, path: Path) -> Record | None:
-        """Take in one folder, unless it is there: nbgrader's record of it, or None for what is
-        another unit's, or refused.
+        """Take in one folder, unless it is there: a record of it, or None for what is another
+        unit's, or refused.
         """
         unit = self.coursedir.assignment_id
         name, plus, _ = path.name.partition(f"+{unit}+")
@@ -158,7 +158,7 @@ class Collect(ExchangeCollect):
             if not place.is_dir():
                 self._keep(there, place, record)
         return {
-            **record,
+            "username": name,
             "place": place,
             "timestamp": submissions.handed_in_at(place) or record["timestamp"],
         }
@@ -167,7 +167,7 @@ class Collect(ExchangeCollect):
         self.taken["refused"].append(why.format(folder=submissions.shown(name), **more))
         self.log.warning(self.taken["refused"][-1])
 
-    def _keep(self, there: Below, place: Path, record: Record) -> None:
+    def _keep(self, there: Below, place: Path, record: dict[str, Any]) -> None:
         """Copy an open folder to what was received.
 
         It was handed in when its name says so, if the clock of its files agrees.

@@ -228,9 +228,9 @@ def _utc(text: str) -> datetime:
     """What nbgrader's own `parse_utc` makes of a stamp: nbgrader takes 40 MiB, and the process that
     starts all graders asks this.
     """
-    *before, zone = text.split(" ")
+    *before, named = text.split(" ")
     if len(before) == 2:
-        zone = int(zone) if zone.lstrip("+-").isdecimal() else tz.gettz(zone)
+        zone = int(named) if named.lstrip("+-").isdecimal() else tz.gettz(named)
         time = parser.parse(" ".join([*before, "TZ"]), tzinfos={"TZ": zone})
     else:
         time = parser.parse(text)
