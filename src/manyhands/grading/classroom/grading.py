@@ -14,6 +14,7 @@ from manyhands.grading.store.grade_journal import Journal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Literal
 
     from manyhands.grading.classroom.batch import Outcome
     from manyhands.grading.nbgrader.class_settings import Classroom
@@ -54,14 +55,16 @@ def _into_gradebook(classroom: Classroom, unit: str, batch: Batch) -> dict[str, 
     return into_gradebook(classroom, unit, batch.grades, batch.folders)
 
 
-def journal_of(classroom: Classroom, unit: str, kind: str = "grades") -> Journal:
+def journal_of(
+    classroom: Classroom, unit: str, kind: Literal["grades", "public"] = "grades"
+) -> Journal:
     return Journal(classroom.made().folder / kind / unit)
 
 
 def batch_of(
     classroom: Classroom,
     unit: str,
-    kind: str,
+    kind: Literal["grades", "public"],
     students: Sequence[str],
     seed: int = PUBLIC_SEED,
     **options: Any,

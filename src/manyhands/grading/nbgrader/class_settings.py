@@ -13,6 +13,8 @@ from manyhands.grading.store.paths import STUDENT, exchange_of, folder_of
 from manyhands.learner.released import COURSE
 
 if TYPE_CHECKING:
+    from typing import Literal
+
     from nbgrader.coursedir import CourseDirectory
     from traitlets.config import Config
 
@@ -90,7 +92,9 @@ class Classroom:
     def solution(self, unit: str) -> Path:
         return self.root / "solutions" / unit / f"{unit}.ipynb"
 
-    def place(self, step: str, student: str, unit: str) -> Path:
+    def place(
+        self, step: Literal["submitted", "autograded", "feedback"], student: str, unit: str
+    ) -> Path:
         """nbgrader's folder of a step ("submitted", "autograded", "feedback") for a student and a
         unit.
         """

@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+    from typing import Literal
+
+    Kind = Literal["file", "folder", "link", "other", "unreadable", "deep"]
 
 DEPTH, ENTRIES = 20, 10_000  # folders in folders, and all that is looked at
 # of a folder inside: with what it is copied to before it, and a name after it, this is far from the
@@ -33,7 +36,7 @@ class Found:
     """
 
     name: str
-    kind: str
+    kind: Kind
     size: int = 0
 
 
@@ -118,7 +121,11 @@ class Below:
 
     def _found(self, name: str, status: os.stat_result) -> Found:
         self.changed = max(self.changed, status.st_ctime)
-        kinds = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
+        kinds: dict[int, Kind] = {
+            stat.S_IFREG: "file",
+            stat.S_IFDIR: "folder",
+            stat.S_IFLNK: "link",
+        }
         kind = kinds.get(stat.S_IFMT(status.st_mode), "other")
         return Found(name, kind, status.st_size if kind == "file" else 0)
 
