@@ -21,7 +21,7 @@ from manyhands.checks.report import Report
 __all__ = ["Report", "hint", "seed"]
 
 
-def seed():
+def seed() -> int:
     """The seed that every check draws its inputs from: `MANYHANDS_SEED`, 0 for the learner, hidden
     for the grader.
     """

@@ -4,20 +4,27 @@ it is called.
 A learner who has only imported it has written nothing.
 """
 
+from __future__ import annotations
+
 import functools
 import sys
 from contextlib import contextmanager
 from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType
 
 
-def _closed(*args, **kwargs):
+def _closed(*args: object, **kwargs: object) -> NoReturn:
     raise PermissionError(
         "this is the package's own answer, which is closed here, so write it yourself"
     )
 
 
 @contextmanager
-def closed(*functions):
+def closed(*functions: Callable[..., Any]) -> Iterator[None]:
     """While the block runs, each of these functions raises PermissionError, by whatever name it is
     called.
 
@@ -33,18 +40,18 @@ def closed(*functions):
             function.__code__ = code
 
 
-def shut_from(function, *own):
+def shut_from(function: Callable[..., Any], *own: Callable[..., Any]) -> Callable[..., Any]:
     """The learner's function, for which these functions of the package are closed while it runs."""
 
     @functools.wraps(function)
-    def asked(*args, **kwargs):
+    def asked(*args: Any, **kwargs: Any) -> Any:
         with closed(*own):
             return function(*args, **kwargs)
 
     return asked
 
 
-def loaded(*names):
+def loaded(*names: str) -> list[Callable[..., Any]]:
     """The functions of these names, "module:function" or "module:Class.method", in modules that are
     imported already.
 
@@ -65,13 +72,14 @@ def loaded(*names):
     return found
 
 
-def borrowing(function, *args):
+def borrowing(function: Callable[..., Any], *args: Any) -> tuple[Any, str | None]:
     """What function(*args) returns, and the name of the first function of this package that was
     called for it, or None. It is for answers that the learner must write without the package.
     """
-    called, before = [], sys.getprofile()
+    called: list[str] = []
+    before = sys.getprofile()
 
-    def heard(frame, event, _):
+    def heard(frame: FrameType, event: str, _: object) -> None:
         module = frame.f_globals.get("__name__") or ""
         if event == "call" and module.startswith("manyhands."):
             called.append(f"{module}.{frame.f_code.co_name}")

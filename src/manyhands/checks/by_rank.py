@@ -7,13 +7,19 @@ is not part of the plain lines or of the record. Its lines have the page's own c
 have a contrast of 3 or more on a light and on a dark page.
 """
 
+from __future__ import annotations
+
 import math
 from collections import Counter
 from dataclasses import dataclass
 from html import escape
 from numbers import Real
+from typing import TYPE_CHECKING, Any
 
 from manyhands.checks.record import CLOSE, FAIL, PASS, cut, plain, shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 # ranks, runs of neighbouring rows of a rank, and characters of a text
 MOST_RANKS, MOST_RUNS, LONGEST = 12, 40, 48
@@ -46,10 +52,10 @@ class Picture:
     title: str
     who: str
     legend: str
-    lines: tuple
+    lines: tuple[Line, ...]
     at_most: bool = False
 
-    def html(self):
+    def html(self) -> str:
         """The table, with the ranks that are wrong first if there are too many to show."""
         shown = sorted(sorted(enumerate(self.lines), key=lambda one: one[1].right)[:MOST_RANKS])
         more = len(self.lines) - len(shown)
@@ -68,7 +74,16 @@ class Picture:
         )
 
 
-def numbers(what, expected, got, ranks=None, *, who="rank", at_most=False, within=0.0):
+def numbers(
+    what: str,
+    expected: Any,
+    got: Sequence[Any],
+    ranks: Sequence[Any] | None = None,
+    *,
+    who: str = "rank",
+    at_most: bool = False,
+    within: float = 0.0,
+) -> Picture | None:
     """A picture of one number for each rank, or None if it would show no difference.
 
     `what`: the number and its unit, such as "rows"; `expected`, `got`: lists by rank, where
@@ -86,12 +101,18 @@ def numbers(what, expected, got, ranks=None, *, who="rank", at_most=False, withi
     for name, pair, want, have in zip(ranks or range(len(got)), given, expected, got, strict=False):
         right = _agree(want, have, at_most, within)
         drawing = (_dot if dots else _bar)(want, have, low, high, FILL[PASS if right else FAIL])
-        lines.append(Line(str(name), right, *_in_words(*pair), drawing))
+        words = _in_words(*pair)
+        lines.append(Line(str(name), right, words[0], words[1], drawing))
     legend = f"{'● got' if dots else '▬ got'}, ┃ {'at most' if at_most else 'expected'}"
     return _picture(f"{what} by {who}", who, legend, lines, at_most)
 
 
-def rows(n, expected, got, ranks=None):
+def rows(
+    n: int,
+    expected: Sequence[Sequence[int]],
+    got: Sequence[Sequence[int]],
+    ranks: Sequence[Any] | None = None,
+) -> Picture | None:
     """A picture of which of the rows 0 to n - 1 each rank takes, or None if it would show no
     difference. `expected`, `got`: a list of rows for each rank.
     """
@@ -119,7 +140,7 @@ def rows(n, expected, got, ranks=None):
     )
 
 
-def samples(n, got, who="rank"):
+def samples(n: int, got: Sequence[Sequence[int]], who: str = "rank") -> Picture | None:
     """A picture of which of the samples 0 to n - 1 each rank takes, where any rank may take a
     sample, but only once. Its last line has the samples that none takes.
     """
@@ -138,14 +159,16 @@ def samples(n, got, who="rank"):
     )
 
 
-def _share(name, rows, wrong, n, expected):
+def _share(name: str, rows: Sequence[int], wrong: Sequence[int], n: int, expected: str) -> Line:
     drawing = _lane(_runs(rows), n, 5, f'fill="{FILL[PASS]}"') + _lane(
         _runs(wrong), n, 5, f'fill="{FILL[FAIL]}"'
     )
     return Line(name, not wrong, expected, _rows(rows, "sample"), DRAWING.format(drawing))
 
 
-def _picture(title, who, legend, lines, at_most=False):
+def _picture(
+    title: str, who: str, legend: str, lines: Iterable[Line], at_most: bool = False
+) -> Picture | None:
     return (
         Picture(title, who, legend, tuple(lines), at_most)
         if any(not line.right for line in lines)
@@ -153,7 +176,7 @@ def _picture(title, who, legend, lines, at_most=False):
     )
 
 
-def _row(line):
+def _row(line: Line) -> str:
     state = PASS if line.right else FAIL
     cells = "".join(
         f'<td style="{CELL}">{text}</td>'
@@ -165,7 +188,7 @@ def _row(line):
     )
 
 
-def _number(value):
+def _number(value: Any) -> float | None:
     """The value as a finite number, or None."""
     value = plain(value)
     fits = (
@@ -177,14 +200,14 @@ def _number(value):
     return value if fits else None
 
 
-def _agree(want, have, at_most, within):
+def _agree(want: float | None, have: float | None, at_most: bool, within: float) -> bool:
     if want is None or have is None:
         return False
     allowed = max(within, CLOSE) * max(abs(want), 1)
     return have - want <= allowed and (at_most or want - have <= allowed)
 
 
-def _in_words(want, have):
+def _in_words(want: Any, have: Any) -> list[str]:
     texts = [
         "none" if one is None else f"{one:,}" if type(one) is int else shorten(one)
         for one in (want, have)
@@ -194,17 +217,17 @@ def _in_words(want, have):
     return [cut(text, LONGEST) for text in texts]
 
 
-def _place(value, low, high):
+def _place(value: float, low: float, high: float) -> float:
     """Where a value is on a drawing of 200 units, with a margin of 4 on each side."""
     return 4 + 192 * (value - low) / (high - low) if high > low else 100.0
 
 
-def _mark(want, low, high):
+def _mark(want: float, low: float, high: float) -> str:
     x = _place(want, low, high)
     return f'<rect x="{x - 1:.1f}" y="0" width="2" height="16" fill="currentColor"/>'
 
 
-def _bar(want, have, low, high, colour):
+def _bar(want: float | None, have: float | None, low: float, high: float, colour: str) -> str:
     zero = _place(0, low, high) if high > low else 4
     width = 0 if have is None else _place(have, low, high) - zero if high > low else 0
     bar = f'<rect x="{zero:.1f}" y="3" width="{max(width, 1):.1f}" height="10" fill="{colour}"/>'
@@ -213,7 +236,7 @@ def _bar(want, have, low, high, colour):
     )
 
 
-def _dot(want, have, low, high, colour):
+def _dot(want: float | None, have: float | None, low: float, high: float, colour: str) -> str:
     parts = "" if want is None else _mark(want, low, high)
     if have is not None:
         x = _place(have, low, high)
@@ -227,9 +250,9 @@ def _dot(want, have, low, high, colour):
     return DRAWING.format(parts)
 
 
-def _runs(rows):
+def _runs(rows: Iterable[int]) -> list[list[int]]:
     """[first, last] of neighbouring rows."""
-    found = []
+    found: list[list[int]] = []
     for row in sorted(set(rows)):
         if found and row == found[-1][1] + 1:
             found[-1][1] = row
@@ -238,7 +261,7 @@ def _runs(rows):
     return found
 
 
-def _lane(runs, n, y, style):
+def _lane(runs: Sequence[Sequence[int]], n: int, y: int, style: str) -> str:
     return "".join(
         f'<rect x="{4 + 192 * first / n:.1f}" y="{y}" width="{192 * (last + 1 - first) / n:.1f}" '
         f'height="6" {style}/>'
@@ -247,7 +270,7 @@ def _lane(runs, n, y, style):
     )
 
 
-def _rows(rows, word="row"):
+def _rows(rows: Sequence[int], word: str = "row") -> str:
     """`12 rows: 0-9, 12, 13`."""
     runs = ", ".join(
         str(first) if first == last else f"{first}-{last}"

@@ -6,16 +6,37 @@ order. Text has the page's own colour, so that a dark page needs nothing. Colour
 behind white text, with a contrast of 4.5 or more.
 """
 
+from __future__ import annotations
+
 import re
 from base64 import b64encode
 from html import escape
+from typing import TYPE_CHECKING, Final, Literal
 
 from manyhands.checks.record import BLOCKED, FAIL, PASS
 
-NOT_BEGUN = "not begun"
-SIGN = {PASS: "✓", FAIL: "✗", NOT_BEGUN: "○", BLOCKED: "–"}
-COLOUR = {PASS: "#1a7f37", FAIL: "#b42318", NOT_BEGUN: "#5f6670", BLOCKED: "#5f6670"}
-WORDS = {PASS: "passed", FAIL: "failed", NOT_BEGUN: "not begun", BLOCKED: "not checked here"}
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from manyhands.checks.by_rank import Picture
+    from manyhands.checks.record import Criterion
+    from manyhands.cluster.faults.kinds import Fault
+
+NOT_BEGUN: Final = "not begun"
+State = Literal["pass", "fail", "blocked", "not begun"]
+SIGN: dict[State, str] = {PASS: "✓", FAIL: "✗", NOT_BEGUN: "○", BLOCKED: "–"}
+COLOUR: dict[State, str] = {
+    PASS: "#1a7f37",
+    FAIL: "#b42318",
+    NOT_BEGUN: "#5f6670",
+    BLOCKED: "#5f6670",
+}
+WORDS: dict[State, str] = {
+    PASS: "passed",
+    FAIL: "failed",
+    NOT_BEGUN: "not begun",
+    BLOCKED: "not checked here",
+}
 UNWRITTEN, SAME = "is not written yet", "The same as above."
 LINE = "var(--jp-border-color2, #8a8a8a)"
 BOX = "flex: 1 1 14em; min-width: 0"
@@ -26,11 +47,11 @@ VALUE = (
 )
 
 
-def states(criteria):
+def states(criteria: Sequence[Criterion]) -> list[State]:
     """The state of each criterion, which is its status, but `NOT_BEGUN` instead of a failure if the
     learner has not written what it asks for, or if nothing was measured because of that.
     """
-    found = []
+    found: list[State] = []
     for one in criteria:
         mistake = one["detail"].get("mistake", "")
         unwritten = UNWRITTEN in mistake or (mistake == SAME and found[-1:] == [NOT_BEGUN])
@@ -43,7 +64,14 @@ def states(criteria):
     return found
 
 
-def html(name, criteria, hint_name=None, hint_steps=(), faults=(), pictures=None):
+def html(
+    name: str,
+    criteria: Sequence[Criterion],
+    hint_name: str | None = None,
+    hint_steps: Sequence[str] = (),
+    faults: Iterable[Fault] = (),
+    pictures: Mapping[str, Picture] | None = None,
+) -> str:
     """The card of one report, with `criteria` as in its record.
 
     The reports of `faults`, which the ranks' cluster found during the check, are folded, and the
@@ -51,8 +79,9 @@ def html(name, criteria, hint_name=None, hint_steps=(), faults=(), pictures=None
     that helps with its failure}.
     """
     told = list(zip(criteria, states(criteria), strict=True))
+    order: tuple[State, ...] = (FAIL, NOT_BEGUN, PASS)
     worst = next(
-        (state for state in (FAIL, NOT_BEGUN, PASS) if state in (state for _, state in told)),
+        (state for state in order if state in (state for _, state in told)),
         BLOCKED,
     )
     rows = "".join(_row(one, state, (pictures or {}).get(one["name"])) for one, state in told)
@@ -65,7 +94,7 @@ def html(name, criteria, hint_name=None, hint_steps=(), faults=(), pictures=None
     )
 
 
-def _head(name, told):
+def _head(name: str, told: Sequence[tuple[Criterion, State]]) -> str:
     """`average: 2 of 3 points · ✓ 1 passed · ○ 1 not begun`."""
     counted = [(one, state) for one, state in told if state != BLOCKED]
     earned = sum(one["points"] for one, state in counted if state == PASS)
@@ -76,7 +105,7 @@ def _head(name, told):
     return f'<div style="margin-bottom: .3em"><b>{escape(name)}</b>: {" · ".join(parts)}</div>'
 
 
-def _row(one, state, picture=None):
+def _row(one: Criterion, state: State, picture: Picture | None = None) -> str:
     badge = (
         '<span style="flex: none; align-self: flex-start; padding: 0 .5em; border-radius: 3px; '
         f'color: #ffffff; background-color: {COLOUR[state]}; white-space: nowrap">{SIGN[state]} '
@@ -93,7 +122,7 @@ def _row(one, state, picture=None):
     )
 
 
-def _badge(one, state):
+def _badge(one: Criterion, state: State) -> str:
     points = f"{one['points'] if state == PASS else 0:g}/{one['points']:g}"
     return {
         PASS: f"PASS {points}",
@@ -103,7 +132,7 @@ def _badge(one, state):
     }[state]
 
 
-def _details(detail, state):
+def _details(detail: Mapping[str, str], state: State) -> str:
     """Expected and got next to each other if there is room, else below each other, and then the
     other details.
     """
@@ -120,23 +149,23 @@ def _details(detail, state):
     return (both if pair else "") + "".join(lines)
 
 
-def _value(key, text):
+def _value(key: str, text: str) -> str:
     return (
         f'<div style="{BOX}; padding: .1em .6em .3em; border: 1px solid {LINE}; border-radius: '
         f'3px"><small>{key}:</small><pre style="{VALUE}">{escape(text)}</pre></div>'
     )
 
 
-def _lines(text):
+def _lines(text: str) -> str:
     return _code(text).replace("\n", "<br>")
 
 
-def _code(text):
+def _code(text: str) -> str:
     """Mark names between backticks as code. The plain lines keep the backticks."""
     return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(text))
 
 
-def _fault(fault):
+def _fault(fault: Fault) -> str:
     """The report of a fault on the ranks in a fold, with its picture as an image: parts of the
     pictures on a page have the same names, and a browser would look for one of this page's in a
     closed fold.
@@ -155,11 +184,11 @@ def _fault(fault):
     )
 
 
-def _hint(name, steps):
+def _hint(name: str | None, steps: Sequence[str]) -> str:
     """The first step in a fold, which contains the next step in a second fold."""
     folded = ""
     for number in range(len(steps), 0, -1):
-        label = f"Hint {escape(name)}" if number == 1 else f"Step {number} of {len(steps)}"
+        label = f"Hint {escape(name or '')}" if number == 1 else f"Step {number} of {len(steps)}"
         folded = _fold(
             label,
             f'<div style="white-space: pre-wrap">{_code(steps[number - 1].strip())}</div>{folded}',
@@ -167,7 +196,7 @@ def _hint(name, steps):
     return folded
 
 
-def _fold(label, content):
+def _fold(label: str, content: str) -> str:
     return (
         f'<details style="margin-top: .4em"><summary style="cursor: pointer">{label}</summary>'
         f'<div style="padding: .2em 0 0 1.2em">{content}</div></details>'

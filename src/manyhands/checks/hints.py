@@ -6,20 +6,28 @@ and the name of the report that it helps with. Each unit has one dict, `{"06-ave
 look", "which property the right code has")}`, in which a hint of one step may be a string.
 """
 
+from __future__ import annotations
+
 import sys
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from manyhands.checks import progress
 from manyhands.units import units
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Hints = dict[str, str | tuple[str, ...]]  # hint's name -> its only step, or its steps
+
 NO_HINT = "There is no hint {name!r}. The existing hints are: {known}."
 MORE = 'For more, run hint("{name}") again.'
 
-_steps_shown = {}  # hint's name -> how many of its steps this process has shown
+_steps_shown: dict[str, int] = {}  # hint's name -> how many of its steps this process has shown
 
 
-def hints_of(number):
+def hints_of(number: str) -> Hints:
     """The hints of the unit with this number ("06"), by name.
 
     Only that unit's module is imported.
@@ -33,7 +41,7 @@ def hints_of(number):
         raise
 
 
-def steps_of(text):
+def steps_of(text: str | Sequence[str]) -> tuple[str, ...]:
     """The steps of a hint, from where to look to a property of the right code.
 
     A string is one step.
@@ -41,7 +49,7 @@ def steps_of(text):
     return (text,) if isinstance(text, str) else tuple(text)
 
 
-def hint_for(report_name):
+def hint_for(report_name: str) -> str | None:
     """The name of the hint that helps with a report, or None. Only imported units are searched."""
     modules = [
         module for name, module in list(sys.modules.items()) if name.startswith("manyhands.checks.")
@@ -50,7 +58,7 @@ def hint_for(report_name):
     return next((name for name in sorted(names) if name.split("-", 1)[-1] == report_name), None)
 
 
-def hint(name):
+def hint(name: str) -> None:
     """Print the hint's next step, or the last one again if there are no more.
 
     Remember in `work/.manyhands/progress.json` that the hint was opened.

@@ -3,14 +3,22 @@
 They need a safe way to call what the learner wrote, and to read what it returns.
 """
 
+from __future__ import annotations
+
 import inspect
 import operator
 import re
 from copy import deepcopy
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from manyhands.checks.report import Stopped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
 NAN = float("nan")
 WORDS = {
@@ -23,7 +31,7 @@ WORDS = {
 }
 
 
-def ask(function, *args):
+def ask(function: Callable[..., Any], *args: Any) -> Any:
     """What the learner's function returns. `Stopped` if it raises."""
     answer, error = call(function, *args)
     if error:
@@ -31,7 +39,7 @@ def ask(function, *args):
     return answer
 
 
-def ask_kept(function, *args):
+def ask_kept(function: Callable[..., Any], *args: Any) -> Any:
     """As `ask`, with a copy of each list or array that is given.
 
     `Stopped` also if the function has changed one.
@@ -42,7 +50,7 @@ def ask_kept(function, *args):
     return answer
 
 
-def kept(function, *args):
+def kept(function: Callable[..., Any], *args: Any) -> tuple[Any, str | None]:
     """(the answer, the message that the function has changed a list or array that it was given, or
     None).
     """
@@ -56,7 +64,7 @@ def kept(function, *args):
     return answer, None
 
 
-def changed(function, place):
+def changed(function: Callable[..., Any], place: int) -> str:
     """The message that the function has changed the argument at this place."""
     try:
         what = f"`{list(inspect.signature(function).parameters)[place]}`"
@@ -65,7 +73,7 @@ def changed(function, place):
     return WORDS["changed"].format(name=getattr(function, "__name__", "your function"), what=what)
 
 
-def call(function, *args):
+def call(function: Callable[..., Any], *args: Any) -> tuple[Any, str | None]:
     """(what the learner's function returns, None), or (None, the message that says what went
     wrong).
     """
@@ -78,7 +86,7 @@ def call(function, *args):
         return None, WORDS["raised"].format(name=name, error=_in_a_line(error)[:300])
 
 
-def _in_a_line(error):
+def _in_a_line(error: BaseException) -> str:
     """`ValueError: why`, without the source lines that tf.function puts before it.
 
     If Keras has wrapped an error of a layer, the layer's error is given. Variables appear without
@@ -90,7 +98,10 @@ def _in_a_line(error):
     return causes[-1] if causes else f"{type(error).__name__}: {lines[0]}"
 
 
-def likely(asked, same=operator.eq):
+def likely(
+    asked: Sequence[tuple[Any, Mapping[str, Any], Any]],
+    same: Callable[[Any, Any], Any] = operator.eq,
+) -> list[str]:
     """Names of the mistakes that explain at least half of the wrong answers.
 
     The mistake that explains most answers is first, because two mistakes may give the same in a
@@ -106,7 +117,7 @@ def likely(asked, same=operator.eq):
     return sorted(names, key=lambda name: -sum(same(got, wrong[name]) for _, wrong, got in asked))
 
 
-def number(value):
+def number(value: Any) -> float:
     """What the learner has returned as a float, or NaN if it is not a number."""
     try:
         return float(value)
@@ -114,7 +125,7 @@ def number(value):
         return NAN
 
 
-def array(value):
+def array(value: Any) -> NDArray[np.float64]:
     """A tensor, variable or array as a NumPy array of floats, or an empty array if it is anything
     else.
     """

@@ -5,8 +5,16 @@ An experiment is a function of a module of this package that is imported on the 
 the cluster heals.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypedDict
+
 from manyhands.checks.report import Report, Stopped
 from manyhands.checks.unrun_answers import CODE_AGAIN
+
+if TYPE_CHECKING:
+    from manyhands.checks.report import Criteria
+    from manyhands.cluster import Cluster, Fault
 
 PATIENCE_S, LIMIT_S = 3, 60
 
@@ -23,6 +31,20 @@ ABSENT = (
 )
 
 
+# {a mistake's name: what to say about it}, and "known": {part of an error: what to do about it}
+Mistakes = dict[str | tuple[str, ...], Any]
+
+
+class Answer(TypedDict, total=False):
+    """What a rank answers: what its experiment returned, or which function is not written or not
+    defined.
+    """
+
+    value: Any
+    unwritten: str
+    undefined: str
+
+
 class Unwritten(NotImplementedError):
     """The learner has not written the function that the message names."""
 
@@ -31,7 +53,7 @@ class Undefined(Unwritten):
     """The name in the message is not defined."""
 
 
-def learners(name):
+def learners(name: str) -> Any:
     """What the learner has called `name` on this rank.
 
     `Undefined` if the name is not defined, `Unwritten` if it is only a stub.
@@ -54,7 +76,7 @@ def learners(name):
     return found
 
 
-def _defined_here(name):
+def _defined_here(name: str) -> bool:
     """Whether the notebook's own kernel has something by this name, most likely from a cell without
     %%px.
     """
@@ -64,7 +86,7 @@ def _defined_here(name):
     return shell is not None and name in shell.user_ns
 
 
-def _on_rank(module, experiment, *args):
+def _on_rank(module: str, experiment: str, *args: Any) -> Answer:
     """Run an experiment on a rank.
 
     A stub is reported as unwritten, and the cluster reports any other exception.
@@ -93,11 +115,25 @@ class RankReport(Report):
     what to do about it}.
     """
 
-    def __init__(self, name, cluster, criteria, mistakes, patience_s=PATIENCE_S):
+    def __init__(
+        self,
+        name: str,
+        cluster: Cluster,
+        criteria: Criteria,
+        mistakes: Mistakes,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
         super().__init__(name, criteria)
         self.cluster, self._mistakes, self._patience_s = cluster, mistakes, patience_s
 
-    def on_ranks(self, module, experiment, *args, remark=None, patience_s=None):
+    def on_ranks(
+        self,
+        module: str,
+        experiment: str,
+        *args: Any,
+        remark: str | None = None,
+        patience_s: float | None = None,
+    ) -> list[Any]:
         """Run an experiment on all ranks, and return the values by rank.
 
         `Stopped` if a rank raises, ends or waits in vain, or does not have the function.
@@ -136,7 +172,7 @@ class RankReport(Report):
             raise Stopped(self._mistakes["unwritten"].format(name=unwritten[0]) + absent)
         return [answer["value"] for answer in answers]
 
-    def _of_fault(self, fault, remark):
+    def _of_fault(self, fault: Fault, remark: str | None) -> str:
         """The helpful parts of a fault's report, the most telling first, because long texts are
         cut. The whole report is shown after the card.
         """

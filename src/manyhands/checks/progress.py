@@ -5,6 +5,8 @@ notebook. `ran` holds the ids of the cells that have run, for each notebook by i
 `work`, and `last` is the cell that ran last.
 """
 
+from __future__ import annotations
+
 import fcntl
 import json
 import os
@@ -13,11 +15,52 @@ import tempfile
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from manyhands.machine import progress_file as path_in
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
-def work_folder(start=None):
+Guess = int | float | str
+
+
+class Prediction(TypedDict, total=False):
+    """A prediction of the learner. What follows `locked` comes when it is settled."""
+
+    guess: Guess
+    locked: str
+    came: Guess
+    right: bool
+    surprise: float
+    settled: str
+
+
+class Place(TypedDict):
+    """Where the learner was last."""
+
+    notebook: str
+    cell: str
+    when: str
+
+
+class Entry(TypedDict, total=False):
+    """What is remembered of a unit (see the head of this module)."""
+
+    points: float
+    max: float
+    when: str
+    hints: list[str]
+    seen: list[str]
+    predictions: dict[str, Prediction]
+    ran: dict[str, list[str]]
+    last: Place
+
+
+Entries = dict[str, Entry]
+
+
+def work_folder(start: str | Path | None = None) -> Path | None:
     """The `work` folder above `start` (by default the current folder), or None.
 
     Progress is remembered only there.
@@ -26,7 +69,7 @@ def work_folder(start=None):
     return next((folder for folder in (here, *here.parents) if folder.name == "work"), None)
 
 
-def load(work):
+def load(work: str | Path) -> Entries:
     """All that is remembered and can be read.
 
     An absent or a broken file counts as nothing, and so does a value of a different type from the
@@ -35,7 +78,7 @@ def load(work):
     return _readable(_stored(work))
 
 
-def _stored(work):
+def _stored(work: str | Path) -> Any:
     """What the file holds, whatever that is, or None if it cannot be read."""
     try:
         return json.loads(path_in(work).read_text(encoding="utf-8"))
@@ -43,7 +86,7 @@ def _stored(work):
         return None
 
 
-def _readable(stored):
+def _readable(stored: Any) -> Entries:
     """The entries whose values have the types that the head of this module gives.
 
     Anything else in an entry is kept.
@@ -52,7 +95,7 @@ def _readable(stored):
     return {unit: _readable_entry(entry) for unit, entry in entries if isinstance(entry, dict)}
 
 
-def _readable_entry(entry):
+def _readable_entry(entry: dict[str, Any]) -> Entry:
     kept = {key: value for key, value in entry.items() if _TYPES.get(key, _anything)(value)}
     if not {"points", "max"} <= kept.keys():
         kept = {key: value for key, value in kept.items() if key not in ("points", "max")}
@@ -68,14 +111,14 @@ def _readable_entry(entry):
             for name, cells in kept["ran"].items()
             if isinstance(cells, list)
         }
-    return kept
+    return cast("Entry", kept)  # each value has been looked at
 
 
-def _anything(value):
+def _anything(value: Any) -> bool:
     return True
 
 
-def _is_number(value):
+def _is_number(value: Any) -> bool:
     """Whether this is a number. False for NaN, and for whole numbers that no float can hold."""
     return (
         isinstance(value, (int, float))
@@ -84,18 +127,18 @@ def _is_number(value):
     )
 
 
-def _is_answer(value):
+def _is_answer(value: Any) -> bool:
     return isinstance(value, str) or _is_number(value)
 
 
-def _is_time(value):
+def _is_time(value: Any) -> bool:
     try:
         return bool(datetime.fromisoformat(value).tzinfo)
     except (TypeError, ValueError):
         return False
 
 
-def _is_prediction(made):
+def _is_prediction(made: Any) -> bool:
     """Whether this is a prediction that is open or completely settled."""
     if not (isinstance(made, dict) and _is_answer(made.get("guess"))):
         return False
@@ -106,7 +149,7 @@ def _is_prediction(made):
     )
 
 
-def _is_place(value):
+def _is_place(value: Any) -> bool:
     return (
         isinstance(value, dict)
         and isinstance(value.get("notebook"), str)
@@ -115,7 +158,7 @@ def _is_place(value):
     )
 
 
-_TYPES = {
+_TYPES: dict[str, Callable[[Any], bool]] = {
     "points": _is_number,
     "max": lambda value: _is_number(value) and value > 0,
     "when": _is_time,
@@ -127,14 +170,14 @@ _TYPES = {
 }
 
 
-def add_result(work, unit, points, maximum):
+def add_result(work: str | Path, unit: str, points: float, maximum: float) -> None:
     """Remember the last grade of a unit."""
     with _changing(work) as units:
         when = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        _entry(units, unit).update(points=points, max=maximum, when=when)
+        _entry(units, unit).update({"points": points, "max": maximum, "when": when})
 
 
-def add_seen(work, unit, name):
+def add_seen(work: str | Path, unit: str, name: str) -> None:
     """Remember that a check was seen green in the notebook.
 
     If the file cannot be written, this is forgotten.
@@ -144,12 +187,12 @@ def add_seen(work, unit, name):
         entry["seen"] = sorted({*seen_green(entry), name})
 
 
-def seen_green(entry):
+def seen_green(entry: Entry) -> list[str]:
     """The checks of a unit's entry that were seen green."""
     return entry.get("seen", [])
 
 
-def add_run(work, unit, notebook, cell):
+def add_run(work: str | Path, unit: str, notebook: str, cell: str) -> None:
     """Remember that a cell of a notebook, named by its path inside `work`, has run.
 
     If the file cannot be written, this is forgotten.
@@ -163,17 +206,17 @@ def add_run(work, unit, notebook, cell):
         entry["last"] = {"notebook": notebook, "cell": cell, "when": when}
 
 
-def unit_here(start=None):
+def unit_here(start: str | Path | None = None) -> tuple[Path, str] | None:
     """(the `work` folder, the name NN_topic of the unit whose lab's folder is the current one), or
     None.
     """
     here = Path(start or Path.cwd()).resolve()
     work = work_folder(here)
     parts = here.relative_to(work).parts if work else ()
-    return (work, parts[0]) if parts and parts[0][:2].isdecimal() else None
+    return (work, parts[0]) if work and parts and parts[0][:2].isdecimal() else None
 
 
-def add_hint(work, unit, name):
+def add_hint(work: str | Path, unit: str, name: str) -> None:
     """Remember that a hint was opened. If the file cannot be written, this is forgotten."""
     with suppress(OSError), _changing(work) as units:
         hints = _entry(units, unit)["hints"]
@@ -181,19 +224,20 @@ def add_hint(work, unit, name):
             hints.append(name)
 
 
-def lock_prediction(work, unit, name, guess):
+def lock_prediction(work: str | Path, unit: str, name: str, guess: Guess) -> Prediction:
     """Remember a prediction, unless one exists already.
 
     Return what is remembered, {"guess", "locked", ...}.
     """
     with _changing(work) as units:
         when = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        return dict(
-            _predictions(_entry(units, unit)).setdefault(name, {"guess": guess, "locked": when})
-        )
+        predicted = _predictions(_entry(units, unit))
+        return predicted.setdefault(name, {"guess": guess, "locked": when}).copy()
 
 
-def settle_prediction(work, unit, name, came, right, surprise):
+def settle_prediction(
+    work: str | Path, unit: str, name: str, came: Guess, right: bool, surprise: float
+) -> Prediction:
     """Remember the outcome of a prediction, if it exists and has none yet.
 
     Return what is remembered, or {}.
@@ -202,23 +246,30 @@ def settle_prediction(work, unit, name, came, right, surprise):
         kept = _predictions(_entry(units, unit)).get(name, {})
         if kept and "came" not in kept:
             when = datetime.now(timezone.utc).isoformat(timespec="seconds")
-            kept.update(came=came, right=right, surprise=round(surprise, 3), settled=when)
-        return dict(kept)
+            kept.update(
+                {
+                    "came": came,
+                    "right": right,
+                    "surprise": round(surprise, 3),
+                    "settled": when,
+                }
+            )
+        return kept.copy()
 
 
-def predictions(work, unit):
+def predictions(work: str | Path, unit: str) -> dict[str, Prediction]:
     """{name: {"guess", "locked"}}, with "came", "right", "surprise" and "settled" if the prediction
     is settled.
     """
     return _predictions(_entry(load(work), unit))
 
 
-def hints(work, unit):
+def hints(work: str | Path, unit: str) -> list[str]:
     """The names of the hints that were opened."""
     return _entry(load(work), unit)["hints"]
 
 
-def _entry(units, unit):
+def _entry(units: Entries, unit: str) -> Entry:
     entry = units.get(unit)
     if not isinstance(entry, dict):
         entry = units[unit] = {}
@@ -227,14 +278,14 @@ def _entry(units, unit):
     return entry
 
 
-def _predictions(entry):
+def _predictions(entry: Entry) -> dict[str, Prediction]:
     if not isinstance(entry.get("predictions"), dict):
         entry["predictions"] = {}
     return entry["predictions"]
 
 
 @contextmanager
-def _changing(work):
+def _changing(work: str | Path) -> Iterator[Entries]:
     """Read the file, let the caller change it, and write it in one step.
 
     A lock keeps other writers out.
@@ -258,7 +309,7 @@ def _changing(work):
             raise
 
 
-def _keep_aside(path):
+def _keep_aside(path: Path) -> None:
     """Keep a copy of a file that is about to lose what could not be read in it.
 
     One copy of each content is enough.

@@ -2,22 +2,31 @@
 known mistake a tensor looks like.
 """
 
+from __future__ import annotations
+
 import os
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    import torch
+    import torch.distributed as dist
 
 # worlds of 4, 3 and 2. The last one does not begin with rank 0
 GROUPS = ([0, 1, 2, 3], [0, 2, 3], [1, 3])
 ATOL = 1e-9  # and as much relative to the right value
 
 
-def device():
+def device() -> torch.device:
     """Where this rank's tensors live."""
     import torch
 
     return torch.device(os.environ.get("MANYHANDS_DEVICE", "cpu"))
 
 
-def device_of_any_call():
+def device_of_any_call() -> torch.device:
     """`device()` if every call of the default group accepts it, else the CPU, because gloo's
     messages and reduce-scatters end a process that gives them a GPU tensor.
     """
@@ -29,12 +38,17 @@ def device_of_any_call():
     )
 
 
-def numbers(tensor):
+def numbers(tensor: torch.Tensor) -> list[float]:
     """A tensor as a flat list of floats, in double precision."""
     return tensor.detach().double().flatten().tolist()
 
 
-def make_groups():
+def total(tensors: Iterable[torch.Tensor]) -> torch.Tensor:
+    """The sum of tensors, of which there is at least one."""
+    return cast("torch.Tensor", sum(tensors))
+
+
+def make_groups() -> list[tuple[list[int], dist.ProcessGroup | None]]:
     """The groups of GROUPS that contain this rank, as (members, group).
 
     The world itself is `None`, which is the learner's default. Collective.
@@ -51,7 +65,7 @@ def make_groups():
     return found
 
 
-def short_lived(group):
+def short_lived(group: dist.ProcessGroup) -> dist.ProcessGroup:
     """The group, which ends when the next experiment begins if it is gloo's.
 
     Its thread looks for messages a hundred times a second, and a rank that keeps a few hundred
@@ -65,10 +79,10 @@ def short_lived(group):
     return group
 
 
-_short_lived = []
+_short_lived: list[dist.ProcessGroup] = []
 
 
-def end_groups():
+def end_groups() -> None:
     """End the groups of the previous experiment.
 
     It has ended on all ranks, so none of them uses these groups.
@@ -77,7 +91,7 @@ def end_groups():
         _end(_short_lived.pop())
 
 
-def _end(group):
+def _end(group: dist.ProcessGroup) -> None:
     import torch.distributed as dist
 
     with suppress(ValueError):  # it ended with the whole world
@@ -85,7 +99,7 @@ def _end(group):
 
 
 @contextmanager
-def fresh_world():
+def fresh_world() -> Iterator[None]:
     """Make a new group of all ranks the world, for the learner's `group=None`, too.
 
     It can also decorate an experiment. Collective.
@@ -109,7 +123,7 @@ def fresh_world():
 
 
 @contextmanager
-def said_where(text):
+def said_where(text: str) -> Iterator[None]:
     """Let an exception of the block say in its first line where it was raised, such as the
     group.
     """
@@ -124,12 +138,14 @@ def said_where(text):
         raise
 
 
-def close(a, b, atol=ATOL):
+def close(a: torch.Tensor, b: torch.Tensor, atol: float = ATOL) -> bool:
     """Whether two tensors have the same shape and differ by no more than `atol` * (1 + |b|)."""
     return a.shape == b.shape and bool(((a - b).abs() <= atol * (1 + b.abs())).all())
 
 
-def looks_like(got, right, wrong, atol=ATOL):
+def looks_like(
+    got: torch.Tensor, right: torch.Tensor, wrong: Mapping[str, torch.Tensor], atol: float = ATOL
+) -> str | None:
     """None if `got` is right, else the `wrong` tensor, {name: tensor}, that it equals, "not finite"
     or "other".
     """

@@ -7,30 +7,62 @@ A record is `{"schema": 1, "name": ..., "criteria": [...]}`, and a criterion is 
 that depend on the seed and on what the learner's code did.
 """
 
+from __future__ import annotations
+
 import math
 from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 MIME = "application/vnd.manyhands.record+json"
 SCHEMA = 1
-PASS, FAIL, BLOCKED = "pass", "fail", "blocked"
+PASS: Final = "pass"
+FAIL: Final = "fail"
+BLOCKED: Final = "blocked"
 MAX_VALUES = 4096
 MAX_TEXT = 400  # of a line
 MAX_LINES = 6
 SHOWN = 6  # of a long list
 CLOSE = 1e-9  # a smaller difference is rounding, which is not shown
 
+Scalar = bool | int | float | str | None  # what JSON carries
+Status = Literal["pass", "fail", "blocked"]
 
-def flatten(values):
+
+class Criterion(TypedDict):
+    """A criterion of a record. `detail` is what the report shows if it did not pass."""
+
+    name: str
+    text: str
+    points: float
+    status: Status
+    values: list[Scalar]
+    atol: float
+    rtol: float
+    detail: dict[str, str]
+
+
+class Record(TypedDict):
+    """What the grader gets of one report."""
+
+    schema: int
+    name: str
+    criteria: list[Criterion]
+
+
+def flatten(values: Any) -> list[Scalar]:
     """Any nesting of numbers, strings, arrays and tensors as one flat list that JSON can carry.
 
     It never raises.
     """
-    flat = []
+    flat: list[Scalar] = []
     _flatten(values, flat, depth=0)
     return flat
 
 
-def _flatten(value, flat, depth):
+def _flatten(value: Any, flat: list[Scalar], depth: int) -> None:
     if len(flat) >= MAX_VALUES:
         return
     value = plain(value)
@@ -43,7 +75,7 @@ def _flatten(value, flat, depth):
         flat.append(_scalar(value))
 
 
-def plain(value):
+def plain(value: Any) -> Any:
     """A tensor, array or numpy scalar as Python numbers, and anything else as it is."""
     if isinstance(value, (bool, int, float, str, list, tuple, dict, type(None))):
         return value
@@ -55,7 +87,7 @@ def plain(value):
     return value
 
 
-def _scalar(value):
+def _scalar(value: Any) -> Scalar:
     if value is None or isinstance(value, (bool, str)):
         return value[:MAX_TEXT] if isinstance(value, str) else value
     if isinstance(value, Integral):
@@ -65,7 +97,7 @@ def _scalar(value):
     return f"<{type(value).__name__}>"
 
 
-def shorten(value):
+def shorten(value: Any) -> str:
     """A value in a few words for a reader, with numbers to six digits and long lists cut."""
     value = plain(value)
     if isinstance(value, bool) or value is None or isinstance(value, Integral):
@@ -85,7 +117,7 @@ def shorten(value):
     return cut(text, MAX_TEXT)
 
 
-def told_apart(expected, got):
+def told_apart(expected: Any, got: Any) -> list[str]:
     """Both values in a few words.
 
     If these words are the same, or a cut hides the first difference between two lists, each ends
@@ -100,7 +132,7 @@ def told_apart(expected, got):
     return [cut(text, MAX_TEXT - len(end)) + end for text, end in zip(texts, ends, strict=False)]
 
 
-def _first_difference(one, other):
+def _first_difference(one: Any, other: Any) -> tuple[int, ...] | None:
     """The indices that lead to the first place where two nested lists differ.
 
     () for values that are not lists, None if they do not differ.
@@ -116,7 +148,7 @@ def _first_difference(one, other):
     return None if len(one) == len(other) else (min(len(one), len(other)),)
 
 
-def _exactly(value, place):
+def _exactly(value: Any, place: Sequence[int]) -> str:
     """The value at a place in nested lists, a number to twelve digits."""
     for index in place:
         value = plain(value)
@@ -128,7 +160,7 @@ def _exactly(value, place):
     return f"{float(value):.12g}" if number else cut(shorten(value), MAX_TEXT // 4)
 
 
-def shorten_lines(text):
+def shorten_lines(text: object) -> str:
     """A text for a reader, with room for each of its lines, because the last of several lines is
     often the cause.
     """
@@ -138,7 +170,7 @@ def shorten_lines(text):
     )
 
 
-def cut(text, longest):
+def cut(text: str, longest: int) -> str:
     """At most `longest` characters of a text.
 
     A cut is between two words unless one is very long, and "..." follows.

@@ -5,10 +5,13 @@ with Report("average", CRITERIA) as report:
     report.judge("mean", [problem_of(gradients)], gradients, atol=1e-5)
 """
 
+from __future__ import annotations
+
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from manyhands.checks import card, colour, progress
 from manyhands.checks.card import SAME
@@ -25,6 +28,40 @@ from manyhands.checks.record import (
     told_apart,
 )
 
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self, Unpack
+
+    from manyhands.checks.by_rank import Picture
+    from manyhands.checks.record import Criterion, Record, Scalar, Status
+    from manyhands.cluster.faults.kinds import Fault
+
+
+Criteria = Mapping[str, Mapping[str, tuple[float, str]]]  # {check: {criterion: (points, text)}}
+Rank = int | str | None  # whose values a problem shows
+
+
+class Tolerance(TypedDict, total=False):
+    """How far the grader lets values be from the solution's."""
+
+    atol: float
+    rtol: float
+
+
+class Details(TypedDict, total=False):
+    """What was expected, what came, on which rank, and what the card draws."""
+
+    rank: Rank
+    expected: Any
+    got: Any
+    picture: Picture | None
+
+
+class Problem(Details, total=False):
+    """The details of a FAIL line, of which each may be absent."""
+
+    mistake: str | None
+
 
 class Stopped(Exception):
     """A check cannot go on.
@@ -33,9 +70,9 @@ class Stopped(Exception):
     `got`).
     """
 
-    def __init__(self, mistake=None, **details):
+    def __init__(self, mistake: str | None = None, **details: Unpack[Details]) -> None:
         super().__init__(mistake)
-        self.details = {"mistake": mistake, **details}
+        self.details: Problem = {"mistake": mistake, **details}
 
 
 class Report:
@@ -48,21 +85,28 @@ class Report:
     (points, what it asks for)}, in the order of the cell's lines.
     """
 
-    def __init__(self, name, criteria=None):
+    def __init__(self, name: str, criteria: Criteria | None = None) -> None:
         self.name = name
         self.asked = {} if criteria is None else criteria[name]
-        self.criteria = []
-        self.pictures = {}  # criterion's name -> what its card draws
-        self.reports = []  # the Faults of the cluster whose reports are shown after this one
+        self.criteria: list[Criterion] = []
+        self.pictures: dict[str, Picture] = {}  # criterion's name -> what its card draws
+        self.reports: list[
+            Fault
+        ] = []  # the Faults of the cluster whose reports are shown after this one
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind, stopped, traceback):
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        stopped: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool:
         if kind is not None and not issubclass(kind, Stopped):
             self._show_reports()
             return False
-        if stopped:
+        if isinstance(stopped, Stopped):
             self.fail(stopped)
         if missing := self.asked.keys() - self._judged():
             raise ValueError(f"the check {self.name!r} does not judge {sorted(missing)}")
@@ -70,7 +114,7 @@ class Report:
         return True
 
     @contextmanager
-    def part(self, *names):
+    def part(self, *names: str) -> Iterator[None]:
         """The part of a check that these criteria need.
 
         If it ends by `Stopped`, only these criteria fail, and the check goes on.
@@ -80,7 +124,13 @@ class Report:
         except Stopped as stopped:
             self.fail(stopped, names)
 
-    def judge(self, name, problems, values=(), **tolerance):
+    def judge(
+        self,
+        name: str,
+        problems: Iterable[Problem | None],
+        values: Any = (),
+        **tolerance: Unpack[Tolerance],
+    ) -> bool:
         """Add a criterion, and return whether it passed.
 
         `problems`: details of FAIL lines, or None. The first problem counts, and its `picture` is
@@ -91,7 +141,7 @@ class Report:
                 f"the values of criterion {name!r} are an iterator, which the record cannot hold, "
                 "so give a list"
             )
-        problem = next(filter(None, problems), {})
+        problem: Problem = next(filter(None, problems), Problem())
         points, text = self.asked[name]
         return self.criterion(
             name,
@@ -103,7 +153,7 @@ class Report:
             **problem,
         )
 
-    def fail(self, stopped, names=None):
+    def fail(self, stopped: Stopped, names: Iterable[str] | None = None) -> None:
         """Let the open criteria, of these or of all, fail for one reason, which the first of them
         shows.
         """
@@ -120,25 +170,25 @@ class Report:
                 ],
             )
 
-    def _judged(self):
+    def _judged(self) -> set[str]:
         return {criterion["name"] for criterion in self.criteria}
 
     def criterion(
         self,
-        name,
+        name: str,
         *,
-        points,
-        text,
-        passed,
-        values=(),
-        atol=0.0,
-        rtol=0.0,
-        rank=None,
-        expected=None,
-        got=None,
-        mistake=None,
-        picture=None,
-    ):
+        points: float,
+        text: str,
+        passed: bool,
+        values: Any = (),
+        atol: float = 0.0,
+        rtol: float = 0.0,
+        rank: Rank = None,
+        expected: Any = None,
+        got: Any = None,
+        mistake: str | None = None,
+        picture: Picture | None = None,
+    ) -> bool:
         """Add one criterion, and return whether it passed.
 
         `values` is the evidence, namely numbers (nested lists, arrays and tensors will do) that
@@ -168,14 +218,24 @@ class Report:
             self.pictures[name] = picture
         return passed
 
-    def blocked(self, name, *, points, text, why):
+    def blocked(self, name: str, *, points: float, text: str, why: str) -> None:
         """Add a criterion that this machine cannot check.
 
         It is neither failed nor passed, and not in the total.
         """
         self._add(name, points, text, BLOCKED, [], 0.0, 0.0, {"why": shorten(why)})
 
-    def _add(self, name, points, text, status, values, atol, rtol, detail):
+    def _add(
+        self,
+        name: str,
+        points: float,
+        text: str,
+        status: Status,
+        values: list[Scalar],
+        atol: float,
+        rtol: float,
+        detail: dict[str, str],
+    ) -> None:
         if any(criterion["name"] == name for criterion in self.criteria):
             raise ValueError(f"criterion {name!r} appears twice, so give each its own name")
         self.criteria.append(
@@ -192,13 +252,13 @@ class Report:
         )
 
     @property
-    def record(self):
+    def record(self) -> Record:
         """What the grader gets, as plain JSON (see `manyhands.checks.record`)."""
         return {"schema": SCHEMA, "name": self.name, "criteria": self.criteria}
 
-    def lines(self):
+    def lines(self) -> list[str]:
         """The report as the reader sees it, line by line."""
-        lines = []
+        lines: list[str] = []
         for criterion in self.criteria:
             lines += criterion_lines(criterion)
         name = hint_for(self.name)
@@ -206,7 +266,7 @@ class Report:
             lines.append(f'For help, run: hint("{name}")')
         return lines
 
-    def html(self):
+    def html(self) -> str:
         """The report as a card, for a notebook.
 
         The reports of the cluster are folded at its end.
@@ -217,7 +277,7 @@ class Report:
             self.name, self.criteria, name, steps, self._distinct_reports(), self.pictures
         )
 
-    def show(self):
+    def show(self) -> None:
         """Show the report as a card in a learner's notebook, in colour on a terminal, and as plain
         lines elsewhere, and then the reports of the cluster.
 
@@ -235,17 +295,17 @@ class Report:
         if os.environ.get("MANYHANDS_RECORD") == "1":
             _publish({MIME: self.record})
 
-    def _show_reports(self):
+    def _show_reports(self) -> None:
         from manyhands.cluster.show import show_fault
 
         for fault in self._distinct_reports():
             show_fault(fault)
 
-    def _distinct_reports(self):
+    def _distinct_reports(self) -> list[Fault]:
         """The reports of the cluster; of those that say the same, the first."""
         return list({fault.text: fault for fault in reversed(self.reports)}.values())[::-1]
 
-    def _remember(self):
+    def _remember(self) -> None:
         """In the learner's own lab, remember for the start page that this check was seen green."""
         found = {criterion["status"] for criterion in self.criteria}
         here = progress.unit_here()
@@ -253,7 +313,7 @@ class Report:
             progress.add_seen(*here, self.name)
 
 
-def in_notebook():
+def in_notebook() -> bool:
     """True in a kernel of Jupyter, false in a terminal, a script or a test."""
     if "IPython" not in sys.modules:
         return False
@@ -262,13 +322,13 @@ def in_notebook():
     return getattr(get_ipython(), "kernel", None) is not None
 
 
-def _publish(data):
+def _publish(data: dict[str, Any]) -> None:
     from IPython.display import publish_display_data
 
     publish_display_data(data)
 
 
-def criterion_lines(criterion):
+def criterion_lines(criterion: Criterion) -> list[str]:
     """`PASS 2/2  text` and, if the criterion did not pass, its details below."""
     status, points = criterion["status"], criterion["points"]
     if status == BLOCKED:

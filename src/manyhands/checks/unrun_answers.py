@@ -5,6 +5,7 @@ text.
 """
 
 import re
+from typing import Any
 
 CODE_AGAIN = (
     "If it is a text cell now, without [ ] on its left, click on it, press Esc and then Y, "
@@ -18,10 +19,10 @@ NO_SET_UP = (
     "`{missing}` is not defined, because a set-up cell at the top of this notebook has not been run"
     " in this kernel. Run all cells from the top. "
 )
-_registered = []  # the shells that print it
+_registered: list[Any] = []  # the shells that print it
 
 
-def sentence(source, error, cell_id=None):
+def sentence(source: str | None, error: BaseException | None, cell_id: object = None) -> str | None:
     """The message for a cell that ended by this error, or None if it is not a check cell or not a
     NameError, or if the card of a new kernel has explained it.
     """
@@ -46,7 +47,7 @@ def sentence(source, error, cell_id=None):
     return NOT_RUN.format(missing=missing, name=known or called[1].replace("_", "-")) + CODE_AGAIN
 
 
-def register(shell):
+def register(shell: Any) -> None:
     """Let this shell print the message from now on, below Python's own."""
     if shell is None or shell in _registered:
         return
@@ -54,7 +55,7 @@ def register(shell):
     _registered.append(shell)
 
 
-def _tell(result):
+def _tell(result: Any) -> None:
     info = result.info
     text = info and sentence(info.raw_cell, result.error_in_exec, getattr(info, "cell_id", None))
     if text:

@@ -8,6 +8,7 @@ import pytest
 from manyhands.checks.ddp import (
     batch_file,
     batch_file_verdicts,
+    bug_verdicts,
     silent_verdicts,
     verdicts,
 )
@@ -225,5 +226,5 @@ def test_a_bucket_that_left_before_it_was_complete_is_told_from_one_that_left_la
     ],
 )
 def test_the_rows_of_each_step_are_those_that_were_dealt(rows, says):
-    problem = verdicts.rows_problem(0, {"rows": rows, "dealt": [[0, 4], [1, 5]], "epochs": 2})
+    problem = bug_verdicts.rows_problem(0, {"rows": rows, "dealt": [[0, 4], [1, 5]], "epochs": 2})
     assert problem is None if says is None else says in problem["mistake"]

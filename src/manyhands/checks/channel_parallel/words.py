@@ -2,7 +2,16 @@
 hints.
 """
 
-CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from manyhands.checks.hints import Hints
+    from manyhands.checks.on_ranks import Mistakes
+    from manyhands.checks.report import Criteria
+
+CRITERIA: Criteria = {  # {check: {criterion: (points, what it asks for)}}
     "part": {
         "cut": (
             1,
@@ -142,7 +151,7 @@ _WEIGHTS = (
     "gained."
 )
 
-MISTAKES = {
+MISTAKES: Mistakes = {
     "unwritten": "{name} is not written yet.",
     "known": {
         "Sizes of tensors must match except in dimension": (
@@ -662,7 +671,7 @@ MISTAKES = {
     ),
 }
 
-HINTS = {  # {name: (where to look, which property the right code has)}
+HINTS: Hints = {  # {name: (where to look, which property the right code has)}
     "13-part": (
         (
             "A weight's axes are [output channels, input channels, k, k], and shard(n, rank, size) "

@@ -5,12 +5,22 @@ The experiments run on the ranks (`ranks`), in groups of 5, 3 and 2 of them, and
 under a ledger. A hang ends after a few seconds and becomes a FAIL line, and the cluster heals.
 """
 
+from __future__ import annotations
+
 from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
 from manyhands.checks import seed
 from manyhands.checks.collectives import verdicts
 from manyhands.checks.collectives.words import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.on_ranks import RankReport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from manyhands.checks.collectives.answers import Case, Costs
+    from manyhands.checks.report import Problem
+    from manyhands.cluster import Cluster
 
 __all__ = ["HINTS", "all_gather", "all_reduce", "broadcast", "cost", "halving", "reduce_scatter"]
 
@@ -21,7 +31,7 @@ CUT = MISTAKES | {"known": {**MISTAKES["known"], "index out of range": MISTAKES[
 PARTNERS = MISTAKES | {"known": {**MISTAKES["known"], "index out of range": MISTAKES["partner"]}}
 
 
-def _judge_values(report, answers, topic):
+def _judge_values(report: RankReport, answers: Sequence[Sequence[Case]], topic: str) -> None:
     cases = [case for answer in answers for case in answer]
     telling = sorted(cases, key=lambda case: case["looks"] == "own")  # the most telling first
     report.judge(
@@ -31,7 +41,14 @@ def _judge_values(report, answers, topic):
     )
 
 
-def _judge_traffic(report, name, traffic, problem_of, evidence_of, *args):
+def _judge_traffic(
+    report: RankReport,
+    name: str,
+    traffic: Sequence[verdicts.Traffic],
+    problem_of: Callable[..., Problem | None],
+    evidence_of: Callable[..., Any],
+    *args: int,
+) -> None:
     telling = sorted(traffic, key=lambda one: -one.size)  # a large tensor tells most
     report.judge(
         name,
@@ -40,7 +57,7 @@ def _judge_traffic(report, name, traffic, problem_of, evidence_of, *args):
     )
 
 
-def broadcast(cluster, function):
+def broadcast(cluster: Cluster, function: str) -> None:
     """Check that `function(x, root, group)` puts the root's numbers on every rank, along a tree."""
     with check("broadcast", cluster) as report:
         answers = report.on_ranks("collectives.ranks", "broadcast", function, seed(), remark="hang")
@@ -50,19 +67,19 @@ def broadcast(cluster, function):
         _judge_traffic(report, "tree", traffic, verdicts.tree_problem, verdicts.tree_evidence)
 
 
-def reduce_scatter(cluster, function):
+def reduce_scatter(cluster: Cluster, function: str) -> None:
     """Check that `function(chunks, group)` leaves the sum of chunk r on rank r, along a ring."""
     _half("reduce-scatter", cluster, function)
 
 
-def all_gather(cluster, function):
+def all_gather(cluster: Cluster, function: str) -> None:
     """Check that `function(chunks, group)` puts every rank's own chunk on all ranks, along a
     ring.
     """
     _half("all-gather", cluster, function)
 
 
-def _half(name, cluster, function):
+def _half(name: str, cluster: Cluster, function: str) -> None:
     with check(name, cluster) as report:
         answers = report.on_ranks(
             "collectives.ranks", name.replace("-", "_"), function, seed(), remark="hang"
@@ -71,15 +88,15 @@ def _half(name, cluster, function):
         _judge_traffic(report, "ring", verdicts.traffic(answers), _half_problem, _half_evidence, 1)
 
 
-def _half_problem(traffic, halves):
+def _half_problem(traffic: verdicts.Traffic, halves: int) -> Problem | None:
     return verdicts.ring_problem(traffic, halves) or verdicts.bytes_problem(traffic, halves)
 
 
-def _half_evidence(traffic, halves):
+def _half_evidence(traffic: verdicts.Traffic, halves: int) -> tuple[Any, Any]:
     return verdicts.ring_evidence(traffic, halves), verdicts.bytes_evidence(traffic, halves)
 
 
-def all_reduce(cluster, function):
+def all_reduce(cluster: Cluster, function: str) -> None:
     """Check that `function(x, group)` leaves the sum in place on every rank, with 2 (p - 1)/p of
     the bytes from each, along a ring.
     """
@@ -93,7 +110,7 @@ def all_reduce(cluster, function):
         _judge_traffic(report, "ring", traffic, verdicts.ring_problem, verdicts.ring_evidence, 2)
 
 
-def halving(cluster, function):
+def halving(cluster: Cluster, function: str) -> None:
     """Check that `function(x, group)` leaves the sum in place on every rank of 4 and of 2, by
     halving and doubling, with no more bytes than that needs.
     """
@@ -109,24 +126,27 @@ def halving(cluster, function):
         )
 
 
-def cost(cluster, most_bytes, rounds):
+def cost(cluster: Cluster, most_bytes: str, rounds: str) -> None:
     """Check `most_bytes(way, p, n_bytes)` and `rounds(way, p)` against what the ledger counts, and
     against formulas for worlds that are too large to run.
     """
     with check("cost", cluster) as report:
-        answers = report.on_ranks(
+        answers: list[Costs] = report.on_ranks(
             "collectives.ranks", "cost", most_bytes, rounds, seed(), remark="hang"
         )
         seen = {
             (one.p, one.way): one
             for one in verdicts.traffic([answer["cases"] for answer in answers])
         }
-        asked = [
+        known = [
             case for answer in answers for case in answer["cases"] if case["me"] == 0
         ] + answers[0]["large"]
         # None: a world that is too large to run
-        asked = [(case, seen.get((case["p"], case["way"]))) for case in asked]
-        for name, told in (("bytes", "told bytes"), ("rounds", "told rounds")):
+        asked = [(case, seen.get((case["p"], case["way"]))) for case in known]
+        names: tuple[
+            tuple[Literal["bytes", "rounds"], Literal["told bytes", "told rounds"]], ...
+        ] = (("bytes", "told bytes"), ("rounds", "told rounds"))
+        for name, told in names:
             some = [(case, traffic) for case, traffic in asked if case[told] is not None]
             problems = (
                 verdicts.predicted_problem(

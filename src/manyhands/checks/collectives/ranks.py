@@ -7,17 +7,35 @@ and "equal" means to the last bit. Groups take turns. Meanwhile, the ranks that 
 wait in a barrier, so that no message to one of them is ever received.
 """
 
+from __future__ import annotations
+
 import random
 from functools import partial
 from itertools import combinations
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
 
 from manyhands.checks.collectives.ways_on_ranks import WAYS
 from manyhands.checks.on_ranks import learners
-from manyhands.checks.rank_tools import fresh_world, short_lived
+from manyhands.checks.rank_tools import fresh_world, short_lived, total
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Unpack
+
+    from manyhands.checks.collectives.answers import (
+        Asked,
+        Case,
+        CostCase,
+        Costs,
+        Counted,
+        More,
+        Told,
+    )
+
+Members = tuple[int, ...]  # ranks of a group
 # and the largest number
 DTYPES = {
     "float32": (torch.float32, 1000),
@@ -26,7 +44,7 @@ DTYPES = {
 }
 
 
-def members_of(seed):
+def members_of(seed: int) -> list[Members]:
     """Return groups of 5, 3 and 2 ranks.
 
     The small ones are drawn without rank 0, so no rank has its number in the world.
@@ -35,13 +53,15 @@ def members_of(seed):
     return [tuple(world), *(chance.choice(list(combinations(world[1:], p))) for p in (3, 2))]
 
 
-def powers_of_two(seed):
+def powers_of_two(seed: int) -> list[Members]:
     """Return groups of 4 and 2 ranks, without rank 0."""
     chance = random.Random(f"{seed} powers of two")
     return [chance.choice(list(combinations(range(1, 5), p))) for p in (4, 2)]
 
 
-def groups(seed, members_of=members_of):
+def groups(
+    seed: int, members_of: Callable[[int], list[Members]] = members_of
+) -> Iterator[tuple[Members, dist.ProcessGroup | None]]:
     """Yield (members, group) for each group of this rank.
 
     The world itself is `None`, which is the learner's default.
@@ -59,7 +79,7 @@ def groups(seed, members_of=members_of):
         dist.barrier()
 
 
-def counted(call):
+def counted(call: Callable[[], object]) -> Counted:
     """Run a call under the ledger, and return this rank's account and the names of collectives of
     torch.distributed that it called.
     """
@@ -73,7 +93,7 @@ def counted(call):
     }
 
 
-def shapes(seed, p):
+def shapes(seed: int, p: int) -> list[tuple[str, tuple[int, ...]]]:
     """Return [(dtype, shape)] for numbers that p does not divide, fewer numbers than ranks, two
     dimensions, and numbers that p does divide.
     """
@@ -87,7 +107,7 @@ def shapes(seed, p):
     ]
 
 
-def everyones(seed, p, dtype, shape):
+def everyones(seed: int, p: int, dtype: str, shape: tuple[int, ...]) -> list[torch.Tensor]:
     """Return what each rank puts in, which is p tensors of whole numbers without a 0."""
     kind, most = DTYPES[dtype]
     chance = torch.Generator().manual_seed(
@@ -96,7 +116,7 @@ def everyones(seed, p, dtype, shape):
     return [torch.randint(1, most, shape, generator=chance).to(kind) for _ in range(p)]
 
 
-def told(got, right, wrong):
+def told(got: torch.Tensor, right: torch.Tensor, wrong: Mapping[str, torch.Tensor]) -> Told:
     """Return one comparison as plain data, with whether it is right, a sample as evidence, and
     which of the `wrong` values it looks like.
     """
@@ -109,7 +129,7 @@ def told(got, right, wrong):
     }
 
 
-def same(a, b):
+def same(a: Any, b: torch.Tensor) -> bool:
     return (
         isinstance(a, torch.Tensor)
         and a.shape == b.shape
@@ -118,7 +138,7 @@ def same(a, b):
     )
 
 
-def sample(tensor):
+def sample(tensor: torch.Tensor) -> list[float]:
     """Return a few numbers that distinguish a tensor from one with the same values in a different
     order.
     """
@@ -131,7 +151,7 @@ def sample(tensor):
     ]
 
 
-def case_of(members, me, dtype, numel, **more):
+def case_of(members: Members, me: int, dtype: str, numel: int, **more: Unpack[More]) -> Case:
     return {
         "members": members,
         "me": me,
@@ -147,9 +167,10 @@ def case_of(members, me, dtype, numel, **more):
 
 
 @fresh_world()
-def broadcast(name, seed):
+def broadcast(name: str, seed: int) -> list[Case]:
     """Run the learner's broadcast from every root of every group."""
-    function, results = learners(name), []
+    function = learners(name)
+    results: list[Case] = []
     for members, group in groups(seed):
         me, p = dist.get_rank(group), len(members)
         for root in range(p):
@@ -175,11 +196,17 @@ def broadcast(name, seed):
 # ------------------------------------------------------------------ 2 and 3: the halves of the ring
 
 
-def _halves(name, seed, fill, judge):
+def _halves(
+    name: str,
+    seed: int,
+    fill: Callable[[Sequence[torch.Tensor], int], torch.Tensor],
+    judge: Callable[..., Told],
+) -> list[Case]:
     """Run the learner's function on chunks that are cut from one tensor, which `fill` makes and
     `judge` judges afterwards.
     """
-    function, results = learners(name), []
+    function = learners(name)
+    results: list[Case] = []
     for members, group in groups(seed):
         me, p = dist.get_rank(group), len(members)
         for dtype, shape in shapes(seed, p)[:3]:
@@ -193,21 +220,26 @@ def _halves(name, seed, fill, judge):
 
 
 @fresh_world()
-def reduce_scatter(name, seed):
+def reduce_scatter(name: str, seed: int) -> list[Case]:
     return _halves(name, seed, lambda given, me: given[me].clone(), _reduced)
 
 
-def _reduced(chunks, given, me, listed):
+def _reduced(
+    chunks: Sequence[torch.Tensor],
+    given: Sequence[torch.Tensor],
+    me: int,
+    listed: Sequence[torch.Tensor],
+) -> Told:
     p = len(given)
     parts = [list(one.tensor_split(p)) for one in given]  # parts[r][j]: rank r's numbers of chunk j
-    totals = [sum(part[j] for part in parts) for j in range(p)]
+    totals = [total(part[j] for part in parts) for j in range(p)]
     own, right = parts[me][me], totals[me]
     wrong = {"own": own, "twice": right + own, "mean": torch.div(right, p).to(right.dtype)}
     # after too few rounds, the sum holds the nearest ranks behind this one, or before it
     for k in range(2, p):
         wrong |= {
-            f"{k} of them": sum(parts[(me - i) % p][me] for i in range(k)),
-            f"{k} of them, before": sum(parts[(me + i) % p][me] for i in range(k)),
+            f"{k} of them": total(parts[(me - i) % p][me] for i in range(k)),
+            f"{k} of them, before": total(parts[(me + i) % p][me] for i in range(k)),
         }
     answer = told(chunks[me], right, wrong)
     if not answer["right"] and len(listed) == p and same(listed[me], right):
@@ -221,22 +253,27 @@ def _reduced(chunks, given, me, listed):
 
 
 @fresh_world()
-def all_gather(name, seed):
+def all_gather(name: str, seed: int) -> list[Case]:
     return _halves(name, seed, _own_chunk_only, _gathered)
 
 
-def _own_chunk_only(given, me):
+def _own_chunk_only(given: Sequence[torch.Tensor], me: int) -> torch.Tensor:
     """Return a tensor with this rank's own chunk, and -1 in the places of the others."""
     x = torch.full_like(given[0], -1)
     x.tensor_split(len(given))[me].copy_(given[me].tensor_split(len(given))[me])
     return x
 
 
-def _gathered(chunks, given, me, listed):
+def _gathered(
+    chunks: Sequence[torch.Tensor],
+    given: Sequence[torch.Tensor],
+    me: int,
+    listed: Sequence[torch.Tensor],
+) -> Told:
     p = len(given)
     wanted = [given[r].tensor_split(p)[r] for r in range(p)]
     bad = [j for j in range(p) if not same(chunks[j], wanted[j])]
-    wrong = {}
+    wrong: dict[str, torch.Tensor] = {}
     for j in bad[:1]:
         wrong = {
             "never filled": torch.full_like(wanted[j], -1),
@@ -260,24 +297,25 @@ def _gathered(chunks, given, me, listed):
 
 
 @fresh_world()
-def all_reduce(name, seed):
+def all_reduce(name: str, seed: int) -> list[Case]:
     """Run the learner's all-reduce with all shapes and dtypes in each group."""
-    function, results = learners(name), []
+    function = learners(name)
+    results: list[Case] = []
     for members, group in groups(seed):
         me, p = dist.get_rank(group), len(members)
         for dtype, shape in shapes(seed, p):
             given = everyones(seed, p, dtype, shape)
             x = given[me].clone()
             result = counted(lambda: function(x, group))  # noqa: B023
-            answer = told(x, sum(given), _wrong_sums(given, me))
+            answer = told(x, total(given), _wrong_sums(given, me))
             if answer["looks"] == "other" and x.shape == given[me].shape:
-                answer["looks"] = _partly(x.flatten(), sum(given).flatten(), p)
+                answer["looks"] = _partly(x.flatten(), total(given).flatten(), p)
             results.append(case_of(members, me, dtype, given[me].numel(), **result, **answer))
     return results
 
 
-def _wrong_sums(given, me):
-    p, right = len(given), sum(given)
+def _wrong_sums(given: Sequence[torch.Tensor], me: int) -> dict[str, torch.Tensor]:
+    p, right = len(given), total(given)
     return {
         "unchanged": given[me],
         "mean": torch.div(right, p).to(right.dtype),
@@ -285,11 +323,11 @@ def _wrong_sums(given, me):
         "without its own": right - given[me],
         "doubled": 2 * right,
         "times p": p * right,
-        "rounded": sum(one.float() for one in given).to(right.dtype),
+        "rounded": total(one.float() for one in given).to(right.dtype),
     }
 
 
-def _partly(x, right, p):
+def _partly(x: torch.Tensor, right: torch.Tensor, p: int) -> str:
     """Return which numbers are right, which may be all but the remainder of the division, or about
     one chunk of them.
     """
@@ -303,13 +341,13 @@ def _partly(x, right, p):
 # ------------------------------------------------------------------ 5: cost
 
 
-def cost(bytes_name, rounds_name, seed):
+def cost(bytes_name: str, rounds_name: str, seed: int) -> Costs:
     """Return what the learner predicts, and what the ledger counts of each of WAYS in each
     group.
     """
     most_bytes, rounds = learners(bytes_name), learners(rounds_name)
 
-    def asked(way, p, nbytes):
+    def asked(way: str, p: int, nbytes: int) -> Asked:
         return {
             "way": way,
             "p": p,
@@ -318,7 +356,8 @@ def cost(bytes_name, rounds_name, seed):
             "told rounds": _number(rounds(way, p)) if way in ("broadcast", "ring") else None,
         }
 
-    chance, results = random.Random(f"{seed} cost"), []
+    chance = random.Random(f"{seed} cost")
+    results: list[CostCase] = []
     for members, group in groups(seed):
         p = len(members)
         n = p * random.Random(seed).randint(20, 60)
@@ -343,7 +382,7 @@ def cost(bytes_name, rounds_name, seed):
     }
 
 
-def _number(value):
+def _number(value: Any) -> float | str:
     return (
         value
         if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 2**60
@@ -355,30 +394,31 @@ def _number(value):
 
 
 @fresh_world()
-def halving(name, seed):
+def halving(name: str, seed: int) -> list[Case]:
     """Run the learner's function with each dtype in groups of 4 and 2 ranks, which divide the
     number of elements.
     """
-    function, results = learners(name), []
+    function = learners(name)
+    results: list[Case] = []
     for members, group in groups(seed, powers_of_two):
         me, p = dist.get_rank(group), len(members)
         for dtype, shape in zip(DTYPES, ((p * (seed % 5 + 7),), (2 * p, 3), (p,)), strict=False):
             given = everyones(seed, p, dtype, shape)
             x = given[me].clone()
             result = counted(lambda: function(x, group))  # noqa: B023
-            answer = told(x, sum(given), _wrong_sums(given, me))
+            answer = told(x, total(given), _wrong_sums(given, me))
             if answer["looks"] == "other" and x.shape == given[me].shape:
-                rounded = torch.allclose(x.double(), sum(given).double(), rtol=1e-5, atol=0)
+                rounded = torch.allclose(x.double(), total(given).double(), rtol=1e-5, atol=0)
                 answer.update(
                     {"looks": "rounded"}
                     if rounded
-                    else _misplaced(x.flatten().chunk(p), sum(given).flatten().chunk(p))
+                    else _misplaced(x.flatten().chunk(p), total(given).flatten().chunk(p))
                 )
             results.append(case_of(members, me, dtype, given[me].numel(), **result, **answer))
     return results
 
 
-def _misplaced(parts, totals):
+def _misplaced(parts: Sequence[torch.Tensor], totals: Sequence[torch.Tensor]) -> Told:
     """Return whether one part of x holds the sum of a different part."""
     for j, part in enumerate(parts):
         other = next((k for k, total in enumerate(totals) if k != j and same(part, total)), None)

@@ -5,13 +5,22 @@ Every `..._problem` returns None or the details of a FAIL line, which are `rank`
 and the likely `mistake`.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 from manyhands.checks import by_rank
 from manyhands.checks.collectives.words import MISTAKES
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def depth(p):
+    from manyhands.checks.collectives.answers import Case
+    from manyhands.checks.report import Problem
+
+
+def depth(p: int) -> int:
     """Return log2 p, rounded up, which is the number of rounds of a binomial tree."""
     return (p - 1).bit_length()
 
@@ -19,7 +28,7 @@ def depth(p):
 # ------------------------------------------------------------------ values
 
 
-def value_problem(case, topic):
+def value_problem(case: Case, topic: str) -> Problem | None:
     """Return the problem with what one rank has afterwards."""
     if case["right"]:
         return None
@@ -44,7 +53,7 @@ def value_problem(case, topic):
     }
 
 
-def _kind(looks):
+def _kind(looks: str) -> str:
     """Return the kind of a look, for example "some of them" for "3 of them", and "chunk" for "chunk
     2".
     """
@@ -58,7 +67,7 @@ def _kind(looks):
     )
 
 
-def _rank(case):
+def _rank(case: Case) -> int:
     return case["members"][case["me"]]
 
 
@@ -73,26 +82,26 @@ class Traffic:
     numel: int
     itemsize: int
     way: str | None  # of exercise 5
-    members: list
-    messages: list  # by rank of the group, as the others
-    sent: list  # bytes
-    peers: list  # the ranks to which it has sent
+    members: Sequence[int]
+    messages: list[int]  # by rank of the group, as the others
+    sent: list[int]  # bytes
+    peers: list[list[int]]  # the ranks to which it has sent
     rounds: int
-    library: list  # names of collectives of torch.distributed that were called
+    library: list[str]  # names of collectives of torch.distributed that were called
 
     @property
-    def size(self):
+    def size(self) -> int:
         """Bytes of the whole tensor."""
         return self.numel * self.itemsize
 
 
-def traffic(answers):
+def traffic(answers: Sequence[Sequence[Case]]) -> list[Traffic]:
     """Return a `Traffic` for each call of each group, where `answers` are the cases of all
     ranks.
     """
     from manyhands.ledger import merge
 
-    calls = {}
+    calls: dict[tuple[object, ...], list[Case]] = {}
     for case in (case for answer in answers for case in answer):
         key = (
             tuple(case["members"]),
@@ -111,7 +120,9 @@ def traffic(answers):
             cases[0],
         )
         peers = [
-            sorted({event.peer for event in events if event.kind == "sent"})
+            sorted(
+                {event.peer for event in events if event.kind == "sent" and event.peer is not None}
+            )
             for events in merged.events
         ]
         found.append(
@@ -131,7 +142,15 @@ def traffic(answers):
     return found
 
 
-def _problem(t, name, expected, got, rank=None, drawn=None, **facts):
+def _problem(
+    t: Traffic,
+    name: str,
+    expected: Any,
+    got: Any,
+    rank: int | None = None,
+    drawn: by_rank.Picture | None = None,
+    **facts: Any,
+) -> Problem:
     return {
         "rank": rank,
         "expected": expected,
@@ -141,7 +160,7 @@ def _problem(t, name, expected, got, rank=None, drawn=None, **facts):
     }
 
 
-def _library(t):
+def _library(t: Traffic) -> Problem | None:
     return (
         _problem(t, "library", "send, recv, isend, irecv", ", ".join(t.library), call=t.library[0])
         if t.library
@@ -149,7 +168,7 @@ def _library(t):
     )
 
 
-def once_problem(t):
+def once_problem(t: Traffic) -> Problem | None:
     """Return the problem with a broadcast that does not send p - 1 messages in all, each with the
     whole tensor.
     """
@@ -164,11 +183,11 @@ def once_problem(t):
     )
 
 
-def once_evidence(t):
+def once_evidence(t: Traffic) -> list[int]:
     return [sum(t.messages), sum(t.sent), len(t.library)]
 
 
-def tree_problem(t):
+def tree_problem(t: Traffic) -> Problem | None:
     """Return the problem if a chain of messages is longer than log2 p, or if a rank sends more
     often than that.
     """
@@ -196,7 +215,7 @@ def tree_problem(t):
     return None
 
 
-def tree_evidence(t):
+def tree_evidence(t: Traffic) -> list[int]:
     """Return the same evidence for all trees, and different evidence for anything else."""
     limit = depth(t.p)
     return [
@@ -208,7 +227,7 @@ def tree_evidence(t):
     ]
 
 
-def ring_problem(t, halves):
+def ring_problem(t: Traffic, halves: int) -> Problem | None:
     """Return the problem if a rank does not send one message a round, to the next rank only."""
     if t.library:
         return _library(t)
@@ -235,14 +254,14 @@ def ring_problem(t, halves):
     return None
 
 
-def _most_rounds(t, halves):
+def _most_rounds(t: Traffic, halves: int) -> int:
     """Return more rounds than halves (p - 1), because a round takes three if some ranks send first
     and the others receive first.
     """
     return 3 * halves * (t.p - 1)
 
 
-def _steps(t, halves):
+def _steps(t: Traffic, halves: int) -> tuple[int, int]:
     """Return the (lowest, highest) number of messages from each rank, since empty chunks need not
     be sent.
     """
@@ -250,7 +269,7 @@ def _steps(t, halves):
     return (0 if t.numel < t.p else right), right
 
 
-def ring_evidence(t, halves):
+def ring_evidence(t: Traffic, halves: int) -> list[Any]:
     """Return which rank sends to which and how often, in a form that is the same for all rings."""
     low, high = _steps(t, halves)
     peers = (
@@ -269,7 +288,7 @@ def ring_evidence(t, halves):
     ]
 
 
-def limits(t, halves):
+def limits(t: Traffic, halves: int) -> tuple[int, int, int]:
     """Return the (lowest, highest) bytes of all ranks together, and the most that one rank may
     send. An answer that pads the last chunk sends a little more.
     """
@@ -281,7 +300,7 @@ def limits(t, halves):
     )
 
 
-def bytes_problem(t, halves):
+def bytes_problem(t: Traffic, halves: int) -> Problem | None:
     """Return the problem if a rank does not send halves (p - 1)/p of the tensor."""
     if t.library:
         return _library(t)
@@ -315,7 +334,7 @@ def bytes_problem(t, halves):
     return _problem(t, name, f"{low} bytes, all ranks together", f"{total} bytes", drawn=drawn)
 
 
-def bytes_evidence(t, halves):
+def bytes_evidence(t: Traffic, halves: int) -> list[int]:
     """Return the same evidence for every number inside its limits, and different evidence for each
     outside.
     """
@@ -323,7 +342,7 @@ def bytes_evidence(t, halves):
     return [min(sum(t.sent), low), max(sum(t.sent), high), max(max(t.sent), most), len(t.library)]
 
 
-def halving_problem(t):
+def halving_problem(t: Traffic) -> Problem | None:
     """Return the problem if a rank does not send 2 (p - 1)/p of the tensor, or if there are not 2
     log2 p rounds.
     """
@@ -358,14 +377,14 @@ def halving_problem(t):
     return None
 
 
-def halving_evidence(t):
+def halving_evidence(t: Traffic) -> list[int]:
     return [*t.sent, t.rounds, len(t.library)]
 
 
 # ------------------------------------------------------------------ cost
 
 
-def most_bytes(way, p, nbytes):
+def most_bytes(way: str, p: int, nbytes: int) -> int:
     """Return the bytes that the busiest rank sends in an all-reduce."""
     from manyhands.simulate import sent_bytes
 
@@ -379,13 +398,20 @@ def most_bytes(way, p, nbytes):
     return int(sent_bytes(pattern, p, whole))
 
 
-def rounds_of(way, p):
+def rounds_of(way: str, p: int) -> int:
     from manyhands.simulate import rounds
 
     return sum(count for count, _ in rounds(way, p, 0))
 
 
-def predicted_problem(what, way, p, nbytes, got, seen=None):
+def predicted_problem(
+    what: Literal["bytes", "rounds"],
+    way: str,
+    p: int,
+    nbytes: int,
+    got: Any,
+    seen: Traffic | None = None,
+) -> Problem | None:
     """Return the problem with a prediction.
 
     `what` is "bytes" (of the busiest rank) or "rounds", and `seen` is what the ledger counted, or
@@ -413,7 +439,7 @@ def predicted_problem(what, way, p, nbytes, got, seen=None):
     }
 
 
-def _wrong_bytes(way, p, nbytes):
+def _wrong_bytes(way: str, p: int, nbytes: int) -> dict[str, float]:
     right = most_bytes(way, p, nbytes)
     known = {
         "all ranks": (p if way == "gather" else 2) * (p - 1) * nbytes,
@@ -430,7 +456,7 @@ def _wrong_bytes(way, p, nbytes):
     return known | {"both ways": 2 * right, "one half": right / 2}
 
 
-def _wrong_rounds(way, p):
+def _wrong_rounds(way: str, p: int) -> dict[str, float]:
     if way == "ring":
         return {"one half": p - 1, "p rounds": 2 * p}
     # on two ranks these are both halves, too; but that shows on five before

@@ -2,7 +2,16 @@
 the hints.
 """
 
-CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from manyhands.checks.hints import Hints
+    from manyhands.checks.on_ranks import Mistakes
+    from manyhands.checks.report import Criteria
+
+CRITERIA: Criteria = {  # {check: {criterion: (points, what it asks for)}}
     "broadcast": {
         "values": (
             1,
@@ -75,7 +84,7 @@ _IN_PLACE = (
     "into a chunk, with += or copy_, instead of putting a new tensor into the list."
 )
 
-MISTAKES = {
+MISTAKES: Mistakes = {
     "unwritten": "{name} is not written yet.",
     "known": {
         "is not part of group": (
@@ -542,7 +551,7 @@ MISTAKES = {
     ): "For {way!r} with {p} ranks, a different number of messages must follow each other.",
 }
 
-HINTS = {
+HINTS: Hints = {
     "04-broadcast": (
         (
             "Give the ranks new numbers that are counted from the root, so that the tutorial's "

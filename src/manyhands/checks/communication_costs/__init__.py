@@ -7,7 +7,10 @@ Therefore, the truth is known, and the answers must meet it within a tolerance t
 states. A learner's mistake, even an exception, becomes a FAIL line.
 """
 
+from __future__ import annotations
+
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +20,12 @@ from manyhands.checks.communication_costs import cases, fits, verdicts
 from manyhands.checks.communication_costs.words import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.in_kernel import ask, ask_kept, number
 from manyhands.checks.on_ranks import RankReport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from manyhands.checks.communication_costs.answers import PingPongCase
+    from manyhands.cluster import Cluster
 
 __all__ = ["HINTS", "chain", "fit", "fusion", "interval", "ping_pong", "ranks"]
 
@@ -28,12 +37,12 @@ RESAMPLES = 4000
 NARROW, NARROW_LEVEL = 8, 0.5
 
 
-def ping_pong(cluster, function):
+def ping_pong(cluster: Cluster, function: str) -> None:
     """Check the messages of `function(n_bytes, repeats, warm_up, peer, clock)` by the ledger, and
     its times by a clock that is drawn.
     """
     with RankReport("ping-pong", cluster, CRITERIA, MISTAKES) as report:
-        answers = report.on_ranks(
+        answers: list[list[PingPongCase]] = report.on_ranks(
             "communication_costs.ranks", "ping_pong", function, seed(), remark="hang"
         )
         values = [[case["messages"], case["others"]] for one in answers for case in one]
@@ -48,14 +57,14 @@ def ping_pong(cluster, function):
         )
 
 
-def fit(function):
+def fit(function: Callable[..., Any]) -> None:
     """Check `function(n_bytes, times_s)` -> (latency_s, bytes_per_s) of the protocol for large
     messages on five hidden measurements.
     """
     from manyhands import simulate
 
     with check("fit") as report:
-        found = []
+        found: list[tuple[cases.Measured, tuple[float, float]]] = []
         for measured in cases.measurements(seed()):
             with closed(simulate.fit):
                 answer = ask_kept(function, measured.n_bytes, measured.times_s)
@@ -65,7 +74,7 @@ def fit(function):
             report.judge(name, problems, [got[index] for _, got in found], rtol=fits.FIT * 1.3)
 
 
-def interval(function):
+def interval(function: Callable[..., Any]) -> None:
     """Check `function(n_bytes, times_s, level, fit)` -> ((low, high), (low, high)), that is, how
     often it holds the truth and how wide it is.
     """
@@ -92,7 +101,12 @@ def interval(function):
         )
 
 
-def _bands(function, n_bytes, repeated, level):
+def _bands(
+    function: Callable[..., Any],
+    n_bytes: list[int],
+    repeated: Sequence[list[list[float]]],
+    level: float,
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the learner's bands and ours, [measurements, 2, (low, high)]."""
     from manyhands import simulate
 
@@ -107,7 +121,9 @@ def _bands(function, n_bytes, repeated, level):
     return np.array([verdicts.two_pairs(answer) for answer in answers]), np.array(right)
 
 
-def chain(all_gather_s, chain_s, best_pieces):
+def chain(
+    all_gather_s: Callable[..., Any], chain_s: Callable[..., Any], best_pieces: Callable[..., Any]
+) -> None:
     """Check the two predictions for worlds from 1 to 1100 ranks, and the number of pieces that is
     chosen.
     """
@@ -153,7 +169,7 @@ def chain(all_gather_s, chain_s, best_pieces):
         )
 
 
-def ranks(function):
+def ranks(function: Callable[..., Any]) -> None:
     """Check that `function(n_bytes, latency_s, bytes_per_s, limit)` returns the largest number of
     ranks on which the ring is not slower than the tree.
     """
@@ -180,14 +196,15 @@ def ranks(function):
         )
 
 
-def fusion(finish_s, best_bucket_bytes):
+def fusion(finish_s: Callable[..., Any], best_bucket_bytes: Callable[..., Any]) -> None:
     """Check when the last gradient has arrived for several sizes of buckets, and the size that is
     chosen.
     """
     from manyhands import simulate
 
     with check("fusion") as report:
-        steps, chosen = [], []
+        steps: list[tuple[cases.Backward, float, float]] = []
+        chosen: list[tuple[cases.Backward, float]] = []
         for case in cases.backwards(seed()):
             all_reduce_s = partial(cases.all_reduce_s, case)
             with closed(simulate.finish_s, simulate.buckets):

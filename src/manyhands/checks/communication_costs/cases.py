@@ -5,10 +5,17 @@ The noise resembles real timings. Most times are within a few per cent, and some
 long, because something else ran. Its median is the model's time, but its mean is not.
 """
 
-from collections import namedtuple
+from __future__ import annotations
+
 from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from manyhands.simulate import Link
 
 KINDS = (  # lowest and highest latency in s, lowest and highest bytes per second
     ((2e-6, 6e-6), (8e8, 1.5e9)),  # two processes that share memory
@@ -22,11 +29,11 @@ RANGES = ((2**-8, 2**16), (2**-7, 2**2), (2**-14, 2**3), (2**-7, 2**12), (2**-7,
 NOISE, LATE = 0.025, 0.15  # of one time; and how many of the times are disturbed
 
 
-def generator(seed, name):
+def generator(seed: int, name: str) -> np.random.Generator:
     return np.random.default_rng([seed % 2**32, *name.encode()])
 
 
-def link(draw, kind):
+def link(draw: np.random.Generator, kind: int) -> Link:
     from manyhands import simulate
 
     (low_s, high_s), (slow, fast) = KINDS[kind]
@@ -36,7 +43,13 @@ def link(draw, kind):
     )
 
 
-def sizes(draw, true, smallest=2**-8, largest=2**14, step=4):
+def sizes(
+    draw: np.random.Generator,
+    true: Link,
+    smallest: float = 2**-8,
+    largest: float = 2**14,
+    step: int = 4,
+) -> list[int]:
     """Return sizes of messages, each `step` times the one before, from `smallest` to `largest`
     times the size at which latency and bandwidth cost the same.
     """
@@ -45,7 +58,9 @@ def sizes(draw, true, smallest=2**-8, largest=2**14, step=4):
     return [max(1, round(some * smallest * step**k)) for k in range(count)]
 
 
-def times(draw, true, n_bytes, repeats):
+def times(
+    draw: np.random.Generator, true: Link, n_bytes: Sequence[int], repeats: int
+) -> list[list[float]]:
     """Return a list of times for each size, `repeats` of the smallest and fewer and fewer of the
     larger ones.
     """
@@ -54,7 +69,9 @@ def times(draw, true, n_bytes, repeats):
     return _measured(draw, [simulate.message_s(size, *true) for size in n_bytes], repeats, fewest=9)
 
 
-def _measured(draw, right_s, repeats, fewest):
+def _measured(
+    draw: np.random.Generator, right_s: Sequence[float], repeats: int, fewest: int
+) -> list[list[float]]:
     """Return a list of measured times for each of the true times `right_s`."""
     found = []
     for k, one_s in enumerate(right_s):
@@ -66,18 +83,26 @@ def _measured(draw, right_s, repeats, fewest):
     return found
 
 
-# The times of a link with two protocols. `cut` is the number of sizes that the protocol `small`
-# sends; `large` is the one to find.
-Measured = namedtuple("Measured", "large small cut n_bytes times_s")
+class Measured(NamedTuple):
+    """The times of a link with two protocols. `cut` is the number of sizes that the protocol
+    `small` sends; `large` is the one to find.
+    """
+
+    large: Link
+    small: Link
+    cut: int
+    n_bytes: list[int]
+    times_s: list[list[float]]
 
 
-def measurements(seed):
+def measurements(seed: int) -> list[Measured]:
     """Return one `Measured` for a link of each kind, over wide ranges and narrow ones, with at
     least four sizes for each of the two protocols.
     """
     from manyhands import simulate
 
-    draw, found = generator(seed, "fit"), []
+    draw = generator(seed, "fit")
+    found: list[Measured] = []
     for kind, (smallest, largest) in enumerate(RANGES):
         large = link(draw, kind)
         n_bytes = sizes(draw, large, smallest, largest, step=2)
@@ -97,7 +122,7 @@ def measurements(seed):
     return found
 
 
-def many_measurements(seed, count):
+def many_measurements(seed: int, count: int) -> tuple[Link, list[int], list[list[list[float]]]]:
     """Return `count` measurements of one link, with its truth and its sizes, so that one can see
     how often a band holds the truth.
     """
@@ -107,16 +132,17 @@ def many_measurements(seed, count):
     return true, n_bytes, [times(draw, true, n_bytes, 31) for _ in range(count)]
 
 
-def half(one):
+def half(one: Link) -> float:
     """Return the size of a message that spends as long on its latency as on its bytes."""
     return one.latency_s * one.bytes_per_s
 
 
-def worlds(seed, least=1):
+def worlds(seed: int, least: int = 1) -> list[tuple[int, int, Link]]:
     """Return [(p, n_bytes, link)] for one, two, three and many ranks, powers of two and numbers
     just above, and sizes on both sides of the crossover.
     """
-    draw, found = generator(seed, "worlds"), []
+    draw = generator(seed, "worlds")
+    found: list[tuple[int, int, Link]] = []
     for number, p in enumerate(
         (
             1,
@@ -133,7 +159,7 @@ def worlds(seed, least=1):
     return [world for world in found if world[0] >= least]
 
 
-def chains(seed):
+def chains(seed: int) -> list[tuple[int, int, int, Link]]:
     """Return [(p, n_bytes, pieces, link)], which are the worlds with a single piece, with few and
     with many pieces.
     """
@@ -150,14 +176,15 @@ def chains(seed):
     ]
 
 
-def sizes_for_ranks(seed):
+def sizes_for_ranks(seed: int) -> list[tuple[int, Link, int]]:
     """Return [(n_bytes, link, limit)], with three sizes for which the ring is slower on a power of
     two and not slower just above it, one for which the ring is right on 2 and 3 ranks only, and one
     for which it is right on any number.
     """
     from manyhands import simulate
 
-    draw, found = generator(seed, "ranks"), []
+    draw = generator(seed, "ranks")
+    found: list[tuple[int, Link, int]] = []
     for power in (int(draw.integers(6, 9)), int(draw.integers(4, 6)), 2):
         one = link(draw, int(draw.integers(len(KINDS))))
         low, high = (simulate.crossover_bytes(p, *one) for p in (2**power + 1, 2**power))
@@ -174,16 +201,22 @@ def sizes_for_ranks(seed):
     return found
 
 
-# when each gradient is ready, and its size; the ranks and their network
-Backward = namedtuple("Backward", "ready_s n_bytes p link")
+class Backward(NamedTuple):
+    """When each gradient is ready, and its size; the ranks and their network."""
+
+    ready_s: list[float]
+    n_bytes: list[int]
+    p: int
+    link: Link
 
 
-def backwards(seed):
+def backwards(seed: int) -> list[Backward]:
     """Return two backward passes for which neither a bucket for each tensor nor a single bucket is
     a good choice, one of small tensors, for which few buckets are best, and one of large tensors,
     for which many are. Therefore, no fixed number of buckets is good for all.
     """
-    draw, found = generator(seed, "backwards"), []
+    draw = generator(seed, "backwards")
+    found: list[Backward] = []
     while len(found) < 2:
         case = _backward(draw, (24, 40), (0.03, 0.15), (1.2, 2.5), spread=1.0)
         if min(time_s(case, 0), time_s(case, sum(case.n_bytes))) > 1.2 * best_s(case):
@@ -195,7 +228,13 @@ def backwards(seed):
     ]
 
 
-def _backward(draw, counts, weights, computing, spread):
+def _backward(
+    draw: np.random.Generator,
+    counts: tuple[int, int],
+    weights: tuple[float, float],
+    computing: tuple[float, float],
+    spread: float,
+) -> Backward:
     """Draw a backward pass.
 
     `weights` are sizes of a tensor, in units of what costs as much as the latencies, and
@@ -226,20 +265,20 @@ def _backward(draw, counts, weights, computing, spread):
     return Backward(ready_s.tolist(), n_bytes, p, one)
 
 
-def all_reduce_s(case, n_bytes):
+def all_reduce_s(case: Backward, n_bytes: float) -> float:
     """Return the seconds of an all-reduce of so many bytes along a ring."""
     from manyhands import simulate
 
     return float(simulate.ring_s(case.p, n_bytes, *case.link))
 
 
-def time_s(case, bucket_bytes):
+def time_s(case: Backward, bucket_bytes: float) -> float:
     from manyhands import simulate
 
     return simulate.finish_s(case.ready_s, case.n_bytes, bucket_bytes, partial(all_reduce_s, case))
 
 
-def limits(case):
+def limits(case: Backward) -> list[int]:
     """Return sizes of buckets to ask about, with one tensor in each, with a few, and with all in
     one. With one size, two tensors fill a bucket exactly.
     """
@@ -255,7 +294,7 @@ def limits(case):
     ]
 
 
-def best_s(case):
+def best_s(case: Backward) -> float:
     """Return the shortest time of a hundred sizes of buckets, which is the shortest of all sizes to
     a few per cent.
     """

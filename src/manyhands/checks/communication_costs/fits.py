@@ -2,11 +2,20 @@
 bandwidth looks like.
 """
 
+from __future__ import annotations
+
 from operator import itemgetter
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from manyhands.checks.communication_costs.verdicts import near, say
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from manyhands.checks.communication_costs.cases import Measured
+    from manyhands.checks.report import Problem
 
 FIT = 0.10  # latency and bandwidth, relative
 # a few disturbed times make a mean several times too large, so what is further off has a different
@@ -14,7 +23,7 @@ FIT = 0.10  # latency and bandwidth, relative
 FAR = 10
 
 
-def fit_problem(index, measured, got):
+def fit_problem(index: int, measured: Measured, got: tuple[float, float]) -> Problem | None:
     """Return the problem with a fit, where `index` is 0 for the latency and 1 for the bandwidth."""
     value, right, cut = got[index], measured.large[index], measured.cut
     if abs(value / right - 1) <= FIT:
@@ -23,7 +32,7 @@ def fit_problem(index, measured, got):
         np.array(measured.n_bytes, float),
         np.array([np.median(one) for one in measured.times_s]),
     )
-    numbers = {"expected": right, "got": value}
+    numbers: dict[str, Any] = {"expected": right, "got": value}
     if not np.isfinite(value):
         return say("no pair", **numbers)
     if near(got[1 - index], right, FIT):
@@ -45,16 +54,17 @@ def fit_problem(index, measured, got):
     return say(("other latency", "other bandwidth")[index], **numbers)
 
 
-def _line_of(value, index, n_bytes, measured):
+def _line_of(value: float, index: int, n_bytes: np.ndarray, measured: Measured) -> str | None:
     """Return the mistake if the value is the latency (`index` 0) or the bandwidth (1) of a line
     through all sizes from some size on, or None.
     """
-    for mistake, middle, relative in (
+    ways: tuple[tuple[str | None, Callable[[list[float]], Any], bool], ...] = (
         (None, np.median, True),
         ("largest decide", np.median, False),
         ("disturbed", np.mean, True),
         ("disturbed", itemgetter(0), True),
-    ):
+    )
+    for mistake, middle, relative in ways:
         times_s = np.array([middle(one) for one in measured.times_s])
         for first in range(len(n_bytes) - 1):
             n, t = n_bytes[first:], times_s[first:]
@@ -69,7 +79,9 @@ def _line_of(value, index, n_bytes, measured):
     return None
 
 
-def _line(n_bytes, times_s, weights=None):
+def _line(
+    n_bytes: np.ndarray, times_s: np.ndarray, weights: np.ndarray | None = None
+) -> tuple[float, float]:
     """Return (latency_s, bytes_per_s) of the line with the smallest errors."""
     seconds_per_byte, latency_s = np.polyfit(n_bytes, times_s, 1, w=weights)
     return latency_s, 1 / seconds_per_byte

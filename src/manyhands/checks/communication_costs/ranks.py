@@ -6,22 +6,32 @@ The clock moves with the messages of its rank, and not with the time that passes
 is right to the last digit on any machine.
 """
 
+from __future__ import annotations
+
 import random
 from itertools import accumulate
+from typing import TYPE_CHECKING, Any
 
 import torch.distributed as dist
 
 from manyhands.checks.on_ranks import learners
 from manyhands.checks.rank_tools import fresh_world
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from manyhands.checks.communication_costs.answers import PingPong, PingPongCase
+    from manyhands.ledger.entry import Entry
+
 SENDING = 0.3  # the part of a round trip that the clock gives to the sending
 
 
-def cases(seed):
+def cases(seed: int) -> list[PingPong]:
     """Return three ping-pongs with their bytes (an odd number, which only tensors of single bytes
     have), peer, number of rounds, and seconds of each round trip, of which the first are slow.
     """
-    chance, found = random.Random(f"ping-pong {seed}"), []
+    chance = random.Random(f"ping-pong {seed}")
+    found: list[PingPong] = []
     for number, peer in enumerate((1, chance.choice((2, 3)), 3)):
         warm_up, repeats = (
             (0, 1, 3)[number] + (number > 0) * chance.randint(0, 2),
@@ -46,25 +56,26 @@ def cases(seed):
 class Clock:
     """A clock whose seconds depend on how many messages this rank has sent and received."""
 
-    def __init__(self, entries, rounds_s):
+    def __init__(self, entries: Sequence[Entry], rounds_s: Sequence[float]) -> None:
         parts = [part for one in rounds_s for part in (SENDING * one, (1 - SENDING) * one)]
         self._entries, self._at = entries, [0.0, *accumulate(parts)]
         self.readings = 0
 
-    def __call__(self):
+    def __call__(self) -> float:
         self.readings += 1
         done = sum(entry.call in ("send", "recv") for entry in self._entries)
         return self._at[min(done, len(self._at) - 1)]
 
 
 @fresh_world()
-def ping_pong(name, seed):
+def ping_pong(name: str, seed: int) -> list[PingPongCase]:
     """Return what the learner's function returns on this rank and what this rank has sent and
     received, for each case.
     """
     from manyhands.ledger import Ledger
 
-    function, found = learners(name), []
+    function = learners(name)
+    found: list[PingPongCase] = []
     for case in cases(seed):
         with Ledger() as ledger:
             clock = Clock(ledger.entries, case["rounds_s"])
@@ -88,7 +99,7 @@ def ping_pong(name, seed):
     return found
 
 
-def _numbers(told):
+def _numbers(told: Any) -> list[float] | None:
     """Return a list of floats, or None if the answer is not one."""
     try:
         return [float(one) for one in told]

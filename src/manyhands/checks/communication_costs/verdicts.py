@@ -4,13 +4,26 @@ Every `..._problem` returns None or the details of a FAIL line, which are `rank`
 and the likely `mistake`.
 """
 
+from __future__ import annotations
+
 from itertools import accumulate
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from manyhands.checks.communication_costs import cases
 from manyhands.checks.communication_costs.words import MISTAKES
 from manyhands.checks.in_kernel import NAN, number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import ArrayLike
+
+    from manyhands.checks.communication_costs.answers import PingPongCase
+    from manyhands.checks.communication_costs.cases import Backward
+    from manyhands.checks.report import Problem
+    from manyhands.simulate import Link
 
 # measurements of one link, and in how many at least each of the two bands holds the truth; right
 # bands fail once in 10,000 times
@@ -22,7 +35,9 @@ PIECES = 0.03
 BEST = 0.08  # the time of the chosen buckets may be longer than the best by this part
 
 
-def say(mistake, expected=None, got=None, rank=None, **words):
+def say(
+    mistake: str, expected: Any = None, got: Any = None, rank: int | None = None, **words: Any
+) -> Problem:
     return {
         "rank": rank,
         "expected": expected,
@@ -31,7 +46,7 @@ def say(mistake, expected=None, got=None, rank=None, **words):
     }
 
 
-def pair(answer):
+def pair(answer: Any) -> tuple[float, float]:
     try:
         one, other = answer
     except (TypeError, ValueError):
@@ -39,7 +54,7 @@ def pair(answer):
     return number(one), number(other)
 
 
-def two_pairs(answer):
+def two_pairs(answer: Any) -> tuple[tuple[float, float], tuple[float, float]]:
     one, other = (
         answer
         if isinstance(answer, (tuple, list, np.ndarray)) and len(answer) == 2
@@ -48,7 +63,7 @@ def two_pairs(answer):
     return pair(one), pair(other)
 
 
-def near(got, expected, rtol=1e-6):
+def near(got: ArrayLike, expected: ArrayLike, rtol: float = 1e-6) -> bool:
     return (
         bool(np.allclose(got, expected, rtol=rtol, atol=0))
         if np.shape(got) == np.shape(expected)
@@ -56,7 +71,7 @@ def near(got, expected, rtol=1e-6):
     )
 
 
-def _named(got, wrong, rtol=1e-6):
+def _named(got: ArrayLike, wrong: Mapping[str, ArrayLike], rtol: float = 1e-6) -> str | None:
     """Return the first mistake of `wrong`, {mistake: value}, whose value this is, or None."""
     return next((name for name, value in wrong.items() if near(got, value, rtol)), None)
 
@@ -64,7 +79,7 @@ def _named(got, wrong, rtol=1e-6):
 # ------------------------------------------------------------------ the ping-pong
 
 
-def messages_problem(by_rank):
+def messages_problem(by_rank: Sequence[PingPongCase]) -> Problem | None:
     """Return the problem with one case, as all ranks report it.
 
     Rank 0 and its peer exchange whole messages, one each way in every round, and no other rank
@@ -122,16 +137,16 @@ def messages_problem(by_rank):
     return None
 
 
-def times_problem(case):
+def times_problem(case: PingPongCase) -> Problem | None:
     """Return the problem if rank 0 does not return half of each round trip, without the warm-up."""
     got, rounds_s, warm_up = case["told"], np.array(case["rounds_s"]), case["warm_up"]
     right = rounds_s[warm_up:] / 2
     if got is not None and near(got, right, 1e-9):
         return None
-    numbers = {"expected": right.tolist(), "got": got, "rank": 0}
+    numbers: dict[str, Any] = {"expected": right.tolist(), "got": got, "rank": 0}
     if got is None:
         return say("no list", **numbers)
-    wrong = {
+    wrong: dict[str, ArrayLike] = {
         "round trip": 2 * right,
         "warm-up counts": rounds_s / 2,
         "warm-up counts ": rounds_s,
@@ -157,20 +172,20 @@ def times_problem(case):
 # ------------------------------------------------------------------ the bands of a fit
 
 
-def held(true, got):
+def held(true: Link, got: np.ndarray) -> list[int]:
     """Return how often the latency's band and the bandwidth's band hold the truth, where `got` is
     [measurements, 2, (low, high)].
     """
     return [int(np.sum((got[:, k, 0] <= true[k]) & (true[k] <= got[:, k, 1]))) for k in (0, 1)]
 
 
-def covers_problem(true, got, level):
+def covers_problem(true: Link, got: np.ndarray, level: float) -> Problem | None:
     if name := _mixed_up(got):
         return say(name)
     for k, what in enumerate(("latency", "bandwidth")):
         count = held(true, got)[k]
         if count < HELD:
-            numbers = {
+            numbers: dict[str, Any] = {
                 "expected": f"about {level * BANDS:.0f} of {BANDS}, at least {HELD}",
                 "got": f"{count} of {BANDS}",
             }
@@ -185,7 +200,7 @@ def covers_problem(true, got, level):
     return None
 
 
-def _mixed_up(got):
+def _mixed_up(got: np.ndarray) -> str | None:
     """Return which numbers are exchanged.
 
     Either there is a pair (latency, bandwidth) for the low end and one for the high end, or the
@@ -197,7 +212,7 @@ def _mixed_up(got):
     return "bands exchanged" if np.all(large[:, 0]) and np.all(small[:, 1]) else None
 
 
-def covers_evidence(true, got, level):
+def covers_evidence(true: Link, got: np.ndarray, level: float) -> list[Any]:
     """Return the same evidence for all counts that are large enough, to within the tolerance.
 
     It is a power of ten, so that one less is far off.
@@ -209,18 +224,20 @@ def covers_evidence(true, got, level):
     ]
 
 
-def _typical(values):
+def _typical(values: np.ndarray) -> list[float]:
     """Return the geometric mean of each column, where what is not a number counts as 0."""
     with np.errstate(divide="ignore"):
         return np.nan_to_num(np.exp(np.log(values).mean(0)), nan=0.0, posinf=0.0).tolist()
 
 
-def widths(got, right):
+def widths(got: np.ndarray, right: np.ndarray) -> tuple[list[float], list[float]]:
     """Return typical widths of the learner's bands and of ours, by quantity."""
     return _typical(np.abs(got[:, :, 1] - got[:, :, 0])), _typical(right[:, :, 1] - right[:, :, 0])
 
 
-def width_problem(got, right, level, wide=None):
+def width_problem(
+    got: np.ndarray, right: np.ndarray, level: float, wide: float | None = None
+) -> Problem | None:
     """Return the problem with widths.
 
     `wide` is the level of bands that were as wide as they should be, if any, because bands of
@@ -259,7 +276,7 @@ def width_problem(got, right, level, wide=None):
     return None
 
 
-def width_evidence(got, right):
+def width_evidence(got: np.ndarray, right: np.ndarray) -> list[list[float]]:
     """Return the same evidence for all widths inside the limits, and different evidence for each
     outside.
     """
@@ -272,7 +289,7 @@ def width_evidence(got, right):
 # ------------------------------------------------------------------ predictions
 
 
-def gather_problem(p, n_bytes, link, got):
+def gather_problem(p: int, n_bytes: int, link: Link, got: float) -> Problem | None:
     from manyhands import simulate
 
     latency_s, bytes_per_s = link
@@ -287,13 +304,13 @@ def gather_problem(p, n_bytes, link, got):
     return _cost_problem("all-gather", p, n_bytes, right, got, wrong)
 
 
-def chain_time_s(p, n_bytes, pieces, link):
+def chain_time_s(p: int, n_bytes: int, pieces: int, link: Link) -> float:
     from manyhands import simulate
 
     return float(simulate.chain_s(p, n_bytes, pieces, *link))
 
 
-def chain_problem(p, n_bytes, pieces, link, got):
+def chain_problem(p: int, n_bytes: int, pieces: int, link: Link, got: float) -> Problem | None:
     right, part_s = (
         chain_time_s(p, n_bytes, pieces, link),
         link.latency_s + n_bytes / pieces / link.bytes_per_s,
@@ -310,7 +327,15 @@ def chain_problem(p, n_bytes, pieces, link, got):
     return _cost_problem("chain", p, n_bytes, right, got, wrong, f" and {pieces} pieces")
 
 
-def _cost_problem(what, p, n_bytes, right, got, wrong, cut=""):
+def _cost_problem(
+    what: str,
+    p: int,
+    n_bytes: int,
+    right: float,
+    got: float,
+    wrong: Mapping[str, float],
+    cut: str = "",
+) -> Problem | None:
     if near(got, right) or got == right:
         return None
     return say(
@@ -324,20 +349,20 @@ def _cost_problem(what, p, n_bytes, right, got, wrong, cut=""):
     )
 
 
-def best_pieces(p, n_bytes, link):
+def best_pieces(p: int, n_bytes: int, link: Link) -> int:
     """Return the best whole number of pieces, over which the time is convex."""
     best = int(((p - 2) * n_bytes / cases.half(link)) ** 0.5)
     return min((max(1, best), best + 1), key=lambda pieces: chain_time_s(p, n_bytes, pieces, link))
 
 
-def chain_with(p, n_bytes, link, got):
+def chain_with(p: int, n_bytes: int, link: Link, got: float) -> float:
     """Return the time with the number of pieces that the learner has chosen, as a float, or NaN if
     the choice is not a number of pieces.
     """
     return chain_time_s(p, n_bytes, int(got), link) if got >= 1 and float(got).is_integer() else NAN
 
 
-def pieces_problem(p, n_bytes, link, got):
+def pieces_problem(p: int, n_bytes: int, link: Link, got: float) -> Problem | None:
     if not (got >= 1 and got == int(got)):
         return say("pieces whole", got=got, p=p)
     right = best_pieces(p, n_bytes, link)
@@ -366,7 +391,9 @@ def pieces_problem(p, n_bytes, link, got):
 # ------------------------------------------------------------------ how many ranks
 
 
-def not_slower(n_bytes, link, limit, depth=None):
+def not_slower(
+    n_bytes: int, link: Link, limit: int, depth: Callable[..., Any] | None = None
+) -> list[int]:
     """Return the numbers of ranks from 1 to the limit on which a ring takes no longer than a tree.
 
     `depth` gives the tree a different number of levels, as a mistake would.
@@ -383,7 +410,7 @@ def not_slower(n_bytes, link, limit, depth=None):
     return np.array(p)[ring_s <= tree_s].tolist()
 
 
-def ranks_problem(n_bytes, link, limit, got):
+def ranks_problem(n_bytes: int, link: Link, limit: int, got: float) -> Problem | None:
     kept = not_slower(n_bytes, link, limit)
     right = kept[-1]
     if got == right:
@@ -415,7 +442,7 @@ def ranks_problem(n_bytes, link, limit, got):
 # ------------------------------------------------------------------ fusion
 
 
-def finish_problem(case, limit, got):
+def finish_problem(case: Backward, limit: int, got: float) -> Problem | None:
     from manyhands import simulate
 
     right = cases.time_s(case, limit)
@@ -440,7 +467,9 @@ def finish_problem(case, limit, got):
     return say(name, right, got, limit=limit, count=len(groups), bytes=sums[0])
 
 
-def _finish(case, groups, costs, which):
+def _finish(
+    case: Backward, groups: Sequence[Sequence[int]], costs: Sequence[float], which: int
+) -> float:
     """Return the finish if a bucket waits only for its tensor number `which`, of which -1, the last
     one, is right.
     """
@@ -450,15 +479,15 @@ def _finish(case, groups, costs, which):
     return free_s
 
 
-def _costs(case, groups):
+def _costs(case: Backward, groups: Sequence[Sequence[int]]) -> list[float]:
     return [cases.all_reduce_s(case, sum(case.n_bytes[i] for i in group)) for group in groups]
 
 
-def _under(case, limit):
+def _under(case: Backward, limit: int) -> float:
     """Return the finish with buckets that never hold more than the limit, unless a single tensor is
     larger.
     """
-    groups = []
+    groups: list[list[int]] = []
     for i, size in enumerate(case.n_bytes):
         if groups and sum(case.n_bytes[j] for j in groups[-1]) + size <= limit:
             groups[-1].append(i)
@@ -467,9 +496,9 @@ def _under(case, limit):
     return _finish(case, groups, _costs(case, groups), -1)
 
 
-def _over(case, limit):
+def _over(case: Backward, limit: int) -> float:
     """Return the finish if a bucket that holds exactly the limit waits for one tensor more."""
-    groups = [[]]
+    groups: list[list[int]] = [[]]
     for i, _ in enumerate(case.n_bytes):
         groups[-1].append(i)
         if sum(case.n_bytes[j] for j in groups[-1]) > limit and i + 1 < len(case.n_bytes):
@@ -477,12 +506,12 @@ def _over(case, limit):
     return _finish(case, groups, _costs(case, groups), -1)
 
 
-def time_with(case, got):
+def time_with(case: Backward, got: float) -> float:
     """Return the time with the size that the learner has chosen."""
     return cases.time_s(case, got) if got >= 0 else NAN
 
 
-def best_problem(case, got):
+def best_problem(case: Backward, got: float) -> Problem | None:
     from manyhands import simulate
 
     if not got >= 0:

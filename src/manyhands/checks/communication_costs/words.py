@@ -2,7 +2,16 @@
 the hints.
 """
 
-CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from manyhands.checks.hints import Hints
+    from manyhands.checks.on_ranks import Mistakes
+    from manyhands.checks.report import Criteria
+
+CRITERIA: Criteria = {  # {check: {criterion: (points, what it asks for)}}
     "ping-pong": {
         "messages": (
             1,
@@ -74,7 +83,7 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
     },
 }
 
-MISTAKES = {
+MISTAKES: Mistakes = {
     "unwritten": "{name} is not written yet.",
     "known": {
         "should not be the same as the rank": (
@@ -354,7 +363,7 @@ MISTAKES = {
     ),
 }
 
-HINTS = {
+HINTS: Hints = {
     "05-ping-pong": (
         (
             "One round is two messages, since rank 0 sends and then receives, while `peer` receives"

@@ -4,28 +4,41 @@ judge the answers.
 The experiments run on the ranks (`ranks`). A hang becomes FAIL lines, and the cluster heals.
 """
 
+from __future__ import annotations
+
 from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from manyhands.checks import seed
 from manyhands.checks.data_parallel import verdicts
 from manyhands.checks.data_parallel.words import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.on_ranks import RankReport
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from manyhands.checks.data_parallel.answers import GradientCase, RowsCase, ShareCase, StepCase
+    from manyhands.checks.report import Problem
+    from manyhands.cluster import Cluster
+
+    T = TypeVar("T")
+
 __all__ = ["HINTS", "gradients", "rows", "share", "step"]
 
 check = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES)
 
 
-def _cases(answers):
+def _cases(answers: list[list[T]]) -> list[tuple[int, T]]:
     """Return all cases of all ranks, as (rank, case)."""
     return [(rank, case) for rank, cases in enumerate(answers) for case in cases]
 
 
-def rows(cluster, function):
+def rows(cluster: Cluster, function: str) -> None:
     """Check `function(n, rank, world_size)`, whose slices must cover each row once and be of about
     the same size.
     """
     with check("rows", cluster) as report:
+        cases: list[RowsCase]
         cases, *_ = report.on_ranks("data_parallel.ranks", "rows", function, seed())
         report.judge("cover", map(verdicts.cover_problem, cases), [case["got"] for case in cases])
         report.judge(
@@ -35,14 +48,14 @@ def rows(cluster, function):
         )
 
 
-def gradients(cluster, function):
+def gradients(cluster: Cluster, function: str) -> None:
     """Check `function(model, group)` by the sums of (tied, frozen, missing) gradients, and by what
     was sent.
     """
     with check("gradients", cluster) as report:
         remark = "group"
         with report.part("sum", "bytes"):
-            answers = report.on_ranks(
+            answers: list[list[GradientCase]] = report.on_ranks(
                 "data_parallel.ranks", "gradients", function, seed(), remark=remark
             )
             verdicts.note_complete(answers)
@@ -60,7 +73,12 @@ def gradients(cluster, function):
         _judge_gradients(report, "missing", answers, verdicts.missing_problem)
 
 
-def _judge_gradients(report, name, answers, problem_of):
+def _judge_gradients(
+    report: RankReport,
+    name: str,
+    answers: list[list[GradientCase]],
+    problem_of: Callable[[int, GradientCase], Problem | None],
+) -> bool:
     cases = _cases(answers)
     values = [
         [
@@ -75,13 +93,13 @@ def _judge_gradients(report, name, answers, problem_of):
     )
 
 
-def share(cluster, function):
+def share(cluster: Cluster, function: str) -> None:
     """Check `function(model, x, y, n, decay, world_size)`, whose values must add up to the
     objective.
     """
     with check("share", cluster) as report:
         # each as every rank has reported it
-        all_cases = list(
+        all_cases: list[tuple[ShareCase, ...]] = list(
             zip(*report.on_ranks("data_parallel.ranks", "shares", function, seed()), strict=False)
         )
         for name in ("losses", "decay"):
@@ -90,12 +108,14 @@ def share(cluster, function):
             report.judge(name, map(verdicts.share_problem, cases), values, atol=verdicts.ATOL)
 
 
-def step(cluster, function):
+def step(cluster: Cluster, function: str) -> None:
     """Check `function(model, x, y, rate, decay, group)` against the weights and objectives of a
     single process.
     """
     with check("step", cluster) as report:
-        answers = report.on_ranks("data_parallel.ranks", "steps", function, seed(), remark="group")
+        answers: list[list[StepCase]] = report.on_ranks(
+            "data_parallel.ranks", "steps", function, seed(), remark="group"
+        )
         cases, apart, groups = (
             _cases(answers),
             verdicts.groups_apart(answers),

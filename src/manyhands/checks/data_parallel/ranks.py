@@ -5,6 +5,8 @@ are the same on all ranks, so each rank also computes alone what a single proces
 what the likely mistakes would give (`looks` names the one that fits). Everything is float64.
 """
 
+from __future__ import annotations
+
 import copy
 import functools
 import math
@@ -12,6 +14,7 @@ import random
 import sys
 import time
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import torch
 import torch.distributed as dist
@@ -20,9 +23,25 @@ from torch.nn.functional import cross_entropy
 
 from manyhands.checks.by_hand import borrowing
 from manyhands.checks.on_ranks import learners
-from manyhands.checks.rank_tools import device, looks_like, make_groups, numbers
+from manyhands.checks.rank_tools import device, looks_like, make_groups, numbers, total
 from manyhands.ledger import Ledger, taps
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from manyhands.checks.data_parallel.answers import (
+        Gradient,
+        GradientCase,
+        Gradients,
+        RowsCase,
+        Share,
+        ShareCase,
+        StepCase,
+    )
+
+    T = TypeVar("T")
+
+Batch = tuple[torch.Tensor, torch.Tensor]
 LATE_S = 0.05
 
 
@@ -31,9 +50,9 @@ class Network(nn.Module):
     perhaps unused.
     """
 
-    def __init__(self, inputs, hidden, classes):
+    def __init__(self, inputs: int, hidden: int, classes: int) -> None:
         super().__init__()
-        self.seen = []  # the inputs of each forward
+        self.seen: list[torch.Tensor] = []  # the inputs of each forward
         self.first, self.a, self.b = (
             nn.Linear(inputs, hidden),
             nn.Linear(hidden, hidden),
@@ -43,26 +62,26 @@ class Network(nn.Module):
         self.b.weight = self.a.weight
         self.first.weight.requires_grad_(False)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         self.seen.append(x.detach())
         h = torch.tanh(self.b(torch.tanh(self.a(torch.tanh(self.first(x))))))
         return self.head(h) + self.spare(h)
 
 
-def build(seed):
+def build(seed: int) -> Network:
     draw = random.Random(seed)
     inputs, hidden, classes = draw.randint(10, 14), draw.randint(6, 14), draw.randint(3, 6)
     torch.manual_seed(seed)
     return Network(inputs, hidden, classes).double().to(device())
 
 
-def batch(seed, n, model):
+def batch(seed: int, n: int, model: Network) -> Batch:
     draw = torch.Generator().manual_seed(seed)
     x = torch.randn(n, model.first.in_features, generator=draw, dtype=torch.float64)
     return x.to(device()), torch.randint(model.head.out_features, (n,), generator=draw).to(device())
 
 
-def trainable(model):
+def trainable(model: nn.Module) -> dict[str, torch.Tensor]:
     return {
         name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad
     }
@@ -71,7 +90,7 @@ def trainable(model):
 # ------------------------------------------------------------------ 1: rows
 
 
-def sizes(draw):
+def sizes(draw: random.Random) -> list[tuple[int, int]]:
     """Draw [(rows, ranks)] with rows left over, with none, with fewer rows than ranks, and with a
     single rank.
     """
@@ -84,9 +103,10 @@ def sizes(draw):
     ]
 
 
-def rows(name, seed):
+def rows(name: str, seed: int) -> list[RowsCase]:
     """Ask for the learner's rows for several sizes and worlds, without communication."""
-    function, draw, cases = learners(name), random.Random(seed), []
+    function, draw = learners(name), random.Random(seed)
+    cases: list[RowsCase] = []
     for n, world_size in sizes(draw):
         answers, borrowed = zip(
             *(borrowing(function, n, rank, world_size) for rank in range(world_size)), strict=False
@@ -108,7 +128,7 @@ def rows(name, seed):
     return cases
 
 
-def _indices(answer, n):
+def _indices(answer: Any, n: int) -> list[int] | None:
     """Return the rows that an answer names, or None if it names none, like (start, stop) or a
     forgotten return.
     """
@@ -123,13 +143,14 @@ def _indices(answer, n):
 # ------------------------------------------------------------------ 2: sum_gradients
 
 
-def gradients(name, seed):
+def gradients(name: str, seed: int) -> list[GradientCase]:
     """Pass made-up gradients through the learner's function on each group, and count what was sent.
 
     The last rank of the group is late, so that a rank that does not wait for the sum reads a
     different value.
     """
-    function, results = learners(name), []
+    function = learners(name)
+    results: list[GradientCase] = []
     for members, group in make_groups():
         model = build(seed)
         local = _made_up(model, seed, members)
@@ -154,15 +175,15 @@ def gradients(name, seed):
 
 
 @contextmanager
-def _followed():
+def _followed() -> Iterator[None]:
     """While the block runs, count a work as awaited also if its future was asked for, or whether it
     has ended.
     """
     kept = {name: getattr(dist.Work, name) for name in ("get_future", "is_completed")}
 
-    def following(original):
+    def following(original: Callable[[dist.Work], T]) -> Callable[[dist.Work], T]:
         @functools.wraps(original)
-        def asked(work):
+        def asked(work: dist.Work) -> T:
             # the ledger asks for futures itself
             if sys._getframe(1).f_globals.get("__name__") != taps.__name__:
                 taps.followed(work)
@@ -179,7 +200,7 @@ def _followed():
             setattr(dist.Work, name, original)
 
 
-def _not_waited(ledger):
+def _not_waited(ledger: Ledger) -> int:
     """Return how many of the calls that were begun were never waited for."""
     waited = {id(item[1]) for item in ledger.log if item[0] == "wait"}
     return sum(
@@ -188,11 +209,12 @@ def _not_waited(ledger):
     )
 
 
-def missing(name, seed):
+def missing(name: str, seed: int) -> list[GradientCase]:
     """Do the same where the group's last rank has no gradient for the spare layer, and no rank one
     for `a.bias`.
     """
-    function, results = learners(name), []
+    function = learners(name)
+    results: list[GradientCase] = []
     for members, group in make_groups():
         model = build(seed)
         local = _made_up(model, seed + 1, members)
@@ -210,7 +232,7 @@ def missing(name, seed):
     return results
 
 
-def _made_up(model, seed, members):
+def _made_up(model: Network, seed: int, members: list[int]) -> dict[int, dict[str, torch.Tensor]]:
     """Return {rank: {name: gradient}}, which is the same on all ranks."""
     found = {}
     for rank in members:
@@ -222,10 +244,12 @@ def _made_up(model, seed, members):
     return found
 
 
-def _told(model, local):
-    p, mine, answer = len(local), local[dist.get_rank()], {}
+def _told(model: Network, local: dict[int, dict[str, torch.Tensor]]) -> Gradients:
+    p, mine = len(local), local[dist.get_rank()]
+    answer: dict[str, Gradient] = {}
     for key, parameter in trainable(model).items():
-        right, got = sum(one[key] for one in local.values()), parameter.grad
+        right = total(one[key] for one in local.values())
+        got = parameter.grad
         if got is None and not right.any():
             got = right  # no rank has a gradient, so none is as good as zeros
         wrong = {
@@ -247,7 +271,9 @@ def _told(model, local):
     return {"gradients": answer, "frozen": frozen}
 
 
-def _looks(got, right, wrong, coarse=0.005):
+def _looks(
+    got: torch.Tensor, right: torch.Tensor, wrong: Mapping[str, torch.Tensor], coarse: float = 0.005
+) -> str | None:
     looks = looks_like(got, right, wrong)
     return "rounded" if looks == "other" and (got - right).norm() < coarse * right.norm() else looks
 
@@ -255,11 +281,12 @@ def _looks(got, right, wrong, coarse=0.005):
 # ------------------------------------------------------------------ 3: share
 
 
-def shares(name, seed):
+def shares(name: str, seed: int) -> list[ShareCase]:
     """Compute all shares of some batches one after the other on this rank, and their sum, without
     communication.
     """
-    function, draw, cases = learners(name), random.Random(seed), []
+    function, draw = learners(name), random.Random(seed)
+    cases: list[ShareCase] = []
     model = build(seed)
     for sizes in (
         [draw.randint(3, 6), draw.randint(7, 9), 1, 2],
@@ -273,10 +300,13 @@ def shares(name, seed):
     return cases
 
 
-def _shares(function, model, sizes, decay, seed):
+def _shares(
+    function: Callable[..., Any], model: Network, sizes: list[int], decay: float, seed: int
+) -> Share:
     x, y = batch(seed + 7, sum(sizes), model)
     pieces, p, n = list(zip(x.split(sizes), y.split(sizes), strict=True)), len(sizes), sum(sizes)
-    value, total = 0.0, 0
+    value = 0.0
+    summed: Any = 0  # then a tensor
     for a, b in pieces:
         one = function(model, a, b, n, decay, p)
         if not isinstance(one, torch.Tensor) or one.dim() or not one.requires_grad:
@@ -288,7 +318,7 @@ def _shares(function, model, sizes, decay, seed):
                 "serial": None,
                 "serial gradient": None,
             }
-        value, total = value + one.item(), total + _flat(one, model)
+        value, summed = value + one.item(), summed + _flat(one, model)
     losses, penalty = cross_entropy(model(x), y, reduction="sum"), _penalty(model)
     means = sum(cross_entropy(model(a), b) for a, b in pieces if len(b))
     twice = penalty + model.a.weight.square().sum() / 2
@@ -319,25 +349,25 @@ def _shares(function, model, sizes, decay, seed):
     }
     told = lambda term: torch.cat([term.detach().view(1), _flat(term, model)])  # noqa: E731
     looks = _looks(
-        torch.cat([total.new_tensor([value]), total]),
+        torch.cat([summed.new_tensor([value]), summed]),
         told(right),
         {key: told(term) for key, term in wrong.items()},
         1e-4,
     )
     return {
         "value": value,
-        "gradient": numbers(total),
+        "gradient": numbers(summed),
         "looks": looks,
         "serial": right.item(),
         "serial gradient": numbers(_flat(right, model)),
     }
 
 
-def _penalty(model):
-    return sum(parameter.square().sum() for parameter in trainable(model).values()) / 2
+def _penalty(model: Network) -> torch.Tensor:
+    return total(parameter.square().sum() for parameter in trainable(model).values()) / 2
 
 
-def _flat(term, model):
+def _flat(term: torch.Tensor, model: Network) -> torch.Tensor:
     found = torch.autograd.grad(
         term,
         list(trainable(model).values()),
@@ -351,11 +381,12 @@ def _flat(term, model):
 # ------------------------------------------------------------------ 4: train_step
 
 
-def steps(name, seed):
+def steps(name: str, seed: int) -> list[StepCase]:
     """Take three steps on batches of different sizes, on each group, and compare them with a single
     process.
     """
-    function, results = learners(name), []
+    function = learners(name)
+    results: list[StepCase] = []
     for members, group in make_groups():
         draw, p, model = random.Random(seed), len(members), build(seed)
         rate, decay = draw.uniform(0.3, 0.6), draw.uniform(0.1, 0.3)
@@ -396,7 +427,7 @@ def steps(name, seed):
     return results
 
 
-def _rows_seen(model, x):
+def _rows_seen(model: Network, x: torch.Tensor) -> int:
     """Return how many different rows of x have gone through the model.
 
     The rows are random, so no two are equal.
@@ -410,18 +441,27 @@ def _rows_seen(model, x):
     )
 
 
-def _state(model):
+def _state(model: Network) -> torch.Tensor:
     return torch.cat([parameter.detach().flatten() for parameter in trainable(model).values()])
 
 
-def _number(answer):
+def _number(answer: Any) -> float | None:
     try:
         return float(answer)
     except (TypeError, ValueError):
         return None
 
 
-def _alone(model, batches, rate, decay, keep=0, decays=1, times=1, after=False):
+def _alone(
+    model: Network,
+    batches: Sequence[Batch],
+    rate: float,
+    decay: float,
+    keep: int = 0,
+    decays: int = 1,
+    times: float = 1,
+    after: bool = False,
+) -> tuple[torch.Tensor, list[float]]:
     """Return the weights of a single process at the end, and its objectives.
 
     The last four arguments make mistakes on purpose. `keep` multiplies the last gradient, which was
@@ -437,7 +477,7 @@ def _alone(model, batches, rate, decay, keep=0, decays=1, times=1, after=False):
         (times * (loss + decays * decay * _penalty(model))).backward()
         with torch.no_grad():
             for parameter in trainable(model).values():
-                parameter -= rate * parameter.grad
+                parameter -= rate * cast("torch.Tensor", parameter.grad)  # of backward
             if after:
                 objectives[-1] = (cross_entropy(model(x), y) + decay * _penalty(model)).item()
     return _state(model), objectives

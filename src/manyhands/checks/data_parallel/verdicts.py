@@ -5,23 +5,34 @@ Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expect
 likely `mistake`.
 """
 
+from __future__ import annotations
+
 from itertools import pairwise
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from manyhands.checks import by_rank
 from manyhands.checks.data_parallel.words import MISTAKES
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Sequence
+
+    from manyhands.checks.data_parallel.answers import GradientCase, RowsCase, ShareCase, StepCase
+    from manyhands.checks.report import Problem
+
+    C = TypeVar("C", GradientCase, StepCase)
 
 ATOL = 1e-9
 SLACK = 1.2  # a few small messages in addition to the gradients do no harm
 
 
-def far(a, b):
+def far(a: float | None, b: float) -> bool:
     return a is None or abs(a - b) > ATOL * (1 + abs(b)) or a != a
 
 
 # ------------------------------------------------------------------ 1: rows
 
 
-def cover_problem(case):
+def cover_problem(case: RowsCase) -> Problem | None:
     """Every row belongs to exactly one rank, and each rank's rows are neighbours, in the order of
     the ranks.
     """
@@ -45,7 +56,7 @@ def cover_problem(case):
     }
 
 
-def _neighbours(n, p):
+def _neighbours(n: int, p: int) -> list[list[int]]:
     """Return the rows of each of p ranks, which differ by at most one in number, the larger shards
     first.
     """
@@ -53,14 +64,14 @@ def _neighbours(n, p):
     return [list(range(*pair)) for pair in pairwise(bounds)]
 
 
-def _no_rows(case):
+def _no_rows(case: RowsCase) -> Problem:
     mistake = (
         "borrowed" if case["borrowed"] else "nothing" if case["odd"] == "NoneType" else "no slice"
     )
     return {"mistake": MISTAKES[mistake].format(name=case["borrowed"], got=case["odd"])}
 
 
-def even_problem(case):
+def even_problem(case: RowsCase) -> Problem | None:
     """No rank has two rows more than another, and the larger shards come first."""
     n, p, sizes = case["n"], case["world_size"], [len(rows) for rows in case["got"]]
     right = [n // p + (rank < n % p) for rank in range(p)]
@@ -85,7 +96,7 @@ def even_problem(case):
 # ------------------------------------------------------------------ 2: sum_gradients
 
 
-def gradient_problem(rank, case):
+def gradient_problem(rank: int, case: GradientCase) -> Problem | None:
     if case["frozen"]:
         return {
             "rank": rank,
@@ -124,7 +135,7 @@ def gradient_problem(rank, case):
     return None
 
 
-def note_complete(answers):
+def note_complete(answers: list[list[GradientCase]]) -> None:
     """Note in each case which ranks of its group have the right sums, {name: ranks}, since reduce
     serves only one.
     """
@@ -139,29 +150,29 @@ def note_complete(answers):
                 case.setdefault("complete", {})[name] = there
 
 
-def missing_problem(rank, case):
+def missing_problem(rank: int, case: GradientCase) -> Problem | None:
     problem = gradient_problem(rank, case)
     wrong = {name.split(".")[0] for name, one in case["gradients"].items() if one["looks"]}
-    if wrong == {"spare"}:  # and nothing else
+    if problem and wrong == {"spare"}:  # and nothing else
         problem["mistake"] = MISTAKES["missing"] + "\n" + problem["mistake"]
     return problem
 
 
-def by_group(answers):
+def by_group(answers: list[list[C]]) -> dict[tuple[int, ...], list[C]]:
     """Return {the ranks of a group: their cases}."""
-    groups = {}
+    groups: dict[tuple[int, ...], list[C]] = {}
     for cases in answers:
         for case in cases:
             groups.setdefault(tuple(case["members"]), []).append(case)
     return groups
 
 
-def sent_by_group(answers):
+def sent_by_group(answers: list[list[GradientCase]]) -> list[tuple[GradientCase, float]]:
     """Return [(first case, numbers sent by all ranks)], with one entry for each group."""
     return [(group[0], sum(case["sent"] for case in group)) for group in by_group(answers).values()]
 
 
-def limits(case):
+def limits(case: GradientCase) -> tuple[int, float]:
     """Return how much an all-reduce of all gradients moves over all ranks, and the most that is
     allowed.
     """
@@ -169,7 +180,7 @@ def limits(case):
     return right, SLACK * right
 
 
-def bytes_problem(case, sent):
+def bytes_problem(case: GradientCase, sent: float) -> Problem | None:
     right, most = limits(case)
     if right / SLACK <= sent <= most:
         return None
@@ -181,7 +192,7 @@ def bytes_problem(case, sent):
     }
 
 
-def bytes_evidence(case, sent):
+def bytes_evidence(case: GradientCase, sent: float) -> float:
     """Return one number for everything that is allowed, and a different one for everything that is
     not.
     """
@@ -191,7 +202,7 @@ def bytes_evidence(case, sent):
 # ------------------------------------------------------------------ 3: share
 
 
-def share_problem(told):
+def share_problem(told: Sequence[ShareCase]) -> Problem | None:
     """Judge one case; `told` is what each rank reports of it, namely the shares of all ranks."""
     case = next((one for one in told if one["looks"]), None)
     if case is None:
@@ -199,14 +210,18 @@ def share_problem(told):
     if case["looks"] != "not finite" and any(
         far(one["value"], case["value"])
         for one in told
-        if None not in (one["value"], case["value"])
+        if one["value"] is not None and case["value"] is not None
     ):
         return {
             "expected": case["serial"],
             "got": [one["value"] for one in told],
             "mistake": MISTAKES["share", "asks"],
         }
-    if case["looks"] == "other" and not far(case["value"], case["serial"]):
+    if (
+        case["looks"] == "other"
+        and case["serial"] is not None
+        and not far(case["value"], case["serial"])
+    ):
         return {
             "expected": case["serial gradient"],
             "got": case["gradient"],
@@ -221,7 +236,7 @@ def share_problem(told):
 # ------------------------------------------------------------------ 4: train_step
 
 
-def groups_apart(answers):
+def groups_apart(answers: list[list[StepCase]]) -> set[tuple[int, ...]]:
     """Return the groups, as tuples of ranks, whose ranks do not have the same weights at the
     end.
     """
@@ -234,7 +249,12 @@ def groups_apart(answers):
     }
 
 
-def weights_problem(rank, case, apart=(), group=()):
+def weights_problem(
+    rank: int,
+    case: StepCase,
+    apart: Container[tuple[int, ...]] = (),
+    group: Sequence[StepCase] = (),
+) -> Problem | None:
     """Judge one rank's weights. `group`: the cases of all ranks of its group, for the picture."""
     facts = {"p": len(case["members"]), "members": case["members"]}
     if not case["frozen"]:
@@ -260,7 +280,7 @@ def weights_problem(rank, case, apart=(), group=()):
     return None
 
 
-def _weight_by_rank(case, group):
+def _weight_by_rank(case: StepCase, group: Sequence[StepCase]) -> by_rank.Picture | None:
     """Return a picture of the first weight that is wrong, as each rank of the group has it."""
     place = next(
         (
@@ -270,18 +290,18 @@ def _weight_by_rank(case, group):
         ),
         0,
     )
+    keys: tuple[Literal["right", "got"], ...] = ("right", "got")
     right, got = (
-        [one[key][place] if place < len(one[key]) else None for one in group]
-        for key in ("right", "got")
+        [one[key][place] if place < len(one[key]) else None for one in group] for key in keys
     )
     return by_rank.numbers(f"weight {place}", right, got, case["members"], within=ATOL)
 
 
-def _all_near(got, right):
+def _all_near(got: Sequence[float | None], right: Sequence[float]) -> bool:
     return len(got) == len(right) and not any(far(*pair) for pair in zip(got, right, strict=True))
 
 
-def objective_problem(rank, case):
+def objective_problem(rank: int, case: StepCase) -> Problem | None:
     if not any(far(*pair) for pair in zip(case["said"], case["objectives"], strict=False)):
         return None
     mistake = "objective"

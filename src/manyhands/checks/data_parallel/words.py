@@ -1,6 +1,15 @@
 """The words of unit 01's checks: what each criterion says, the likely mistakes, and the hints."""
 
-CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from manyhands.checks.hints import Hints
+    from manyhands.checks.on_ranks import Mistakes
+    from manyhands.checks.report import Criteria
+
+CRITERIA: Criteria = {  # {check: {criterion: (points, what it asks for)}}
     "rows": {
         "cover": (1, "every row belongs to exactly one rank, in the order of the ranks"),
         "even": (1, "no rank has two rows more than another, and the larger shards come first"),
@@ -48,7 +57,7 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
     },
 }
 
-MISTAKES = {
+MISTAKES: Mistakes = {
     "unwritten": "{name} is not written yet.",
     "known": {
         "a Tensor with 0 elements": "A shard may be empty, and then it has a sum but no mean.",
@@ -375,7 +384,7 @@ MISTAKES = {
     "no number": "train_step must return the objective, which is one number.",
 }
 
-HINTS = {  # {name: (where to look, nearly the code)}
+HINTS: Hints = {  # {name: (where to look, nearly the code)}
     "01-rows": (
         (
             "How many rows do all ranks before this one have together? Each of them has the share "

@@ -6,19 +6,44 @@ has defined on the ranks. The experiments run there (`ranks`, `steps`); a hang b
 and the cluster heals.
 """
 
+from __future__ import annotations
+
 import itertools
 from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from manyhands.checks import Report, seed
 from manyhands.checks.ddp import (
     batch_file,
     batch_file_verdicts,
+    bug_verdicts,
     silent_verdicts,
     verdicts,
 )
 from manyhands.checks.ddp import fine_tuning_verdicts as tuning
 from manyhands.checks.ddp.words import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.on_ranks import RankReport
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from manyhands.checks.ddp.answers import (
+        AccumulationAnswer,
+        BackwardAnswer,
+        Cuts,
+        FlightCase,
+        SamplerCase,
+        SilentAnswer,
+        StateCase,
+        StepsCase,
+        TrainingAnswer,
+        TunedAnswer,
+        UnusedAnswer,
+    )
+    from manyhands.checks.report import Problem
+    from manyhands.cluster import Cluster
+
+    C = TypeVar("C", StateCase, FlightCase, StepsCase)
 
 __all__ = [
     "HINTS",
@@ -40,14 +65,15 @@ _runs = itertools.count()  # numbers the experiments in which one rank waits for
 # ------------------------------------------------------------------ 1: broadcast_state
 
 
-def broadcast(cluster, function):
+def broadcast(cluster: Cluster, function: str) -> None:
     """Check `function(model, group)`: the state of the group's first rank, on every rank, in
     place.
     """
     with check("broadcast", cluster) as report:
-        by_group = _by_group(
-            report.on_ranks("ddp.ranks", "broadcast", function, seed(), remark="group")
+        answers: list[list[StateCase]] = report.on_ranks(
+            "ddp.ranks", "broadcast", function, seed(), remark="group"
         )
+        by_group = _by_group(answers)
         for name, wanted in (("parameters", True), ("buffers", False)):
             problems = [verdicts.state_problem(group, wanted) for group in by_group]
             values = [
@@ -67,21 +93,21 @@ def broadcast(cluster, function):
             report.judge(name, problems, values, atol=verdicts.ATOL)
 
 
-def _by_group(answers):
+def _by_group(answers: Sequence[Sequence[C]]) -> list[dict[int, C]]:
     """One dict {rank: case} for each group that the ranks have been through."""
-    groups = {}
+    groups: dict[tuple[int, ...], dict[int, C]] = {}
     for rank, cases in enumerate(answers):
         for case in cases:
             groups.setdefault(tuple(case["members"]), {})[rank] = case
     return list(groups.values())
 
 
-def _ranked(by_group):
+def _ranked(by_group: Iterable[dict[int, C]]) -> list[tuple[int, C]]:
     """(rank, case) of all groups."""
     return [(rank, case) for group in by_group for rank, case in group.items()]
 
 
-def _sample(tensor):
+def _sample(tensor: list[float] | None) -> list[float] | None:
     """A few of a tensor's numbers, as evidence; None stays None."""
     return tensor and [*tensor[:3], sum(tensor)]
 
@@ -89,11 +115,12 @@ def _sample(tensor):
 # ------------------------------------------------------------------ 2: make_buckets
 
 
-def buckets(cluster, function):
+def buckets(cluster: Cluster, function: str) -> None:
     """Check `function(parameters, bucket_bytes)`: which parameters travel together, and in which
     order.
     """
     with check("buckets", cluster) as report:
+        by_type: list[Cuts]
         by_type, *_ = report.on_ranks("ddp.ranks", "buckets", function, seed())
         cuts = [(facts, cut) for facts in by_type for cut in facts["cuts"]]
         problems = (
@@ -109,16 +136,15 @@ def buckets(cluster, function):
 # ------------------------------------------------------------------ 3: launch and land
 
 
-def flight(cluster, launch, land):
+def flight(cluster: Cluster, launch: str, land: str) -> None:
     """Check `launch(bucket, group)` and `land(bucket, launched, group)`: a bucket is one message,
     and nobody waits for it.
     """
     with check("flight", cluster) as report:
-        by_group = _by_group(
-            report.on_ranks(
-                "ddp.ranks", "flight", launch, land, seed(), next(_runs), remark="flight"
-            )
+        answers: list[list[FlightCase]] = report.on_ranks(
+            "ddp.ranks", "flight", launch, land, seed(), next(_runs), remark="flight"
         )
+        by_group = _by_group(answers)
         cases = _ranked(by_group)
         problems = (verdicts.launch_problem(rank, case) for rank, case in cases)
         report.judge(
@@ -137,19 +163,16 @@ def flight(cluster, launch, land):
 # ------------------------------------------------------------------ 4: hooks
 
 
-def hooks(cluster, ddp, finish):
+def hooks(cluster: Cluster, ddp: str, finish: str) -> None:
     """Check the class `ddp` and `finish(ddp)`: the right gradients, sent while backward is still
     running.
     """
     with check("hooks", cluster) as report:
         with report.part("mean", "overlap"):
-            cases = _ranked(
-                _by_group(
-                    report.on_ranks(
-                        "ddp.steps", "hooks", ddp, finish, seed(), next(_runs), remark="group"
-                    )
-                )
+            stepped: list[list[StepsCase]] = report.on_ranks(
+                "ddp.steps", "hooks", ddp, finish, seed(), next(_runs), remark="group"
             )
+            cases = _ranked(_by_group(stepped))
             problems = verdicts.blame_start(
                 (
                     verdicts.step_problem(rank, case, step)
@@ -158,15 +181,19 @@ def hooks(cluster, ddp, finish):
                 ),
                 [case for _, case in cases],
             )
-            values = [
+            values: list[Any] = [
                 _sample(gradient)
                 for _, case in cases
                 for step in case["steps"]
                 for gradient in step["got"].values()
             ]
             report.judge("mean", problems, values, atol=verdicts.ATOL)
-            turned = report.on_ranks("ddp.steps", "backwards", ddp, finish, seed())
-            after = report.on_ranks("ddp.silence", "silent_hooks", ddp, finish, seed())
+            turned: list[BackwardAnswer] = report.on_ranks(
+                "ddp.steps", "backwards", ddp, finish, seed()
+            )
+            after: list[SilentAnswer] = report.on_ranks(
+                "ddp.silence", "silent_hooks", ddp, finish, seed()
+            )
             problems = [
                 *(
                     verdicts.overlap_problem(rank, case, step)
@@ -188,7 +215,9 @@ def hooks(cluster, ddp, finish):
                     [[one["sent"], one["events"]] for one in after],
                 ],
             )
-        answers = report.on_ranks("ddp.steps", "unused", ddp, finish, seed(), remark="unused order")
+        answers: list[UnusedAnswer] = report.on_ranks(
+            "ddp.steps", "unused", ddp, finish, seed(), remark="unused order"
+        )
         problems = verdicts.blame_start(
             (verdicts.unused_problem(rank, answer) for rank, answer in enumerate(answers)), answers
         )
@@ -204,13 +233,15 @@ def hooks(cluster, ddp, finish):
 # ------------------------------------------------------------------ 5: no_sync
 
 
-def no_sync(cluster, ddp, finish, function):
+def no_sync(cluster: Cluster, ddp: str, finish: str, function: str) -> None:
     """Check the context manager `function(ddp)`: gradients accumulate in silence, whatever happens
     in the block, and the next backward sends their sum.
     """
     with check("no-sync", cluster) as report:
-        answers = report.on_ranks("ddp.silence", "accumulation", ddp, finish, function, seed())
-        problems = (
+        answers: list[AccumulationAnswer] = report.on_ranks(
+            "ddp.silence", "accumulation", ddp, finish, function, seed()
+        )
+        problems: Iterable[Problem | None] = (
             silent_verdicts.silence_problem(rank, answer) for rank, answer in enumerate(answers)
         )
         report.judge("silent", problems, [[answer["sent"], answer["kept"]] for answer in answers])
@@ -232,11 +263,12 @@ def no_sync(cluster, ddp, finish, function):
 # ------------------------------------------------------------------ 6: sampler
 
 
-def sampler(cluster, sampler_class):
+def sampler(cluster: Cluster, sampler_class: str) -> None:
     """Check the class `sampler_class(n, rank, world_size, seed)`: who sees which sample, in which
     epoch.
     """
     with check("sampler", cluster) as report:
+        cases: list[SamplerCase]
         cases, *_ = report.on_ranks("ddp.ranks", "sampler", sampler_class, seed())
         values = [[case["lengths"], sorted(sum(case["epochs"][0], []))] for case in cases]
         report.judge("padding", map(verdicts.padding_problem, cases), values)
@@ -250,21 +282,21 @@ def sampler(cluster, sampler_class):
 # ------------------------------------------------------------------ 7: find the bug
 
 
-def bug(cluster, training):
+def bug(cluster: Cluster, training: str) -> None:
     """Check `training(ddp, x, y, epochs)`: a loop around PyTorch's DDP that ends with the weights
     of one process.
     """
     with check("bug", cluster) as report:
-        answers = report.on_ranks("ddp.steps", "training", training, seed())
+        answers: list[TrainingAnswer] = report.on_ranks("ddp.steps", "training", training, seed())
         report.judge(
             "averaged",
-            map(verdicts.averaged_problem, itertools.count(), answers),
+            map(bug_verdicts.averaged_problem, itertools.count(), answers),
             [answer["sent"] for answer in answers],
         )
         values = [[_sample(answer["got"]), answer["rows"] or []] for answer in answers]
         report.judge(
             "weights",
-            map(verdicts.weights_problem, itertools.count(), answers),
+            map(bug_verdicts.weights_problem, itertools.count(), answers),
             values,
             atol=verdicts.ATOL,
         )
@@ -274,17 +306,19 @@ def bug(cluster, training):
 # fine-tuning
 
 
-def fine_tuning(cluster, function):
+def fine_tuning(cluster: Cluster, function: str) -> None:
     """Check `function(model, batches, epochs)`: fine-tuning with frozen layers, missing labels and
     a scheduler, as a single process does it.
     """
     with check("fine-tuning", cluster) as report:
-        answers = report.on_ranks("ddp.fine_tuning", "fine_tuning", function, seed())
+        answers: list[TunedAnswer] = report.on_ranks(
+            "ddp.fine_tuning", "fine_tuning", function, seed()
+        )
         first = answers[0]
         # what ranks have in common does not depend on the seed by itself
         seeded = _sample(first["serial"][0])
         agreed = all(tuning.same_rates(answer, first) for answer in answers)
-        values = [
+        values: list[Any] = [
             [
                 tuning.same_rates(answer, first),
                 len(set(answer["rates"] or ())) > 1,
@@ -323,7 +357,7 @@ def fine_tuning(cluster, function):
 # ------------------------------------------------------------------ 9: a batch file
 
 
-def job(text):
+def job(text: str) -> None:
     """Check a batch file, without Slurm: bash runs it with stand-ins for srun and torchrun, as a
     job of two nodes and of more.
     """

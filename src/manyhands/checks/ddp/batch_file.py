@@ -5,12 +5,20 @@ It tells what the file would start, and where. That a real Slurm takes it is tes
 tests/dist/test_slurm.py.
 """
 
+from __future__ import annotations
+
 import os
 import random
 import re
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from manyhands.checks.ddp.answers import BatchRun, TorchrunCall
 
 LIMIT_S = 30
 # how long srun needs to start a command: a file that does not wait for it has ended before
@@ -78,7 +86,7 @@ PROGRAMS = {
 }
 
 
-def run(text, seed, nodes=None):
+def run(text: str, seed: int, nodes: int | None = None) -> BatchRun:
     """What a batch file starts: `sbatch FILE`, or `sbatch --nodes=... FILE`.
 
     Plain numbers and words; the names of the nodes come from the seed.
@@ -93,7 +101,7 @@ def run(text, seed, nodes=None):
     size = number(asked["ntasks"], size) if held else size
     draw = random.Random(seed)
     names = [f"node{draw.randint(100, 899)}-{i}" for i in range(min(size, 8))]
-    found = {
+    found: BatchRun = {
         "nodes": size,
         "wanted": nodes or 2,
         "names": names,
@@ -153,7 +161,7 @@ def run(text, seed, nodes=None):
     return found
 
 
-def stand_ins(folder):
+def stand_ins(folder: str) -> tuple[Path, Path]:
     """Write the programs, and an empty script, into a folder.
 
     Returns where they are, and where torchrun will leave a file for each call.
@@ -168,9 +176,10 @@ def stand_ins(folder):
     return programs, calls
 
 
-def directives(text):
+def directives(text: str) -> dict[str, str]:
     """{option: value} of the #SBATCH lines before the first command, as sbatch reads them."""
-    found, short = {}, {"-N": "nodes", "-n": "ntasks"}
+    found: dict[str, str] = {}
+    short = {"-N": "nodes", "-n": "ntasks"}
     for line in text.splitlines():
         if line.strip() and not line.startswith("#"):
             break
@@ -179,16 +188,17 @@ def directives(text):
     return found
 
 
-def number(word, otherwise):
+def number(word: Any, otherwise: int) -> int:
     return int(word) if str(word).isdigit() else otherwise
 
 
-def call(line):
+def call(line: str) -> TorchrunCall:
     """One call of torchrun: its node, and its options by one name each, whatever form they were
     written in.
     """
     late, node, _, _, *words = line.split("\x1f")[:-1]
-    options, short = {}, {"master-addr": "address", "master-port": "port"}
+    options: dict[str, str] = {}
+    short = {"master-addr": "address", "master-port": "port"}
     while words and words[0].startswith("-"):
         name, equals, value = words.pop(0).lstrip("-").partition("=")
         name = name.replace("_", "-")
@@ -210,7 +220,7 @@ def call(line):
     }
 
 
-def plain(words):
+def plain(words: Sequence[str]) -> list[str]:
     """The script and its options in one form: `./SCRIPT --option=value` is `SCRIPT --option
     value`.
     """

@@ -4,12 +4,20 @@ Every `..._problem` returns None, or the details of a FAIL line: `expected`, `go
 `mistake`.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from manyhands.checks.ddp.words import MISTAKES
+
+if TYPE_CHECKING:
+    from manyhands.checks.ddp.answers import BatchRun, TorchrunCall
+    from manyhands.checks.report import Problem
 
 SCRIPT = ["06_train.py", "--checkpoint", "digits.pt"]  # what exercise 8 is to start
 
 
-def nodes_seen(run):
+def nodes_seen(run: BatchRun) -> list[Any]:
     """What was started where: the evidence of the criterion "nodes"."""
     return [
         run["nodes"],
@@ -21,7 +29,7 @@ def nodes_seen(run):
     ]
 
 
-def ended_before(run):
+def ended_before(run: BatchRun) -> bool:
     """Whether the file ended before anything that it has started in the background.
 
     One command in the foreground is enough: the others have begun with it.
@@ -29,7 +37,7 @@ def ended_before(run):
     return bool(run["calls"]) and all(call["late"] for call in run["calls"])
 
 
-def nodes_problem(run):
+def nodes_problem(run: BatchRun) -> Problem | None:
     calls, wanted = run["calls"], run["wanted"]
     places = [call["node"] for call in calls]
     if run["unwritten"]:
@@ -67,7 +75,7 @@ def nodes_problem(run):
     }
 
 
-def meeting_seen(run):
+def meeting_seen(run: BatchRun) -> list[list[Any]]:
     """Where each torchrun goes to, and whether it knows its place: the evidence of the criterion
     "meeting".
     """
@@ -78,14 +86,14 @@ def meeting_seen(run):
     ]
 
 
-def rank_is_right(run, call):
+def rank_is_right(run: BatchRun, call: TorchrunCall) -> bool:
     """Under c10d the place is dealt out by the meeting; else node-rank must be that of the node, 0
     where the address is.
     """
     return call["c10d"] or call["node_rank"] == str(call["node"])
 
 
-def meeting_problem(run):
+def meeting_problem(run: BatchRun) -> Problem | None:
     calls, first = run["calls"], run["names"][0]
     if run["unwritten"]:
         mistake = MISTAKES["unwritten"].format(name="JOB")

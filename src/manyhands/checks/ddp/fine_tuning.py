@@ -5,17 +5,31 @@ A *plan* is the data of all ranks: `plan[rank][step][micro]` is `(x, y)`, and y 
 without a label. All ranks draw the same plan.
 """
 
+from __future__ import annotations
+
 import random
+from typing import TYPE_CHECKING, Any
 
 from manyhands.checks.on_ranks import learners
 from manyhands.checks.rank_tools import device, numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    import torch
+    from torch import nn
+
+    from manyhands.checks.ddp.answers import Layers, TunedAnswer
+
+    Plan = list[list[list[tuple[torch.Tensor, torch.Tensor]]]]
+    Row = list[tuple[float, int]]  # of each micro-batch, the sum of losses and the labels
 
 WORLD, STEPS, MICRO, ROWS, CLASSES = 4, 2, 3, 6, 3
 RATE, FACTOR, THRESHOLD = 0.5, 0.5, 0.1
 CLEAR = 2e-3  # within this relative distance from the threshold, a decision is too close to call
 # what the sum of the losses of a micro-batch is divided by, before the ranks are averaged: rightly,
 # and in likely mistakes
-WAYS = {
+WAYS: dict[str, Callable[[int, int, int], float]] = {
     "right": lambda of_all, of_rank, of_micro: of_all / WORLD,
     "means": lambda of_all, of_rank, of_micro: of_micro * MICRO,
     "own labels": lambda of_all, of_rank, of_micro: of_rank,
@@ -24,13 +38,14 @@ WAYS = {
 }
 
 
-def fine_tuning(name, seed):
+def fine_tuning(name: str, seed: int) -> TunedAnswer:
     """Run the learner's loop with data in which each rank's own loss asks for different rates than
     the loss of all ranks.
     """
     import torch.distributed as dist
 
-    rank, found = dist.get_rank(), [None]
+    rank = dist.get_rank()
+    found: list[Any] = [None]
     if rank == 0:
         found = [clear_attempt(seed)]
     dist.broadcast_object_list(found)
@@ -44,7 +59,7 @@ def fine_tuning(name, seed):
     # so that other rates do not hide what else is wrong
     used = returned if returned and len(returned) == epochs else expected
 
-    def serial(way="right", rates=used, **unusual):
+    def serial(way: str = "right", rates: int | Sequence[float] = used, **unusual: Any) -> Layers:
         return layers(alone(network(sizes, 1000 * seed), plan, rates, way, **unusual)[0])
 
     emptied = without_labels(plan, seed)
@@ -69,7 +84,7 @@ def fine_tuning(name, seed):
     }
 
 
-def layers(model):
+def layers(model: nn.Sequential) -> Layers:
     """The parameters of the first layer and of the head, as numbers."""
     import torch
 
@@ -78,7 +93,7 @@ def layers(model):
     ]
 
 
-def network(sizes, seed):
+def network(sizes: tuple[int, int], seed: int) -> nn.Sequential:
     import torch
     from torch import nn
 
@@ -90,7 +105,7 @@ def network(sizes, seed):
     )
 
 
-def without_labels(plan, seed):
+def without_labels(plan: Plan, seed: int) -> Plan:
     """The plan, with one micro-batch of one rank in which no row has a label."""
     choose = random.Random(f"{seed} emptied")
     rank, step, micro = choose.randrange(WORLD), choose.randrange(STEPS), choose.randrange(MICRO)
@@ -100,7 +115,7 @@ def without_labels(plan, seed):
     return plan
 
 
-def clear_attempt(seed):
+def clear_attempt(seed: int) -> int:
     """The first plan, of those drawn from the seed, in which the loss of all labels lowers the rate
     in other epochs than any rank's own loss, and than means of means do. Means over the labels of a
     step, added up, are as good as one mean.
@@ -121,7 +136,7 @@ def clear_attempt(seed):
     raise RuntimeError(f"seed {seed}: no plan in which the ranks' own losses disagree")
 
 
-def drawn(seed, attempt):
+def drawn(seed: int, attempt: int) -> tuple[tuple[int, int], Plan, int]:
     """(widths of the network, plan, number of epochs).
 
     Nothing in the rows of one rank tells their classes, so its own loss soon stops falling.
@@ -136,7 +151,7 @@ def drawn(seed, attempt):
     )
     generator = torch.Generator().manual_seed(choose.randrange(2**31))
     centres = 2 * torch.randn(CLASSES, sizes[0], generator=generator, dtype=torch.float64)
-    plan = [[[] for _ in range(STEPS)] for _ in range(WORLD)]
+    plan: Plan = [[[] for _ in range(STEPS)] for _ in range(WORLD)]
     for rank in range(WORLD):
         for step in range(STEPS):
             for labels in choose.sample(range(1, ROWS + 1), MICRO):
@@ -149,7 +164,14 @@ def drawn(seed, attempt):
     return sizes, plan, epochs
 
 
-def alone(model, plan, rates, way="right", unfrozen_in=1, by=range(WORLD)):
+def alone(
+    model: nn.Sequential,
+    plan: Plan,
+    rates: int | Sequence[float],
+    way: str = "right",
+    unfrozen_in: int = 1,
+    by: Iterable[int] = range(WORLD),
+) -> tuple[nn.Sequential, list[float], list[list[Row]]]:
     """Train in a single process, with the rate `rates[epoch]` after each epoch; or, if `rates` is a
     number of epochs, with those that ReduceLROnPlateau makes of the mean loss of the labels of the
     ranks `by`. Returns the model, the rates, and of each epoch, step and micro-batch the sum of the
@@ -162,7 +184,9 @@ def alone(model, plan, rates, way="right", unfrozen_in=1, by=range(WORLD)):
     scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(
         optimiser, factor=FACTOR, patience=0, threshold=THRESHOLD
     )
-    steps, used, record = [whole(plan, step, way) for step in range(STEPS)], [], []
+    steps = [whole(plan, step, way) for step in range(STEPS)]
+    used: list[float] = []
+    record: list[list[Row]] = []
     for epoch in range(rates if isinstance(rates, int) else len(rates)):
         model[0].requires_grad_(epoch >= unfrozen_in)
         record.append([])
@@ -187,7 +211,9 @@ def alone(model, plan, rates, way="right", unfrozen_in=1, by=range(WORLD)):
     return model, used, record
 
 
-def whole(plan, step, way):
+def whole(
+    plan: Plan, step: int, way: str
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, list[int]]:
     """All rows of a step, their labels, the weight of each row's loss, and the number of labels of
     each micro-batch.
     """
@@ -209,7 +235,9 @@ def whole(plan, step, way):
     )
 
 
-def losses_of(seed, sizes, plan, epochs):
+def losses_of(
+    seed: int, sizes: tuple[int, int], plan: Plan, epochs: int
+) -> tuple[list[float], list[list[float]], list[list[float]], list[list[float]]]:
     """The rates of a single process; of each rank the losses by which it would decide alone; two
     right ways to sum up the losses of all labels; and wrong ones.
     """
@@ -233,17 +261,17 @@ def losses_of(seed, sizes, plan, epochs):
     )
 
 
-def of_rank(row, rank):
+def of_rank(row: Row, rank: int) -> Row:
     """What a step has recorded of the micro-batches of a rank."""
     return row[MICRO * rank : MICRO * rank + MICRO]
 
 
-def mean(cells):
+def mean(cells: Row) -> float:
     """The mean loss of all labels, of (sum of losses, number of labels)."""
     return sum(loss for loss, _ in cells) / sum(count for _, count in cells)
 
 
-def decide(losses):
+def decide(losses: Sequence[float]) -> list[float]:
     """The rates after each epoch that ReduceLROnPlateau makes of these losses."""
     best, rate, rates = float("inf"), RATE, []
     for loss in losses:
@@ -255,7 +283,7 @@ def decide(losses):
     return rates
 
 
-def unclear(losses):
+def unclear(losses: Sequence[float]) -> bool:
     """Whether one of the decisions is too close to call."""
     best = float("inf")
     for loss in losses:
@@ -265,7 +293,7 @@ def unclear(losses):
     return False
 
 
-def as_rates(rates):
+def as_rates(rates: Any) -> list[float] | None:
     """What the loop returned, as a list of numbers; None if it is none."""
     try:
         return [float(rate) for rate in rates]

@@ -1,10 +1,18 @@
 """How the check of unit 06's fine-tuning loop judges what the ranks have returned."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from manyhands.checks.ddp.verdicts import far
 from manyhands.checks.ddp.words import MISTAKES
 
+if TYPE_CHECKING:
+    from manyhands.checks.ddp.answers import Layers, TunedAnswer
+    from manyhands.checks.report import Problem
 
-def same_rates(answer, first):
+
+def same_rates(answer: TunedAnswer, first: TunedAnswer) -> bool:
     """Whether a rank has returned as many rates as there are epochs, and the same ones as rank
     0.
     """
@@ -15,14 +23,16 @@ def same_rates(answer, first):
     )
 
 
-def of_one_rank(answer):
+def of_one_rank(answer: TunedAnswer) -> int | None:
     """The rank by whose own loss these rates were lowered; None if there is none."""
     return next(
         (rank for rank, rates in enumerate(answer["own"]) if rates == answer["rates"]), None
     )
 
 
-def rates_problem(rank, answer, first, agreed):
+def rates_problem(
+    rank: int, answer: TunedAnswer, first: TunedAnswer, agreed: bool
+) -> Problem | None:
     """What is wrong with the rates after each epoch that the loop of this rank has returned.
 
     `agreed`: whether all ranks have returned the same ones.
@@ -57,14 +67,14 @@ def rates_problem(rank, answer, first, agreed):
     return None
 
 
-def same_layers(answer, first):
+def same_layers(answer: TunedAnswer, first: TunedAnswer) -> list[bool]:
     """For the first layer and the head, whether a rank has the weights of rank 0."""
     return [
         not far(got, of_rank_0) for got, of_rank_0 in zip(answer["got"], first["got"], strict=False)
     ]
 
 
-def layers_problem(rank, answer, first):
+def layers_problem(rank: int, answer: TunedAnswer, first: TunedAnswer) -> Problem | None:
     """Which layer of this rank differs from rank 0's at the end, and what is the likely reason."""
     of_first_layer, of_head = same_layers(answer, first)
     if of_first_layer and of_head:
@@ -89,12 +99,12 @@ def layers_problem(rank, answer, first):
     }
 
 
-def labels_problem(rank, answer, together):
+def labels_problem(rank: int, answer: TunedAnswer, together: bool) -> Problem | None:
     """Whether the weights are those of a single process; if not, which mistake leads to the same
     weights. `together`: whether all ranks have the same weights.
     """
 
-    def differs(weights):
+    def differs(weights: Layers) -> bool:
         return any(map(far, answer["got"], weights))
 
     if not differs(answer["serial"]):
@@ -116,7 +126,7 @@ def labels_problem(rank, answer, together):
     }
 
 
-def unlabelled_problem(rank, answer):
+def unlabelled_problem(rank: int, answer: TunedAnswer) -> Problem | None:
     """Whether the weights are also right after steps in which one micro-batch has no label."""
     place = next(
         (

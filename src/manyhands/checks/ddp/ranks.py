@@ -6,19 +6,28 @@ seed, calls what the learner has defined (by name, in the rank's own namespace) 
 and numbers. What they mean is judged in `manyhands.checks.ddp`.
 """
 
+from __future__ import annotations
+
 import itertools
 import random
 import time
+from typing import TYPE_CHECKING, Any
 
 from manyhands.checks.by_hand import closed
 from manyhands.checks.ddp.verdicts import MOST, cut, dealt
 from manyhands.checks.on_ranks import learners
 from manyhands.checks.rank_tools import device, make_groups, numbers
 
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+    from manyhands.checks.ddp.answers import Cut, Cuts, FlightCase, SamplerCase, StateCase
+
 GATE_S = 3.0  # how long a late rank gives an early one to come through without it
 
 
-def shapes(seed):
+def shapes(seed: int) -> tuple[int, int, int]:
     """Widths of a small network, and a bucket size that cuts it into several buckets: drawn from
     the seed, the same on all ranks.
     """
@@ -27,7 +36,7 @@ def shapes(seed):
     return inputs, hidden, 4 * (hidden * hidden + draw.randint(1, hidden))
 
 
-def build(seed, model_seed):
+def build(seed: int, model_seed: int) -> nn.Sequential:
     """A network with everything that DDP must not stumble over: a tied weight, frozen parameters,
     buffers of two types, one outside the state_dict.
     """
@@ -47,13 +56,14 @@ def build(seed, model_seed):
     )
     model[4].weight = model[2].weight  # tied
     model[0].bias.requires_grad_(False)  # frozen
-    model[3].running_mean.normal_()
-    model[3].num_batches_tracked += 1 + model_seed % 1000  # small: a float32 holds it exactly
-    model[3].register_buffer("unsaved", torch.randn(hidden), persistent=False)
+    norm: Any = model[3]  # whose buffers are there
+    norm.running_mean.normal_()
+    norm.num_batches_tracked += 1 + model_seed % 1000  # small: a float32 holds it exactly
+    norm.register_buffer("unsaved", torch.randn(hidden), persistent=False)
     return model.to(device())
 
 
-def batch(seed, size):
+def batch(seed: int, size: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Inputs and targets, the same on every rank: each takes its own rows."""
     import torch
 
@@ -69,24 +79,24 @@ class Gate:
     group. `key` is used once.
     """
 
-    def __init__(self, *key):
+    def __init__(self, *key: object) -> None:
         from torch.distributed import distributed_c10d as c10d
 
         self.store, self.key = c10d._get_default_store(), f"manyhands-gate-{key}"
 
-    def enter(self):
+    def enter(self) -> None:
         """The early rank is about to go where it must not wait."""
         self.store.set(self.key + "-entered", "yes")
 
-    def leave(self):
+    def leave(self) -> None:
         """The early rank has come through."""
         self.store.set(self.key + "-left", "yes")
 
-    def waited_in_vain(self):
+    def waited_in_vain(self) -> bool:
         """Called by the late rank: whether the early one stays inside until it comes itself."""
         return not (self._within(30, "-entered") and self._within(GATE_S, "-left"))
 
-    def _within(self, seconds, state):
+    def _within(self, seconds: float, state: str) -> bool:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             if self.store.check([self.key + state]):
@@ -95,10 +105,11 @@ class Gate:
         return False
 
 
-def broadcast(function_name, seed):
+def broadcast(function_name: str, seed: int) -> list[StateCase]:
     import torch.distributed as dist
 
-    function, results = learners(function_name), []
+    function = learners(function_name)
+    results: list[StateCase] = []
     for members, group in make_groups():
         model = build(seed, 1000 * seed + dist.get_rank())
         before = [numbers(tensor) for tensor in [*model.parameters(), *model.buffers()]]
@@ -129,14 +140,14 @@ def broadcast(function_name, seed):
     return results
 
 
-def _flags(model):
+def _flags(model: nn.Module) -> tuple[list[bool], list[bool]]:
     """Which parameters are frozen, and which modules are in training mode."""
     return [not parameter.requires_grad for parameter in model.parameters()], [
         module.training for module in model.modules()
     ]
 
 
-def buckets(function_name, seed):
+def buckets(function_name: str, seed: int) -> list[Cuts]:
     """Cuts of the network's parameters in float32, and in float64; and of many parameters of
     several types, some of them frozen.
     """
@@ -146,7 +157,7 @@ def buckets(function_name, seed):
     ]
 
 
-def _mixed(seed):
+def _mixed(seed: int) -> nn.Module:
     """Parameters of drawn sizes and of three types; every third one or so is frozen, the last one
     too.
     """
@@ -167,14 +178,15 @@ def _mixed(seed):
     return model
 
 
-def _cuts(function_name, seed, model):
+def _cuts(function_name: str, seed: int, model: nn.Module) -> Cuts:
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     bytes_of = {
         name: parameter.numel() * parameter.element_size()
         for name, parameter in model.named_parameters()
     }
     trainable = [name for name, parameter in model.named_parameters() if parameter.requires_grad]
-    draw, cuts = random.Random(seed), []
+    draw = random.Random(seed)
+    cuts: list[Cut] = []
     # the first bucket is filled to the byte
     exactly = sum(bytes_of[name] for name in trainable[-draw.randint(2, 4) :])
     for bucket_bytes in (
@@ -200,7 +212,7 @@ def _cuts(function_name, seed, model):
     }
 
 
-def flight(launch_name, land_name, seed, run):
+def flight(launch_name: str, land_name: str, seed: int, run: int) -> list[FlightCase]:
     """One bucket through `launch` and `land`, on each group; the last member comes late, and one
     gradient is missing.
     """
@@ -209,7 +221,8 @@ def flight(launch_name, land_name, seed, run):
 
     from manyhands.ledger import Ledger
 
-    launch, land, results = learners(launch_name), learners(land_name), []
+    launch, land = learners(launch_name), learners(land_name)
+    results: list[FlightCase] = []
     for members, group in make_groups():
         rank, (inputs, hidden, _) = dist.get_rank(), shapes(seed)
         bucket = [
@@ -245,14 +258,15 @@ def flight(launch_name, land_name, seed, run):
     return results
 
 
-def sampler(class_name, seed):
+def sampler(class_name: str, seed: int) -> list[SamplerCase]:
     """Every rank's indices for several sizes and worlds and two epochs, and whether torch's global
     generator is left alone; no communication.
     """
     import torch
     from torch.utils.data import DistributedSampler
 
-    PaddedSampler, draw, cases = learners(class_name), random.Random(seed), []
+    PaddedSampler, draw = learners(class_name), random.Random(seed)
+    cases: list[SamplerCase] = []
     for n, world_size in (
         (draw.randint(9, 30), 4),
         (draw.randint(9, 30), 3),
@@ -283,14 +297,14 @@ def sampler(class_name, seed):
     return cases
 
 
-def _indices(sampler, epoch=None):
+def _indices(sampler: Any, epoch: int | None = None) -> list[int]:
     """What a sampler gives in an epoch; one without an end ends here."""
     if epoch is not None:
         sampler.set_epoch(epoch)
     return [int(i) for i in itertools.islice(sampler, MOST)]
 
 
-def _permutation(n, seed):
+def _permutation(n: int, seed: int) -> list[int]:
     import torch
 
     return torch.randperm(n, generator=torch.Generator().manual_seed(seed)).tolist()

@@ -2,14 +2,24 @@
 nothing, and the one after them.
 """
 
-from contextlib import ExitStack
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, ExitStack
+from typing import TYPE_CHECKING, Any
 
 from manyhands.checks.ddp.ranks import batch, build, shapes
 from manyhands.checks.ddp.steps import Log, gradients, other_start, right_buckets
 from manyhands.checks.on_ranks import learners
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
 
-def silent_hooks(class_name, finish_name, seed):
+    from manyhands.checks.ddp.answers import AccumulationAnswer, SilentAnswer
+
+    NoSync = Callable[[Any], AbstractContextManager[Any]]
+
+
+def silent_hooks(class_name: str, finish_name: str, seed: int) -> SilentAnswer:
     """A backward pass while `sync` is False, and one after it: what the first has sent, and when
     the second sends.
     """
@@ -42,7 +52,9 @@ def silent_hooks(class_name, finish_name, seed):
     }
 
 
-def accumulation(class_name, finish_name, no_sync_name, seed):
+def accumulation(
+    class_name: str, finish_name: str, no_sync_name: str, seed: int
+) -> AccumulationAnswer:
     """Three micro-batches, the first two without communication, the second of them in nested
     blocks, against the serial model on the whole batch.
     """
@@ -58,7 +70,9 @@ def accumulation(class_name, finish_name, no_sync_name, seed):
     start_differs = other_start(model, serial)
     finish, no_sync = learners(finish_name), learners(no_sync_name)
     mse_loss(serial(x), y).backward()
-    start, sent, noted = rows * rank, [], []
+    start = rows * rank
+    sent: list[int] = []
+    noted: list[bool] = []
     for i in range(3):
         part = slice(start + 3 * i, start + 3 * i + 3)
         with ExitStack() as blocks, Ledger() as ledger:
@@ -85,7 +99,7 @@ def accumulation(class_name, finish_name, no_sync_name, seed):
 # ------------------------------------------------------------------ what may happen in a block
 
 
-def _after_a_block(ddp, _, no_sync):
+def _after_a_block(ddp: Any, _: Any, no_sync: NoSync) -> bool:
     ddp.sync = True
     for _ in range(2):
         with no_sync(ddp):
@@ -93,13 +107,15 @@ def _after_a_block(ddp, _, no_sync):
     return silent and ddp.sync
 
 
-def _nested(ddp, no_sync, depth):
+def _nested(ddp: Any, no_sync: NoSync, depth: int) -> tuple[list[Any], list[Any], Any]:
     """`sync` in each of some nested blocks, before and after the inner ones; and after all of
     them.
     """
-    ddp.sync, before, after = True, [], []
+    ddp.sync = True
+    before: list[Any] = []
+    after: list[Any] = []
 
-    def block(depth):
+    def block(depth: int) -> None:
         with no_sync(ddp):
             before.append(ddp.sync)
             if depth:
@@ -110,18 +126,18 @@ def _nested(ddp, no_sync, depth):
     return before, after, ddp.sync
 
 
-def _in_an_inner_block(ddp, _, no_sync):
+def _in_an_inner_block(ddp: Any, _: Any, no_sync: NoSync) -> bool:
     return not any(any(_nested(ddp, no_sync, depth)[0]) for depth in (1, 2, 3))
 
 
-def _after_an_inner_block(ddp, _, no_sync):
+def _after_an_inner_block(ddp: Any, _: Any, no_sync: NoSync) -> bool:
     return all(
         not any(after) and last
         for _, after, last in (_nested(ddp, no_sync, depth) for depth in (1, 2, 3))
     )
 
 
-def _raised(ddp, no_sync, error):
+def _raised(ddp: Any, no_sync: NoSync, error: BaseException) -> tuple[BaseException | None, Any]:
     """(what comes out of a block in which this is raised, `sync` after it)."""
     try:
         with no_sync(ddp):
@@ -134,34 +150,35 @@ def _raised(ddp, no_sync, error):
 ERRORS = (KeyError("in the block"), KeyboardInterrupt(), StopIteration(), GeneratorExit())
 
 
-def _after_an_error(ddp, _, no_sync):
+def _after_an_error(ddp: Any, _: Any, no_sync: NoSync) -> bool:
     ddp.sync = True
     return all(_raised(ddp, no_sync, error)[1] for error in ERRORS[:2])
 
 
-def _error_comes_out(ddp, _, no_sync):
+def _error_comes_out(ddp: Any, _: Any, no_sync: NoSync) -> bool:
     return all(_raised(ddp, no_sync, error)[0] is not None for error in ERRORS)
 
 
-def _the_same_error(ddp, _, no_sync):
+def _the_same_error(ddp: Any, _: Any, no_sync: NoSync) -> bool:
     return all(_raised(ddp, no_sync, error)[0] is error for error in ERRORS)
 
 
-def _after_an_inner_error(ddp, _, no_sync):
+def _after_an_inner_error(ddp: Any, _: Any, no_sync: NoSync) -> bool:
     ddp.sync = True
     with no_sync(ddp):
         inner = _raised(ddp, no_sync, KeyError("in an inner block"))[1]
     return ddp.sync and not inner
 
 
-def _left_early(ddp, _, no_sync):
-    ddp.sync, found = True, []
+def _left_early(ddp: Any, _: Any, no_sync: NoSync) -> bool:
+    ddp.sync = True
+    found: list[Any] = []
 
-    def returns():
+    def returns() -> Any:
         with no_sync(ddp):
             return "early"
 
-    def suspends():
+    def suspends() -> Generator[None, None, None]:
         with no_sync(ddp):
             yield
 
@@ -177,7 +194,7 @@ def _left_early(ddp, _, no_sync):
     return all(found) and ddp.sync
 
 
-def _two_models(ddp, other, no_sync):
+def _two_models(ddp: Any, other: Any, no_sync: NoSync) -> bool:
     ddp.sync = other.sync = True
     with no_sync(ddp):
         alone = other.sync
@@ -187,7 +204,7 @@ def _two_models(ddp, other, no_sync):
     return alone and both and back and ddp.sync and other.sync
 
 
-SITUATIONS = {
+SITUATIONS: dict[str, Callable[[Any, Any, NoSync], bool]] = {
     "after a block": _after_a_block,
     "in an inner block": _in_an_inner_block,
     "after an inner block": _after_an_inner_block,

@@ -1,10 +1,18 @@
 """How the checks of unit 06 judge backward passes that are to send nothing: see verdicts."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from manyhands.checks.ddp.verdicts import average_mistake, far, schedule_problem
 from manyhands.checks.ddp.words import MISTAKES
 
+if TYPE_CHECKING:
+    from manyhands.checks.ddp.answers import AccumulationAnswer, SilentAnswer
+    from manyhands.checks.report import Problem
 
-def hooks_problem(rank, answer):
+
+def hooks_problem(rank: int, answer: SilentAnswer) -> Problem | None:
     """Of the hooks: a backward pass while `sync` is False, and the one after it."""
     if answer["sent"]:
         return {
@@ -17,7 +25,7 @@ def hooks_problem(rank, answer):
     return problem and {**problem, "mistake": MISTAKES["noted while silent"]}
 
 
-def silence_problem(rank, answer):
+def silence_problem(rank: int, answer: AccumulationAnswer) -> Problem | None:
     expected = [0, 0, answer["buckets"]]
     if answer["sent"] != expected:
         mistake = (
@@ -37,10 +45,10 @@ def silence_problem(rank, answer):
             "mistake": MISTAKES[mistake],
         }
     name = next((name for name, kept in answer["kept"] if not kept), None)
-    return name and {"rank": rank, "mistake": MISTAKES["no_sync", name]}
+    return {"rank": rank, "mistake": MISTAKES["no_sync", name]} if name else None
 
 
-def sum_problem(rank, answer, world_size):
+def sum_problem(rank: int, answer: AccumulationAnswer, world_size: int) -> Problem | None:
     for name, expected in answer["serial"].items():
         got = answer["got"][name]
         if (expected is None) != (got is None) or (expected is not None and far(got, expected)):

@@ -2,12 +2,33 @@
 process with the whole batch.
 """
 
+from __future__ import annotations
+
 import copy
+from typing import TYPE_CHECKING, Any
 
 from manyhands.checks.ddp.ranks import Gate, batch, build, shapes
 from manyhands.checks.ddp.verdicts import cut
 from manyhands.checks.on_ranks import learners
 from manyhands.checks.rank_tools import device, make_groups, numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import torch
+    from torch import nn
+
+    from manyhands.checks.ddp.answers import (
+        BackwardAnswer,
+        Buckets,
+        Event,
+        Gradients,
+        Step,
+        StepsCase,
+        TrainingAnswer,
+        UnusedAnswer,
+    )
+    from manyhands.ledger.entry import Entry
 
 
 class Log:
@@ -15,31 +36,33 @@ class Log:
     `["end"]`.
     """
 
-    def __init__(self, model):
-        self.events = []
+    def __init__(self, model: nn.Module) -> None:
+        self.events: list[Event] = []
         for name, parameter in model.named_parameters():
             if parameter.requires_grad:
                 parameter.register_post_accumulate_grad_hook(
                     lambda _, name=name: self.events.append(["ready", name])
                 )
 
-    def sent(self, entry):
+    def sent(self, entry: Entry) -> None:
         self.events.append(["sent", entry.call, entry.numel])
 
-    def end(self):
+    def end(self) -> None:
         self.events.append(["end"])
 
 
-def right_buckets(model, bucket_bytes):
+def right_buckets(model: nn.Module, bucket_bytes: int) -> Buckets:
     """The buckets as exercise 2 asks for them, as [[[name, numel], ...], ...]; the learner's own
     may differ.
     """
-    sizes = {name: [name, p.numel()] for name, p in model.named_parameters() if p.requires_grad}
+    sizes: dict[str, list[Any]] = {
+        name: [name, p.numel()] for name, p in model.named_parameters() if p.requires_grad
+    }
     names = cut(list(sizes), {name: 4 * numel for name, (_, numel) in sizes.items()}, bucket_bytes)
     return [[sizes[name] for name in bucket] for bucket in names]
 
 
-def other_start(model, serial):
+def other_start(model: nn.Module, serial: nn.Module) -> str | None:
     """The first tensor in which a rank's model differs from the one that all should start from;
     None if there is none.
     """
@@ -54,13 +77,13 @@ def other_start(model, serial):
     )
 
 
-def gradients(model):
+def gradients(model: nn.Module) -> Gradients:
     return {
         name: None if p.grad is None else numbers(p.grad) for name, p in model.named_parameters()
     }
 
 
-def hooks(class_name, finish_name, seed, run):
+def hooks(class_name: str, finish_name: str, seed: int, run: int) -> list[StepsCase]:
     """Two steps of training on each group, ranks seeded differently, against the serial model on
     the whole batch.
     """
@@ -70,7 +93,8 @@ def hooks(class_name, finish_name, seed, run):
 
     from manyhands.ledger import Ledger
 
-    HandDDP, finish, results = learners(class_name), learners(finish_name), []
+    HandDDP, finish = learners(class_name), learners(finish_name)
+    results: list[StepsCase] = []
     for members, group in make_groups():
         place, rows = members.index(dist.get_rank()), 6
         x, y = batch(seed, rows * len(members))
@@ -82,12 +106,8 @@ def hooks(class_name, finish_name, seed, run):
         start = other_start(model, serial)
         optimisers = [torch.optim.SGD(m.parameters(), lr=0.1) for m in (serial, model)]
         gate, blocked = Gate(run, members), False
-        result = {
-            "members": members,
-            "start": start,
-            "buckets": right_buckets(model, shapes(seed)[2]),
-            "steps": [],
-        }
+        buckets = right_buckets(model, shapes(seed)[2])
+        steps: list[Step] = []
         for step in range(2):
             mse_loss(serial(x), y).backward()
             alone = copy.deepcopy(model)
@@ -102,7 +122,7 @@ def hooks(class_name, finish_name, seed, run):
                 gate.leave()
                 log.end()
                 finish(ddp)
-            result["steps"].append(
+            steps.append(
                 {
                     "events": list(log.events),
                     "got": gradients(model),
@@ -113,11 +133,19 @@ def hooks(class_name, finish_name, seed, run):
             for optimiser in optimisers:
                 optimiser.step()
                 optimiser.zero_grad()
-        results.append({**result, "blocked": blocked})
+        results.append(
+            {
+                "members": members,
+                "start": start,
+                "buckets": buckets,
+                "steps": steps,
+                "blocked": blocked,
+            }
+        )
     return results
 
 
-def backwards(class_name, finish_name, seed):
+def backwards(class_name: str, finish_name: str, seed: int) -> BackwardAnswer:
     """One step of a model whose last bucket is ready first: its layers are used in another order
     than they are registered.
     """
@@ -130,7 +158,7 @@ def backwards(class_name, finish_name, seed):
     inputs, hidden, _ = shapes(seed)
 
     class LastFirst(nn.Module):
-        def __init__(self):
+        def __init__(self) -> None:
             super().__init__()
             torch.manual_seed(seed)
             self.third, self.second = (
@@ -139,7 +167,7 @@ def backwards(class_name, finish_name, seed):
             )
             self.first = nn.Linear(inputs, hidden, bias=False)
 
-        def forward(self, x):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
             return self.third(torch.tanh(self.second(torch.tanh(self.first(x)))))
 
     x, y = batch(seed, 4)
@@ -153,7 +181,7 @@ def backwards(class_name, finish_name, seed):
     return {"events": log.events, "buckets": right_buckets(model, 1)}
 
 
-def unused(class_name, finish_name, seed):
+def unused(class_name: str, finish_name: str, seed: int) -> UnusedAnswer:
     """A branch of the model, in the first bucket of all, that only the even ranks use; and one that
     nobody uses.
     """
@@ -165,13 +193,13 @@ def unused(class_name, finish_name, seed):
     rank, world_size, (inputs, hidden, _) = dist.get_rank(), dist.get_world_size(), shapes(seed)
 
     class Branches(nn.Module):
-        def __init__(self, model_seed):
+        def __init__(self, model_seed: int) -> None:
             super().__init__()
             torch.manual_seed(model_seed)
             self.nobody, self.trunk = nn.Linear(2, 2), nn.Linear(inputs, hidden)
             self.head, self.sometimes = nn.Linear(hidden, 3), nn.Linear(hidden, 3)
 
-        def forward(self, x, even):
+        def forward(self, x: torch.Tensor, even: bool) -> torch.Tensor:
             seen = torch.tanh(self.trunk(x))
             return self.head(seen) + (self.sometimes(seen) if even else 0)
 
@@ -188,7 +216,7 @@ def unused(class_name, finish_name, seed):
     return {"start": start, "got": gradients(model), "serial": gradients(serial)}
 
 
-def training(name, seed):
+def training(name: str, seed: int) -> TrainingAnswer:
     """The learner's loop around PyTorch's DDP, beside one process on the same batches, and beside
     what the likely mistakes would give. `rows` and `dealt`: of each step of this rank, in order.
     """
@@ -205,7 +233,7 @@ def training(name, seed):
     x = torch.randn(n, inputs, generator=generator, dtype=torch.float64).to(device())
     y = torch.randint(0, 3, (n,), generator=generator).to(device())
 
-    def model(model_seed):
+    def model(model_seed: int) -> nn.Sequential:
         torch.manual_seed(model_seed)
         return (
             torch.nn.Sequential(
@@ -215,7 +243,7 @@ def training(name, seed):
             .to(device())
         )
 
-    def batches(later=1):
+    def batches(later: int = 1) -> list[torch.Tensor]:
         """The whole batch of each step, as cards in a row; `later` is what an epoch adds to its
         seed.
         """
@@ -225,7 +253,12 @@ def training(name, seed):
         ]
         return [cards for order in orders for cards in order.split(8 * world_size)]
 
-    def alone(places=range(world_size), later=1, zeroed=True, rate=0.5):
+    def alone(
+        places: Iterable[int] = range(world_size),
+        later: int = 1,
+        zeroed: bool = True,
+        rate: float = 0.5,
+    ) -> list[float]:
         """One process; `places` are those that the ranks take in the order."""
         serial = model(1000 * seed)
         optimiser = torch.optim.SGD(serial.parameters(), lr=rate)
@@ -259,7 +292,7 @@ def training(name, seed):
     }
 
 
-def _rows(steps):
+def _rows(steps: Any) -> list[list[int]] | None:
     """The rows of each step as lists of numbers, in ascending order; None if that is not what the
     loop returned.
     """

@@ -5,32 +5,55 @@ Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expect
 likely `mistake`.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from manyhands.checks import by_rank
 from manyhands.checks.ddp.words import MISTAKES
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from numpy.typing import ArrayLike
+
+    from manyhands.checks.ddp.answers import (
+        BackwardAnswer,
+        Buckets,
+        Cuts,
+        Event,
+        FlightCase,
+        SamplerCase,
+        Started,
+        StateCase,
+        StepsCase,
+        UnusedAnswer,
+    )
+    from manyhands.checks.report import Problem
+
 ATOL = 1e-5
 MOST = 100  # indices of a sampler that are looked at
 
 
-def far(a, b):
+def far(a: Any, b: ArrayLike) -> bool:
     """Whether two lists of numbers differ by more than the tolerance, in length or in a value."""
     a, b = np.asarray(a, float), np.asarray(b, float)
     return a.shape != b.shape or not np.all(np.abs(a - b) <= ATOL + 1e-5 * np.abs(b))
 
 
-def is_plain(case, i):
+def is_plain(case: StateCase, i: int) -> bool:
     """Whether tensor i is a trainable parameter; else it is frozen, or a buffer."""
     return i < case["parameters"] and not case["frozen"][i]
 
 
-def in_place(case, plain):
+def in_place(case: StateCase, plain: bool) -> bool:
     """Whether these tensors still lie in the memory in which they were."""
     return all(same for i, same in enumerate(case["same memory"]) if is_plain(case, i) == plain)
 
 
-def state_problem(group, plain):
+def state_problem(group: Mapping[int, StateCase], plain: bool) -> Problem | None:
     root = group[min(group)]
     everyone = [case["before"] for case in group.values()]
     for rank, case in group.items():
@@ -74,7 +97,9 @@ def state_problem(group, plain):
     return None
 
 
-def _first_numbers(name, group, right, got):
+def _first_numbers(
+    name: str, group: Iterable[int], right: ArrayLike, got: Sequence[Any]
+) -> by_rank.Picture | None:
     """A picture of the number that differs most between what the ranks of a group have and what is
     right; None if their shapes differ.
     """
@@ -91,11 +116,12 @@ def _first_numbers(name, group, right, got):
     )
 
 
-def cut(names, bytes_of, bucket_bytes):
+def cut(names: Sequence[str], bytes_of: Mapping[str, int], bucket_bytes: int) -> list[list[str]]:
     """The right answer, by name: from the last to the first, a bucket closed once it holds
     `bucket_bytes` or more.
     """
-    found, held = [[]], 0
+    found: list[list[str]] = [[]]
+    held = 0
     for name in reversed(names):
         if held >= bucket_bytes:
             found, held = [*found, []], 0
@@ -104,7 +130,7 @@ def cut(names, bytes_of, bucket_bytes):
     return found
 
 
-def cut_problem(bucket_bytes, got, facts):
+def cut_problem(bucket_bytes: int, got: list[list[str]], facts: Cuts) -> Problem | None:
     expected = cut(facts["trainable"], facts["bytes"], bucket_bytes)
     if got == expected:
         return None
@@ -145,7 +171,7 @@ def cut_problem(bucket_bytes, got, facts):
     }
 
 
-def launch_problem(rank, case):
+def launch_problem(rank: int, case: FlightCase) -> Problem | None:
     expected = [["allreduce", sum(map(len, case["local"]))]]
     if case["sent"] != expected:
         reduced = [entry for entry in case["sent"] if entry[0] == "allreduce"]
@@ -169,7 +195,7 @@ def launch_problem(rank, case):
     return None
 
 
-def land_problem(group):
+def land_problem(group: Mapping[int, FlightCase]) -> Problem | None:
     cases = list(group.values())
     for i, _ in enumerate(cases[0]["local"]):
         mean = np.mean([case["local"][i] for case in cases], axis=0)
@@ -198,7 +224,7 @@ def land_problem(group):
     return None
 
 
-def average_mistake(got, expected, local, world_size):
+def average_mistake(got: Any, expected: Any, local: Any, world_size: int) -> str:
     """What a wrong average looks like."""
     if got is None:
         return MISTAKES["no gradient"]
@@ -216,16 +242,18 @@ def average_mistake(got, expected, local, world_size):
     return MISTAKES["other"]
 
 
-def blame_start(problems, cases):
+def blame_start(
+    problems: Iterable[Problem | None], cases: Sequence[Started]
+) -> list[Problem | None]:
     """The problems; but where a rank's model was another one before the first step, that is their
     cause: exercise 1.
     """
     name = next((case["start"] for case in cases if case["start"]), None)
-    mistake = name and {"mistake": MISTAKES["start"].format(name=name)}
+    mistake: Problem | None = {"mistake": MISTAKES["start"].format(name=name)} if name else None
     return [{**problem, **mistake} if problem and mistake else problem for problem in problems]
 
 
-def step_problem(rank, case, number):
+def step_problem(rank: int, case: StepsCase, number: int) -> Problem | None:
     step, size = case["steps"][number], len(case["members"])
     for name, expected in step["serial"].items():
         got = step["got"][name]
@@ -250,11 +278,12 @@ def step_problem(rank, case, number):
     return None
 
 
-def schedule(buckets, ready):
+def schedule(buckets: Buckets, ready: Iterable[str]) -> list[Event]:
     """What should happen in backward: each bucket sent once it is complete, and not before the one
     in front of it.
     """
-    events, missing, launched = [], [{name for name, _ in bucket} for bucket in buckets], 0
+    events: list[Event] = []
+    missing, launched = [{name for name, _ in bucket} for bucket in buckets], 0
     for name in ready:
         events.append(["ready", name])
         for names in missing:
@@ -265,7 +294,7 @@ def schedule(buckets, ready):
     return [*events, ["end"]]
 
 
-def overlap_problem(rank, case, number):
+def overlap_problem(rank: int, case: StepsCase, number: int) -> Problem | None:
     problem = schedule_problem(rank, case["steps"][number]["events"], case["buckets"])
     if problem or not case["blocked"]:
         return problem
@@ -275,7 +304,7 @@ def overlap_problem(rank, case, number):
     }
 
 
-def backwards_problem(rank, answer):
+def backwards_problem(rank: int, answer: BackwardAnswer) -> Problem | None:
     """Where the last bucket is ready first: all wait for the first one, and leave together with
     it.
     """
@@ -300,10 +329,10 @@ def backwards_problem(rank, answer):
     return {**problem, "mistake": MISTAKES[mistake]}
 
 
-def too_early(events, expected):
+def too_early(events: Sequence[Event], expected: Sequence[Event]) -> bool:
     """Whether at some gradient more buckets had left than could be complete."""
 
-    def left(events):
+    def left(events: Sequence[Event]) -> list[int]:
         return [
             sum(one[0] == "sent" for one in events[:i])
             for i, event in enumerate(events)
@@ -313,12 +342,12 @@ def too_early(events, expected):
     return any(got > right for got, right in zip(left(events), left(expected), strict=False))
 
 
-def ready_of(events):
+def ready_of(events: Sequence[Event]) -> list[str]:
     """The names of the parameters whose gradients were ready, in order."""
     return [event[1] for event in events if event[0] == "ready"]
 
 
-def schedule_problem(rank, events, buckets):
+def schedule_problem(rank: int, events: Sequence[Event], buckets: Buckets) -> Problem | None:
     expected = schedule(buckets, ready_of(events))
     if events != expected:
         sent = [event for event in events if event[0] == "sent"]
@@ -343,12 +372,12 @@ def schedule_problem(rank, events, buckets):
     return None
 
 
-def told(events):
+def told(events: Sequence[Event]) -> str:
     """A log of a backward pass in one line."""
     return ", ".join(" ".join(map(str, event)) for event in events)
 
 
-def unused_problem(rank, answer):
+def unused_problem(rank: int, answer: UnusedAnswer) -> Problem | None:
     for name, expected in answer["serial"].items():
         got = answer["got"][name]
         if expected is None and (got is None or not np.any(got)):
@@ -363,7 +392,7 @@ def unused_problem(rank, answer):
     return None
 
 
-def dealt(drawn, world_size):
+def dealt(drawn: list[int], world_size: int) -> list[list[int]]:
     """The right answer: the drawn order, repeated from its beginning until it divides, dealt out
     like cards.
     """
@@ -372,7 +401,7 @@ def dealt(drawn, world_size):
     return [padded[rank::world_size] for rank in range(world_size)]
 
 
-def dealt_in_order(ranks, drawn):
+def dealt_in_order(ranks: Sequence[Sequence[int]], drawn: list[int]) -> int | None:
     """How many samples of the drawn order each rank has where they belong, all together, before any
     is repeated; None if one lies elsewhere.
     """
@@ -385,7 +414,7 @@ def dealt_in_order(ranks, drawn):
     return len(places) if all(drawn[place] == index for place, index in places) else None
 
 
-def padding_problem(case):
+def padding_problem(case: SamplerCase) -> Problem | None:
     n, world_size, got = case["n"], case["world_size"], case["epochs"][0]
     per_rank, facts = -(-n // world_size), {"n": n, "world_size": world_size}
     sizes = [len(indices) for indices in got]
@@ -424,7 +453,7 @@ def padding_problem(case):
     return None
 
 
-def epoch_problem(case):
+def epoch_problem(case: SamplerCase) -> Problem | None:
     right = [dealt(drawn, case["world_size"]) for drawn in case["drawn"]]
     for epoch, got, expected in zip((0, 1, 0), case["epochs"], right, strict=False):
         if got == expected:
@@ -470,73 +499,3 @@ def epoch_problem(case):
             "mistake": MISTAKES["not twice"],
         }
     return None if case["generator left alone"] else {"mistake": MISTAKES["global generator"]}
-
-
-def averaged_problem(rank, answer):
-    if answer["sent"] == answer["steps"]:
-        return None
-    sent, steps = answer["sent"], answer["steps"]
-    name = (
-        "nothing averaged"
-        if not sent
-        else (
-            "other steps"
-            if sent == len(answer["rows"] or ())
-            else "averaged again"
-            if sent > steps
-            else "not every step"
-        )
-    )
-    return {
-        "rank": rank,
-        "expected": steps,
-        "got": sent,
-        "mistake": MISTAKES[name].format(sent=sent, steps=steps),
-    }
-
-
-def weights_problem(rank, answer):
-    if not far(answer["got"], answer["serial"]):
-        return rows_problem(rank, answer)
-    mistake = next(
-        (
-            name
-            for name in ("local rank", "one epoch", "both", "not zeroed", "other rate")
-            if not far(answer["got"], answer[name])
-        ),
-        "other weights",
-    )
-    mistake = "nothing averaged" if not answer["sent"] else mistake
-    if mistake == "other weights" and rows_problem(rank, answer):
-        return rows_problem(rank, answer)
-    return {
-        "rank": rank,
-        "expected": answer["serial"],
-        "got": answer["got"],
-        "mistake": MISTAKES[mistake],
-    }
-
-
-def rows_problem(rank, answer):
-    """What is wrong with the rows of this rank's steps; the first step that is not as it was dealt
-    is shown.
-    """
-    rows, dealt = answer["rows"], answer["dealt"]
-    if rows == dealt:
-        return None
-    if rows is None or len(rows) != len(dealt):
-        got = "something else" if rows is None else f"{len(rows)} steps"
-        return {
-            "rank": rank,
-            "expected": f"the rows of {len(dealt)} steps",
-            "got": got,
-            "mistake": MISTAKES["no rows"],
-        }
-    step = next(i for i, (got, right) in enumerate(zip(rows, dealt, strict=False)) if got != right)
-    mistake = MISTAKES["too many rows" if len(rows[step]) > len(dealt[step]) else "other rows"]
-    return {
-        "rank": rank,
-        "expected": dealt[step],
-        "got": rows[step],
-        "mistake": mistake.format(step=step, epoch=step * answer["epochs"] // len(dealt)),
-    }

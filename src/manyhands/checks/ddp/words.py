@@ -1,6 +1,15 @@
 """The words of unit 06's checks: what each criterion says, the likely mistakes, and the hints."""
 
-CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from manyhands.checks.hints import Hints
+    from manyhands.checks.on_ranks import Mistakes
+    from manyhands.checks.report import Criteria
+
+CRITERIA: Criteria = {  # {check: {criterion: (points, what it asks for)}}
     "broadcast": {
         "parameters": (
             1,
@@ -112,7 +121,7 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
     },
 }
 
-MISTAKES = {
+MISTAKES: Mistakes = {
     "unwritten": "{name} is not written yet.",
     "known": {
         "is not part of group": (
@@ -651,7 +660,7 @@ MISTAKES = {
     ),
 }
 
-HINTS = {  # where to look, then nearly the code
+HINTS: Hints = {  # where to look, then nearly the code
     "06-broadcast": (
         (
             "A model holds three kinds of tensors, which are trained parameters, frozen parameters,"

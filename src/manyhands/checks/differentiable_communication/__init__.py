@@ -5,7 +5,10 @@ The experiments run on the ranks (`ranks`). A hang ends after a few seconds and 
 and the cluster heals.
 """
 
+from __future__ import annotations
+
 from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from manyhands.checks import seed
 from manyhands.checks.differentiable_communication import verdicts
@@ -16,32 +19,47 @@ from manyhands.checks.differentiable_communication.words import (
 )
 from manyhands.checks.on_ranks import RankReport
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from manyhands.checks.differentiable_communication.answers import (
+        AllgatherCase,
+        BroadcastCase,
+        ConnectCase,
+        MessageCase,
+        Moved,
+        OrderCase,
+        RingCase,
+    )
+    from manyhands.cluster import Cluster
+
+    C = TypeVar("C")
+
 __all__ = ["HINTS", "allgather", "broadcast", "connect", "messages", "ring"]
 
 check = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES)
 
 
-def _cases(answers):
+def _cases(answers: Sequence[Sequence[C]]) -> list[tuple[int, C]]:
     """Return all cases of all ranks, as (rank, case)."""
     return [(rank, case) for rank, cases in enumerate(answers) for case in cases]
 
 
-def messages(cluster, send, recv):
+def messages(cluster: Cluster, send: str, recv: str) -> None:
     """Check the autograd functions `send` and `recv` for their gradients, in any order, and that
     nothing is sent twice.
     """
     with check("messages", cluster) as report:
         with report.part("gradients", "bytes"):
-            cases = _cases(
-                report.on_ranks(
-                    "differentiable_communication.ranks",
-                    "round_trips",
-                    send,
-                    recv,
-                    seed(),
-                    remark="hang",
-                )
+            told: list[list[MessageCase]] = report.on_ranks(
+                "differentiable_communication.ranks",
+                "round_trips",
+                send,
+                recv,
+                seed(),
+                remark="hang",
             )
+            cases = _cases(told)
             problems = (verdicts.message_problem(rank, case) for rank, case in cases)
             report.judge(
                 "gradients", problems, [case["got"] for _, case in cases], atol=verdicts.ATOL
@@ -51,7 +69,7 @@ def messages(cluster, send, recv):
                 (verdicts.sent_problem(rank, case) for rank, case in cases),
                 [case["sent"] for _, case in cases],
             )
-        answers = report.on_ranks(
+        answers: list[OrderCase] = report.on_ranks(
             "differentiable_communication.ranks",
             "other_order",
             send,
@@ -68,16 +86,15 @@ def messages(cluster, send, recv):
         )
 
 
-def broadcast(cluster, function):
+def broadcast(cluster: Cluster, function: str) -> None:
     """Check that the autograd function `function(x, root, group)` gives a sum at the root and zero
     elsewhere, and moves no more bytes than that takes.
     """
     with check("broadcast", cluster) as report:
-        cases = _cases(
-            report.on_ranks(
-                "differentiable_communication.ranks", "broadcast", function, seed(), remark="group"
-            )
+        answers: list[list[BroadcastCase]] = report.on_ranks(
+            "differentiable_communication.ranks", "broadcast", function, seed(), remark="group"
         )
+        cases = _cases(answers)
         at_root = [(rank, case) for rank, case in cases if case["me"] == case["root"]]
         problems = (verdicts.broadcast_problem(rank, case) for rank, case in at_root)
         report.judge(
@@ -97,16 +114,15 @@ def broadcast(cluster, function):
         _judge_bytes(report, cases, lambda ranks: ranks - 1, "broadcast moves")
 
 
-def allgather(cluster, function):
+def allgather(cluster: Cluster, function: str) -> None:
     """Check that the autograd function `function(x, group)` gives each rank the sum of all ranks'
     gradients of its piece, and moves no more bytes than that takes.
     """
     with check("allgather", cluster) as report:
-        cases = _cases(
-            report.on_ranks(
-                "differentiable_communication.ranks", "allgather", function, seed(), remark="group"
-            )
+        answers: list[list[AllgatherCase]] = report.on_ranks(
+            "differentiable_communication.ranks", "allgather", function, seed(), remark="group"
         )
+        cases = _cases(answers)
         problems = (verdicts.allgather_problem(rank, case) for rank, case in cases)
         report.judge(
             "sum",
@@ -117,29 +133,33 @@ def allgather(cluster, function):
         _judge_bytes(report, cases, lambda ranks: ranks * (ranks - 1), "allgather moves")
 
 
-def _judge_bytes(report, cases, messages_of, mistake):
+def _judge_bytes(
+    report: RankReport,
+    cases: Sequence[tuple[int, Moved]],
+    messages_of: Callable[[int], int],
+    mistake: str,
+) -> None:
     groups = verdicts.grouped(cases)
     problems = (verdicts.total_problem(group, messages_of(len(group)), mistake) for group in groups)
     report.judge("bytes", problems, [verdicts.total(group) for group in groups], atol=0.5)
 
 
-def connect(cluster, round_trip, fan_out):
+def connect(cluster: Cluster, round_trip: str, fan_out: str) -> None:
     """Check that with `round_trip(c, x, stage, last)` and `fan_out(c, pieces, own_loss)` one
     backward on each rank reaches everything.
     """
     with check("connect", cluster) as report:
         for part, function in (("round-trip", round_trip), ("fan-out", fan_out)):
             with report.part(part):
-                cases = _cases(
-                    report.on_ranks(
-                        "differentiable_communication.ranks",
-                        "connect",
-                        part,
-                        function,
-                        seed(),
-                        patience_s=12,
-                    )
+                answers: list[list[ConnectCase]] = report.on_ranks(
+                    "differentiable_communication.ranks",
+                    "connect",
+                    part,
+                    function,
+                    seed(),
+                    patience_s=12,
                 )
+                cases = _cases(answers)
                 cut = verdicts.cut_on(cases)
                 problems = filter(
                     None,
@@ -156,16 +176,15 @@ def connect(cluster, round_trip, fan_out):
                 )
 
 
-def ring(cluster, function):
+def ring(cluster: Cluster, function: str) -> None:
     """Check that `function(x, group)` is a ring of one message for each rank, in which a rehearsal
     for GPUs finds nothing.
     """
     with check("ring", cluster) as report:
-        cases = _cases(
-            report.on_ranks(
-                "differentiable_communication.ranks", "ring", function, seed(), remark="ring hang"
-            )
+        answers: list[list[RingCase]] = report.on_ranks(
+            "differentiable_communication.ranks", "ring", function, seed(), remark="ring hang"
         )
+        cases = _cases(answers)
         problems = (verdicts.shift_problem(rank, case) for rank, case in cases)
         report.judge(
             "values",

@@ -5,7 +5,10 @@ drawn from the seed in the same way on all ranks, so that each rank can also com
 single process would get. Everything is float64.
 """
 
+from __future__ import annotations
+
 import random
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
@@ -19,10 +22,25 @@ from manyhands.checks.rank_tools import (
     make_groups,
     numbers,
     short_lived,
+    total,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
 
-def draw(seed, *shape, where="cpu"):
+    from manyhands.checks.differentiable_communication.answers import (
+        AllgatherCase,
+        BroadcastCase,
+        ConnectCase,
+        Connected,
+        MessageCase,
+        OrderCase,
+        RingCase,
+    )
+    from manyhands.comm.communicator import Communicator
+
+
+def draw(seed: int, *shape: int, where: str | torch.device = "cpu") -> torch.Tensor:
     """Draw numbers between -1 and 1, the same on all ranks."""
     return (
         torch.rand(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) * 2
@@ -30,7 +48,7 @@ def draw(seed, *shape, where="cpu"):
     ).to(where)
 
 
-def message_groups():
+def message_groups() -> list[tuple[list[int], dist.ProcessGroup | None]]:
     """Make groups as `make_groups` does.
 
     If the world uses NCCL, which has no tags, make gloo groups for tensors on the CPU.
@@ -41,22 +59,22 @@ def message_groups():
     return [(members, group) for members, group in groups if dist.get_rank() in members]
 
 
-def matrix_shape(seed):
+def matrix_shape(seed: int) -> tuple[int, int]:
     """Draw two different sizes, so that a transposed gradient is not contiguous."""
     chooser = random.Random(seed)
     rows = chooser.randint(2, 9)
     return rows, rows + chooser.randint(1, 5)
 
 
-def leaf(tensor):
+def leaf(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().clone().requires_grad_()
 
 
-def gradient_of(tensor):
+def gradient_of(tensor: torch.Tensor) -> list[float] | None:
     return None if tensor.grad is None else numbers(tensor.grad)
 
 
-def counted(backward):
+def counted(backward: Callable[[], object]) -> float:
     """Run `backward` under the ledger, and return how many numbers (of 8 bytes) this rank has
     sent.
     """
@@ -71,7 +89,7 @@ def counted(backward):
 # ------------------------------------------------------------------ 1: send and recv
 
 
-def functions_of(*names):
+def functions_of(*names: str) -> list[Any]:
     """Return the learner's functions, with nothing posted, because no rank receives any more what
     an earlier attempt has posted and not settled.
     """
@@ -80,12 +98,13 @@ def functions_of(*names):
 
 
 @fresh_world()
-def round_trips(send_name, recv_name, seed):
+def round_trips(send_name: str, recv_name: str, seed: int) -> list[MessageCase]:
     """Let the group's rank 0 send a matrix to each other rank and get it back, multiplied.
 
     Each pair of calls is joined by its delegate.
     """
-    (Send, Recv), results = functions_of(send_name, recv_name), []
+    Send, Recv = functions_of(send_name, recv_name)
+    results: list[MessageCase] = []
     world, *smaller = message_groups()
     # first the group in which a rank of the world that is named by mistake is no member, so that
     # nobody waits for it
@@ -106,9 +125,9 @@ def round_trips(send_name, recv_name, seed):
             loss = Send.apply(mine * came, 0, 2 * me + 1, group)
         sent = counted(loss.backward)
         alone = [weights[r].T * factors[r] for r in range(1, p)]
-        serial = sum(alone) if me == 0 else weights[me].T * x
+        serial = total(alone) if me == 0 else weights[me].T * x
         # by how much it is larger if each gradient that arrives is 1 too large
-        ones = sum(factors[1:]) if me == 0 else x
+        ones = total(factors[1:]) if me == 0 else x
         results.append(
             {
                 "members": members,
@@ -124,7 +143,7 @@ def round_trips(send_name, recv_name, seed):
 
 
 @fresh_world()
-def other_order(send_name, recv_name, seed):
+def other_order(send_name: str, recv_name: str, seed: int) -> OrderCase:
     """Send two messages from rank 0 to 1 and two from rank 3 to 2.
 
     The two sides run their backward passes in opposite orders.
@@ -136,6 +155,7 @@ def other_order(send_name, recv_name, seed):
     # which backward is given, and must leave as they are
     gradients = [weight.clone() for weight in weights]
     peer = rank ^ 1
+    got: list[list[float] | None] | None
     if rank in (0, 3):
         tensors = [leaf(draw(seed + 10 + i, *shape)) for i in (1, 2)]
         delegates = [
@@ -167,7 +187,7 @@ def other_order(send_name, recv_name, seed):
 
 
 @fresh_world()
-def broadcast(name, seed):
+def broadcast(name: str, seed: int) -> list[BroadcastCase]:
     """Broadcast from every root of every group, and return the gradients of a weighted sum of what
     arrived, with different weights on each rank.
 
@@ -175,7 +195,8 @@ def broadcast(name, seed):
     ranks and contiguous on the others, or one number that is expanded, as the gradient of a plain
     sum is.
     """
-    Bcast, results = learners(name), []
+    Bcast = learners(name)
+    results: list[BroadcastCase] = []
     for members, group in make_groups():
         me, p, shape = dist.get_rank(group), len(members), matrix_shape(seed)
         for root, kind in [
@@ -217,7 +238,7 @@ def broadcast(name, seed):
 LAYOUTS = ("transposed", "contiguous")
 
 
-def gradient_as(layout, seed, shape):
+def gradient_as(layout: str, seed: int, shape: tuple[int, int]) -> torch.Tensor:
     """Draw a gradient of this shape that is "contiguous", "transposed" in memory, or one number
     "expanded", behind which there is room for all.
     """
@@ -227,7 +248,7 @@ def gradient_as(layout, seed, shape):
     return drawn.T if layout == "transposed" else drawn.T.contiguous()
 
 
-def added_in_memory(gradients, me):
+def added_in_memory(gradients: Sequence[torch.Tensor], me: int) -> list[float]:
     """Return the sum as it looks in this rank's gradient if the numbers are added up in the order
     of memory.
     """
@@ -237,17 +258,18 @@ def added_in_memory(gradients, me):
         for gradient in gradients
     ]
     return numbers(
-        sum(lying).view(columns, rows).T if gradients[me].stride()[0] == 1 else sum(lying)
+        total(lying).view(columns, rows).T if gradients[me].stride()[0] == 1 else total(lying)
     )
 
 
 @fresh_world()
-def allgather(name, seed):
+def allgather(name: str, seed: int) -> list[AllgatherCase]:
     """Run in each group a weighted sum of all pieces, with different weights for each piece on each
     rank, of which one is not used. Then use gradients that the caller keeps, of both layouts, and
     one gradient for several pieces.
     """
-    Allgather, results = learners(name), []
+    Allgather = learners(name)
+    results: list[AllgatherCase] = []
     for members, group in make_groups():
         me, p, shape = dist.get_rank(group), len(members), matrix_shape(seed)
         unused = random.Random(seed).randrange(p)  # rank 0 of the group does not use this piece
@@ -264,7 +286,7 @@ def allgather(name, seed):
             )
             pieces = Allgather.apply(x, group)
             if kind == "of a loss":
-                loss = sum(
+                loss = total(
                     (pieces[j].T * gradients[me][j].T).sum()
                     for j in range(p)
                     if (me, j) != (0, unused)
@@ -290,7 +312,9 @@ def allgather(name, seed):
     return results
 
 
-def _gradients_of_pieces(kind, seed, rank, p, shape):
+def _gradients_of_pieces(
+    kind: str, seed: int, rank: int, p: int, shape: tuple[int, int]
+) -> list[torch.Tensor]:
     """Return a gradient for each piece, which is drawn for each piece, or the first one in one
     layout and a second one in the other layout for all others, or one expanded number for all.
     """
@@ -305,17 +329,15 @@ def _gradients_of_pieces(kind, seed, rank, p, shape):
 # ------------------------------------------------------------------ 4: connect the graph
 
 
-def connect(part, name, seed):
+def connect(part: str, name: str, seed: int) -> list[ConnectCase]:
     """Run the learner's function on communicators of 4, 3 and 2 ranks, and compare the gradients of
     this rank's layers with a single process.
     """
     from manyhands import comm
 
-    program, function, results = (
-        {"round-trip": _round_trip, "fan-out": _fan_out}[part],
-        learners(name),
-        [],
-    )
+    program = {"round-trip": _round_trip, "fan-out": _fan_out}[part]
+    function = learners(name)
+    results: list[ConnectCase] = []
     # a new one, in which earlier errors are not reported
     world = comm.create_communicator(timeout_s=2)
     parts = [
@@ -323,7 +345,7 @@ def connect(part, name, seed):
         for members in GROUPS
     ]
     for members, c in parts:
-        mine = (
+        mine: list[ConnectCase] = (
             []
             if c is None
             else [
@@ -336,8 +358,8 @@ def connect(part, name, seed):
         )
         dist.barrier()  # of torch, because after an error the ranks are not in step
         # an error may be reported only in the next call
-        late = _attempt(c.barrier) if mine else None
-        mine = [{**one, **(late or {})} for one in mine]
+        late: Connected | None = _attempt(c.barrier) if c is not None else None
+        mine = [{**one, **late} for one in mine] if late else mine
         results += mine
         failed = torch.tensor(
             [float(any("error" in one or None in one["got"].values() for one in mine))],
@@ -350,7 +372,7 @@ def connect(part, name, seed):
     return results
 
 
-def _attempt(program):
+def _attempt(program: Callable[[], Any]) -> Any:
     from manyhands import comm
 
     try:
@@ -359,7 +381,7 @@ def _attempt(program):
         return {"error": str(error)}
 
 
-def _layers(p, seed):
+def _layers(p: int, seed: int) -> tuple[list[torch.nn.Linear], torch.Tensor]:
     """Make a layer for each rank and one more, the same on all ranks, and an input."""
     torch.manual_seed(seed)
     return [torch.nn.Linear(3, 3, dtype=torch.float64).to(device()) for _ in range(p + 1)], draw(
@@ -367,14 +389,14 @@ def _layers(p, seed):
     )
 
 
-def _told(gradients, reference):
+def _told(gradients: Mapping[str, torch.Tensor | None], reference: Mapping[str, Any]) -> Connected:
     return {
         "got": {name: None if g is None else numbers(g) for name, g in gradients.items()},
         "serial": {name: numbers(reference[name]) for name in gradients},
     }
 
 
-def _round_trip(c, function, seed):
+def _round_trip(c: Communicator, function: Callable[..., Any], seed: int) -> Connected:
     (layers, x), (alone, _) = _layers(c.size, seed), _layers(c.size, seed)
     out = x
     for layer in alone:
@@ -383,6 +405,7 @@ def _round_trip(c, function, seed):
     (out * weights).sum().backward()
     start = function(c, x, layers[c.rank], layers[-1])
     leads = _leads_to(start, "_SendBackward" if c.rank == 0 else "_RecvBackward")
+    value: list[float] | None
     if c.rank == 0:
         value = numbers(start)
         (start * weights).sum().backward()
@@ -402,7 +425,7 @@ def _round_trip(c, function, seed):
     }
 
 
-def _leads_to(tensor, name):
+def _leads_to(tensor: Any, name: str) -> bool:
     """Return whether backward from a tensor reaches a step of this name."""
     todo, seen = [getattr(tensor, "grad_fn", None)], set()
     while todo:
@@ -415,7 +438,7 @@ def _leads_to(tensor, name):
     return False
 
 
-def _fan_out(c, function, seed):
+def _fan_out(c: Communicator, function: Callable[..., Any], seed: int) -> Connected:
     weights = [draw(seed + 20 + r, 3, where=device()) for r in range(c.size)]
     own, sources = (
         leaf(draw(seed, 3, where=device())),
@@ -447,14 +470,15 @@ def _fan_out(c, function, seed):
 
 
 @fresh_world()
-def ring(name, seed):
+def ring(name: str, seed: int) -> list[RingCase]:
     """Return for each group what the learner's ring brings to this rank, and the trace of what it
     asks of torch.distributed.
     """
     from manyhands.rehearsal.trace import dump
     from manyhands.rehearsal.trace_recorder import Recorder
 
-    shift, results = learners(name), []
+    shift = learners(name)
+    results: list[RingCase] = []
     for members, group in make_groups():
         me, shape = dist.get_rank(group), matrix_shape(seed)
         pieces = [draw(seed + r, *shape, where=device_of_any_call()) for r in range(len(members))]

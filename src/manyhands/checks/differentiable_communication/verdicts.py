@@ -5,14 +5,38 @@ Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expect
 likely `mistake`.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
 import numpy as np
 
 from manyhands.checks.differentiable_communication.words import MISTAKES
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike
+
+    from manyhands.checks.differentiable_communication.answers import (
+        AllgatherCase,
+        BroadcastCase,
+        ConnectCase,
+        InGroup,
+        MessageCase,
+        Moved,
+        OrderCase,
+        RingCase,
+    )
+    from manyhands.checks.report import Problem
+    from manyhands.rehearsal.trace import Event
+
+    G = TypeVar("G", bound=InGroup)
+
 ATOL = 1e-9
 
 
-def far(a, b):
+def far(a: Any, b: ArrayLike) -> bool:
     """Return whether two lists of numbers differ by more than the tolerance, in length or in a
     value.
     """
@@ -20,7 +44,7 @@ def far(a, b):
     return a.shape != b.shape or not np.all(np.abs(a - b) <= ATOL * (1 + np.abs(b)))
 
 
-def said(rank, expected, got, mistake, **facts):
+def said(rank: int, expected: Any, got: Any, mistake: str, **facts: Any) -> Problem:
     return {
         "rank": rank,
         "expected": expected,
@@ -32,7 +56,7 @@ def said(rank, expected, got, mistake, **facts):
 # ------------------------------------------------------------------ 1: messages
 
 
-def message_problem(rank, case):
+def message_problem(rank: int, case: MessageCase) -> Problem | None:
     got, serial = case["got"], case["serial"]
     if got is not None and not far(got, serial):
         return None
@@ -51,7 +75,7 @@ def message_problem(rank, case):
     return said(rank, serial, got, mistake)
 
 
-def sent_problem(rank, case):
+def sent_problem(rank: int, case: MessageCase) -> Problem | None:
     if abs(case["sent"] - case["right"]) < 0.5:
         return None
     return said(
@@ -64,7 +88,7 @@ def sent_problem(rank, case):
     )
 
 
-def order_problem(rank, case):
+def order_problem(rank: int, case: OrderCase) -> Problem | None:
     got, serial = case["got"], case["serial"]
     if got is None:  # a rank that has received
         return (
@@ -76,7 +100,7 @@ def order_problem(rank, case):
         return said(rank, serial, got, "no gradient")
     if not any(far(*pair) for pair in zip(got, serial, strict=False)):
         return None
-    looks = {
+    looks: dict[str, Any] = {
         "swapped": serial[::-1],
         "with the delegate's": np.add(serial, 1),
         "divided by ranks": np.divide(serial, 4),
@@ -96,9 +120,9 @@ def order_problem(rank, case):
 # allgather
 
 
-def grouped(cases):
+def grouped(cases: Sequence[tuple[int, G]]) -> list[list[tuple[int, G]]]:
     """Collect the cases of each group, root and kind, as lists of (rank, case)."""
-    groups = {}
+    groups: dict[tuple[object, ...], list[tuple[int, G]]] = {}
     for rank, case in cases:
         groups.setdefault((*case["members"], case.get("root"), case.get("kind")), []).append(
             (rank, case)
@@ -106,12 +130,12 @@ def grouped(cases):
     return list(groups.values())
 
 
-def total(group):
+def total(group: Sequence[tuple[int, Moved]]) -> float:
     """Return how many numbers all ranks of a group have sent."""
     return sum(case["sent"] for _, case in group)
 
 
-def total_problem(group, pieces, what):
+def total_problem(group: Sequence[tuple[int, Moved]], pieces: int, what: str) -> Problem | None:
     """Judge the numbers that a group has sent.
 
     `pieces` times the size of one gradient is right, over all ranks.
@@ -129,7 +153,7 @@ def total_problem(group, pieces, what):
     }
 
 
-def broadcast_problem(rank, case):
+def broadcast_problem(rank: int, case: BroadcastCase) -> Problem | None:
     own = np.asarray(case["own"])
     expected, got, facts = own.sum(axis=0), case["got"], {"p": len(own), "root": case["root"]}
     if got is not None and not far(got, expected):
@@ -155,7 +179,7 @@ def broadcast_problem(rank, case):
     return said(rank, expected, got, mistake, **facts)
 
 
-def elsewhere_problem(rank, case):
+def elsewhere_problem(rank: int, case: BroadcastCase) -> Problem | None:
     own, got = np.asarray(case["own"]), case["got"]
     if got is None or not np.any(got):
         return (
@@ -170,7 +194,7 @@ def elsewhere_problem(rank, case):
     return said(rank, [0.0] * case["size"], got, mistake, root=case["root"])
 
 
-def allgather_problem(rank, case):
+def allgather_problem(rank: int, case: AllgatherCase) -> Problem | None:
     # own[r][j]: the gradient that rank r has for the piece of rank j
     own, me, got = np.asarray(case["own"]), case["me"], case["got"]
     expected, facts = own[:, me].sum(axis=0), {"p": len(own), "me": me}
@@ -204,7 +228,7 @@ def allgather_problem(rank, case):
 # ------------------------------------------------------------------ 4: connect
 
 
-def connect_problem(rank, case, cut=()):
+def connect_problem(rank: int, case: ConnectCase, cut: Sequence[int] = ()) -> Problem | None:
     """Judge one case.
 
     `cut` are the ranks of the case's group on which backward does not lead to the recv.
@@ -234,16 +258,16 @@ def connect_problem(rank, case, cut=()):
     return None
 
 
-def cut_on(cases):
+def cut_on(cases: Sequence[tuple[int, ConnectCase]]) -> dict[tuple[int, ...], list[int]]:
     """Return {members: ranks, except the first, on which backward does not lead to the recv}."""
-    found = {}
+    found: dict[tuple[int, ...], list[int]] = {}
     for rank, case in cases:
         if case["me"] and case.get("leads") is False:
             found.setdefault(tuple(case["members"]), []).append(rank)
     return found
 
 
-def most_telling(problem):
+def most_telling(problem: Problem) -> int:
     """Return a sorting key that puts the unconnected graph first, and last the errors that follow
     from a different rank's error.
     """
@@ -255,7 +279,7 @@ def most_telling(problem):
 # ------------------------------------------------------------------ 5: a ring for GPUs
 
 
-def shift_problem(rank, case):
+def shift_problem(rank: int, case: RingCase) -> Problem | None:
     got, pieces, me = case["got"], case["pieces"], case["me"]
     if case["overwritten"]:
         return said(rank, pieces[me - 1], got, "x overwritten")
@@ -270,19 +294,19 @@ def shift_problem(rank, case):
     return said(rank, pieces[me - 1], got, mistake)
 
 
-def _traces(group):
+def _traces(group: Sequence[tuple[int, RingCase]]) -> dict[int, list[Event]]:
     from manyhands.rehearsal import load
 
     return {rank: load(case["trace"]) for rank, case in group}
 
 
-def moved_by_nccl(group):
+def moved_by_nccl(group: Sequence[tuple[int, RingCase]]) -> list[int]:
     """Return the messages that NCCL would complete, as [from, to, numbers, ...] in order of the
     senders.
     """
     from manyhands.rehearsal import Replay
 
-    moved = []
+    moved: list[list[int]] = []
     for ends in Replay(_traces(group)).done:
         if ends[0][1].kind == "message":
             (sender, event), (receiver, _) = ends
@@ -293,14 +317,14 @@ def moved_by_nccl(group):
     return sum(sorted(moved), [])
 
 
-def found_for_nccl(group):
+def found_for_nccl(group: Sequence[tuple[int, RingCase]]) -> int:
     """Return how many things a rehearsal finds."""
     from manyhands.rehearsal import judge
 
     return len(judge(_traces(group)))
 
 
-def rehearsal_problem(group):
+def rehearsal_problem(group: Sequence[tuple[int, RingCase]]) -> Problem | None:
     from manyhands.rehearsal import judge
 
     members, size = group[0][1]["members"], len(group[0][1]["pieces"][0])

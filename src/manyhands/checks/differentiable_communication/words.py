@@ -1,6 +1,15 @@
 """The words of unit 11's checks: what each criterion says, the likely mistakes, and the hints."""
 
-CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from manyhands.checks.hints import Hints
+    from manyhands.checks.on_ranks import Mistakes
+    from manyhands.checks.report import Criteria
+
+CRITERIA: Criteria = {  # {check: {criterion: (points, what it asks for)}}
     "messages": {
         "gradients": (
             2,
@@ -79,7 +88,7 @@ WRONG_PLACE = (
     "forward."
 )
 
-MISTAKES = {
+MISTAKES: Mistakes = {
     "unwritten": "{name} is not written yet.",
     "known": {
         "incorrect number of gradients": (
@@ -328,7 +337,7 @@ MISTAKES = {
     "communication error": "The ranks did not meet, and the text says which rank waited for which.",
 }
 
-HINTS = {
+HINTS: Hints = {
     "11-messages": (
         (
             "Reverse the arrows, so that the rank that has sent now receives, from the same rank "

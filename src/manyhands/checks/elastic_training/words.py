@@ -1,6 +1,15 @@
 """The words of unit 18's checks: what each criterion says, the likely mistakes, and the hints."""
 
-CRITERIA = {  # {check: {criterion: (points, text)}}
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from manyhands.checks.hints import Hints
+    from manyhands.checks.on_ranks import Mistakes
+    from manyhands.checks.report import Criteria
+
+CRITERIA: Criteria = {  # {check: {criterion: (points, text)}}
     "checkpoint": {
         "latest": (
             1,
@@ -97,7 +106,7 @@ CRITERIA = {  # {check: {criterion: (points, text)}}
     },
 }
 
-MISTAKES = {
+MISTAKES: Mistakes = {
     # checkpoint
     "none in an empty folder": "Nothing has been saved yet, so latest must return None.",
     "raises": "{error}. latest must skip whatever it cannot read.",
@@ -397,7 +406,7 @@ MISTAKES |= {
     ),
 }
 
-HINTS = {  # {name: (where to look, which property the right code has)}
+HINTS: Hints = {  # {name: (where to look, which property the right code has)}
     "18-checkpoint": (
         (
             "The order matters. Write under a different name in the same folder, flush, fsync the "

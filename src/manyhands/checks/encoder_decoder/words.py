@@ -2,7 +2,16 @@
 hints.
 """
 
-CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from manyhands.checks.hints import Hints
+    from manyhands.checks.on_ranks import Mistakes
+    from manyhands.checks.report import Criteria
+
+CRITERIA: Criteria = {  # {check: {criterion: (points, what it asks for)}}
     "ragged": {
         "outputs": (
             1,
@@ -51,7 +60,7 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
     },
 }
 
-MISTAKES = {
+MISTAKES: Mistakes = {
     "unwritten": "{name} is not written yet.",
     "unclaimed": (
         "A gradient came back for what the encoder sent, but it was never taken. The encoder must "
@@ -285,7 +294,7 @@ MISTAKES = {
     ),
 }
 
-HINTS = {  # {name: (where to look, nearly the code)}
+HINTS: Hints = {  # {name: (where to look, nearly the code)}
     "12-ragged": (
         (
             "An RNN over padded sequences goes on over the padding. Of two functions that are "

@@ -1,6 +1,15 @@
 """The words of unit 20's checks: what each criterion says, the likely mistakes, and the hints."""
 
-CRITERIA = {  # {check: {criterion: (points, text)}}
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from manyhands.checks.hints import Hints
+    from manyhands.checks.on_ranks import Mistakes
+    from manyhands.checks.report import Criteria
+
+CRITERIA: Criteria = {  # {check: {criterion: (points, text)}}
     "mended": {
         "together": (1, "all ranks use all of their batches, and they end with equal weights"),
         "equal": (
@@ -81,7 +90,7 @@ CRITERIA = {  # {check: {criterion: (points, text)}}
     },
 }
 
-MISTAKES = {
+MISTAKES: Mistakes = {
     "no cell": (
         "An entry is the cell in which its function is written. Run that cell again, without a line"
         " that begins with %%, and hand in the function itself."
@@ -257,7 +266,7 @@ MISTAKES |= {
     "sparse kept": "`kept` must be what it was, plus the gradient, minus what was sent.",
 }
 
-HINTS = {
+HINTS: Hints = {
     "20-mended": (
         (
             "There are three mistakes, and one waste. Ask of each line whether a single process "

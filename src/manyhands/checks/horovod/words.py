@@ -1,6 +1,15 @@
 """The words of unit 10's checks: what each criterion says, the likely mistakes, and the hints."""
 
-CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from manyhands.checks.hints import Hints
+    from manyhands.checks.on_ranks import Mistakes
+    from manyhands.checks.report import Criteria
+
+CRITERIA: Criteria = {  # {check: {criterion: (points, what it asks for)}}
     "diagnose": {
         "named": (2, "the missing edit of seven training runs is named from their numbers"),
     },
@@ -42,7 +51,7 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
     },
 }
 
-MISTAKES = {
+MISTAKES: Mistakes = {
     "unwritten": "{name} is not written yet.",
     "raised": "diagnose raised {error} when it was given {case}.",
     "known": {
@@ -392,7 +401,7 @@ MISTAKES = {
     ): "finish must return the mean loss, which is one number, on every rank.",
 }
 
-HINTS = {
+HINTS: Hints = {
     "10-diagnose": (
         (
             "Go through the edits in the order in which they act, first the start and then the "

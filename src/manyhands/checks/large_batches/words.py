@@ -2,8 +2,17 @@
 hints.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from manyhands.checks.hints import Hints
+    from manyhands.checks.on_ranks import Mistakes
+    from manyhands.checks.report import Criteria
+
 MARGIN = 3.5  # points of error
-CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
+CRITERIA: Criteria = {  # {check: {criterion: (points, what it asks for)}}
     "schedule": {
         "scaling": (
             1,
@@ -64,7 +73,7 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
     },
 }
 
-MISTAKES = {
+MISTAKES: Mistakes = {
     # schedule
     "not scaled": "This is the base rate, but {rule} scaling with k = {k} makes it larger.",
     "divided": (
@@ -324,7 +333,7 @@ MISTAKES = {
     ),
 }
 
-HINTS = {  # {name: (where to look or what to compare, the kind of idea that is needed)}
+HINTS: Hints = {  # {name: (where to look or what to compare, the kind of idea that is needed)}
     "17-schedule": (
         (
             "Read the evidence from the middle. Begin with the rate at epoch 2 for both rules, then"

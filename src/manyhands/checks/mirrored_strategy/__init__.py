@@ -6,8 +6,11 @@ of replicas, the devices, the shapes and the data depend on the seed. A mistake 
 becomes a FAIL line, and so does an exception.
 """
 
+from __future__ import annotations
+
 from functools import partial
 from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,13 +20,20 @@ from manyhands.checks.mirrored_strategy import model_verdicts, verdicts
 from manyhands.checks.mirrored_strategy.words import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.report import Stopped
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from manyhands.checks.report import Problem
+
+    Judged = tuple[Problem | None, Any]  # the problem with a case, and its evidence
+
 __all__ = ["HINTS", "by_hand", "epoch", "fit", "replica_loss", "split"]
 
 ATOL = 1e-5
 check = partial(Report, criteria=CRITERIA)
 
 
-def drawn_devices(rng, count=None):
+def drawn_devices(rng: np.random.Generator, count: int | None = None) -> list[str]:
     """Return `count` of the logical devices, or a drawn number of them, in an order that the seed
     draws.
 
@@ -39,7 +49,9 @@ def drawn_devices(rng, count=None):
     return list(rng.permutation(there)[: count or rng.integers(2, 5)])
 
 
-def _judge_all(report, found, atols=None):
+def _judge_all(
+    report: Report, found: Mapping[str, Sequence[Judged]], atols: Mapping[str, float] | None = None
+) -> None:
     """Judge {criterion: [(problem or None, evidence) of each case]}."""
     for name, cases in found.items():
         report.judge(
@@ -50,7 +62,9 @@ def _judge_all(report, found, atols=None):
         )
 
 
-def problem_in(examples, features, classes, rng):
+def problem_in(
+    examples: int, features: int, classes: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Draw a softmax regression, and return x, y and the starting weights."""
     x = rng.normal(size=(examples, features)).astype("float32")
     return (
@@ -60,7 +74,7 @@ def problem_in(examples, features, classes, rng):
     )
 
 
-def serial_gradient(w, x, y):
+def serial_gradient(w: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return the gradient of the mean loss, computed in float64 and without TensorFlow."""
     scores = np.exp(x.astype(float) @ w)
     scores /= scores.sum(1, keepdims=True)
@@ -68,7 +82,7 @@ def serial_gradient(w, x, y):
     return x.T.astype(float) @ scores / max(len(y), 1)
 
 
-def serial_loss(w, x, y):
+def serial_loss(w: np.ndarray, x: np.ndarray, y: np.ndarray) -> float:
     scores = x.astype(float) @ w
     return (
         float(np.mean(np.log(np.exp(scores).sum(1)) - scores[np.arange(len(y)), y]))
@@ -77,7 +91,7 @@ def serial_loss(w, x, y):
     )
 
 
-def by_hand(hand_made_step):
+def by_hand(hand_made_step: Callable[..., Any]) -> None:
     """Check exercise 1, hand_made_step(devices, weights, x, y, example_losses, learning_rate) ->
     gradient.
     """
@@ -85,7 +99,7 @@ def by_hand(hand_made_step):
 
     rng = np.random.default_rng(seed())
     with check("by-hand") as report:
-        found = {"placement": [], "gradient": [], "update": []}
+        found: dict[str, list[Judged]] = {"placement": [], "gradient": [], "update": []}
         rate = float(rng.uniform(0.2, 0.8))
         # two or more over: too many for one device
         for n, rest in ((3, 0), (4, int(rng.integers(2, 4)))):
@@ -94,10 +108,10 @@ def by_hand(hand_made_step):
                 examples, int(rng.integers(3, 7)), int(rng.integers(3, 6)), rng
             )
             weights, ledger = tf.Variable(start), verdicts.Ledger(devices)
-            result, spoiled = kept(
+            result, message = kept(
                 hand_made_step, devices, weights, x, y, ledger.example_losses, rate
             )
-            spoiled = spoiled and {"mistake": spoiled}
+            spoiled: Problem | None = {"mistake": message} if message else None
             shards = verdicts.shards(examples, n)
             expected = serial_gradient(start, x, y)
             parts = [serial_gradient(start, x[s], y[s]) for s in shards]
@@ -118,7 +132,7 @@ def by_hand(hand_made_step):
         _judge_all(report, found)
 
 
-def split(split_gradients):
+def split(split_gradients: Callable[..., Any]) -> None:
     """Check exercise 2, split_gradients(devices, starts, x, layer) -> the gradient of each
     layer.
     """
@@ -126,7 +140,7 @@ def split(split_gradients):
 
     rng = np.random.default_rng(seed())
     with check("split") as report:
-        found = {"placement": [], "gradients": []}
+        found: dict[str, list[Judged]] = {"placement": [], "gradients": []}
         # 6 on 4 are 2, 2, 1, 1, and by another rounding 2, 1, 2, 1; and not always all devices
         for n, layers in ((4, 6), (3, 4)):
             devices = drawn_devices(rng, n)
@@ -150,7 +164,7 @@ def split(split_gradients):
         _judge_all(report, found)
 
 
-def make_strategy(devices):
+def make_strategy(devices: list[str]) -> Any:
     """Make a strategy that uses no collectives, because collectives of two sizes in one process
     abort.
     """
@@ -159,7 +173,7 @@ def make_strategy(devices):
     return tf.distribute.MirroredStrategy(devices, tf.distribute.ReductionToOneDevice())
 
 
-def fit(fine_tune):
+def fit(fine_tune: Callable[..., Any]) -> None:
     """Check exercise 3, fine_tune(strategy, build_model, x, y, per_replica_batch, base_rate,
     epochs) -> a pair.
     """
@@ -170,7 +184,7 @@ def fit(fine_tune):
         devices = drawn_devices(rng)
         case = model_verdicts.FineTuning(rng, len(devices))
 
-        def build_model():
+        def build_model() -> Any:
             dense = tf.keras.layers.Dense
             model = tf.keras.Sequential(
                 [
@@ -197,20 +211,20 @@ def fit(fine_tune):
         report.judge("fit", [problem], values, atol=1e-4)
 
 
-def replica_loss(loss_of):
+def replica_loss(loss_of: Callable[..., Any]) -> None:
     """Check exercise 4, loss_of(example_losses, global_batch) -> the replica's share of the
     loss.
     """
     rng = np.random.default_rng(seed())
 
-    def loss_and_gradient(strategy, *case):
+    def loss_and_gradient(strategy: Any, *case: np.ndarray) -> list[np.ndarray]:
         return _loss_and_gradient(strategy, loss_of, *case)
 
     # the name that is reported if it raises
     loss_and_gradient.__name__ = getattr(loss_of, "__name__", "replica_loss")
     with check("replica-loss") as report:
         strategies = {n: make_strategy(drawn_devices(rng, n)) for n in (3, 4)}
-        found = {"loss": [], "gradient": []}
+        found: dict[str, list[Judged]] = {"loss": [], "gradient": []}
         for n, examples in ((3, 9), (4, 13), (3, 2)):  # even; uneven; fewer examples than replicas
             x, y, start = problem_in(examples, 4, 3, rng)
             result = ask(loss_and_gradient, strategies[n], x, y, start)
@@ -225,14 +239,16 @@ def replica_loss(loss_of):
         _judge_all(report, found)
 
 
-def _loss_and_gradient(strategy, loss_of, x, y, start):
+def _loss_and_gradient(
+    strategy: Any, loss_of: Callable[..., Any], x: np.ndarray, y: np.ndarray, start: np.ndarray
+) -> list[np.ndarray]:
     """Return the loss and the gradient of one global batch, each summed over the replicas."""
     import tensorflow as tf
 
     with strategy.scope():
         weights = tf.Variable(start)
 
-    def replica_step(x, y):
+    def replica_step(x: Any, y: Any) -> tuple[Any, Any]:
         with tf.GradientTape() as tape:
             each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=x @ weights)
             loss = tf.reshape(tf.convert_to_tensor(loss_of(each, len_of_batch)), [])
@@ -249,16 +265,14 @@ def _loss_and_gradient(strategy, loss_of, x, y, start):
     return [array(part) for part in step(batch)]
 
 
-def epoch(train_epoch):
+def epoch(train_epoch: Callable[..., Any]) -> None:
     """Check exercise 5, train_epoch(strategy, model, optimizer, x, y, global_batch) -> losses, one
     for each step.
     """
     rng = np.random.default_rng(seed())
     with check("epoch") as report:
-        found, rate = (
-            {"shards": [], "losses": [], "weights": []},
-            round(float(rng.uniform(0.2, 0.5)), 3),
-        )
+        found: dict[str, list[Judged]] = {"shards": [], "losses": [], "weights": []}
+        rate = round(float(rng.uniform(0.2, 0.5)), 3)
         # one even step; four steps, the last one uneven
         for n, steps, rest in ((3, 1, 0), (4, 3, 5)):
             strategy, global_batch = (

@@ -2,12 +2,21 @@
 3).
 """
 
+from __future__ import annotations
+
 from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from manyhands.checks.in_kernel import array
 from manyhands.checks.mirrored_strategy.verdicts import near, place_of, say
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from manyhands.checks.mirrored_strategy.verdicts import Place
+    from manyhands.checks.report import Problem
 
 
 class LayerLedger:
@@ -15,15 +24,16 @@ class LayerLedger:
     its weights.
     """
 
-    def __init__(self, devices, layers):
+    def __init__(self, devices: Sequence[str], layers: int) -> None:
         self.devices, dealt = (
             [place_of(device) for device in devices],
             np.array_split(np.arange(layers), len(devices)),
         )
         self.places = [place for place, own in zip(self.devices, dealt, strict=False) for _ in own]
-        self.forward, self.backward = [], {}
+        self.forward: list[tuple[Place, Place]] = []
+        self.backward: dict[int, Place] = {}
 
-    def layer(self, w, x):
+    def layer(self, w: Any, x: Any) -> Any:
         """Compute tanh(x w)."""
         import tensorflow as tf
 
@@ -31,8 +41,8 @@ class LayerLedger:
         self.forward.append((place_of(w.device), place_of(y.device)))
 
         @tf.custom_gradient
-        def watched(y):
-            def backward(upstream):
+        def watched(y: Any) -> tuple[Any, Callable[[Any], Any]]:
+            def backward(upstream: Any) -> Any:
                 passed = tf.identity(upstream)
                 self.backward[number] = place_of(passed.device)
                 return passed
@@ -41,7 +51,7 @@ class LayerLedger:
 
         return watched(y)
 
-    def as_given(self):
+    def as_given(self) -> bool:
         """Whether every layer ran as in the colleague's function, forward in turn and backward on
         the last device.
         """
@@ -50,7 +60,7 @@ class LayerLedger:
             self.backward.values()
         ) == {self.devices[-1]}
 
-    def evidence(self):
+    def evidence(self) -> list[Any]:
         """Return the numbers of the devices (of outputs, then of backward) in an order that the
         seed drew.
         """
@@ -58,16 +68,17 @@ class LayerLedger:
         return [forward, [_number(self.backward.get(i)) for i in range(len(self.places))]]
 
 
-def _number(place):
+def _number(place: Place | None) -> int:
     return -1 if place is None or place[1] is None else place[1]
 
 
-def serial_layers(starts, x):
+def serial_layers(starts: Sequence[np.ndarray], x: np.ndarray) -> list[np.ndarray]:
     """Return the gradients of the sum of squares of the output, computed without TensorFlow."""
     values = [x]
     for w in starts:
         values.append(np.tanh(values[-1] @ w))
-    upstream, gradients = 2 * values[-1], []
+    upstream = 2 * values[-1]
+    gradients: list[np.ndarray] = []
     for w, x, y in zip(reversed(starts), reversed(values[:-1]), reversed(values[1:]), strict=False):
         slope = upstream * (1 - y**2)
         gradients.insert(0, x.T @ slope)
@@ -75,7 +86,7 @@ def serial_layers(starts, x):
     return gradients
 
 
-def layers(ledger):
+def layers(ledger: LayerLedger) -> Problem | None:
     """Judge whether every layer ran on its device, forward and backward."""
     if len(ledger.forward) != len(ledger.places):
         return say("layer calls", expected=len(ledger.places), got=len(ledger.forward))
@@ -108,7 +119,7 @@ def layers(ledger):
     return None
 
 
-def layer_gradients(result, right, as_given):
+def layer_gradients(result: Any, right: Sequence[np.ndarray], as_given: bool) -> Problem | None:
     if not isinstance(result, (list, tuple)) or len(result) != len(right):
         return say("layer list", count=len(right))
     got = [array(one) for one in result]
@@ -126,7 +137,7 @@ class FineTuning:
     mistakes.
     """
 
-    def __init__(self, rng, n):
+    def __init__(self, rng: np.random.Generator, n: int) -> None:
         self.n = n
         self.features, *self.hidden, self.classes = (
             int(rng.integers(*ends)) for ends in ((3, 7), (4, 8), (4, 8), (3, 6))
@@ -146,7 +157,7 @@ class FineTuning:
         )
         self.epochs = int(rng.integers(3, 5))  # and not always the same number
 
-    def alone(self, batch, rate):
+    def alone(self, batch: int, rate: float) -> tuple[np.ndarray, list[float]]:
         """Return the last layer's weights at the end (bias in the last row), and each epoch's
         running accuracy.
         """
@@ -172,7 +183,7 @@ class FineTuning:
         return w, accuracies
 
 
-def fine_tuned(strategy, result, case):
+def fine_tuned(strategy: Any, result: Any, case: FineTuning) -> tuple[Problem | None, list[Any]]:
     """Return the verdict and the evidence on exercise 3."""
     try:
         model, accuracies = result
@@ -194,7 +205,13 @@ def fine_tuned(strategy, result, case):
     return problem, [copies, weights, accuracies, steps > 0]
 
 
-def _fine_tuned_problem(case, variables, copies, weights, accuracies):
+def _fine_tuned_problem(
+    case: FineTuning,
+    variables: Sequence[Any],
+    copies: Sequence[int],
+    weights: Sequence[np.ndarray],
+    accuracies: Sequence[float],
+) -> Problem | None:
     for variable, got in zip(variables, copies, strict=False):
         if got != case.n:
             return say("not mirrored", expected=case.n, got=got, variable=variable.name, n=case.n)

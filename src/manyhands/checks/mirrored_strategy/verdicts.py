@@ -4,25 +4,36 @@ like.
 Every verdict is None, or the details of a FAIL line: `expected`, `got` and the likely `mistake`.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from manyhands.checks import by_rank
 from manyhands.checks.mirrored_strategy.words import MISTAKES
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from manyhands.checks.report import Problem
+
+    Place = tuple[str | None, int | None]  # a device's type and number
+
 ATOL = 1e-5
 
 
-def say(mistake, expected=None, got=None, **words):
+def say(mistake: str, expected: Any = None, got: Any = None, **words: Any) -> Problem:
     return {"expected": expected, "got": got, "mistake": MISTAKES[mistake].format(got=got, **words)}
 
 
-def near(got, expected, atol=ATOL):
+def near(got: Any, expected: Any, atol: float = ATOL) -> bool:
     return np.shape(got) == np.shape(expected) and bool(
         np.all(np.abs(got - expected) <= atol + 1e-5 * np.abs(expected))
     )
 
 
-def shards(examples, n):
+def shards(examples: int, n: int) -> list[slice]:
     """Return n slices whose sizes differ by at most one, as np.array_split cuts."""
     ends = np.cumsum([examples // n + (i < examples % n) for i in range(n)])
     return [
@@ -30,13 +41,22 @@ def shards(examples, n):
     ]
 
 
-def ceil_shards(examples, n):
+def ceil_shards(examples: int, n: int) -> list[slice]:
     """Return n slices of ceil(examples / n), until none are left, as a distributed dataset cuts."""
     share = -(-examples // n)
     return [slice(min(i * share, examples), min((i + 1) * share, examples)) for i in range(n)]
 
 
-def average(what, got, expected, parts, cuts, examples, cut_short=None, rate=None):
+def average(
+    what: str,
+    got: Any,
+    expected: Any,
+    parts: Sequence[Any],
+    cuts: Sequence[slice],
+    examples: int,
+    cut_short: np.ndarray | None = None,
+    rate: float | None = None,
+) -> Problem | None:
     """Judge a mean over the batch against `expected`; `parts` are the means over the shards `cuts`.
 
     `cut_short` is the mean over as many examples as make equal shards, and `rate` is a learning
@@ -82,11 +102,12 @@ def average(what, got, expected, parts, cuts, examples, cut_short=None, rate=Non
 class Ledger:
     """Counts on which device example_losses ran forward and backward, and for how many examples."""
 
-    def __init__(self, devices):
+    def __init__(self, devices: Sequence[str]) -> None:
         self.places = [place_of(name) for name in devices]
-        self.forward, self.backward = [], []
+        self.forward: list[tuple[Place, int]] = []
+        self.backward: list[tuple[Place, Place, int]] = []
 
-    def example_losses(self, weights, x, y):
+    def example_losses(self, weights: Any, x: Any, y: Any) -> Any:
         """Return one loss for each example of a softmax regression."""
         import tensorflow as tf
 
@@ -97,8 +118,8 @@ class Ledger:
         self.forward.append((place, examples))
 
         @tf.custom_gradient
-        def watched(losses):
-            def backward(upstream):
+        def watched(losses: Any) -> tuple[Any, Callable[[Any], Any]]:
+            def backward(upstream: Any) -> Any:
                 passed = tf.identity(upstream)
                 self.backward.append((place, place_of(passed.device), examples))
                 return passed
@@ -107,7 +128,7 @@ class Ledger:
 
         return watched(each)
 
-    def counts(self):
+    def counts(self) -> tuple[list[int], list[int]]:
         """Return the examples of each device in the forward pass, and in the backward pass on the
         same device.
         """
@@ -118,7 +139,7 @@ class Ledger:
         ]
         return forward, backward
 
-    def evidence(self):
+    def evidence(self) -> list[int]:
         """Return what does not depend on how a right solution cuts the batch."""
         forward, backward = self.counts()
         return [
@@ -131,14 +152,14 @@ class Ledger:
         ]
 
 
-def place_of(device):
+def place_of(device: object) -> Place:
     import tensorflow as tf
 
     spec = tf.DeviceSpec.from_string(str(device))
     return spec.device_type, spec.device_index
 
 
-def placement(ledger, examples):
+def placement(ledger: Ledger, examples: int) -> Problem | None:
     n, (forward, backward) = len(ledger.places), ledger.counts()
     share = -(-examples // n)
     if not ledger.forward:
@@ -169,11 +190,13 @@ def placement(ledger, examples):
     )
 
 
-def factor_between(got, expected):
+def factor_between(got: np.ndarray, expected: np.ndarray) -> float:
     return float(np.vdot(got, expected) / np.vdot(expected, expected))
 
 
-def update(moved, expected, by_own_gradient):
+def update(
+    moved: np.ndarray, expected: np.ndarray, by_own_gradient: np.ndarray | None
+) -> Problem | None:
     """Judge how far the weights have moved.
 
     `by_own_gradient` is how far the learner's gradient would move them, if the mistake in it is
@@ -196,14 +219,14 @@ def update(moved, expected, by_own_gradient):
     return say("moved elsewhere", **numbers)
 
 
-def watched_model(strategy, start, rate):
+def watched_model(strategy: Any, start: np.ndarray, rate: float) -> tuple[Any, Any]:
     """Make a softmax regression, whose `seen` counts each replica's examples and `mass` adds them
     up.
     """
     import tensorflow as tf
 
     class Watched(tf.keras.Model):
-        def __init__(self):
+        def __init__(self) -> None:
             super().__init__()
             self.w = self.add_weight(name="weights", shape=start.shape)
             self.seen, self.mass = (
@@ -218,7 +241,7 @@ def watched_model(strategy, start, rate):
                 for name in ("seen", "mass")
             )
 
-        def call(self, x):
+        def call(self, x: Any) -> Any:
             self.seen.assign_add(tf.cast(tf.shape(x)[0], tf.float32))
             self.mass.assign_add(tf.reduce_sum(tf.cast(x, tf.float32)))
             return x @ self.w
@@ -233,9 +256,21 @@ def watched_model(strategy, start, rate):
 class Epoch:
     """One epoch on one device, in NumPy, and how a wrong epoch differs from it."""
 
-    def __init__(self, x, y, start, n, global_batch, rate, loss, gradient):
+    def __init__(
+        self,
+        x: np.ndarray,
+        y: np.ndarray,
+        start: np.ndarray,
+        n: int,
+        global_batch: int,
+        rate: float,
+        loss: Callable[..., float],
+        gradient: Callable[..., np.ndarray],
+    ) -> None:
         self.n, self.batch, self.examples, self.start = n, global_batch, len(x), start
-        self.losses, self.shares, w = [], [], start.astype(float)
+        self.losses: list[float] = []
+        self.shares: list[int] = []
+        w = start.astype(float)
         for begin in range(0, len(x), global_batch):
             own_x, own_y = x[begin : begin + global_batch], y[begin : begin + global_batch]
             self.losses.append(loss(w, own_x, own_y))
@@ -244,11 +279,11 @@ class Epoch:
             self.last = len(own_x)
         self.weights = w
 
-    def share(self):
+    def share(self) -> int:
         """Return the most examples that a replica sees in a fair epoch."""
         return sum(self.shares)
 
-    def shards_problem(self, counts):
+    def shards_problem(self, counts: Sequence[float]) -> Problem | None:
         counts = [int(count) for count in counts]
         total = sum(counts)
         if total > self.examples:
@@ -268,7 +303,7 @@ class Epoch:
                 return say("idle replica", i=i)
         return None
 
-    def losses_problem(self, got):
+    def losses_problem(self, got: np.ndarray) -> Problem | None:
         expected = np.array(self.losses)
         numbers = {"expected": expected, "got": got}
         if got.shape != expected.shape:
@@ -297,7 +332,7 @@ class Epoch:
             return say("mean of means", **numbers, **words)
         return say("later losses" if near(got[0], expected[0], 1e-4) else "order", **numbers)
 
-    def weights_problem(self, got, losses):
+    def weights_problem(self, got: np.ndarray, losses: np.ndarray) -> Problem | None:
         numbers = {"expected": np.ravel(self.weights), "got": np.ravel(got)}
         if near(got, self.weights, 1e-4):
             return None

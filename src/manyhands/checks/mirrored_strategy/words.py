@@ -1,6 +1,15 @@
 """The words of unit 02's checks: what each criterion asks, the likely mistakes, and the hints."""
 
-CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from manyhands.checks.hints import Hints
+    from manyhands.checks.on_ranks import Mistakes
+    from manyhands.checks.report import Criteria
+
+CRITERIA: Criteria = {  # {check: {criterion: (points, what it asks for)}}
     "by-hand": {
         "placement": (
             1,
@@ -63,7 +72,7 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
     },
 }
 
-MISTAKES = {
+MISTAKES: Mistakes = {
     "devices": (
         "There are {found} devices, but this check needs {needed}. Restart the kernel, and run all "
         "cells from the top."
@@ -261,7 +270,7 @@ MISTAKES = {
     ),
 }
 
-HINTS = {  # {name: (where to look, nearly the code)}
+HINTS: Hints = {  # {name: (where to look, nearly the code)}
     "02-by-hand": (
         """
 The gradient of the mean over the batch is a sum over examples, divided by the size of the WHOLE batch. Therefore, each

@@ -2,7 +2,16 @@
 the hints.
 """
 
-CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from manyhands.checks.hints import Hints
+    from manyhands.checks.on_ranks import Mistakes
+    from manyhands.checks.report import Criteria
+
+CRITERIA: Criteria = {  # {check: {criterion: (points, what it asks for)}}
     "config": {
         "cluster": (
             2,
@@ -67,7 +76,7 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
     },
 }
 
-MISTAKES = {
+MISTAKES: Mistakes = {
     "unwritten": "{name} is not written yet.",
     "raised": "{name} raised {error}",
     "known": {
@@ -363,7 +372,7 @@ MISTAKES = {
     "left beside": "{name} is next to the checkpoint but does not belong to it.",
 }
 
-HINTS = {
+HINTS: Hints = {
     "07-config": (
         (
             "The index counts within a kind, whereas the port counts within a host. Go through the "

@@ -1,6 +1,15 @@
 """The words of unit 08's checks: what each criterion says, the likely mistakes, and the hints."""
 
-CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from manyhands.checks.hints import Hints
+    from manyhands.checks.on_ranks import Mistakes
+    from manyhands.checks.report import Criteria
+
+CRITERIA: Criteria = {  # {check: {criterion: (points, what it asks for)}}
     "place": {
         "cover": (1, "every row of every variable is in exactly one piece"),
         "limit": (
@@ -82,7 +91,7 @@ ITSELF = (
     "servers[piece.server]."
 )
 
-MISTAKES = {
+MISTAKES: Mistakes = {
     "unwritten": "{name} is not written yet.",
     "known": {
         "must match the size of tensor": FIT,
@@ -623,7 +632,7 @@ MISTAKES = {
     ),
 }
 
-HINTS = {
+HINTS: Hints = {
     "08-place": (
         (
             "How many bytes may a server keep, if each worker pulls them all over its one link? "

@@ -2,7 +2,16 @@
 hints.
 """
 
-CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from manyhands.checks.hints import Hints
+    from manyhands.checks.on_ranks import Mistakes
+    from manyhands.checks.report import Criteria
+
+CRITERIA: Criteria = {  # {check: {criterion: (points, what it asks for)}}
     "bubble": {
         "stages": (1, "the idle part of the whole step, with one stage on each rank"),
         "chunks": (1, "the same with several stages on each rank"),
@@ -85,7 +94,7 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
 
 _BACK = "On rank {rank} of {stages}, with {micro_batches} micro-batches, "
 
-MISTAKES = {
+MISTAKES: Mistakes = {
     "unwritten": "{name} is not written yet.",
     "known": {
         "Expected parameter `tensor` of type": (
@@ -523,7 +532,7 @@ MISTAKES = {
     ),
 }
 
-HINTS = {  # {name: (where to look, which property the right code has)}
+HINTS: Hints = {  # {name: (where to look, which property the right code has)}
     "14-bubble": (
         (
             "With one chunk, a rank is busy for M units, and the whole step is as long as the last "

@@ -6,8 +6,11 @@ short patience, while a hang that the learner's code causes becomes a FAIL line.
 cluster heals and re-runs the cells marked --setup.
 """
 
+from __future__ import annotations
+
 import random
 from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from manyhands.checks import seed
 from manyhands.checks.preflight import plans
@@ -15,20 +18,27 @@ from manyhands.checks.preflight.learner_calls import Check, call, of_error, of_f
 from manyhands.checks.preflight.words import HINTS, MISTAKES
 from manyhands.checks.report import Stopped
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from manyhands.checks.preflight.answers import RingAnswer
+    from manyhands.checks.report import Problem
+    from manyhands.cluster import Cluster
+
 __all__ = ["HINTS", "diagnose", "exchange", "place", "recover"]
 
 PROVOKED_S = 0.7  # patience with a hang that the check itself makes
 RECOVER_S = 60  # for recover, which talks to the ranks
 
 
-def _draw(salt):
+def _draw(salt: str) -> random.Random:
     return random.Random(f"{salt} {seed()}")
 
 
 # ------------------------------------------------------------------ 1: where_am_i
 
 
-def place(cluster, function="where_am_i"):
+def place(cluster: Cluster, function: str = "where_am_i") -> None:
     """Check `function()` on the ranks, which must return (rank, node, local rank) from the
     environment.
     """
@@ -53,7 +63,7 @@ def place(cluster, function="where_am_i"):
         report.judge("elsewhere", there, [answers[rank][1:] for rank in order])
 
 
-def _place_problem(rank, got, world_rank, per_node, own):
+def _place_problem(rank: int, got: Any, world_rank: int, per_node: int, own: Any) -> Problem | None:
     """Return None, or the details to show for a wrong answer."""
     node, local = divmod(world_rank, per_node)
     wanted = [world_rank, node, local]
@@ -75,7 +85,7 @@ def _place_problem(rank, got, world_rank, per_node, own):
 # ------------------------------------------------------------------ 2: diagnose
 
 
-def diagnose(cluster, function):
+def diagnose(cluster: Cluster, function: Callable[..., Any]) -> None:
     """Check `function(waiting, edges)` on imagined hangs of four to eight ranks, and then on a real
     one on the cluster.
 
@@ -85,23 +95,27 @@ def diagnose(cluster, function):
     draw = _draw("diagnose")
     with Check("diagnose", cluster, "diagnose") as report:
         for name in report.asked:
-            answers, problem = [], None
-            for case in [
+            answers: list[list[Any] | None] = []
+            problem: Problem | None = None
+            nothing: tuple[None, Problem] = (None, {"mistake": MISTAKES["no hang"]})
+            cases: list[plans.Case | str] = [
                 *(plans.imagined(name, draw, world_size) for world_size in range(4, 9)),
                 "real",
-            ]:
-                if case == "real":
+            ]
+            case: plans.Case | str | None
+            for case in cases:
+                if isinstance(case, str):
                     case = plans.provoked(name, seed(), cluster, PROVOKED_S)
-                answer, problem = (
-                    _answer(function, case) if case else (None, {"mistake": MISTAKES["no hang"]})
-                )
+                answer, problem = _answer(function, case) if case else nothing
                 answers.append(answer)
                 if problem:
                     break
             report.judge(name, [problem], answers)
 
 
-def _answer(function, case):
+def _answer(
+    function: Callable[..., Any], case: plans.Case
+) -> tuple[list[Any] | None, Problem | None]:
     """Return the learner's answer as plain data, and None or what is wrong with it."""
     got, error = call(function, dict(case.waiting), list(case.edges))
     if error:
@@ -109,7 +123,7 @@ def _answer(function, case):
     shown = MISTAKES["arrows"].format(answer=case.answer, edges=plans.arrows(case.edges))
     try:
         kind, ranks = got
-        answer = [str(kind), *sorted(int(rank) for rank in ranks)]
+        answer: list[Any] = [str(kind), *sorted(int(rank) for rank in ranks)]
     except (TypeError, ValueError):
         return None, {"expected": shown, "got": got, "mistake": MISTAKES["pair"]}
     if answer == [case.answer[0], *case.answer[1]]:
@@ -120,12 +134,13 @@ def _answer(function, case):
 # ------------------------------------------------------------------ 3: exchange
 
 
-def exchange(cluster, function="exchange"):
+def exchange(cluster: Cluster, function: str = "exchange") -> None:
     """Check `function(value, members)` on the ranks, in rings of four, three and two, each with a
     late rank.
     """
     draw = _draw("exchange")
-    answers, problems = [[], [], []], [None, None, None]
+    answers: list[list[RingAnswer]] = [[], [], []]
+    problems: list[Problem | None] = [None, None, None]
     with Check("exchange", cluster, function) as report:
         for i, (members, given, late) in enumerate([_draw_ring(size, draw) for size in (4, 3, 2)]):
             got, problem = report.ask("ring", function, members, given, late)
@@ -140,9 +155,10 @@ def exchange(cluster, function="exchange"):
                 if problem:
                     plans.quietly(cluster.heal)  # a message may be left under way
             if problem:  # the next ring would show the same, only later
-                problems[i:] = [problem] + [
+                later: Problem = (
                     problem if report.nothing_there else {"mistake": MISTAKES["not run"]}
-                ] * (2 - i)
+                )
+                problems[i:] = [problem] + [later] * (2 - i)
                 break
         values = [[[answer["got"], answer["changed"]] for answer in ring] for ring in answers]
         report.judge("four", problems[:1], values[:1])
@@ -156,7 +172,7 @@ def exchange(cluster, function="exchange"):
         report.judge("messages", [_count_problem(answers)], counts if all(answers) else [])
 
 
-def _draw_ring(size, draw):
+def _draw_ring(size: int, draw: random.Random) -> tuple[list[int], list[list[int]], int]:
     """Return the members in the order of the ring, the values that they give, and the member that
     is late.
     """
@@ -172,7 +188,9 @@ def _draw_ring(size, draw):
     )
 
 
-def _ring_problem(rank, members, given, answer):
+def _ring_problem(
+    rank: int, members: list[int], given: list[list[int]], answer: RingAnswer
+) -> Problem | None:
     place, got = members.index(rank), answer["got"]
     wanted = given[place - 1]
     if got == wanted:
@@ -190,7 +208,7 @@ def _ring_problem(rank, members, given, answer):
     return {"rank": rank, "expected": wanted, "got": got, "mistake": MISTAKES[why]}
 
 
-def _count_problem(answers):
+def _count_problem(answers: Sequence[Sequence[RingAnswer]]) -> Problem | None:
     if not all(answers):
         return {"mistake": MISTAKES["not all rings"]}
     for ring in answers:
@@ -207,12 +225,14 @@ def _count_problem(answers):
 # ------------------------------------------------------------------ 4: recover
 
 
-def recover(cluster, function):
+def recover(cluster: Cluster, function: Callable[..., Any]) -> None:
     """Check `function(cluster, saved)` before any fault, after a drawn one, and on ranks without a
     process group.
     """
     draw = _draw("recover")
-    sums, shards, problems = [], [], {"world": None, "shards": None}
+    sums: list[list[int] | None] = []
+    shards: list[Any] = []
+    problems: dict[str, Problem | None] = {"world": None, "shards": None}
     with Check("recover", cluster, "recover") as report:
         for case in ("no fault", "fault", "no group"):
             length = draw.randint(2, 5)
@@ -237,7 +257,7 @@ def recover(cluster, function):
         report.judge("shards", [problems["shards"]], shards)
 
 
-def _break(report, case, culprit, end):
+def _break(report: Check, case: str, culprit: int, end: str) -> Problem | None:
     """Cause the fault as quietly as possible, and return None or what prevented it."""
     from manyhands.cluster import Fault
 
@@ -258,13 +278,13 @@ def _break(report, case, culprit, end):
     return None
 
 
-def _leave_healed(cluster):
+def _leave_healed(cluster: Cluster) -> None:
     """Heal the cluster, so that the other checks find what --setup makes."""
     with suppress(RuntimeError):  # the learner has stopped it
         plans.quietly(cluster.heal)
 
 
-def _recover(report, function, saved):
+def _recover(report: Check, function: Callable[..., Any], saved: list[list[int]]) -> Problem | None:
     from manyhands.cluster import Fault
 
     with report.cluster.holding(report.reports):
@@ -283,7 +303,7 @@ def _recover(report, function, saved):
     return of_error("recover", error, RECOVER_S) if error else None
 
 
-def _world_problem(report, numbers):
+def _world_problem(report: Check, numbers: list[int]) -> tuple[list[int] | None, Problem | None]:
     """Return (the sum on each rank, None), or (None, what is wrong)."""
     groups, failed = report.ask("has_group")
     if failed:
@@ -306,7 +326,7 @@ def _world_problem(report, numbers):
     )
 
 
-def _shards_problem(report, saved):
+def _shards_problem(report: Check, saved: list[list[int]]) -> tuple[Any, Problem | None]:
     """Return (the shards and their sums on all ranks, None), or (the shards, what is wrong)."""
     got, failed = report.ask("shard")
     if failed:

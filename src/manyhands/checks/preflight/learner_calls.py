@@ -2,19 +2,29 @@
 it ends the check.
 """
 
+from __future__ import annotations
+
 import re
 import signal
 import threading
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from manyhands.checks import Report
 from manyhands.checks.preflight.words import CRITERIA, MISTAKES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType
+
+    from manyhands.checks.report import Problem
+    from manyhands.cluster import Cluster, Fault
 
 PATIENCE_S = 1.5  # with the learner's code on the ranks
 ANSWER_S = 3  # for a function that runs in this kernel
 
 
-def on_rank(function, *args):
+def on_rank(function: str, *args: Any) -> dict[str, Any]:
     """Run an experiment on a rank.
 
     A stub is reported as such, any other exception by the cluster.
@@ -34,12 +44,12 @@ def on_rank(function, *args):
 class Check(Report):
     """A report about one of the learner's functions; `ask` runs an experiment on all ranks."""
 
-    def __init__(self, name, cluster, function_name):
+    def __init__(self, name: str, cluster: Cluster, function_name: str) -> None:
         super().__init__(name, CRITERIA)
         self.cluster, self.function_name = cluster, function_name
         self.nothing_there = False
 
-    def ask(self, experiment, *args):
+    def ask(self, experiment: str, *args: Any) -> tuple[Any, Problem | None]:
         """Return (the values by rank, None), or (None, the details of the failure)."""
         from manyhands.cluster import Fault
 
@@ -57,7 +67,7 @@ class Check(Report):
         return [answer["value"] for answer in answers], None
 
 
-def of_fault(fault):
+def of_fault(fault: Fault) -> str:
     """Return the part of a fault's report that says what happened and why, without what was
     healed.
     """
@@ -71,7 +81,9 @@ def of_fault(fault):
     return "\n".join([lines[0], *raised[:1], *known])
 
 
-def call(function, *args, seconds=ANSWER_S):
+def call(
+    function: Callable[..., Any], *args: Any, seconds: float = ANSWER_S
+) -> tuple[Any, Exception | None]:
     """Return (what the function returned, None) or (None, its exception), also if it never
     returns.
     """
@@ -82,7 +94,7 @@ def call(function, *args, seconds=ANSWER_S):
         return None, error
 
 
-def of_error(name, error, seconds=ANSWER_S):
+def of_error(name: str, error: Exception, seconds: float = ANSWER_S) -> Problem:
     """Return the details to show for a function that raised."""
     if isinstance(error, NotImplementedError):
         return {"mistake": MISTAKES["unwritten"].format(name=name)}
@@ -100,7 +112,7 @@ class TooLong(Exception):
 
 
 @contextmanager
-def at_most(seconds):
+def at_most(seconds: float) -> Iterator[None]:
     """Raise TooLong in the block after this many seconds (only in the main thread, as in a
     kernel).
     """
@@ -108,7 +120,7 @@ def at_most(seconds):
         yield
         return
 
-    def ring(number, frame):
+    def ring(number: int, frame: FrameType | None) -> None:
         raise TooLong
 
     before = signal.signal(signal.SIGALRM, ring)

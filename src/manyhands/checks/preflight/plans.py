@@ -5,15 +5,26 @@ A plan says what each rank does in the end. For example, `{rank: BARRIER, rank: 
 rank in a barrier, a rank that waits for a message from rank 2, and a rank that has finished.
 """
 
+from __future__ import annotations
+
 import random
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 from manyhands.checks.preflight.words import MISTAKES
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from manyhands.cluster import Cluster
+    from manyhands.cluster.faults.kinds import Where
+
+    Plan = dict[int, int | str | None]  # what each rank does in the end
+
 BARRIER = "barrier"
 
-_provoked = {}  # (name, seed) -> Case
+_provoked: dict[tuple[str, int], Case] = {}  # (name, seed) -> Case
 CODE = """
 import torch
 import torch.distributed as dist
@@ -51,12 +62,14 @@ class Case:
     sorted ranks).
     """
 
-    waiting: dict
-    edges: list
-    answer: tuple
+    waiting: dict[int, Where]
+    edges: list[tuple[int, int]]
+    answer: tuple[str, list[int]]
 
 
-def draw_plan(name, draw, world_size, mixed=False):
+def draw_plan(
+    name: str, draw: random.Random, world_size: int, mixed: bool = False
+) -> tuple[Plan, tuple[str, list[int]]]:
     """Return the plan and the answer of a hang of the kind "absent", "chain" or "circle"."""
     ranks = draw.sample(range(world_size), world_size)
     if name == "absent":
@@ -68,7 +81,7 @@ def draw_plan(name, draw, world_size, mixed=False):
     if name == "chain":
         # of those who wait; at least one rank has nothing to do with it
         length = draw.randint(2, world_size - 2)
-        plan = dict(pairwise(ranks[: length + 1]))
+        plan: Plan = dict(pairwise(ranks[: length + 1]))
         idle = BARRIER if mixed else None  # in a barrier, they wait for all ranks of the chain
         return {rank: plan.get(rank, None if rank == ranks[length] else idle) for rank in ranks}, (
             "absent",
@@ -82,12 +95,12 @@ def draw_plan(name, draw, world_size, mixed=False):
     return plan, ("circle", sorted(ranks[:size]))
 
 
-def imagined(name, draw, world_size):
+def imagined(name: str, draw: random.Random, world_size: int) -> Case:
     """Draw a hang, and return it as the cluster would report it."""
     return _case(*draw_plan(name, draw, world_size, mixed=world_size % 2 == 0))
 
 
-def _case(plan, answer):
+def _case(plan: Plan, answer: tuple[str, list[int]]) -> Case:
     from manyhands.cluster.faults.diagnose import edges
     from manyhands.cluster.faults.kinds import Where
 
@@ -95,7 +108,7 @@ def _case(plan, answer):
     for rank, does in sorted(plan.items()):
         if does is None:
             where[rank] = Where(rank, "finished")
-        elif does == BARRIER:
+        elif isinstance(does, str):
             where[rank] = Where(
                 rank, "waits", call="barrier", place="line 4 of this cell", line=4, sequence=0
             )
@@ -114,7 +127,7 @@ def _case(plan, answer):
     return Case(waiting, edges(where, len(plan)), answer)
 
 
-def provoked(name, seed, cluster, patience_s):
+def provoked(name: str, seed: int, cluster: Cluster, patience_s: float) -> Case | None:
     """Cause a drawn hang on the cluster, only the first time.
 
     Return None if anything else happened.
@@ -136,7 +149,7 @@ def provoked(name, seed, cluster, patience_s):
     return None
 
 
-def quietly(function, *args, **options):
+def quietly(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
     """Call `function`, and keep what it prints and shows from the page."""
     from IPython.utils.capture import capture_output
 
@@ -144,11 +157,11 @@ def quietly(function, *args, **options):
         return function(*args, **options)
 
 
-def arrows(edges):
+def arrows(edges: Iterable[tuple[int, int]]) -> str:
     return ", ".join(f"{a} -> {b}" for a, b in edges)
 
 
-def mistake(case, answer):
+def mistake(case: Case, answer: Sequence[Any]) -> str:
     """Return the likely mistake in a wrong answer, in words."""
     kind, ranks = case.answer
     if answer[0] not in ("absent", "circle"):

@@ -3,12 +3,18 @@
 Each function reports what the learner's code did.
 """
 
+from __future__ import annotations
+
 import os
 import time
 from numbers import Integral
+from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 from manyhands.checks.rank_tools import fresh_world
+
+if TYPE_CHECKING:
+    from manyhands.checks.preflight.answers import RingAnswer
 
 LATE_S = 0.4  # how late one rank of a ring comes: long enough for what did not wait to show
 
@@ -19,7 +25,7 @@ class Unwritten(Exception):
     """
 
 
-def learners(name):
+def learners(name: str) -> Any:
     """Return the object that the learner has named `name` on this rank."""
     from IPython import get_ipython
 
@@ -29,7 +35,7 @@ def learners(name):
         raise Unwritten("undefined") from None
 
 
-def places(name, worlds):
+def places(name: str, worlds: list[list[int]]) -> list[list[int] | str]:
     """Return what `name()` returns here and in the made-up `worlds`, which are [(rank, ranks per
     node), ...].
     """
@@ -50,7 +56,7 @@ def places(name, worlds):
     return answers
 
 
-def _plain(answer):
+def _plain(answer: Any) -> list[int] | str:
     """Return a triple of whole numbers as a list, and anything else as text."""
     if (
         isinstance(answer, (tuple, list))
@@ -62,7 +68,7 @@ def _plain(answer):
 
 
 @fresh_world()
-def ring(name, members, given, late):
+def ring(name: str, members: list[int], given: list[list[int]], late: int) -> RingAnswer | None:
     """Run one exchange in the ring `members`, whose ranks have the values `given`; None on a rank
     outside it.
     """
@@ -80,7 +86,8 @@ def ring(name, members, given, late):
         time.sleep(LATE_S)
     with Ledger() as ledger:
         got = function(value, list(members))
-    answer = {
+    sends, receives = ledger.count("send"), ledger.count("recv")
+    answer: RingAnswer = {
         "got": (
             got.tolist()
             if isinstance(got, torch.Tensor)
@@ -89,16 +96,16 @@ def ring(name, members, given, late):
             else repr(got)
         ),
         "changed": value.tolist() != mine,
-        "sends": ledger.count("send"),
-        "receives": ledger.count("recv"),
+        "sends": sends,
+        "receives": receives,
         "bytes": ledger.bytes("send"),
+        "others": len(ledger.entries) - sends - receives,
     }
-    answer["others"] = len(ledger.entries) - answer["sends"] - answer["receives"]
     value.fill_(-1)  # as a caller may, once exchange has returned
     return answer
 
 
-def forget():
+def forget() -> None:
     """Leave this rank as a new one is, without `shard` and without a process group."""
     import torch.distributed as dist
     from IPython import get_ipython
@@ -109,13 +116,13 @@ def forget():
         dist.destroy_process_group()
 
 
-def has_group():
+def has_group() -> bool:
     import torch.distributed as dist
 
     return dist.is_initialized()
 
 
-def world_sum(numbers):
+def world_sum(numbers: list[int]) -> float:
     """Return the sum of numbers[rank] over the ranks, by an all-reduce that the check itself
     makes.
     """
@@ -127,7 +134,7 @@ def world_sum(numbers):
     return mine.item()
 
 
-def shard():
+def shard() -> list[int] | str:
     """Return the variable `shard` as a list of numbers, or as text that says what is wrong with
     it.
     """
@@ -147,7 +154,7 @@ def shard():
     )
 
 
-def shard_sum():
+def shard_sum() -> list[float]:
     import torch.distributed as dist
 
     total = learners("shard").double().flatten().clone()

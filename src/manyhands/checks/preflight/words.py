@@ -1,6 +1,15 @@
 """The words of unit 00's checks: what each criterion says, the likely mistakes, and the hints."""
 
-CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from manyhands.checks.hints import Hints
+    from manyhands.checks.on_ranks import Mistakes
+    from manyhands.checks.report import Criteria
+
+CRITERIA: Criteria = {  # {check: {criterion: (points, what it asks for)}}
     "place": {
         "here": (1, "rank, node and local rank are right on all four ranks"),
         "elsewhere": (1, "the same function is right in larger worlds, and without GROUP_RANK"),
@@ -39,7 +48,7 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
     },
 }
 
-MISTAKES = {
+MISTAKES: Mistakes = {
     "unwritten": "{name} is not written yet.",
     "undefined": (
         "{name} is not defined on the ranks. Run its cell, and leave `%%px --setup` in its first "
@@ -134,7 +143,7 @@ MISTAKES = {
     "wrong sum": "The sum over the ranks is wrong.",
 }
 
-HINTS = {  # {name: (where to look, nearly the code)}
+HINTS: Hints = {  # {name: (where to look, nearly the code)}
     "00-place": (
         """
 With 3 ranks on each node, ranks 0, 1 and 2 are on node 0, and ranks 3, 4 and 5 are on node 1. Which two operations on

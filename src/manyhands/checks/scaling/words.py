@@ -1,6 +1,15 @@
 """The words of unit 19's checks: what each criterion says, the likely mistakes, and the hints."""
 
-CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from manyhands.checks.hints import Hints
+    from manyhands.checks.on_ranks import Mistakes
+    from manyhands.checks.report import Criteria
+
+CRITERIA: Criteria = {  # {check: {criterion: (points, what it asks for)}}
     "halving-doubling": {
         "rounds": (
             2,
@@ -85,7 +94,7 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
     },
 }
 
-MISTAKES = {
+MISTAKES: Mistakes = {
     "no number": "This is not a finite number.",
     "count": (
         "{count} numbers are asked for, but here are {found}. There are two constants, and one "
@@ -340,7 +349,7 @@ MISTAKES |= {
     ),
 }
 
-HINTS = {
+HINTS: Hints = {
     "19-halving-doubling": (
         (
             "Play p = 4 on paper. How many bytes does a rank send in the first round, and in the "

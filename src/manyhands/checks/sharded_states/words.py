@@ -2,9 +2,18 @@
 hints.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from manyhands.checks.hints import Hints
+    from manyhands.checks.on_ranks import Mistakes
+    from manyhands.checks.report import Criteria
+
 MASTER_STEPS = 15  # of the experiment with master weights
 
-CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
+CRITERIA: Criteria = {  # {check: {criterion: (points, what it asks for)}}
     "memory": {
         "kept": (
             1,
@@ -111,7 +120,7 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
     },
 }
 
-MISTAKES = {
+MISTAKES: Mistakes = {
     "unwritten": "{name} is not written yet.",
     "known": {
         "output tensor size must be equal to world_size times input tensor size": (
@@ -518,7 +527,7 @@ MISTAKES = {
     ),
 }
 
-HINTS = {  # {name: (where to look or what to compare, the kind of idea that is needed)}
+HINTS: Hints = {  # {name: (where to look or what to compare, the kind of idea that is needed)}
     "16-memory": (
         (
             "Take one layer of 10 parameters on 4 ranks and write down what is kept in each of the "

@@ -1,6 +1,15 @@
 """The words of unit 09's checks: what each criterion says, the likely mistakes, and the hints."""
 
-CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from manyhands.checks.hints import Hints
+    from manyhands.checks.on_ranks import Mistakes
+    from manyhands.checks.report import Criteria
+
+CRITERIA: Criteria = {  # {check: {criterion: (points, what it asks for)}}
     "versions": {
         "versions": (
             1,
@@ -72,7 +81,7 @@ NO_CLOCK = (
     "list."
 )
 
-MISTAKES = {
+MISTAKES: Mistakes = {
     "unwritten": "{name} is not written yet.",
     "known": {
         "KeyError": (
@@ -377,7 +386,7 @@ MISTAKES = {
     ),
 }
 
-HINTS = {
+HINTS: Hints = {
     "09-versions": (
         (
             "A push changes the version, whereas a pull does not. What must be remembered at a "

@@ -1,6 +1,15 @@
 """The words of exercise 8 of unit 15, a loss over a vocabulary that is cut over the ranks."""
 
-CRITERIA = {
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from manyhands.checks.hints import Hints
+    from manyhands.checks.on_ranks import Mistakes
+    from manyhands.checks.report import Criteria
+
+CRITERIA: Criteria = {
     "vocabulary": {
         "values": (
             1,
@@ -33,7 +42,7 @@ _CONSTANT = (
 )
 _FORGOTTEN = "The largest score was subtracted in one of the two terms, but not in the other one."
 
-MISTAKES = {
+MISTAKES: Mistakes = {
     (
         "loss",
         "own largest",
@@ -112,7 +121,7 @@ MISTAKES = {
     ),
 }
 
-HINTS = {
+HINTS: Hints = {
     "15-vocabulary": (
         (
             "Begin with the numbers. Print `scores.amax(1)` on each rank for one position, and ask "

@@ -3,9 +3,18 @@
 For exercise 8 they are in `vocabulary_words`.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from manyhands.checks.tensor_parallel import vocabulary_words
 
-CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
+if TYPE_CHECKING:
+    from manyhands.checks.hints import Hints
+    from manyhands.checks.on_ranks import Mistakes
+    from manyhands.checks.report import Criteria
+
+CRITERIA: Criteria = {  # {check: {criterion: (points, what it asks for)}}
     "f-and-g": {
         "values": (
             1,
@@ -185,7 +194,7 @@ _TANH = (
     "tanh."
 )
 
-MISTAKES = {
+MISTAKES: Mistakes = {
     "unwritten": "{name} is not written yet.",
     "known": {
         "this is the package's own answer": (
@@ -753,7 +762,7 @@ MISTAKES = {
     "unfit": "A layout that is not possible or does not fit is never the cheapest.",
 }
 
-HINTS = {  # {name: (where to look, which property the right code has)}
+HINTS: Hints = {  # {name: (where to look, which property the right code has)}
     "15-f-and-g": (
         (
             "Each function does something in one direction only. What all_reduce writes into must "

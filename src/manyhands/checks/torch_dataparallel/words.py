@@ -1,6 +1,15 @@
 """The words of unit 03's checks: what each criterion says, the likely mistakes, and the hints."""
 
-CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from manyhands.checks.hints import Hints
+    from manyhands.checks.on_ranks import Mistakes
+    from manyhands.checks.report import Criteria
+
+CRITERIA: Criteria = {  # {check: {criterion: (points, what it asks for)}}
     "scatter": {
         "rows": (
             1,
@@ -109,7 +118,7 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
     },
 }
 
-MISTAKES = {
+MISTAKES: Mistakes = {
     "unwritten": "{name} is not written yet.",
     "raised": "{name} raised {error}",
     "gpus": "this needs two GPUs or more",
@@ -736,7 +745,7 @@ MISTAKES = {
     ),
 }
 
-HINTS = {  # {name: (where to look, nearly the code)}
+HINTS: Hints = {  # {name: (where to look, nearly the code)}
     "03-scatter": (
         (
             "There are four cases (a tensor, a tuple or list, a dict, anything else), and the "

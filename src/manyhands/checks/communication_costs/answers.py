@@ -1,0 +1,22 @@
+"""What the ranks answer in the experiment of unit 05's checks (`ranks`), and `verdicts` judges."""
+
+from typing import TypedDict
+
+
+class PingPong(TypedDict):
+    """A ping-pong of rank 0 with `peer`. `rounds_s` are the seconds of each round trip."""
+
+    n_bytes: int
+    peer: int
+    repeats: int
+    warm_up: int
+    rounds_s: list[float]
+
+
+class PingPongCase(PingPong):
+    """What a rank reports of it. `told`: the learner's times, or None if they are no numbers."""
+
+    told: list[float] | None
+    readings: int
+    messages: list[tuple[str, int, int]]  # (call, peer, bytes)
+    others: list[str]  # calls that are no messages
