@@ -7,31 +7,50 @@ timeout, so that a call that waits in vain becomes a FAIL line and the ranks go 
 these communicators ends after PATIENCE_S, and the cluster heals.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from manyhands.checks import seed
 from manyhands.checks.encoder_decoder import verdicts
 from manyhands.checks.encoder_decoder.words import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.on_ranks import RankReport
 from manyhands.checks.report import Stopped
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from manyhands.checks.encoder_decoder.answers import (
+        HybridCase,
+        LossAnswer,
+        Named,
+        RaggedCase,
+        Role,
+        SplitCase,
+        TrainingCase,
+    )
+    from manyhands.checks.report import Problem
+    from manyhands.cluster import Cluster
+
 __all__ = ["HINTS", "hybrid", "loss", "ragged", "split", "training"]
 
 PATIENCE_S = 25  # longer than the communicators' own timeout, which is reported first
-ROLES = ("encoder", "decoder")
+ROLES: tuple[Role, ...] = ("encoder", "decoder")
 
 
 class _Check(RankReport):
     """A report whose criteria all fail if a call of the experiment did not go through."""
 
-    def __init__(self, name, cluster):
+    def __init__(self, name: str, cluster: Cluster) -> None:
         super().__init__(name, cluster, CRITERIA, MISTAKES, PATIENCE_S)
 
-    def answers(self, experiment, *args):
+    def answers(self, experiment: str, *args: Any) -> list[Any]:
         """Run it on all ranks, and return the answers by rank."""
         answers = self.on_ranks("encoder_decoder.ranks", experiment, *args, seed())
         stop_at(verdicts.stopped(answers))
         return answers
 
-    def cases(self, number, experiment, *args):
+    def cases(self, number: int, experiment: str, *args: Any) -> list[tuple[int, Any]]:
         """Run several cases of an experiment one after the other, and return [(rank, answer)] of
         all.
         """
@@ -41,27 +60,28 @@ class _Check(RankReport):
             for one in enumerate(self.answers(experiment, *args, case))
         ]
 
-    def first(self, name, problems, values):
+    def first(self, name: str, problems: Iterable[Problem | None], values: Any) -> None:
         """Judge a criterion whose values are compared to the unit's tolerance."""
         self.judge(name, problems, values, atol=verdicts.ATOL, rtol=verdicts.ATOL)
 
 
-def stop_at(problem):
+def stop_at(problem: Problem | None) -> None:
     """End the check if there is a problem, which is the details of a FAIL line."""
     if problem:
         raise Stopped(**problem)
 
 
-def _sample(named):
+def _sample(named: Named) -> list[list[float] | None]:
     """Return a few of each parameter's numbers, as evidence."""
     return [numbers and [*numbers[:2], numbers[-1], sum(numbers)] for numbers in named.values()]
 
 
-def ragged(cluster, function):
+def ragged(cluster: Cluster, function: str) -> None:
     """Check `function(rnn, sequences, state)`: outputs and state of sequences of different
     lengths.
     """
     with _Check("ragged", cluster) as report:
+        cases: list[RaggedCase]
         cases, *_ = report.answers("ragged", function)
         report.first(
             "outputs",
@@ -75,20 +95,21 @@ def ragged(cluster, function):
         )
 
 
-def loss(cluster, function):
+def loss(cluster: Cluster, function: str) -> None:
     """Check `function(scores, targets, divisor)`: the loss of a ragged batch."""
     with _Check("loss", cluster) as report:
+        answer: LossAnswer
         answer, *_ = report.answers("loss", function)
         report.first("mean", [verdicts.mean_problem(answer)], [answer["got"], answer["gradient"]])
         report.first("divisor", [verdicts.divisor_problem(answer)], [answer["divided"]])
 
 
-def split(cluster, encoder_step, decoder_step):
+def split(cluster: Cluster, encoder_step: str, decoder_step: str) -> None:
     """Check the two halves of a step, which means loss, gradients, and what crosses between
     them.
     """
     with _Check("split", cluster) as report:
-        cases = report.cases(2, "split", encoder_step, decoder_step)
+        cases: list[tuple[int, SplitCase]] = report.cases(2, "split", encoder_step, decoder_step)
         stop_at(verdicts.unclaimed(cases))
         report.first(
             "loss",
@@ -111,10 +132,10 @@ def split(cluster, encoder_step, decoder_step):
         )
 
 
-def training(cluster, train):
+def training(cluster: Cluster, train: str) -> None:
     """Check `train(module, c, batches, lr)`: the weights of both modules after four steps."""
     with _Check("training", cluster) as report:
-        answers = report.answers("training", train)
+        answers: list[TrainingCase] = report.answers("training", train)
         ranked = list(enumerate(answers))
         report.first(
             "decoder",
@@ -139,12 +160,12 @@ def training(cluster, train):
         )
 
 
-def hybrid(cluster, step):
+def hybrid(cluster: Cluster, step: str) -> None:
     """Check that `step(module, pair, copies, sources, targets)` gives two pairs with uneven shares
     the whole batch's gradients.
     """
     with _Check("hybrid", cluster) as report:
-        cases = report.cases(3, "hybrid", step)
+        cases: list[tuple[int, HybridCase]] = report.cases(3, "hybrid", step)
         for role in reversed(ROLES):
             report.first(
                 role + "s",

@@ -5,7 +5,10 @@ The classes have the same interface as the lab's classes, and they contain nothi
 wrote.
 """
 
+from __future__ import annotations
+
 import copy
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 from torch import nn
@@ -13,10 +16,22 @@ from torch.nn.functional import cross_entropy
 
 from manyhands.checks.rank_tools import device, numbers
 
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Sequence
+
+    from manyhands.checks.encoder_decoder.answers import Named, SerialStep, SerialTraining
+
+    State = tuple[torch.Tensor, ...]  # (h, cell)
+    Change = Callable[[torch.Tensor, torch.Tensor], State]
+    M = TypeVar("M", bound=nn.Module)
+
 END = 10  # the token before the first digit of an answer and after the last one
 
 
-def one_by_one(rnn, sequences, state=None):
+def one_by_one(
+    rnn: nn.LSTM, sequences: Sequence[torch.Tensor], state: State | None = None
+) -> tuple[list[torch.Tensor], State]:
     """Run each sequence alone, without any padding, and return the list of outputs and the state
     `(h, cell)` of all.
     """
@@ -32,19 +47,19 @@ def one_by_one(rnn, sequences, state=None):
 class Encoder(nn.Module):
     """An embedding and an LSTM that read the sources, one after the other."""
 
-    def __init__(self, hidden, layers, bidirectional):
+    def __init__(self, hidden: int, layers: int, bidirectional: bool) -> None:
         super().__init__()
         self.embed = nn.Embedding(11, 6)
         self.rnn = nn.LSTM(6, hidden, layers, bidirectional=bidirectional)
 
-    def forward(self, sources):
+    def forward(self, sources: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor], State]:
         return one_by_one(self.rnn, [self.embed(source) for source in sources])
 
 
 class Decoder(nn.Module):
     """An embedding, an LSTM and a head that write the targets from the encoder's state."""
 
-    def __init__(self, hidden, layers):
+    def __init__(self, hidden: int, layers: int) -> None:
         super().__init__()
         self.embed, self.rnn, self.head = (
             nn.Embedding(11, 6),
@@ -52,7 +67,9 @@ class Decoder(nn.Module):
             nn.Linear(hidden, 11),
         )
 
-    def forward(self, state, targets, divisor=None):
+    def forward(
+        self, state: State, targets: Sequence[torch.Tensor], divisor: int | None = None
+    ) -> torch.Tensor:
         begun = [torch.cat([target.new_tensor([END]), target[:-1]]) for target in targets]
         outputs, _ = one_by_one(self.rnn, [self.embed(tokens) for tokens in begun], state)
         total = cross_entropy(
@@ -61,7 +78,9 @@ class Decoder(nn.Module):
         return total / (sum(map(len, targets)) if divisor is None else divisor)
 
 
-def build(seed, hidden, layers, bidirectional=False):
+def build(
+    seed: int, hidden: int, layers: int, bidirectional: bool = False
+) -> tuple[Encoder, Decoder]:
     """Return an encoder and a decoder whose states fit.
 
     A bidirectional encoder has two states for each layer.
@@ -71,7 +90,7 @@ def build(seed, hidden, layers, bidirectional=False):
     return encoder.double().to(device()), Decoder(hidden, layers).double().to(device())
 
 
-def batch(draw, size):
+def batch(draw: random.Random, size: int) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
     """Return `size` strings of 2 to 7 digits, not all of the same length, and their reversals.
 
     `draw` is a `random.Random`.
@@ -85,17 +104,17 @@ def batch(draw, size):
     return sources, [torch.cat([source.flip(0), source.new_tensor([END])]) for source in sources]
 
 
-def gradients(module):
+def gradients(module: nn.Module) -> Named:
     return {
         name: None if p.grad is None else numbers(p.grad) for name, p in module.named_parameters()
     }
 
 
-def weights(module):
+def weights(module: nn.Module) -> Named:
     return {name: numbers(p) for name, p in module.named_parameters()}
 
 
-def _copy(module):
+def _copy(module: M) -> M:
     """Return a copy whose recurrent weights are one piece of memory again, since otherwise cuDNN
     warns in each call on a GPU.
     """
@@ -106,7 +125,14 @@ def _copy(module):
     return module
 
 
-def serial_step(encoder, decoder, sources, targets, change=lambda h, cell: (h, cell), divisor=None):
+def serial_step(
+    encoder: Encoder,
+    decoder: Decoder,
+    sources: Sequence[torch.Tensor],
+    targets: Sequence[torch.Tensor],
+    change: Change = lambda h, cell: (h, cell),
+    divisor: int | None = None,
+) -> SerialStep:
     """Return loss and gradients of a single process, with the state changed on its way.
 
     The modules are copied and remain as they are.
@@ -119,7 +145,7 @@ def serial_step(encoder, decoder, sources, targets, change=lambda h, cell: (h, c
 
 
 # how mistakes change the state on its way from the encoder to the decoder
-CHANGES = {
+CHANGES: dict[str, Change] = {
     "only h": lambda h, cell: (h, torch.zeros_like(cell)),
     "only c": lambda h, cell: (torch.zeros_like(h), cell),
     "h twice": lambda h, cell: (h, h),
@@ -131,13 +157,13 @@ CHANGES = {
     "last layer, zeros": lambda h, cell: (_only_last(h), _only_last(cell)),
 }
 # how mistakes change the encoder's gradient
-BACKWARDS = {
+BACKWARDS: dict[str, Change] = {
     "c missing": lambda h, cell: (h, cell.detach()),
     "h missing": lambda h, cell: (h.detach(), cell),
 }
 
 
-def _only_last(part):
+def _only_last(part: torch.Tensor) -> torch.Tensor:
     return torch.cat([torch.zeros_like(part[:-1]), part[-1:]])
 
 
@@ -150,7 +176,13 @@ LOOPS = {
 }
 
 
-def serial_training(encoder, decoder, batches, lr, mistake=None):
+def serial_training(
+    encoder: Encoder,
+    decoder: Decoder,
+    batches: Sequence[tuple[list[torch.Tensor], list[torch.Tensor]]],
+    lr: float,
+    mistake: str | None = None,
+) -> SerialTraining:
     """Return weights and losses after training in a single process, right or with a mistake, which
     is a key of LOOPS.
     """

@@ -6,10 +6,13 @@ that waits in vain ends by their timeout, and its message is reported like a res
 numbers mean is judged in `manyhands.checks.encoder_decoder`.
 """
 
+from __future__ import annotations
+
 import random
 import time
 from contextlib import contextmanager
 from numbers import Real
+from typing import TYPE_CHECKING, cast
 
 import torch
 
@@ -17,15 +20,30 @@ from manyhands.checks.by_hand import closed
 from manyhands.checks.encoder_decoder import model_ranks as model
 from manyhands.checks.encoder_decoder.model_ranks import gradients
 from manyhands.checks.on_ranks import learners
-from manyhands.checks.rank_tools import device, numbers
+from manyhands.checks.rank_tools import device, numbers, total
 from manyhands.links import chain_list, n_step_rnn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from manyhands.checks.encoder_decoder.answers import (
+        HybridCase,
+        LossAnswer,
+        RaggedCase,
+        Role,
+        SplitCase,
+        SplitMistakes,
+        Stoppable,
+        TrainingCase,
+    )
+    from manyhands.comm.communicator import Communicator
 
 # a few milliseconds are enough if nothing is wrong, but a busy machine may need more
 TIMEOUT_S = 8.0
 
 
 @contextmanager
-def world():
+def world() -> Iterator[Communicator]:
     """Make a communicator of all ranks that exists for one experiment."""
     from manyhands import comm
 
@@ -34,7 +52,7 @@ def world():
 
 
 @contextmanager
-def told(result):
+def told(result: Stoppable) -> Iterator[None]:
     """Keep an exception of the block as `result["stopped"]` = (its text, when, whether a
     communicator raised it), and go on.
 
@@ -51,6 +69,7 @@ def told(result):
         result["stopped"] = (f"{type(error).__name__}: {error}", time.monotonic(), False)
 
 
+ROLES: tuple[Role, Role] = ("encoder", "decoder")
 OURS = (
     chain_list.MultiNodeChainList.forward,
     n_step_rnn.create_multi_node_n_step_rnn,
@@ -59,18 +78,19 @@ OURS = (
 )  # the package's own layers over ranks
 
 
-def _draw(seed, *more):
+def _draw(seed: int, *more: object) -> random.Random:
     return random.Random(f"{seed} {more}")
 
 
 # ------------------------------------------------------------------ 1: ragged sequences
 
 
-def ragged(function_name, seed):
+def ragged(function_name: str, seed: int) -> list[RaggedCase]:
     """Run several batches through `run_ragged`, and each sequence alone for comparison, without
     communication.
     """
-    function, draw, cases = learners(function_name), _draw(seed, "ragged"), []
+    function, draw = learners(function_name), _draw(seed, "ragged")
+    cases: list[RaggedCase] = []
     for layers, bidirectional, begun, size in (
         (1, False, False, 5),
         (2, True, False, 4),
@@ -118,7 +138,9 @@ def ragged(function_name, seed):
     return cases
 
 
-def _ragged_mistakes(rnn, sequences, state):
+def _ragged_mistakes(
+    rnn: torch.nn.LSTM, sequences: list[torch.Tensor], state: model.State | None
+) -> dict[str, Sequence[torch.Tensor]]:
     """Return the state as usual mistakes leave it."""
     padded = torch.nn.utils.rnn.pad_sequence(sequences)
     _, after_padding = rnn(padded, state)
@@ -135,7 +157,7 @@ def _ragged_mistakes(rnn, sequences, state):
 # ------------------------------------------------------------------ 2: the loss of ragged targets
 
 
-def loss(function_name, seed):
+def loss(function_name: str, seed: int) -> LossAnswer:
     """Compute the loss of one ragged batch, with and without a divisor, and what usual mistakes
     compute instead.
     """
@@ -148,10 +170,11 @@ def loss(function_name, seed):
         torch.randn(len(target), 11, device=device()).double().requires_grad_()
         for target in targets
     ]
-    total = sum(
+    losses = (
         cross_entropy(score, target, reduction="sum")
         for score, target in zip(scores, targets, strict=False)
-    ).item()
+    )
+    summed = total(losses).item()
     tokens, longest, divisor = sum(map(len, targets)), max(map(len, targets)), draw.randint(50, 90)
     means = [
         cross_entropy(score, target).item() for score, target in zip(scores, targets, strict=False)
@@ -166,17 +189,17 @@ def loss(function_name, seed):
     return {
         "tokens": tokens,
         "divisor": divisor,
-        "right": total / tokens,
-        "right divided": total / divisor,
+        "right": summed / tokens,
+        "right divided": summed / divisor,
         "got": got.item(),
         "divided": divided.item(),
-        "gradient": [numbers(score.grad)[:3] for score in scores],
+        "gradient": [[] if score.grad is None else numbers(score.grad)[:3] for score in scores],
         "variants": {
             "mean of means": sum(means) / len(means),
-            "padding": (total + padding) / (longest * len(targets)),
-            "padding zero": total / (longest * len(targets)),
-            "sequences": total / len(targets),
-            "sum": total,
+            "padding": (summed + padding) / (longest * len(targets)),
+            "padding zero": summed / (longest * len(targets)),
+            "sequences": summed / len(targets),
+            "sum": summed,
         },
     }
 
@@ -184,7 +207,7 @@ def loss(function_name, seed):
 # ------------------------------------------------------------------ 3: one step, split
 
 
-def split(encoder_step_name, decoder_step_name, case, seed):
+def split(encoder_step_name: str, decoder_step_name: str, case: int, seed: int) -> SplitCase:
     """Run one step in pairs of ranks.
 
     The encoder is first in case 0. In case 1 it is second and bidirectional, and the divisor is
@@ -208,10 +231,10 @@ def split(encoder_step_name, decoder_step_name, case, seed):
         encoder, decoder = parts = model.build(
             seed + case, draw.randint(4, 8), layers, bidirectional=case == 1
         )
-        role = "encoder" if pair.rank == encoder_rank else "decoder"
+        role: Role = "encoder" if pair.rank == encoder_rank else "decoder"
         divisor = sum(map(len, targets)) + draw.randint(3, 9) if case else None
         right = model.serial_step(*parts, sources, targets, divisor=divisor)
-        result = {
+        result: SplitCase = {
             "case": case,
             "role": role,
             "right": {"loss": right["loss"], "gradients": right[role]},
@@ -237,15 +260,17 @@ def split(encoder_step_name, decoder_step_name, case, seed):
             for name, values in gradients(module).items()
         }
         result.update(
-            got=added,
-            before=before,
-            sent=[ledger.messages_sent, ledger.bytes_sent],
-            state_bytes=2 * 8 * layers * len(sources) * decoder.rnn.hidden_size,
+            {
+                "got": added,
+                "before": before,
+                "sent": [ledger.messages_sent, ledger.bytes_sent],
+                "state_bytes": 2 * 8 * layers * len(sources) * decoder.rnn.hidden_size,
+            }
         )
     return result
 
 
-def _until_gone(c, limit_s=2.0):
+def _until_gone(c: Communicator, limit_s: float = 2.0) -> None:
     """Wait until nothing that was received is part of a graph here, since the cluster's watch may
     hold the step's frame for a moment longer.
 
@@ -257,7 +282,12 @@ def _until_gone(c, limit_s=2.0):
         time.sleep(1e-3)
 
 
-def _split_mistakes(parts, sources, targets, divisor):
+def _split_mistakes(
+    parts: tuple[model.Encoder, model.Decoder],
+    sources: Sequence[torch.Tensor],
+    targets: Sequence[torch.Tensor],
+    divisor: int | None,
+) -> SplitMistakes:
     """Return the loss and the encoder's gradients that usual mistakes give."""
     losses = {
         name: model.serial_step(*parts, sources, targets, change, divisor)["loss"]
@@ -277,7 +307,7 @@ def _split_mistakes(parts, sources, targets, divisor):
 # ------------------------------------------------------------------ 4: training
 
 
-def training(train_name, seed):
+def training(train_name: str, seed: int) -> TrainingCase:
     """Train for four steps with Adam in pairs of ranks, and in a single process for comparison."""
     train = learners(train_name)
     with world() as everyone:
@@ -288,9 +318,9 @@ def training(train_name, seed):
             draw.choice([0.01, 0.02, 0.03]),
         )
         parts = model.build(seed, draw.randint(4, 7), 1)
-        role = ("encoder", "decoder")[pair.rank]
+        role = ROLES[pair.rank]
         right = model.serial_training(*parts, batches, lr)
-        result = {
+        result: TrainingCase = {
             "role": role,
             "before": model.weights(parts[pair.rank]),
             "right": {"losses": right["losses"], "weights": right[role]},
@@ -312,7 +342,7 @@ def training(train_name, seed):
 SHARES = (5, 3)  # sequences of the two pairs
 
 
-def hybrid(step_name, case, seed):
+def hybrid(step_name: str, case: int, seed: int) -> HybridCase:
     """Run one step of two pairs with different numbers of tokens, in two layouts, and in case 2 of
     each pair alone.
     """
@@ -329,18 +359,19 @@ def hybrid(step_name, case, seed):
         shares = [model.batch(draw, size) for size in SHARES]
         parts, mine = model.build(seed + case, draw.randint(4, 7), 1), shares[number]
         shares = [mine] if case == 2 else shares
-        role = ("encoder", "decoder")[pair.rank]
+        role = ROLES[pair.rank]
         alone = [model.serial_step(*parts, *share)[role] for share in shares]
         together = [sum((share[i] for share in shares), []) for i in (0, 1)]
-        result = {
+        result: HybridCase = {
             "case": case,
             "role": role,
             "pairs": copies.size,
-            "right": {"gradients": model.serial_step(*parts, *together)[role]},
+            "right": {"gradients": model.serial_step(*parts, together[0], together[1])[role]},
             "alone": alone[number if case < 2 else 0],
             "mean of pairs": {
                 name: [
-                    sum(x) / len(alone) for x in zip(*(one[name] for one in alone), strict=False)
+                    sum(x) / len(alone)
+                    for x in zip(*(cast("list[float]", one[name]) for one in alone), strict=False)
                 ]
                 for name in alone[0]
             },

@@ -5,14 +5,33 @@ Every `..._problem` returns None or the details of a FAIL line, which are `rank`
 and the likely `mistake`.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from manyhands.checks.encoder_decoder.words import MISTAKES
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from manyhands.checks.encoder_decoder.answers import (
+        HybridCase,
+        LossAnswer,
+        Named,
+        Part,
+        RaggedCase,
+        Role,
+        SplitCase,
+        TrainingCase,
+    )
+    from manyhands.checks.report import Problem
+
 ATOL = 1e-8  # everything is computed in float64, where one rounding more or less is 1e-15
 
 
-def far(a, b):
+def far(a: Any, b: Any) -> bool:
     """Return whether two lists of numbers differ by more than the tolerance, in length or in a
     value.
     """
@@ -20,14 +39,14 @@ def far(a, b):
     return a.shape != b.shape or not np.all(np.abs(a - b) <= ATOL + ATOL * np.abs(b))
 
 
-def far_parts(got, right):
+def far_parts(got: Sequence[Part], right: Sequence[Part]) -> bool:
     """Do the same for lists of [shape, numbers]."""
     return len(got) != len(right) or any(
         one[0] != other[0] or far(one[1], other[1]) for one, other in zip(got, right, strict=False)
     )
 
 
-def far_named(got, right):
+def far_named(got: Named, right: Named) -> bool:
     """Do the same for {name: numbers or None}."""
     return any(
         (got[name] is None) != (right[name] is None)
@@ -36,7 +55,9 @@ def far_named(got, right):
     )
 
 
-def looks_like(got, variants, distance):
+def looks_like(
+    got: Any, variants: Mapping[str, Any], distance: Callable[[Any, Any], bool]
+) -> str | None:
     """Return the name of the first variant that equals what was received, or None."""
     return next((name for name, variant in variants.items() if not distance(got, variant)), None)
 
@@ -44,7 +65,7 @@ def looks_like(got, variants, distance):
 # ------------------------------------------------------------------ run_ragged
 
 
-def outputs_problem(case):
+def outputs_problem(case: RaggedCase) -> Problem | None:
     got, right = case["outputs"], case["right outputs"]
     shapes, wanted = [one[0] for one in got], [one[0] for one in right]
     if shapes != wanted:
@@ -68,7 +89,7 @@ def outputs_problem(case):
     return None
 
 
-def state_problem(case):
+def state_problem(case: RaggedCase) -> Problem | None:
     got, right = case["state"], case["right state"]
     if not far_parts(got, right):
         return None
@@ -94,7 +115,7 @@ def state_problem(case):
 # ------------------------------------------------------------------ loss_of
 
 
-def mean_problem(answer):
+def mean_problem(answer: LossAnswer) -> Problem | None:
     if not far(answer["got"], answer["right"]):
         return None
     name = looks_like(answer["got"], answer["variants"], far) or "other loss"
@@ -105,7 +126,7 @@ def mean_problem(answer):
     }
 
 
-def divisor_problem(answer):
+def divisor_problem(answer: LossAnswer) -> Problem | None:
     if not far(answer["divided"], answer["right divided"]):
         return None
     name = "other sum" if far(answer["got"], answer["right"]) else "other divisor"
@@ -121,7 +142,7 @@ def divisor_problem(answer):
 # by the learner's code
 
 
-def stopped(answers):
+def stopped(answers: Sequence[Any]) -> Problem | None:
     """Return the details of a FAIL line if the learner's code raised on a rank, or if a call waited
     in vain, and None otherwise.
 
@@ -141,7 +162,7 @@ def stopped(answers):
     return {"rank": rank, "mistake": "\n".join(filter(None, [_known(text)[1], head, text]))}
 
 
-def _known(text):
+def _known(text: str) -> tuple[int, str | None]:
     """Return (place in the table of known mistakes, what to do about it), which is the last place
     and None for unknown mistakes.
     """
@@ -152,7 +173,7 @@ def _known(text):
     )
 
 
-def unclaimed(cases):
+def unclaimed(cases: Sequence[tuple[int, SplitCase]]) -> Problem | None:
     """Return the details of a FAIL line if a gradient came back from the decoder but the encoder
     has none, and None otherwise.
 
@@ -173,7 +194,7 @@ def unclaimed(cases):
 # ------------------------------------------------------------------ encoder_step, decoder_step
 
 
-def loss_problem(rank, case):
+def loss_problem(rank: int, case: SplitCase) -> Problem | None:
     if case["role"] == "encoder":
         return None
     if not far(case["loss"], case["right"]["loss"]):
@@ -200,12 +221,12 @@ def loss_problem(rank, case):
     }
 
 
-def gradient_problem(rank, case, role):
+def gradient_problem(rank: int, case: SplitCase, role: Role) -> Problem | None:
     right, got = case["right"]["gradients"], case["got"]
     if case["role"] != role or not far_named(got, right):
         return None
     parameter = next(name for name in right if got[name] is None or far(got[name], right[name]))
-    details = {"rank": rank, "expected": right[parameter], "got": got[parameter]}
+    details: Problem = {"rank": rank, "expected": right[parameter], "got": got[parameter]}
     if all(numbers is None or not np.any(numbers) for numbers in got.values()):
         name = "no gradient"
     elif case.get("before") and not far([x + case["before"] for x in all_of(got)], all_of(right)):
@@ -224,12 +245,12 @@ def gradient_problem(rank, case, role):
     }
 
 
-def all_of(named):
+def all_of(named: Named) -> list[float]:
     """Return all numbers of {name: numbers or None} in one list, without the missing ones."""
     return [x for numbers in named.values() if numbers is not None for x in numbers]
 
 
-def ratio(got, right):
+def ratio(got: Any, right: Any) -> str | None:
     """Return "twice", "half" or "negative" if what was received is the right value times 2, 0.5 or
     -1, and None otherwise.
     """
@@ -243,7 +264,7 @@ def ratio(got, right):
     )
 
 
-def traffic_problem(rank, case):
+def traffic_problem(rank: int, case: SplitCase) -> Problem | None:
     """Judge whether only the state crosses, with its bytes once in each direction, in one message
     or in two.
     """
@@ -268,12 +289,12 @@ def traffic_problem(rank, case):
 # ------------------------------------------------------------------ train_split
 
 
-def weights_problem(rank, answer, role):
+def weights_problem(rank: int, answer: TrainingCase, role: Role) -> Problem | None:
     if answer["role"] != role or not far_named(answer["got"], answer["right"]["weights"]):
         return None
     right = answer["right"]["weights"]
     parameter = next(name for name in right if far(answer["got"][name], right[name]))
-    variants = [("unchanged", answer["before"]), *answer["variants"]]
+    variants: list[Any] = [("unchanged", answer["before"]), *answer["variants"]]
     name = next(
         (name for name, variant in variants if not far_named(answer["got"], variant)),
         "other weights",
@@ -286,7 +307,7 @@ def weights_problem(rank, answer, role):
     }
 
 
-def losses_problem(rank, answer):
+def losses_problem(rank: int, answer: TrainingCase) -> Problem | None:
     if answer["role"] == "encoder" or not far(answer["losses"], answer["right"]["losses"]):
         return None
     name = (
@@ -303,7 +324,7 @@ def losses_problem(rank, answer):
 # ------------------------------------------------------------------ hybrid_step
 
 
-def hybrid_problem(rank, case, role):
+def hybrid_problem(rank: int, case: HybridCase, role: Role) -> Problem | None:
     right, got = case["right"]["gradients"], case["got"]
     if case["role"] != role or not far_named(got, right):
         return None
@@ -330,7 +351,7 @@ def hybrid_problem(rank, case, role):
     }
 
 
-def proportional(a, b):
+def proportional(a: Any, b: Any) -> bool:
     """Return whether one list is the other, times one number."""
     a, b = np.asarray(a, float), np.asarray(b, float)
     return a.shape == b.shape and not far(a * (b @ b), b * (a @ b))

@@ -4,13 +4,26 @@ The experiments run on the ranks (`ranks`), in a world of all ranks and in one o
 becomes FAIL lines, and the cluster heals.
 """
 
+from __future__ import annotations
+
 import random
 from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
 from manyhands.checks import seed
 from manyhands.checks.horovod import verdicts
 from manyhands.checks.horovod.words import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.on_ranks import LIMIT_S, RankReport, _on_rank
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from manyhands.checks.horovod.answers import (
+        FinishedCase,
+        JoinedCase,
+        ResumedCase,
+    )
+    from manyhands.cluster import Cluster
 
 __all__ = ["HINTS", "diagnose", "epoch", "finish", "fit", "resume"]
 
@@ -20,7 +33,7 @@ PATIENCE_S = 6
 check = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES, patience_s=PATIENCE_S)
 
 
-def _world(cluster, size=None):
+def _world(cluster: Cluster, size: int | None = None) -> None:
     """Start Horovod on the ranks below `size` (on all, if it is None), unless it runs there
     already.
     """
@@ -35,9 +48,9 @@ def _world(cluster, size=None):
             return
 
 
-def _in_both_worlds(report, experiment, function):
+def _in_both_worlds(report: RankReport, experiment: str, function: str) -> list[list[Any]]:
     """Return the answers of the members, from a world of all ranks and from one of three."""
-    found = []
+    found: list[list[Any]] = []
     try:
         for size in (None, 3):
             _world(report.cluster, size)
@@ -50,7 +63,7 @@ def _in_both_worlds(report, experiment, function):
     return found
 
 
-def diagnose(cluster, function):
+def diagnose(cluster: Cluster, function: Callable[..., Any]) -> None:
     """Check that `function(symptoms)` names the missing edit of real training runs from their
     numbers.
     """
@@ -68,22 +81,23 @@ def diagnose(cluster, function):
         report.judge("named", (verdicts.diagnosis_problem(*case) for case in commonest_first), said)
 
 
-def resume(cluster, function):
+def resume(cluster: Cluster, function: str) -> None:
     """Check that `function(model, optimiser, path)` gives all ranks the weights, buffers, momenta,
     rate and step of a checkpoint that only rank 0 has.
     """
     with check("resume", cluster) as report:
         _world(cluster)
-        cases = list(
+        cases: list[tuple[int, ResumedCase]] = list(
             enumerate(
                 report.on_ranks("horovod.ranks", "resumed", function, seed(), remark="behind an if")
             )
         )
-        for name, keys in {
+        evidence: dict[str, list[Literal["state", "momenta", "settings", "said"]]] = {
             "weights": ["state"],
             "optimiser": ["momenta", "settings"],
             "step": ["said"],
-        }.items():
+        }
+        for name, keys in evidence.items():
             problems = (verdicts.RESUMED[name](rank, case) for rank, case in cases)
             report.judge(
                 name,
@@ -93,7 +107,7 @@ def resume(cluster, function):
             )
 
 
-def fit(cluster, function):
+def fit(cluster: Cluster, function: str) -> None:
     """Check that `function(model, x, y, rate, steps)` ends with what a single process computes from
     the rows of all ranks, in worlds of 4 and 3.
     """
@@ -105,7 +119,7 @@ def fit(cluster, function):
             report.judge(name, problems, [case["got"] for case in answers], atol=verdicts.ATOL)
 
 
-def epoch(cluster, function):
+def epoch(cluster: Cluster, function: str) -> None:
     """Check `function(n, rows_per_rank, epoch, base_rate)` for rows that appear at most once, the
     same steps on all ranks, and the rate.
     """
@@ -115,11 +129,12 @@ def epoch(cluster, function):
             for answers in _in_both_worlds(report, "epochs", function)
             for case in zip(*answers, strict=False)
         ]
-        for name, values in {
+        evidence: dict[str, Callable[[JoinedCase], Any]] = {
             "once": verdicts.once_values,
             "steps": verdicts.steps_values,
             "rate": lambda case: case["rates"],
-        }.items():
+        }
+        for name, values in evidence.items():
             report.judge(
                 name,
                 map(verdicts.EPOCH[name], cases),
@@ -128,13 +143,13 @@ def epoch(cluster, function):
             )
 
 
-def finish(cluster, function):
+def finish(cluster: Cluster, function: str) -> None:
     """Check that `function(model, loss, path)` writes one file, on rank 0, and that the mean loss
     is in it and on all ranks.
     """
     with check("finish", cluster) as report:
-        worlds = _in_both_worlds(report, "finished", function)
-        values = [
+        worlds: list[list[FinishedCase]] = _in_both_worlds(report, "finished", function)
+        values: list[Any] = [
             [[case["wrote"], case["loss"], case["weights"]] for case in answers]
             for answers in worlds
         ]

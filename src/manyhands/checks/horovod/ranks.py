@@ -6,10 +6,13 @@ can also compute alone what is right and what the likely mistakes would give (`l
 that fits). Everything is float64.
 """
 
+from __future__ import annotations
+
 import copy
 import os
 import random
 from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, cast
 
 import horovod.torch as hvd
 import torch
@@ -17,12 +20,17 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from manyhands.checks.on_ranks import learners
-from manyhands.checks.rank_tools import close, looks_like
+from manyhands.checks.rank_tools import close, looks_like, total
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from manyhands.checks.horovod.answers import EpochCase, FinishedCase, FittedCase, ResumedCase
 
 ATOL = 1e-9
 
 
-def leave(size):
+def leave(size: int | None) -> bool:
     """Return whether Horovod's world has this size already (None means all ranks), and end it if
     not.
     """
@@ -33,7 +41,7 @@ def leave(size):
     return False
 
 
-def enter(size):
+def enter(size: int | None) -> None:
     """Start Horovod with only the ranks below `size` (None means all), after all ranks have left
     the world.
     """
@@ -44,17 +52,17 @@ def enter(size):
         hvd.init()
 
 
-def numbers(tensor):
+def numbers(tensor: torch.Tensor) -> list[float]:
     return [float(number) for number in tensor.detach().flatten()]
 
 
-def flat(tensors):
+def flat(tensors: Iterable[Any]) -> torch.Tensor:
     return torch.cat(
         [torch.as_tensor(tensor, dtype=torch.float64).detach().flatten() for tensor in tensors]
     )
 
 
-def problem(seed, n):
+def problem(seed: int, n: int) -> tuple[nn.Sequential, torch.Tensor, torch.Tensor]:
     """Draw a network and n rows."""
     draw = random.Random(seed)
     inputs, hidden, classes = draw.randint(4, 7), draw.randint(3, 6), draw.randint(3, 5)
@@ -66,7 +74,7 @@ def problem(seed, n):
 # ------------------------------------------------------------------ 1: what diagnose is given
 
 
-def symptoms(missing, seed):
+def symptoms(missing: Sequence[str], seed: int) -> list[dict[str, float]]:
     """Return the numbers of one training run for each name in `missing`, which are the edits,
     "rounding" and "nobody" (see verdicts.ANSWERS). A missing edit shows only a little, as in small
     distances or a single row that is counted twice.
@@ -74,13 +82,13 @@ def symptoms(missing, seed):
     return [_symptoms(one, seed + k) for k, one in enumerate(missing)]
 
 
-def _symptoms(missing, seed):
+def _symptoms(missing: str, seed: int) -> dict[str, float]:
     draw, p, rank = random.Random(seed), hvd.size(), hvd.rank()
     n = p * draw.randint(3, 9)
     model, x, y = problem(seed, n)
     if missing in ("start", "rounding"):
         with torch.no_grad():
-            model[0].weight.add_(rank * (1e-7 if missing == "start" else 1e-13))
+            cast("nn.Linear", model[0]).weight.add_(rank * (1e-7 if missing == "start" else 1e-13))
     rows = torch.arange(rank, n, p)
     if missing == "rows":
         rows[-1] = 0  # which rank 0 has too
@@ -105,7 +113,7 @@ def _symptoms(missing, seed):
     }
 
 
-def _apart(model):
+def _apart(model: nn.Module) -> float:
     """Return the largest distance between two ranks' weights."""
     own = flat(model.parameters())
     return (
@@ -118,7 +126,7 @@ def _apart(model):
 # ------------------------------------------------------------------ 2: resume
 
 
-def resumed(name, seed):
+def resumed(name: str, seed: int) -> ResumedCase:
     """Resume a checkpoint of rank 0 through the learner's function."""
     function, draw = learners(name), random.Random(seed)
     inputs, hidden, rate, step = (
@@ -187,18 +195,21 @@ def resumed(name, seed):
 SETTINGS = ("lr", "momentum", "weight_decay")
 
 
-def _with_memory(inputs, hidden, settings, seed):
+def _with_memory(
+    inputs: int, hidden: int, settings: Sequence[float], seed: int
+) -> tuple[nn.Sequential, torch.optim.SGD]:
     torch.manual_seed(seed)
     model = nn.Sequential(nn.Linear(inputs, hidden), nn.BatchNorm1d(hidden)).double()
-    return model, torch.optim.SGD(model.parameters(), **dict(zip(SETTINGS, settings, strict=False)))
+    options: dict[str, Any] = dict(zip(SETTINGS, settings, strict=False))
+    return model, torch.optim.SGD(model.parameters(), **options)
 
 
-def _state(model):
+def _state(model: nn.Module) -> torch.Tensor:
     """Return all parameters, and then all buffers."""
     return flat([*model.parameters(), *model.buffers()])
 
 
-def _momenta(model, optimiser):
+def _momenta(model: nn.Module, optimiser: torch.optim.Optimizer) -> torch.Tensor:
     """Return the momenta, with zeros where there is none, because they would have the same
     effect.
     """
@@ -214,7 +225,7 @@ def _momenta(model, optimiser):
 # ------------------------------------------------------------------ 3: fit
 
 
-def fitted(name, seed):
+def fitted(name: str, seed: int) -> FittedCase | None:
     """Train on shards of different sizes through the learner's function, and compare with a single
     process.
     """
@@ -234,8 +245,8 @@ def fitted(name, seed):
     right = _alone(begin, whole, rate, steps)
     wrong = {
         "own": _alone(begin, lambda m: means(m)[hvd.rank()], rate, steps),
-        "mean of means": _alone(begin, lambda m: sum(means(m)) / p, rate, steps),
-        "sum of means": _alone(begin, lambda m: sum(means(m)), rate, steps),
+        "mean of means": _alone(begin, lambda m: total(means(m)) / p, rate, steps),
+        "sum of means": _alone(begin, lambda m: total(means(m)), rate, steps),
         "not divided": _alone(begin, lambda m: n * whole(m), rate, steps),
         "divided again": _alone(begin, lambda m: whole(m) / p, rate, steps),
         "mean of sums": _alone(begin, lambda m: n / p * whole(m), rate, steps),
@@ -253,7 +264,13 @@ def fitted(name, seed):
     }
 
 
-def _alone(begin, loss_of, rate, steps, keep=0):
+def _alone(
+    begin: nn.Module,
+    loss_of: Callable[[nn.Module], torch.Tensor],
+    rate: float,
+    steps: int,
+    keep: int = 0,
+) -> torch.Tensor:
     """Return the weights that a single process ends with.
 
     If `keep` is not 0, it makes the mistake of adding `keep` times the last gradient to the next.
@@ -262,6 +279,7 @@ def _alone(begin, loss_of, rate, steps, keep=0):
     for _ in range(steps):
         gradients = torch.autograd.grad(loss_of(model), list(model.parameters()))
         with torch.no_grad():
+            parameter: torch.Tensor
             for parameter, gradient in zip(model.parameters(), gradients, strict=False):
                 parameter.grad = gradient + keep * (0 if parameter.grad is None else parameter.grad)
                 parameter -= rate * parameter.grad
@@ -271,11 +289,12 @@ def _alone(begin, loss_of, rate, steps, keep=0):
 # ------------------------------------------------------------------ 4: epoch_of
 
 
-def epochs(name, seed):
+def epochs(name: str, seed: int) -> list[EpochCase] | None:
     """Run two epochs of some sizes through the learner's function, without any communication except
     the check's own.
     """
-    function, cases = learners(name), []
+    function = learners(name)
+    cases: list[EpochCase] = []
     if not hvd.is_initialized():
         return None
     p, draw = hvd.size(), random.Random(seed)
@@ -285,7 +304,9 @@ def epochs(name, seed):
         n = whole * rows * p + (0 if k == 1 else draw.randint(1, rows * p - 1))
         base, epoch = draw.uniform(0.01, 0.2), draw.randint(1, 9)
         torch.manual_seed(seed + hvd.rank())
-        orders, rates, before = [], [], torch.get_rng_state()
+        orders: list[list[list[int]]] = []
+        rates: list[float] = []
+        before = torch.get_rng_state()
         for one in (epoch, epoch + 1, epoch):
             steps, rate = function(n, rows, one, base)
             orders.append([torch.as_tensor(step).flatten().tolist() for step in steps])
@@ -312,7 +333,7 @@ def epochs(name, seed):
 # ------------------------------------------------------------------ 5: finish
 
 
-def finished(name, seed):
+def finished(name: str, seed: int) -> FinishedCase | None:
     """Run the end of a training run through the learner's function, and return which ranks wrote
     what, and what each rank returned.
     """
@@ -326,7 +347,8 @@ def finished(name, seed):
         os.environ["MANYHANDS_NODE_DIR"], f"check-finish-{seed}-{hvd.size()}-{hvd.rank()}.pt"
     )
     right = numbers(flat(model.state_dict().values()))
-    said, found = function(model, losses[hvd.rank()], path), None
+    said = function(model, losses[hvd.rank()], path)
+    found: Any = None
     if os.path.exists(path):
         found = _loaded(path)
         os.remove(path)
@@ -346,7 +368,7 @@ def finished(name, seed):
     }
 
 
-def _loaded(path):
+def _loaded(path: str) -> Any:
     """Return the content of a file, or the error of torch.load if it finds anything except tensors
     and plain data there, for example a whole model.
     """

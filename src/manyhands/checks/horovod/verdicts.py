@@ -5,11 +5,26 @@ Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expect
 likely `mistake`.
 """
 
+from __future__ import annotations
+
 import copy
+from typing import TYPE_CHECKING, Any
 
 from manyhands.checks import by_rank
 from manyhands.checks.horovod.words import MISTAKES
 from manyhands.checks.report import Stopped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from manyhands.checks.horovod.answers import (
+        EpochCase,
+        FinishedCase,
+        FittedCase,
+        JoinedCase,
+        ResumedCase,
+    )
+    from manyhands.checks.report import Problem
 
 ATOL = 1e-9
 LOSS_ATOL = 1e-5  # a loss may go through float32
@@ -18,7 +33,7 @@ EDITS = ("nothing", "start", "gradients", "rows", "files")
 ANSWERS = {**{edit: edit for edit in EDITS}, "rounding": "nothing", "nobody": "files"}
 
 
-def same(a, b, atol=ATOL):
+def same(a: Any, b: Any, atol: float = ATOL) -> bool:
     """Return whether numbers or lists of numbers agree to rounding."""
     if isinstance(b, list):
         return (
@@ -32,7 +47,7 @@ def same(a, b, atol=ATOL):
 # ------------------------------------------------------------------ 1: diagnose
 
 
-def ask(function, cases):
+def ask(function: Callable[..., Any], cases: Sequence[dict[str, float]]) -> list[str]:
     """Return the answer of the learner's function to each case, or raise `Stopped` if it raises."""
     said = []
     for case in cases:
@@ -47,7 +62,7 @@ def ask(function, cases):
     return [one if isinstance(one, str) else repr(one)[:40] for one in said]
 
 
-def diagnosis_problem(missing, symptoms, said):
+def diagnosis_problem(missing: str, symptoms: dict[str, float], said: str) -> Problem | None:
     if said == ANSWERS[missing]:
         return None
     numbers = ", ".join(f"{key} {value:.3g}" for key, value in symptoms.items())
@@ -62,7 +77,7 @@ def diagnosis_problem(missing, symptoms, said):
 # ------------------------------------------------------------------ 2: resume
 
 
-def _weights(rank, case):
+def _weights(rank: int, case: ResumedCase) -> Problem | None:
     if not case["looks"]:
         return None
     return {
@@ -73,7 +88,7 @@ def _weights(rank, case):
     }
 
 
-def _optimiser(rank, case):
+def _optimiser(rank: int, case: ResumedCase) -> Problem | None:
     if not same(case["momenta"], case["right momenta"]):
         mistake = "no momentum" if not any(case["momenta"]) else "other momentum"
         return {
@@ -93,7 +108,7 @@ def _optimiser(rank, case):
     return None
 
 
-def _step(rank, case):
+def _step(rank: int, case: ResumedCase) -> Problem | None:
     whole = isinstance(case["said"], int)
     if whole and same(case["said"], case["step"]):
         return None
@@ -118,7 +133,7 @@ RESUMED = {"weights": _weights, "optimiser": _optimiser, "step": _step}
 # ------------------------------------------------------------------ 3: fit
 
 
-def fit_problem(rank, case):
+def fit_problem(rank: int, case: FittedCase) -> Problem | None:
     if not case["looks"]:
         return None
     near = case["looks"] == "other" and same(case["got"], case["right"], 3e-4)
@@ -131,7 +146,7 @@ def fit_problem(rank, case):
 # ------------------------------------------------------------------ 4: epoch_of
 
 
-def joined(answers):
+def joined(answers: Sequence[EpochCase]) -> JoinedCase:
     """Join one case of all ranks.
 
     `orders[e][r]` are the steps of rank r in epoch e, and `rates` the rates of all ranks and
@@ -149,11 +164,11 @@ def joined(answers):
     }
 
 
-def _taken(ranks):
+def _taken(ranks: Sequence[Sequence[Sequence[int]]]) -> list[int]:
     return [row for steps in ranks for step in steps for row in step]
 
 
-def once_values(case):
+def once_values(case: JoinedCase) -> list[Any]:
     """Return for each epoch the rows taken and how many of them are different, whether the second
     epoch has the first one's order, whether the first one's order is repeated, whether the rows are
     in the order that was asked for, and whether any rank has changed the generator that all else
@@ -170,7 +185,7 @@ def once_values(case):
     ]
 
 
-def _as_asked(case):
+def _as_asked(case: JoinedCase) -> bool:
     """Return whether each rank takes its rows in the order of the epoch, whichever rows it has."""
     places = [{row: place for place, row in enumerate(order)} for order in case["right orders"]]
     own = [
@@ -181,9 +196,10 @@ def _as_asked(case):
     return all(one == sorted(one) for one in own)
 
 
-def _once(case):
+def _once(case: JoinedCase) -> Problem | None:
     counts, stuck, back, as_asked, reseeded = once_values(case)
-    step, mistake = case["rows"] * case["p"], None
+    step = case["rows"] * case["p"]
+    mistake: str | None = None
     whole = case["n"] // step * step
     if any(row not in range(case["n"]) for ranks in case["orders"] for row in _taken(ranks)):
         mistake = "no such row"
@@ -211,11 +227,11 @@ def _once(case):
     }
 
 
-def steps_values(case):
+def steps_values(case: JoinedCase) -> list[list[list[int]]]:
     return [[[len(step) for step in steps] for steps in ranks] for ranks in case["orders"]]
 
 
-def _steps(case):
+def _steps(case: JoinedCase) -> Problem | None:
     right = [[[case["rows"]] * (case["n"] // (case["rows"] * case["p"]))] * case["p"]] * len(
         case["orders"]
     )
@@ -239,7 +255,7 @@ def _steps(case):
     }
 
 
-def _rate(case):
+def _rate(case: JoinedCase) -> Problem | None:
     right = case["base"] * case["p"]
     if all(same(rate, right) for rates in case["rates"] for rate in rates):
         return None
@@ -264,7 +280,7 @@ EPOCH = {"once": _once, "steps": _steps, "rate": _rate}
 # ------------------------------------------------------------------ 5: finish
 
 
-def file_problem(answers):
+def file_problem(answers: Sequence[FinishedCase]) -> Problem | None:
     """Find whether rank 0 wrote the only file, with the mean in it."""
     wrote, mean = (
         [rank for rank, case in enumerate(answers) if case["wrote"]],
@@ -296,7 +312,7 @@ def file_problem(answers):
     return None
 
 
-def loss_problem(rank, case, everyone):
+def loss_problem(rank: int, case: FinishedCase, everyone: Sequence[FinishedCase]) -> Problem | None:
     """Judge one rank's loss.
 
     `everyone` are the cases of all ranks of this world, because a known mistake must explain all

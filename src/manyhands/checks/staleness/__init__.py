@@ -5,7 +5,10 @@ Runs are replayed from schedules that the seed draws (`cases`), in whole numbers
 depends on how long anything takes.
 """
 
+from __future__ import annotations
+
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,12 +19,19 @@ from manyhands.checks.on_ranks import RankReport
 from manyhands.checks.staleness import cases, verdicts
 from manyhands.checks.staleness.words import CRITERIA, HINTS, MISTAKES
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from manyhands.checks.report import Problem
+    from manyhands.checks.staleness.answers import BarrierRun
+    from manyhands.cluster import Cluster
+
 __all__ = ["HINTS", "backups", "barrier", "rate", "replay", "versions"]
 
 check = partial(Report, criteria=CRITERIA)
 
 
-def versions(function):
+def versions(function: Callable[..., Any]) -> None:
     """Check that `function(log)` returns (versions, staleness) for three logs."""
     with check("versions") as report:
         logs = cases.logs(seed())
@@ -40,7 +50,7 @@ def versions(function):
         )
 
 
-def replay(function):
+def replay(function: Callable[..., Any]) -> None:
     """Check that `function(w, rate, versions, gradient)` returns the weights of all versions,
     without delay and with schedules that are drawn.
     """
@@ -52,8 +62,8 @@ def replay(function):
                 for run in few
             ]
             found = [verdicts.array(got) for got, _ in told]
-            problems = [
-                verdicts.history_problem(run, got) or (spoiled and {"mistake": spoiled})
+            problems: list[Problem | None] = [
+                verdicts.history_problem(run, got) or ({"mistake": spoiled} if spoiled else None)
                 for run, got, (_, spoiled) in zip(few, found, told, strict=False)
             ]
             report.judge(
@@ -63,7 +73,7 @@ def replay(function):
             )
 
 
-def rate(function):
+def rate(function: Callable[..., Any]) -> None:
     """Check `function(curvatures, delays)` to a thousandth, for one direction at five delays and
     for several directions with their own delays.
     """
@@ -84,11 +94,12 @@ def rate(function):
             report.judge(name, problems, got, rtol=1.5 * verdicts.RATE)
 
 
-def barrier(cluster, name):
+def barrier(cluster: Cluster, name: str) -> None:
     """Check the learner's class `name(workers, bound)` on rank 0, in lockstep, with bounds, and
     with workers that leave.
     """
     with RankReport("barrier", cluster, CRITERIA, MISTAKES) as report:
+        on_rank_0: dict[str, list[BarrierRun]]
         on_rank_0, *_ = report.on_ranks("staleness.ranks", "barrier", name, seed())
         for criterion, runs in on_rank_0.items():
             report.judge(
@@ -96,19 +107,18 @@ def barrier(cluster, name):
             )
 
 
-def backups(step_s, best_b, cheapest_b):
+def backups(
+    step_s: Callable[..., Any], best_b: Callable[..., Any], cheapest_b: Callable[..., Any]
+) -> None:
     """Check the expected time of a step, to 1 %, and the two choices, each of which may cost at
     most 1 % more than the best.
     """
     from manyhands.simulate.asynchrony import nth_fastest_s
 
     with check("backups") as report:
-        waits, fixed, rented = (
-            cases.waits(seed()),
-            *(
-                cases.choices(seed(), kind) + cases.edges(seed(), kind)
-                for kind in ("fixed", "rented")
-            ),
+        waits = cases.waits(seed())
+        fixed, rented = (
+            cases.choices(seed(), kind) + cases.edges(seed(), kind) for kind in ("fixed", "rented")
         )
         with closed(nth_fastest_s):
             waited = [number(ask_kept(step_s, n, b, times)) for n, b, times in waits]

@@ -4,27 +4,37 @@ versions, curvatures, workers and stragglers.
 Weights, gradients and clocks are whole numbers, so right answers are right to the last bit.
 """
 
-from collections import namedtuple
+from __future__ import annotations
+
 from functools import partial
 from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
-def generator(seed, name):
+
+Log = list[tuple[str, int]]  # ("pull" or "push", worker)
+
+
+def generator(seed: int, name: str) -> np.random.Generator:
     return np.random.default_rng([seed % 2**32, *name.encode()])
 
 
 # ------------------------------------------------------------------ logs and schedules
 
 
-def logs(seed):
+def logs(seed: int) -> list[Log]:
     """Draw three logs of a server, lists of ("pull" or "push", worker), in which some workers pull
     late, and some pull twice before they push.
     """
-    draw, found = generator(seed, "logs"), []
+    draw = generator(seed, "logs")
+    found: list[Log] = []
     for workers in (2, 3, 5):
-        log, ready = [], [False] * workers
+        log: Log = []
+        ready = [False] * workers
         while sum(what == "push" for what, _ in log) < 8 * workers:
             worker = int(
                 draw.choice(workers, p=np.arange(1, workers + 1) / (workers * (workers + 1) / 2))
@@ -36,9 +46,11 @@ def logs(seed):
     return found
 
 
-def pulled_versions(log):
+def pulled_versions(log: Log) -> list[int]:
     """Return for each push the version of the weights that its worker has pulled last."""
-    version, pulled, versions = 0, {}, []
+    version = 0
+    pulled: dict[int, int] = {}
+    versions: list[int] = []
     for what, worker in log:
         if what == "pull":
             pulled[worker] = version
@@ -48,15 +60,22 @@ def pulled_versions(log):
     return versions
 
 
-# gradient(w, t) = matrix w - shifts[t], all in whole numbers
-Run = namedtuple("Run", "w rate versions matrix shifts")
+class Run(NamedTuple):
+    """A run whose gradient(w, t) = matrix w - shifts[t], all in whole numbers."""
+
+    w: np.ndarray
+    rate: int
+    versions: list[int]
+    matrix: np.ndarray
+    shifts: np.ndarray
 
 
-def runs(seed, stale):
+def runs(seed: int, stale: bool) -> list[Run]:
     """Draw three runs of a small quadratic, each update with the newest weights, or with weights
     that are up to six updates old.
     """
-    draw, found = generator(seed, f"runs {stale}"), []
+    draw = generator(seed, f"runs {stale}")
+    found: list[Run] = []
     for size in (1, 2, 4):
         updates, fixed = int(draw.integers(9, 14)), int(draw.integers(2, 5))
         old = [
@@ -75,12 +94,12 @@ def runs(seed, stale):
     return found
 
 
-def gradient(run, w, t):
+def gradient(run: Run, w: np.ndarray, t: int) -> np.ndarray:
     """Return the gradient of batch t at the weights w, as a new array of whole numbers."""
     return run.matrix @ np.asarray(w) - run.shifts[t]
 
 
-def history(run):
+def history(run: Run) -> np.ndarray:
     """Return the weights of all versions, of shape [updates + 1, size]."""
     found = [run.w]
     for t, version in enumerate(run.versions):
@@ -91,7 +110,7 @@ def history(run):
 # ------------------------------------------------------------------ rates
 
 
-def curvatures(seed, many):
+def curvatures(seed: int, many: bool) -> list[tuple[list[float], list[int]]]:
     """Draw [(curvatures, delays)] with short delays and long ones, for one direction, or for
     several in no order.
 
@@ -103,7 +122,7 @@ def curvatures(seed, many):
         # at 2 and less some wrong formulas look like others
         delays = (int(draw.integers(3, 8)), int(draw.integers(9, 40)), 2, 1, 0)
         return [([float(10 ** draw.uniform(-1.5, 1.5))], [delay]) for delay in delays]
-    found = []
+    found: list[tuple[list[float], list[int]]] = []
     # curvature, delay
     for directions in (
         [(30, 4), (20, 0), (0.2, 15)],
@@ -124,16 +143,25 @@ def curvatures(seed, many):
 
 # ------------------------------------------------------------------ workers
 
-Team = namedtuple("Team", "bound seconds deaths")
+
+class Team(NamedTuple):
+    """The seconds of each worker's steps, and who dies when."""
+
+    bound: float
+    seconds: list[list[int]]
+    deaths: list[tuple[int, float]]
+
+
 FAR = 130  # steps
 
 
-def teams(seed, name):
+def teams(seed: int, name: str) -> list[Team]:
     """Draw workers whose steps take whole seconds, the last one slow.
 
     `name` is the criterion, "lockstep", "bound" or "leave".
     """
-    draw, found = generator(seed, name), []
+    draw = generator(seed, name)
+    found: list[Team] = []
     for workers, bound in zip(
         (2, 3, 5),
         {
@@ -151,7 +179,7 @@ def teams(seed, name):
     return found
 
 
-def _deaths(seconds, bound):
+def _deaths(seconds: list[list[int]], bound: float) -> list[tuple[int, float]]:
     """Let the slow worker die while others wait for it.
 
     Of three workers or more, another one dies before, while it waits.
@@ -159,7 +187,8 @@ def _deaths(seconds, bound):
     from manyhands.simulate.asynchrony import Barrier, play
 
     steps, _ = play(seconds, Barrier(len(seconds), bound))
-    slow, deaths, now_s = len(seconds) - 1, [], 0
+    slow, now_s = len(seconds) - 1, 0.0
+    deaths: list[tuple[int, float]] = []
     if slow > 1:
         own = [[step for step in steps if step.worker == worker] for worker in range(slow)]
         waits = [
@@ -181,7 +210,7 @@ def _deaths(seconds, bound):
 # ------------------------------------------------------------------ stragglers
 
 
-def times(draw):
+def times(draw: np.random.Generator) -> list[float]:
     """Draw the seconds of one gradient, which vary, and a few of which are many times as long."""
     usual = 0.2 * np.exp(draw.normal(0, 0.3, int(draw.integers(40, 61))))
     late = draw.permutation(len(usual))[: round(len(usual) * draw.uniform(0.04, 0.1))]
@@ -189,7 +218,7 @@ def times(draw):
     return usual.round(3).tolist()
 
 
-def waits(seed):
+def waits(seed: int) -> list[tuple[int, int, list[float]]]:
     """Draw [(n, b, times)] for the expected time of a step."""
     draw = generator(seed, "waits")
     found = [
@@ -205,7 +234,7 @@ def waits(seed):
     return found + [(1, 0, wild(draw)) for _ in range(12)]
 
 
-def wild(draw):
+def wild(draw: np.random.Generator) -> list[float]:
     """Draw times that vary so much that the mean of too few draws is rarely right to 1 %, and
     hardly ever for a dozen of such lists.
     """
@@ -215,11 +244,16 @@ def wild(draw):
             return found
 
 
-# machines in all, or gradients in a step; steps(n) = least (1 + noise / n)
-Choice = namedtuple("Choice", "size times least noise")
+class Choice(NamedTuple):
+    """`size`: machines in all, or gradients in a step; steps(n) = least (1 + noise / n)."""
+
+    size: int
+    times: list[float]
+    least: int
+    noise: float
 
 
-def steps(case, n):
+def steps(case: Choice, n: float) -> float:
     """Return the steps to the target if each averages n gradients.
 
     The form is from McCandlish et al. 2018, An Empirical Model of Large-Batch Training, section 2.
@@ -227,27 +261,28 @@ def steps(case, n):
     return case.least * (1 + case.noise / n)
 
 
-def step_s(n, b, times_s):
+def step_s(n: int, b: int, times_s: Sequence[float]) -> float:
     from manyhands.simulate.asynchrony import nth_fastest_s
 
     return nth_fastest_s(n, n + b, times_s)
 
 
-def fixed_s(case, b):
+def fixed_s(case: Choice, b: int) -> float:
     """Return the time to the target with b of all machines as backups."""
     return steps(case, case.size - b) * step_s(case.size - b, b, case.times)
 
 
-def rented_s(case, b):
+def rented_s(case: Choice, b: int) -> float:
     """Return the machine-seconds of a step with b machines more than gradients."""
     return (case.size + b) * step_s(case.size, b, case.times)
 
 
-def choices(seed, kind):
+def choices(seed: int, kind: str) -> list[tuple[Choice, list[float]]]:
     """Draw [(case, cost of each b)] with two cases in which neither no backup, nor the shortest
     step, nor the most gradients a second is a good choice.
     """
-    draw, found, cost = generator(seed, kind), [], {"fixed": fixed_s, "rented": rented_s}[kind]
+    draw, cost = generator(seed, kind), {"fixed": fixed_s, "rented": rented_s}[kind]
+    found: list[tuple[Choice, list[float]]] = []
     while len(found) < 2:
         case = Choice(
             int(draw.integers(12, 31)),
@@ -263,7 +298,7 @@ def choices(seed, kind):
     return found
 
 
-def edges(seed, kind):
+def edges(seed: int, kind: str) -> list[tuple[Choice, list[float]]]:
     """Draw, in the form of `choices`, one case in which no backup is best because no worker is ever
     late, and one in which one or two backups cost more than none, and many cost least.
     """
@@ -289,7 +324,7 @@ def edges(seed, kind):
     return found
 
 
-def fastest(case):
+def fastest(case: Choice) -> int:
     """Return the number of backups with the most gradients a second."""
     return int(
         np.argmax(
@@ -298,6 +333,6 @@ def fastest(case):
     )
 
 
-def rule(case):
+def rule(case: Choice) -> Callable[[float], float]:
     """Return the learner's `steps`, a function of n."""
     return partial(steps, case)

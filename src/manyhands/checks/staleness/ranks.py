@@ -3,12 +3,22 @@
 The learner's barrier gets the same calls as ours, in runs that are played.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import torch.distributed as dist
 
 from manyhands.checks.by_hand import closed
 from manyhands.checks.on_ranks import Unwritten, learners
 from manyhands.checks.staleness.cases import teams
 from manyhands.simulate.asynchrony import Barrier, play
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from manyhands.checks.staleness.answers import BarrierRun, WrongAnswer
+    from manyhands.checks.staleness.cases import Team
 
 OURS = (Barrier.__init__, Barrier.done, Barrier.leave)
 
@@ -22,31 +32,31 @@ class Asked:
     While the learner's barrier is called, ours is closed, because it may be the same.
     """
 
-    def __init__(self, theirs, workers, bound, leaving):
+    def __init__(
+        self, theirs: Callable[..., Any], workers: int, bound: float, leaving: bool
+    ) -> None:
         self.asks, self.leaving = True, leaving
         self.ours, self.bound, self.workers = Barrier(workers, bound), bound, workers
         with closed(*OURS):
             self.theirs = theirs(workers, bound)
-        self.clocks, self.waiting, self.answers, self.first = (
-            dict.fromkeys(range(workers), 0),
-            set(),
-            [],
-            None,
-        )
+        self.clocks: dict[int, int] = dict.fromkeys(range(workers), 0)
+        self.waiting: set[int] = set()
+        self.answers: list[list[int] | None] = []
+        self.first: WrongAnswer | None = None
 
-    def done(self, worker):
+    def done(self, worker: int) -> list[int]:
         self.clocks[worker] += 1
         self.waiting.add(worker)
         return self._ask("done", worker)
 
-    def leave(self, worker):
+    def leave(self, worker: int) -> list[int]:
         self.clocks.pop(worker)
         self.waiting.discard(worker)
         self.asks = self.asks and self.leaving
         return self._ask("leave", worker)
 
-    def _ask(self, call, worker):
-        expected = getattr(self.ours, call)(worker)
+    def _ask(self, call: str, worker: int) -> list[int]:
+        expected: list[int] = getattr(self.ours, call)(worker)
         if not self.asks:
             return expected
         with closed(*OURS):
@@ -66,7 +76,7 @@ class Asked:
         return expected
 
 
-def told(answer):
+def told(answer: Any) -> list[int] | None:
     """Return a list of workers as plain numbers, or None if it is not a list, since a set has no
     order.
     """
@@ -78,7 +88,7 @@ def told(answer):
         return None
 
 
-def barrier(name, seed):
+def barrier(name: str, seed: int) -> dict[str, list[BarrierRun]] | None:
     """Return for each criterion the answers in all of its runs, and the first one that is wrong, or
     None on the other ranks.
     """
@@ -96,7 +106,7 @@ def barrier(name, seed):
         raise Unwritten(name) from None
 
 
-def _asked(theirs, team, leaving):
+def _asked(theirs: Callable[..., Any], team: Team, leaving: bool) -> BarrierRun:
     asked = Asked(theirs, len(team.seconds), team.bound, leaving)
     play(team.seconds, asked, team.deaths)
     return {"answers": asked.answers, "first": asked.first}

@@ -4,7 +4,10 @@ Every `..._problem` returns None, or the details of a FAIL line: `expected`, `go
 `mistake`.
 """
 
+from __future__ import annotations
+
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,17 +15,24 @@ from manyhands.checks.in_kernel import NAN
 from manyhands.checks.staleness import cases
 from manyhands.checks.staleness.words import MISTAKES
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from manyhands.checks.report import Problem
+    from manyhands.checks.staleness.answers import BarrierRun
+    from manyhands.checks.staleness.cases import Choice, Log, Run
+
 RATE = 1e-3  # relative, of the largest stable rate
 WAIT = 0.01  # relative, of the expected time of a step
 FEW_DRAWS = 0.06  # relative: about what a thousand draws may be off
 CHOICE = 0.01  # a choice may cost more than the best one by this part
 
 
-def say(mistake, expected=None, got=None, **words):
+def say(mistake: str, expected: Any = None, got: Any = None, **words: Any) -> Problem:
     return {"expected": expected, "got": got, "mistake": MISTAKES[mistake].format(**words)}
 
 
-def array(answer):
+def array(answer: Any) -> np.ndarray:
     """Return a learner's numbers as an array, which is empty if they are not numbers."""
     try:
         return np.asarray(answer, float)
@@ -30,17 +40,17 @@ def array(answer):
         return np.empty(0)
 
 
-def equal(got, expected):
+def equal(got: Any, expected: Any) -> bool:
     return np.shape(got) == np.shape(expected) and bool(
         np.all(np.asarray(got) == np.asarray(expected))
     )
 
 
-def near(got, expected, rtol):
+def near(got: float, expected: float, rtol: float) -> bool:
     return bool(abs(got - expected) <= rtol * abs(expected))
 
 
-def _named(got, wrong, same):
+def _named(got: Any, wrong: Mapping[str, Any], same: Callable[[Any, Any], bool]) -> str | None:
     """Return the first of the `wrong` values, {mistake: value}, that equals this one, or None."""
     return next((name for name, value in wrong.items() if same(got, value)), None)
 
@@ -48,12 +58,12 @@ def _named(got, wrong, same):
 # ------------------------------------------------------------------ 1: from the log
 
 
-def two_lists(answer):
+def two_lists(answer: Any) -> tuple[np.ndarray, np.ndarray]:
     one, other = answer if isinstance(answer, (tuple, list)) and len(answer) == 2 else ((), ())
     return array(one), array(other)
 
 
-def versions_problem(log, got):
+def versions_problem(log: Log, got: np.ndarray) -> Problem | None:
     right = cases.pulled_versions(log)
     if equal(got, right):
         return None
@@ -62,9 +72,9 @@ def versions_problem(log, got):
     return say(_named(got, _wrong_versions(log), equal) or "other versions", right, got)
 
 
-def _wrong_versions(log):
+def _wrong_versions(log: Log) -> dict[str, list[int]]:
     """Return the versions that result if something else is counted, or a different pull is used."""
-    wrong = {
+    wrong: dict[str, list[int]] = {
         "at the push": [],
         "own pushes": [],
         "anyone's pull": [],
@@ -72,7 +82,11 @@ def _wrong_versions(log):
         "first pull": [],
         "own last push": [],
     }
-    version, own, last, where, first, after = 0, {}, 0, {}, {}, {}
+    version, last = 0, 0
+    own: dict[int, int] = {}
+    where: dict[int, int] = {}
+    first: dict[int, int] = {}
+    after: dict[int, int] = {}
     for index, (what, worker) in enumerate(log):
         if what == "pull":
             last, where[worker] = version, index
@@ -96,7 +110,7 @@ def _wrong_versions(log):
     return {**wrong, "one too many": [one + 1 for one in cases.pulled_versions(log)]}
 
 
-def staleness_problem(log, got):
+def staleness_problem(log: Log, got: np.ndarray) -> Problem | None:
     versions = cases.pulled_versions(log)
     right = [t - version for t, version in enumerate(versions)]
     if equal(got, right):
@@ -113,7 +127,7 @@ def staleness_problem(log, got):
 # ------------------------------------------------------------------ 2: the replay
 
 
-def history_problem(run, got):
+def history_problem(run: Run, got: np.ndarray) -> Problem | None:
     right = cases.history(run)
     if equal(got, right):
         return None
@@ -136,7 +150,9 @@ def history_problem(run, got):
     return say(name, right.tolist(), got.tolist())
 
 
-def _replay(run, which, factor=1):
+def _replay(
+    run: Run, which: Callable[[int, int], tuple[int, int, int]], factor: float = 1
+) -> np.ndarray:
     """Return the history if update t starts from version `which(t, v)[0]`, with the gradient at
     version [1] of batch [2].
     """
@@ -150,13 +166,13 @@ def _replay(run, which, factor=1):
 # ------------------------------------------------------------------ 3: the rate
 
 
-def bound(delay):
+def bound(delay: int) -> float:
     from manyhands.simulate.asynchrony import stable_rate
 
     return stable_rate(delay)
 
 
-def rate_problem(curvatures, delays, got):
+def rate_problem(curvatures: list[float], delays: list[int], got: float) -> Problem | None:
     # of the direction that decides
     right, most, d = min(
         (bound(delay) / curvature, curvature, delay)
@@ -203,13 +219,13 @@ def rate_problem(curvatures, delays, got):
 # ------------------------------------------------------------------ 4: the barrier
 
 
-def barrier_problem(asked):
+def barrier_problem(asked: BarrierRun) -> Problem | None:
     """Return the problem with the first wrong answer of a run. Rank 0 is the server."""
     first = asked["first"]
     if not first:
         return None
     got, expected, clocks, bound = first["got"], first["expected"], first["clocks"], first["bound"]
-    words = {
+    words: dict[str, Any] = {
         "call": first["call"],
         "bound": bound,
         "clocks": _clocks(clocks),
@@ -222,11 +238,18 @@ def barrier_problem(asked):
     }
 
 
-def _clocks(clocks):
+def _clocks(clocks: Mapping[int, int]) -> str:
     return ", ".join(f"{worker}: {clock}" for worker, clock in clocks.items())
 
 
-def _barrier_mistake(got, expected, clocks, waiting, bound, words):
+def _barrier_mistake(
+    got: list[int] | None,
+    expected: list[int],
+    clocks: Mapping[int, int],
+    waiting: Sequence[int],
+    bound: float,
+    words: dict[str, Any],
+) -> str:
     """Return the name of the mistake, and put what its text needs into `words`."""
     slowest = min(clocks.values(), default=0)
     if got is None:
@@ -264,7 +287,7 @@ def _barrier_mistake(got, expected, clocks, waiting, bound, words):
 # ------------------------------------------------------------------ 5: backups
 
 
-def step_problem(n, b, times_s, got):
+def step_problem(n: int, b: int, times_s: Sequence[float], got: float) -> Problem | None:
     right, ordered = cases.step_s(n, b, times_s), np.sort(times_s)
     if near(got, right, WAIT):
         return None
@@ -290,14 +313,14 @@ def step_problem(n, b, times_s, got):
     return say(name, f"{right:.4g} s", f"{got:.4g} s", n=n, b=b, all=n + b)
 
 
-def cost_with(costs, got):
+def cost_with(costs: Sequence[float], got: float) -> float:
     """Return what the chosen number of backups costs, or nan if it cannot be chosen."""
     return (
         costs[int(got)] if np.isfinite(got) and got == int(got) and 0 <= got < len(costs) else NAN
     )
 
 
-def _where_it_stops(costs, b):
+def _where_it_stops(costs: Sequence[float], b: int) -> int:
     """Return the b at which a search ends that begins with this one and goes on while the next one
     costs less.
     """
@@ -306,7 +329,7 @@ def _where_it_stops(costs, b):
     return b
 
 
-def choice_problem(kind, case, costs, got):
+def choice_problem(kind: str, case: Choice, costs: Sequence[float], got: float) -> Problem | None:
     mine, best, size = cost_with(costs, got), min(costs), case.size
     if mine <= (1 + CHOICE) * best:
         return None
