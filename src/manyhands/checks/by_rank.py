@@ -191,12 +191,8 @@ def _row(line: Line) -> str:
 def _number(value: Any) -> float | None:
     """The value as a finite number, or None."""
     value = plain(value)
-    fits = (
-        isinstance(value, Real)
-        and not isinstance(value, bool)
-        and abs(value) < 1e300
-        and math.isfinite(value)
-    )
+    real = isinstance(value, Real) and not isinstance(value, bool)
+    fits = real and abs(value) < 1e300 and math.isfinite(value)
     return value if fits else None
 
 

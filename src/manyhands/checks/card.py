@@ -80,7 +80,7 @@ def html(
     """
     told = list(zip(criteria, states(criteria), strict=True))
     order: tuple[State, ...] = (FAIL, NOT_BEGUN, PASS)
-    worst = next(
+    worst: State = next(
         (state for state in order if state in (state for _, state in told)),
         BLOCKED,
     )

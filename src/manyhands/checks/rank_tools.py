@@ -6,13 +6,15 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     import torch
     import torch.distributed as dist
+
+    G = TypeVar("G")  # a group, or what a rank has that is no member
 
 # worlds of 4, 3 and 2. The last one does not begin with rank 0
 GROUPS = ([0, 1, 2, 3], [0, 2, 3], [1, 3])
@@ -61,11 +63,11 @@ def make_groups() -> list[tuple[list[int], dist.ProcessGroup | None]]:
             None if len(members) == dist.get_world_size() else short_lived(dist.new_group(members))
         )
         if dist.get_rank() in members:
-            found.append((members, group))
+            found.append((members, cast("dist.ProcessGroup | None", group)))
     return found
 
 
-def short_lived(group: dist.ProcessGroup) -> dist.ProcessGroup:
+def short_lived(group: G) -> G:
     """The group, which ends when the next experiment begins if it is gloo's.
 
     Its thread looks for messages a hundred times a second, and a rank that keeps a few hundred
@@ -113,7 +115,7 @@ def fresh_world() -> Iterator[None]:
     if not dist.is_initialized() or dist.get_backend() != "gloo":
         yield
         return
-    before, world = dist.group.WORLD, short_lived(dist.new_group())
+    before, world = dist.group.WORLD, short_lived(cast("dist.ProcessGroup", dist.new_group()))
     dist.group.WORLD = world
     try:
         yield

@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 from functools import partial
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 import torch.distributed as dist
@@ -75,7 +75,7 @@ def groups(
     ]
     for members, group in made:
         if dist.get_rank() in members:
-            yield members, group
+            yield members, cast("dist.ProcessGroup | None", group)
         dist.barrier()
 
 
@@ -225,7 +225,7 @@ def reduce_scatter(name: str, seed: int) -> list[Case]:
 
 
 def _reduced(
-    chunks: Sequence[torch.Tensor],
+    chunks: list[torch.Tensor],
     given: Sequence[torch.Tensor],
     me: int,
     listed: Sequence[torch.Tensor],
@@ -265,7 +265,7 @@ def _own_chunk_only(given: Sequence[torch.Tensor], me: int) -> torch.Tensor:
 
 
 def _gathered(
-    chunks: Sequence[torch.Tensor],
+    chunks: list[torch.Tensor],
     given: Sequence[torch.Tensor],
     me: int,
     listed: Sequence[torch.Tensor],

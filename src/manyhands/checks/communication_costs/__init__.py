@@ -203,7 +203,7 @@ def fusion(finish_s: Callable[..., Any], best_bucket_bytes: Callable[..., Any]) 
     from manyhands import simulate
 
     with check("fusion") as report:
-        steps: list[tuple[cases.Backward, float, float]] = []
+        steps: list[tuple[cases.Backward, int, float]] = []
         chosen: list[tuple[cases.Backward, float]] = []
         for case in cases.backwards(seed()):
             all_reduce_s = partial(cases.all_reduce_s, case)

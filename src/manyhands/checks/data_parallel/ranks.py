@@ -310,7 +310,7 @@ def _shares(
     for a, b in pieces:
         one = function(model, a, b, n, decay, p)
         if not isinstance(one, torch.Tensor) or one.dim() or not one.requires_grad:
-            looks = "nothing" if one is None else "no tensor"
+            looks: str | None = "nothing" if one is None else "no tensor"
             return {
                 "value": None,
                 "gradient": None,

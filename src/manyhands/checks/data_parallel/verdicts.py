@@ -227,7 +227,7 @@ def share_problem(told: Sequence[ShareCase]) -> Problem | None:
             "got": case["gradient"],
             "mistake": MISTAKES["share", "gradient"],
         }
-    text = MISTAKES["share", case["looks"]].format(
+    text = MISTAKES["share", case["looks"] or "other"].format(
         p=len(case["sizes"]), n=sum(case["sizes"]), sizes=case["sizes"]
     )
     return {"expected": case["serial"], "got": case["value"], "mistake": text}
@@ -264,12 +264,10 @@ def weights_problem(
             "rank": rank,
             "mistake": MISTAKES["step", "whole batch"].format(beyond=case["beyond"], **facts),
         }
-    if case["looks"]:
-        looks = (
-            "apart"
-            if case["looks"] == "other" and tuple(case["members"]) in apart
-            else case["looks"]
-        )
+    looks = case["looks"]
+    if looks:
+        if looks == "other" and tuple(case["members"]) in apart:
+            looks = "apart"
         return {
             "rank": rank,
             "expected": case["right"],

@@ -161,19 +161,15 @@ def connect(cluster: Cluster, round_trip: str, fan_out: str) -> None:
                 )
                 cases = _cases(answers)
                 cut = verdicts.cut_on(cases)
-                problems = filter(
-                    None,
-                    (
-                        verdicts.connect_problem(rank, case, cut.get(tuple(case["members"]), ()))
-                        for rank, case in cases
-                    ),
+                found = (
+                    verdicts.connect_problem(rank, case, cut.get(tuple(case["members"]), ()))
+                    for rank, case in cases
                 )
+                problems = sorted(filter(None, found), key=verdicts.most_telling)
                 values = [
                     [list(case.get("got", {}).values()), case.get("value")] for _, case in cases
                 ]
-                report.judge(
-                    part, sorted(problems, key=verdicts.most_telling), values, atol=verdicts.ATOL
-                )
+                report.judge(part, problems, values, atol=verdicts.ATOL)
 
 
 def ring(cluster: Cluster, function: str) -> None:

@@ -8,7 +8,8 @@ single process would get. Everything is float64.
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 import torch.distributed as dist
@@ -56,7 +57,11 @@ def message_groups() -> list[tuple[list[int], dist.ProcessGroup | None]]:
     if dist.get_backend() == "gloo":
         return make_groups()
     groups = [(members, short_lived(dist.new_group(members, backend="gloo"))) for members in GROUPS]
-    return [(members, group) for members, group in groups if dist.get_rank() in members]
+    return [
+        (members, cast("dist.ProcessGroup", group))
+        for members, group in groups
+        if dist.get_rank() in members
+    ]
 
 
 def matrix_shape(seed: int) -> tuple[int, int]:
@@ -217,7 +222,7 @@ def broadcast(name: str, seed: int) -> list[BroadcastCase]:
                 leaf(draw(seed + me, *shape, where=device())),
             )
             y = Bcast.apply(x, root, group)
-            sent = counted(lambda y=y, gradient=gradients[me]: y.backward(gradient))
+            sent = counted(partial(y.backward, gradients[me]))
             results.append(
                 {
                     "members": members,
@@ -293,9 +298,7 @@ def allgather(name: str, seed: int) -> list[AllgatherCase]:
                 )
                 sent = counted(loss.backward)
             else:
-                sent = counted(
-                    lambda pieces=pieces, row=gradients[me]: torch.autograd.backward(pieces, row)
-                )
+                sent = counted(partial(torch.autograd.backward, pieces, gradients[me]))
             results.append(
                 {
                     "members": members,
@@ -352,7 +355,7 @@ def connect(part: str, name: str, seed: int) -> list[ConnectCase]:
                 {
                     "members": members,
                     "me": c.rank,
-                    **_attempt(lambda c=c: program(c, function, seed)),
+                    **_attempt(partial(program, c, function, seed)),
                 }
             ]
         )

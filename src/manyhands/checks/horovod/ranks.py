@@ -116,10 +116,9 @@ def _symptoms(missing: str, seed: int) -> dict[str, float]:
 def _apart(model: nn.Module) -> float:
     """Return the largest distance between two ranks' weights."""
     own = flat(model.parameters())
+    everyones = hvd.allgather(own[None])
     return (
-        torch.cdist(*[hvd.allgather(own[None])] * 2, compute_mode="donot_use_mm_for_euclid_dist")
-        .max()
-        .item()
+        torch.cdist(everyones, everyones, compute_mode="donot_use_mm_for_euclid_dist").max().item()
     )
 
 
@@ -279,10 +278,9 @@ def _alone(
     for _ in range(steps):
         gradients = torch.autograd.grad(loss_of(model), list(model.parameters()))
         with torch.no_grad():
-            parameter: torch.Tensor
             for parameter, gradient in zip(model.parameters(), gradients, strict=False):
                 parameter.grad = gradient + keep * (0 if parameter.grad is None else parameter.grad)
-                parameter -= rate * parameter.grad
+                parameter.sub_(rate * parameter.grad)
     return flat(model.parameters())
 
 

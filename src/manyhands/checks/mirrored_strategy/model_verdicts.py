@@ -212,6 +212,7 @@ def _fine_tuned_problem(
     weights: Sequence[np.ndarray],
     accuracies: Sequence[float],
 ) -> Problem | None:
+    got: Any
     for variable, got in zip(variables, copies, strict=False):
         if got != case.n:
             return say("not mirrored", expected=case.n, got=got, variable=variable.name, n=case.n)

@@ -5,9 +5,12 @@ What needs no TensorFlow is asked in the notebook's kernel, while the rest runs 
 The experiments on the workers are in `ranks`. A hang becomes FAIL lines, and the cluster heals.
 """
 
+from __future__ import annotations
+
 import json
 import tempfile
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +23,20 @@ from manyhands.checks.multiworker.words import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.on_ranks import RankReport
 from manyhands.checks.report import Stopped
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from manyhands.checks.multiworker.answers import (
+        FittedCase,
+        InputCase,
+        InputSizes,
+        Judged,
+        LossCase,
+        SaveAnswer,
+        Saved,
+    )
+    from manyhands.cluster import Cluster
+
 __all__ = ["HINTS", "config", "dataset", "fit", "loss", "save", "seen"]
 
 # TensorFlow's calls show only whether the process is idle, and on a busy machine it may be idle for
@@ -29,7 +46,7 @@ check = partial(Report, criteria=CRITERIA)
 check_on_workers = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES, patience_s=PATIENCE_S)
 
 
-def _layouts(rng):
+def _layouts(rng: np.random.Generator) -> Iterator[verdicts.Layout]:
     """Yield layouts as arguments of tf_config without the process's number, which are hosts, first
     port and roles.
     """
@@ -58,12 +75,12 @@ def _layouts(rng):
     yield [few[0], few[1], few[0], *some, few[2]], int(rng.integers(2000, 9000)), roles
 
 
-def config(function):
+def config(function: Callable[..., Any]) -> None:
     """Check that `function(hosts, first_port, roles, number)` returns TF_CONFIG of each process of
     four layouts.
     """
     with check("config") as report:
-        found = []
+        found: list[tuple[verdicts.Layout, list[dict[str, Any]]]] = []
         for layout in _layouts(np.random.default_rng(seed())):
             hosts, first_port, roles = layout
             with closed(verdicts.config_of):
@@ -87,7 +104,7 @@ def config(function):
         )
 
 
-def _parsed(answer):
+def _parsed(answer: Any) -> dict[str, Any]:
     """Return the learner's TF_CONFIG as a dictionary, or raise `Stopped` if it is not one."""
     one, problem = verdicts.parsed(answer)
     if problem:
@@ -95,12 +112,14 @@ def _parsed(answer):
     return one
 
 
-def fit(cluster, function):
+def fit(cluster: Cluster, function: str) -> None:
     """Check the steps and the weights of `function(make_model, x, y, global_batch, epochs, rate)`,
     which calls Model.fit on all workers.
     """
     with check_on_workers("fit", cluster) as report:
-        cases = list(enumerate(report.on_ranks("multiworker.ranks", "fits", function, seed())))
+        cases: list[tuple[int, FittedCase]] = list(
+            enumerate(report.on_ranks("multiworker.ranks", "fits", function, seed()))
+        )
         report.judge(
             "steps",
             (verdicts.steps_problem(*one) for one in cases),
@@ -116,11 +135,12 @@ def fit(cluster, function):
         )
 
 
-def loss(cluster, function):
+def loss(cluster: Cluster, function: str) -> None:
     """Check that the parts of all workers that `function(example_losses, weights, decay,
     global_batch)` returns add up to the objective of the whole batch.
     """
     with check_on_workers("loss", cluster) as report:
+        all_cases: list[LossCase]
         all_cases, *_ = report.on_ranks("multiworker.ranks", "losses", function, seed())
         for name in report.asked:
             cases = [case for case in all_cases if bool(case["decay"]) == (name == "decay")]
@@ -132,12 +152,15 @@ def loss(cluster, function):
             )
 
 
-def seen(function):
+def seen(function: Callable[..., Any]) -> None:
     """Check that `function(policy, files, global_batch, workers)` returns which worker sees which
     samples, for each auto-shard policy.
     """
     with check("seen") as report:
-        rng, found = np.random.default_rng(seed()), {name: [] for name in report.asked}
+        rng = np.random.default_rng(seed())
+        found: dict[str, list[tuple[tuple[str, list[int], int, int], list[list[int]] | None]]] = {
+            name: [] for name in report.asked
+        }
         for workers in (2, 3, 4):
             files = [
                 int(size) for size in rng.integers(2, 7, size=workers + int(rng.integers(1, 4)))
@@ -156,10 +179,11 @@ def seen(function):
             )
 
 
-def _joined(answers):
+def _joined(answers: Sequence[Sequence[InputSizes]]) -> list[InputCase]:
     """Return the cases of the experiment `datasets`, each with all its pipelines."""
-    cases = []
+    cases: list[InputCase] = []
     for parts in zip(*answers, strict=False):
+        first: InputSizes = parts[0]
         own = {pipeline: epochs for part in parts for pipeline, epochs in part["mine"].items()}
         told = [one for pipeline in sorted(own) for one in own[pipeline]]
         error = next((one["error"] for one in told if one["error"]), None)
@@ -170,7 +194,7 @@ def _joined(answers):
         )
         cases.append(
             {
-                **parts[0],
+                **first,
                 "error": error,
                 "epochs": epochs,
                 "labels": all(one.get("labels") for one in told),
@@ -179,13 +203,13 @@ def _joined(answers):
     return cases
 
 
-def dataset(cluster, function):
+def dataset(cluster: Cluster, function: str) -> None:
     """Check that `function(context, x, y, global_batch, epoch, seed)` returns the input of one
     worker.
     """
     with check_on_workers("dataset", cluster) as report:
         cases = _joined(report.on_ranks("multiworker.ranks", "datasets", function, seed()))
-        evidence = {
+        evidence: dict[str, Callable[[InputCase], Any]] = {
             "once": lambda case: (
                 [case["n"], case["labels"], *inputs.together(case)] if case["epochs"] else []
             ),
@@ -208,17 +232,18 @@ def dataset(cluster, function):
             report.judge(name, map(problem_of, cases), [evidence[name](case) for case in cases])
 
 
-def save(cluster, function):
+def save(cluster: Cluster, function: str) -> None:
     """Check that with `function(checkpoint, path, chief, worker)` all workers write, and only the
     chief's file stays.
     """
     with check_on_workers("save", cluster) as report:
         with tempfile.TemporaryDirectory(prefix="manyhands-") as folder:
-            answers = report.on_ranks(
+            answers: list[SaveAnswer] = report.on_ranks(
                 "multiworker.ranks", "saves", function, seed(), folder, remark="save alone"
             )
+            found: Saved
             found, *_ = report.on_ranks("multiworker.ranks", "saved", folder)
-        there = {**found, "right": answers[0]["right"]}
+        there: Judged = {**found, "right": answers[0]["right"]}
         wrote = [[one["wrote"] > 0, one["to the chief's"]] for one in answers]
         report.judge(
             "file",

@@ -2,14 +2,24 @@
 describes.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from manyhands.checks import by_rank
 from manyhands.checks.multiworker.verdicts import say
 from manyhands.checks.record import shorten
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from manyhands.checks.multiworker.answers import InputCase, Judged, SaveAnswer
+    from manyhands.checks.report import Problem
+
 # ------------------------------------------------------------------ 5: dataset
 
 
-def together(case):
+def together(case: InputCase) -> tuple[list[int], list[int]]:
     """Return (samples that are seen more than once, samples that no worker sees) in epoch 0."""
     every = [sample for own in case["epochs"][0] for batch in own for sample in batch]
     return sorted({s for s in every if every.count(s) > 1}), sorted(
@@ -17,12 +27,18 @@ def together(case):
     )
 
 
-def once_problem(case):
+def once_problem(case: InputCase) -> Problem | None:
     if case["error"]:
         return say(case["error"])
     twice, never = together(case)
     p, r = case["pipelines"], case["replicas"]
-    words = {"twice": len(twice), "never": len(never), "lost": never[:4], "p": p, "r": r}
+    words: dict[str, Any] = {
+        "twice": len(twice),
+        "never": len(never),
+        "lost": never[:4],
+        "p": p,
+        "r": r,
+    }
     if not twice and not never:
         return say("labels") if not case["labels"] else None
     sizes = [sum(len(batch) for batch in own) for own in case["epochs"][0]]
@@ -47,7 +63,7 @@ def once_problem(case):
     }
 
 
-def batch_problem(case):
+def batch_problem(case: InputCase) -> Problem | None:
     if case["error"]:
         return say(case["error"])
     right = case["batch"] // case["replicas"]
@@ -75,7 +91,7 @@ def batch_problem(case):
     return None
 
 
-def _far_from_home(places, n):
+def _far_from_home(places: Sequence[int], n: int) -> bool:
     """Return whether one of a worker's first samples was stored in the second half, or one of its
     last ones in the first half.
     """
@@ -85,7 +101,7 @@ def _far_from_home(places, n):
     )
 
 
-def order_problem(case):
+def order_problem(case: InputCase) -> Problem | None:
     """Return the problem with the order.
 
     `case["stored"]` are the samples in their stored order, and the third run is epoch 0 again, with
@@ -127,7 +143,7 @@ def order_problem(case):
 # ------------------------------------------------------------------ 6: save
 
 
-def file_problem(answers, saved):
+def file_problem(answers: Sequence[SaveAnswer], saved: Judged) -> Problem | None:
     """Return the problem with the chief's file.
 
     `answers` has {"chief", "wrote", "to the chief's", "left"} by rank, and `saved` is what was
@@ -159,7 +175,7 @@ def file_problem(answers, saved):
     return None
 
 
-def clean_problem(answers, others):
+def clean_problem(answers: Sequence[SaveAnswer], others: Sequence[str]) -> Problem | None:
     """Return the problem with what is left, where `others` are the names of files in the folder
     that do not belong to the checkpoint.
     """

@@ -6,9 +6,12 @@ It makes experiments with the learner's functions and returns plain numbers.
 second world. Everything is float64.
 """
 
+from __future__ import annotations
+
 import glob
 import os
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 import numpy as np
@@ -17,15 +20,27 @@ import tensorflow as tf
 from manyhands.checks.multiworker.verdicts import FIT_ATOL, near
 from manyhands.checks.on_ranks import learners
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-def me():
+    from manyhands.checks.multiworker.answers import (
+        Epoch,
+        FittedCase,
+        InputSizes,
+        LossCase,
+        SaveAnswer,
+        Saved,
+    )
+
+
+def me() -> int:
     return int(os.environ["RANK"])
 
 
 # ------------------------------------------------------------------ 2: fit
 
 
-def fits(name, seed):
+def fits(name: str, seed: int) -> FittedCase:
     """Train a layer of scores with the learner's function, where each worker's model starts with
     different weights.
     """
@@ -38,7 +53,7 @@ def fits(name, seed):
     x, y = rng.normal(size=(3 * batch, 4)), rng.integers(3, size=3 * batch)
     starts = [[rng.normal(size=(4, 3)), rng.normal(size=3)] for _ in range(world)]
 
-    def make_model():
+    def make_model() -> Any:
         matrix, bias = map(tf.keras.initializers.Constant, starts[me()])
         return tf.keras.Sequential(
             [
@@ -88,15 +103,15 @@ def fits(name, seed):
     }
 
 
-def _close(got, right):
+def _close(got: np.ndarray, right: np.ndarray) -> bool:
     return bool(np.all(np.abs(got - right) <= FIT_ATOL))
 
 
-def _cut(n, batch):
+def _cut(n: int, batch: int) -> list[np.ndarray]:
     return [np.arange(begin, min(begin + batch, n)) for begin in range(0, n, batch)]
 
 
-def _twice(batch, world):
+def _twice(batch: int, world: int) -> np.ndarray:
     """Return the samples of an epoch's only step if each worker takes its share of the data, and
     fit then takes its part of that share.
     """
@@ -106,7 +121,13 @@ def _twice(batch, world):
     )
 
 
-def _trained(start, x, y, batches, rate):
+def _trained(
+    start: Sequence[np.ndarray],
+    x: np.ndarray,
+    y: np.ndarray,
+    batches: Iterable[np.ndarray],
+    rate: float,
+) -> np.ndarray:
     """Return the weights that a single process computes by SGD on the mean cross-entropy of these
     batches, as one flat array, without TensorFlow.
     """
@@ -122,12 +143,13 @@ def _trained(start, x, y, batches, rate):
 # ------------------------------------------------------------------ 3: loss
 
 
-def losses(name, seed):
+def losses(name: str, seed: int) -> list[LossCase]:
     """Add up the learner's parts of some batches over the workers, and name the mistake that the
     sum looks like.
     """
     function, strategy = learners(name), learners("strategy")
-    rng, n, cases = np.random.default_rng(seed), learners("strategy").num_replicas_in_sync, []
+    rng, n = np.random.default_rng(seed), learners("strategy").num_replicas_in_sync
+    cases: list[LossCase] = []
     few, many = (int(rng.integers(*span)) for span in ((2, 4), (5, 8)))
     decay = float(rng.uniform(0.2, 0.9))
     for sizes, own_decay in (
@@ -143,7 +165,7 @@ def losses(name, seed):
 
 
 @contextmanager
-def _one_worker():
+def _one_worker() -> Iterator[Any]:
     """Treat this process as the only worker, even for a function that asks the set-up cell's names
     or the environment how many there are.
     """
@@ -157,7 +179,13 @@ def _one_worker():
         yield alone
 
 
-def _loss(function, strategy, rng, sizes, decay):
+def _loss(
+    function: Callable[..., Any],
+    strategy: Any,
+    rng: np.random.Generator,
+    sizes: list[int],
+    decay: float,
+) -> LossCase:
     x, y = rng.normal(size=(sum(sizes), 4)), rng.integers(3, size=sum(sizes))
     start = [rng.normal(size=(4, 3)), rng.normal(size=3)]
     with strategy.scope():
@@ -165,9 +193,9 @@ def _loss(function, strategy, rng, sizes, decay):
     ends = np.cumsum(sizes)
     worker = me() if len(sizes) > 1 else 0
     mine = slice(int(ends[worker] - sizes[worker]), int(ends[worker]))
-    scalar = []
+    scalar: list[bool] = []
 
-    def replica(x, y):
+    def replica(x: Any, y: Any) -> tuple[Any, ...]:
         with tf.GradientTape() as tape:
             each = tf.nn.sparse_softmax_cross_entropy_with_logits(
                 labels=y, logits=x @ weights[0] + weights[1]
@@ -206,11 +234,13 @@ def _loss(function, strategy, rng, sizes, decay):
     }
 
 
-def _flat(tensors):
+def _flat(tensors: Iterable[Any]) -> np.ndarray:
     return np.concatenate([np.ravel(np.asarray(one)) for one in tensors])
 
 
-def _alone(start, x, y, sizes, decay):
+def _alone(
+    start: Sequence[np.ndarray], x: np.ndarray, y: np.ndarray, sizes: list[int], decay: float
+) -> tuple[np.ndarray, list[tuple[str, np.ndarray]]]:
     """Return the objective and gradients that a single process computes, as one flat array, and
     what likely mistakes would give, without TensorFlow.
     """
@@ -245,11 +275,12 @@ def _alone(start, x, y, sizes, decay):
 # ------------------------------------------------------------------ 5: dataset
 
 
-def datasets(name, seed):
+def datasets(name: str, seed: int) -> list[InputSizes]:
     """Run two epochs of the learner's pipelines, and the first with a different seed, for workers
     with one and with several replicas. This process is every third pipeline.
     """
-    function, rng, results = learners(name), np.random.default_rng(seed), []
+    function, rng = learners(name), np.random.default_rng(seed)
+    results: list[InputSizes] = []
     world, seed = int(os.environ["WORLD_SIZE"]), int(seed) % 1000
     for pipelines, each in ((3, 1), (2, 2), (4, 2)):
         share = int(rng.integers(2, 4))
@@ -257,15 +288,15 @@ def datasets(name, seed):
             int(rng.integers(5, 8)) * pipelines * each + int(rng.integers(1, 4)),
             share * pipelines * each,
         )
-        case = {
+        x = rng.permutation(n).astype("float64")  # the number of a sample is not its place
+        case: InputSizes = {
             "n": n,
             "batch": batch,
             "pipelines": pipelines,
             "replicas": pipelines * each,
             "mine": {},
+            "stored": [int(k) for k in x],
         }
-        x = rng.permutation(n).astype("float64")  # the number of a sample is not its place
-        case["stored"] = [int(k) for k in x]
         for pipeline in range(me(), pipelines, world):
             context = tf.distribute.InputContext(
                 num_input_pipelines=pipelines,
@@ -280,7 +311,9 @@ def datasets(name, seed):
     return results
 
 
-def _epoch(function, context, x, batch, epoch, seed):
+def _epoch(
+    function: Callable[..., Any], context: Any, x: np.ndarray, batch: int, epoch: int, seed: int
+) -> Epoch:
     """Return {"batches": samples of each batch, "labels": whether they belong to them}, or
     {"error"} if there is no such dataset.
     """
@@ -310,29 +343,30 @@ class Watched:
     would spoil it.
     """
 
-    def __init__(self, checkpoint, path, is_chief, elsewhere):
+    def __init__(self, checkpoint: Any, path: str, is_chief: bool, elsewhere: str) -> None:
         self._checkpoint, self._path, self._is_chief, self._elsewhere = (
             checkpoint,
             path,
             is_chief,
             elsewhere,
         )
-        self.paths, self.saved = [], False
+        self.paths: list[str] = []
+        self.saved = False
 
-    def write(self, file_prefix, options=None):
+    def write(self, file_prefix: Any, options: Any = None) -> Any:
         return self._checkpoint.write(self._noted(file_prefix))
 
-    def save(self, file_prefix, options=None):
+    def save(self, file_prefix: Any, options: Any = None) -> Any:
         self.saved = True
         return self._checkpoint.save(self._noted(file_prefix))
 
-    def _noted(self, file_prefix):
+    def _noted(self, file_prefix: Any) -> Any:
         self.paths.append(os.path.abspath(str(file_prefix)))
         clash = self.paths[-1] == self._path and not self._is_chief
         return self._elsewhere if clash else file_prefix
 
 
-def saves(name, seed, folder):
+def saves(name: str, seed: int, folder: str) -> SaveAnswer:
     """Run the learner's save on all workers.
 
     The checkpoint has a variable of which every worker keeps a part, as a metric or a batch norm
@@ -387,7 +421,7 @@ def saves(name, seed, folder):
     }
 
 
-def saved(folder):
+def saved(folder: str) -> Saved:
     """Return what the checkpoint contains, and which other files are next to it."""
     folder = os.path.join(folder, "saved")
     path = os.path.join(folder, "checkpoint")

@@ -5,17 +5,30 @@ Every `..._problem` returns None or the details of a FAIL line, which are `rank`
 and the likely `mistake`.
 """
 
+from __future__ import annotations
+
 import json
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from manyhands.checks.multiworker.words import MISTAKES
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from manyhands.checks.multiworker.answers import FittedCase, LossCase
+    from manyhands.checks.report import Problem
+
+    Layout = tuple[list[str], int, dict[str, int]]  # hosts, first port, roles
+
 ATOL = 1e-9
 FIT_ATOL = 1e-6  # Keras may compute in single precision
 
 
-def say(mistake, rank=None, expected=None, got=None, **words):
+def say(
+    mistake: str, rank: int | None = None, expected: Any = None, got: Any = None, **words: Any
+) -> Problem:
     return {
         "rank": rank,
         "expected": expected,
@@ -24,7 +37,7 @@ def say(mistake, rank=None, expected=None, got=None, **words):
     }
 
 
-def near(a, b):
+def near(a: Any, b: Any) -> bool:
     return np.shape(a) == np.shape(b) and bool(
         np.all(np.abs(np.asarray(a) - b) <= ATOL * (1 + np.abs(b)))
     )
@@ -33,14 +46,18 @@ def near(a, b):
 # ------------------------------------------------------------------ 1: config
 
 
-def kinds(roles):
+def kinds(roles: Mapping[str, int]) -> list[str]:
     """Return the kind of each process, in order."""
     return [kind for kind, count in roles.items() for _ in range(count)]
 
 
-def config_of(hosts, first_port, roles, number):
+def config_of(
+    hosts: Sequence[str], first_port: int, roles: Mapping[str, int], number: int
+) -> dict[str, Any]:
     """Return what TF_CONFIG must tell process `number`, as a dict."""
-    cluster, used, tasks = {}, {}, []
+    cluster: dict[str, list[str]] = {}
+    used: dict[str, int] = {}
+    tasks: list[dict[str, Any]] = []
     for host, kind in zip(hosts, kinds(roles), strict=True):
         tasks.append({"type": kind, "index": len(cluster.setdefault(kind, []))})
         cluster[kind].append(f"{host}:{first_port + used.get(host, 0)}")
@@ -48,7 +65,7 @@ def config_of(hosts, first_port, roles, number):
     return {"cluster": cluster, "task": tasks[number]}
 
 
-def parsed(answer):
+def parsed(answer: Any) -> tuple[Any, Problem | None]:
     """Return (the dict in a learner's TF_CONFIG, None), or (None, what is wrong with it)."""
     if not isinstance(answer, str):
         return None, say("not text", got=type(answer).__name__)
@@ -66,7 +83,7 @@ def parsed(answer):
     return config, None
 
 
-def cluster_problem(layout, configs):
+def cluster_problem(layout: Layout, configs: Sequence[dict[str, Any]]) -> Problem | None:
     """Return the problem with "cluster" in `configs`, which has the config of every process of one
     layout.
     """
@@ -76,7 +93,7 @@ def cluster_problem(layout, configs):
         got = config["cluster"]
         if got == right:
             continue
-        words = {"number": number, "roles": roles, "first": first_port}
+        words: dict[str, Any] = {"number": number, "roles": roles, "first": first_port}
         flat = [
             str(address)
             for found in got.values()
@@ -107,7 +124,7 @@ def cluster_problem(layout, configs):
     return None
 
 
-def task_problem(layout, configs):
+def task_problem(layout: Layout, configs: Sequence[dict[str, Any]]) -> Problem | None:
     for number, config in enumerate(configs):
         right, got = config_of(*layout, number)["task"], config["task"]
         if got == right and not isinstance(got["index"], bool):
@@ -134,10 +151,11 @@ def task_problem(layout, configs):
 # ------------------------------------------------------------------ 2: fit
 
 
-def steps_problem(rank, case):
+def steps_problem(rank: int, case: FittedCase) -> Problem | None:
     if case["steps"] == case["right steps"]:
         return None
-    words = {key: case[key] for key in ("samples", "batch", "epochs")}
+    keys: tuple[Literal["samples", "batch", "epochs"], ...] = ("samples", "batch", "epochs")
+    words: dict[str, Any] = {key: case[key] for key in keys}
     return say(
         "not trained" if case["steps"] is None else "steps",
         rank,
@@ -148,7 +166,7 @@ def steps_problem(rank, case):
     )
 
 
-def weights_problem(rank, case):
+def weights_problem(rank: int, case: FittedCase) -> Problem | None:
     if not case["looks"]:
         return None
     return {
@@ -162,7 +180,7 @@ def weights_problem(rank, case):
 # ------------------------------------------------------------------ 3: loss
 
 
-def loss_problem(case):
+def loss_problem(case: LossCase) -> Problem | None:
     if not case["looks"]:
         return None
     words = {"n": len(case["sizes"]), "sizes": case["sizes"]}
@@ -176,7 +194,7 @@ def loss_problem(case):
 # ------------------------------------------------------------------ 4: seen
 
 
-def who_sees(policy, files, global_batch, workers):
+def who_sees(policy: str, files: list[int], global_batch: int, workers: int) -> list[list[int]]:
     """Return the samples of each worker, in the order in which it sees them.
 
     Samples are numbered through all files, which hold `files[0]`, `files[1]`, ... of them.
@@ -194,7 +212,7 @@ def who_sees(policy, files, global_batch, workers):
             ]
             for w in range(workers)
         ]
-    seen = [[] for _ in range(workers)]
+    seen: list[list[int]] = [[] for _ in range(workers)]
     for begin in range(0, len(every), global_batch):
         batch = every[begin : begin + global_batch]
         share = -(-len(batch) // workers)
@@ -203,7 +221,7 @@ def who_sees(policy, files, global_batch, workers):
     return seen
 
 
-def plain_lists(answer, workers):
+def plain_lists(answer: Any, workers: int) -> list[list[int]] | None:
     """Return a learner's answer as lists of whole numbers, or None if it is not one list for each
     worker.
     """
@@ -214,7 +232,9 @@ def plain_lists(answer, workers):
     return lists if len(lists) == workers else None
 
 
-def seen_problem(case, answer):
+def seen_problem(
+    case: tuple[str, list[int], int, int], answer: list[list[int]] | None
+) -> Problem | None:
     policy, files, batch, n = case
     right = who_sees(*case)
     if answer is None:
@@ -222,7 +242,7 @@ def seen_problem(case, answer):
     if answer == right:
         return None
     every = list(range(sum(files)))
-    looks = {
+    looks: list[tuple[str, list[list[int]]]] = {
         "DATA": [
             ("like cards", [every[w::n] for w in range(n)]),
             ("blocks", [part.tolist() for part in np.array_split(every, n)]),
@@ -238,8 +258,10 @@ def seen_problem(case, answer):
     return {**told, "rank": worker}
 
 
-def _pieces(every, batch, share_of, n):
-    seen = [[] for _ in range(n)]
+def _pieces(
+    every: list[int], batch: int, share_of: Callable[[int], int], n: int
+) -> list[list[int]]:
+    seen: list[list[int]] = [[] for _ in range(n)]
     for begin in range(0, len(every), batch):
         own = every[begin : begin + batch]
         for worker in range(n):
@@ -247,15 +269,15 @@ def _pieces(every, batch, share_of, n):
     return seen
 
 
-def _even(every, batch, n):
-    seen = [[] for _ in range(n)]
+def _even(every: list[int], batch: int, n: int) -> list[list[int]]:
+    seen: list[list[int]] = [[] for _ in range(n)]
     for begin in range(0, len(every), batch):
         for worker, part in enumerate(np.array_split(every[begin : begin + batch], n)):
             seen[worker] += [int(k) for k in part]
     return seen
 
 
-def _file_blocks(files, n):
+def _file_blocks(files: list[int], n: int) -> list[list[int]]:
     starts = [sum(files[:i]) for i in range(len(files))]
     parts = np.array_split(range(len(files)), n)
     return [[k for i in part for k in range(starts[i], starts[i] + files[i])] for part in parts]

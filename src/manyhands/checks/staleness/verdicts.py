@@ -354,7 +354,7 @@ def choice_problem(kind: str, case: Choice, costs: Sequence[float], got: float) 
     else:
         name = (
             "first minimum"
-            if got in map(partial(_where_it_stops, costs), (0, 1))
+            if got in tuple(map(partial(_where_it_stops, costs), (0, 1)))
             else _named(got, wrong, lambda a, c: a == c) or "other choice"
         )
     return say(
