@@ -5,8 +5,8 @@ trainings are named.
 import numpy as np
 import pytest
 
+from manyhands.checks.large_batches import schedule_verdicts, verdicts
 from manyhands.checks.large_batches import task as tasks
-from manyhands.checks.large_batches import verdicts
 from manyhands.checks.large_batches.words import CRITERIA, HINTS, MISTAKES
 from manyhands.plots.large_batches import hockey_stick, hockey_table, two_clocks
 
@@ -112,7 +112,7 @@ def test_an_image_that_is_not_distorted_stays():
 )
 def test_a_wrong_rate_is_named(problem_of, epoch, got, says):
     warm_up = 0 if problem_of == "drops" else 2
-    problem = getattr(verdicts, problem_of + "_problem")(
+    problem = getattr(schedule_verdicts, problem_of + "_problem")(
         (epoch, *CASE[:3], warm_up, *CASE[4:]), got
     )
     assert problem is None if says is None else says in problem["mistake"]
@@ -123,7 +123,7 @@ def test_a_wrong_rate_is_named(problem_of, epoch, got, says):
 
 
 def test_drops_that_are_counted_from_the_end_of_the_warm_up_are_told():
-    assert "end of the warm-up" in verdicts.drops_problem((6.5, *CASE), 1.6 / 5)["mistake"]
+    assert "end of the warm-up" in schedule_verdicts.drops_problem((6.5, *CASE), 1.6 / 5)["mistake"]
 
 
 # ------------------------------------------------------------------ LARS

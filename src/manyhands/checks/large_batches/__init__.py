@@ -7,16 +7,25 @@ of every gradient as they pass, trains the small batch itself with the same seed
 two by Student's t. A mistake of the learner, even an exception, becomes a FAIL line.
 """
 
+from __future__ import annotations
+
 from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from manyhands.checks import Report, seed
 from manyhands.checks.in_kernel import array, ask, ask_kept, call, number
+from manyhands.checks.large_batches import schedule_verdicts, verdicts
 from manyhands.checks.large_batches import task as tasks
-from manyhands.checks.large_batches import verdicts
 from manyhands.checks.large_batches.words import CRITERIA, HINTS, MARGIN, MISTAKES
 from manyhands.checks.report import Stopped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import torch
+
 
 __all__ = ["HINTS", "challenge", "growing", "lars", "noise", "schedule"]
 
@@ -26,26 +35,28 @@ FACTOR = 32  # times the batch
 class _Check(Report):
     """The report of this unit, with a separate generator that the seed and its name determine."""
 
-    def __init__(self, name):
+    def __init__(self, name: str) -> None:
         super().__init__(name, CRITERIA)
         self.rng = np.random.default_rng([seed() % 2**32, *name.encode()])
 
 
-def schedule(function):
+def schedule(function: Callable[..., Any]) -> None:
     """Check `function(epoch, base_rate, k, rule, warm_up, drops, drop_by)`, the rate of the step
     that begins at `epoch`.
     """
     with _Check("schedule") as report:
-        found = {name: [] for name in report.asked}
+        found: dict[str, list[tuple[schedule_verdicts.Asked, float]]] = {
+            name: [] for name in report.asked
+        }
         for case, probes in _schedules(report.rng):
             for name, epochs in probes.items():
                 for epoch in epochs:
                     answer = _rate(function, epoch, *case)
                     found[name].append(((epoch, *case), number(answer)))
         problem_of = {
-            "scaling": verdicts.scaling_problem,
-            "warm-up": verdicts.warm_up_problem,
-            "drops": verdicts.drops_problem,
+            "scaling": schedule_verdicts.scaling_problem,
+            "warm-up": schedule_verdicts.warm_up_problem,
+            "drops": schedule_verdicts.drops_problem,
         }
         for name, cases in found.items():
             report.judge(
@@ -56,17 +67,21 @@ def schedule(function):
             )
 
 
-def _rate(function, *case):
+def _rate(function: Callable[..., Any], *case: Any) -> Any:
     """Return what `function` returns. If it raises an exception, the message names the call."""
     try:
         return ask_kept(function, *case)
     except Stopped as stopped:
         if " raised " in str(stopped):
-            raise Stopped(f"{stopped}, when called with {verdicts.arguments(case)}.") from None
+            raise Stopped(
+                f"{stopped}, when called with {schedule_verdicts.arguments(case)}."
+            ) from None
         raise
 
 
-def _schedules(draw):
+def _schedules(
+    draw: np.random.Generator,
+) -> Iterator[tuple[schedule_verdicts.Schedule, dict[str, list[float]]]]:
     """Six schedules, as arguments of the learner's function without the epoch, and for each
     criterion the epochs to ask for.
     """
@@ -93,7 +108,7 @@ def _schedules(draw):
             )
 
 
-def lars(function):
+def lars(function: Callable[..., Any]) -> None:
     """Check `function(weights, gradients, memory, rate, momentum, decay, trust)`, with tensors
     [runs, ...] for each layer, which are changed in place.
     """
@@ -145,14 +160,15 @@ def lars(function):
             report.judge(name, [problem], [*got, touched], rtol=2 * verdicts.LARS_RTOL, atol=1e-7)
 
 
-def noise(function):
+def noise(function: Callable[..., Any]) -> None:
     """Check `function(gradients, rows)` -> (|G|^2, trace, their quotient), for gradients [steps,
     ranks, numbers] of `rows` images each.
     """
     import torch
 
     with _Check("noise") as report:
-        draw, found = report.rng, []
+        draw = report.rng
+        found: list[tuple[tuple[np.ndarray, np.ndarray, int, int], list[float]]] = []
         for steps, ranks in ((24, 4), (16, 8), (32, 3)):
             numbers, rows = int(draw.integers(30, 60)), int(draw.integers(8, 20))
             truth = draw.normal(size=numbers)
@@ -175,12 +191,14 @@ def noise(function):
             )
 
 
-def growing(sgd_noise, grow):
+def growing(sgd_noise: Callable[..., Any], grow: Callable[..., Any]) -> None:
     """Check `sgd_noise(rate, momentum, images, batch)`, and `grow(phases, batch, largest)` ->
     [(epochs, rate, batch)].
     """
     with _Check("growing") as report:
-        draw, scales, plans = report.rng, [], []
+        draw = report.rng
+        scales: list[tuple[tuple[float, float, int, int], float]] = []
+        asked: list[verdicts.Plan] = []
         for _ in range(4):
             batch = int(2 ** draw.integers(4, 9))
             case = (
@@ -213,9 +231,9 @@ def growing(sgd_noise, grow):
                 "less": 0.75,
             }[room]
             largest = int(batch * factor)
-            plans.append((phases, batch, largest))
-        plans.append(_whole_drops(draw))
-        plans = [(case, verdicts.rows_of(ask_kept(grow, *case), len(case[0]))) for case in plans]
+            asked.append((phases, batch, largest))
+        asked.append(_whole_drops(draw))
+        plans = [(case, verdicts.rows_of(ask_kept(grow, *case), len(case[0]))) for case in asked]
         report.judge(
             "g",
             (verdicts.sgd_noise_problem(*one) for one in scales),
@@ -224,11 +242,11 @@ def growing(sgd_noise, grow):
         )
         rates = [[] if rows is None else [rows[:, 0], rows[:, 1] / rows[:, 2]] for _, rows in plans]
         report.judge("noise", (verdicts.phases_problem(*one) for one in plans), rates, rtol=1e-6)
-        batches = [[] if rows is None else rows[:, [0, 2]] for _, rows in plans]
+        batches: list[Any] = [[] if rows is None else rows[:, [0, 2]] for _, rows in plans]
         report.judge("fewest", (verdicts.fewest_problem(*one) for one in plans), batches, rtol=1e-6)
 
 
-def _whole_drops(draw):
+def _whole_drops(draw: np.random.Generator) -> tuple[list[tuple[float, float]], int, int]:
     """A plan whose batches are whole numbers that floats make a little smaller, as 0.3 / 0.1 is
     2.9999999999999996.
     """
@@ -245,7 +263,7 @@ def _whole_drops(draw):
             return [(int(draw.integers(2, 9)), rate) for rate in rates], batch, batch * 40
 
 
-def challenge(function):
+def challenge(function: Callable[..., Any]) -> None:
     """Check `function(task)` -> weights, with 32 times the batch, the same epochs, and a test error
     that is not much above the error of small batches.
 
@@ -273,7 +291,7 @@ def challenge(function):
 
 
 @lru_cache(maxsize=2)
-def _small_batch(images, seed):
+def _small_batch(images: int, seed: int) -> tuple[tasks.Task, list[torch.Tensor]]:
     """The task with small batches, and the weights that it ends with.
 
     They are cached because a learner may need more than one attempt.
@@ -282,7 +300,9 @@ def _small_batch(images, seed):
     return task, tasks.train(task, tasks.small_rate)
 
 
-def _judge_accuracy(report, task, reference, weights):
+def _judge_accuracy(
+    report: Report, task: tasks.Task, reference: Sequence[torch.Tensor], weights: Any
+) -> None:
     """Judge the weights that the learner has returned against the weights of the small batch."""
     import torch
 
@@ -301,7 +321,7 @@ def _judge_accuracy(report, task, reference, weights):
         [task.error(one) for one in (reference, weights)],
         [task.error(one, train=True).mean() for one in (reference, weights)],
     )
-    problem = verdicts.accuracy_problem(*errors, MARGIN, trained)
+    problem = verdicts.accuracy_problem(errors[0], errors[1], MARGIN, trained)
     # the same evidence for every good enough answer, namely the highest allowed error
     report.judge(
         "accuracy",

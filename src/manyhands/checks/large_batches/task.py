@@ -8,31 +8,50 @@ no run sees another one. Everything is float64, and drawn with numpy from a seed
 when it is needed.
 """
 
-from collections import namedtuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-# float64 [n, 64], int64 [n], and the same for the test
-Digits = namedtuple("Digits", "x y x_test y_test")
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import torch
+
+    Step = Callable[[list[torch.Tensor], list[torch.Tensor], list[torch.Tensor], float], object]
+
+
+class Digits(NamedTuple):
+    """Arrays or tensors: float64 [n, 64], int64 [n], and the same for the test."""
+
+    x: Any
+    y: Any
+    x_test: Any
+    y_test: Any
+
+
 IMAGES, COPIES, HIDDEN, MOMENTUM, RUNS = 4096, 4, 32, 0.9, 8
 EPOCHS, BATCH, RATE, DROPS, DROP_BY = 8, 8, 0.04, (4, 6), 4  # what the small batch is trained with
 # degrees, pixels, grey levels from 0 to 1, and the part of the training labels that is drawn anew
 TURN, SHIFT, NOISE, WRONG = 12.0, 0.8, 0.05, 0.2
-PASSED = []  # the size of every batch of which any task took a gradient, which the checks count
+PASSED: list[
+    int
+] = []  # the size of every batch of which any task took a gradient, which the checks count
 
 
 class BudgetSpent(RuntimeError):
     """Raised when a task is asked for one more batch than its epochs have."""
 
 
-def plain_digits():
+def plain_digits() -> Digits:
     """Return the 1500 digits for training and the 297 for testing, minus the mean of each pixel."""
     from manyhands.data import digits
 
     return _centred(*digits("train"), *digits("test"))
 
 
-def distorted_digits(seed, images=IMAGES, copies=COPIES):
+def distorted_digits(seed: int, images: int = IMAGES, copies: int = COPIES) -> Digits:
     """Return `images` distorted copies of training digits, drawn with replacement, and `copies` of
     each test digit, as `seed` determines.
 
@@ -56,12 +75,18 @@ def distorted_digits(seed, images=IMAGES, copies=COPIES):
     )
 
 
-def _centred(x, y, x_test, y_test):
+def _centred(x: np.ndarray, y: np.ndarray, x_test: np.ndarray, y_test: np.ndarray) -> Digits:
     mean = x.mean(0, dtype=float)
     return Digits(x - mean, y, x_test - mean, y_test)
 
 
-def distort(x, draw, turn=TURN, shift=SHIFT, noise=NOISE):
+def distort(
+    x: np.ndarray,
+    draw: np.random.Generator,
+    turn: float = TURN,
+    shift: float = SHIFT,
+    noise: float = NOISE,
+) -> np.ndarray:
     """Return images [n, 64], turned by up to `turn` degrees and shifted by up to `shift` pixels in
     both directions (bilinear), with Gaussian noise.
     """
@@ -89,7 +114,9 @@ class Task:
     for a different batch size, but a size below `batch` raises a ValueError.
     """
 
-    def __init__(self, data, batch, epochs=EPOCHS, runs=RUNS, seed=0):
+    def __init__(
+        self, data: Digits, batch: int, epochs: int = EPOCHS, runs: int = RUNS, seed: int = 0
+    ) -> None:
         import torch
 
         self.data = Digits(*(torch.as_tensor(array) for array in data))
@@ -105,7 +132,7 @@ class Task:
         self._order = np.empty((runs, 0), int)
         self._drawn = 0
 
-    def start(self):
+    def start(self) -> list[torch.Tensor]:
         """Return the weights of all runs, [runs, 64, 32], [runs, 1, 32], [runs, 32, 10] and [runs,
         1, 10].
         """
@@ -122,7 +149,9 @@ class Task:
             for i, shape in enumerate(shapes)
         ]
 
-    def gradient(self, weights, batch=None):
+    def gradient(
+        self, weights: Sequence[torch.Tensor], batch: int | None = None
+    ) -> list[torch.Tensor]:
         """Return for each run the gradient of the mean loss (cross entropy) of its next batch, in
         the shapes of `weights`.
         """
@@ -142,7 +171,7 @@ class Task:
             slope.sum(1, keepdim=True),
         ]
 
-    def _next(self, batch):
+    def _next(self, batch: int) -> torch.Tensor:
         """Return the rows of the next batch of each run, [runs, batch]."""
         import torch
 
@@ -172,7 +201,7 @@ class Task:
         PASSED.append(batch)
         return torch.from_numpy(np.ascontiguousarray(rows))
 
-    def error(self, weights, train=False):
+    def error(self, weights: Sequence[torch.Tensor], train: bool = False) -> np.ndarray:
         """Return the error of each run in per cent, on the test images (or on the training images),
         as a numpy array [runs].
         """
@@ -186,7 +215,7 @@ class Task:
         )
 
 
-def network(weights, x):
+def network(weights: Sequence[torch.Tensor], x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the outputs of the hidden units, [runs, rows, 32], and the scores, [runs, rows, 10],
     for x [runs, rows, 64].
     """
@@ -197,7 +226,13 @@ def network(weights, x):
     return hidden, torch.baddbmm(b2, hidden, w2)
 
 
-def train(task, rate_at, batch_at=None, step=None, watch=None):
+def train(
+    task: Task,
+    rate_at: Callable[[float], float],
+    batch_at: Callable[[float], int] | None = None,
+    step: Step | None = None,
+    watch: Callable[[float, list[torch.Tensor]], object] | None = None,
+) -> list[torch.Tensor]:
     """Train all runs of `task`, with momentum, until its epochs are used up, and return the weights
     at the end.
 
@@ -218,14 +253,19 @@ def train(task, rate_at, batch_at=None, step=None, watch=None):
         step(weights, task.gradient(weights, batch), memory, rate_at(epoch))
 
 
-def small_rate(epoch):
+def small_rate(epoch: float) -> float:
     """Return the rate of the small batch, which is RATE, and DROP_BY times smaller from each of the
     epochs DROPS on.
     """
     return RATE / DROP_BY ** sum(epoch >= drop for drop in DROPS)
 
 
-def momentum_step(weights, gradients, memory, rate):
+def momentum_step(
+    weights: Sequence[torch.Tensor],
+    gradients: Sequence[torch.Tensor],
+    memory: Sequence[torch.Tensor],
+    rate: float,
+) -> None:
     """Take the step v <- m v + rate g, w <- w - v, in place."""
     for weight, gradient, moving in zip(weights, gradients, memory, strict=True):
         moving.mul_(MOMENTUM).add_(gradient, alpha=rate)

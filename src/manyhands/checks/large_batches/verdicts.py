@@ -4,139 +4,73 @@ look like.
 Every verdict is None, or the details of a FAIL line: `expected`, `got` and the likely `mistake`.
 """
 
-from inspect import signature
+from __future__ import annotations
+
 from itertools import product
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from manyhands.checks.in_kernel import NAN, number
 from manyhands.checks.large_batches.words import MISTAKES
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from manyhands.checks.report import Details, Problem
+
+    Phases = Sequence[tuple[float, float]]  # (epochs, rate)
+    Plan = tuple[Phases, int, int]  # phases, batch, largest batch
+
 # One-sided 95 % points of Student's t, by degrees of freedom. The true mean may exceed the mean of
 # n runs by this many standard errors.
 T_95 = {4: 2.132, 5: 2.015, 6: 1.943, 7: 1.895, 8: 1.860, 9: 1.833, 10: 1.812, 11: 1.796}
 
 
-def say(mistake, expected=None, got=None, **words):
-    details = {"expected": expected, "got": got, "mistake": MISTAKES[mistake].format(**words)}
-    return {key: value for key, value in details.items() if value is not None}
+def say(mistake: str, expected: Any = None, got: Any = None, **words: Any) -> Problem:
+    details: dict[str, Any] = {
+        "expected": expected,
+        "got": got,
+        "mistake": MISTAKES[mistake].format(**words),
+    }
+    return cast("Problem", {key: value for key, value in details.items() if value is not None})
 
 
-def near(got, expected, rtol=1e-9):
+def near(got: Any, expected: Any, rtol: float = 1e-9) -> bool:
     got, expected = np.asarray(got, float), np.asarray(expected, float)
     return got.shape == expected.shape and bool(
         np.all(np.abs(got - expected) <= rtol * (1e-3 + np.abs(expected)))
     )
 
 
-def named(got, wrong, rtol=1e-6):
+def named(got: Any, wrong: Mapping[str, Any], rtol: float = 1e-6) -> str | None:
     """Return the name of the first of the wrong answers that equals this one, or None."""
     return next((name for name, value in wrong.items() if near(got, value, rtol)), None)
-
-
-# ------------------------------------------------------------------ 1: schedule
-
-
-def rate_at(epoch, base_rate, k, rule, warm_up, drops, drop_by):
-    full = base_rate * (k if rule == "linear" else k**0.5)
-    if epoch < warm_up:
-        return base_rate + (full - base_rate) * epoch / warm_up
-    return full / drop_by ** sum(epoch >= drop for drop in drops)
-
-
-def arguments(case):
-    """Return the arguments of a call of `rate_at`, with their names."""
-    return ", ".join(
-        f"{name}={_plain(one)}"
-        for name, one in zip(signature(rate_at).parameters, case, strict=False)
-    )
-
-
-def _plain(value):
-    return repr(float(value) if isinstance(value, np.floating) else value)
-
-
-def _rate_problem(case, got, name, **words):
-    """Return the call, which a learner can repeat, with the right answer and the mistake."""
-    epoch, _, k, rule, warm_up, *_ = case
-    asked = ", ".join(map(_plain, case))
-    name = (name or "other rate") if np.isfinite(got) else "no rate"
-    return say(
-        name,
-        f"rate_at({asked}) -> {rate_at(*case):.6g}",
-        "not a number" if np.isnan(got) else f"{got:.6g}",
-        epoch=epoch,
-        k=k,
-        rule=rule,
-        warm_up=warm_up,
-        **words,
-    )
-
-
-def scaling_problem(case, got):
-    epoch, base_rate, k, rule, warm_up, *_ = case
-    right = rate_at(*case)
-    if near(got, right):
-        return None
-    wrong = {
-        "not scaled": base_rate,
-        "divided": base_rate / k,
-        "root of all": (base_rate * k) ** 0.5,
-        "other rule": base_rate * (k**0.5 if rule == "linear" else k),
-        "warm-up too long": base_rate + (right - base_rate) * epoch / (warm_up or 1),
-    }
-    return _rate_problem(case, got, named(got, wrong))
-
-
-def warm_up_problem(case, got):
-    epoch, base_rate, _, _, warm_up, *_ = case
-    full = rate_at(warm_up, *case[1:])
-    if near(got, rate_at(*case)):
-        return None
-    wrong = {
-        "no warm-up": full,
-        "constant": base_rate,
-        "from zero": full * epoch / warm_up,
-        "geometric": base_rate * (full / base_rate) ** (epoch / warm_up),
-        "staircase": base_rate + (full - base_rate) * int(epoch) / warm_up,
-    }
-    if epoch <= 0:
-        wrong = {"no warm-up": full, "from zero": 0.0}
-    return _rate_problem(case, got, named(got, wrong))
-
-
-def drops_problem(case, got):
-    epoch, *_, drops, by = case
-    full = rate_at(*case[:-2], [], by)
-    if near(got, rate_at(*case)):
-        return None
-    # the first schedule that is asked for has no warm-up, so the other mistakes fail there
-    wrong = {
-        "after the warm-up": full / by ** sum(epoch - case[4] >= drop for drop in drops),
-        "whole epochs": full / by ** sum(int(epoch) >= drop for drop in drops),
-        "late": full / by ** sum(epoch > drop for drop in drops),
-        "no drop": full,
-        "drops once": full / by,
-        "drop by the sum": full / (by * sum(epoch >= drop for drop in drops) or 1),
-        "grows": full * by ** sum(epoch >= drop for drop in drops),
-    }
-    return _rate_problem(case, got, named(got, wrong), drops=drops, by=by)
 
 
 # ------------------------------------------------------------------ 2: LARS
 
 
-def lars(weights, gradients, memory, rate, momentum, decay, trust, looks=()):
+def lars(
+    weights: Sequence[np.ndarray],
+    gradients: Any,
+    memory: Sequence[np.ndarray],
+    rate: float,
+    momentum: float,
+    decay: float,
+    trust: float,
+    looks: Sequence[str] = (),
+) -> Sequence[np.ndarray]:
     """Take one step on numpy arrays, in place, where `looks` names the mistakes to make."""
 
-    def norm(values):
+    def norm(values: np.ndarray) -> Any:
         return np.sqrt(
             (values**2).sum()
             if "runs together" in looks
             else (values**2).sum(tuple(range(1, values.ndim)), keepdims=True)
         )
 
-    def all_layers(values):
+    def all_layers(values: Sequence[np.ndarray]) -> list[Any]:
         total = (
             sum(
                 (value**2).sum(tuple(range(1, value.ndim)), keepdims=True).reshape(-1)
@@ -172,7 +106,9 @@ def lars(weights, gradients, memory, rate, momentum, decay, trust, looks=()):
     return weights
 
 
-def _where_zero(ratio, usual, w_norm, g_norm, trust, looks):
+def _where_zero(
+    ratio: Any, usual: Any, w_norm: Any, g_norm: Any, trust: float, looks: Sequence[str]
+) -> Any:
     """Return the ratio where no norm is zero, and 1 elsewhere, or what a mistake makes of that."""
     if "stands still" in looks:
         return ratio
@@ -210,7 +146,7 @@ SEEN = {
 }
 
 
-def _mistakes(name):
+def _mistakes(name: str) -> list[tuple[str, ...]]:
     """Return tuples of mistakes that a criterion may see, each from a different group, the shortest
     tuples first.
     """
@@ -219,7 +155,9 @@ def _mistakes(name):
     return sorted(filter(None, found), key=lambda looks: (len(looks), looks[0] not in GROUPS[name]))
 
 
-def lars_after(start, gradients, steps, looks=()):
+def lars_after(
+    start: Sequence[np.ndarray], gradients: Any, steps: Sequence[Any], looks: Sequence[str] = ()
+) -> np.ndarray:
     """Return the weights after the steps, as one flat array.
 
     `steps` are (rate, momentum, decay, trust), and the gradients of each step are given.
@@ -227,15 +165,23 @@ def lars_after(start, gradients, steps, looks=()):
     weights = [w.copy() for w in start]
     memory = [np.zeros_like(w) for w in start]
     for these, numbers in zip(gradients, steps, strict=True):
-        lars(weights, these, memory, *numbers, looks=looks)
+        rate, momentum, decay, trust = numbers
+        lars(weights, these, memory, rate, momentum, decay, trust, looks)
     return flat(weights)
 
 
-def flat(arrays):
+def flat(arrays: Sequence[np.ndarray]) -> np.ndarray:
     return np.concatenate([np.ravel(array) for array in arrays])
 
 
-def lars_problem(name, start, gradients, steps, got, touched=False):
+def lars_problem(
+    name: str,
+    start: Sequence[np.ndarray],
+    gradients: Any,
+    steps: Sequence[Any],
+    got: np.ndarray,
+    touched: bool = False,
+) -> Problem | None:
     """Judge a LARS step.
 
     `touched`: the learner's function has changed the gradients that it was given.
@@ -247,7 +193,7 @@ def lars_problem(name, start, gradients, steps, got, touched=False):
         return say("other shapes")
     # the numbers before it are equal
     first = next((i for i in range(len(right)) if not near(got[i], right[i], LARS_RTOL)), 0)
-    details = {"expected": right[first : first + 4], "got": got[first : first + 4]}
+    details: Details = {"expected": right[first : first + 4], "got": got[first : first + 4]}
     if not np.all(np.isfinite(got)):
         return say("zero norm", **details)
     if near(got, flat(start)):
@@ -264,15 +210,16 @@ def lars_problem(name, start, gradients, steps, got, touched=False):
     return {**details, "mistake": _lars_words(name, looks, *_place(start, first))}
 
 
-def _place(start, index):
+def _place(start: Sequence[np.ndarray], index: int) -> tuple[int, int]:
     """Return (layer, run) of a number of the flat array."""
     for layer, w in enumerate(start):
         if index < w.size:
             return layer, index // w[0].size
         index -= w.size
+    raise IndexError(index)
 
 
-def _lars_words(name, looks, layer, run):
+def _lars_words(name: str, looks: Sequence[str], layer: int, run: int) -> str:
     if not looks:
         return MISTAKES["other step"].format(layer=layer, run=run)
     words = " ".join(MISTAKES[look] for look in looks)
@@ -286,7 +233,9 @@ def _lars_words(name, looks, layer, run):
 # ------------------------------------------------------------------ 3: the noise of the gradient
 
 
-def noise_scale(small, large, b_small, b_large):
+def noise_scale(
+    small: np.ndarray, large: np.ndarray, b_small: int, b_large: int
+) -> tuple[float, float, float]:
     """Return (|G|^2, the trace of the covariance, their quotient), as in McCandlish et al. 2018,
     appendix A.1.
     """
@@ -298,7 +247,9 @@ def noise_scale(small, large, b_small, b_large):
     return squared, trace, trace / squared
 
 
-def noise_problem(index, case, got):
+def noise_problem(
+    index: int, case: tuple[np.ndarray, np.ndarray, int, int], got: Sequence[float]
+) -> Problem | None:
     """Judge one of the three numbers that were returned."""
     small, large, b_small, b_large = case
     right = noise_scale(*case)
@@ -346,7 +297,7 @@ def noise_problem(index, case, got):
     return say(name, right[index], got[index], b_small=b_small, b_large=b_large)
 
 
-def three(answer):
+def three(answer: Any) -> list[float]:
     try:
         values = [number(value) for value in answer]
     except TypeError:
@@ -357,11 +308,11 @@ def three(answer):
 # ------------------------------------------------------------------ 4: growing the batch
 
 
-def sgd_noise(rate, momentum, images, batch):
+def sgd_noise(rate: float, momentum: float, images: int, batch: int) -> float:
     return rate / (1 - momentum) * (images / batch - 1)
 
 
-def sgd_noise_problem(case, got):
+def sgd_noise_problem(case: tuple[float, float, int, int], got: float) -> Problem | None:
     rate, momentum, images, batch = case
     right = sgd_noise(*case)
     if near(got, right, 1e-6):
@@ -376,7 +327,7 @@ def sgd_noise_problem(case, got):
     return say(named(got, wrong) or "other g", right, got, images=images, batch=batch)
 
 
-def grow(phases, batch, largest):
+def grow(phases: Phases, batch: int, largest: int) -> list[tuple[float, float, int]]:
     found = []
     for epochs, rate in phases:
         # rounded down, because with a larger batch the rate would be above the first
@@ -385,7 +336,7 @@ def grow(phases, batch, largest):
     return found
 
 
-def rows_of(answer, count):
+def rows_of(answer: Any, count: int) -> np.ndarray | None:
     """Return the learner's phases as an array [count, 3], or None."""
     try:
         rows = np.array([[number(value) for value in row] for row in answer], float)
@@ -398,14 +349,14 @@ def rows_of(answer, count):
     )
 
 
-def _has_phases(phases, rows):
+def _has_phases(phases: Phases, rows: np.ndarray | None) -> bool:
     return rows is not None and near(rows[:, 0], [epochs for epochs, _ in phases])
 
 
-def phases_problem(case, rows):
+def phases_problem(case: Plan, rows: np.ndarray | None) -> Problem | None:
     """Judge whether rate / batch is what it was, in every phase."""
     phases, batch, largest = case
-    if not _has_phases(phases, rows):
+    if rows is None or not _has_phases(phases, rows):
         return say("no phases", count=len(phases))
     for i, ((_, rate), (_, mine, size)) in enumerate(zip(phases, rows, strict=False)):
         if not near(mine / size, rate / batch, 1e-6):
@@ -441,15 +392,16 @@ def phases_problem(case, rows):
     return None
 
 
-def fewest_problem(case, rows):
+def fewest_problem(case: Plan, rows: np.ndarray | None) -> Problem | None:
     phases, batch, largest = case
-    if not _has_phases(phases, rows):
+    if rows is None or not _has_phases(phases, rows):
         return say("no phases", count=len(phases))
     if max(rows[:, 2]) > largest:
         return say("above the largest", f"at most {largest}", max(rows[:, 2]), largest=largest)
     if any(size != int(size) for size in rows[:, 2]):
         return say("no whole batch", got=next(size for size in rows[:, 2] if size != int(size)))
-    right, mine = (sum(epochs / size for epochs, _, size in some) for some in (grow(*case), rows))
+    both: tuple[Any, Any] = (grow(*case), rows)
+    right, mine = (sum(epochs / size for epochs, _, size in some) for some in both)
     if near(mine, right, 1e-6):
         return None
     less = next(
@@ -461,7 +413,7 @@ def fewest_problem(case, rows):
         None,
     )
     quotients = [batch * phases[0][1] / rate for _, rate in phases]
-    if all(
+    if less and all(
         whole == size or (size == whole - 1 and near(quotient, whole))
         for quotient, (*_, whole), (*_, size) in zip(quotients, grow(*case), rows, strict=False)
     ):
@@ -483,7 +435,7 @@ def fewest_problem(case, rows):
 # ------------------------------------------------------------------ 5: the challenge
 
 
-def bound(differences):
+def bound(differences: Any) -> float:
     """Return the upper end of the one-sided 95 % interval for the mean of the differences of n
     runs.
     """
@@ -491,7 +443,9 @@ def bound(differences):
     return float(d.mean() + T_95[len(d) - 1] * d.std(ddof=1) / len(d) ** 0.5)
 
 
-def budget_problem(passed, batch, allowed, error):
+def budget_problem(
+    passed: Sequence[int], batch: int, allowed: int, error: str | None
+) -> Problem | None:
     """Judge the budget.
 
     `passed`: the sizes of all batches of which a gradient was taken. `allowed`: the number of
@@ -508,7 +462,9 @@ def budget_problem(passed, batch, allowed, error):
     return say("no images", f"{allowed} images", "0 images") if not passed else None
 
 
-def accuracy_problem(small, large, margin, trained):
+def accuracy_problem(
+    small: Any, large: Any, margin: float, trained: Sequence[float]
+) -> Problem | None:
     """Judge the accuracy.
 
     `small`, `large`: errors of all runs in per cent. `trained`: the mean errors of both on the
