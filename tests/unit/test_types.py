@@ -17,7 +17,6 @@ PACKAGE = ROOT / "src" / "manyhands"
 # How many errors a package has, or a module that is in none. What is not here has none, and stays
 # so.
 ERRORS = {
-    "checks": 289,
 }
 PARTS = sorted({path.relative_to(PACKAGE).parts[0] for path in PACKAGE.rglob("*.py")})
 STRICT = [

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from manyhands.cluster.faults.kinds import Fault
 
 
-Criteria = Mapping[str, Mapping[str, tuple[float, str]]]  # {check: {criterion: (points, text)}}
+Criteria = dict[str, dict[str, tuple[float, str]]]  # {check: {criterion: (points, text)}}
 Rank = int | str | None  # whose values a problem shows
 
 

@@ -7,6 +7,7 @@ All values are in float64, so that every difference is a mistake and not roundin
 import random
 import traceback
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch.nn.functional import conv2d
@@ -144,7 +145,8 @@ class Case:
             for one in (self.x, self.weight, self.bias)
         ]
         self.of(*whole).backward(self.slope)
-        x, weight, bias = [None if one is None else one.grad for one in whole]
+        gradients: list[Any] = [None if one is None else one.grad for one in whole]
+        x, weight, bias = gradients
         if self.split == "out":
             return x, weight[self.rows(rank)], None if bias is None else bias[self.rows(rank)]
         return x[:, self.columns(rank)], weight[:, self.columns(rank)], bias
@@ -201,7 +203,8 @@ def own_first(parts, rank):
 
 def wrong_gradients(case, rank):
     """Return {mistake: the gradient that it gives} for x, weight and bias."""
-    right, found = case.serial(rank), []
+    right = case.serial(rank)
+    found: list[dict[str, torch.Tensor]] = []
     own = case.pieces(rank)
     slope = case.slope[:, case.rows(rank)] if case.split == "out" else case.slope
     case.of(*own).backward(slope)

@@ -7,8 +7,10 @@ looks like, is determined here, where the tensors are, and `verdicts` puts it in
 
 import copy
 import random
+from collections.abc import Callable
 from functools import partial
 from numbers import Integral, Real
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -287,17 +289,18 @@ def _pair(function, seed, c):
         torch.randn(shape, generator=chance, dtype=torch.float64).to(device()) / 2
         for shape in shapes
     ]
+    layers: Callable[..., torch.Tensor] = _two_layers
     whole = [one.clone().requires_grad_() for one in (x, *parameters)]
-    right = _two_layers(*whole, padding)
+    right = layers(*whole, padding)
     right.backward(slope)
     right = right.detach()
     rows = shard(middle, c.rank, c.size)
-    cuts = (slice(None), rows, rows, (slice(None), rows), slice(None))
+    cuts: tuple[Any, ...] = (slice(None), rows, rows, (slice(None), rows), slice(None))
     given = [
         one[cut].clone().requires_grad_() for one, cut in zip((x, *parameters), cuts, strict=False)
     ]
     own = [one.detach().clone().requires_grad_() for one in given]
-    alone = _two_layers(*own, padding)
+    alone = layers(*own, padding)
     alone.backward(slope)
     bias = parameters[3][:, None, None]
     wrong = {
@@ -305,7 +308,7 @@ def _pair(function, seed, c):
         "bias on each": right + (c.size - 1) * bias,
         "no bias": right - bias,
         "mean": (right - bias) / c.size + bias,
-        "no relu": _two_layers(x, *parameters, padding, between=lambda h: h),
+        "no relu": layers(x, *parameters, padding, between=lambda h: h),
     }
     with Traffic() as forward:
         y = function(given[0], given[1:3], given[3:], c, padding)
@@ -331,7 +334,7 @@ def _pair(function, seed, c):
             own,
             strict=False,
         ):
-            gradient = one.grad[cut]
+            gradient = cast("torch.Tensor", one.grad)[cut]
             partial = (
                 {} if label != "x" else {"partial": mine.grad, "partial, times": mine.grad * c.size}
             )

@@ -6,6 +6,7 @@ and the likely `mistake`.
 """
 
 import math
+from typing import Any
 
 from manyhands.checks.channel_parallel.words import MISTAKES
 
@@ -141,7 +142,7 @@ def totals(cases):
     """Return [(case of the first rank, [bytes, messages] sent forward or None, the same backward)],
     added up over the ranks of an experiment.
     """
-    groups = {}
+    groups: dict[Any, list[Any]] = {}
     for case in cases:
         groups.setdefault(
             (tuple(case["members"]), case.get("which"), case.get("number")), []

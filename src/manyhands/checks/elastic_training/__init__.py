@@ -12,6 +12,7 @@ import os
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -308,7 +309,8 @@ def rows(function):
 
 
 def _shares(report, parts, images):
-    shares, worlds = [], []
+    shares: list[tuple[Any, list[Any]]] = []
+    worlds: list[tuple[Any, list[Any]]] = []
     for seen in (0, report.whole(1, images // 3)):
         batch = report.whole(images // 4, images // 2 - 2)
         alone, again = (parts(seen, batch, 1)[0] or [] for _ in range(2))
@@ -495,13 +497,13 @@ def interval(steps_between, lost):
             )
             answer = number(ask(steps_between, *(one.tolist() for one in case[:3]), ranks))
             steps.append((case, answer))
-            case = (
+            losses = (
                 draw.uniform(300, 900),
                 draw.uniform(10, 40),
                 draw.uniform(60, 200),
                 draw.uniform(2e4, 6e4),
             )
-            parts.append((case, number(ask(lost, *case))))
+            parts.append((losses, number(ask(lost, *losses))))
         report.judge(
             "steps", [verdicts.steps_problem(*one) for one in steps], [got for _, got in steps]
         )

@@ -8,6 +8,7 @@ import stat
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from manyhands.checks.in_kernel import call
 from manyhands.checks.report import Stopped
@@ -80,7 +81,7 @@ def largest(folder):
 
 
 def _save(save, state, folder, step, watch):
-    events = []
+    events: list[Any] = []
     if watch:
         _watch(save, Path(folder), events, kill=watch == "kill")
     _, error = call(save, state, folder, step)

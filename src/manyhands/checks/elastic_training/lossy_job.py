@@ -4,6 +4,7 @@ learner's loop does about it.
 
 import copy
 import random
+from typing import Any
 
 from manyhands.checks.in_kernel import call
 
@@ -37,11 +38,9 @@ def lossy_job(seed, plan):
         def __init__(self):
             super().__init__(seed)
             self.attempts, self.steps, self.waiting, self.useless = 0, 0, None, 0
-            self.kept, self.told, self.event = (
-                None,
-                {"commits": [], "steps": 0, "events": [], "bugs": 0},
-                None,
-            )
+            self.kept: Any = None
+            self.told: dict[str, Any] = {"commits": [], "steps": 0, "events": [], "bugs": 0}
+            self.event: Any = None
 
         def train_step(self):
             if self.waiting:
@@ -68,7 +67,7 @@ def lossy_job(seed, plan):
                 self.waiting, self.event = world, [kind, 0, 0]
                 with torch.no_grad():
                     for weight in self.model.parameters():
-                        weight += 0.01 * torch.randn_like(weight)
+                        weight.add_(0.01 * torch.randn_like(weight))
                 self.seen += 8
                 self.noise.normal()
                 random.random()

@@ -74,13 +74,13 @@ def revived(restore, seed, steps, file):
             None,
             None,
         )
-    _, error = call(restore, job, state)
-    if error:
-        return error, None, [], None, None
+    _, failed = call(restore, job, state)
+    if failed:
+        return failed, None, [], None, None
     then, losses, end = fingerprint(job), [job.train_step() for _ in range(steps)], fingerprint(job)
     second = Job(seed + 1)  # the same beginning, so that what `restore` leaves alone is equal
-    _, error = call(restore, second, state)
-    return error or "", then, losses, end, fingerprint(second)
+    _, failed = call(restore, second, state)
+    return failed or "", then, losses, end, fingerprint(second)
 
 
 def fingerprint(job):

@@ -25,7 +25,8 @@ def rows_of(answer, images):
 def shares_problem(shares, batch, images):
     if any(share is None for share in shares):
         return say("no rows", last=images - 1)
-    owners, lengths = {}, [len(share) for share in shares]
+    owners: dict[int, int] = {}
+    lengths = [len(share) for share in shares]
     for rank, share in enumerate(shares):
         for row in share:
             if row in owners:

@@ -109,6 +109,7 @@ def calm(stops, seed, momentum=True, shift=0, late=0):
     torch.manual_seed(0)
     net, batch, saved = torch.nn.Linear(64, 10).double(), batch_of(seed), None
     first = [weight.detach().clone() for weight in net.parameters()]
+    weight: torch.Tensor
     for until in stops:
         weights, moving, start = saved or (first, [torch.zeros_like(weight) for weight in first], 0)
         weights, moving = ([one.clone() for one in kept] for kept in (weights, moving))

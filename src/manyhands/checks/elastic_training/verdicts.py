@@ -111,7 +111,7 @@ def reads_problem(case, reads, pieces):
     numbers, old, *_ = case
     if reads is None:
         return say("no reads"), []
-    got = []
+    got: list[float] = []
     for one, start, stop in reads:
         if not 0 <= one < old or not 0 <= start <= stop <= len(pieces[0]):
             return say("outside", old=one, start=start, stop=stop, size=len(pieces[0])), got

@@ -10,6 +10,7 @@ with the solution, and not a score.
 
 from collections import namedtuple
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -91,7 +92,7 @@ def _trained(function, text, draw, least, most):
 
     from manyhands.hackathon.challenge import SLOW_LINKS
 
-    changed = {
+    changed: dict[str, Any] = {
         "most_batches": int(draw.integers(least, most)),
         "batch_size": int(draw.integers(12, 33)),
         "target": 0.0,

@@ -79,7 +79,8 @@ def messages(seed):
 
 
 def entries(seed):
-    draw, found = generator(seed, "entries"), []
+    draw = generator(seed, "entries")
+    found: list[Case] = []
     for ranks, every in (
         (4, 1),
         (4, int(draw.integers(3, 20))),

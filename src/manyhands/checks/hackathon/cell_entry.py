@@ -3,6 +3,7 @@
 import ast
 import atexit
 import linecache
+from typing import Any
 
 from manyhands.checks import seed
 from manyhands.checks.hackathon.words import MISTAKES
@@ -13,7 +14,7 @@ from manyhands.checks.report import Stopped
 LIMITS = {"processor_s": 20, "quiet_s": 100, "run_s": 150}
 TARGET, OWN_TARGET = 0.8, 0.84  # of a grader, and of the learner's notebook
 SPREAD = 0.013  # of an entry's accuracy from data to data: one standard deviation, 460 seeds
-_judges = []
+_judges: list[Any] = []
 
 
 def text_of(function):
@@ -30,7 +31,8 @@ def text_of(function):
         raise Stopped(MISTAKES["no cell"])
     for node in nodes:
         if isinstance(node, ast.Expr):
-            lines[node.lineno - 1 : node.end_lineno] = ["\n"] * (node.end_lineno - node.lineno + 1)
+            last = node.end_lineno or node.lineno
+            lines[node.lineno - 1 : last] = ["\n"] * (last - node.lineno + 1)
     return "".join(lines).rstrip() + f"\ntrain = {function.__name__}\n"
 
 

@@ -4,6 +4,8 @@ weights that a mended training loop must reach.
 
 from itertools import product
 
+from manyhands.checks.rank_tools import total
+
 RATE, MOMENTUM, LONGEST = 0.1, 0.9, 2.0  # as in the broken training loop
 MISTAKES = ("sum", "add up", "clip first")
 
@@ -39,7 +41,7 @@ def one_process(challenge, seed, mistakes=()):
             own = [one + old for one, old in zip(own, before, strict=False)]
         if "clip first" in mistakes:
             own = [_clipped(one) for one in own]
-        mean = sum(own) / (1 if "sum" in mistakes else len(ranks))
+        mean = total(own) / (1 if "sum" in mistakes else len(ranks))
         if "clip first" not in mistakes:
             mean = _clipped(mean)
         before = [mean] * len(ranks)  # the all-reduce has put it into every gradient

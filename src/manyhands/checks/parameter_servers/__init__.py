@@ -5,7 +5,9 @@ The experiments run on the ranks (`ranks`, `train_ranks`), with one, two and thr
 as servers. A hang ends after a few seconds and becomes FAIL lines, and the cluster heals.
 """
 
+from collections.abc import Iterable
 from functools import partial
+from typing import Any
 
 from manyhands.checks import Report, seed
 from manyhands.checks.on_ranks import RankReport
@@ -138,7 +140,9 @@ def train(cluster, place, push, pull, step):
             "parameter_servers.train_ranks", "train", place, push, pull, step, seed(), remark="hang"
         )
         cases = [case for some in answers for case in some]
-        problems = (verdicts.value_problem(case["rank"], case, "train") for case in cases)
+        problems: Iterable[Any] = (
+            verdicts.value_problem(case["rank"], case, "train") for case in cases
+        )
         if any(case["bytes"] is None for case in cases):
             problems = [{"mistake": MISTAKES["place first"]}]
         # what a server keeps depends on the placement

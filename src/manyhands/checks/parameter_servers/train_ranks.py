@@ -4,6 +4,7 @@ number of servers, and training under the limit.
 
 import random
 from math import ceil
+from typing import Any
 
 import torch
 from torch.nn.functional import cross_entropy
@@ -112,7 +113,7 @@ def _asynchronous_case(world, schedule, start, kept, part):
     )
 
 
-MISTAKES = {
+MISTAKES: dict[str, dict[str, Any]] = {
     "right": {},
     "given before": {"before": True},
     "lost updates": {"lost": True},
@@ -196,23 +197,27 @@ def servers(name, seed):
             "just missed": draw.randint(3, 8),
         }.get(kind)
         # with so many servers it takes about the limit
-        at = {"none": workers, "all but missed": workers, "just missed": right and right - 1}.get(
-            kind, right
-        )
+        at: Any = {
+            "none": workers,
+            "all but missed": workers,
+            "just missed": right and right - 1,
+        }.get(kind, right)
         factor = {"none": 0.97, "all but missed": 0.9995, "just missed": 0.9995, "exact": 1}.get(
             kind, 1.0001
         )
         limit_s = parameter_server_s(workers, n_bytes, latency_s, bytes_per_s, at) * factor
         carried_s = workers * n_bytes / bytes_per_s
-        wrong = (
+        wrong: dict[str, int | None] = (
             {}
             if right is None
             else {"just missed" if kind == "just missed" else "rounded down": right - 1}
         )
         wrong |= {"all but missed": workers} if kind == "all but missed" else {}
-        wrong |= {"exact": {"less than": right and right + 1}, "all": {"all of them": None}}.get(
-            kind, {}
-        )
+        more: dict[str, dict[str, int | None]] = {
+            "exact": {"less than": right and right + 1},
+            "all": {"all of them": None},
+        }
+        wrong |= more.get(kind, {})
         wrong |= {
             "own link": ceil(carried_s / (limit_s / 2 - latency_s)),
             "one way": max(1, ceil(carried_s / (limit_s - latency_s))),

@@ -8,6 +8,7 @@ likely `mistake`.
 import random
 from collections import Counter
 from math import prod
+from typing import Any
 
 from manyhands.checks import by_rank
 from manyhands.checks.parameter_servers.words import MISTAKES
@@ -82,7 +83,8 @@ def rows_covered(case):
     """Count for each variable how often each of its rows is in a piece, and how many pieces are
     outside.
     """
-    seen, stray = [Counter() for _ in case["shapes"]], 0
+    seen: list[Counter[int]] = [Counter() for _ in case["shapes"]]
+    stray = 0
     for variable, start, stop, server in case["pieces"] or ():
         if not (
             0 <= variable < len(seen)
@@ -283,7 +285,7 @@ def with_what_is_kept(answers):
     the servers looks "as kept", because the update is wrong and not the answer.
     """
     cases = [case for some in answers for case in some]
-    kept = {}
+    kept: dict[Any, dict[Any, Any]] = {}
     for case in cases:
         if case["topic"] == "step":
             kept.setdefault((case["layout"], case["step"]), {}).update(
@@ -330,7 +332,8 @@ def stale_problem(rank, case):
 
 def staleness(schedule):
     """Return [updates since this worker was last answered] for each push."""
-    answered, found = {}, []
+    answered: dict[int, int] = {}
+    found = []
     for updates, worker in enumerate(schedule):
         found.append(updates - answered.get(worker, 0))
         answered[worker] = updates + 1
@@ -341,7 +344,8 @@ def between(schedule):
     """Return a likely mistake, the pushes since this worker's last one, which is counted too; for
     its first, all before it.
     """
-    last, found = {}, []
+    last: dict[int, int] = {}
+    found = []
     for number, worker in enumerate(schedule):
         found.append(number - last.get(worker, 0))
         last[worker] = number

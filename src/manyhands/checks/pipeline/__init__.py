@@ -7,6 +7,7 @@ no answer depends on how long anything takes here.
 
 import copy
 from functools import partial
+from typing import Any
 
 from manyhands.checks import Report, seed
 from manyhands.checks.by_hand import closed
@@ -28,7 +29,7 @@ def bubble(function):
     from manyhands.simulate import pipeline
 
     with check("bubble") as report:
-        found = {"stages": [], "chunks": []}
+        found: dict[str, list[Any]] = {"stages": [], "chunks": []}
         with closed(pipeline.bubble):
             for case in cases.bubbles(seed()):
                 found["stages" if case[2] == 1 else "chunks"].append(
@@ -119,7 +120,7 @@ def _told_of(function, many):
 
     A function that did not end once is not called again.
     """
-    told = []
+    told: list[Any] = []
     for orders in many:
         endless = [one for one in told if isinstance(one[1], TimeoutError)]
         told += endless[:1] or [
@@ -211,7 +212,8 @@ def plan(function):
         answers = [plan_verdicts.asked(function, copy.deepcopy(job)) for job, _ in jobs]
         found = plan_verdicts.problems(jobs, answers)
         values = [
-            plan_verdicts.evidence(*job, answer) for job, answer in zip(jobs, answers, strict=False)
+            plan_verdicts.evidence(job, others, answer)
+            for (job, others), answer in zip(jobs, answers, strict=False)
         ]
         for name in report.asked:
             report.judge(

@@ -4,6 +4,7 @@ cut.
 
 import random
 from itertools import combinations
+from typing import Any
 
 
 def pipelines(seed):
@@ -96,9 +97,9 @@ def odd(draw, stages, micro_batches, in_turn=False):
     messages need no tags.
     """
     # micro-batches whose activation or gradient has arrived
-    ready = [{"F": [], "B": []} for _ in range(stages)]
+    ready: list[dict[str, list[int]]] = [{"F": [], "B": []} for _ in range(stages)]
     ready[0]["F"] += range(micro_batches)
-    orders = [[] for _ in range(stages)]
+    orders: list[list[Any]] = [[] for _ in range(stages)]
     while any(len(order) < 2 * micro_batches for order in orders):
         rank, kind = draw.randrange(stages), draw.choice("FB")
         if waiting := ready[rank][kind]:

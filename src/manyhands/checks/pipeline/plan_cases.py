@@ -242,7 +242,8 @@ def _step_s(orders, forward, backward, message_s):
 
     This is a short `simulate.pipeline.play`, for some hundred plans.
     """
-    ended, times, places, last = {}, [0.0] * len(orders), [0] * len(orders), len(orders) - 1
+    ended: dict[tuple[str, int, int], float] = {}
+    times, places, last = [0.0] * len(orders), [0] * len(orders), len(orders) - 1
     while any(place < len(order) for place, order in zip(places, orders, strict=True)):
         for rank, order in enumerate(orders):
             while places[rank] < len(order):

@@ -138,8 +138,9 @@ def _run(function, case, group):
     may_hold = min(case.count, case.stages - rank) if case.schedule == "1f1b" else case.count
     stage = Watched(copy.deepcopy(case.network[rank]), rank > 0, right_inputs, may_hold, memories)
     before = 0.5 if case.schedule == "odd" else None  # gradients that exist already
-    for parameter in stage.parameters() if before else ():
-        parameter.grad = torch.full_like(parameter, before)
+    if before:
+        for parameter in stage.parameters():
+            parameter.grad = torch.full_like(parameter, before)
     shapes = [(n, case.widths[rank]) for n in case.rows]
     lent = {
         "inputs": [x.clone() for x in case.inputs] if rank == 0 else None,

@@ -10,6 +10,7 @@ matrix.
 import copy
 import math
 import random
+from typing import cast
 
 import torch
 import torch.distributed as dist
@@ -77,7 +78,9 @@ class Case:
         give.
         """
         each = [
-            torch.stack([p.grad.square().sum() for p in stage.parameters()]).sum()
+            torch.stack(
+                [cast("torch.Tensor", p.grad).square().sum() for p in stage.parameters()]
+            ).sum()
             for stage in self.stages
         ]
         weights = [stage["weight"].grad.square().sum() for stage in self.stages]
@@ -189,7 +192,8 @@ def _update(function, case, members, group, ends):
         got,
         case.after(me),
         case.wrong(
-            me, norm if norm_looks and math.isfinite(norm or math.nan) and norm > 0 else None
+            me,
+            norm if norm_looks and norm is not None and math.isfinite(norm) and norm > 0 else None,
         ),
         TOLERANCE,
     )

@@ -2,6 +2,9 @@
 and what likely ways to measure give.
 """
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 
 from manyhands.checks.scaling.cases import Case, generator
@@ -58,16 +61,16 @@ def _each(bench, steps, warmup, batch, mean=np.median, before=True, after=True):
     return bench.world * batch / mean(times)
 
 
-WRONG = {  # {mistake: how it measures}
-    "bench each step": lambda *args: _each(*args, mean=np.mean),
-    "bench each step, under way": lambda *args: _each(*args, mean=np.mean, before=False),
-    "bench median": lambda *args: _each(*args),
-    "bench median, under way": lambda *args: _each(*args, before=False),
-    "bench under way": lambda *args: _together(*args, before=False),
-    "bench launched": lambda *args: _together(*args, after=False),
-    "bench launched only": lambda *args: _together(*args, before=False, after=False),
-    "bench launched median": lambda *args: _each(*args, after=False),
-    "bench one rank": lambda *args: _together(*args, world=False),
+WRONG: dict[str, Callable[..., float]] = {  # {mistake: how it measures}
+    "bench each step": partial(_each, mean=np.mean),
+    "bench each step, under way": partial(_each, mean=np.mean, before=False),
+    "bench median": _each,
+    "bench median, under way": partial(_each, before=False),
+    "bench under way": partial(_together, before=False),
+    "bench launched": partial(_together, after=False),
+    "bench launched only": partial(_together, before=False, after=False),
+    "bench launched median": partial(_each, after=False),
+    "bench one rank": partial(_together, world=False),
     "bench warm-up": lambda bench, steps, warmup, batch: _together(bench, steps + warmup, 0, batch),
 }
 

@@ -3,7 +3,9 @@ and tables. Each case has its right answer, from the package or from events play
 the answers that likely mistakes give.
 """
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -82,7 +84,8 @@ def worlds(seed):
 def clusters(seed):
     from manyhands import simulate
 
-    draw, found = generator(seed, "clusters"), []
+    draw = generator(seed, "clusters")
+    found: list[Case] = []
     for nodes, g, links in (
         (1, 8, 8),
         (4, 1, 2),
@@ -166,22 +169,23 @@ def _step_case(draw, p, count, way, spread, pace=1.0):
     slow = 1 + spread * draw.exponential(size=p)
     # the first bucket holds exactly this much, and is full
     limit = sum(sizes[: count // int(draw.integers(3, 7))])
-    arguments = [slow, ready_s, sizes, limit, all_reduce]
-    run = partial(_step_s, *arguments)
+    arguments: list[Any] = [slow, ready_s, sizes, limit, all_reduce]
+    run: Callable[..., float] = partial(_step_s, *arguments)
+    others: tuple[Any, Any, Any, Any] = (ready_s, sizes, limit, all_reduce)
     wrong = {
         "first ready": run(begin=min),
         "in parallel": run(parallel=True),
         "mean": run(together=lambda t: np.full(p, t.mean())),
         "one clock": _step_s(
-            *arguments[:4], lambda clocks, n: np.full(p, all_reduce(clocks, n).max())
+            slow, ready_s, sizes, limit, lambda clocks, n: np.full(p, all_reduce(clocks, n).max())
         ),
-        "mean rank": _step_s(np.full(p, slow.mean()), *arguments[1:]),
-        "slowest rank": _step_s(np.full(p, slow.max()), *arguments[1:]),
+        "mean rank": _step_s(np.full(p, slow.mean()), *others),
+        "slowest rank": _step_s(np.full(p, slow.max()), *others),
         "more than full": _step_s(slow, ready_s, sizes, limit + 1, all_reduce),
-        "no overlap": _step_s(slow, [ready_s[-1]] * count, *arguments[2:]),
+        "no overlap": _step_s(slow, [ready_s[-1]] * count, *others[1:]),
         "one bucket": _step_s(slow, ready_s, sizes, float("inf"), all_reduce),
         "no buckets": _step_s(slow, ready_s, sizes, 0, all_reduce),
-        "nobody slow": _step_s(np.ones(p), *arguments[1:]),
+        "nobody slow": _step_s(np.ones(p), *others),
         "ranks added": float((slow * ready_s[-1]).sum()),
         "backward only": float(slow.max() * ready_s[-1]),
     }
@@ -272,6 +276,10 @@ def pairs(seed):
 # -- pipelines -------------------------------------------------------------------------------------
 
 
+def _seconds_of(seconds: dict[str, list[float]], event: Any) -> float:
+    return seconds[event.kind][event.stage]
+
+
 def pipelines(seed):
     from manyhands.simulate import pipeline
 
@@ -289,7 +297,7 @@ def pipelines(seed):
         seconds = {"F": forward, "B": backward}
         spans = pipeline.play(
             pipeline.gpipe(stages, micro_batches),
-            lambda event, s=seconds: s[event.kind][event.stage],
+            partial(_seconds_of, seconds),
         )
         both = [a + b for a, b in zip(forward, backward, strict=False)]
         turns = micro_batches + stages - 1

@@ -8,6 +8,7 @@ ranks and of 1. It returns {criterion: [finding]}.
 import gc
 import random
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import nn
@@ -40,7 +41,8 @@ AT_ONCE = 2  # whole gradients that may be alive
 
 
 def zero2(name, seed):
-    function, found = learners(name), {"shards": [], "freed": [], "alive": []}
+    function = learners(name)
+    found: dict[str, list[Any]] = {"shards": [], "freed": [], "alive": []}
     alive = Alive()
     for group in my_groups():
         for criterion, findings in _zero2(
@@ -138,7 +140,9 @@ def _zero2(function, key, group, alive):
     in_network = list(network.parameters())
     # not in the order of backward, nor in its reverse
     parameters = in_network[1::2] + in_network[::2]
-    limits, told, calls = _Limits(parameters, group), [], []
+    limits = _Limits(parameters, group)
+    told: list[Any] = []
+    calls: list[Any] = []
 
     def loss_of(call, rank):
         return network(draw(f"{key} {call} {rank} rows", 1, network[0].in_features)).square().mean()
@@ -228,7 +232,9 @@ def _in_memory(group, calls, limits, parameters):
     ]
     if over is None and arrived < parameters:
         return finding(group.text, "no backward", values, parameters, arrived)
-    return finding(group.text, looks.get(over), values, limit.get(over), most.get(over))
+    if over is None:
+        return finding(group.text, None, values, None, None)
+    return finding(group.text, looks.get(over), values, limit[over], most[over])
 
 
 def _compare_shards(at, got, of_ranks, group):
@@ -276,11 +282,8 @@ def _compare_shards(at, got, of_ranks, group):
 
 
 def gather(name, seed):
-    layer, letting_go, found = (
-        learners(name),
-        LettingGo(),
-        {"values": [], "gradients": [], "traffic": [], "freed": []},
-    )
+    layer, letting_go = learners(name), LettingGo()
+    found: dict[str, list[Any]] = {"values": [], "gradients": [], "traffic": [], "freed": []}
     for group in my_groups():
         for criterion, findings in _gather(
             layer, f"{seed} gather {group.ranks}", group, letting_go

@@ -4,6 +4,7 @@ layers that fit).
 
 import random
 from types import SimpleNamespace
+from typing import Any
 
 # bytes of the weights, the gradients, the optimiser's states
 KINDS = ((2, 2, 12), (4, 4, 8), (2, 4, 12))
@@ -13,7 +14,8 @@ def models(seed):
     """{criterion: [(layers, ranks, stage, weight, gradient, states)]}, which includes layers with
     fewer parameters than ranks, and one rank.
     """
-    draw, found = random.Random(f"memory {seed}"), {"kept": [], "work": []}
+    draw = random.Random(f"memory {seed}")
+    found: dict[str, list[Any]] = {"kept": [], "work": []}
     for stage in (0, 1, 2, 3):
         for ranks in (draw.randint(3, 9), 8, 64, 1):
             layers = [draw.randint(1, 400) for _ in range(draw.randint(2, 6))]

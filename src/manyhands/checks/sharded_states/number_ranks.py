@@ -7,6 +7,7 @@ ranks and of 1. It returns {criterion: [finding]}.
 
 import math
 import random
+from typing import Any
 
 import torch
 from torch import nn
@@ -41,11 +42,8 @@ MASTER_ERROR = 2e-5
 
 
 def masters(name, seed):
-    function, letting_go, found = (
-        learners(name),
-        LettingGo(),
-        {"moves": [], "states": [], "traffic": []},
-    )
+    function, letting_go = learners(name), LettingGo()
+    found: dict[str, list[Any]] = {"moves": [], "states": [], "traffic": []}
     for group in my_groups():
         key = f"{seed} masters {group.ranks}"
         sizes = random.Random(key)
@@ -54,7 +52,8 @@ def masters(name, seed):
         gradients = [
             _hard_to_add(f"{key} {i}", weight, group.ranks) for i, weight in enumerate(weights)
         ]
-        parameters, state = [nn.Parameter(weight.clone()) for weight in weights], {}
+        parameters = [nn.Parameter(weight.clone()) for weight in weights]
+        state: dict[Any, Any] = {}
         places, created = [parameter.data_ptr() for parameter in parameters], Created()
         with Ledger() as ledger:
             for _ in range(STEPS):
@@ -234,7 +233,8 @@ def _masters(at, state, parameters, watched, least, most):
 
 
 def clip(name, seed):
-    function, found = learners(name), {"norm": [], "clipped": [], "traffic": []}
+    function = learners(name)
+    found: dict[str, list[Any]] = {"norm": [], "clipped": [], "traffic": []}
     for group in my_groups():
         sizes = random.Random(f"{seed} clip {group.ranks}")
         lengths = [sizes.randint(20, 40), sizes.randint(5, 19), 5, 2, 12, 1]

@@ -6,6 +6,7 @@ ranks and of 1. It returns {criterion: [finding]}.
 
 import random
 from functools import partial
+from typing import Any
 
 import torch
 from torch import nn
@@ -133,7 +134,8 @@ def whole(name, seed):
 
 
 def mean(name, seed):
-    function, found = learners(name), {"mean": [], "traffic": []}
+    function = learners(name)
+    found: dict[str, list[Any]] = {"mean": [], "traffic": []}
     for group in my_groups():
         for each in zip(
             *(list(_tensors(seed, "mean", group.ranks, rank)) for rank in group), strict=False
@@ -169,14 +171,13 @@ def mean(name, seed):
 
 
 def zero1(name, seed):
-    function, letting_go, found = (
-        learners(name),
-        LettingGo(),
-        {"weights": [], "states": [], "traffic": []},
-    )
+    function, letting_go = learners(name), LettingGo()
+    found: dict[str, list[Any]] = {"weights": [], "states": [], "traffic": []}
     for group in my_groups():
         case = Steps(f"{seed} zero1 {group.ranks}", group)
-        state, got, places, created = {}, [], [p.data_ptr() for p in case.parameters], Created()
+        state: dict[Any, Any] = {}
+        got: list[Any] = []
+        places, created = [p.data_ptr() for p in case.parameters], Created()
         with Ledger() as ledger:
             for step in range(STEPS):
                 for parameter, gradient in zip(

@@ -8,6 +8,7 @@ import itertools
 import math
 import random
 from functools import partial
+from typing import Any, cast
 
 import torch
 import torch.distributed as dist
@@ -24,7 +25,7 @@ STEPS, ROWS, MICRO_BATCHES, LR = 3, 32, 4, 0.5  # as in the text of the exercise
 PAIRS = [0, 2], [1, 3]  # meshes of two ranks
 _attempts = itertools.count()
 ATOL = 1e-5  # clip_grad_norm_ divides by norm + 1e-6
-WRONG = {  # name of the mistake: how `_alone` makes it
+WRONG: dict[str, dict[str, Any]] = {  # name of the mistake: how `_alone` makes it
     "first micro-batch only": {"scatter": "first"},
     "clipped own": {"clip": "own"},
     "sum of norms": {"clip": "sum"},
@@ -41,10 +42,8 @@ def training(name, seed):
     make = partial(_network, inputs, hidden, classes)
     x = draw(f"{seed} rows", STEPS * ROWS, inputs)
     y = torch.tensor([sizes.randrange(classes) for _ in range(STEPS * ROWS)], device=x.device)
-    mesh, found = (
-        init_device_mesh(device_of_any_call().type, (dist.get_world_size(),)),
-        {"start": [], "steps": []},
-    )
+    mesh = init_device_mesh(device_of_any_call().type, (dist.get_world_size(),))
+    found: dict[str, list[Any]] = {"start": [], "steps": []}
     net_seed = sizes.randrange(1000)
     first = _whole(function(make, x.clone(), y.clone(), net_seed, 0, 1.0, mesh))
     starts = {
@@ -82,7 +81,9 @@ def _in_pairs(function, make, rows, net_seed, begun, right):
     # a new name each time, because DTensor reuses what it has cached for a mesh, the ended group
     # included, for every equal mesh
     mesh = DeviceMesh.from_group(
-        groups[mine], device_of_any_call().type, mesh_dim_names=(f"pair_{next(_attempts)}",)
+        cast("dist.ProcessGroup", groups[mine]),
+        device_of_any_call().type,
+        mesh_dim_names=(f"pair_{next(_attempts)}",),
     )
     (x, y), start = ([tensor, tensor.flip(0)] for tensor in rows), _start(make, net_seed, 2)
     with said_where(f"on the mesh of the ranks {PAIRS[mine]}"):
@@ -149,7 +150,7 @@ def _whole(net):
     """Return all weights of a network that is cut, as one vector, or None if a parameter of it is
     not cut.
     """
-    parameters = list(net.parameters()) if isinstance(net, nn.Module) else []
+    parameters: list[Any] = list(net.parameters()) if isinstance(net, nn.Module) else []
     if not parameters or any(
         not hasattr(p, "full_tensor") or not any(place.is_shard() for place in p.placements)
         for p in parameters

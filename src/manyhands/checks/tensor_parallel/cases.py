@@ -9,6 +9,7 @@ import math
 import random
 from itertools import pairwise
 from itertools import product as all_of
+from typing import Any
 
 # the mesh on which the ranks compute products, before its axes get different names
 MESH = {"x": 2, "y": 2}
@@ -116,8 +117,9 @@ def refusals(seed):
         (linear, {"hidden": 0, "in": 1}),
     ):
         names = draw.sample("xy", 2)
-        layout = {dimension: names[axis] for dimension, axis in layout.items()}
-        found.append(renamed((product, layout, possible(*product[:2], layout)), new_names(draw)))
+        named = {dimension: names[axis] for dimension, axis in layout.items()}
+        asked = product, named, possible(product[0], product[1], named)
+        found.append(renamed(asked, new_names(draw)))
     draw.shuffle(found)
     return found
 
@@ -311,11 +313,12 @@ def seen_by(trap, products, sizes, mesh, memory):
     kept = {"no activations": (), "no data": outputs, "no last output": [data, *outputs[:-1]]}.get(
         trap
     )
-    send = {
+    sends: dict[str | None, dict[str, Any]] = {
         "no ring": {"each": lambda p: 1},
         "to each other": {"each": lambda p: p - 1},
         "forward only": {"ways": ("forward",)},
-    }.get(trap, {})
+    }
+    send = sends.get(trap, {})
     memory = {"numbers": 4 * memory, "exactly": memory - 1, "just over": memory + 1}.get(
         trap, memory
     )

@@ -4,6 +4,7 @@ single process, and with a ledger that sees the all-reduces.
 
 import random
 import string
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -73,7 +74,7 @@ def products(seed, mesh, asked, tables):
         pieces = [
             leaf(grid.piece(one, dims, layout)) for one, dims in zip((a, b), product, strict=False)
         ]
-        y = grid.product(*pieces, product, table)
+        y = grid.product(pieces[0], pieces[1], product, table)
         y.backward(grid.piece(slope, product[2], layout))
         wanted = [
             grid.piece(one, dims, layout)
@@ -95,7 +96,8 @@ def seen(asked):
     """[(axis, numbers)] of the all-reduces of each program, as the ledger of this rank sees
     them.
     """
-    found, groups = [], {}
+    found = []
+    groups: dict[Any, Any] = {}
     for programme, sizes, layout, mesh in asked:
         grid, tensor = Grid(mesh, groups), drawn(0)
         made = [tensor(*(sizes[d] for d in b)) for _, b, _ in programme]
@@ -105,7 +107,11 @@ def seen(asked):
         x = grid.piece(tensor(*(sizes[d] for d in programme[0][0])), programme[0][0], layout)
         with Ledger() as ledger:
             for weight, product in zip(weights, programme, strict=False):
-                x = torch.tanh(grid.product(x, weight, product, cases.rule(*product, layout)))
+                x = torch.tanh(
+                    grid.product(
+                        x, weight, product, cases.rule(product[0], product[1], product[2], layout)
+                    )
+                )
             x.sum().backward()
         axis_of = {members: axis for axis, members in grid.members.items()}
         found.append([(axis_of[entry.ranks], entry.numel) for entry in ledger.entries])

@@ -364,7 +364,7 @@ def attention(name, seed):
         x, slope = (tensor(2, places, width) for _ in range(2))
         qkv, out = tensor(width, 3 * inner), tensor(inner, width)
         y, gx, gqkv, gout = _serial(
-            lambda *of, heads=heads: attend(*of, heads), (x, qkv, out), slope
+            lambda a, b, c, heads=heads: attend(a, b, c, heads), (x, qkv, out), slope
         )
         given = dict(
             zip(
@@ -382,7 +382,7 @@ def attention(name, seed):
             "mask of zeros": attend(x, qkv, out, heads, mask=0.0),
             "one later": attend(x, qkv, out, heads, later=2),
             "later only": attend(x.flip(1), qkv, out, heads).flip(1),
-            "all heads here": sum(attend(*of[:3], heads) for of in pieces),
+            "all heads here": sum(attend(of[0], of[1], of[2], heads) for of in pieces),
             "not scaled": attend(x, qkv, out, heads, scale=1.0),
             "scaled by width": attend(x, qkv, out, heads, scale=width**-0.5),
             "scaled by all": attend(x, qkv, out, heads, scale=inner**-0.5),
@@ -393,7 +393,9 @@ def attention(name, seed):
             for n in range(1, inner // size + 1)
             if inner // size % n == 0 and n not in (per, heads)
         ]
-        wrong |= {f"heads {n}": sum(attend(*of[:3], n) for of in pieces) for n in counts}
+        wrong |= {
+            f"heads {n}": sum(attend(of[0], of[1], of[2], n) for of in pieces) for n in counts
+        }
         own = _serial(attend, pieces[me][:3], slope, pieces[me][3])[1]
         right = y, gx, *_pieces(gqkv, gout, heads, me, size)
         gradients = {

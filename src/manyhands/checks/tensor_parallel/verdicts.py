@@ -220,7 +220,12 @@ def table_problems(runs, places):
         for place in places:
             if not all(rank[place][0] for rank in ranks):
                 found.append(
-                    _table_problem(case, cases.rule(*case[0], case[1])[place], table[place], place)
+                    _table_problem(
+                        case,
+                        cases.rule(case[0][0], case[0][1], case[0][2], case[1])[place],
+                        table[place],
+                        place,
+                    )
                 )
     return [one for _, one in sorted(found, key=lambda one: one[0])]
 
@@ -340,7 +345,12 @@ def _ways(case, wanted):
             axis for way, axis, dims in calls if way == "forward" or dims in weights
         ],
         "one rank": [axis for _, axis, _ in reduced],
-        "data": wanted + [axis for axis in cases.rule(*programme[0], layout)[1] if mesh[axis] > 1],
+        "data": wanted
+        + [
+            axis
+            for axis in cases.rule(programme[0][0], programme[0][1], programme[0][2], layout)[1]
+            if mesh[axis] > 1
+        ],
     }
 
 
@@ -432,7 +442,7 @@ def all_layout_problems(jobs, answers):
             if details and details["mistake"] != MISTAKES["unfit"]:
                 one[name] = {
                     **details,
-                    "mistake": f"{details['mistake']}\n{MISTAKES['thought ' + named]}",
+                    "mistake": f"{details['mistake']}\n{MISTAKES[f'thought {named}']}",
                 }
     return found
 

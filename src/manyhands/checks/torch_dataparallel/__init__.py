@@ -30,11 +30,11 @@ class _Check(Report):
         their cases.
         """
         own = import_module("manyhands.checks.torch_dataparallel.with_torch")
-        functions = [shut_from(function, own.cut, own.join) for function in functions]
+        shut = [shut_from(function, own.cut, own.join) for function in functions]
         for criterion in criteria or self.asked:
             with self.part(criterion):
                 cases = _cases(
-                    getattr(self.module, f"{self.name}_{criterion}".replace("-", "_")), functions
+                    getattr(self.module, f"{self.name}_{criterion}".replace("-", "_")), shut
                 )
                 problems = (verdicts.problem(self.name, criterion, case) for case in cases)
                 self.judge(

@@ -23,7 +23,7 @@ from manyhands.checks.torch_dataparallel.with_torch import (
     told,
 )
 
-ran_in = []  # the threads in which networks ran
+ran_in: list[int] = []  # the threads in which networks ran
 TIES = ((0, 0, 1), (0, 1, 0), (0, 1, 1))  # which of three layers share a weight
 
 
@@ -31,6 +31,8 @@ class Network(nn.Module):
     """A network of three layers, two of which share a weight, after a frozen one, with a buffer
     that counts rows.
     """
+
+    seen: torch.Tensor
 
     def __init__(self, inputs, hidden, ties):
         super().__init__()

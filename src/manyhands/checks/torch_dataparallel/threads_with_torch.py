@@ -9,7 +9,9 @@ import random
 import re
 import threading
 import time
+from collections.abc import Callable
 from contextlib import contextmanager, nullcontext
+from typing import Any
 
 import torch
 from torch import nn
@@ -119,7 +121,7 @@ def apply_results(function, seed):
 
 def apply_modes(function, seed):
     draw, cases = random.Random(seed + 16), []
-    modes = {
+    modes: dict[str, Callable[[], Any]] = {
         "plain": nullcontext,
         "no_grad": torch.no_grad,
         "autocast": lambda: torch.autocast("cpu", torch.bfloat16),
@@ -167,7 +169,8 @@ def apply_errors(function, seed):
     """
     draw, cases = random.Random(seed + 17), []
     for bad in ([draw.randint(1, 2)], sorted(draw.sample(range(4), 2))):
-        word, caught, waited_for = f"no such word: {draw.randint(100, 999)}", threading.Event(), []
+        word, caught = f"no such word: {draw.randint(100, 999)}", threading.Event()
+        waited_for: list[bool] = []
 
         def act(i, bad=bad, word=word, caught=caught, waited_for=waited_for):
             if i in bad:
@@ -206,7 +209,8 @@ def _caught(function, act, original):
     except NotImplementedError:
         raise
     except Exception as error:  # noqa: BLE001 - a learner's function may raise anything
-        named, chain, there = re.search(r"replica\D{0,3}(\d+)", _text(error)), [error], False
+        named, there = re.search(r"replica\D{0,3}(\d+)", _text(error)), False
+        chain: list[BaseException | None] = [error]
         while chain[-1] is not None and len(chain) < 6:
             there |= isinstance(chain[-1], LookupError) and original in _text(chain[-1])
             chain.append(chain[-1].__cause__ or chain[-1].__context__)

@@ -10,6 +10,7 @@ An experiment takes the learner's functions and the seed, and returns cases for 
 """
 
 import random
+from typing import Any
 
 import torch
 from torch.nn.functional import cross_entropy
@@ -208,7 +209,7 @@ def scatter_nested(function, seed):
     thing = random.Random(seed)
     got = listed(function((numbers(draw, 3, 1), {"what": thing}), ["cpu"] * 3))
     try:
-        same = [one[1]["what"] is thing for one in got]
+        same: Any = [one[1]["what"] is thing for one in got]
     except (TypeError, KeyError, IndexError):
         same = "another structure"
     cases.append(case(same, [True] * 3, {"copied": [False] * 3}, n=3, k=3, pieces=3))
