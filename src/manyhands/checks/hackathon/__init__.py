@@ -8,9 +8,10 @@ the judge draws them, as in the hackathon. Therefore, the rungs that these links
 with the solution, and not a score.
 """
 
-from collections import namedtuple
+from __future__ import annotations
+
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 import numpy as np
 
@@ -30,6 +31,12 @@ from manyhands.checks.hackathon.words import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.in_kernel import ask, number
 from manyhands.checks.report import Stopped
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import torch
+
+
 __all__ = ["HINTS", "entry", "mended", "pack", "price", "sparse", "try_out"]
 
 check = partial(Report, criteria=CRITERIA)
@@ -39,7 +46,7 @@ RUNGS = {"faster": 1 - 1e-6, "half": 1 / 2, "fifth": 1 / 5, "tenth": 1 / 10}
 SETTING_UP = 60  # messages of a rank that may be sent once, as by DDP
 
 
-def mended(function):
+def mended(function: Callable[..., Any]) -> None:
     """Check `function(model, batches, comm)` by its weights after all batches, which must equal
     what a single process computes.
     """
@@ -75,13 +82,40 @@ def mended(function):
         )
 
 
-Weights = namedtuple("Weights", "got right looks begun")
-Trained = namedtuple(
-    "Trained", "steps gradients weights messages most_messages sent_bytes most_bytes"
-)
+class Weights(NamedTuple):
+    """What the ranks ended with, what is right, what mistakes would give, and the beginning."""
+
+    got: torch.Tensor
+    right: torch.Tensor
+    looks: Callable[[], dict[tuple[str, ...], torch.Tensor]]
+    begun: torch.Tensor
 
 
-def _trained(function, text, draw, least, most):
+class Trained(NamedTuple):
+    """A training run, with what each rank has done and may do at most."""
+
+    steps: int
+    gradients: tuple[int, ...]
+    weights: Weights
+    messages: tuple[int, ...]
+    most_messages: int
+    sent_bytes: tuple[int, ...]
+    most_bytes: int
+
+
+class Packed(TypedDict):
+    """Numbers before they were packed, what is left of them, and what arrives."""
+
+    before: np.ndarray
+    count: int
+    left: np.ndarray
+    dense: np.ndarray
+    bytes: int
+
+
+def _trained(
+    function: Callable[..., Any], text: str, draw: np.random.Generator, least: int, most: int
+) -> Trained:
     """Return the result of the learner's training run on four ranks, with some number of batches
     from `least` to `most`
     - 1, and what it may send.
@@ -120,7 +154,9 @@ def _trained(function, text, draw, least, most):
     )
 
 
-def price(message_s, entry_s, gathered_s):
+def price(
+    message_s: Callable[..., Any], entry_s: Callable[..., Any], gathered_s: Callable[..., Any]
+) -> None:
     """Check `message_s(n_bytes, rate_mbit, delay_ms)`, `entry_s(steps, every, tensors, ranks,
     gradient_s, message_s)`, and `gathered_s(steps, n_bytes, ranks, gradient_s, message_s)`. The
     last two get a correct `message_s(n_bytes)`.
@@ -142,7 +178,7 @@ def price(message_s, entry_s, gathered_s):
                 )
 
 
-def pack(pack_of, unpack):
+def pack(pack_of: Callable[..., Any], unpack: Callable[..., Any]) -> None:
     """Check `pack_of(kept, count)` -> message, which changes `kept`, and `unpack(message, size)` ->
     dense.
     """
@@ -193,7 +229,7 @@ def pack(pack_of, unpack):
             )
 
 
-def sparse(function):
+def sparse(function: Callable[..., Any]) -> None:
     """Check `function(weights, gradient, kept, count, rate)` on three ranks that are forks of this
     kernel.
     """
@@ -237,7 +273,7 @@ def sparse(function):
         )
 
 
-def _packed(pack_of, unpack, size):
+def _packed(pack_of: Callable[..., Any], unpack: Callable[..., Any], size: int) -> Packed:
     """Return what arrives of numbers that were packed in one process and unpacked in another one,
     as on two ranks.
     """
@@ -259,13 +295,13 @@ def _packed(pack_of, unpack, size):
     }
 
 
-def _arrived(dense, most=200):
+def _arrived(dense: np.ndarray, most: int = 200) -> list[Any]:
     """Return how many numbers are not 0, the places of the first of them, and these numbers."""
     places = np.flatnonzero(dense)
     return [len(places), places[:most], dense[places[:most]]]
 
 
-def _apart(function, *args):
+def _apart(function: Callable[..., Any], *args: Any) -> list[Any]:
     from manyhands.elastic import mortal
 
     outcome = mortal.in_process(function, *args)
@@ -277,7 +313,7 @@ def _apart(function, *args):
     return found
 
 
-def entry(function):
+def entry(function: Callable[..., Any]) -> None:
     """Check `function(model, batches, comm)` in three runs on new data, on links that the seed
     draws, and judge its time by rungs.
     """
@@ -316,7 +352,7 @@ def entry(function):
             )
 
 
-def _blocked(report):
+def _blocked(report: Report) -> bool:
     """Return whether no judge can run here. If so, report all criteria of this check as blocked."""
     from manyhands.hackathon.open_judge import why_not
 

@@ -2,9 +2,15 @@
 with likely mistakes.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 HEAD_BYTES, RANKS = 64, 4
 
@@ -16,16 +22,16 @@ class Case:
     """
 
     told: str
-    arguments: list
+    arguments: list[Any]
     right: float
-    wrong: dict = field(default_factory=dict)
+    wrong: dict[str, float] = field(default_factory=dict)
 
 
-def generator(seed, name):
+def generator(seed: int, name: str) -> np.random.Generator:
     return np.random.default_rng([seed % 2**32, *name.encode()])
 
 
-def link(draw, apart=0.2):
+def link(draw: np.random.Generator, apart: float = 0.2) -> tuple[float, ...]:
     """Draw (rate_mbit, delay_ms), which differ from the challenge's by at most the fraction
     `apart`.
     """
@@ -34,12 +40,12 @@ def link(draw, apart=0.2):
     )
 
 
-def message_s(n_bytes, rate_mbit, delay_ms):
+def message_s(n_bytes: float, rate_mbit: float, delay_ms: float) -> float:
     """Return the seconds of a message as the judge's network counts them."""
     return (n_bytes + HEAD_BYTES) / (rate_mbit * 1e6 / 8) + delay_ms / 1e3
 
 
-def all_reduce_s(n_bytes, ranks, one):
+def all_reduce_s(n_bytes: float, ranks: int, one: Callable[[float], float]) -> float:
     """Return the seconds of the ring that the judge counts.
 
     `one` returns the seconds of a message.
@@ -47,23 +53,29 @@ def all_reduce_s(n_bytes, ranks, one):
     return in_rounds_s("ring", ranks, n_bytes, one)
 
 
-def in_rounds_s(pattern, ranks, n_bytes, one):
+def in_rounds_s(pattern: str, ranks: int, n_bytes: float, one: Callable[[float], float]) -> float:
     from manyhands.simulate import rounds
 
     return sum(count * one(size) for count, size in rounds(pattern, ranks, n_bytes))
 
 
-def baseline_s(rate_mbit, delay_ms, gradient_s=0.01, steps=150, sizes=(65536, 2048, 20480, 40)):
+def baseline_s(
+    rate_mbit: float,
+    delay_ms: float,
+    gradient_s: float = 0.01,
+    steps: int = 150,
+    sizes: Sequence[int] = (65536, 2048, 20480, 40),
+) -> float:
     """Return the seconds of the challenge's baseline, which makes four all-reduces per step."""
     one = on(rate_mbit, delay_ms)
     return steps * (gradient_s + sum(all_reduce_s(n, RANKS, one) for n in sizes))
 
 
-def on(rate_mbit, delay_ms):
+def on(rate_mbit: float, delay_ms: float) -> Callable[[float], float]:
     return lambda n_bytes: message_s(n_bytes, rate_mbit, delay_ms)
 
 
-def messages(seed):
+def messages(seed: int) -> list[Case]:
     draw, found = generator(seed, "messages"), []
     for n in (0, int(draw.integers(100, 1000)), int(draw.integers(10**4, 10**6))):
         rate, delay = link(draw)
@@ -78,7 +90,7 @@ def messages(seed):
     return found
 
 
-def entries(seed):
+def entries(seed: int) -> list[Case]:
     draw = generator(seed, "entries")
     found: list[Case] = []
     for ranks, every in (
@@ -118,7 +130,7 @@ def entries(seed):
     return found
 
 
-def gathers(seed):
+def gathers(seed: int) -> list[Case]:
     draw, found = generator(seed, "gathers"), []
     for ranks in (4, int(draw.integers(5, 9))):
         steps, n, gradient_s = (
@@ -147,7 +159,7 @@ def gathers(seed):
     return found
 
 
-def kept(seed, size):
+def kept(seed: int, size: int) -> tuple[np.ndarray, int]:
     """Draw (numbers of which most are small, how many to send).
 
     No two have the same magnitude, and the largest have either sign.

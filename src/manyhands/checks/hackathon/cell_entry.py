@@ -1,14 +1,21 @@
 """An entry in a cell of a notebook: its text, as a file would have it, and a judge that runs it."""
 
+from __future__ import annotations
+
 import ast
 import atexit
 import linecache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from manyhands.checks import seed
 from manyhands.checks.hackathon.words import MISTAKES
 from manyhands.checks.in_kernel import WORDS
 from manyhands.checks.report import Stopped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from manyhands.hackathon.open_judge import OpenJudge
 
 # of a run in a lab, because a cell of the grader has 180 s
 LIMITS = {"processor_s": 20, "quiet_s": 100, "run_s": 150}
@@ -17,7 +24,7 @@ SPREAD = 0.013  # of an entry's accuracy from data to data: one standard deviati
 _judges: list[Any] = []
 
 
-def text_of(function):
+def text_of(function: Callable[..., Any]) -> str:
     """Return the cell in which the function was written, as the text of an entry, without what only
     shows something (calls at the top level). Lines keep their numbers.
     """
@@ -36,7 +43,7 @@ def text_of(function):
     return "".join(lines).rstrip() + f"\ntrain = {function.__name__}\n"
 
 
-def target():
+def target() -> float:
     """Return the target.
 
     Since an entry's accuracy differs from data to data (`SPREAD`), a learner's own check asks for
@@ -46,7 +53,7 @@ def target():
     return TARGET if seed() else OWN_TARGET
 
 
-def judge():
+def judge() -> OpenJudge:
     """Return the judge of this kernel, which the first call starts."""
     from manyhands.hackathon.open_judge import OpenJudge
 
@@ -58,7 +65,7 @@ def judge():
     return _judges[0]
 
 
-def stopped(problem, function):
+def stopped(problem: str, function: Callable[..., Any]) -> Stopped:
     """Return what keeps an entry from a score, as the reason why a check cannot go on."""
     if "NotImplementedError" in problem:
         return Stopped(WORDS["unwritten"].format(name=function.__name__))
@@ -70,7 +77,7 @@ def stopped(problem, function):
     return Stopped(problem.replace("entry.py, line", "your cell, line") + remark)
 
 
-def try_out(function, runs=1):
+def try_out(function: Callable[..., Any], runs: int = 1) -> None:
     """Run an entry on public seeds, and show what the judge sees of it and what its ranks print.
 
     Say so if it reaches the target with little margin.

@@ -2,22 +2,32 @@
 weights that a mended training loop must reach.
 """
 
+from __future__ import annotations
+
 from itertools import product
+from typing import TYPE_CHECKING
 
 from manyhands.checks.rank_tools import total
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    import torch
+
+    from manyhands.hackathon.challenge import Challenge
 
 RATE, MOMENTUM, LONGEST = 0.1, 0.9, 2.0  # as in the broken training loop
 MISTAKES = ("sum", "add up", "clip first")
 
 
-def start(challenge, seed):
+def start(challenge: Challenge, seed: bytes) -> torch.Tensor:
     """Return the initial weights, a vector."""
     from manyhands.hackathon.referee import Referee
 
     return Referee(challenge, seed).task.weights
 
 
-def one_process(challenge, seed, mistakes=()):
+def one_process(challenge: Challenge, seed: bytes, mistakes: Collection[str] = ()) -> torch.Tensor:
     """Return the weights after all batches, a vector.
 
     `mistakes` are made as four ranks would make them.
@@ -50,7 +60,7 @@ def one_process(challenge, seed, mistakes=()):
     return weights.detach()
 
 
-def alike(challenge, seed):
+def alike(challenge: Challenge, seed: bytes) -> dict[tuple[str, ...], torch.Tensor]:
     """Return {mistakes: the weights that they give}, the fewest mistakes first. () is right."""
     made = sorted(product((False, True), repeat=len(MISTAKES)), key=sum)
     sets = [
@@ -59,6 +69,6 @@ def alike(challenge, seed):
     return {one: one_process(challenge, seed, one) for one in sets}
 
 
-def _clipped(gradient):
+def _clipped(gradient: torch.Tensor) -> torch.Tensor:
     """Clip as `torch.nn.utils.clip_grad_norm_` does."""
     return gradient * min(1.0, LONGEST / (gradient.norm().item() + 1e-6))

@@ -2,11 +2,21 @@
 ranks, and what it should do.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypedDict
+
 import numpy as np
 
 from manyhands.checks.hackathon.words import MISTAKES
 from manyhands.checks.in_kernel import call
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from manyhands.checks.report import Problem
+
+Kept = list[tuple[list[float], list[float]]]  # weights and what is kept, after each step
 RANKS, STEPS, SIZE, RATE = 3, 3, 60, 0.5
 ATOL = 1e-5
 LOOKS = (
@@ -24,7 +34,15 @@ LOOKS = (
 )
 
 
-def drawn(draw, count):
+class SparseCase(TypedDict):
+    """Weights, gradients of each step and rank, and how many numbers are sent."""
+
+    weights: np.ndarray
+    gradients: np.ndarray
+    count: int
+
+
+def drawn(draw: np.random.Generator, count: int) -> SparseCase:
     """Draw {weights, gradients of each step and rank, count}.
 
     The ranks agree on some of the largest numbers, and differ in others.
@@ -37,7 +55,7 @@ def drawn(draw, count):
     }
 
 
-def stepped(function, case):
+def stepped(function: Callable[..., Any], case: SparseCase) -> Kept:
     """Return, on a rank, the weights and what is kept after each step.
 
     An exception of the learner's function ends the rank, because the others would otherwise wait
@@ -62,7 +80,7 @@ def stepped(function, case):
     return found
 
 
-def played(case, mistake=None):
+def played(case: SparseCase, mistake: str | None = None) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the weights after each step, and what each rank keeps, computed in a single
     process.
     """
@@ -100,7 +118,7 @@ def played(case, mistake=None):
     return found
 
 
-def _rounded(values, mistake):
+def _rounded(values: np.ndarray, mistake: str | None) -> np.ndarray:
     if mistake == "sparse float16":
         return values.astype(np.float16)
     if mistake == "sparse bfloat16":
@@ -110,7 +128,7 @@ def _rounded(values, mistake):
     return values
 
 
-def weights_problem(ranks, case):
+def weights_problem(ranks: Sequence[Kept], case: SparseCase) -> Problem | None:
     """Judge the weights. `ranks`: what each rank has returned (see `stepped`)."""
     right = played(case)
     for step, (wanted, _) in enumerate(right):
@@ -136,7 +154,7 @@ def weights_problem(ranks, case):
     return None
 
 
-def kept_problem(ranks, case):
+def kept_problem(ranks: Sequence[Kept], case: SparseCase) -> Problem | None:
     for step, (_, kept) in enumerate(played(case)):
         for rank, one in enumerate(ranks):
             if np.shape(one[step][1]) != (SIZE,):
@@ -155,7 +173,9 @@ def kept_problem(ranks, case):
     return None
 
 
-def _alike(found, played_step, rank):
+def _alike(
+    found: tuple[list[float], list[float]], played_step: tuple[np.ndarray, np.ndarray], rank: int
+) -> bool:
     weights, kept = played_step
     return (
         max(
@@ -166,5 +186,5 @@ def _alike(found, played_step, rank):
     )
 
 
-def _say(name):
+def _say(name: str) -> Problem:
     return {"mistake": MISTAKES[name]}

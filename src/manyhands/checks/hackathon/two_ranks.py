@@ -2,11 +2,20 @@
 goes from one to the other.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from manyhands.checks.hackathon.words import MISTAKES
 from manyhands.checks.in_kernel import array, call
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-def packed(pack_of, before, count):
+    import numpy as np
+
+
+def packed(pack_of: Callable[..., Any], before: np.ndarray, count: int) -> tuple[Any, ...]:
     """Return (error, the message's dtype, shape and bytes, what is left)."""
     import torch
 
@@ -26,7 +35,9 @@ def packed(pack_of, before, count):
     )
 
 
-def unpacked(unpack, dtype, shape, content, size):
+def unpacked(
+    unpack: Callable[..., Any], dtype: str, shape: tuple[int, ...], content: bytes, size: int
+) -> tuple[Any, ...]:
     """Return (error, the type of what unpack returns, its numbers)."""
     import torch
 

@@ -1,20 +1,35 @@
 """How the checks of unit 20 judge. Every `problem` is None or the details of a FAIL line."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from manyhands.checks.hackathon.words import MISTAKES
 from manyhands.checks.in_kernel import likely
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-def near(got, expected):
+    import torch
+
+    from manyhands.checks.hackathon import Trained
+    from manyhands.checks.hackathon.cases import Case
+    from manyhands.checks.report import Problem
+
+
+def near(got: Any, expected: Any) -> bool:
     return bool(np.allclose(got, expected, rtol=1e-6, atol=0))
 
 
-def say(name, **facts):
+def say(name: str, **facts: Any) -> Problem:
     return {"mistake": MISTAKES[name].format(**facts)}
 
 
-def price_problems(asked, answers, other):
+def price_problems(
+    asked: Sequence[Case], answers: Sequence[float], other: str
+) -> Iterator[Problem | None]:
     """Return the problem of each answer, or None.
 
     A mistake that explains half of the wrong answers or more is named, otherwise `other`.
@@ -30,7 +45,12 @@ def price_problems(asked, answers, other):
         yield {"expected": f"{case.right:.6g} s ({case.told})", "got": got, **say(name)}
 
 
-def weights_problem(got, right, looks, begun):
+def weights_problem(
+    got: torch.Tensor,
+    right: torch.Tensor,
+    looks: Callable[[], Mapping[tuple[str, ...], torch.Tensor]],
+    begun: torch.Tensor,
+) -> Problem | None:
     """Judge the weights that the ranks ended with.
 
     `looks()`: {mistakes: weights}; `begun`: the initial weights.
@@ -44,12 +64,12 @@ def weights_problem(got, right, looks, begun):
     return say("other", apart=(got - right).norm().item() / way)
 
 
-def batches_problem(gradients, wanted):
+def batches_problem(gradients: Sequence[int], wanted: int) -> Problem | None:
     wrong = next((one for one in gradients if one != wanted), None)
     return None if wrong is None else say("batches", wanted=wanted, got=wrong)
 
 
-def lean_problem(one):
+def lean_problem(one: Trained) -> Problem | None:
     """Judge the messages and bytes of a rank, which may be those that one all-reduce of one tensor
     in each step needs, and some at the beginning.
     """
@@ -64,7 +84,7 @@ def lean_problem(one):
     )
 
 
-def dense_problem(dense, before, count):
+def dense_problem(dense: np.ndarray, before: np.ndarray, count: int) -> Problem | None:
     """Judge what unpack returned for `before`, of which the `count` largest should have been
     sent.
     """
@@ -86,7 +106,7 @@ def dense_problem(dense, before, count):
     return say("zero")
 
 
-def kept_problem(left, before, dense):
+def kept_problem(left: np.ndarray, before: np.ndarray, dense: np.ndarray) -> Problem | None:
     """Judge that nothing is lost.
 
     What is left and what arrives must add up to `before`, including what rounding has taken.
@@ -105,5 +125,5 @@ def kept_problem(left, before, dense):
     )
 
 
-def rung_problem(score_s, rung_s, baseline_s):
+def rung_problem(score_s: float, rung_s: float, baseline_s: float) -> Problem | None:
     return None if score_s <= rung_s else say("slow", got=score_s, rung=rung_s, baseline=baseline_s)

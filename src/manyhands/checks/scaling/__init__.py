@@ -7,13 +7,20 @@ Machines, gradients, measured times and tables are drawn from the seed. No time 
 a loop over the ranks is counted and not timed.
 """
 
+from __future__ import annotations
+
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from manyhands.checks import Report, seed
 from manyhands.checks.by_hand import closed
 from manyhands.checks.in_kernel import ask, number
 from manyhands.checks.scaling import benches, cases, loops, verdicts
 from manyhands.checks.scaling.words import CRITERIA, HINTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
 
 __all__ = [
     "HINTS",
@@ -29,7 +36,7 @@ __all__ = [
 check = partial(Report, criteria=CRITERIA)
 
 
-def halving_doubling(function):
+def halving_doubling(function: Callable[..., Any]) -> None:
     """Check `function(p, n_bytes, latency_s, gbit_per_s)`."""
     from manyhands.simulate import collective_costs
 
@@ -43,7 +50,7 @@ def halving_doubling(function):
         _judge(report, "rounds", asked, function)
 
 
-def hierarchical(function):
+def hierarchical(function: Callable[..., Any]) -> None:
     """Check `function(nodes, ranks_per_node, n_bytes, inside, between, links_per_node,
     all_reduce_s)`.
     """
@@ -54,7 +61,7 @@ def hierarchical(function):
         _judge(report, "levels", asked, function)
 
 
-def step(function):
+def step(function: Callable[..., Any]) -> None:
     """Check `function(slow, ready_s, sizes, bucket_bytes, all_reduce)`.
 
     With 100,000 ranks, the lines that run are counted.
@@ -74,7 +81,7 @@ def step(function):
             report.judge("many", [verdicts.problem(large, answer)], [answer], rtol=1e-6)
 
 
-def slowest(slowest_of, efficiency):
+def slowest(slowest_of: Callable[..., Any], efficiency: Callable[..., Any]) -> None:
     """Check `slowest_of(p, times_s)` and `efficiency(base, many)`."""
     from manyhands.simulate import survival
 
@@ -86,7 +93,7 @@ def slowest(slowest_of, efficiency):
             _judge(report, "efficiency", cases.pairs(seed()), efficiency)
 
 
-def pipeline(function):
+def pipeline(function: Callable[..., Any]) -> None:
     """Check `function(forward_s, backward_s, micro_batches)` against GPipe's orders, played event
     by event.
     """
@@ -97,7 +104,7 @@ def pipeline(function):
         _judge(report, "pipeline", asked, function)
 
 
-def calibration(calibrate, predict_rest):
+def calibration(calibrate: Callable[..., Any], predict_rest: Callable[..., Any]) -> None:
     """Check `calibrate(rows, batch, network_s)`, and `predict_rest(rows, batch, network_s,
     calibrate)`, which gets a correct `calibrate`.
     """
@@ -117,7 +124,7 @@ def calibration(calibrate, predict_rest):
             report.judge("rest", verdicts.problems(asked, answers), answers, rtol=1e-6)
 
 
-def bench(images_per_s):
+def bench(images_per_s: Callable[..., Any]) -> None:
     """Check `images_per_s(bench, steps, warmup, batch)` on benches with a virtual clock."""
     with check("bench") as report:
         for name in ("even", "uneven"):
@@ -135,6 +142,8 @@ def bench(images_per_s):
                 report.judge(name, problems, answers, rtol=1e-6)
 
 
-def _judge(report, name, asked, function):
+def _judge(
+    report: Report, name: str, asked: Sequence[cases.Case], function: Callable[..., Any]
+) -> None:
     answers = [number(ask(function, *case.arguments())) for case in asked]
     report.judge(name, verdicts.problems(asked, answers), answers, rtol=1e-6)

@@ -2,26 +2,32 @@
 and what likely ways to measure give.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from manyhands.checks.scaling.cases import Case, generator
 from manyhands.checks.scaling.words import MISTAKES
 
+if TYPE_CHECKING:
+    from manyhands.simulate.virtual_device import Bench
+
 
 class BenchCase(Case):
     """A `Case` with a new bench for each function that measures it. `bench` is the latest one."""
 
-    def arguments(self):
+    def arguments(self) -> list[Any]:
         from manyhands.simulate.virtual_device import Bench
 
         spec, *others = self._arguments
         self.bench = Bench(*spec)
         return [self.bench, *others]
 
-    def told_steps(self):
+    def told_steps(self) -> str:
         """Return a message if the latest bench has taken a different number of steps than asked
         for, or "".
         """
@@ -33,7 +39,15 @@ class BenchCase(Case):
         )
 
 
-def _together(bench, steps, warmup, batch, before=True, after=True, world=True):
+def _together(
+    bench: Bench,
+    steps: int,
+    warmup: int,
+    batch: int,
+    before: bool = True,
+    after: bool = True,
+    world: bool = True,
+) -> float:
     for _ in range(warmup):
         bench.step()
     if before:
@@ -46,7 +60,15 @@ def _together(bench, steps, warmup, batch, before=True, after=True, world=True):
     return (bench.world if world else 1) * batch * steps / (bench.now_s() - start_s)
 
 
-def _each(bench, steps, warmup, batch, mean=np.median, before=True, after=True):
+def _each(
+    bench: Bench,
+    steps: int,
+    warmup: int,
+    batch: int,
+    mean: Callable[[list[float]], Any] = np.median,
+    before: bool = True,
+    after: bool = True,
+) -> float:
     for _ in range(warmup):
         bench.step()
     if before:
@@ -75,7 +97,7 @@ WRONG: dict[str, Callable[..., float]] = {  # {mistake: how it measures}
 }
 
 
-def asked(seed, name, uneven):
+def asked(seed: int, name: str, uneven: bool) -> list[BenchCase]:
     """Return two cases in which all steps are alike, or one in every few of them is slow."""
     draw, found = generator(seed, name), []
     for _ in range(2):

@@ -3,11 +3,19 @@ and tables. Each case has its right answer, from the package or from events play
 the answers that likely mistakes give.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+Rows = list[tuple[int, float]]  # (ranks, images per second)
 
 
 class Case:
@@ -15,7 +23,9 @@ class Case:
     the answer that it gives}.
     """
 
-    def __init__(self, told, arguments, right, wrong, other):
+    def __init__(
+        self, told: str, arguments: list[Any], right: Any, wrong: dict[str, Any], other: str
+    ) -> None:
         self.told, self._arguments, self.right, self.wrong, self.other = (
             told,
             arguments,
@@ -24,7 +34,7 @@ class Case:
             other,
         )
 
-    def arguments(self):
+    def arguments(self) -> list[Any]:
         return [
             (
                 np.array(one)
@@ -37,11 +47,11 @@ class Case:
         ]
 
 
-def generator(seed, name):
+def generator(seed: int, name: str) -> np.random.Generator:
     return np.random.default_rng([seed % 2**32, *name.encode()])
 
 
-def link(draw):
+def link(draw: np.random.Generator) -> tuple[float, float]:
     """Draw (latency_s, bytes_per_s) of a network between nodes."""
     return float(10 ** draw.uniform(-5.3, -3.5)), float(10 ** draw.uniform(8.5, 10.5))
 
@@ -49,7 +59,7 @@ def link(draw):
 # -- collectives -----------------------------------------------------------------------------------
 
 
-def worlds(seed):
+def worlds(seed: int) -> list[Case]:
     from manyhands import simulate
 
     draw, found = generator(seed, "worlds"), []
@@ -81,7 +91,7 @@ def worlds(seed):
     return found
 
 
-def clusters(seed):
+def clusters(seed: int) -> list[Case]:
     from manyhands import simulate
 
     draw = generator(seed, "clusters")
@@ -133,8 +143,15 @@ def clusters(seed):
 
 
 def _step_s(
-    slow, ready_s, sizes, bucket_bytes, all_reduce, begin=max, together=np.array, parallel=False
-):
+    slow: np.ndarray,
+    ready_s: Sequence[float],
+    sizes: Sequence[int],
+    bucket_bytes: float,
+    all_reduce: Callable[..., np.ndarray],
+    begin: Callable[..., float] = max,
+    together: Callable[[np.ndarray], np.ndarray] = np.array,
+    parallel: bool = False,
+) -> float:
     """Return the seconds of a step.
 
     `begin` picks when a bucket is ready, and `together` changes the clocks before each all-reduce.
@@ -149,7 +166,9 @@ def _step_s(
     return float(max(ends))
 
 
-def _step_case(draw, p, count, way, spread, pace=1.0):
+def _step_case(
+    draw: np.random.Generator, p: int, count: int, way: str, spread: float, pace: float = 1.0
+) -> Case:
     """Draw a step.
 
     If `pace` is below 1, gradients are ready sooner and buckets wait for the network, so ranks that
@@ -198,33 +217,33 @@ def _step_case(draw, p, count, way, spread, pace=1.0):
     )
 
 
-def _all_reduce(call, one, clocks, n_bytes):
+def _all_reduce(
+    call: Callable[..., np.ndarray], one: tuple[float, float], clocks: np.ndarray, n_bytes: float
+) -> np.ndarray:
     """Return the clocks of all ranks after an all-reduce of n_bytes."""
     return call(np.asarray(clocks, float), n_bytes, one)
 
 
-def steps(seed):
+def steps(seed: int) -> list[Case]:
     draw = generator(seed, "steps")
-    return [
-        _step_case(draw, p, int(draw.integers(12, 30)), *how)
-        for p, *how in (
-            (1, "ring", 0.1),
-            (7, "ring", 0.3),
-            (12, "tree", 0.3),
-            (64, "halving_doubling", 0.05),
-            (24, "parameter_server", 0.2, 0.2),
-        )
-    ]
+    kinds: tuple[tuple[Any, ...], ...] = (
+        (1, "ring", 0.1),
+        (7, "ring", 0.3),
+        (12, "tree", 0.3),
+        (64, "halving_doubling", 0.05),
+        (24, "parameter_server", 0.2, 0.2),
+    )
+    return [_step_case(draw, p, int(draw.integers(12, 30)), *how) for p, *how in kinds]
 
 
-def large(seed):
+def large(seed: int) -> Case:
     return _step_case(generator(seed, "large"), 100_000, 40, "halving_doubling", 0.02, 0.5)
 
 
 # -- the slowest, efficiency -----------------------------------------------------------------------
 
 
-def jitters(seed):
+def jitters(seed: int) -> list[Case]:
     from manyhands.simulate.survival import slowest
 
     draw, found = generator(seed, "jitter"), []
@@ -249,7 +268,7 @@ def jitters(seed):
     return found
 
 
-def pairs(seed):
+def pairs(seed: int) -> list[Case]:
     draw, found = generator(seed, "pairs"), []
     for base in (1, 8, 4):
         many, one = base * 2 ** int(draw.integers(2, 7)), base * draw.uniform(50, 300)
@@ -280,7 +299,7 @@ def _seconds_of(seconds: dict[str, list[float]], event: Any) -> float:
     return seconds[event.kind][event.stage]
 
 
-def pipelines(seed):
+def pipelines(seed: int) -> list[Case]:
     from manyhands.simulate import pipeline
 
     draw, found = generator(seed, "pipelines"), []
@@ -325,7 +344,9 @@ def pipelines(seed):
 # -- tables ----------------------------------------------------------------------------------------
 
 
-def _table(draw, least=0.3, most=2.0):
+def _table(
+    draw: np.random.Generator, least: float = 0.3, most: float = 2.0
+) -> tuple[Rows, int, Callable[[int], float], float, float]:
     """Draw (rows, batch, network_s).
 
     The images per second follow the model in the first two rows only, as real ones do.
@@ -347,20 +368,24 @@ def _table(draw, least=0.3, most=2.0):
     return rows, batch, network_s, compute_s, factor
 
 
-def _network_s(ring_s, n_bytes, one, ranks):
+def _network_s(
+    ring_s: Callable[..., Any], n_bytes: float, one: tuple[float, float], ranks: int
+) -> float:
     """Return the seconds of the gradients' all-reduce on this many ranks, according to published
     numbers.
     """
     return float(ring_s(ranks, n_bytes, *one))
 
 
-def _line(rows, batch, network_s, per_rank=True):
+def _line(
+    rows: Rows, batch: int, network_s: Callable[[int], float], per_rank: bool = True
+) -> list[float]:
     t = [batch * (ranks if per_rank else 1) / images for ranks, images in rows]
     slope, start = np.polyfit([network_s(ranks) for ranks, _ in rows], t, 1)
     return [float(start), float(slope)]
 
 
-def tables(seed):
+def tables(seed: int) -> list[Case]:
     draw, found = generator(seed, "tables"), []
     # noise of the rows may give a factor below 0
     for factors in ((0.3, 2.0), (0.3, 2.0), (-0.1, -0.03)):
@@ -390,12 +415,12 @@ def tables(seed):
     return found
 
 
-def calibrated(rows, batch, network_s):
+def calibrated(rows: Rows, batch: int, network_s: Callable[[int], float]) -> tuple[float, ...]:
     """Return (compute_s, factor) from the first two rows, which `predict_rest` is given."""
     return tuple(_line(rows[:2], batch, network_s))
 
 
-def rests(seed):
+def rests(seed: int) -> list[Case]:
     draw, found = generator(seed, "rests"), []
     for _ in range(3):
         rows, batch, network_s, compute_s, factor = _table(draw)

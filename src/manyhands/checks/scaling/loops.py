@@ -2,17 +2,24 @@
 speed.
 """
 
+from __future__ import annotations
+
 import builtins
 import functools
 import itertools
 import sys
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from manyhands.checks.in_kernel import ask
 from manyhands.checks.report import Stopped
 from manyhands.checks.scaling.words import MISTAKES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from types import FrameType
 
 
 class _TooMany(BaseException):
@@ -22,7 +29,7 @@ class _TooMany(BaseException):
     """
 
 
-def within(most, function, *args):
+def within(most: int, function: Callable[..., Any], *args: Any) -> Any:
     """Return what function(*args) returns.
 
     Raise `Stopped` if it raises, or if it runs more than `most` lines and calls of Python. A loop
@@ -30,7 +37,7 @@ def within(most, function, *args):
     """
     ran, before = 0, sys.gettrace()
 
-    def heard(frame, event, _):
+    def heard(frame: FrameType, event: str, _: object) -> Callable[..., Any]:
         nonlocal ran
         ran += 1
         if ran > most:
@@ -47,23 +54,23 @@ def within(most, function, *args):
             sys.settrace(before)
 
 
-def _map(function, *many):
+def _map(function: Callable[..., Any], *many: Iterable[Any]) -> Iterator[Any]:
     for each in zip(*many, strict=False):
         yield function(*each)
 
 
-def _filter(function, many):
+def _filter(function: Callable[..., Any] | None, many: Iterable[Any]) -> Iterator[Any]:
     for one in many:
         if one if function is None else function(one):
             yield one
 
 
-def _starmap(function, many):
+def _starmap(function: Callable[..., Any], many: Iterable[Any]) -> Iterator[Any]:
     for each in many:
         yield function(*each)
 
 
-def _reduce(function, many, *start):
+def _reduce(function: Callable[..., Any], many: Iterable[Any], *start: Any) -> Any:
     many = iter(many)
     found = start[0] if start else next(many)
     for one in many:
@@ -71,8 +78,10 @@ def _reduce(function, many, *start):
     return found
 
 
-def _frompyfunc(function, *_, **__):
-    def all_numbers(*arrays):
+def _frompyfunc(
+    function: Callable[..., Any], *_: object, **__: object
+) -> Callable[..., np.ndarray]:
+    def all_numbers(*arrays: Any) -> np.ndarray:
         together = np.broadcast_arrays(*arrays)
         return np.array(
             [function(*each) for each in zip(*(one.ravel() for one in together), strict=False)]
@@ -81,7 +90,9 @@ def _frompyfunc(function, *_, **__):
     return all_numbers
 
 
-def _vectorize(function=None, *_, **__):
+def _vectorize(
+    function: Callable[..., Any] | None = None, *_: object, **__: object
+) -> Callable[..., Any]:
     # without a function, it is a decorator with options
     return _frompyfunc(function) if function else _vectorize
 
@@ -97,7 +108,7 @@ PLACES = (
 
 
 @contextmanager
-def _loops_in_python(names):
+def _loops_in_python(names: dict[str, Any]) -> Iterator[None]:
     """While the block runs, replace whatever calls a function once for each item by Python code, so
     that its lines are counted, both in its module and under the names that the learner's cells use.
     Of the builtins, only these names change, because all threads share that module.

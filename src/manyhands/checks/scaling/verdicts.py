@@ -3,20 +3,30 @@
 Every `problem` is None or the details of a FAIL line: `expected`, `got` and the likely `mistake`.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from manyhands.checks.in_kernel import NAN, likely, number
 from manyhands.checks.report import Stopped
 from manyhands.checks.scaling.words import MISTAKES
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from manyhands.checks.report import Problem
+    from manyhands.checks.scaling.cases import Case
+
 MOST_LINES = 20_000  # of Python, for a step of 100,000 ranks and some 40 gradients
 
 
-def near(got, expected):
+def near(got: Any, expected: Any) -> bool:
     return bool(np.allclose(got, expected, rtol=1e-6, atol=0))
 
 
-def numbers(answer, count):
+def numbers(answer: Any, count: int) -> list[float]:
     """Return `count` floats, which are NaN if the answer is not a sequence.
 
     Raise `Stopped` if its length differs.
@@ -30,12 +40,12 @@ def numbers(answer, count):
     return found
 
 
-def problem(case, got):
+def problem(case: Case, got: Any) -> Problem | None:
     """Return the problem of one answer to a `cases.Case`."""
     return next(problems([case], [got]))
 
 
-def problems(asked, answers):
+def problems(asked: Sequence[Case], answers: Sequence[Any]) -> Iterator[Problem | None]:
     """Return the problem of each answer, or None."""
     names = likely(
         [(case.right, case.wrong, got) for case, got in zip(asked, answers, strict=False)],
