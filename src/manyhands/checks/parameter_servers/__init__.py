@@ -5,14 +5,27 @@ The experiments run on the ranks (`ranks`, `train_ranks`), with one, two and thr
 as servers. A hang ends after a few seconds and becomes FAIL lines, and the cluster heals.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from manyhands.checks import Report, seed
 from manyhands.checks.on_ranks import RankReport
 from manyhands.checks.parameter_servers import verdicts
 from manyhands.checks.parameter_servers.words import CRITERIA, HINTS, MISTAKES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from manyhands.checks.parameter_servers.answers import (
+        PlacedCase,
+        ServersCase,
+        TensorsCase,
+        TrainCase,
+    )
+    from manyhands.cluster import Cluster
 
 __all__ = ["HINTS", "asynchronous", "exchange", "place", "servers", "step", "strategy", "train"]
 
@@ -20,7 +33,9 @@ ATOL = 1e-8
 check = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES)
 
 
-def _judge_values(report, name, answers, topic):
+def _judge_values(
+    report: RankReport, name: str, answers: Sequence[Sequence[TensorsCase]], topic: str
+) -> None:
     """Judge all cases of one topic, whichever rank has reported them."""
     cases = [
         (rank, case) for rank, some in enumerate(answers) for case in some if case["topic"] == topic
@@ -32,11 +47,12 @@ def _judge_values(report, name, answers, topic):
     )
 
 
-def place(cluster, function):
+def place(cluster: Cluster, function: str) -> None:
     """Check that `function(shapes, workers, servers, link_bytes)` puts all rows on servers, and no
     more bytes on a server's link than it may carry.
     """
     with check("place", cluster) as report:
+        cases: list[PlacedCase]
         cases, *_ = report.on_ranks("parameter_servers.ranks", "place", function, seed())
         for name in report.asked:
             problem_of, evidence_of = (
@@ -46,7 +62,7 @@ def place(cluster, function):
             report.judge(name, map(problem_of, cases), [evidence_of(case) for case in cases])
 
 
-def exchange(cluster, push, take, give, pull):
+def exchange(cluster: Cluster, push: str, take: str, give: str, pull: str) -> None:
     """Check the four functions of a push and a pull by what the servers take and what the workers
     have afterwards.
     """
@@ -58,7 +74,7 @@ def exchange(cluster, push, take, give, pull):
         _judge_values(report, "pull", answers, "pull")
 
 
-def step(cluster, function):
+def step(cluster: Cluster, function: str) -> None:
     """Check that `function(mine, workers, rate, decay)` takes one step of gradient descent on all
     workers' rows, and answers after it.
     """
@@ -70,7 +86,7 @@ def step(cluster, function):
         _judge_values(report, "answer", answers, "answer")
 
 
-def asynchronous(cluster, function):
+def asynchronous(cluster: Cluster, function: str) -> None:
     """Check that `function(mine, schedule, rate, decay)` computes the variables that this order of
     pushes gives, and how stale each push was.
     """
@@ -79,7 +95,7 @@ def asynchronous(cluster, function):
             "parameter_servers.train_ranks", "asynchronous", function, seed(), remark="hang"
         )
         _judge_values(report, "values", answers, "asynchronous")
-        told = [
+        told: list[tuple[int, Any]] = [
             (rank, case) for rank, some in enumerate(answers) for case in some if "wanted" in case
         ]
         report.judge(
@@ -89,11 +105,12 @@ def asynchronous(cluster, function):
         )
 
 
-def servers(cluster, function):
+def servers(cluster: Cluster, function: str) -> None:
     """Check that `function(workers, n_bytes, latency_s, bytes_per_s, limit_s)` returns the smallest
     number of servers that keeps the limit, or None.
     """
     with check("servers", cluster) as report:
+        cases: list[ServersCase]
         cases, *_ = report.on_ranks("parameter_servers.train_ranks", "servers", function, seed())
         report.judge(
             "number",
@@ -102,7 +119,7 @@ def servers(cluster, function):
         )
 
 
-def strategy(function, resolver):
+def strategy(function: Callable[..., Any], resolver: Any) -> None:
     """Check `function(resolver, start, steps, rate)`, which uses ParameterServerStrategy in this
     kernel, by where the variable is stored, what was scheduled, and the values at the end.
     """
@@ -131,12 +148,12 @@ def strategy(function, resolver):
         )
 
 
-def train(cluster, place, push, pull, step):
+def train(cluster: Cluster, place: str, push: str, pull: str, step: str) -> None:
     """Check all functions together on a network with two and with three servers, by its weights and
     the bytes on the servers' links.
     """
     with check("train", cluster) as report:
-        answers = report.on_ranks(
+        answers: list[list[TrainCase]] = report.on_ranks(
             "parameter_servers.train_ranks", "train", place, push, pull, step, seed(), remark="hang"
         )
         cases = [case for some in answers for case in some]

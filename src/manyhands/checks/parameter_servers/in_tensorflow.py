@@ -2,21 +2,32 @@
 ParameterServerStrategy on servers in this process.
 """
 
+from __future__ import annotations
+
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from manyhands.checks.in_kernel import array, ask
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from manyhands.checks.parameter_servers.answers import StrategyCase
+
+    Steps = Sequence[Sequence[tuple[np.ndarray, np.ndarray]]]  # rows of each call of each step
+
 
 @contextmanager
-def counted():
+def counted() -> Iterator[list[Any]]:
     """Keep the values that any coordinator will return for the calls scheduled inside the block."""
     from tensorflow.python.distribute.coordinator.cluster_coordinator import ClusterCoordinator
 
-    usual, calls = ClusterCoordinator.schedule, []
+    usual = ClusterCoordinator.schedule
+    calls: list[Any] = []
 
-    def schedule(self, fn, args=None, kwargs=None):
+    def schedule(self: Any, fn: Any, args: Any = None, kwargs: Any = None) -> Any:
         calls.append(usual(self, fn, args, kwargs))
         return calls[-1]
 
@@ -27,13 +38,13 @@ def counted():
         ClusterCoordinator.schedule = usual
 
 
-def _gradients_in(calls, shape):
+def _gradients_in(calls: Sequence[Any], shape: tuple[int, ...]) -> int:
     """Count the scheduled calls that have returned a possible gradient, which has the variable's
     shape and is not all zeros.
     """
     import tensorflow as tf
 
-    def holds_one(value):
+    def holds_one(value: Any) -> bool:
         return any(
             one.shape == shape and np.any(one) for one in map(array, tf.nest.flatten(value.fetch()))
         )
@@ -41,11 +52,12 @@ def _gradients_in(calls, shape):
     return sum(map(holds_one, calls))
 
 
-def trained(function, resolver, seed):
+def trained(function: Callable[..., Any], resolver: Any, seed: int) -> list[StrategyCase]:
     """Run the learner's function on two drawn problems, and find the mistake that its values look
     like. Steps have different numbers of calls and of rows.
     """
-    draw, cases = np.random.default_rng(seed), []
+    draw = np.random.default_rng(seed)
+    cases: list[StrategyCase] = []
     for columns in (3, 5):
         start, rate = draw.normal(size=columns), float(draw.uniform(0.005, 0.02))
         steps = [
@@ -100,7 +112,7 @@ def trained(function, resolver, seed):
     return cases
 
 
-def _exact(got, start, steps, rate):
+def _exact(got: np.ndarray, start: np.ndarray, steps: Steps, rate: float) -> np.ndarray:
     """Return `got`.
 
     If it is right for the rate rounded to float32, return instead what the exact rate gives,
@@ -112,24 +124,26 @@ def _exact(got, start, steps, rate):
     return got + (_alone(start, steps, rate, sum) - kept) if _close(got, kept) else got
 
 
-def _close(got, right, relative=0.0):
+def _close(got: np.ndarray, right: np.ndarray, relative: float = 0.0) -> bool:
     return got.shape == right.shape and bool(
         np.all(np.abs(got - right) <= 1e-9 + relative * np.abs(right))
     )
 
 
-def _gradient(w, x, y):
+def _gradient(w: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return x.T @ (x @ w - y)
 
 
-def _alone(w, steps, rate, together):
+def _alone(
+    w: np.ndarray, steps: Steps, rate: float, together: Callable[[list[np.ndarray]], Any]
+) -> np.ndarray:
     """Train in a single process, where `together` combines the gradients of a step into one."""
     for step in steps:
         w = w - rate * together([_gradient(w, x, y) for x, y in step])
     return w
 
 
-def _one_by_one(w, steps, rate):
+def _one_by_one(w: np.ndarray, steps: Steps, rate: float) -> np.ndarray:
     for x, y in [pair for step in steps for pair in step]:
         w = w - rate * _gradient(w, x, y)
     return w

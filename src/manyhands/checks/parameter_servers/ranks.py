@@ -7,8 +7,11 @@ right and what the likely mistakes would give (`looks` names the one that fits).
 float64.
 """
 
+from __future__ import annotations
+
 import random
 from math import prod
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
@@ -18,8 +21,14 @@ from manyhands.checks.on_ranks import learners
 from manyhands.checks.parameter_servers.verdicts import place_cases, placed
 from manyhands.checks.rank_tools import close, fresh_world, looks_like, numbers
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Unpack
 
-def layouts(seed):
+    from manyhands.checks.parameter_servers.answers import More, PlacedCase, Shape, TensorsCase
+
+
+def layouts(seed: int) -> list[tuple[list[int], list[int]]]:
     """Return [(ranks of the servers, ranks of the workers)] for one, two and three servers of five
     ranks, each time in a different order.
     """
@@ -35,7 +44,7 @@ class World:
     and numbers that are drawn in the same way on all ranks.
     """
 
-    def __init__(self, seed, number, shapes=None):
+    def __init__(self, seed: int, number: int, shapes: list[Shape] | None = None) -> None:
         self.seed, self.number, self.me = seed, number, dist.get_rank()
         self.servers, self.workers = layouts(seed)[number]
         draw = random.Random(f"{seed} {number}")
@@ -48,23 +57,23 @@ class World:
         }
         self.rate, self.decay = draw.uniform(0.2, 0.5), draw.uniform(0.2, 0.6)
 
-    def learners_pieces(self):
+    def learners_pieces(self) -> list[Any]:
         piece = learners("Piece")
         return [piece(*one) for one in self.pieces]
 
-    def draw(self, *what):
+    def draw(self, *what: object) -> torch.Tensor:
         """Draw one flat tensor for all variables, the same on all ranks."""
         generator = torch.Generator().manual_seed(
             random.Random(f"{self.seed} {self.number} {what}").randrange(2**31)
         )
         return torch.randn(sum(map(prod, self.shapes)), generator=generator, dtype=torch.float64)
 
-    def cut(self, flat):
+    def cut(self, flat: torch.Tensor) -> list[torch.Tensor]:
         """Cut a flat tensor into a list of variables in separate memory."""
         parts = flat.split([prod(shape) for shape in self.shapes])
         return [part.view(shape).clone() for part, shape in zip(parts, self.shapes, strict=False)]
 
-    def mine(self, flat):
+    def mine(self, flat: torch.Tensor) -> list[torch.Tensor]:
         """Cut this server's pieces from a flat tensor, in separate memory."""
         variables, me = self.cut(flat), self.servers.index(self.me)
         return [
@@ -73,7 +82,7 @@ class World:
             if server == me
         ]
 
-    def places(self):
+    def places(self) -> list[int] | None:
         """Return the positions of a server's pieces in the flat tensor of all variables, or None
         for a worker.
         """
@@ -85,7 +94,9 @@ class World:
             for place in piece.flatten()
         ]
 
-    def told(self, got, right, wrong, **more):
+    def told(
+        self, got: Any, right: Any, wrong: Mapping[str, Any], **more: Unpack[More]
+    ) -> TensorsCase:
         """Compare two lists of tensors, and return the result as plain data.
 
         If `got` is not such a list, it is None there.
@@ -105,7 +116,7 @@ class World:
         }
 
 
-def flat(tensors):
+def flat(tensors: Any) -> Any:
     """Return a list of tensors as one tensor, or None if it is something else."""
     try:
         return torch.cat(
@@ -118,7 +129,7 @@ def flat(tensors):
         return None
 
 
-def plain(pieces):
+def plain(pieces: Any) -> list[list[int]] | None:
     """Return the learner's pieces as lists of four whole numbers, or None if they are something
     else.
     """
@@ -132,7 +143,7 @@ def plain(pieces):
 # ------------------------------------------------------------------ 1: place
 
 
-def place(name, seed):
+def place(name: str, seed: int) -> list[PlacedCase] | None:
     """Return the learner's pieces for several worlds on rank 0, and None on the other ranks,
     without communication.
     """
@@ -155,10 +166,10 @@ def place(name, seed):
 
 
 @fresh_world()
-def exchange(push, take, give, pull, seed):
+def exchange(push: Any, take: Any, give: Any, pull: Any, seed: int) -> list[TensorsCase]:
     """Run one push and one pull on each layout."""
     push, take, give, pull = map(learners, (push, take, give, pull))
-    results = []
+    results: list[TensorsCase] = []
     for number in range(3):
         world = World(seed, number)
         weights = world.draw("weights")
@@ -170,13 +181,16 @@ def exchange(push, take, give, pull, seed):
     return results
 
 
-def _of_a_server(world, weights, gradients, take, give):
-    mine, results = world.mine(weights), []
+def _of_a_server(
+    world: World, weights: torch.Tensor, gradients: dict[int, torch.Tensor], take: Any, give: Any
+) -> list[TensorsCase]:
+    mine = world.mine(weights)
+    results: list[TensorsCase] = []
     answers = [take(mine, worker) for worker in world.workers]
     for worker in world.workers:
         give(mine, worker)
     for worker, answer in zip(world.workers, answers, strict=True):
-        wrong = {}
+        wrong: dict[str, list[torch.Tensor]] = {}
         for other in world.workers:
             if other != worker:  # of several others the last one
                 wrong["another worker"] = world.mine(gradients[other])
@@ -209,7 +223,7 @@ def _of_a_server(world, weights, gradients, take, give):
     return results
 
 
-def _memory(tensors):
+def _memory(tensors: Any) -> set[int]:
     """Return the addresses at which the memory of some tensors begins."""
     return {
         tensor.untyped_storage().data_ptr()
@@ -218,7 +232,7 @@ def _memory(tensors):
     }
 
 
-def _pair(answer):
+def _pair(answer: Any) -> tuple[Any, int | None]:
     try:
         gradients, count = answer
         return (None, None) if flat(gradients) is None else (gradients, int(count))
@@ -226,12 +240,14 @@ def _pair(answer):
         return None, None
 
 
-def _first_rows(world, gradient):
+def _first_rows(world: World, gradient: torch.Tensor) -> list[torch.Tensor]:
     variables, me = world.cut(gradient), world.servers.index(world.me)
     return [variables[v][: stop - start] for v, start, stop, server in world.pieces if server == me]
 
 
-def _of_a_worker(world, weights, gradients, push, pull):
+def _of_a_worker(
+    world: World, weights: torch.Tensor, gradients: dict[int, torch.Tensor], push: Any, pull: Any
+) -> TensorsCase:
     pieces, right = world.learners_pieces(), world.cut(weights)
     own, kept = world.cut(gradients[world.me]), [torch.full_like(w, -1) for w in right]
     push(own, world.counts[world.me], pieces, list(world.servers))
@@ -261,7 +277,7 @@ def _of_a_worker(world, weights, gradients, push, pull):
 
 
 @fresh_world()
-def step(name, seed):
+def step(name: str, seed: int) -> list[TensorsCase]:
     """Run two steps on each layout, with gradients that are drawn."""
     function, push, pull = map(learners, (name, "push", "pull"))
     results = []
@@ -287,7 +303,14 @@ def step(name, seed):
     return results
 
 
-def _step_case(world, k, weights, gradients, kept, given):
+def _step_case(
+    world: World,
+    k: int,
+    weights: torch.Tensor,
+    gradients: torch.Tensor,
+    kept: list[torch.Tensor],
+    given: list[torch.Tensor],
+) -> TensorsCase:
     known = _stepped(world, weights, gradients)
     right = known.pop("right")
     if world.me in world.servers:
@@ -322,20 +345,22 @@ def _step_case(world, k, weights, gradients, kept, given):
     return world.told(kept, world.cut(right), wrong, topic="answer", step=k, layout=world.number)
 
 
-def _before(world, weights, gradients):
+def _before(
+    world: World, weights: torch.Tensor, gradients: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Return what the second step adds up if the sums and counts of the first are still in it."""
     first = torch.stack([world.draw("gradient", worker, 0) for worker in world.workers])
     return weights, (gradients + first) / 2
 
 
-def _stepped(world, w, g):
+def _stepped(world: World, w: torch.Tensor, g: torch.Tensor) -> dict[str, torch.Tensor]:
     """Return the right step, and what the likely mistakes make of it."""
     n = torch.tensor([world.counts[worker] for worker in world.workers]).double()
     p, total, rows, one_by_one = len(n), g.sum(0), n.sum(), w
     for slope in g / n[:, None]:
         one_by_one = one_by_one - world.rate * (slope + world.decay * one_by_one)
 
-    def after(slope, decay=world.decay):
+    def after(slope: torch.Tensor, decay: Any = world.decay) -> torch.Tensor:
         return w - world.rate * (slope + decay * w)
 
     shrunk = (w - world.rate * total / rows) * (1 - world.rate * world.decay)

@@ -2,9 +2,11 @@
 number of servers, and training under the limit.
 """
 
+from __future__ import annotations
+
 import random
 from math import ceil
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.nn.functional import cross_entropy
@@ -21,13 +23,23 @@ from manyhands.checks.parameter_servers.verdicts import (
 from manyhands.checks.rank_tools import fresh_world
 from manyhands.simulate import parameter_server_s
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from manyhands.checks.parameter_servers.answers import (
+        ServersCase,
+        StaleCase,
+        TensorsCase,
+        TrainCase,
+    )
+
 STEPS = 3
 
 
 # ------------------------------------------------------------------ 4: the asynchronous server
 
 
-def schedule_of(world):
+def schedule_of(world: World) -> list[int]:
     """Return the workers' ranks in the order of thirteen pushes, each worker at least twice and one
     of them twice in a row.
     """
@@ -42,7 +54,7 @@ class Rows:
     should be y. The gradients are sums over the worker's rows.
     """
 
-    def __init__(self, world, worker):
+    def __init__(self, world: World, worker: int) -> None:
         generator = torch.Generator().manual_seed(
             random.Random(f"{world.seed} {world.number} {worker} rows").randrange(2**31)
         )
@@ -52,17 +64,17 @@ class Rows:
             for size in (inputs, outputs)
         )
 
-    def gradients(self, variables):
+    def gradients(self, variables: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         matrix, bias = variables
         error = self.x @ matrix + bias - self.y
         return [self.x.T @ error, error.sum(0)]
 
 
 @fresh_world()
-def asynchronous(name, seed):
+def asynchronous(name: str, seed: int) -> list[TensorsCase]:
     """Run the learner's server on a schedule, with one, two and three servers."""
     function, push, pull = map(learners, (name, "push", "pull"))
-    results = []
+    results: list[TensorsCase] = []
     for number in range(3):
         draw = random.Random(f"{seed} {number} least squares")
         inputs, outputs = draw.randint(6, 9), draw.randint(2, 3)
@@ -72,15 +84,14 @@ def asynchronous(name, seed):
             kept = world.mine(start)
             told = function(list(kept), list(schedule), world.rate, world.decay)
             case = _asynchronous_case(world, schedule, start, kept, world.mine)
-            results.append(
-                {
-                    **case,
-                    "stale": _whole(told),
-                    "wanted": staleness(schedule),
-                    "between": between(schedule),
-                    "schedule": schedule,
-                }
-            )
+            stale: StaleCase = {
+                **case,
+                "stale": _whole(told),
+                "wanted": staleness(schedule),
+                "between": between(schedule),
+                "schedule": schedule,
+            }
+            results.append(stale)
         else:
             kept, rows = world.cut(start), Rows(world, world.me)
             for _ in range(schedule.count(world.me)):
@@ -95,14 +106,20 @@ def asynchronous(name, seed):
     return results
 
 
-def _asynchronous_case(world, schedule, start, kept, part):
+def _asynchronous_case(
+    world: World,
+    schedule: list[int],
+    start: torch.Tensor,
+    kept: list[torch.Tensor],
+    part: Callable[[torch.Tensor], list[torch.Tensor]],
+) -> TensorsCase:
     of_worker = world.me in world.workers
-    known = {
+    replays = {
         name: replayed(world, schedule, start, **mistake) for name, mistake in MISTAKES.items()
     }
     known = {
-        name: pulled.get(world.me) if of_worker else newest
-        for name, (newest, pulled) in known.items()
+        name: pulled[world.me] if of_worker else newest
+        for name, (newest, pulled) in replays.items()
     }
     right = known.pop("right")
     return world.told(
@@ -125,7 +142,15 @@ MISTAKES: dict[str, dict[str, Any]] = {
 }
 
 
-def replayed(world, schedule, start, before=False, lost=False, rows="own", decays=1):
+def replayed(
+    world: World,
+    schedule: list[int],
+    start: torch.Tensor,
+    before: bool = False,
+    lost: bool = False,
+    rows: str = "own",
+    decays: Any = 1,
+) -> tuple[torch.Tensor, dict[int, torch.Tensor]]:
     """Return (the servers' variables at the end, {worker: what it has last pulled}), flat.
 
     The other arguments make mistakes on purpose.
@@ -146,7 +171,7 @@ def replayed(world, schedule, start, before=False, lost=False, rows="own", decay
     return newest, pulled
 
 
-def _whole(numbers):
+def _whole(numbers: Any) -> list[int] | None:
     """Return a list of whole numbers, or None if it is something else."""
     if isinstance(numbers, (dict, set)):
         return None
@@ -159,12 +184,13 @@ def _whole(numbers):
 # ------------------------------------------------------------------ 5: how many servers
 
 
-def servers(name, seed):
+def servers(name: str, seed: int) -> list[ServersCase]:
     """Return the learner's numbers for limits that some number of servers just keeps or just
     misses, and for limits that no number keeps. In the case "exact", time and limit are the same
     number, whichever way it is computed.
     """
-    function, draw, cases = learners(name), random.Random(f"{seed} servers"), []
+    function, draw = learners(name), random.Random(f"{seed} servers")
+    cases: list[ServersCase] = []
     for kind in (
         "one",
         "some",
@@ -235,7 +261,7 @@ def servers(name, seed):
     return cases
 
 
-def _number(answer):
+def _number(answer: Any) -> float | str | None:
     try:
         return None if answer is None else int(answer) if answer == int(answer) else float(answer)
     except (TypeError, ValueError, OverflowError):
@@ -246,7 +272,7 @@ def _number(answer):
 
 
 @fresh_world()
-def train(place, push, pull, step, seed):
+def train(place: Any, push: Any, pull: Any, step: Any, seed: int) -> list[TrainCase]:
     """Train a small network on two and on three servers, with the learner's functions and
     placement, under a ledger.
     """
@@ -258,16 +284,16 @@ def train(place, push, pull, step, seed):
         world.shapes = [(hidden, inputs), (hidden,), (classes, hidden), (classes,)]
         link = len(world.workers) * room_for(world.shapes, len(world.servers))
         given = place(list(world.shapes), len(world.workers), len(world.servers), link)
-        world.pieces = plain(given)
+        world.pieces = plain(given) or []
         results.append(_trained(world, given, link, push, pull, step))
     return results
 
 
-def _trained(world, given, link, push, pull, step):
+def _trained(world: World, given: Any, link: int, push: Any, pull: Any, step: Any) -> TrainCase:
     from manyhands.ledger import Ledger
 
     start, right = world.draw("weights") / 2, world.draw("weights") / 2
-    answer = {
+    answer: TrainCase = {
         "rank": world.me,
         "server": world.me in world.servers,
         "workers": len(world.workers),
@@ -308,7 +334,9 @@ def _trained(world, given, link, push, pull, step):
     }
 
 
-def _gradients(world, variables, worker, k):
+def _gradients(
+    world: World, variables: Sequence[torch.Tensor], worker: int, k: int
+) -> list[torch.Tensor]:
     """Compute the gradients of the sum of the worker's losses, for a small network and rows that
     are drawn.
     """

@@ -5,35 +5,54 @@ Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expect
 likely `mistake`.
 """
 
+from __future__ import annotations
+
 import random
 from collections import Counter
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from manyhands.checks import by_rank
 from manyhands.checks.parameter_servers.words import MISTAKES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from manyhands.checks.parameter_servers.answers import (
+        Cover,
+        Pieces,
+        PlaceCase,
+        PlacedCase,
+        ServersCase,
+        Shape,
+        StaleCase,
+        StrategyCase,
+        TensorsCase,
+        TrainCase,
+    )
+    from manyhands.checks.report import Problem
 
 ITEM = 8  # bytes of a number
 # bytes that each worker may push in addition to its gradients, for the count and a length
 COUNTS = 64
 
 
-def row_bytes(shape):
+def row_bytes(shape: Shape) -> int:
     return ITEM * prod(shape[1:])
 
 
-def all_bytes(shapes):
+def all_bytes(shapes: Sequence[Shape]) -> int:
     return sum(ITEM * prod(shape) for shape in shapes)
 
 
-def room_for(shapes, servers):
+def room_for(shapes: Sequence[Shape], servers: int) -> int:
     """Return the bytes that a server may keep, an even part and the largest row, so that a solution
     always exists.
     """
     return -(-all_bytes(shapes) // servers) + max(map(row_bytes, shapes))
 
 
-def placed(shapes, servers):
+def placed(shapes: Sequence[Shape], servers: int) -> Pieces:
     """Return a right placement, [[variable, start, stop, server]], which fills one server after
     another.
     """
@@ -55,14 +74,14 @@ def placed(shapes, servers):
 # ------------------------------------------------------------------ 1: place
 
 
-def place_cases(seed):
+def place_cases(seed: int) -> list[PlaceCase]:
     """Return the cases, a table next to small variables on many servers, the track's network,
     variables of few rows, and one server.
     """
     draw = random.Random(seed)
-    table = [(draw.randint(400, 600), 16), (16, 24), (24,), (24, 10), (10,)]
-    few = [(3, draw.randint(20, 40)) for _ in range(6)]
-    worlds = (
+    table: list[Shape] = [(draw.randint(400, 600), 16), (16, 24), (24,), (24, 10), (10,)]
+    few: list[Shape] = [(3, draw.randint(20, 40)) for _ in range(6)]
+    worlds: tuple[tuple[list[Shape], int, int], ...] = (
         (table, 5, 8),
         ([(32, 64), (32,), (10, 32), (10,)], draw.randint(3, 9), 2),
         (few, 3, 2),
@@ -79,7 +98,7 @@ def place_cases(seed):
     ]
 
 
-def rows_covered(case):
+def rows_covered(case: Cover) -> tuple[list[Counter[int]], int]:
     """Count for each variable how often each of its rows is in a piece, and how many pieces are
     outside.
     """
@@ -97,7 +116,7 @@ def rows_covered(case):
     return seen, stray
 
 
-def cover_problem(case):
+def cover_problem(case: Cover) -> Problem | None:
     """Find whether every row is in exactly one piece, on a server that exists."""
     seen, stray = rows_covered(case)
     if case["pieces"] is None:
@@ -132,16 +151,18 @@ def cover_problem(case):
     return None
 
 
-def _divided(case, variable):
+def _divided(case: Cover, variable: int) -> bool:
     """Return whether each server has rows // servers rows of this variable."""
     part = case["shapes"][variable][0] // case["servers"]
     sizes = [
-        stop - start for one, start, stop, _ in case["pieces"] if one == variable and stop > start
+        stop - start
+        for one, start, stop, _ in case["pieces"] or ()
+        if one == variable and stop > start
     ]
     return sizes == [part] * (case["servers"] if part else 0)
 
 
-def cover_evidence(case):
+def cover_evidence(case: Cover) -> list[int]:
     seen, stray = rows_covered(case)
     return [sum(times == 1 for times in rows.values()) for rows in seen] + [
         sum(max(0, times - 1) for rows in seen for times in rows.values()),
@@ -149,7 +170,7 @@ def cover_evidence(case):
     ]
 
 
-def kept(case):
+def kept(case: PlacedCase) -> list[int]:
     """Return the bytes that each server keeps."""
     found = [0] * case["servers"]
     for variable, start, stop, server in case["pieces"] or ():
@@ -158,7 +179,7 @@ def kept(case):
     return found
 
 
-def limit_problem(case):
+def limit_problem(case: PlacedCase) -> Problem | None:
     """Find whether no server's link carries more than the limit, and all variables are somewhere,
     since otherwise nothing would have been assigned.
     """
@@ -174,16 +195,18 @@ def limit_problem(case):
             "bytes in each step", case["link"], got, who="server", at_most=True
         ),
         "mistake": MISTAKES["limit", name].format(
-            **{key: case[key] for key in ("workers", "servers", "link")},
+            workers=case["workers"],
+            servers=case["servers"],
+            link=case["link"],
             most=max(kept(case)),
             room=case["link"] // case["workers"],
         ),
     }
 
 
-def _looks(case):
+def _looks(case: PlacedCase) -> str:
     pieces, servers, load = (
-        [piece for piece in case["pieces"] if 0 <= piece[0] < len(case["shapes"])],
+        [piece for piece in case["pieces"] or () if 0 <= piece[0] < len(case["shapes"])],
         case["servers"],
         max(kept(case)),
     )
@@ -209,7 +232,7 @@ def _looks(case):
     return _looks_by_load(case, pieces, load)
 
 
-def _looks_by_load(case, pieces, load):
+def _looks_by_load(case: PlacedCase, pieces: Pieces, load: int) -> str:
     """Name the mistake by the fullest server, which may be filled up to a different number, to less
     than a row, or by a row or so too much.
     """
@@ -222,7 +245,7 @@ def _looks_by_load(case, pieces, load):
     return found or ("numbers" if case["link"] < load <= ITEM * room else "other")
 
 
-def limit_evidence(case):
+def limit_evidence(case: PlacedCase) -> list[int]:
     """Return the same numbers for all that is allowed, and different numbers for all that is
     not.
     """
@@ -232,14 +255,14 @@ def limit_evidence(case):
     ]
 
 
-def _most_pieces(case):
+def _most_pieces(case: PlacedCase) -> int:
     return max(
         Counter((variable, server) for variable, _, _, server in case["pieces"] or ()).values(),
         default=0,
     )
 
 
-def pieces_problem(case):
+def pieces_problem(case: PlacedCase) -> Problem | None:
     """Find whether a server keeps at most one piece of a variable."""
     most = _most_pieces(case)
     return (
@@ -253,14 +276,14 @@ def pieces_problem(case):
     )
 
 
-def pieces_evidence(case):
+def pieces_evidence(case: PlacedCase) -> int:
     return _most_pieces(case) * case["link"]
 
 
 # ------------------------------------------------------------------ 2 to 4, and training
 
 
-def value_problem(rank, case, topic):
+def value_problem(rank: int, case: TensorsCase, topic: str) -> Problem | None:
     """Return the problem with one tensor that a rank has at the end."""
     if not case["looks"]:
         return None
@@ -280,7 +303,7 @@ def value_problem(rank, case, topic):
     }
 
 
-def with_what_is_kept(answers):
+def with_what_is_kept(answers: list[list[TensorsCase]]) -> list[list[TensorsCase]]:
     """Return the answers of a synchronous step, in which a worker that has pulled what is wrong on
     the servers looks "as kept", because the update is wrong and not the answer.
     """
@@ -289,7 +312,7 @@ def with_what_is_kept(answers):
     for case in cases:
         if case["topic"] == "step":
             kept.setdefault((case["layout"], case["step"]), {}).update(
-                zip(case["places"], case["got"] or (), strict=False)
+                zip(case["places"] or (), case["got"] or (), strict=False)
             )
     for case in cases:
         there = kept.get((case["layout"], case["step"]), {})
@@ -307,7 +330,7 @@ def with_what_is_kept(answers):
     return answers
 
 
-def stale_problem(rank, case):
+def stale_problem(rank: int, case: StaleCase) -> Problem | None:
     """Return the problem with the staleness that a server has reported."""
     got, right = case["stale"], case["wanted"]
     if got == right:
@@ -330,7 +353,7 @@ def stale_problem(rank, case):
     }
 
 
-def staleness(schedule):
+def staleness(schedule: Sequence[int]) -> list[int]:
     """Return [updates since this worker was last answered] for each push."""
     answered: dict[int, int] = {}
     found = []
@@ -340,7 +363,7 @@ def staleness(schedule):
     return found
 
 
-def between(schedule):
+def between(schedule: Sequence[int]) -> list[int]:
     """Return a likely mistake, the pushes since this worker's last one, which is counted too; for
     its first, all before it.
     """
@@ -355,7 +378,7 @@ def between(schedule):
 # ------------------------------------------------------------------ 5: servers
 
 
-def servers_problem(case):
+def servers_problem(case: ServersCase) -> Problem | None:
     got, right = case["got"], case["right"]
     if got == right:
         return None
@@ -365,7 +388,7 @@ def servers_problem(case):
         "expected": right,
         "got": got,
         "mistake": MISTAKES["servers", name].format(
-            **{key: case[key] for key in ("workers", "limit_s")}
+            workers=case["workers"], limit_s=case["limit_s"]
         ),
     }
 
@@ -373,7 +396,7 @@ def servers_problem(case):
 # ------------------------------------------------------------------ 6: TensorFlow's
 
 
-def places_problem(case):
+def places_problem(case: StrategyCase) -> Problem | None:
     if not case["where"]:
         return {"got": case["got"], "mistake": MISTAKES["no variable"]}
     if not case["on a server"]:
@@ -391,7 +414,7 @@ def places_problem(case):
     return None
 
 
-def strategy_problem(case):
+def strategy_problem(case: StrategyCase) -> Problem | None:
     if not case["looks"]:
         return None
     return {
@@ -404,7 +427,7 @@ def strategy_problem(case):
 # ------------------------------------------------------------------ training, under the limit
 
 
-def link_problem(answer):
+def link_problem(answer: TrainCase) -> Problem | None:
     """Judge `answer`, which is what one rank reports about one layout.
 
     A worker's link is not checked.
@@ -422,5 +445,5 @@ def link_problem(answer):
     }
 
 
-def link_evidence(answer):
+def link_evidence(answer: TrainCase) -> int:
     return -1 if answer["bytes"] is None else max(answer["bytes"], answer["allowed"])
