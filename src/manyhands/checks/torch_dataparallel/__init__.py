@@ -6,8 +6,11 @@ cluster. The experiments are in the `*with_torch` modules, which import torch an
 a check runs. An exception of the learner's code becomes FAIL lines.
 """
 
+from __future__ import annotations
+
 import traceback
 from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from manyhands.checks import Report, seed
 from manyhands.checks.by_hand import shut_from
@@ -15,17 +18,22 @@ from manyhands.checks.report import Stopped
 from manyhands.checks.torch_dataparallel import verdicts
 from manyhands.checks.torch_dataparallel.words import CRITERIA, HINTS, MISTAKES
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from manyhands.checks.torch_dataparallel.answers import Case
+
 __all__ = ["HINTS", "apply", "forward", "gather", "loss", "replicate", "scatter"]
 
 
 class _Check(Report):
     """A report with one experiment for each criterion, `<report>_<criterion>` in the module."""
 
-    def __init__(self, name, module):
+    def __init__(self, name: str, module: str) -> None:
         super().__init__(name, CRITERIA)
         self.module = import_module("manyhands.checks.torch_dataparallel." + module)
 
-    def run(self, *functions, criteria=None):
+    def run(self, *functions: Callable[..., Any], criteria: Iterable[str] | None = None) -> None:
         """Run the experiments of these criteria, or of all, with the learner's functions, and judge
         their cases.
         """
@@ -46,7 +54,9 @@ class _Check(Report):
                 )
 
 
-def _cases(experiment, functions):
+def _cases(
+    experiment: Callable[..., list[Case]], functions: Sequence[Callable[..., Any]]
+) -> list[Case]:
     """Return the cases of an experiment, or raise `Stopped` if the learner's code raises in it."""
     try:
         return experiment(*functions, seed())
@@ -58,19 +68,19 @@ def _cases(experiment, functions):
         raise Stopped(verdicts.of_error(functions[0].__name__, error)) from None
 
 
-def scatter(function):
+def scatter(function: Callable[..., Any]) -> None:
     """Check `function(value, devices)`, which returns a list with one item for each replica."""
     with _Check("scatter", "with_torch") as report:
         report.run(function)
 
 
-def gather(function):
+def gather(function: Callable[..., Any]) -> None:
     """Check `function(outputs, device)`, which combines the outputs of all replicas into one."""
     with _Check("gather", "with_torch") as report:
         report.run(function)
 
 
-def replicate(function):
+def replicate(function: Callable[..., Any]) -> None:
     """Check `function(module, devices)`, which returns a list of modules that are connected to the
     original.
     """
@@ -78,7 +88,7 @@ def replicate(function):
         report.run(function)
 
 
-def apply(function):
+def apply(function: Callable[..., Any]) -> None:
     """Check `function(replicas, inputs, kwargs, devices)`, which returns what the replicas return
     in threads.
     """
@@ -86,7 +96,7 @@ def apply(function):
         report.run(function)
 
 
-def forward(function):
+def forward(function: Callable[..., Any]) -> None:
     """Check `function(module, inputs, kwargs, devices, output_device)`.
 
     Where there are GPUs, compare it with nn.DataParallel itself. Otherwise that criterion is
@@ -103,7 +113,7 @@ def forward(function):
             report.blocked("gpus", points=points, text=text, why=MISTAKES["gpus"])
 
 
-def loss(part, whole):
+def loss(part: Callable[..., Any], whole: Callable[..., Any]) -> None:
     """Check `part(scores, labels)` of a replica's rows, and `whole(gathered)`, the mean loss of all
     rows.
     """

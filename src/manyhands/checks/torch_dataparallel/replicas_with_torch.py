@@ -5,14 +5,18 @@ There are no ranks here, because replicas are copies in the notebook's own kerne
 `with_torch`).
 """
 
+from __future__ import annotations
+
 import copy
 import random
 import threading
 import warnings
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
+from manyhands.checks.rank_tools import total
 from manyhands.checks.torch_dataparallel.verdicts import case
 from manyhands.checks.torch_dataparallel.with_torch import (
     LESS,
@@ -22,6 +26,11 @@ from manyhands.checks.torch_dataparallel.with_torch import (
     tensors,
     told,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from manyhands.checks.torch_dataparallel.answers import Case
 
 ran_in: list[int] = []  # the threads in which networks ran
 TIES = ((0, 0, 1), (0, 1, 0), (0, 1, 1))  # which of three layers share a weight
@@ -34,7 +43,7 @@ class Network(nn.Module):
 
     seen: torch.Tensor
 
-    def __init__(self, inputs, hidden, ties):
+    def __init__(self, inputs: int, hidden: int, ties: Sequence[int]) -> None:
         super().__init__()
         self.first = nn.Linear(inputs, hidden)
         self.first.weight.requires_grad_(False)
@@ -43,7 +52,9 @@ class Network(nn.Module):
             layer.weight = self.chain[ties.index(tie)].weight
         self.register_buffer("seen", torch.zeros((), dtype=torch.int64))
 
-    def forward(self, x, more=None, scale=1.0):
+    def forward(
+        self, x: torch.Tensor, more: dict[str, Any] | None = None, scale: float = 1.0
+    ) -> dict[str, torch.Tensor]:
         ran_in.append(threading.get_ident())
         self.seen.add_(len(x))
         h = torch.tanh(self.first(x))
@@ -53,7 +64,7 @@ class Network(nn.Module):
         return {"scores": scale * h, "size": h.square().sum()}
 
 
-def network(draw, ties=None):
+def network(draw: random.Random, ties: Sequence[int] | None = None) -> Network:
     """Draw a network; `ties` says which of its layers share a weight, unless that is drawn too."""
     torch.manual_seed(draw.randrange(2**31))
     return Network(
@@ -61,24 +72,26 @@ def network(draw, ties=None):
     ).double()
 
 
-def trained(module):
+def trained(module: nn.Module) -> dict[str, nn.Parameter]:
     return {
         name: parameter for name, parameter in module.named_parameters() if parameter.requires_grad
     }
 
 
-def gradients(module):
+def gradients(module: nn.Module) -> list[list[Any]]:
     """Return the gradients that backward has left in the module, as numbers or "None"."""
     return [
         [name, "None" if p.grad is None else p.grad.tolist()] for name, p in trained(module).items()
     ]
 
 
-def loss_of(outputs, i=0):
+def loss_of(outputs: dict[str, torch.Tensor], i: int = 0) -> torch.Tensor:
     return ((i + 1) * outputs["scores"]).square().sum() + outputs["size"].sum()
 
 
-def alone(module, batches, untied=False):
+def alone(
+    module: Any, batches: Sequence[tuple[int, torch.Tensor]], untied: bool = False
+) -> list[list[Any]]:
     """Return the gradients that a single process computes from all batches.
 
     With `untied`, a shared weight counts only where it is used first.
@@ -95,14 +108,14 @@ def alone(module, batches, untied=False):
     return [[name, module.get_parameter(name).grad.tolist()] for name in names]
 
 
-def kept_names(found, names):
+def kept_names(found: list[list[Any]], names: Collection[str]) -> list[list[Any]]:
     return [pair for pair in found if pair[0] in names]
 
 
 # ------------------------------------------------------------------ 3: replicate
 
 
-def replicate_copies(function, seed):
+def replicate_copies(function: Callable[..., Any], seed: int) -> list[Case]:
     draw, cases = random.Random(seed + 10), []
     module, x = network(draw), numbers(draw, 3, 5)
     x, before = x[:, : module.first.in_features] / 9, dict(module.named_parameters())
@@ -146,7 +159,7 @@ def replicate_copies(function, seed):
     ]
 
 
-def _own(replica):
+def _own(replica: Any) -> dict[str, Any]:
     """Return the tensors that a replica of the network computes with, wherever it keeps them."""
     found = {
         "seen": replica.seen,
@@ -158,19 +171,19 @@ def _own(replica):
     return found
 
 
-def replicate_gradients(function, seed):
+def replicate_gradients(function: Callable[..., Any], seed: int) -> list[Case]:
     draw = random.Random(seed + 11)
     return [_gradients_of(function, draw, network(draw, ties)) for ties in TIES]
 
 
-def _gradients_of(function, draw, module):
+def _gradients_of(function: Callable[..., Any], draw: random.Random, module: Any) -> Case:
     batches = [
         (i, numbers(draw, rows, module.first.in_features) / 9) for i, rows in enumerate((3, 2, 4))
     ]
     replicas = function(module, ["cpu"] * 3)
     losses = [loss_of(replica(x), i) for replica, (i, x) in zip(replicas, batches, strict=True)]
     if any(loss.requires_grad for loss in losses):
-        sum(losses).backward()
+        total(losses).backward()
     frozen = module.first.weight.grad is None and not any(
         one.first.weight.requires_grad for one in [module, *replicas]
     )
@@ -188,7 +201,7 @@ def _gradients_of(function, draw, module):
     )
 
 
-def replicate_buffers(function, seed):
+def replicate_buffers(function: Callable[..., Any], seed: int) -> list[Case]:
     draw = random.Random(seed + 12)
     module, rows = network(draw), [draw.randint(2, 9), draw.randint(10, 20), draw.randint(30, 40)]
     start = draw.randint(1, 9)
@@ -206,14 +219,14 @@ def replicate_buffers(function, seed):
     return [case(got, right, wrong, expected=right, shown=got)]
 
 
-def replicate_tied(function, seed):
+def replicate_tied(function: Callable[..., Any], seed: int) -> list[Case]:
     draw = random.Random(seed + 13)
     return [_ties_of(function, draw, network(draw, ties)) for ties in TIES]
 
 
-def _ties_of(function, draw, module):
+def _ties_of(function: Callable[..., Any], draw: random.Random, module: Any) -> Case:
 
-    def partition(one):
+    def partition(one: Any) -> list[list[bool]]:
         return [[other.weight is layer.weight for other in one.chain] for layer in one.chain]
 
     replicas, mark = function(module, ["cpu"] * 3), numbers(draw, 2).tolist()
@@ -229,7 +242,7 @@ def _ties_of(function, draw, module):
 # ------------------------------------------------------------------ 5: data_parallel
 
 
-def forward_outputs(function, seed):
+def forward_outputs(function: Callable[..., Any], seed: int) -> list[Case]:
     draw, cases = random.Random(seed + 18), []
     for n, k in ((3 * draw.randint(3, 5) + 1, 3), draw.choice(LESS), (4, 4)):
         module, scale = network(draw), float(draw.randint(2, 5))
@@ -276,12 +289,12 @@ def forward_outputs(function, seed):
     return cases
 
 
-def _places(outputs, device=None):
+def _places(outputs: Any, device: str | None = None) -> list[list[Any]]:
     """Return the devices of the outputs, and their shapes."""
     return [[device or one.device.type, list(one.shape)] for one in tensors(outputs)]
 
 
-def forward_gradients(function, seed):
+def forward_gradients(function: Callable[..., Any], seed: int) -> list[Case]:
     draw = random.Random(seed + 19)
     module = network(draw)
     x = numbers(draw, 3 * draw.randint(2, 4) + 2, module.first.in_features) / 9
@@ -298,13 +311,13 @@ def forward_gradients(function, seed):
     return [case(gradients(module), right, wrong)]
 
 
-def forward_statistics(function, seed):
+def forward_statistics(function: Callable[..., Any], seed: int) -> list[Case]:
     draw = random.Random(seed + 20)
     norm, rows = nn.BatchNorm1d(2).double(), 3 * draw.randint(3, 5) + 1
     x, fresh = numbers(draw, rows, 2), copy.deepcopy(norm)
     outputs = function(norm, (x,), {}, ["cpu"] * 3, "cpu")
 
-    def state(one):
+    def state(one: Any) -> list[Any]:
         return [one.running_mean.tolist(), one.running_var.tolist(), one.num_batches_tracked.item()]
 
     parts = [copy.deepcopy(fresh) for _ in range(3)]
@@ -324,7 +337,12 @@ def forward_statistics(function, seed):
     return [found]
 
 
-def forward_gpus(function, seed, devices=None, wrap=nn.DataParallel):
+def forward_gpus(
+    function: Callable[..., Any],
+    seed: int,
+    devices: list[str] | None = None,
+    wrap: Callable[..., Any] = nn.DataParallel,
+) -> list[Case]:
     """Compare the learner's data_parallel with nn.DataParallel on all GPUs; only tests use
     `devices` and `wrap`.
     """

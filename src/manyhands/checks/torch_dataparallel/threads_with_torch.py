@@ -4,6 +4,8 @@ There are no ranks here (see `with_torch`). Nothing is measured in seconds. Inst
 at a barrier, which breaks after MEET_S if they reach it one after the other.
 """
 
+from __future__ import annotations
+
 import itertools
 import random
 import re
@@ -11,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -19,12 +21,17 @@ from torch import nn
 from manyhands.checks.torch_dataparallel.verdicts import case
 from manyhands.checks.torch_dataparallel.with_torch import numbers, told
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from manyhands.checks.torch_dataparallel.answers import Case
+
 # long, for a crowded machine: only answers that are wrong wait so long
 MEET_S, HANDS_IN_S, LATE_S = 10, 3, 0.3
 
 
 @contextmanager
-def silent_threads():
+def silent_threads() -> Iterator[None]:
     """Print nothing about the exceptions that end threads, since the check judges them."""
     before, threading.excepthook = threading.excepthook, lambda args: None
     try:
@@ -36,17 +43,23 @@ def silent_threads():
 class Told(nn.Module):
     """A replica that calls `act` when it has met the others at the barrier (if there is one)."""
 
-    def __init__(self, act, barrier=None):
+    def __init__(self, act: Callable[..., Any], barrier: threading.Barrier | None = None) -> None:
         super().__init__()
         self.act, self.barrier = act, barrier
 
-    def forward(self, *args, **kwargs):
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
         if self.barrier is not None:
             self.barrier.wait()
         return self.act(*args, **kwargs)
 
 
-def _run(function, acts, inputs=None, kwargs=None, barrier=None):
+def _run(
+    function: Callable[..., Any],
+    acts: Sequence[Callable[..., Any]],
+    inputs: Sequence[tuple[Any, ...]] | None = None,
+    kwargs: Sequence[dict[str, Any]] | None = None,
+    barrier: threading.Barrier | None = None,
+) -> Any:
     k = len(acts)
     with silent_threads():
         return function(
@@ -57,12 +70,12 @@ def _run(function, acts, inputs=None, kwargs=None, barrier=None):
         )
 
 
-def apply_threads(function, seed):
+def apply_threads(function: Callable[..., Any], seed: int) -> list[Case]:
     draw = random.Random(seed + 14)
     k = draw.randint(3, 4)
     barrier, met = threading.Barrier(k, timeout=MEET_S), []
 
-    def act(x):
+    def act(x: Any) -> Any:
         met.append(float(x))
         return x
 
@@ -84,7 +97,7 @@ def apply_threads(function, seed):
     ]
 
 
-def apply_results(function, seed):
+def apply_results(function: Callable[..., Any], seed: int) -> list[Case]:
     """Let the last replica be ready first.
 
     Each one waits for the next, but not for long, so that answers without threads end, too.
@@ -93,8 +106,8 @@ def apply_results(function, seed):
     done = [threading.Event() for _ in range(k + 1)]
     done[k].set()
 
-    def make(i):
-        def act(x, y, *, shift=0.0, flag):
+    def make(i: int) -> Callable[..., Any]:
+        def act(x: Any, y: Any, *, shift: float = 0.0, flag: bool) -> dict[str, Any]:
             done[i + 1].wait(HANDS_IN_S)
             time.sleep(0.02 * (i < k - 1))  # the other one has still to hand in what it has made
             done[i].set()
@@ -119,7 +132,7 @@ def apply_results(function, seed):
     ]
 
 
-def apply_modes(function, seed):
+def apply_modes(function: Callable[..., Any], seed: int) -> list[Case]:
     draw, cases = random.Random(seed + 16), []
     modes: dict[str, Callable[[], Any]] = {
         "plain": nullcontext,
@@ -128,7 +141,7 @@ def apply_modes(function, seed):
         "autocast, float16": lambda: torch.autocast("cpu", torch.float16),
     }
 
-    def state(*_):
+    def state(*_: object) -> list[Any]:
         return [
             torch.is_grad_enabled(),
             torch.is_autocast_enabled("cpu"),
@@ -163,7 +176,7 @@ def apply_modes(function, seed):
     return cases
 
 
-def apply_errors(function, seed):
+def apply_errors(function: Callable[..., Any], seed: int) -> list[Case]:
     """Let every replica after the first failing one be slow, and note whether the caller has waited
     for it.
     """
@@ -172,7 +185,13 @@ def apply_errors(function, seed):
         word, caught = f"no such word: {draw.randint(100, 999)}", threading.Event()
         waited_for: list[bool] = []
 
-        def act(i, bad=bad, word=word, caught=caught, waited_for=waited_for):
+        def act(
+            i: int,
+            bad: list[int] = bad,
+            word: str = word,
+            caught: threading.Event = caught,
+            waited_for: list[bool] = waited_for,
+        ) -> int:
             if i in bad:
                 # letters, so that a number in the text can only be the replica's
                 raise LookupError(f"{word}.{'abcd'[i]}")
@@ -199,7 +218,7 @@ def apply_errors(function, seed):
     return cases
 
 
-def _caught(function, act, original):
+def _caught(function: Callable[..., Any], act: Callable[..., Any], original: str) -> list[Any]:
     """Return [raised or not, the number of the named replica, whether the original exception is
     kept, a word of it].
     """
@@ -218,5 +237,5 @@ def _caught(function, act, original):
     return ["no error", None, False, word]
 
 
-def _text(error):
+def _text(error: Any) -> str:
     return "\n".join([str(error), *getattr(error, "__notes__", [])])

@@ -9,25 +9,32 @@ device that every machine has, so it shows without a GPU whether something was m
 An experiment takes the learner's functions and the seed, and returns cases for `verdicts`.
 """
 
+from __future__ import annotations
+
 import random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.nn.functional import cross_entropy
 
 from manyhands.checks.torch_dataparallel.verdicts import case
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from manyhands.checks.torch_dataparallel.answers import Case
+
 # rows and devices that give fewer pieces than devices
 LESS = ((5, 4), (6, 5), (7, 5), (9, 8), (10, 8))
 
 
-def numbers(draw, *shape):
+def numbers(draw: random.Random, *shape: int) -> torch.Tensor:
     """Draw whole numbers as a float64 tensor."""
     made = torch.Generator().manual_seed(draw.randrange(2**31))
     return torch.randint(-9, 10, shape, generator=made).double()
 
 
-def told(value):
+def told(value: Any) -> Any:
     """Return any nesting of tensors as plain lists of types, shapes and numbers."""
     if isinstance(value, torch.Tensor):
         return [
@@ -42,7 +49,7 @@ def told(value):
     return value if isinstance(value, (bool, int, float, str, type(None))) else type(value).__name__
 
 
-def tensors(value):
+def tensors(value: Any) -> list[torch.Tensor]:
     """Return all tensors in a nesting, in order."""
     if isinstance(value, torch.Tensor):
         return [value]
@@ -56,7 +63,7 @@ def tensors(value):
     return [found for one in inside for found in tensors(one)]
 
 
-def listed(answer):
+def listed(answer: Any) -> Any:
     """Return the answer as a list if it has one item for each replica, and otherwise as it is."""
     return list(answer) if isinstance(answer, (list, tuple)) else answer
 
@@ -65,7 +72,7 @@ def listed(answer):
 # nn.DataParallel does it
 
 
-def cut(value, k, deep=True, lists=False):
+def cut(value: Any, k: int, deep: bool = True, lists: bool = False) -> list[Any]:
     """Return what nn.DataParallel's scatter gives k devices, without moving it.
 
     Two options make mistakes on purpose. With `deep=False`, containers inside the first one are not
@@ -91,7 +98,7 @@ def cut(value, k, deep=True, lists=False):
     return [value] * k
 
 
-def join(outputs, by_position=False):
+def join(outputs: Any, by_position: bool = False) -> Any:
     """Return what nn.DataParallel's gather makes of the replicas' outputs.
 
     With `by_position`, it makes a mistake on purpose, and matches values of dicts in the order of
@@ -119,7 +126,7 @@ def join(outputs, by_position=False):
 # ------------------------------------------------------------------ 1: scatter
 
 
-def scatter_rows(function, seed):
+def scatter_rows(function: Callable[..., Any], seed: int) -> list[Case]:
     draw, cases = random.Random(seed), []
     odd = 4 * draw.randint(5, 9) + draw.randint(1, 2)
     for n, k in ((odd, 4), (3 * draw.randint(2, 5), 3), draw.choice(LESS), (2, draw.randint(3, 5))):
@@ -154,7 +161,7 @@ def scatter_rows(function, seed):
     return cases
 
 
-def nested_value(draw, n):
+def nested_value(draw: random.Random, n: int) -> tuple[Any, ...]:
     """Draw tensors of n rows, and things that are not tensors, in a tuple that contains a dict and
     a list.
     """
@@ -167,7 +174,7 @@ def nested_value(draw, n):
     )
 
 
-def scatter_nested(function, seed):
+def scatter_nested(function: Callable[..., Any], seed: int) -> list[Case]:
     draw, cases = random.Random(seed + 1), []
     for n, k in ((3 * draw.randint(2, 4) + 1, 3), draw.choice(LESS)):
         value = nested_value(draw, n)
@@ -193,10 +200,11 @@ def scatter_nested(function, seed):
             )
     x, few = numbers(draw, *draw.choice(LESS)[:1], 2), draw.choice(LESS)
     # the last ones decide
-    for value, k in (
+    mixed: tuple[tuple[Any, int], ...] = (
         (("train", {"scale": 2}, numbers(draw, few[0], 1)), few[1]),
         ([numbers(draw, 4), {"x": x}], 4),
-    ):
+    )
+    for value, k in mixed:
         got, right = listed(function(value, ["cpu"] * k)), cut(value, k)
         cases.append(
             case(told(got), told(right), n=len(tensors(value)[-1]), k=k, pieces=len(right))
@@ -216,12 +224,12 @@ def scatter_nested(function, seed):
     return cases
 
 
-def scatter_devices(function, seed):
+def scatter_devices(function: Callable[..., Any], seed: int) -> list[Case]:
     draw = random.Random(seed + 2)
     return [_places_of(function, draw, devices) for devices in orders(draw)]
 
 
-def orders(draw):
+def orders(draw: random.Random) -> list[list[str]]:
     """Draw lists of devices, in some of which the value is not on the first device, or not on the
     last one.
     """
@@ -232,7 +240,7 @@ def orders(draw):
     ]
 
 
-def _places_of(function, draw, devices):
+def _places_of(function: Callable[..., Any], draw: random.Random, devices: list[str]) -> Case:
     value = (numbers(draw, 3 * draw.randint(3, 9) + 1, 2), {"mask": numbers(draw, 7)})
     answer = listed(function(value, devices))
     places = (
@@ -244,7 +252,7 @@ def _places_of(function, draw, devices):
     return case(places, [[device] * 2 for device in devices], wrong)
 
 
-def scatter_gradient(function, seed):
+def scatter_gradient(function: Callable[..., Any], seed: int) -> list[Case]:
     draw = random.Random(seed + 3)
     x = numbers(draw, 3 * draw.randint(2, 4) + 1, 2).requires_grad_()
     weights = numbers(draw, *x.shape)
@@ -262,12 +270,12 @@ def scatter_gradient(function, seed):
 # ------------------------------------------------------------------ 2: gather
 
 
-def pieces(draw, k, *shape):
+def pieces(draw: random.Random, k: int, *shape: int) -> list[torch.Tensor]:
     """Draw k tensors whose first sizes differ."""
     return [numbers(draw, draw.randint(1, 4) + i % 2, *shape) for i in range(k)]
 
 
-def gather_tensors(function, seed):
+def gather_tensors(function: Callable[..., Any], seed: int) -> list[Case]:
     draw, cases = random.Random(seed + 4), []
     for k in (draw.randint(3, 4), 1):
         outputs = pieces(draw, k, 2)
@@ -299,7 +307,7 @@ def gather_tensors(function, seed):
     ]
 
 
-def gather_nested(function, seed):
+def gather_nested(function: Callable[..., Any], seed: int) -> list[Case]:
     draw, cases = random.Random(seed + 5), []
     for k in (3, 2):
         a, b, c = pieces(draw, k, 1), pieces(draw, k), pieces(draw, k)
@@ -337,7 +345,7 @@ def gather_nested(function, seed):
     return cases
 
 
-def _refusal(function, outputs):
+def _refusal(function: Callable[..., Any], outputs: Any) -> str:
     try:
         function(outputs, "cpu")
     except NotImplementedError:
@@ -347,7 +355,7 @@ def _refusal(function, outputs):
     return "no error"
 
 
-def gather_scalars(function, seed):
+def gather_scalars(function: Callable[..., Any], seed: int) -> list[Case]:
     draw, cases = random.Random(seed + 6), []
     for k in (draw.randint(3, 5), 2):
         outputs = list(numbers(draw, k) + torch.arange(k) / 8)
@@ -369,7 +377,7 @@ def gather_scalars(function, seed):
     return cases
 
 
-def gather_gradient(function, seed):
+def gather_gradient(function: Callable[..., Any], seed: int) -> list[Case]:
     draw = random.Random(seed + 7)
     outputs = [(one.requires_grad_(), one.sum()) for one in pieces(draw, 3, 2)]
     weights = [numbers(draw, *one.shape) for one, _ in outputs]
@@ -397,7 +405,7 @@ def gather_gradient(function, seed):
 NO_GRADIENT = ["no number that backward can follow"]
 
 
-def loss_batches(draw):
+def loss_batches(draw: random.Random) -> Iterator[tuple[torch.Tensor, torch.Tensor, int]]:
     """Draw scores that require a gradient, their labels, and how many replicas share them
     unevenly.
     """
@@ -406,7 +414,7 @@ def loss_batches(draw):
         yield numbers(draw, n, classes).requires_grad_(), numbers(draw, n).long() % classes, k
 
 
-def _no_tensor(answer):
+def _no_tensor(answer: Any) -> Case | None:
     """Return a case about what cannot be gathered among the values that a replica returns, or
     None.
     """
@@ -418,10 +426,10 @@ def _no_tensor(answer):
         else [answer]
     )
     kind = next((type(one).__name__ for one in inside if not isinstance(one, torch.Tensor)), None)
-    return kind and case(kind, "tensors", {"no tensors": kind}, what=kind)
+    return case(kind, "tensors", {"no tensors": kind}, what=kind) if kind else None
 
 
-def _elsewhere(part, draw):
+def _elsewhere(part: Callable[..., Any], draw: random.Random) -> None:
     """Ask for the parts of other batches, so that what a part leaves in a global variable is
     overwritten.
     """
@@ -429,7 +437,7 @@ def _elsewhere(part, draw):
         part(numbers(draw, rows, 3), numbers(draw, rows).long() % 3)
 
 
-def loss_mean(part, whole, seed):
+def loss_mean(part: Callable[..., Any], whole: Callable[..., Any], seed: int) -> list[Case]:
     cases, other = [], random.Random(seed + 22)
     for scores, labels, k in loss_batches(random.Random(seed + 8)):
         pairs = list(zip(scores.chunk(k), labels.chunk(k), strict=True))
@@ -462,13 +470,13 @@ def loss_mean(part, whole, seed):
     return cases
 
 
-def _value_and_gradient(loss, scores):
+def _value_and_gradient(loss: Any, scores: torch.Tensor) -> list[Any]:
     if not isinstance(loss, torch.Tensor) or loss.dim() or not loss.requires_grad:
         return NO_GRADIENT
     return [loss.item(), torch.autograd.grad(loss, scores, retain_graph=True)[0].tolist()]
 
 
-def loss_bytes(part, whole, seed):
+def loss_bytes(part: Callable[..., Any], whole: Callable[..., Any], seed: int) -> list[Case]:
     """Count the numbers that a replica returns, and compare the direction of the gradient."""
     cases, other = [], random.Random(seed + 23)
     for scores, labels, k in loss_batches(random.Random(seed + 9)):
@@ -498,7 +506,7 @@ def loss_bytes(part, whole, seed):
     return cases
 
 
-def _direction(loss, scores):
+def _direction(loss: Any, scores: torch.Tensor) -> Any:
     if not isinstance(loss, torch.Tensor) or not loss.requires_grad:
         return "no gradient"
     gradient = torch.autograd.grad(loss.sum(), scores, retain_graph=True)[0]
