@@ -6,10 +6,28 @@ has defined on the ranks. The experiments run there (`ranks`) on communicators w
 Ranks that wait for each other in vain then get an exception, which becomes a FAIL line here.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from manyhands.checks import seed
 from manyhands.checks.channel_parallel import verdicts
 from manyhands.checks.channel_parallel.words import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.on_ranks import RankReport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from manyhands.checks.channel_parallel.answers import (
+        LayerCase,
+        MovedAnswer,
+        OperatorCase,
+        PairCase,
+        PartCase,
+        Result,
+    )
+    from manyhands.checks.report import Problem
+    from manyhands.cluster import Cluster
 
 __all__ = ["HINTS", "in_split", "moved", "operators", "out_split", "pair", "part"]
 
@@ -18,26 +36,27 @@ PATIENCE_S = 20
 
 
 class _Check(RankReport):
-    def __init__(self, name, cluster):
+    def __init__(self, name: str, cluster: Cluster) -> None:
         super().__init__(name, cluster, CRITERIA, MISTAKES, PATIENCE_S)
 
-    def told(self, name, problems, values):
+    def told(self, name: str, problems: Iterable[Problem | None], values: Any) -> None:
         """Judge a criterion whose values are compared to the unit's tolerance."""
         self.judge(name, problems, values, atol=verdicts.ATOL, rtol=verdicts.ATOL)
 
 
-def _samples(results):
+def _samples(results: Sequence[Result]) -> list[list[Any]]:
     return [[result["right"], result["sample"]] for result in results]
 
 
 # ------------------------------------------------------------------ 1: part
 
 
-def part(cluster, function):
+def part(cluster: Cluster, function: str) -> None:
     """Check that `function(conv, split, rank, size)` returns this rank's weight and bias, as leaves
     with separate memory.
     """
     with _Check("part", cluster) as report:
+        cases: list[PartCase]
         cases, *_ = report.on_ranks("channel_parallel.ranks", "part", function, seed())
         report.told(
             "cut", map(verdicts.part_problem, cases), [_samples(case["results"]) for case in cases]
@@ -52,10 +71,12 @@ def part(cluster, function):
 # ------------------------------------------------------------------ 2: operators
 
 
-def operators(cluster, copy, total, join):
+def operators(cluster: Cluster, copy: str, total: str, join: str) -> None:
     """Check forward and backward of the three operators `(x, c)`, and what each of them moves."""
     with _Check("operators", cluster) as report:
-        answers = report.on_ranks("channel_parallel.ranks", "operators", copy, total, join, seed())
+        answers: list[list[OperatorCase]] = report.on_ranks(
+            "channel_parallel.ranks", "operators", copy, total, join, seed()
+        )
         cases = [case for answer in answers for case in answer]
         problems = (verdicts.output_problem(case, case["which"]) for case in cases)
         report.told(
@@ -73,7 +94,12 @@ def operators(cluster, copy, total, join):
         _judge_bytes(report, cases, verdicts.operator_limits, lambda case: case["which"])
 
 
-def _judge_bytes(report, cases, limits_of, topic_of):
+def _judge_bytes(
+    report: _Check,
+    cases: Sequence[Any],
+    limits_of: Callable[[Any], tuple[verdicts.Limits, verdicts.Limits]],
+    topic_of: Callable[[Any], str],
+) -> None:
     problems, values = [], []
     for case, forward, backward in verdicts.totals(cases):
         for direction, total, limits in zip(
@@ -89,27 +115,34 @@ def _judge_bytes(report, cases, limits_of, topic_of):
 # ------------------------------------------------------------------ 3, 4, 5: layers
 
 
-def out_split(cluster, function):
+def out_split(cluster: Cluster, function: str) -> None:
     """Check `function(x, weight, bias, c, stride, padding)`, a layer that is split by output
     channels.
     """
     _layer("out-split", cluster, function, "out")
 
 
-def in_split(cluster, function):
+def in_split(cluster: Cluster, function: str) -> None:
     """Check `function(x, weight, bias, c, stride, padding)`, a layer that is split by input
     channels.
     """
     _layer("in-split", cluster, function, "in")
 
 
-def _layer(name, cluster, function, split):
+def _layer(name: str, cluster: Cluster, function: str, split: str) -> None:
     with _Check(name, cluster) as report:
-        answers = report.on_ranks("channel_parallel.ranks", "layer", function, split, seed())
+        answers: list[list[LayerCase]] = report.on_ranks(
+            "channel_parallel.ranks", "layer", function, split, seed()
+        )
         _judge_layer(report, answers, split, lambda case: verdicts.layer_limits(case, split))
 
 
-def _judge_layer(report, answers, topic, limits_of):
+def _judge_layer(
+    report: _Check,
+    answers: Sequence[Sequence[Any]],
+    topic: str,
+    limits_of: Callable[[Any], tuple[verdicts.Limits, verdicts.Limits]],
+) -> None:
     cases = [case for answer in answers for case in answer]
     problems = (verdicts.output_problem(case, topic) for case in cases)
     report.told(
@@ -120,24 +153,28 @@ def _judge_layer(report, answers, topic, limits_of):
     _judge_bytes(report, cases, limits_of, lambda case: topic)
 
 
-def pair(cluster, function):
+def pair(cluster: Cluster, function: str) -> None:
     """Check `function(x, first, second, c, padding)`, which is an out split, a ReLU and an in split
     with one sum in all.
     """
     with _Check("pair", cluster) as report:
-        answers = report.on_ranks("channel_parallel.ranks", "pair", function, seed())
+        answers: list[list[PairCase]] = report.on_ranks(
+            "channel_parallel.ranks", "pair", function, seed()
+        )
         _judge_layer(report, answers, "pair", verdicts.pair_limits)
 
 
 # ------------------------------------------------------------------ 6: moved
 
 
-def moved(cluster, function, side):
+def moved(cluster: Cluster, function: str, side: str) -> None:
     """Check `function(way, x, weight, y, size)` against what is measured, and `side(batch, c_in,
     c_out, kernel)`.
     """
     with _Check("moved", cluster) as report:
-        answers = report.on_ranks("channel_parallel.ranks", "moved", function, side, seed())
+        answers: list[MovedAnswer] = report.on_ranks(
+            "channel_parallel.ranks", "moved", function, side, seed()
+        )
         by_rank = [case for answer in answers for case in answer["cases"]]
         cases = {(case["size"], case["way"]): case for case in by_rank}
         sent = {

@@ -4,10 +4,12 @@ that known mistakes give.
 All values are in float64, so that every difference is a mistake and not rounding.
 """
 
+from __future__ import annotations
+
 import random
 import traceback
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.nn.functional import conv2d
@@ -18,8 +20,15 @@ from manyhands.checks.rank_tools import device
 from manyhands.data import shard
 from manyhands.links import conjugate, parallel_conv
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Self
+
+    from manyhands.checks.channel_parallel.answers import Result
+    from manyhands.comm.communicator import Communicator
+
 # global ranks of the communicators that the learner's functions are given
-GROUPS = ((0, 1, 2, 3), (0, 2, 3), (1, 3))
+GROUPS: tuple[tuple[int, ...], ...] = ((0, 1, 2, 3), (0, 2, 3), (1, 3))
 TIMEOUT_S = 8.0
 
 
@@ -42,7 +51,7 @@ FRAMEWORKS = (
 
 
 @contextmanager
-def communicators():
+def communicators() -> Iterator[list[tuple[tuple[int, ...], Communicator]]]:
     """Give [(members, communicator)] of the groups that this rank is in.
 
     All ranks must call this.
@@ -68,14 +77,14 @@ def communicators():
 class Traffic:
     """Count what this rank sends inside the block, as `sent` = [bytes, messages]."""
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         from manyhands.ledger import Ledger
 
         self._ledger = Ledger()
         self._ledger.__enter__()
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: Any) -> None:
         self._ledger.__exit__(*exception)
         self.sent = [self._ledger.bytes_sent, self._ledger.messages_sent]
 
@@ -86,7 +95,7 @@ class Case:
     `split` is the split that is tested.
     """
 
-    def __init__(self, seed, split, size, number):
+    def __init__(self, seed: int, split: str, size: int, number: int) -> None:
         draw = random.Random(f"{seed} {split} {size} {number}")
         # neither can be divided by size
         few, many = size + draw.randint(1, size - 1), 2 * size + draw.randint(1, size - 1)
@@ -113,16 +122,16 @@ class Case:
         # dL/dy of the replicated loss
         self.slope = torch.randn(self.y.shape, generator=chance, dtype=torch.float64).to(device())
 
-    def of(self, x, weight, bias):
+    def of(self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
         return conv2d(x, weight, bias, self.stride, self.padding)
 
-    def rows(self, rank):
+    def rows(self, rank: int) -> slice:
         return shard(self.c_out, rank, self.size)
 
-    def columns(self, rank):
+    def columns(self, rank: int) -> slice:
         return shard(self.c_in, rank, self.size)
 
-    def pieces(self, rank):
+    def pieces(self, rank: int) -> list[Any]:
         """Return (x, weight, bias) of one rank, as the learner's function gets them, as leaves that
         require a gradient.
         """
@@ -136,11 +145,11 @@ class Case:
             given = self.x[:, self.columns(rank)], self.weight[:, self.columns(rank)], self.bias
         return [None if one is None else one.clone().requires_grad_() for one in given]
 
-    def serial(self, rank):
+    def serial(self, rank: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
         """Return the right gradients of this rank's pieces, which are cut out of the whole layer's
         gradients.
         """
-        whole = [
+        whole: list[Any] = [
             None if one is None else one.clone().requires_grad_()
             for one in (self.x, self.weight, self.bias)
         ]
@@ -151,7 +160,7 @@ class Case:
             return x, weight[self.rows(rank)], None if bias is None else bias[self.rows(rank)]
         return x[:, self.columns(rank)], weight[:, self.columns(rank)], bias
 
-    def grouped(self):
+    def grouped(self) -> torch.Tensor:
         """Return the output if each rank convolves only its own input channels, to its own output
         channels.
         """
@@ -162,15 +171,19 @@ class Case:
         ]
         return torch.cat(parts, 1) + self.shown_bias()
 
-    def shown_bias(self):
+    def shown_bias(self) -> torch.Tensor | int:
         return 0 if self.bias is None else self.bias[:, None, None]
 
 
-def lookalikes(case, rank):
+def lookalikes(case: Case, rank: int) -> dict[str, torch.Tensor | None]:
     """Return {mistake: the output that it gives}, the most specific first."""
     bias, mine = case.shown_bias(), case.pieces(rank)
     own = case.of(*mine).detach()
-    found = {"grouped": case.grouped(), "own part": own, "mean": case.y / case.size}
+    found: dict[str, torch.Tensor | None] = {
+        "grouped": case.grouped(),
+        "own part": own,
+        "mean": case.y / case.size,
+    }
     if case.split == "in":
         found["mean"] = (case.y - bias) / case.size + bias
         if case.bias is not None:
@@ -185,7 +198,7 @@ def lookalikes(case, rank):
     return found
 
 
-def dealt(parts):
+def dealt(parts: list[torch.Tensor]) -> torch.Tensor | None:
     """Join the parts as if channels 0, N, 2N, ... belonged to rank 0."""
     whole = torch.cat(parts, 1).clone()
     for rank, part in enumerate(parts):
@@ -196,12 +209,12 @@ def dealt(parts):
     return whole
 
 
-def own_first(parts, rank):
+def own_first(parts: list[torch.Tensor], rank: int) -> torch.Tensor:
     """Join the parts in an order that differs between ranks."""
     return torch.cat([parts[rank], *parts[:rank], *parts[rank + 1 :]], 1)
 
 
-def wrong_gradients(case, rank):
+def wrong_gradients(case: Case, rank: int) -> list[dict[str, torch.Tensor]]:
     """Return {mistake: the gradient that it gives} for x, weight and bias."""
     right = case.serial(rank)
     found: list[dict[str, torch.Tensor]] = []
@@ -221,7 +234,7 @@ def wrong_gradients(case, rank):
     return found
 
 
-def same(a, b):
+def same(a: torch.Tensor | None, b: torch.Tensor | None) -> bool:
     return (
         a is not None
         and b is not None
@@ -230,7 +243,12 @@ def same(a, b):
     )
 
 
-def told(name, got, right, wrong=()):
+def told(
+    name: str,
+    got: Any,
+    right: torch.Tensor,
+    wrong: Mapping[str, torch.Tensor | None] | tuple[()] = (),
+) -> Result:
     """Return one comparison as plain data, with whether it is right, a sample as evidence, and
     which of the `wrong` values it looks like.
     """
@@ -267,7 +285,7 @@ def told(name, got, right, wrong=()):
     }
 
 
-def differ(got, right):
+def differ(got: torch.Tensor, right: torch.Tensor) -> list[Any] | None:
     """Return [indices of the first wrong number, it and the two after it, the right numbers there],
     or None if all are right.
     """
@@ -279,7 +297,7 @@ def differ(got, right):
     return [place, *(one.flatten()[first : first + 3].tolist() for one in (got, right))]
 
 
-def sample(tensor):
+def sample(tensor: torch.Tensor) -> list[float]:
     """Return a few numbers that distinguish a tensor from one with the same values in a different
     order.
     """
@@ -291,7 +309,7 @@ def sample(tensor):
     ]
 
 
-def usable(output, right, c):
+def usable(output: Any, right: torch.Tensor, c: Communicator) -> bool:
     """Return whether backward can start from the output of every rank, since otherwise some ranks
     would wait for others in vain.
     """
@@ -299,5 +317,5 @@ def usable(output, right, c):
     return all(c.allgather_obj(bool(fine)))
 
 
-def detached(output):
+def detached(output: Any) -> bool:
     return isinstance(output, torch.Tensor) and not output.requires_grad

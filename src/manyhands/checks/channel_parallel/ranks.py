@@ -5,12 +5,14 @@ Every experiment returns plain data. What the right answer is, and which mistake
 looks like, is determined here, where the tensors are, and `verdicts` puts it into words.
 """
 
+from __future__ import annotations
+
 import copy
 import random
 from collections.abc import Callable
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import nn
@@ -31,17 +33,37 @@ from manyhands.checks.channel_parallel.case_ranks import (
     wrong_gradients,
 )
 from manyhands.checks.on_ranks import learners
-from manyhands.checks.rank_tools import device
+from manyhands.checks.rank_tools import device, total
 from manyhands.data import shard
 from manyhands.ledger import models
 from manyhands.links import parallel_conv
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
-def part(name, seed):
+    from manyhands.checks.channel_parallel.answers import (
+        Both,
+        Cut,
+        LayerAnswer,
+        LayerCase,
+        MovedAnswer,
+        MovedCase,
+        OperatorAnswer,
+        OperatorCase,
+        PairCase,
+        PartCase,
+        Result,
+        Side,
+    )
+    from manyhands.comm.communicator import Communicator
+
+
+def part(name: str, seed: int) -> list[PartCase]:
     """Ask for the learner's parts of weights and biases, for worlds of several sizes, without
     communication.
     """
-    function, draw, cases = learners(name), random.Random(seed), []
+    function, draw = learners(name), random.Random(seed)
+    cases: list[PartCase] = []
     for size in (4, 3, 1):
         for split in ("out", "in"):
             conv = (
@@ -72,7 +94,9 @@ def part(name, seed):
     return cases
 
 
-def _cut(answer, conv, split, rank, size, whole=()):
+def _cut(
+    answer: Any, conv: nn.Conv2d, split: str, rank: int, size: int, whole: Sequence[int] = ()
+) -> Cut:
     answer = answer if isinstance(answer, (tuple, list)) and len(answer) == 2 else (answer, None)
     full, bias = conv.weight.detach(), None if conv.bias is None else conv.bias.detach()
     axis = 0 if split == "out" else 1
@@ -112,7 +136,7 @@ def _cut(answer, conv, split, rank, size, whole=()):
     }
 
 
-def _held(tensor, whole):
+def _held(tensor: Any, whole: Sequence[int]) -> list[Any]:
     """Return [is trained, is an nn.Parameter, shares memory with the `whole` layer, bytes that it
     keeps alive without need].
     """
@@ -127,7 +151,7 @@ def _held(tensor, whole):
     ]
 
 
-def operators(copy_name, sum_name, join_name, seed):
+def operators(copy_name: str, sum_name: str, join_name: str, seed: int) -> list[OperatorCase]:
     """Run forward and backward of the three operators on each group, and count bytes."""
     functions = {
         "copy": learners(copy_name),
@@ -142,29 +166,32 @@ def operators(copy_name, sum_name, join_name, seed):
         ]
 
 
-def _operator(which, function, seed, c):
+def _operator(
+    which: str, function: Callable[..., Any], seed: int, c: Communicator
+) -> OperatorAnswer:
     chance = torch.Generator().manual_seed(seed + 7 * c.size)
     channels = 2 * c.size + 1
     height = 3 + random.Random(seed).randint(1, 6)
 
-    def draw():
+    def draw() -> torch.Tensor:
         return torch.randn(2, channels, height, 4, generator=chance, dtype=torch.float64).to(
             device()
         )
 
     everyones, slopes = [draw() for _ in range(c.size)], [draw() for _ in range(c.size)]
     rows = [shard(channels, rank, c.size) for rank in range(c.size)]
-    mine, total, slope = everyones[c.rank], sum(everyones), slopes[0]
+    mine, added, slope = everyones[c.rank], total(everyones), slopes[0]
+    wrong: dict[str, torch.Tensor | None]
     if which == "copy":
-        x, right, slope, gradient = everyones[0], everyones[0], slopes[c.rank], sum(slopes)
+        x, right, slope, gradient = everyones[0], everyones[0], slopes[c.rank], total(slopes)
         wrong, wrong_gradient = (
-            {"times": total},
+            {"times": added},
             {"own": slope, "mean": gradient / c.size, "times": gradient * c.size},
         )
     elif which == "sum":
-        x, right, gradient = mine, total, slope
+        x, right, gradient = mine, added, slope
         wrong, wrong_gradient = (
-            {"mean": total / c.size, "own": mine},
+            {"mean": added / c.size, "own": mine},
             {"times": slope * c.size, "divided": slope / c.size},
         )
     else:
@@ -187,11 +214,20 @@ def _operator(which, function, seed, c):
     }
 
 
-def _both_ways(call, x, right, slope, gradient, wrong, wrong_gradient, c):
+def _both_ways(
+    call: Callable[[], Any],
+    x: torch.Tensor,
+    right: torch.Tensor,
+    slope: torch.Tensor,
+    gradient: torch.Tensor,
+    wrong: Mapping[str, torch.Tensor | None],
+    wrong_gradient: Mapping[str, torch.Tensor | None],
+    c: Communicator,
+) -> Both:
     given, handed = x.detach().clone(), slope.clone()
     with Traffic() as forward:
         y = call()
-    answer = {
+    answer: Both = {
         "results": [_untouched(told("y", y, right, wrong), x, given)],
         "forward": forward.sent,
         "backward": None,
@@ -207,7 +243,7 @@ def _both_ways(call, x, right, slope, gradient, wrong, wrong_gradient, c):
     return answer
 
 
-def _untouched(result, tensor, before):
+def _untouched(result: Result, tensor: torch.Tensor, before: torch.Tensor) -> Result:
     """Return a comparison that is also wrong if the operator has written into the tensor that it
     was given.
     """
@@ -216,7 +252,7 @@ def _untouched(result, tensor, before):
     return {**result, "right": False, "looks": "in place"}
 
 
-def layer(name, split, seed):
+def layer(name: str, split: str, seed: int) -> list[LayerCase]:
     """Compare values, gradients and bytes of the learner's layer with the whole layer, on each
     group.
     """
@@ -233,11 +269,11 @@ def layer(name, split, seed):
         ]
 
 
-def _layer(function, case, c):
+def _layer(function: Callable[..., Any], case: Case, c: Communicator) -> LayerAnswer:
     given = case.pieces(c.rank)
     with Traffic() as forward:
         y = function(*given, c, case.stride, case.padding)
-    answer = {
+    answer: LayerAnswer = {
         "rank": c.rank,
         "size": c.size,
         "results": [told("output", y, case.y, lookalikes(case, c.rank))],
@@ -263,7 +299,7 @@ def _layer(function, case, c):
     return answer
 
 
-def pair(name, seed):
+def pair(name: str, seed: int) -> list[PairCase]:
     """Run two layers with a ReLU between them, the first split by output and the second by input
     channel, on each group.
     """
@@ -272,7 +308,7 @@ def pair(name, seed):
         return [{"members": members, **_pair(function, seed, c)} for members, c in found]
 
 
-def _pair(function, seed, c):
+def _pair(function: Callable[..., Any], seed: int, c: Communicator) -> LayerAnswer:
     chance = torch.Generator().manual_seed(seed + 11 * c.size)
     middle, few, height = 5 * c.size + 1, 3, 4 + random.Random(seed).randint(1, 6)
     padding = {4: 1, 3: 0, 2: 2}[c.size]
@@ -312,7 +348,7 @@ def _pair(function, seed, c):
     }
     with Traffic() as forward:
         y = function(given[0], given[1:3], given[3:], c, padding)
-    answer = {
+    answer: LayerAnswer = {
         "rank": c.rank,
         "size": c.size,
         "results": [told("output", y, right, wrong)],
@@ -335,38 +371,43 @@ def _pair(function, seed, c):
             strict=False,
         ):
             gradient = cast("torch.Tensor", one.grad)[cut]
-            partial = (
-                {} if label != "x" else {"partial": mine.grad, "partial, times": mine.grad * c.size}
+            own_part = cast("torch.Tensor", mine.grad)
+            partly = (
+                {} if label != "x" else {"partial": own_part, "partial, times": own_part * c.size}
             )
             answer["gradients"].append(
                 told(
                     label,
                     tensor.grad,
                     gradient,
-                    {"times": gradient * c.size, "divided": gradient / c.size, **partial},
+                    {"times": gradient * c.size, "divided": gradient / c.size, **partly},
                 )
             )
     return answer
 
 
-def _two_layers(x, first, first_bias, second, second_bias, padding, between=relu):
+def _two_layers(
+    x: torch.Tensor,
+    first: torch.Tensor,
+    first_bias: torch.Tensor,
+    second: torch.Tensor,
+    second_bias: torch.Tensor,
+    padding: int,
+    between: Callable[[torch.Tensor], torch.Tensor] = relu,
+) -> torch.Tensor:
     return conv2d(
         between(conv2d(x, first, first_bias, padding=padding)), second, second_bias, padding=padding
     )
 
 
-def moved(name, side_name, seed):
+def moved(name: str, side_name: str, seed: int) -> MovedAnswer:
     """Return what the learner predicts, and the bytes that all ranks together send when a right
     layer is run.
     """
     from manyhands import functions
 
-    predict, largest_side, draw, cases = (
-        learners(name),
-        learners(side_name),
-        random.Random(seed),
-        [],
-    )
+    predict, largest_side, draw = learners(name), learners(side_name), random.Random(seed)
+    cases: list[MovedCase] = []
     with communicators() as found:
         for members, c in found:
             batch, c_in, c_out, side, kernel = draw_layer(random.Random(f"{seed} {c.size}"))
@@ -411,7 +452,7 @@ def moved(name, side_name, seed):
         (batch, batch * draw.choice((4, 9)), c_out, side, kernel)
         for batch, _, c_out, side, kernel in asked[:3]
     ]
-    sides = [
+    sides: list[Side] = [
         {
             "asked": [batch, c_in, c_out, kernel],
             "got": plain(largest_side(batch, c_in, c_out, kernel)),
@@ -421,7 +462,7 @@ def moved(name, side_name, seed):
     return {"cases": cases, "sides": sides}
 
 
-def plain(number):
+def plain(number: Any) -> Any:
     """Return a number of NumPy as a number of Python, and everything else as it is."""
     return (
         int(number)
@@ -432,7 +473,7 @@ def plain(number):
     )
 
 
-def draw_layer(draw):
+def draw_layer(draw: random.Random) -> tuple[int, int, int, int, int]:
     """Draw (batch, input channels, output channels, side, kernel)."""
     return (
         draw.randint(2, 5),

@@ -5,10 +5,30 @@ Every `..._problem` returns None or the details of a FAIL line, which are `rank`
 and the likely `mistake`.
 """
 
+from __future__ import annotations
+
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from manyhands.checks.channel_parallel.words import MISTAKES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from manyhands.checks.channel_parallel.answers import (
+        Both,
+        LayerCase,
+        MovedCase,
+        OperatorCase,
+        PairCase,
+        PartCase,
+        Result,
+        Side,
+    )
+    from manyhands.checks.report import Details, Problem
+
+    B = TypeVar("B", bound=Both)
+    Limits = tuple[int, int]  # bytes and messages
 
 ATOL = 1e-7
 MAX_SIZES = 500  # bytes of a message, or of several, that says how many channels there are
@@ -16,7 +36,9 @@ MAX_SIZES = 500  # bytes of a message, or of several, that says how many channel
 DOUBLE, SINGLE = 8, 4
 
 
-def value_problem(rank, result, topic, kind="any", **more):
+def value_problem(
+    rank: int, result: Result, topic: str, kind: str = "any", **more: Any
+) -> Problem | None:
     """Return the problem with one comparison, in the words of `topic` ("part out weight", "in x",
     ...) or else of its `kind`.
     """
@@ -27,7 +49,7 @@ def value_problem(rank, result, topic, kind="any", **more):
     return {"rank": rank, **shown(result), "mistake": text.format(name=result["name"], **more)}
 
 
-def shown(result):
+def shown(result: Result) -> Details:
     """Return what a FAIL line shows of a wrong comparison, which is shapes, dtypes, or the numbers
     from the first wrong one on.
     """
@@ -35,19 +57,18 @@ def shown(result):
         return {"expected": result["wanted shape"], "got": result["shape"]}
     if result["looks"] == "dtype":
         return {"expected": result["wanted"][0], "got": result["sample"][0]}
-    if not result.get("differ"):
+    differ = result.get("differ")
+    if not differ:
         return {}
-    place, got, right = result["differ"]
+    place, got, right = differ
     texts = [", ".join(f"{number:.6g}" for number in numbers) for numbers in (right, got)]
     if texts[0] == texts[1]:
         texts = [", ".join(f"{number:.12g}" for number in numbers) for numbers in (right, got)]
-    return {
-        key: f"from {place} on: {text}"
-        for key, text in zip(("expected", "got"), texts, strict=True)
-    }
+    expected, shown_got = (f"from {place} on: {text}" for text in texts)
+    return {"expected": expected, "got": shown_got}
 
 
-def part_problem(case):
+def part_problem(case: PartCase) -> Problem | None:
     """Return the first wrong part of exercise 1."""
     for result in case["results"]:
         topic = f"part {case['split']} {result['name']}"
@@ -57,7 +78,7 @@ def part_problem(case):
     return None
 
 
-def held_problem(case):
+def held_problem(case: PartCase) -> Problem | None:
     for trained, parameter, shared, more_bytes in case["held"]:
         if not trained:
             return {"rank": case["rank"], "mistake": MISTAKES["not a leaf"]}
@@ -73,7 +94,7 @@ def held_problem(case):
     return None
 
 
-def output_problem(case, topic):
+def output_problem(case: OperatorCase | LayerCase, topic: str) -> Problem | None:
     """Return the first thing that is wrong with a forward pass, either its values or that backward
     cannot start from it.
     """
@@ -83,7 +104,7 @@ def output_problem(case, topic):
     return problem
 
 
-def gradients_problem(case, topic):
+def gradients_problem(case: OperatorCase | LayerCase, topic: str) -> Problem | None:
     """Return the first wrong gradient. `case["gradients"]` is empty if backward could not start."""
     for result in case["gradients"]:
         problem = value_problem(
@@ -94,14 +115,14 @@ def gradients_problem(case, topic):
     return None if case["gradients"] else {"rank": case["rank"], **no_backward(case)}
 
 
-def detached_first(cases):
+def detached_first(cases: Sequence[B]) -> list[B]:
     """Sort the cases in which backward cannot begin to the front, because they are the reason why
     other gradients are wrong.
     """
     return sorted(cases, key=lambda case: not case["detached"])
 
 
-def no_backward(case):
+def no_backward(case: Any) -> Problem:
     """Return why backward was not run. What is wrong has already been reported with the output."""
     return {"mistake": MISTAKES["backward cannot begin" if case["detached"] else "no backward"]}
 
@@ -109,14 +130,14 @@ def no_backward(case):
 # ------------------------------------------------------------------ bytes
 
 
-def sum_bytes(numel, size, itemsize=DOUBLE):
+def sum_bytes(numel: int, size: int, itemsize: int = DOUBLE) -> int:
     """Return the bytes that all ranks together send for a sum on every rank, by reduce-scatter and
     all-gather or by reduce and broadcast.
     """
     return 2 * (size - 1) * numel * itemsize
 
 
-def join_bytes(numel, size, itemsize=DOUBLE):
+def join_bytes(numel: int, size: int, itemsize: int = DOUBLE) -> int:
     """Return the bytes if every rank gets the parts of all ranks.
 
     `numel` counts all parts together.
@@ -127,18 +148,18 @@ def join_bytes(numel, size, itemsize=DOUBLE):
 NOTHING = (0, 0)  # bytes and messages, as in all limits
 
 
-def summed(numel, size):
+def summed(numel: int, size: int) -> Limits:
     """Return the bytes, and the largest number of messages, that all ranks together send for a sum
     on every rank.
     """
     return sum_bytes(numel, size), 2 * size * (size - 1)
 
 
-def joined(numel, size):
+def joined(numel: int, size: int) -> Limits:
     return join_bytes(numel, size), size * (size - 1)
 
 
-def totals(cases):
+def totals(cases: Sequence[Any]) -> list[tuple[Any, list[int] | None, list[int] | None]]:
     """Return [(case of the first rank, [bytes, messages] sent forward or None, the same backward)],
     added up over the ranks of an experiment.
     """
@@ -172,7 +193,9 @@ def totals(cases):
     return found
 
 
-def bytes_problem(total, limits, topic, direction, detached=False):
+def bytes_problem(
+    total: list[int] | None, limits: Limits, topic: str, direction: str, detached: bool = False
+) -> Problem | None:
     """Return the problem if a number of bytes is outside its limits.
 
     `topic` is "out", "in", "pair", "copy", "sum" or "join".
@@ -195,22 +218,22 @@ def bytes_problem(total, limits, topic, direction, detached=False):
     }
 
 
-def evidence(total, limits):
+def evidence(total: list[int] | None, limits: Limits) -> list[int]:
     """Return what the grader compares, which is the same for every total inside the limits and
     different for each total outside.
     """
     return [-1, -1] if total is None else [total[0], max(total[1], limits[1])]
 
 
-def operator_limits(case):
-    whole, size = case["numel"], case["size"]
-    total, whole = summed(whole, size), joined(whole, size)
+def operator_limits(case: OperatorCase) -> tuple[Limits, Limits]:
+    numel, size = case["numel"], case["size"]
+    total, whole = summed(numel, size), joined(numel, size)
     return {"copy": (NOTHING, total), "sum": (total, NOTHING), "join": (whole, NOTHING)}[
         case["which"]
     ]
 
 
-def layer_limits(case, split):
+def layer_limits(case: LayerCase, split: str) -> tuple[Limits, Limits]:
     """Return (forward, backward).
 
     In backward of the out split only x's gradient travels, since each rank already has its slice of
@@ -222,7 +245,7 @@ def layer_limits(case, split):
     return joined(numel["y"], size), summed(numel["x"], size)
 
 
-def pair_limits(case):
+def pair_limits(case: PairCase) -> tuple[Limits, Limits]:
     numel, size = case["numel"], case["size"]
     return summed(numel["y"], size), summed(numel["x"], size)
 
@@ -230,7 +253,7 @@ def pair_limits(case):
 # ------------------------------------------------------------------ predicted bytes
 
 
-def moved_problem(case, sent):
+def moved_problem(case: MovedCase, sent: int) -> Problem | None:
     """Return the problem of a prediction.
 
     `sent` is what the ledger has measured on all ranks together.
@@ -239,7 +262,11 @@ def moved_problem(case, sent):
     number = isinstance(got, (int, float))
     if number and got == sent:
         return None
-    join = {name: join_bytes(math.prod(case[name]), size, SINGLE) for name in ("x", "weight", "y")}
+    join = {
+        "x": join_bytes(math.prod(case["x"]), size, SINGLE),
+        "weight": join_bytes(math.prod(case["weight"]), size, SINGLE),
+        "y": join_bytes(math.prod(case["y"]), size, SINGLE),
+    }
     known = {
         "elements": sent / SINGLE,
         "sent to itself": sent * size / (size - 1),
@@ -271,21 +298,21 @@ def moved_problem(case, sent):
     }
 
 
-def largest_side(batch, c_in, kernel):
+def largest_side(batch: int, c_in: int, kernel: int) -> int:
     """Return the largest side whose output is not larger than the weight, per output channel
     (batch * side^2 <= c_in * kernel^2).
     """
     return math.isqrt(c_in * kernel * kernel // batch)
 
 
-def tutorials_side(batch, c_in, c_out, kernel):
+def tutorials_side(batch: int, c_in: int, c_out: int, kernel: int) -> float:
     """Return the largest side in the tutorial, whose in split has the whole x on every rank (B (2
     c_out + c_in) s^2 <= 2 c_out c_in k^2).
     """
     return (2 * c_out * c_in * kernel * kernel / (batch * (2 * c_out + c_in))) ** 0.5
 
 
-def side_problems(sides):
+def side_problems(sides: Sequence[Side]) -> list[Problem | None]:
     """Return the problem of each side.
 
     If all sides follow the tutorial's formula, this is named.
@@ -302,12 +329,12 @@ def side_problems(sides):
     return problems
 
 
-def side_problem(side):
+def side_problem(side: Side) -> Problem | None:
     batch, c_in, c_out, kernel = side["asked"]
     right = largest_side(batch, c_in, kernel)
     if side["got"] == right and isinstance(side["got"], int):
         return None
-    known = {
+    known: dict[float, str] = {
         right + 1: "one too many",
         right - 1: "one too few",
         math.isqrt(c_in * kernel * kernel): "batch forgotten",
