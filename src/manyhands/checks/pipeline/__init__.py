@@ -96,16 +96,16 @@ def finish(function):
                 for case, answer in zip(asked, answers, strict=False)
             ]
             report.judge(name, map(verdicts.finish_problem, asked, answers), values, rtol=1e-6)
-        asked = cases.deadlocks(seed())
+        deadlocks = cases.deadlocks(seed())
         with closed(pipeline.play):
-            told = _told_of(function, [orders for orders, _ in asked])
+            told = _told_of(function, [orders for orders, _ in deadlocks])
         problems = (
             verdicts.stuck_problem(possible, error, ENDLESS_S)
-            for (_, possible), (_, error) in zip(asked, told, strict=False)
+            for (_, possible), (_, error) in zip(deadlocks, told, strict=False)
         )
         values = [
             verdicts.stuck_evidence(orders, *one)
-            for (orders, _), one in zip(asked, told, strict=False)
+            for (orders, _), one in zip(deadlocks, told, strict=False)
         ]
         report.judge("stuck", problems, values)
 

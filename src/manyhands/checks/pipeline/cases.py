@@ -2,12 +2,17 @@
 cut.
 """
 
+from __future__ import annotations
+
 import random
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 
-def pipelines(seed):
+def pipelines(seed: int) -> list[tuple[int, int]]:
     """Return [(stages, micro-batches)] for exercise 2, with more, as many and fewer micro-batches
     than stages, one stage, and one micro-batch. Fewer means fewer than a warm-up of stages - 1,
     since otherwise an answer that forgets this case would be right. More means numbers with two
@@ -25,7 +30,7 @@ def pipelines(seed):
     ]
 
 
-def bubbles(seed):
+def bubbles(seed: int) -> list[tuple[int, int, int]]:
     """Return [(stages, micro-batches, chunks)] with one chunk (even with fewer micro-batches than
     stages, or one stage) and with more chunks.
     """
@@ -43,7 +48,9 @@ def bubbles(seed):
     ]
 
 
-def timings(seed, messages):
+def timings(
+    seed: int, messages: bool
+) -> list[tuple[list[list[Any]], list[float], list[float], float]]:
     """Return [(orders, forward_s, backward_s, message_s)] for exercise 3."""
     draw, found = random.Random(f"finish {seed} {messages}"), []
     for name, stages, micro_batches in (
@@ -69,7 +76,7 @@ def timings(seed, messages):
     return found
 
 
-def deadlocks(seed):
+def deadlocks(seed: int) -> list[tuple[list[list[Any]], bool]]:
     """Return [(orders, whether they can be completed)] for exercise 3."""
     draw, found = random.Random(f"stuck {seed}"), []
     for broken in (None, "circle", None, "own forward", "circle"):
@@ -91,7 +98,9 @@ def deadlocks(seed):
     return found
 
 
-def odd(draw, stages, micro_batches, in_turn=False):
+def odd(
+    draw: random.Random, stages: int, micro_batches: int, in_turn: bool = False
+) -> list[list[Any]]:
     """Return odd orders that can be completed, in which again and again some rank does some event
     that is possible. With `in_turn`, all ranks take the micro-batches in the same order, so that
     messages need no tags.
@@ -112,7 +121,7 @@ def odd(draw, stages, micro_batches, in_turn=False):
     return orders
 
 
-def plain(name, stages, micro_batches):
+def plain(name: str, stages: int, micro_batches: int) -> list[list[Any]]:
     """Return the orders of GPipe or 1F1B as the lab writes them, as [[("F", 0), ...] for each
     rank].
     """
@@ -122,7 +131,12 @@ def plain(name, stages, micro_batches):
     return [[(kind, m) for kind, m, _ in order] for order in orders]
 
 
-def played(orders, forward_s, backward_s, message_s=0.0):
+def played(
+    orders: Sequence[Sequence[Any]],
+    forward_s: Sequence[float],
+    backward_s: Sequence[float],
+    message_s: float = 0.0,
+) -> Any:
     """Play the lab's orders, and return a list of spans for each rank.
 
     Raises `Stuck` if they cannot be completed.
@@ -135,7 +149,7 @@ def played(orders, forward_s, backward_s, message_s=0.0):
     )
 
 
-def networks(seed):
+def networks(seed: int) -> list[tuple[list[int], int]]:
     """Return [(costs, stages)] for exercise 4, in whole numbers, so that sums are exact.
 
     In the first four, neither equal numbers of layers nor filling up to the mean is best. In one of
@@ -166,7 +180,7 @@ def networks(seed):
     ]
 
 
-def ways(costs, stages):
+def ways(costs: list[int], stages: int) -> list[list[slice]]:
     """Return all cuts."""
     borders = combinations(range(1, len(costs)), stages - 1)
     return [
@@ -175,35 +189,37 @@ def ways(costs, stages):
     ]
 
 
-def dearest(costs, blocks):
+def dearest(costs: list[int], blocks: Sequence[slice]) -> int:
     return max(sum(costs[block]) for block in blocks)
 
 
-def squares(costs, blocks):
+def squares(costs: list[int], blocks: Sequence[slice]) -> int:
     return sum(sum(costs[block]) ** 2 for block in blocks)
 
 
-def spread(costs, blocks):
+def spread(costs: list[int], blocks: Sequence[slice]) -> int:
     sums = [sum(costs[block]) for block in blocks]
     return max(sums) - min(sums)
 
 
-def least(measure, costs, stages):
+def least(
+    measure: Callable[[list[int], list[slice]], int], costs: list[int], stages: int
+) -> list[slice]:
     """Return the cut for which `measure(costs, cut)` is least."""
     return min(ways(costs, stages), key=lambda way: measure(costs, way))
 
 
-def smallest(costs, stages):
+def smallest(costs: list[int], stages: int) -> int:
     """Return the cost of the most expensive block of the best cut."""
     return dearest(costs, least(dearest, costs, stages))
 
 
-def even_cut(costs, stages):
+def even_cut(costs: list[int], stages: int) -> list[slice]:
     """Return blocks with equal numbers of layers."""
     return [slice(len(costs) * i // stages, len(costs) * (i + 1) // stages) for i in range(stages)]
 
 
-def greedy_cut(costs, stages):
+def greedy_cut(costs: list[int], stages: int) -> list[slice]:
     """Fill block after block up to the mean, so that the last one gets what is left."""
     borders, mean = [0], sum(costs) / stages
     for stage in range(stages - 1):

@@ -2,11 +2,20 @@
 kernel.
 """
 
+from __future__ import annotations
+
 import signal
 import threading
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
 
 
-def answer_in(seconds, function, *args):
+def answer_in(
+    seconds: float, function: Callable[..., Any], *args: Any
+) -> tuple[Any, BaseException | None]:
     """Return (what the function returns, None) or (None, the exception that it raised), which is
     TimeoutError if it took longer.
 
@@ -14,7 +23,7 @@ def answer_in(seconds, function, *args):
     there is no limit.
     """
 
-    def end(number, frame):
+    def end(number: int, frame: FrameType | None) -> None:
         raise TimeoutError(f"no answer within {seconds} seconds")
 
     here = threading.current_thread() is threading.main_thread()

@@ -2,18 +2,31 @@
 what it seems to by an incomplete calculation.
 """
 
+from __future__ import annotations
+
 import random
-from collections import namedtuple
 from functools import cache
 from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from manyhands.checks.pipeline.cases import plain
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
 ORDERS = ("gpipe", "1f1b")
-Numbers = namedtuple("Numbers", "memory idle price")  # of a plan
+Plan = tuple[int, int, str]  # (stages, micro-batches, schedule)
 
 
-def _of_1f1b(alive):
+class Numbers(NamedTuple):
+    """Of a plan."""
+
+    memory: float
+    idle: float
+    price: float
+
+
+def _of_1f1b(alive: Callable[[int, int, int], int]) -> dict[str, Any]:
     """Return `alive` of `evaluate` with the right number for GPipe."""
     return {
         "alive": lambda schedule, stages, count, rank: (
@@ -23,7 +36,7 @@ def _of_1f1b(alive):
 
 
 # incomplete calculations, as arguments of `evaluate`, under the names that `words` uses, too
-THOUGHTS = {
+THOUGHTS: dict[str, dict[str, Any]] = {
     "weights thrice": {"copies": 3},
     "weights twice": {"copies": 2},
     "weights once": {"copies": 1},
@@ -69,7 +82,7 @@ LIMITS = 6
 PARTS = 240  # bytes are whole multiples of it, so that no rounding decides what fits
 
 
-def jobs(seed):
+def jobs(seed: int) -> list[tuple[Any, dict[Plan, Numbers]]]:
     """Return one job of each kind for exercise 6, as [(job, {plan: `evaluate` of it})].
 
     In each job, the second best plan costs at least 3 % more than the best, and some incomplete
@@ -79,7 +92,7 @@ def jobs(seed):
     return [_job(draw, kind, trap) for kind, trap in TRAPS.items()]
 
 
-def _job(draw, kind, trap):
+def _job(draw: random.Random, kind: str, trap: str | None) -> tuple[Any, dict[Plan, Numbers]]:
     while True:
         job = _draw_job(draw, kind)
         plans = {plan: evaluate(job, *plan) for plan in every_plan(job)}
@@ -94,7 +107,9 @@ def _job(draw, kind, trap):
                 return job, plans
 
 
-def _draw_limits(draw, kind, trap, job, plans):
+def _draw_limits(
+    draw: random.Random, kind: str, trap: str | None, job: Any, plans: dict[Plan, Numbers]
+) -> None:
     job.memory_bytes = int(
         (4 * sum(job.weight_bytes[2]) + sum(job.kept_bytes[2]))
         / draw.uniform(*PARTS_OF.get(kind, (1.5, 3)))
@@ -105,11 +120,13 @@ def _draw_limits(draw, kind, trap, job, plans):
         job.idle = 0.99 * plans[cheap].idle
     elif cheap and kind == "exactly":
         job.memory_bytes = int(plans[cheap].memory)
-    elif cheap and kind in BETWEEN:
+    elif cheap and trap and kind in BETWEEN:
         _set_between(job, BETWEEN[kind], plans[cheap], evaluate(job, *cheap, **THOUGHTS[trap]))
 
 
-def _is_wanted(kind, trap, job, plans, best):
+def _is_wanted(
+    kind: str, trap: str | None, job: Any, plans: dict[Plan, Numbers], best: Plan
+) -> bool:
     stages, count, schedule = best
     wanted = {
         "memory": schedule == "1f1b" and not fits(job, plans[stages, count, "gpipe"]),
@@ -121,7 +138,7 @@ def _is_wanted(kind, trap, job, plans, best):
     return stages > 1 and wanted.get(kind, True) and not (trap and thought_of(job, trap) == best)
 
 
-def thought_of(job, name):
+def thought_of(job: Any, name: str) -> Plan | None:
     """Return the plan that an incomplete calculation leads to, or None if none seems to fit."""
     thought = dict(THOUGHTS[name])
     strictly = thought.pop("strictly", False)
@@ -136,17 +153,17 @@ def thought_of(job, name):
     )
 
 
-def _set_between(job, limit, right, thought):
+def _set_between(job: Any, limit: str, right: Numbers, thought: Numbers) -> None:
     between = (getattr(right, limit) + getattr(thought, limit)) / 2
     setattr(job, {"memory": "memory_bytes"}.get(limit, limit), between)
 
 
-def by_price(job, plans):
+def by_price(job: Any, plans: dict[Plan, Numbers]) -> list[tuple[float, Plan]]:
     """Return [(price, plan)] of the plans that fit, the cheapest first."""
     return sorted((numbers.price, plan) for plan, numbers in plans.items() if fits(job, numbers))
 
 
-def _draw_job(draw, kind):
+def _draw_job(draw: random.Random, kind: str) -> Any:
     few = kind == "few"
     batch, layers = BATCHES.get(kind, 8), [draw.uniform(0.5, 1.5) for _ in range(12)]
     cuts = {
@@ -156,10 +173,12 @@ def _draw_job(draw, kind):
     weights, kept = ([draw.uniform(1, 3) * times for _ in range(12)] for times in (1e8, 4e8))
     if few:  # the first stages keep the most, and the last one has the most weights
         weights, kept = ([draw.uniform(0.95, 1.05) * one for one in shape] for shape in FEW)
-    weights, kept = ([int(one // PARTS * PARTS) for one in sizes] for sizes in (weights, kept))
+    in_parts: list[list[float]] = [
+        [int(one // PARTS * PARTS) for one in sizes] for sizes in (weights, kept)
+    ]
     forward_s, weight_bytes, kept_bytes = (
         {stages: [sum(numbers[block]) for block in blocks] for stages, blocks in cuts.items()}
-        for numbers in (layers, weights, kept)
+        for numbers in (layers, *in_parts)
     )
     start_s, message_s = {
         "messages": ((0.01, 0.03), (0.2, 0.5)),
@@ -176,7 +195,7 @@ def _draw_job(draw, kind):
     )
 
 
-def every_plan(job):
+def every_plan(job: Any) -> list[Plan]:
     return [
         (stages, count, schedule)
         for stages in job.forward_s
@@ -185,16 +204,24 @@ def every_plan(job):
     ]
 
 
-def fits(job, numbers):
+def fits(job: Any, numbers: Numbers) -> bool:
     return numbers.memory <= job.memory_bytes and numbers.idle <= job.idle
 
 
-def alive(schedule, stages, count, rank):
+def alive(schedule: str, stages: int, count: int, rank: int) -> int:
     """Return how many micro-batches a rank holds at most."""
     return count if schedule == "gpipe" else min(count, stages - rank)
 
 
-def needs(job, stages, count, schedule, alive=alive, copies=4, share=1):
+def needs(
+    job: Any,
+    stages: int,
+    count: int,
+    schedule: str,
+    alive: Callable[[str, int, int, int], int] = alive,
+    copies: int = 4,
+    share: int = 1,
+) -> list[tuple[float, float]]:
     """Return [(bytes of the weights with what they need in addition, bytes of what is kept for
     backward)] of each device.
     """
@@ -207,17 +234,17 @@ def needs(job, stages, count, schedule, alive=alive, copies=4, share=1):
 
 
 def evaluate(
-    job,
-    stages,
-    count,
-    schedule,
-    fullest=max,
-    message=1,
-    starts=(1, 1),
-    times=(1, 2),
-    busy_starts=1,
-    **of_memory,
-):
+    job: Any,
+    stages: int,
+    count: int,
+    schedule: str,
+    fullest: Callable[[list[float]], float] = max,
+    message: float = 1,
+    starts: tuple[float, float] = (1, 1),
+    times: tuple[float, float] = (1, 2),
+    busy_starts: int = 1,
+    **of_memory: Any,
+) -> Numbers:
     """Simulate what a plan needs and costs, and return `Numbers` of the memory of its fullest
     device, its bubble, and its price.
     """
@@ -237,7 +264,12 @@ def evaluate(
 _orders = cache(plain)
 
 
-def _step_s(orders, forward, backward, message_s):
+def _step_s(
+    orders: Sequence[Sequence[Any]],
+    forward: Sequence[float],
+    backward: Sequence[float],
+    message_s: float,
+) -> float:
     """Return the end of the last event, for orders that can be completed.
 
     This is a short `simulate.pipeline.play`, for some hundred plans.

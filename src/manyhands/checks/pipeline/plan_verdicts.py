@@ -2,6 +2,10 @@
 which incomplete calculation explains it.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from manyhands.checks.by_hand import closed
 from manyhands.checks.in_kernel import call, likely
 from manyhands.checks.pipeline import plan_cases as cases
@@ -9,12 +13,18 @@ from manyhands.checks.pipeline.verdicts import problem
 from manyhands.checks.pipeline.words import MISTAKES
 from manyhands.checks.report import Stopped
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from manyhands.checks.pipeline.plan_cases import Numbers, Plan
+    from manyhands.checks.report import Problem
+
 NAMES = ("memory", "idle", "cheapest")
 # parts of exceptions that mean that nothing was found
 OF_NONE = ("NoneType", "empty", "index out of range", "not associated with a value")
 
 
-def asked(function, job):
+def asked(function: Callable[..., Any], job: Any) -> Plan | None:
     """Return the learner's answer as a plan that the job has, or None.
 
     Raises `Stopped` if the function raises or finds nothing.
@@ -33,7 +43,7 @@ def asked(function, job):
     return plan_of(job, answer)
 
 
-def plan_of(job, answer):
+def plan_of(job: Any, answer: Any) -> Plan | None:
     try:
         stages, count, schedule = answer
         found = int(stages), int(count), str(schedule)
@@ -42,7 +52,9 @@ def plan_of(job, answer):
     return found if found in cases.every_plan(job) else None
 
 
-def problems(jobs, answers):
+def problems(
+    jobs: Sequence[tuple[Any, dict[Plan, Numbers]]], answers: Sequence[Plan | None]
+) -> list[dict[str, Problem | None]]:
     """Return [{criterion: problem}] of the plans.
 
     If an incomplete calculation explains at least half of the wrong plans, it is named.
@@ -66,7 +78,7 @@ def problems(jobs, answers):
     return found
 
 
-def _problems(job, plans, plan):
+def _problems(job: Any, plans: dict[Plan, Numbers], plan: Plan | None) -> dict[str, Problem | None]:
     """Return {criterion: problem} of one plan. `plans` has the numbers of all plans."""
     if plan is None:
         return dict.fromkeys(NAMES, problem("no plan"))
@@ -91,7 +103,7 @@ def _problems(job, plans, plan):
     return found
 
 
-def evidence(job, plans, plan):
+def evidence(job: Any, plans: dict[Plan, Numbers], plan: Plan | None) -> dict[str, float]:
     """Return what the grader compares, which is the same for every plan that fits, and what the
     plan costs.
     """
