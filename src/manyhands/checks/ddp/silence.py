@@ -204,7 +204,7 @@ def _two_models(ddp: Any, other: Any, no_sync: NoSync) -> bool:
     return alone and both and back and ddp.sync and other.sync
 
 
-SITUATIONS: dict[str, Callable[[Any, Any, NoSync], bool]] = {
+SITUATIONS = {
     "after a block": _after_a_block,
     "in an inner block": _in_an_inner_block,
     "after an inner block": _after_an_inner_block,
