@@ -19,6 +19,8 @@ from manyhands.checks.record import BLOCKED, FAIL, MIME, PASS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from manyhands.checks.record import Status
+
 NOT_COMPARED = (
     "metadata",
     "traceback",
@@ -43,7 +45,7 @@ class Reference(TypedDict):
     name: str
     text: str
     points: float
-    status: str
+    status: Status
     values: list[Any]
     atol: float
     rtol: float
@@ -61,7 +63,7 @@ class Criterion:
     name: str
     text: str
     points: float
-    status: str
+    status: Status
     detail: dict[str, Any] = field(default_factory=dict)
 
     @property

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import NotRequired
 
+    from manyhands.checks.record import Status
     from manyhands.grading.engine import Grade
 
 HEAD = "{unit}: {points} of {max} points"
@@ -31,7 +32,7 @@ class CriterionData(TypedDict):
     name: str
     text: str
     points: float
-    status: str
+    status: Status
     detail: dict[str, Any]
 
 
@@ -59,7 +60,7 @@ class AnyCriterion(Protocol):
     name: str
     text: str
     points: float
-    status: str
+    status: Status
     detail: dict[str, Any]
 
     @property

@@ -41,7 +41,7 @@ NOTHING_CAME = "There is nothing to settle {name} with yet ({why}): run the cell
 
 _asked: dict[str, Question] = {}  # name -> Question, of this kernel
 # name -> {"guess", ...} of this kernel: where there is no progress file, all that is kept
-_kept: dict[str, dict[str, Any]] = {}
+_kept: dict[str, progress.Prediction] = {}
 _came: dict[str, Any] = {}  # name -> what the run gave
 _forms: dict[str, Any] = {}  # name -> the form that JupyterLab shows
 
@@ -185,7 +185,7 @@ def _say(plain: str, html: str) -> None:
     display({"text/plain": plain, "text/html": html}, raw=True)
 
 
-def _verdict(kept: dict[str, Any]) -> str:
+def _verdict(kept: progress.Prediction) -> str:
     if kept["right"]:
         return RIGHT
     guess, came = kept["guess"], kept["came"]
@@ -209,18 +209,14 @@ def _remember_outcome(asked: Question, value: Any) -> None:
         guess = asked.read(kept["guess"])
     except ValueError:  # kept when the question was another one
         return
-    outcome = {
-        "came": value,
-        "right": asked.right(guess, value),
-        "surprise": asked.surprise(guess, value),
-    }
-    _kept[asked.name] = kept | outcome
+    right, surprise = asked.right(guess, value), asked.surprise(guess, value)
+    _kept[asked.name] = {**kept, "came": value, "right": right, "surprise": surprise}
     with suppress(OSError):
         if place := _place(asked.name):
-            progress.settle_prediction(*place, asked.name, **outcome)
+            progress.settle_prediction(*place, asked.name, value, right, surprise)
 
 
-def _found(name: str) -> dict[str, Any]:
+def _found(name: str) -> progress.Prediction:
     if name not in _kept and (place := _place(name)):
         kept = progress.predictions(*place).get(name)
         if isinstance(kept, dict) and "guess" in kept:

@@ -33,7 +33,7 @@ PATHS = {
     "two_days": ["one_day", "two_days_more"],
     "three_days": ["one_day", "two_days_more", "three_days_more"],
 }
-Progress = Mapping[str, Mapping[str, Any]]  # by unit: what `manyhands.checks.progress` keeps of it
+Progress = Mapping[str, progress.Entry]  # by unit
 PLANNED = "*{}*"
 
 
@@ -188,7 +188,7 @@ def next_step(course: Sequence[Unit], done: Progress, missing: Container[str]) -
     )
 
 
-def _solved(unit: Unit, entry: Mapping[str, Any]) -> bool:
+def _solved(unit: Unit, entry: progress.Entry) -> bool:
     """Whether a unit's lab has all its points, or all its checks were green in the notebook."""
     checks = checks_in(unit)
     return _full(entry) or 0 < checks <= len(progress.seen_green(entry))
@@ -213,9 +213,7 @@ def table(
     )
 
 
-def _row(
-    unit: Unit, points: Mapping[str, Any], missing: Container[str], handed_in: str = ""
-) -> str:
+def _row(unit: Unit, points: progress.Entry, missing: Container[str], handed_in: str = "") -> str:
     if unit.planned:
         cells = [unit.number, unit.title, "coming", "", "", "", "", "", unit.framework]
         return "| " + " | ".join(cell and PLANNED.format(cell) for cell in cells) + " |"
@@ -239,7 +237,7 @@ def _with(what: str, state: str) -> str:
     return f"{what}<br>{state}" if state else what
 
 
-def _tutorial_state(unit: Unit, entry: Mapping[str, Any]) -> str:
+def _tutorial_state(unit: Unit, entry: progress.Entry) -> str:
     """How many cells of the tutorial have run and how many of its questions were answered by a
     prediction.
     """
@@ -290,12 +288,12 @@ def _lab(unit: Unit, missing: Container[str]) -> str:
     return TO_FETCH if unit.name in missing else link("your lab", lab_copy(unit.name))
 
 
-def _full(points: Mapping[str, Any]) -> bool:
+def _full(points: progress.Entry) -> bool:
     """Whether a unit's lab has all its points."""
     return "max" in points and points.get("points") == points["max"]
 
 
-def _points(unit: Unit, points: Mapping[str, Any]) -> str:
+def _points(unit: Unit, points: progress.Entry) -> str:
     """`5 of 8`, those of the last `manyhands check`, and how many checks were seen green in the
     notebook.
     """
@@ -360,7 +358,7 @@ def _hours(minutes: float) -> str:
     return " ".join([f"{hours} h"] * bool(hours) + [f"{rest} min"] * bool(rest or not hours))
 
 
-def _minutes_left(unit: Unit, points: Mapping[str, Any]) -> float:
+def _minutes_left(unit: Unit, points: progress.Entry) -> float:
     """All of a unit that is not begun.
 
     Of a tutorial the part whose cells have not run, unless the lab is begun; of a lab the part that

@@ -132,12 +132,12 @@ def _trained(
         "target": 0.0,
     }
     steps, own, challenge = changed["most_batches"], draw.bytes(16), replace(SLOW_LINKS, **changed)
-    run, weights = judge().weights(SLOW_LINKS, text, own, **changed, **LIMITS)
+    run, trained = judge().weights(SLOW_LINKS, text, own, **changed, **LIMITS)
     if run.problem:
         raise stopped(run.problem, function)
     begun = one_against_four.start(challenge, own)
     weights = Weights(
-        torch.frombuffer(bytearray(weights), dtype=torch.float32),
+        torch.frombuffer(bytearray(trained), dtype=torch.float32),
         one_against_four.one_process(challenge, own),
         partial(one_against_four.alike, challenge, own),
         begun,
@@ -356,6 +356,9 @@ def _blocked(report: Report) -> bool:
     """Return whether no judge can run here. If so, report all criteria of this check as blocked."""
     from manyhands.hackathon.open_judge import why_not
 
-    for name, (points, text) in report.asked.items() if why_not() else ():
-        report.blocked(name, points=points, text=text, why=why_not())
-    return why_not() is not None
+    why = why_not()
+    if why is None:
+        return False
+    for name, (points, text) in report.asked.items():
+        report.blocked(name, points=points, text=text, why=why)
+    return True

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from manyhands.hackathon.open_judge import OpenJudge
 
 # of a run in a lab, because a cell of the grader has 180 s
-LIMITS = {"processor_s": 20, "quiet_s": 100, "run_s": 150}
+LIMITS: dict[str, Any] = {"processor_s": 20, "quiet_s": 100, "run_s": 150}
 TARGET, OWN_TARGET = 0.8, 0.84  # of a grader, and of the learner's notebook
 SPREAD = 0.013  # of an entry's accuracy from data to data: one standard deviation, 460 seeds
 _judges: list[Any] = []
