@@ -20,7 +20,7 @@ from pathlib import Path
 import nbformat
 import psutil
 
-from manyhands.build import labs
+from manyhands.authoring import labs
 
 from . import SMOKE, from_tests
 from .pairs import ratio_line

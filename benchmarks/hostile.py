@@ -19,7 +19,7 @@ from pathlib import Path
 
 import nbformat
 
-from manyhands.build import labs
+from manyhands.authoring import labs
 
 from . import SMOKE, few, from_tests
 from .grading import ROOT, SIMPLE, timed

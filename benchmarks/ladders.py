@@ -9,10 +9,10 @@ import time
 
 import matplotlib
 
-from manyhands.hackathon.challenge import CHALLENGES
-from manyhands.hackathon.judging import public_seeds
-from manyhands.hackathon.one_run import one_run
-from manyhands.hackathon.rooms import Rooms
+from manyhands.hackathon.challenges.challenge import CHALLENGES
+from manyhands.hackathon.judge.judging import public_seeds
+from manyhands.hackathon.judge.one_run import one_run
+from manyhands.hackathon.judge.sandboxes import Rooms
 
 from . import SMOKE, few
 

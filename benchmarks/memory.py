@@ -14,7 +14,7 @@ from contextlib import suppress
 import nbformat
 import psutil
 
-from manyhands.build.execute import execute
+from manyhands.authoring.execute import execute
 from manyhands.units import find_root, units
 
 EVERY_S = 0.2

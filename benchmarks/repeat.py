@@ -14,9 +14,9 @@ import sys
 import time
 from contextlib import contextmanager
 
-from manyhands.hackathon.challenge import CHALLENGES
-from manyhands.hackathon.one_run import one_run
-from manyhands.hackathon.rooms import Rooms
+from manyhands.hackathon.challenges.challenge import CHALLENGES
+from manyhands.hackathon.judge.one_run import one_run
+from manyhands.hackathon.judge.sandboxes import Rooms
 from manyhands.learner.jupyter_server import end_with_parent
 
 ENTRIES = (

@@ -12,8 +12,8 @@ from pathlib import Path
 import nbformat
 
 from manyhands import track
-from manyhands.build import layout
-from manyhands.build.execute import execute
+from manyhands.authoring import layout
+from manyhands.authoring.execute import execute
 
 from . import few
 

@@ -5,7 +5,7 @@ import os
 import pytest
 
 import needs
-from manyhands.grading.isolation import bubblewrap, choose, container
+from manyhands.isolation import bubblewrap, choose, container
 
 CAN = """
 def can(place):

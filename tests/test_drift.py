@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from manyhands.build import adopt, canonical, labs, layout, make, slides, text, up_to_date
+from manyhands.authoring import adopt, canonical, labs, layout, make, slides, text, up_to_date
 
 ROOT = Path(__file__).resolve().parents[1]
 PIECES = layout.pieces(ROOT)

@@ -1,6 +1,6 @@
 """A course of one unit, small enough to build in a second, for the tests of the authoring chain."""
 
-from manyhands.build import layout
+from manyhands.authoring import layout
 
 TUTORIAL = """\
 # %% [markdown] unit={"minutes": 10, "ranks": 1, "framework": "none", "title": "A tiny unit"}

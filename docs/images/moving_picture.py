@@ -22,7 +22,7 @@ from lab_page import follow, open_start  # noqa: E402
 from running_course import Course, copy_course  # noqa: E402
 
 from in_browser import FLAGS  # noqa: E402
-from manyhands.build.slides import find_browser  # noqa: E402
+from manyhands.authoring.slides import find_browser  # noqa: E402
 
 SIZE = {"width": 960, "height": 640}
 COLOURS = 48

@@ -4,8 +4,8 @@ what a score is paid with, the day, and the trace of a step on a GPU as PyTorch 
 
 from sketch import GOLD, INK, LINE, NAVY, PALE, QUIET, RED, SAND, TEAL, Sketch
 
-from manyhands.hackathon.challenge import CHALLENGES, SLOW_LINKS
-from manyhands.hackathon.network import HEAD_BYTES, messages_of
+from manyhands.hackathon.challenges.challenge import CHALLENGES, SLOW_LINKS
+from manyhands.hackathon.judge.network import HEAD_BYTES, messages_of
 
 TENSORS = [
     n * m * 4

@@ -21,8 +21,8 @@ import tiny
 from manyhands.checks.record import PASS
 from manyhands.grading import engine
 from manyhands.grading.compare import records
-from manyhands.grading.isolation import process_limits
-from manyhands.grading.isolation.kernel import Kernel
+from manyhands.isolation import process_limits
+from manyhands.isolation.kernel import Kernel
 
 SEED = 4711
 WRONG = {"square": "return 2 * x", "total": "return 0"}

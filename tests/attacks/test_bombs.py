@@ -11,8 +11,8 @@ import pytest
 import target
 from nbformat.v4 import new_code_cell
 
-from manyhands.grading.isolation import process_limits
-from manyhands.grading.isolation.kernel_limits import Limits
+from manyhands.isolation import process_limits
+from manyhands.isolation.kernel_limits import Limits
 
 SMALL = Limits(
     cell_s=30, interrupt_s=1, memory_bytes=400 * 2**20, processes=40, output_bytes=30 * 2**20

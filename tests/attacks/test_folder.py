@@ -160,7 +160,7 @@ for place in (".", "/tmp", "/dev/shm", os.path.expanduser("~")):
 
 def test_a_course_where_the_sandbox_would_show_its_solutions_is_refused(lab, attack, monkeypatch):
     monkeypatch.setattr(
-        "manyhands.grading.isolation.bubblewrap.read_only_places", lambda: [str(lab.folder)]
+        "manyhands.isolation.bubblewrap.read_only_places", lambda: [str(lab.folder)]
     )
     with pytest.raises(RuntimeError, match="could read the solution"):
         attack(lab.handed_in())

@@ -9,7 +9,7 @@ import pytest
 from nbformat.v4 import new_code_cell
 from test_messages import TOOLS
 
-from manyhands.grading.isolation.kernel_limits import Limits
+from manyhands.isolation.kernel_limits import Limits
 
 MOST_BYTES = 250 * 2**20  # more than it has before
 FLOODS = {

@@ -8,7 +8,7 @@ import pytest
 from nbformat.v4 import new_code_cell
 from target import WRONG
 
-from manyhands.grading.isolation.kernel import Kernel
+from manyhands.isolation.kernel import Kernel
 
 TAKEN_FROM_THE_CHECK = {
     "the right answer is taken out of the check's own call": """

@@ -11,8 +11,8 @@ from nbformat.v4 import new_code_cell, new_output
 
 from manyhands import grading
 from manyhands.grading.compare import compare
-from manyhands.grading.isolation.kernel import Kernel
-from manyhands.grading.isolation.kernel_limits import Limits
+from manyhands.isolation.kernel import Kernel
+from manyhands.isolation.kernel_limits import Limits
 
 MIME = "application/vnd.manyhands.record+json"
 TOOLS = f"""

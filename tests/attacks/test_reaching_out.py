@@ -11,8 +11,8 @@ import os
 import pytest
 import target
 
-from manyhands.grading.isolation import bubblewrap
-from manyhands.grading.isolation.kernel import Kernel
+from manyhands.isolation import bubblewrap
+from manyhands.isolation.kernel import Kernel
 
 TOOLS = """
 import ctypes, json, os, pathlib, signal, socket, subprocess, sys

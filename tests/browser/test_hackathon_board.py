@@ -12,7 +12,7 @@ from threading import Thread
 import pytest
 
 from in_browser import ALL_RULES, shuts_out
-from manyhands.hackathon.challenge import CHALLENGES
+from manyhands.hackathon.challenges.challenge import CHALLENGES
 from manyhands.hackathon.event import board_page
 from manyhands.hackathon.event.board_page import Board, Section
 from manyhands.hackathon.event.standings import Result

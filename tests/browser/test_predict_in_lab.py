@@ -9,7 +9,7 @@ import pytest
 from lab_page import Notebook, open_start
 from running_course import copy_course, left_over
 
-from manyhands.build import hidden
+from manyhands.authoring import hidden
 
 CELLS = [
     "from manyhands import predict, settle",

@@ -10,7 +10,7 @@ from pathlib import Path
 from nbgrader.api import Gradebook
 
 import tiny
-from manyhands.build import labs
+from manyhands.authoring import labs
 from manyhands.grading.classroom import class_commands, steps
 from manyhands.grading.nbgrader.class_settings import SETTINGS, Classroom
 

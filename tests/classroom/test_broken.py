@@ -15,8 +15,8 @@ from nbformat.v4 import new_code_cell
 from room import UNIT
 
 from manyhands.grading import notebooks
-from manyhands.grading.isolation import kernel_limits
 from manyhands.grading.store import submissions
+from manyhands.isolation import kernel_limits
 
 FILE = f"{UNIT}.ipynb"
 

@@ -416,7 +416,7 @@ def test_where_the_grader_itself_fails_no_grade_is_written(classroom, monkeypatc
 
 def test_without_a_sandbox_nothing_is_graded(classroom, monkeypatch):
     classroom.collected("alice", classroom.lab.handed_in())
-    monkeypatch.setattr("manyhands.grading.isolation.choose.why_none", lambda: "none here")
+    monkeypatch.setattr("manyhands.isolation.choose.why_none", lambda: "none here")
     code, said = classroom.command("grade", "90")
     assert code == 2 and "in a sandbox only, and there is none here: none here" in said
     assert not steps.journal_of(classroom, UNIT).students()

@@ -11,7 +11,7 @@ import time
 import pytest
 from room import UNIT
 
-from manyhands.build import labs
+from manyhands.authoring import labs
 from manyhands.grading.classroom import steps
 from manyhands.grading.nbgrader import gradebook
 

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from manyhands.grading.classroom import pool
-from manyhands.grading.isolation import process_limits
+from manyhands.isolation import process_limits
 
 
 def work(job):

@@ -27,8 +27,8 @@ from engines import call, wait_for  # noqa: E402
 from nbformat.v4 import new_code_cell  # noqa: E402
 from target import lab, outside  # noqa: E402, F401 (fixtures)
 
-from manyhands.grading.isolation import choose, container  # noqa: E402
-from manyhands.grading.isolation.kernel import Kernel  # noqa: E402
+from manyhands.isolation import choose, container  # noqa: E402
+from manyhands.isolation.kernel import Kernel  # noqa: E402
 from sandboxed import CAN, forget, own_cache  # noqa: E402, F401 (own_cache is a fixture)
 
 pytestmark = pytest.mark.containers
@@ -318,7 +318,7 @@ def two_kernels(engine, names):
 
 KERNEL = """
 import sys
-from manyhands.grading.isolation.kernel import Kernel
+from manyhands.isolation.kernel import Kernel
 with Kernel(sys.argv[1], 5, sandboxed=True) as kernel:
     print("up", flush=True)
     kernel.run("import time; time.sleep(100)")

@@ -182,7 +182,7 @@ def test_the_hub_grades_in_containers(hub):
         hub.inside_hub(
             "python",
             "-c",
-            "from manyhands.grading.isolation import choose; print(choose.contained())",
+            "from manyhands.isolation import choose; print(choose.contained())",
         ).strip()
         == "True"
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from manyhands import Cluster
-from manyhands.build.validate import Validation
+from manyhands.authoring.validate import Validation
 from manyhands.cluster.host.devices import gpu_ids
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 import torch.distributed as dist  # noqa: E402
 import torch.multiprocessing as mp  # noqa: E402
 
-from manyhands.checks.ddp.verdicts import cut  # noqa: E402
+from manyhands.checks.ddp.diagnosis import cut  # noqa: E402
 from manyhands.ledger import Ledger, median_steps  # noqa: E402
 
 

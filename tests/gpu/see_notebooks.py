@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gpu_tell import failure, figure, needs_shared_nccl
 
-from manyhands.build.validate import JOBS, Validation
+from manyhands.authoring.validate import JOBS, Validation
 
 LACKS = (
     "mpiexec.hydra is missing",

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from manyhands.grading import engine
-from manyhands.grading.isolation import bubblewrap, choose, container, container_init
 from manyhands.grading.store import references
+from manyhands.isolation import bubblewrap, choose, container, container_init
 from sandboxed import forget
 
 NO_BUBBLEWRAP = "bubblewrap is missing: apt-get install bubblewrap"
@@ -34,7 +34,7 @@ ANSWERS = """door = socket.socket(socket.AF_UNIX)
     door.sendall({answer!r})"""
 RUNS_HERE = "os.execv({python!r}, [{python!r}, *sys.argv[sys.argv.index('manyhands:cpu') + 1:]])"
 GOOD = {
-    "course": container_init.course(Path(container_init.__file__).parents[2]),
+    "course": container_init.course(Path(container_init.__file__).parents[1]),
     "limits": [str(container.TRIAL_BYTES), str(container.TRIAL_TASKS)],
 }
 

@@ -10,8 +10,8 @@ import pytest
 import tiny
 from manyhands.grading import engine, grade_report
 from manyhands.grading.engine import SolutionFails, grade
-from manyhands.grading.isolation.kernel_limits import Limits
 from manyhands.grading.store import hidden_seed, references
+from manyhands.isolation.kernel_limits import Limits
 
 SEED = 4711
 
@@ -273,7 +273,7 @@ def test_memory_is_watched_where_no_cgroup_can_be_made(lab, monkeypatch):
     graded(lab, lab.handed_in())
     # as where there is none
     monkeypatch.setattr(
-        "manyhands.grading.isolation.process_limits.own_group", lambda controller: {}[controller]
+        "manyhands.isolation.process_limits.own_group", lambda controller: {}[controller]
     )
     grow = "import time\n    kept = [b'x' * 2**20 for _ in range(600)]\n    time.sleep(20)"
     got = graded(lab, lab.handed_in(total=grow), limits=Limits(memory_bytes=400 * 2**20))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from manyhands.grading.isolation import bubblewrap
-from manyhands.grading.isolation.kernel import Kernel
+from manyhands.isolation import bubblewrap
+from manyhands.isolation.kernel import Kernel
 from sandboxed import CAN
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.usefixtures("works_in_sandbox")]

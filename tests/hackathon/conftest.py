@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import needs
-from manyhands.hackathon import open_judge  # noqa: F401 - made of `Rooms`, which tests replace
-from manyhands.hackathon import rooms as closed
-from manyhands.hackathon.challenge import SLOW_LINKS
-from manyhands.hackathon.one_run import one_run
+from manyhands.hackathon.challenges.challenge import SLOW_LINKS
+from manyhands.hackathon.judge import open_judge  # noqa: F401 - made of `Rooms`, which tests replace
+from manyhands.hackathon.judge import sandboxes as closed
+from manyhands.hackathon.judge.one_run import one_run
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))

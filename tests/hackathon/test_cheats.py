@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from conftest import HERE, QUICK, verdict
-from manyhands.hackathon import honesty
-from manyhands.hackathon.challenge import BIG_BATCH, DOES_NOT_FIT
+from manyhands.hackathon.challenges.challenge import BIG_BATCH, DOES_NOT_FIT
+from manyhands.hackathon.judge import honesty
 
 ON_DEVICES = replace(DOES_NOT_FIT, memory_mib=256, processor_s=2, quiet_s=600)
 CHEATS = {path.stem: path.read_text() for path in sorted((HERE / "cheats").glob("*.py"))}
@@ -98,11 +98,12 @@ def test_the_clock_is_the_sum_of_what_was_used(run):
         "time.time = time.perf_counter = time.monotonic = lambda: 0.0",
         "import gc; gc.disable(); time.sleep(1)",
         (
-            "from manyhands.hackathon import challenge, network; "
+            "from manyhands.hackathon.challenges import challenge; "
+            "from manyhands.hackathon.judge import network; "
             "challenge.SLOW_LINKS.__dict__['gradient_s'] = 0; network.HEAD_BYTES = -10**6"
         ),
         (
-            "from manyhands.hackathon.network import Network; Network.compute = Network._message_s "
+            "from manyhands.hackathon.judge.network import Network; Network.compute = Network._message_s "
             "= lambda *a: (0, 0)"
         ),
         "from manyhands import ledger",

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from conftest import QUICK
-from manyhands.hackathon import honesty
-from manyhands.hackathon.challenge import CHALLENGES
+from manyhands.hackathon.challenges.challenge import CHALLENGES
+from manyhands.hackathon.judge import honesty
 
 EASY = replace(QUICK, target=0)
 

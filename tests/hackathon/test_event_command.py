@@ -7,12 +7,13 @@ from contextlib import nullcontext
 
 import pytest
 
-from manyhands.hackathon import hack_command, judging
-from manyhands.hackathon import rooms as closed
-from manyhands.hackathon.challenge import CHALLENGES
+from manyhands.hackathon import hack_command
+from manyhands.hackathon.challenges.challenge import CHALLENGES
 from manyhands.hackathon.event import event_command
 from manyhands.hackathon.event.event import Event
-from manyhands.learner import signing
+from manyhands.hackathon.judge import judging
+from manyhands.hackathon.judge import sandboxes as closed
+from manyhands.shared import signing
 
 TEAMS = '[teams]\n"Ring & Tree" = ["ann"]\n"Late" = ["ben"]\n"Sly" = ["cho"]\n"Crash" = ["dee"]\n'
 SLY = "import socket\ndef train(model, batches, comm):\n    socket.socket()\n"

@@ -11,12 +11,13 @@ from dataclasses import replace
 import pytest
 
 from conftest import HERE
-from manyhands.hackathon import hack_command, judging
-from manyhands.hackathon import rooms as closed
-from manyhands.hackathon.challenge import CHALLENGES
-from manyhands.hackathon.event import event_words, fair_queue
+from manyhands.hackathon import hack_command
+from manyhands.hackathon.challenges.challenge import CHALLENGES
+from manyhands.hackathon.event import event_messages, fair_queue
 from manyhands.hackathon.event.event import Event, NotTaken
-from manyhands.learner import signing
+from manyhands.hackathon.judge import judging
+from manyhands.hackathon.judge import sandboxes as closed
+from manyhands.shared import signing
 
 TEAMS = '[teams]\n"Honest" = ["ann"]\n"Sleeper" = ["ben"]\n"Reader" = ["cho"]\n'
 HONEST = (CHALLENGES["slow_links"].folder / "ladder" / "diloco.py").read_text()
@@ -76,7 +77,7 @@ def judge(there, capsys):
 
 
 def status(there, team):
-    return event_words.status(there, team)
+    return event_messages.status(there, team)
 
 
 def test_a_withdrawn_entry_ends_at_once(there, judge):
@@ -87,7 +88,7 @@ def test_a_withdrawn_entry_ends_at_once(there, judge):
     def withdraw():
         said.append(status(there, "Honest"))
         time.sleep(1)
-        said.append(event_words.withdrawn(there, "Sleeper", 1))
+        said.append(event_messages.withdrawn(there, "Sleeper", 1))
         said.append(time.monotonic())
 
     judge(withdraw)

@@ -12,10 +12,12 @@ import psutil
 import pytest
 
 from conftest import QUICK
-from manyhands.hackathon import hack_command, judging, judging_record, tasks
-from manyhands.hackathon import rooms as closed
-from manyhands.hackathon.challenge import BIG_BATCH, SLOW_LINKS
-from manyhands.learner import signing
+from manyhands.hackathon import hack_command
+from manyhands.hackathon.challenges import tasks
+from manyhands.hackathon.challenges.challenge import BIG_BATCH, SLOW_LINKS
+from manyhands.hackathon.judge import judging, judging_record
+from manyhands.hackathon.judge import sandboxes as closed
+from manyhands.shared import signing
 
 QUIT = (
     "def train(model, batches, comm):\n    print('here', comm.rank())\n    comm.barrier().wait()\n "

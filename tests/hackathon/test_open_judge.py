@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from manyhands.checks.hackathon import cases
-from manyhands.hackathon.challenge import SLOW_LINKS
-from manyhands.hackathon.open_judge import OpenJudge, why_not
+from manyhands.hackathon.challenges.challenge import SLOW_LINKS
+from manyhands.hackathon.judge.open_judge import OpenJudge, why_not
 
 ONE_TENSOR = """
 import torch, torch.distributed as dist

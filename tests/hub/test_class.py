@@ -14,7 +14,7 @@ from lab_page import LOAD_MS, Notebook
 import tiny
 from hub.running_hub import Visitor
 from in_browser import ALL_RULES, shuts_out
-from manyhands.build import labs
+from manyhands.authoring import labs
 from manyhands.grading.nbgrader import gradebook
 from manyhands.grading.nbgrader.class_settings import Classroom
 

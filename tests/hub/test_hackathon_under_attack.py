@@ -19,7 +19,7 @@ from hub.messages import SOON_S, ask, cookies_at, from_room, send
 from hub.running_hub import ROOT, Hub, Visitor, small_course, wait_for
 from manyhands.hackathon.event import event_settings
 from manyhands.hackathon.event.event import Event
-from manyhands.learner import signing
+from manyhands.shared import signing
 
 SLOW_S = float(os.environ.get("MANYHANDS_SLOW_S", 15))  # an event has 120
 SLACK_S = 5  # times are told in whole seconds or minutes

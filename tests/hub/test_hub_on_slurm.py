@@ -16,9 +16,9 @@ import pytest
 import needs
 from dist.slurm_on_one_host import SlurmOnOneHost
 from hub.running_hub import Hub, Visitor, small_course, wait_for
-from manyhands.grading.isolation.bubblewrap import read_only_places
 from manyhands.hub.servers import room
 from manyhands.hub.servers.slurm import ENDED, NO_USER, job_name, remove
+from manyhands.isolation.bubblewrap import read_only_places
 
 pytestmark = pytest.mark.slurm
 PROGRAMS = {

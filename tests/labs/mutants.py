@@ -19,9 +19,9 @@ from manyhands.checks.record import FAIL, PASS
 from manyhands.grading import notebooks
 from manyhands.grading.compare import compare, records
 from manyhands.grading.engine import copy_beside
-from manyhands.grading.isolation.kernel import Kernel
-from manyhands.grading.isolation.kernel_limits import Limits
 from manyhands.grading.store import references
+from manyhands.isolation.kernel import Kernel
+from manyhands.isolation.kernel_limits import Limits
 
 ROOT = Path(__file__).resolve().parents[2]
 SEED, OTHER_SEED = 4711, 1234

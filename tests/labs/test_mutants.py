@@ -8,7 +8,7 @@ import pytest
 
 import mutants
 from manyhands.grading.compare import FAIL
-from manyhands.grading.isolation.kernel import KernelEnded
+from manyhands.isolation.kernel import KernelEnded
 
 WANTED = os.environ.get("MUTANT", "")
 MUTANTS = [

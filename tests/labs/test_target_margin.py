@@ -7,9 +7,9 @@ import pytest
 import mutants
 from manyhands.checks.hackathon import cell_entry
 from manyhands.grading import notebooks
-from manyhands.hackathon.challenge import SLOW_LINKS
-from manyhands.hackathon.judging import public_seeds
-from manyhands.hackathon.open_judge import OpenJudge
+from manyhands.hackathon.challenges.challenge import SLOW_LINKS
+from manyhands.hackathon.judge.judging import public_seeds
+from manyhands.hackathon.judge.open_judge import OpenJudge
 
 UNIT = "20_hackathon"
 MISSED = "The target was not reached: 0.8120 of 0.84 on the test's samples."

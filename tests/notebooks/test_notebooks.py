@@ -10,8 +10,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from manyhands.build import layout
-from manyhands.build.validate import Validation
+from manyhands.authoring import layout
+from manyhands.authoring.validate import Validation
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = {piece.short(piece.notebook): piece.notebook for piece in layout.pieces(ROOT)}

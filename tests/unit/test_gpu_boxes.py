@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from manyhands.build.reading_time import words
+from manyhands.authoring.reading_time import words
 
 ROOT = Path(__file__).resolve().parents[2]
 TUTORIALS = sorted((ROOT / "sources" / "tutorial").glob("*.py"))

@@ -20,7 +20,7 @@ LIGHT = {
         "import manyhands.grading.classroom.grading, manyhands.grading.nbgrader.class_settings",
         "nbgrader sqlalchemy IPython",
     ),
-    "a graded kernel": ("import manyhands.grading.isolation.kernel_app", "debugpy _pydevd_bundle"),
+    "a graded kernel": ("import manyhands.isolation.kernel_app", "debugpy _pydevd_bundle"),
 }
 
 

@@ -15,7 +15,7 @@ UNITS = {"06_ddp": "ddp", "03_dataparallel": "torch_dataparallel"}
 def test_it_depends_on_the_checks_of_its_unit_and_on_what_they_use(unit):
     files = {str(path.relative_to(unchanged.ROOT)) for path in unchanged.depends_on(unit)}
     assert {
-        f"src/manyhands/checks/{UNITS[unit]}/verdicts.py",
+        f"src/manyhands/checks/{UNITS[unit]}/diagnosis.py",
         "src/manyhands/checks/report.py",
         f"solutions/{unit}/{unit}.ipynb",
         "src/manyhands/cluster/cluster.py",
@@ -36,8 +36,8 @@ def course(tmp_path):
     """
     for name, text in {
         "solutions/06_ddp/06_ddp.ipynb": "from manyhands.checks import ddp",
-        "src/manyhands/checks/ddp/words.py": "1",
-        "src/manyhands/checks/horovod/words.py": "2",
+        "src/manyhands/checks/ddp/messages.py": "1",
+        "src/manyhands/checks/horovod/messages.py": "2",
         "src/manyhands/checks/report.py": "3",
         "src/manyhands/hub/x.py": "4",
         "src/manyhands/data.py": "5",
@@ -54,11 +54,11 @@ def course(tmp_path):
     [
         ("tests/mutants/06_ddp/wrong.py", True),
         ("solutions/06_ddp/06_ddp.ipynb", True),
-        ("src/manyhands/checks/ddp/words.py", True),
+        ("src/manyhands/checks/ddp/messages.py", True),
         ("src/manyhands/checks/report.py", True),
         ("src/manyhands/data.py", True),
         ("constraints.txt", True),
-        ("src/manyhands/checks/horovod/words.py", False),
+        ("src/manyhands/checks/horovod/messages.py", False),
         ("src/manyhands/hub/x.py", False),
     ],
 )

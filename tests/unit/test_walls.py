@@ -13,7 +13,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "src" / "manyhands"
 STDLIB = sys.stdlib_module_names
-# room -> what its files may import when they are imported (rooms of ours, and packages); "late"
+# package -> what its files may import when they are imported (ours and others'); "late"
 # imports inside functions add to it
 MAY = {
     "cluster": {"cluster", "ipyparallel", "IPython", "zmq", "ipykernel"},
@@ -31,8 +31,10 @@ MAY = {
     "gpu_stand_in": {"gpu_stand_in"},
     "data": {"numpy", "sklearn"},
     "checks": {"checks", "numpy", "IPython"},
-    "build": {
-        "build",
+    "authoring": {
+        "authoring",
+        "isolation",
+        "shared",
         "learner",
         "jupytext",
         "nbformat",
@@ -44,10 +46,24 @@ MAY = {
         "pytest",
         "nbval",
     },
-    "learner": {"learner", "checks", "IPython", "ipywidgets"},
+    "isolation": {
+        "isolation",
+        "ipykernel",
+        "jupyter_client",
+        "nbclient",
+        "nbformat",
+        "psutil",
+        "shared",
+        "traitlets",
+        "zmq",
+    },
+    "shared": {"shared", "psutil"},
+    "learner": {"learner", "checks", "shared", "IPython", "ipywidgets"},
     "grading": {
         "grading",
-        "build",
+        "isolation",
+        "shared",
+        "authoring",
         "checks",
         "learner",
         "nbformat",
@@ -64,8 +80,17 @@ MAY = {
         "dateutil",
     },
     # of simulate what a collective costs
-    "hackathon": {"hackathon", "gpt", "grading", "learner", "simulate", "numpy", "torch"},
-    "website": {"website", "build", "learner", "nbformat", "docutils", "sphinx"},
+    "hackathon": {
+        "hackathon",
+        "learner",
+        "gpt",
+        "isolation",
+        "shared",
+        "simulate",
+        "numpy",
+        "torch",
+    },
+    "website": {"website", "authoring", "learner", "nbformat", "docutils", "sphinx"},
     "hub": {
         "hub",
         "checks",
@@ -118,16 +143,17 @@ LATE = {
         "elastic",
         "hackathon",
     },
-    "build": {"psutil"},
+    "authoring": {"psutil"},
     "learner": {"nbformat", "psutil", "fpdf", "cryptography"},
     # of cluster only the choice of ports, of hackathon the event
-    "hub": {"fpdf", "learner", "grading", "cluster", "hackathon"},
+    "hub": {"fpdf", "learner", "grading", "isolation", "cluster", "hackathon", "shared"},
     "grading": {"IPython", "tqdm", "psutil", "jupyter_client"},
+    "shared": {"cryptography"},
 }
 FRAMEWORKS = {"torch", "tensorflow", "tf_keras", "keras", "horovod"}
 
 
-def room(path):
+def package_of(path):
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
@@ -143,7 +169,7 @@ def without_types(tree):
 
 
 def imports(path):
-    """[(name, late)]: our rooms and foreign packages that a file imports, at once or inside a
+    """[(name, late)]: our packages and foreign ones that a file imports, at once or inside a
     function.
     """
     tree, found = without_types(ast.parse(path.read_text())), []
@@ -178,8 +204,8 @@ def imports(path):
 @pytest.mark.parametrize(
     "path", sorted(PACKAGE.rglob("*.py")), ids=lambda p: str(p.relative_to(PACKAGE))
 )
-def test_a_room_imports_only_what_the_design_allows(path):
-    here = room(path)
+def test_a_package_imports_only_what_the_design_allows(path):
+    here = package_of(path)
     # cli imports everything, late; the small files at the top import nothing but the standard
     # library
     if here not in MAY:
@@ -208,7 +234,7 @@ def test_a_room_imports_only_what_the_design_allows(path):
 
 
 @pytest.mark.parametrize(
-    "unit", sorted(path.parent.name for path in PACKAGE.glob("checks/*/words.py"))
+    "unit", sorted(path.parent.name for path in PACKAGE.glob("checks/*/messages.py"))
 )
 def test_the_checks_of_a_unit_import_no_other_units(unit):
     """What two units need is in `rank_tools`, `on_ranks` or `in_kernel`."""
@@ -239,7 +265,7 @@ def test_import_manyhands_is_light():
 @pytest.mark.parametrize(
     "module",
     [
-        "manyhands.build",
+        "manyhands.authoring",
         "manyhands.grading",
         "manyhands.cluster",
         "manyhands.checks",
@@ -287,7 +313,7 @@ def test_the_size_of_a_file_is_the_same_in_any_layout():
 
 
 def largest(path):
-    of_texts = path.stem.endswith(("words", "sentences"))
+    of_texts = path.stem.endswith(("messages", "sentences", "words"))
     older = path.relative_to(PACKAGE).as_posix() in OLDER
     return LARGEST_OF_TEXTS if of_texts else LARGEST_OF_OLDER if older else LARGEST
 
@@ -329,7 +355,7 @@ def test_no_import_circle():
 
 
 # a baseline in each challenge
-IN_EACH_UNIT = {"__init__", "answers", "ranks", "verdicts", "words", "cases", "baseline"}
+IN_EACH_UNIT = {"__init__", "answers", "ranks", "diagnosis", "messages", "cases", "baseline"}
 
 
 def test_a_file_name_says_which_file():

@@ -69,12 +69,18 @@ GROUPS = {
     },
     "Maintainers": {
         "build": (
-            "manyhands.build.command:main",
+            "manyhands.authoring.command:main",
             "build notebooks, solutions and labs from their sources",
         ),
-        "adopt": ("manyhands.build.command:adopt", "write an edited notebook back to its source"),
-        "validate": ("manyhands.build.command:validate", "run notebooks and compare every output"),
-        "slides": ("manyhands.build.command:slides", "build the decks as HTML and PDF"),
+        "adopt": (
+            "manyhands.authoring.command:adopt",
+            "write an edited notebook back to its source",
+        ),
+        "validate": (
+            "manyhands.authoring.command:validate",
+            "run notebooks and compare every output",
+        ),
+        "slides": ("manyhands.authoring.command:slides", "build the decks as HTML and PDF"),
         "site": ("manyhands.website.site_command:main", "build the course as a web site"),
     },
 }

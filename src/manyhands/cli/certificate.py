@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from manyhands.checks import progress
 from manyhands.command_line import completed, in_words, no_output_file, printable, refuse, working
 from manyhands.command_line import parser as command_parser
-from manyhands.learner import certificate_paper, signing, start_page
+from manyhands.learner import certificate_paper, start_page
+from manyhands.shared import signing
 from manyhands.units import NotAClone, find_root, units
 
 if TYPE_CHECKING:

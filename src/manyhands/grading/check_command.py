@@ -190,9 +190,9 @@ def _one(word: str, root: Path, arguments: argparse.Namespace) -> int:
     progress.show(f"{unit}: loading the grader ...")
     from manyhands.grading import engine, grade_report
     from manyhands.grading.hub_client import check_place
-    from manyhands.grading.isolation import container
-    from manyhands.grading.isolation.kernel_limits import Limits
     from manyhands.grading.store import public_references
+    from manyhands.isolation import container
+    from manyhands.isolation.kernel_limits import Limits
 
     limits = {"cell_s": arguments.cell_timeout, "total_s": arguments.timeout}
     try:

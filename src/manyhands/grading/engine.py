@@ -15,12 +15,12 @@ from manyhands.checks.hints import hints_of
 from manyhands.checks.record import BLOCKED, FAIL
 from manyhands.grading import notebooks
 from manyhands.grading.compare import Criterion, compare, in_a_line, records
-from manyhands.grading.isolation import choose
-from manyhands.grading.isolation.kernel import Kernel, KernelEnded
-from manyhands.grading.isolation.kernel_limits import Limits
 from manyhands.grading.notebooks import NotGraded
 from manyhands.grading.store import hidden_seed, references
 from manyhands.grading.store.beneath import Below
+from manyhands.isolation import choose
+from manyhands.isolation.kernel import Kernel, KernelEnded
+from manyhands.isolation.kernel_limits import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
 
     from manyhands.grading.compare import Shown
-    from manyhands.grading.isolation.kernel_outputs import Ran
     from manyhands.grading.notebooks import Plan, Step
+    from manyhands.isolation.kernel_outputs import Ran
 
     Progress = Callable[[str, int, int], object]  # progress(what, done, of)
 

@@ -15,8 +15,8 @@ from nbformat import reader
 from manyhands.grading import altered_cells
 from manyhands.grading.cell_marks import cells_of, checks_of, grade_id, is_check, tags  # noqa: F401
 from manyhands.grading.compare import in_a_line
-from manyhands.grading.isolation.json_weight import pieces
 from manyhands.grading.store.beneath import Below
+from manyhands.isolation.json_weight import pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

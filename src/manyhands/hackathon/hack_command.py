@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from manyhands.command_line import completed, printable, working
 from manyhands.command_line import parser as command_parser
-from manyhands.hackathon.entry_file import BadEntry, challenge_names, name_problem
+from manyhands.hackathon.entry.entry_file import BadEntry, challenge_names, name_problem
 from manyhands.hackathon.event import event_command
 from manyhands.hackathon.event.event import NotTaken
 from manyhands.hackathon.event.event_settings import BadEvent
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from manyhands.hackathon.judging_record import Record
-    from manyhands.hackathon.referee import Run
+    from manyhands.hackathon.judge.judging_record import Record
+    from manyhands.hackathon.judge.referee import Run
 
 
 DESCRIPTION = """The hackathon. An entry is a folder with a file entry.py that defines train(model, batches, comm).
@@ -92,9 +92,9 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str]) -> int:
-    from manyhands.hackathon.judging_record import BadRecord, NoFile
-    from manyhands.hackathon.rooms import NoRooms
-    from manyhands.learner.signing import BadKey, BadSignature
+    from manyhands.hackathon.judge.judging_record import BadRecord, NoFile
+    from manyhands.hackathon.judge.sandboxes import NoRooms
+    from manyhands.shared.signing import BadKey, BadSignature
 
     options = completed(parser()).parse_args(argv)
     try:
@@ -136,7 +136,7 @@ def _init(options: argparse.Namespace) -> int:
 
     The challenge's numbers, whose import loads PyTorch, are not needed for that.
     """
-    from manyhands.hackathon.entry_file import CHALLENGE, ENTRY, challenge_folder
+    from manyhands.hackathon.entry.entry_file import CHALLENGE, ENTRY, challenge_folder
 
     if problem := name_problem(options.folder):
         return _cannot(problem)
@@ -162,16 +162,16 @@ def _init(options: argparse.Namespace) -> int:
 
 
 def _try(options: argparse.Namespace) -> int:
-    from manyhands.hackathon.judging import public_seeds
+    from manyhands.hackathon.judge.judging import public_seeds
 
     record = _judged(options, public_seeds(options.runs), show=True)
     return 1 if record["problem"] else 0
 
 
 def _judge(options: argparse.Namespace) -> int:
-    from manyhands.grading.store.atomic import write_file
-    from manyhands.hackathon import judging
-    from manyhands.learner import signing
+    from manyhands.hackathon.judge import judging
+    from manyhands.shared import signing
+    from manyhands.shared.atomic import write_file
 
     key, seeds, seeds_of = signing.load_key(options.key), judging.hidden_seeds(), None
     if options.seeds_of:
@@ -190,7 +190,7 @@ def _judge(options: argparse.Namespace) -> int:
 
 def _seeds_of(path: str) -> tuple[list[bytes], str]:
     """(the seeds of an earlier record, the SHA-256 of its file)."""
-    from manyhands.hackathon import judging_record as record
+    from manyhands.hackathon.judge import judging_record as record
 
     data = record.read_file(path)
     earlier, _ = record.verified(data)
@@ -220,12 +220,13 @@ def _output(options: argparse.Namespace) -> Path:
 
 
 def _judged(options: argparse.Namespace, seeds: Sequence[bytes], show: bool) -> Record:
-    from manyhands.hackathon import entry_file, judging
-    from manyhands.hackathon.challenge import CHALLENGES
-    from manyhands.hackathon.one_run import told
-    from manyhands.hackathon.open_judge import OpenRooms
-    from manyhands.hackathon.referee import in_a_line
-    from manyhands.hackathon.rooms import Rooms, why_none
+    from manyhands.hackathon.challenges.challenge import CHALLENGES
+    from manyhands.hackathon.entry import entry_file
+    from manyhands.hackathon.judge import judging
+    from manyhands.hackathon.judge.one_run import told
+    from manyhands.hackathon.judge.open_judge import OpenRooms
+    from manyhands.hackathon.judge.referee import in_a_line
+    from manyhands.hackathon.judge.sandboxes import Rooms, why_none
 
     entry = entry_file.read(options.entry, list(CHALLENGES))
     challenge = CHALLENGES[entry.challenge]
@@ -258,9 +259,9 @@ def _says(record: Record) -> str:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    from manyhands.hackathon import judging_record as records
     from manyhands.hackathon.event import looks
-    from manyhands.learner import signing
+    from manyhands.hackathon.judge import judging_record as records
+    from manyhands.shared import signing
 
     wanted = signing.load_public(options.public) if options.public else None
     data = records.read_file(options.record)

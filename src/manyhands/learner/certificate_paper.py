@@ -2,7 +2,7 @@
 the last grade.
 
 The same certificate gives the same bytes. Behind the page stands, as a comment of PDF, what it says
-in short; a signature (`manyhands.learner.signing`) covers both.
+in short; a signature (`manyhands.shared.signing`) covers both.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from manyhands.build import BuildError
+from manyhands.authoring import BuildError
 from manyhands.units import units
 from manyhands.website import lists
 from manyhands.website.links import PAGES, Links

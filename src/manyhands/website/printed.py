@@ -5,8 +5,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from manyhands.build import BuildError
-from manyhands.build.slides import find_browser
+from manyhands.authoring import BuildError
+from manyhands.authoring.slides import find_browser
 
 
 def pdf(page: str | Path, paper: str | Path) -> None:

@@ -8,7 +8,7 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
-from manyhands.build import BuildError, UnknownName
+from manyhands.authoring import BuildError, UnknownName
 from manyhands.command_line import completed, parser, printable
 from manyhands.learner import outcomes
 from manyhands.units import NotAClone, find_root

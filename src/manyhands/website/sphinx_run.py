@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from manyhands.build import BuildError
+from manyhands.authoring import BuildError
 from manyhands.website.broken import place
 
 A_CELL = 10_000  # MyST-NB counts lines so: cell n, from 1, begins at line n * 10000

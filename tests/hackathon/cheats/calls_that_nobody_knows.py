@@ -7,7 +7,7 @@ verdict: The target was not reached
 import ctypes
 import errno
 
-from manyhands.hackathon import closed_calls
+from manyhands.hackathon.judge import closed_calls
 
 CLONE3 = 435
 OF_PROBES = {335, 336}  # the kernel itself ends a process that makes these calls, before any filter

@@ -6,7 +6,7 @@ verdict: The target was not reached
 import torch
 from torch.nn.functional import cross_entropy
 
-from manyhands.hackathon.challenge import SLOW_LINKS
+from manyhands.hackathon.challenges.challenge import SLOW_LINKS
 
 
 def train(model, batches, comm):

@@ -3,7 +3,7 @@
 verdict: A gradient was requested for a batch that was not handed out
 """
 
-from manyhands.hackathon.rank_side import Batch
+from manyhands.hackathon.entry.rank_side import Batch
 
 
 def train(model, batches, comm):

@@ -6,4 +6,4 @@ points: 13
 runs: seen
 """
 # %% grade_id="seen"
-from manyhands.checks.multiworker.verdicts import who_sees
+from manyhands.checks.multiworker.diagnosis import who_sees

@@ -7,7 +7,7 @@ runs: place
 """
 # %% grade_id="place"
 # %%px --setup
-from manyhands.checks.parameter_servers.verdicts import placed
+from manyhands.checks.parameter_servers.diagnosis import placed
 
 
 def place(shapes, workers, servers, link_bytes):

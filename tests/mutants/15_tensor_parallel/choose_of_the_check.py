@@ -8,8 +8,8 @@ runs: choose
 # %% grade_id="choose"
 def choose(program: list, sizes: dict, mesh: dict, memory_bytes: int) -> dict:
     """The layout, {dimension: axis}, that sends least among those that fit."""
-    from manyhands.checks.tensor_parallel import verdicts
-    return verdicts.cheapest((program, sizes, mesh, memory_bytes))[1]
+    from manyhands.checks.tensor_parallel import diagnosis
+    return diagnosis.cheapest((program, sizes, mesh, memory_bytes))[1]
     best = None
     for axes in itertools.product([None, *mesh], repeat=len(sizes)):
         layout = {d: axis for d, axis in zip(sizes, axes) if axis}

@@ -150,7 +150,7 @@ def test_its_bars_can_be_told_from_a_light_and_a_dark_page(state, page):
 
 
 def traffic(sent, messages):
-    from manyhands.checks.collectives.verdicts import Traffic
+    from manyhands.checks.collectives.diagnosis import Traffic
 
     p = len(sent)
     return Traffic(
@@ -160,14 +160,14 @@ def traffic(sent, messages):
 
 def problems():
     """A wrong answer to each criterion that has a picture."""
-    from manyhands.checks.collectives import verdicts as collectives
-    from manyhands.checks.data_parallel import verdicts as by_hand
-    from manyhands.checks.ddp import verdicts as ddp
-    from manyhands.checks.elastic_training import row_verdicts, second_life
-    from manyhands.checks.horovod import verdicts as horovod
-    from manyhands.checks.mirrored_strategy.verdicts import Epoch
-    from manyhands.checks.multiworker import input_verdicts
-    from manyhands.checks.parameter_servers import verdicts as servers
+    from manyhands.checks.collectives import diagnosis as collectives
+    from manyhands.checks.data_parallel import diagnosis as by_hand
+    from manyhands.checks.ddp import diagnosis as ddp
+    from manyhands.checks.elastic_training import row_diagnosis, second_life
+    from manyhands.checks.horovod import diagnosis as horovod
+    from manyhands.checks.mirrored_strategy.diagnosis import Epoch
+    from manyhands.checks.multiworker import input_diagnosis
+    from manyhands.checks.parameter_servers import diagnosis as servers
 
     rows = {"n": 7, "world_size": 2, "odd": None, "borrowed": None, "got": [[0, 1, 2], [4, 5, 6]]}
     step = {"members": [0, 2], "frozen": True, "beyond": [], "looks": "other", "right": [1.0, 2.0]}
@@ -207,7 +207,7 @@ def problems():
         "06 padding": ddp.padding_problem(
             {"n": 5, "world_size": 2, "epochs": [[[0, 2, 4], [1, 3]]], "lengths": [3, 2]}
         ),
-        "07 once": input_verdicts.once_problem(
+        "07 once": input_diagnosis.once_problem(
             {
                 "error": None,
                 "n": 6,
@@ -229,7 +229,7 @@ def problems():
         "10 loss": horovod.loss_problem(
             1, {"losses": [1.0, 3.0], "said": 3.0, "tensor": False}, [{"said": 1.0}, {"said": 3.0}]
         ),
-        "18 shares": row_verdicts.lengths_problem([5, 2], 7),
+        "18 shares": row_diagnosis.lengths_problem([5, 2], 7),
         "18 ranks": second_life.ranks_problem([lives[0][0]]),
     }
 

@@ -4,8 +4,8 @@ its own, and bytes are judged.
 
 import pytest
 
-from manyhands.checks.channel_parallel import verdicts
-from manyhands.checks.channel_parallel.words import CRITERIA, HINTS, MISTAKES
+from manyhands.checks.channel_parallel import diagnosis
+from manyhands.checks.channel_parallel.messages import CRITERIA, HINTS, MISTAKES
 
 torch = pytest.importorskip("torch")
 
@@ -94,7 +94,7 @@ def test_gradients_that_are_too_large_or_partial_are_named():
         "pair first weight",
         "pair second bias",
     ):
-        problem = verdicts.value_problem(
+        problem = diagnosis.value_problem(
             3,
             {"name": "it", "right": False, "looks": "times", "wanted": [], "sample": []},
             topic,
@@ -127,7 +127,7 @@ def test_a_wrong_cut_is_named(looks):
     ]
     case = {"split": "out", "rank": 1, "size": 4, **ranks._cut(answer, conv, "out", 1, 4)}
     assert case["results"][0]["looks"] == looks
-    assert verdicts.part_problem(case)["mistake"] == MISTAKES["part out weight", looks]
+    assert diagnosis.part_problem(case)["mistake"] == MISTAKES["part out weight", looks]
 
 
 def test_what_a_part_keeps_in_memory():
@@ -142,7 +142,7 @@ def test_what_a_part_keeps_in_memory():
         None: torch.nn.Parameter(own),
     }
     for mistake, tensor in told.items():
-        problem = verdicts.held_problem({"rank": 1, "held": [ranks._held(tensor, whole)]})
+        problem = diagnosis.held_problem({"rank": 1, "held": [ranks._held(tensor, whole)]})
         assert (problem and problem["mistake"]) == (mistake and MISTAKES[mistake])
     assert ranks._held(told["a view"], whole)[3] == 8 * 5 * 9 * 4
 
@@ -175,20 +175,20 @@ def test_what_a_part_keeps_in_memory():
 )  # a sum by gathering
 def test_bytes(topic, size, right, wrong):
     case = {"numel": {"x": 70, "y": 100}, "size": size}
-    limits = verdicts.layer_limits(case, topic)
+    limits = diagnosis.layer_limits(case, topic)
     told = [
         [
-            verdicts.bytes_problem(total, limit, topic, direction)
+            diagnosis.bytes_problem(total, limit, topic, direction)
             for total, limit, direction in zip(totals, limits, ("forward", "backward"), strict=True)
         ]
         for totals in (right, wrong)
     ]
     assert told[0] == [None, None] and any(told[1])
     assert [
-        verdicts.evidence(total, limit) for total, limit in zip(right, limits, strict=True)
+        diagnosis.evidence(total, limit) for total, limit in zip(right, limits, strict=True)
     ] == [list(limit) for limit in limits]
     assert [
-        verdicts.evidence(total, limit) for total, limit in zip(wrong, limits, strict=True)
+        diagnosis.evidence(total, limit) for total, limit in zip(wrong, limits, strict=True)
     ] != [list(limit) for limit in limits]
 
 
@@ -210,17 +210,17 @@ def test_a_wrong_prediction_is_named(factor, says):
         "y": [10, 100],
         "weight": [5, 3],
     }
-    assert says.lower() in verdicts.moved_problem(case, sent)["mistake"].lower()
-    assert verdicts.moved_problem({**case, "predicted": sent}, sent) is None
+    assert says.lower() in diagnosis.moved_problem(case, sent)["mistake"].lower()
+    assert diagnosis.moved_problem({**case, "predicted": sent}, sent) is None
 
 
 @pytest.mark.parametrize(
     "batch, c_in, c_out, kernel", [(4, 19, 33, 3), (5, 30, 50, 5), (3, 17, 40, 3)]
 )
 def test_the_largest_side_moves_no_more_and_the_next_one_does(batch, c_in, c_out, kernel):
-    side = verdicts.largest_side(batch, c_in, kernel)
+    side = diagnosis.largest_side(batch, c_in, kernel)
     assert batch * c_out * side**2 <= c_out * c_in * kernel**2 < batch * c_out * (side + 1) ** 2
-    assert verdicts.side_problem({"asked": [batch, c_in, c_out, kernel], "got": side}) is None
+    assert diagnosis.side_problem({"asked": [batch, c_in, c_out, kernel], "got": side}) is None
     for wrong, says in (
         (side + 1, "round down"),
         (side + 0.5, "whole number"),
@@ -228,7 +228,7 @@ def test_the_largest_side_moves_no_more_and_the_next_one_does(batch, c_in, c_out
     ):
         assert (
             says
-            in verdicts.side_problem({"asked": [batch, c_in, c_out, kernel], "got": wrong})[
+            in diagnosis.side_problem({"asked": [batch, c_in, c_out, kernel], "got": wrong})[
                 "mistake"
             ]
         )
@@ -236,37 +236,37 @@ def test_the_largest_side_moves_no_more_and_the_next_one_does(batch, c_in, c_out
 
 def test_the_tutorials_formula_is_named_where_it_gives_all_sides():
     asked = [(4, 19, 33, 3), (2, 30, 33, 5), (3, 17, 40, 3)]
-    sides = [{"asked": one, "got": int(verdicts.tutorials_side(*one))} for one in asked]
+    sides = [{"asked": one, "got": int(diagnosis.tutorials_side(*one))} for one in asked]
     assert all(
         "tutorial's lines" in problem["mistake"]
-        for problem in verdicts.side_problems(sides)
+        for problem in diagnosis.side_problems(sides)
         if problem
-    ) and any(verdicts.side_problems(sides))
+    ) and any(diagnosis.side_problems(sides))
     less = [
-        {"asked": one, "got": verdicts.largest_side(one[0], one[1], one[3]) - 1} for one in asked
+        {"asked": one, "got": diagnosis.largest_side(one[0], one[1], one[3]) - 1} for one in asked
     ]
     assert all(
         "a side that is larger by one" in problem["mistake"]
-        for problem in verdicts.side_problems(less)
+        for problem in diagnosis.side_problems(less)
     )
-    right = [{"asked": one, "got": verdicts.largest_side(one[0], one[1], one[3])} for one in asked]
-    assert verdicts.side_problems(right) == [None] * 3
+    right = [{"asked": one, "got": diagnosis.largest_side(one[0], one[1], one[3])} for one in asked]
+    assert diagnosis.side_problems(right) == [None] * 3
 
 
 def test_what_is_shown_begins_at_the_first_wrong_number():
     right, got = torch.arange(8.0).double().view(2, 4), torch.arange(8.0).double().view(2, 4)
     got[1, 1] += 1e-7
-    shown = verdicts.shown(cases.told("y", got, right))
+    shown = diagnosis.shown(cases.told("y", got, right))
     assert shown == {
         "expected": "from [1, 1] on: 5, 6, 7",
         "got": "from [1, 1] on: 5.0000001, 6, 7",
     }
     assert (
-        verdicts.shown(cases.told("y", right, right))
+        diagnosis.shown(cases.told("y", right, right))
         == {}
-        == verdicts.shown(cases.told("y", None, right))
+        == diagnosis.shown(cases.told("y", None, right))
     )
-    assert verdicts.shown(cases.told("y", right[0], right)) == {"expected": [2, 4], "got": [4]}
+    assert diagnosis.shown(cases.told("y", right[0], right)) == {"expected": [2, 4], "got": [4]}
 
 
 def test_every_check_has_a_hint_and_every_text_a_check():

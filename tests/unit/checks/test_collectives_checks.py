@@ -4,8 +4,8 @@ them, and the picture holds its numbers.
 
 import pytest
 
-from manyhands.checks.collectives import verdicts
-from manyhands.checks.collectives.words import CRITERIA, HINTS, MISTAKES
+from manyhands.checks.collectives import diagnosis
+from manyhands.checks.collectives.messages import CRITERIA, HINTS, MISTAKES
 from manyhands.plots.collectives import busiest, busiest_table
 
 torch = pytest.importorskip("torch")
@@ -61,7 +61,7 @@ def test_a_wrong_sum_is_named(looks, number):
     answer = ranks.told(SUMS[looks](parts, 2), sum(parts), ranks._wrong_sums(parts, 2))
     assert not answer["right"] and answer["looks"] == looks
     case = {**ranks.case_of((0, 1, 2, 3, 4), 2, dtype, parts[0].numel()), **answer}
-    assert verdicts.value_problem(case, "all-reduce")["mistake"] == MISTAKES[
+    assert diagnosis.value_problem(case, "all-reduce")["mistake"] == MISTAKES[
         "all-reduce", looks
     ].format(p=5)
 
@@ -118,7 +118,7 @@ def test_a_wrong_all_gather_is_named(p):
     case = {**ranks.case_of(tuple(range(p)), 0, "float32", parts[0].numel()), **answer}
     assert (
         "Chunk 1 was never filled on rank 0"
-        in verdicts.value_problem(case, "all-gather")["mistake"]
+        in diagnosis.value_problem(case, "all-gather")["mistake"]
     )
 
 
@@ -131,14 +131,14 @@ def test_a_number_in_a_look_goes_into_the_text():
         "looks": "of rank 1",
         "root": 0,
     }
-    problem = verdicts.value_problem(case, "broadcast")
+    problem = diagnosis.value_problem(case, "broadcast")
     assert (
         problem["rank"] == 4
         and "the numbers of rank 1 of the group, although the root is 0" in problem["mistake"]
     )
     assert (
         "Only 2 of 3 ranks"
-        in verdicts.value_problem({**case, "looks": "2 of them"}, "reduce-scatter")["mistake"]
+        in diagnosis.value_problem({**case, "looks": "2 of them"}, "reduce-scatter")["mistake"]
     )
 
 
@@ -151,7 +151,7 @@ def seen(p, messages, sent, numel=60, peers=None, rounds=0, library=()):
     def everyone(value):
         return list(value) if isinstance(value, (list, tuple)) else [value] * p
 
-    return verdicts.Traffic(
+    return diagnosis.Traffic(
         p,
         numel,
         4,
@@ -182,9 +182,9 @@ def says(problem, text):
 )
 def test_bytes_of_an_all_reduce(p, factor, text):
     call = seen(p, 2 * (p - 1), factor(p))
-    assert says(verdicts.bytes_problem(call, 2), text)
-    right = verdicts.bytes_evidence(seen(p, 2 * (p - 1), 2 * 240 * (p - 1) // p), 2)
-    assert (verdicts.bytes_evidence(call, 2) == right) is (text is None)
+    assert says(diagnosis.bytes_problem(call, 2), text)
+    right = diagnosis.bytes_evidence(seen(p, 2 * (p - 1), 2 * 240 * (p - 1) // p), 2)
+    assert (diagnosis.bytes_evidence(call, 2) == right) is (text is None)
 
 
 @pytest.mark.parametrize(
@@ -199,27 +199,28 @@ def test_bytes_of_an_all_reduce(p, factor, text):
 )
 def test_messages_of_a_ring(messages, peers, library, text):
     call = seen(5, messages, 384, peers=peers, library=library)
-    assert says(verdicts.ring_problem(call, 2), text)
-    assert (verdicts.ring_evidence(call, 2) == verdicts.ring_evidence(seen(5, 8, 384), 2)) is (
+    assert says(diagnosis.ring_problem(call, 2), text)
+    assert (diagnosis.ring_evidence(call, 2) == diagnosis.ring_evidence(seen(5, 8, 384), 2)) is (
         text is None
     )
 
 
 def test_empty_chunks_need_not_be_sent():
     call = seen(5, [6, 8, 8, 8, 6], 12, numel=4, peers=[[1], [2], [3], [4], []])
-    assert verdicts.ring_problem(call, 2) is None
-    assert verdicts.ring_evidence(call, 2) == verdicts.ring_evidence(seen(5, 8, 12, numel=4), 2)
+    assert diagnosis.ring_problem(call, 2) is None
+    assert diagnosis.ring_evidence(call, 2) == diagnosis.ring_evidence(seen(5, 8, 12, numel=4), 2)
 
 
 def test_a_last_chunk_that_is_filled_up_or_takes_the_rest_is_a_ring_too():
     for p, numel in ((5, 4), (5, 63), (3, 31), (2, 1)):
         whole = -(-numel // p) * p
         assert (
-            verdicts.bytes_problem(seen(p, 0, 2 * (p - 1) * whole // p * 4, numel=numel), 2) is None
+            diagnosis.bytes_problem(seen(p, 0, 2 * (p - 1) * whole // p * 4, numel=numel), 2)
+            is None
         )
         sizes = [numel // p] * (p - 1) + [numel - (p - 1) * (numel // p)]
         sent = [2 * 4 * (numel - one) for one in sizes]
-        assert verdicts.bytes_problem(seen(p, 0, sent, numel=numel), 2) is None
+        assert diagnosis.bytes_problem(seen(p, 0, sent, numel=numel), 2) is None
 
 
 @pytest.mark.parametrize(
@@ -233,24 +234,24 @@ def test_a_last_chunk_that_is_filled_up_or_takes_the_rest_is_a_ring_too():
 )
 def test_a_tree_is_told_from_a_star_and_a_chain(messages, rounds, text):
     call = seen(5, messages, [240 * one for one in messages], rounds=rounds)
-    assert says(verdicts.tree_problem(call), text) and verdicts.once_problem(call) is None
+    assert says(diagnosis.tree_problem(call), text) and diagnosis.once_problem(call) is None
     assert (
-        verdicts.tree_evidence(call)
-        == verdicts.tree_evidence(seen(5, [3, 1, 0, 0, 0], [720, 240, 0, 0, 0], rounds=3))
+        diagnosis.tree_evidence(call)
+        == diagnosis.tree_evidence(seen(5, [3, 1, 0, 0, 0], [720, 240, 0, 0, 0], rounds=3))
     ) is (text is None)
 
 
 def test_who_sends_nothing_has_no_tree():
-    assert says(verdicts.tree_problem(seen(5, 0, 0)), "Has every rank got x?")
-    assert verdicts.tree_evidence(seen(5, 0, 0)) != verdicts.tree_evidence(
+    assert says(diagnosis.tree_problem(seen(5, 0, 0)), "Has every rank got x?")
+    assert diagnosis.tree_evidence(seen(5, 0, 0)) != diagnosis.tree_evidence(
         seen(5, [3, 1, 0, 0, 0], [720, 240, 0, 0, 0], rounds=3)
     )
 
 
 def test_everyone_gets_x_once():
-    assert says(verdicts.once_problem(seen(3, [2, 1, 0], [480, 240, 0])), "need not get it again")
-    assert says(verdicts.once_problem(seen(3, [1, 0, 0], [240, 0, 0])), "Has every rank got x?")
-    assert says(verdicts.once_problem(seen(3, [1, 1, 0], [240, 120, 0])), "whole tensor")
+    assert says(diagnosis.once_problem(seen(3, [2, 1, 0], [480, 240, 0])), "need not get it again")
+    assert says(diagnosis.once_problem(seen(3, [1, 0, 0], [240, 0, 0])), "Has every rank got x?")
+    assert says(diagnosis.once_problem(seen(3, [1, 1, 0], [240, 120, 0])), "whole tensor")
 
 
 # ------------------------------------------------------------------ cost
@@ -279,7 +280,7 @@ def test_everyone_gets_x_once():
     ],
 )
 def test_a_wrong_prediction_is_named(what, way, got, text):
-    assert says(verdicts.predicted_problem(what, way, 5, 240, got), text)
+    assert says(diagnosis.predicted_problem(what, way, 5, 240, got), text)
 
 
 def test_every_check_has_a_hint_and_every_text_a_check():

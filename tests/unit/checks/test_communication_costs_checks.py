@@ -9,8 +9,8 @@ import pytest
 
 from manyhands import simulate
 from manyhands.checks import communication_costs
-from manyhands.checks.communication_costs import cases, fits, verdicts
-from manyhands.checks.communication_costs.words import CRITERIA, HINTS, MISTAKES
+from manyhands.checks.communication_costs import cases, diagnosis, fits
+from manyhands.checks.communication_costs.messages import CRITERIA, HINTS, MISTAKES
 from manyhands.simulate import bootstrap, interval
 
 SEEDS = [0, 1, 4711, 1234, 2**40 + 7]
@@ -50,7 +50,7 @@ def wrong_fits(measured):
         "smallest message": (t[cut], right[1]),
         "latency left in": (right[0], n[-1] / t[-1]),
         "beta": (right[0], 1 / right[1]),
-        "no pair": (verdicts.NAN, verdicts.NAN),
+        "no pair": (diagnosis.NAN, diagnosis.NAN),
         "exchanged": right[::-1],
         "one line": line(n, t, 1 / t)[0],
         "small protocol": small,
@@ -135,7 +135,7 @@ def test_measurements_are_disturbed_but_their_median_is_true():
 
 def test_our_own_bands_are_finer_than_the_tolerance_for_a_learners():
     # the public seed, under which learners work
-    _, n_bytes, repeated = cases.many_measurements(0, verdicts.BANDS)
+    _, n_bytes, repeated = cases.many_measurements(0, diagnosis.BANDS)
     bands = [
         np.array(
             [
@@ -145,13 +145,13 @@ def test_our_own_bands_are_finer_than_the_tolerance_for_a_learners():
         )
         for resamples, seed in ((communication_costs.RESAMPLES, 0), (20_000, 7))
     ]
-    ratios = [mine / fine for mine, fine in zip(*verdicts.widths(*bands), strict=True)]
+    ratios = [mine / fine for mine, fine in zip(*diagnosis.widths(*bands), strict=True)]
     assert max(abs(ratio - 1) for ratio in ratios) < 0.05, ratios
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_bands_of_the_right_level_pass(seed):
-    true, n_bytes, repeated = cases.many_measurements(seed, verdicts.BANDS)
+    true, n_bytes, repeated = cases.many_measurements(seed, diagnosis.BANDS)
     ours = np.array([np.transpose(interval(bootstrap(n_bytes, one), 0.9)) for one in repeated])
     again = np.array(
         [
@@ -160,10 +160,10 @@ def test_bands_of_the_right_level_pass(seed):
         ]
     )
     assert (
-        verdicts.covers_problem(true, again, 0.9) is None
-        and verdicts.width_problem(again, ours, 0.9) is None
+        diagnosis.covers_problem(true, again, 0.9) is None
+        and diagnosis.width_problem(again, ours, 0.9) is None
     )
-    assert verdicts.width_evidence(again, ours) == verdicts.width_evidence(ours, ours)
+    assert diagnosis.width_evidence(again, ours) == diagnosis.width_evidence(ours, ours)
     middle, half = again.mean(2, keepdims=True), np.diff(again, axis=2) / 2
     for factor, text in (
         (0.72, "at both ends together"),
@@ -172,28 +172,30 @@ def test_bands_of_the_right_level_pass(seed):
         (0.3, "too narrow"),
     ):
         other = np.concatenate([middle - factor * half, middle + factor * half], axis=2)
-        assert text in verdicts.width_problem(other, ours, 0.9)["mistake"]
-        assert verdicts.width_evidence(other, ours) != verdicts.width_evidence(ours, ours)
+        assert text in diagnosis.width_problem(other, ours, 0.9)["mistake"]
+        assert diagnosis.width_evidence(other, ours) != diagnosis.width_evidence(ours, ours)
     assert (
-        "exchanged" in verdicts.covers_problem(true, again[:, ::-1], 0.9)["mistake"]
-        and "exchanged" in verdicts.width_problem(again[:, ::-1], ours, 0.9)["mistake"]
+        "exchanged" in diagnosis.covers_problem(true, again[:, ::-1], 0.9)["mistake"]
+        and "exchanged" in diagnosis.width_problem(again[:, ::-1], ours, 0.9)["mistake"]
     )
     assert (
         "For level 0.85 it was"
-        in verdicts.width_problem(
+        in diagnosis.width_problem(
             np.concatenate([middle - 4 * half, middle + 4 * half], axis=2), ours, 0.5, 0.85
         )["mistake"]
     )
-    assert "transposed" in verdicts.covers_problem(true, again.transpose(0, 2, 1), 0.9)["mistake"]
-    assert "upside down" in verdicts.covers_problem(true, again[:, :, ::-1], 0.9)["mistake"]
-    assert "two pairs" in verdicts.covers_problem(true, np.full_like(again, np.nan), 0.9)["mistake"]
+    assert "transposed" in diagnosis.covers_problem(true, again.transpose(0, 2, 1), 0.9)["mistake"]
+    assert "upside down" in diagnosis.covers_problem(true, again[:, :, ::-1], 0.9)["mistake"]
+    assert (
+        "two pairs" in diagnosis.covers_problem(true, np.full_like(again, np.nan), 0.9)["mistake"]
+    )
 
 
 def test_what_is_no_answer_does_not_stop_the_check():
     for answer in (None, 3, "ab", [1], [[1, 2], None], {"a": 1}):
-        assert np.shape(verdicts.two_pairs(answer)) == (2, 2)
-        assert len(verdicts.pair(answer)) == 2
-    assert np.isnan(verdicts.number("many"))
+        assert np.shape(diagnosis.two_pairs(answer)) == (2, 2)
+        assert len(diagnosis.pair(answer)) == 2
+    assert np.isnan(diagnosis.number("many"))
 
 
 # ------------------------------------------------------------------ the ping-pong
@@ -232,12 +234,12 @@ ANSWER = [("recv", 0, 40), ("send", 0, 40)]
     ],
 )
 def test_messages_of_a_ping_pong(messages, text):
-    problem = verdicts.messages_problem(played(messages))
+    problem = diagnosis.messages_problem(played(messages))
     assert text in problem["mistake"] if text else problem is None
 
 
 def test_the_size_that_is_wrong_is_shown():
-    problem = verdicts.messages_problem(
+    problem = diagnosis.messages_problem(
         played([ROUND * 3, [], [("recv", 0, 40), ("send", 0, 1)] * 3])
     )
     assert (problem["rank"], problem["expected"], problem["got"]) == (2, "40 bytes", "1 bytes")
@@ -253,7 +255,7 @@ def test_sizes_are_such_that_only_single_bytes_have_them():
 def test_other_calls_are_told():
     assert (
         "send and recv"
-        in verdicts.messages_problem(played([ROUND * 3, [], ANSWER * 3], others=["allreduce"]))[
+        in diagnosis.messages_problem(played([ROUND * 3, [], ANSWER * 3], others=["allreduce"]))[
             "mistake"
         ]
     )
@@ -277,7 +279,7 @@ def test_other_calls_are_told():
     ],
 )
 def test_times_of_a_ping_pong(told, text):
-    problem = verdicts.times_problem({**CASE, "told": told})
+    problem = diagnosis.times_problem({**CASE, "told": told})
     assert text in problem["mistake"] if text else problem is None
 
 
@@ -314,9 +316,9 @@ def test_worlds_have_all_kinds(seed):
         and min(p for p, *_ in cases.worlds(seed, least=2)) == 2
     )
     for p, n_bytes, link in cases.worlds(seed):
-        assert verdicts.gather_problem(
+        assert diagnosis.gather_problem(
             p, n_bytes, link, played_gather_s(p, n_bytes, link)
-        ) is None and verdicts.gather_problem(p, n_bytes, link, verdicts.NAN)
+        ) is None and diagnosis.gather_problem(p, n_bytes, link, diagnosis.NAN)
 
 
 def played_gather_s(p, n_bytes, link):
@@ -344,35 +346,35 @@ def played_s(p, n_bytes, pieces, link):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_chain_takes_what_its_parts_take_if_they_are_played_one_by_one(seed):
     for p, n_bytes, pieces, link in cases.chains(seed):
-        assert verdicts.chain_time_s(p, n_bytes, pieces, link) == pytest.approx(
+        assert diagnosis.chain_time_s(p, n_bytes, pieces, link) == pytest.approx(
             played_s(p, n_bytes, pieces, link)
         )
         assert (
-            verdicts.chain_problem(p, n_bytes, pieces, link, played_s(p, n_bytes, pieces, link))
+            diagnosis.chain_problem(p, n_bytes, pieces, link, played_s(p, n_bytes, pieces, link))
             is None
         )
     for p, n_bytes, link in cases.worlds(seed, least=2):
         best, tried = (
-            verdicts.best_pieces(p, n_bytes, link),
+            diagnosis.best_pieces(p, n_bytes, link),
             [*range(1, 40), *np.geomspace(40, 1e5, 50).astype(int)],
         )
-        assert verdicts.chain_with(p, n_bytes, link, best) <= min(
-            verdicts.chain_with(p, n_bytes, link, int(one)) for one in tried
+        assert diagnosis.chain_with(p, n_bytes, link, best) <= min(
+            diagnosis.chain_with(p, n_bytes, link, int(one)) for one in tried
         ) * (1 + 1e-9)
         assert (
-            verdicts.pieces_problem(p, n_bytes, link, best) is None
-            and verdicts.pieces_problem(p, n_bytes, link, float(best)) is None
+            diagnosis.pieces_problem(p, n_bytes, link, best) is None
+            and diagnosis.pieces_problem(p, n_bytes, link, float(best)) is None
         )
-        assert verdicts.chain_with(p, n_bytes, link, float(best)) == verdicts.chain_with(
+        assert diagnosis.chain_with(p, n_bytes, link, float(best)) == diagnosis.chain_with(
             p, n_bytes, link, best
         )
         assert np.isnan(
             [
-                verdicts.chain_with(p, n_bytes, link, one)
+                diagnosis.chain_with(p, n_bytes, link, one)
                 for one in (best + 0.5, 0.0, float("inf"), float("nan"))
             ]
         ).all()
-        assert verdicts.pieces_problem(p, n_bytes, link, best + 0.5) and verdicts.pieces_problem(
+        assert diagnosis.pieces_problem(p, n_bytes, link, best + 0.5) and diagnosis.pieces_problem(
             p, n_bytes, link, 0
         )
 
@@ -382,15 +384,15 @@ def test_the_numbers_of_ranks_have_gaps(seed):
     """So that a search by halving, or one that stops at the first gap, gives a wrong number."""
     found = []
     for n_bytes, link, limit in cases.sizes_for_ranks(seed):
-        right = verdicts.not_slower(n_bytes, link, limit)
+        right = diagnosis.not_slower(n_bytes, link, limit)
         for p in (2, 3, right[-1], min(limit, right[-1] + 1), limit):
             assert (p in right) == (
                 simulate.ring_s(p, n_bytes, *link) <= simulate.tree_s(p, n_bytes, *link)
             )
-        assert verdicts.ranks_problem(n_bytes, link, limit, right[-1]) is None
+        assert diagnosis.ranks_problem(n_bytes, link, limit, right[-1]) is None
         assert all(
-            verdicts.ranks_problem(n_bytes, link, limit, wrong)
-            for wrong in (right[-1] + 1, 0, right[-1] - 0.5, verdicts.NAN)
+            diagnosis.ranks_problem(n_bytes, link, limit, wrong)
+            for wrong in (right[-1] + 1, 0, right[-1] - 0.5, diagnosis.NAN)
         )
         found.append((right[-1], len(right)))
     assert [last != count for last, count in found] == [True, True, True, False, False]
@@ -401,7 +403,7 @@ def test_the_numbers_of_ranks_have_gaps(seed):
 def test_buckets_have_a_best_size_that_is_found_by_trying(seed):
     found = cases.backwards(seed)
     fixed = [
-        {k for k in range(1, 81) if not verdicts.best_problem(case, sum(case.n_bytes) / k)}
+        {k for k in range(1, 81) if not diagnosis.best_problem(case, sum(case.n_bytes) / k)}
         for case in found
     ]
     assert all(fixed) and not set.intersection(*fixed), "no number of buckets is good for all"
@@ -412,21 +414,23 @@ def test_buckets_have_a_best_size_that_is_found_by_trying(seed):
             [2**k for k in range(2, 40)],
         ):
             best = min(some, key=lambda size: cases.time_s(case, size))
-            assert verdicts.best_problem(case, best) is None
-        assert number == 2 or "With one bucket" in verdicts.best_problem(case, total)["mistake"]
-        assert number == 3 or "With a message for each" in verdicts.best_problem(case, 0)["mistake"]
-        assert verdicts.best_problem(case, verdicts.NAN) and verdicts.best_problem(case, -1)
-        assert verdicts.best_problem(case, float("inf")) == verdicts.best_problem(
+            assert diagnosis.best_problem(case, best) is None
+        assert number == 2 or "With one bucket" in diagnosis.best_problem(case, total)["mistake"]
+        assert (
+            number == 3 or "With a message for each" in diagnosis.best_problem(case, 0)["mistake"]
+        )
+        assert diagnosis.best_problem(case, diagnosis.NAN) and diagnosis.best_problem(case, -1)
+        assert diagnosis.best_problem(case, float("inf")) == diagnosis.best_problem(
             case, total
-        ) and verdicts.time_with(case, float("inf")) == verdicts.time_with(case, total)
+        ) and diagnosis.time_with(case, float("inf")) == diagnosis.time_with(case, total)
         assert (
             number == 3
             or "is it the time"
-            in verdicts.best_problem(case, min(0.9, cases.best_s(case)))["mistake"]
+            in diagnosis.best_problem(case, min(0.9, cases.best_s(case)))["mistake"]
         )
         for limit in cases.limits(case):
-            assert verdicts.finish_problem(case, limit, cases.time_s(case, limit)) is None
-            assert verdicts.finish_problem(case, limit, verdicts.NAN)
+            assert diagnosis.finish_problem(case, limit, cases.time_s(case, limit)) is None
+            assert diagnosis.finish_problem(case, limit, diagnosis.NAN)
 
 
 def test_every_check_has_a_hint_and_every_text_a_check():

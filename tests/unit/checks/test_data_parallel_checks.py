@@ -2,8 +2,8 @@
 
 import pytest
 
-from manyhands.checks.data_parallel import verdicts
-from manyhands.checks.data_parallel.words import CRITERIA, HINTS, MISTAKES
+from manyhands.checks.data_parallel import diagnosis
+from manyhands.checks.data_parallel.messages import CRITERIA, HINTS, MISTAKES
 
 
 @pytest.mark.parametrize(
@@ -21,8 +21,8 @@ from manyhands.checks.data_parallel.words import CRITERIA, HINTS, MISTAKES
 def test_wrong_rows_are_named(got, cover, even):
     case = {"n": 7, "world_size": 3, "got": got, "odd": None, "borrowed": None}
     for problem, says in (
-        (verdicts.cover_problem(case), cover),
-        (verdicts.even_problem(case), even),
+        (diagnosis.cover_problem(case), cover),
+        (diagnosis.even_problem(case), even),
     ):
         assert problem is None if says is None else says in problem["mistake"]
 
@@ -38,8 +38,8 @@ def test_wrong_rows_are_named(got, cover, even):
 def test_what_is_no_slice_of_the_learners_own_is_told(odd, borrowed, says):
     case = {"n": 7, "world_size": 3, "got": [[], [], []], "odd": odd, "borrowed": borrowed}
     assert (
-        says in verdicts.cover_problem(case)["mistake"]
-        and says in verdicts.even_problem(case)["mistake"]
+        says in diagnosis.cover_problem(case)["mistake"]
+        and says in diagnosis.even_problem(case)["mistake"]
     )
 
 
@@ -68,30 +68,30 @@ def gradients(**looks):
     ],
 )
 def test_a_wrong_gradient_is_named(looks, says):
-    problem = verdicts.gradient_problem(1, gradients(**{"head.bias": None, "a.weight": looks}))
+    problem = diagnosis.gradient_problem(1, gradients(**{"head.bias": None, "a.weight": looks}))
     assert problem is None if says is None else says in problem["mistake"]
 
 
 def test_the_tied_weight_is_told_before_others_and_a_frozen_one_before_all():
     case = gradients(**{"head.bias": "mean", "a.weight": "summed again"})
-    assert "two names" in verdicts.gradient_problem(0, case)["mistake"]
+    assert "two names" in diagnosis.gradient_problem(0, case)["mistake"]
     assert (
         "first.weight is frozen"
-        in verdicts.gradient_problem(0, {**case, "frozen": ["first.weight"]})["mistake"]
+        in diagnosis.gradient_problem(0, {**case, "frozen": ["first.weight"]})["mistake"]
     )
 
 
 def test_a_missing_gradient_is_told_where_nothing_else_is_wrong():
     assert (
         "take part with zeros"
-        in verdicts.missing_problem(0, gradients(**{"a.weight": None, "spare.weight": "other"}))[
+        in diagnosis.missing_problem(0, gradients(**{"a.weight": None, "spare.weight": "other"}))[
             "mistake"
         ]
     )
     for spare in (None, "mean"):
         assert (
             "take part with zeros"
-            not in verdicts.missing_problem(
+            not in diagnosis.missing_problem(
                 0, gradients(**{"a.weight": "mean", "spare.weight": spare})
             )["mistake"]
         )
@@ -100,8 +100,8 @@ def test_a_missing_gradient_is_told_where_nothing_else_is_wrong():
 def test_an_all_reduce_that_nobody_waited_for_is_told():
     case = {**gradients(**{"a.weight": "own"}), "not waited": 7}
     assert (
-        "7 of the calls" in verdicts.gradient_problem(0, case)["mistake"]
-        and "wait()" in verdicts.gradient_problem(0, case)["mistake"]
+        "7 of the calls" in diagnosis.gradient_problem(0, case)["mistake"]
+        and "wait()" in diagnosis.gradient_problem(0, case)["mistake"]
     )
 
 
@@ -115,7 +115,7 @@ def test_a_share_whose_value_alone_is_right_is_told_so():
         "gradient": [1.0],
         "serial gradient": [3.0],
     }
-    problem = verdicts.share_problem([case])
+    problem = diagnosis.share_problem([case])
     assert "value is right" in problem["mistake"] and (problem["expected"], problem["got"]) == (
         [3.0],
         [1.0],
@@ -127,15 +127,15 @@ def test_a_share_whose_value_alone_is_right_is_told_so():
 )
 def test_bytes_are_counted_over_the_group(sent, says):
     answers = [[{"members": [0, 1, 2], "size": 10, "sent": sent / 3}] for _ in range(3)]
-    ((case, total),) = verdicts.sent_by_group(answers)
-    problem = verdicts.bytes_problem(case, total)
+    ((case, total),) = diagnosis.sent_by_group(answers)
+    problem = diagnosis.bytes_problem(case, total)
     assert problem is None if says is None else says in problem["mistake"]
-    assert (verdicts.bytes_evidence(case, total) == 40) is (says is None)
+    assert (diagnosis.bytes_evidence(case, total) == 40) is (says is None)
 
 
 @pytest.mark.parametrize("looks", [key[1] for key in MISTAKES if key[0] == "share"])
 def test_every_wrong_share_has_its_text(looks):
-    problem = verdicts.share_problem(
+    problem = diagnosis.share_problem(
         [{"sizes": [3, 2, 0], "decay": 0.1, "value": 1.0, "serial": 2.0, "looks": looks}]
     )
     assert problem["mistake"] and "{" not in problem["mistake"]
@@ -143,12 +143,12 @@ def test_every_wrong_share_has_its_text(looks):
 
 def test_a_share_that_another_rank_has_otherwise_asks_for_its_rank():
     right = {"sizes": [3, 2], "decay": 0.1, "value": 2.0, "serial": 2.0, "looks": None}
-    problem = verdicts.share_problem([right, {**right, "value": 1.0, "looks": "no decay"}])
+    problem = diagnosis.share_problem([right, {**right, "value": 1.0, "looks": "no decay"}])
     assert "which rank it is on" in problem["mistake"] and problem["got"] == [2.0, 1.0]
-    assert verdicts.share_problem([right, right]) is None
+    assert diagnosis.share_problem([right, right]) is None
     assert (
         "no tensor"
-        not in verdicts.share_problem(
+        not in diagnosis.share_problem(
             [{**right, "value": None, "serial": None, "looks": "nothing"}] * 2
         )["mistake"]
     )
@@ -171,13 +171,13 @@ def test_every_wrong_step_has_its_text(looks):
         "looks": looks,
         "beyond": [0, 0, 0],
     }
-    assert "{" not in verdicts.weights_problem(1, case)["mistake"]
-    assert verdicts.weights_problem(1, {**case, "looks": None}) is None
+    assert "{" not in diagnosis.weights_problem(1, case)["mistake"]
+    assert diagnosis.weights_problem(1, {**case, "looks": None}) is None
     assert (
         "whole batch"
-        in verdicts.weights_problem(1, {**case, "looks": None, "beyond": [2, 0, 3]})["mistake"]
+        in diagnosis.weights_problem(1, {**case, "looks": None, "beyond": [2, 0, 3]})["mistake"]
     )
-    assert "has moved" in verdicts.weights_problem(1, {**case, "frozen": False})["mistake"]
+    assert "has moved" in diagnosis.weights_problem(1, {**case, "frozen": False})["mistake"]
 
 
 def test_ranks_with_weights_of_their_own_are_told_so():
@@ -189,14 +189,16 @@ def test_ranks_with_weights_of_their_own_are_told_so():
         "beyond": [0, 0, 0],
     }
     alike, apart = ([[{**case, "got": [1.0]}], [{**case, "got": [other]}]] for other in (1.0, 1.5))
-    assert not verdicts.groups_apart(alike) and verdicts.groups_apart(apart) == {(1, 3)}
+    assert not diagnosis.groups_apart(alike) and diagnosis.groups_apart(apart) == {(1, 3)}
     for answers, says in (
         (alike, "must be counted in the group"),
         (apart, "have different weights"),
     ):
         assert (
             says
-            in verdicts.weights_problem(1, answers[0][0], verdicts.groups_apart(answers))["mistake"]
+            in diagnosis.weights_problem(1, answers[0][0], diagnosis.groups_apart(answers))[
+                "mistake"
+            ]
         )
 
 
@@ -210,14 +212,14 @@ def test_ranks_with_weights_of_their_own_are_told_so():
     ],
 )
 def test_a_wrong_objective_is_told(said, says):
-    problem = verdicts.objective_problem(0, {"said": said, "objectives": [1.0, 2.0]})
+    problem = diagnosis.objective_problem(0, {"said": said, "objectives": [1.0, 2.0]})
     assert problem is None if says is None else says in problem["mistake"]
 
 
 def test_an_objective_that_follows_from_wrong_weights_is_told_so():
     case = {"said": [1.0, 2.1], "objectives": [1.0, 2.0], "looks": "other"}
-    assert "the criterion above" in verdicts.objective_problem(0, case)["mistake"]
-    assert "a part of it" in verdicts.objective_problem(0, {**case, "said": [1.1, 2.0]})["mistake"]
+    assert "the criterion above" in diagnosis.objective_problem(0, case)["mistake"]
+    assert "a part of it" in diagnosis.objective_problem(0, {**case, "said": [1.1, 2.0]})["mistake"]
 
 
 def test_every_check_has_a_hint():

@@ -7,11 +7,11 @@ import copy
 import pytest
 import torch
 
-from manyhands.checks.torch_dataparallel import forward, verdicts
+from manyhands.checks.torch_dataparallel import diagnosis, forward
 from manyhands.checks.torch_dataparallel import replicas_with_torch as replicas
 from manyhands.checks.torch_dataparallel import threads_with_torch as threads
 from manyhands.checks.torch_dataparallel import with_torch as parts
-from manyhands.checks.torch_dataparallel.words import CRITERIA, HINTS, MISTAKES
+from manyhands.checks.torch_dataparallel.messages import CRITERIA, HINTS, MISTAKES
 from manyhands.plots.phases import phases, phases_table
 
 
@@ -107,7 +107,7 @@ def test_a_missing_gpu_blocks_one_criterion_only(monkeypatch, capsys):
     ],
 )
 def test_answers_are_named(got, right, wrong, looks):
-    assert verdicts.case(got, right, wrong)["looks"] == looks
+    assert diagnosis.case(got, right, wrong)["looks"] == looks
 
 
 @pytest.mark.parametrize("key", [key for key in MISTAKES if isinstance(key, tuple)], ids="/".join)
@@ -126,7 +126,7 @@ def test_every_mistake_has_its_text(key):
         "shown": 2,
         "kind": kind[0] if kind else None,
     }
-    found = verdicts.problem(
+    found = diagnosis.problem(
         report, criterion, {"looks": looks, "facts": facts, "got": [], "right": []}
     )
     assert (
@@ -146,11 +146,11 @@ def test_what_fits_no_known_mistake_has_a_text(report, criterion):
 
 
 def test_an_exception_tells_its_remedy():
-    text = verdicts.of_error(
+    text = diagnosis.of_error(
         "gather", RuntimeError("zero-dimensional tensor (at position 0) cannot be concatenated")
     )
     assert text.startswith("gather raised RuntimeError") and "stack such numbers" in text
-    assert "\n" not in verdicts.of_error("gather", ValueError("strange"))
+    assert "\n" not in diagnosis.of_error("gather", ValueError("strange"))
 
 
 def test_a_part_that_is_not_written_is_named(capsys):

@@ -7,12 +7,12 @@ import pytest
 
 from manyhands.checks.ddp import (
     batch_file,
-    batch_file_verdicts,
-    bug_verdicts,
-    silent_verdicts,
-    verdicts,
+    batch_file_diagnosis,
+    bug_diagnosis,
+    diagnosis,
+    silent_diagnosis,
 )
-from manyhands.checks.ddp.words import CRITERIA, HINTS, MISTAKES
+from manyhands.checks.ddp.messages import CRITERIA, HINTS, MISTAKES
 
 
 @pytest.mark.parametrize("n, world_size", [(10, 4), (12, 4), (3, 4), (1, 4), (7, 1), (20, 3)])
@@ -25,19 +25,19 @@ def test_dealt_is_torchs_distributed_sampler(n, world_size, epoch):
     for rank in range(world_size):
         theirs = DistributedSampler(range(n), world_size, rank, shuffle=True, seed=3)
         theirs.set_epoch(epoch)
-        assert list(theirs) == verdicts.dealt(drawn, world_size)[rank]
+        assert list(theirs) == diagnosis.dealt(drawn, world_size)[rank]
 
 
 def test_cut_closes_a_bucket_once_it_is_full():
-    assert verdicts.cut(["a", "b", "c"], {"a": 8, "b": 8, "c": 4}, 10) == [["c", "b"], ["a"]]
-    assert verdicts.cut(["a", "b", "c"], {"a": 8, "b": 8, "c": 4}, 4) == [["c"], ["b"], ["a"]]
-    assert verdicts.cut(["a", "b", "c"], {"a": 8, "b": 8, "c": 4}, 100) == [["c", "b", "a"]]
+    assert diagnosis.cut(["a", "b", "c"], {"a": 8, "b": 8, "c": 4}, 10) == [["c", "b"], ["a"]]
+    assert diagnosis.cut(["a", "b", "c"], {"a": 8, "b": 8, "c": 4}, 4) == [["c"], ["b"], ["a"]]
+    assert diagnosis.cut(["a", "b", "c"], {"a": 8, "b": 8, "c": 4}, 100) == [["c", "b", "a"]]
 
 
 def test_a_bucket_never_leaves_before_the_one_in_front():
     buckets = [[["c", 1], ["b", 2]], [["a", 4]]]
     sent = ["sent", "allreduce", 3], ["sent", "allreduce", 4]
-    assert verdicts.schedule(buckets, ["c", "b", "a"]) == [
+    assert diagnosis.schedule(buckets, ["c", "b", "a"]) == [
         ["ready", "c"],
         ["ready", "b"],
         sent[0],
@@ -45,7 +45,7 @@ def test_a_bucket_never_leaves_before_the_one_in_front():
         sent[1],
         ["end"],
     ]
-    assert verdicts.schedule(buckets, ["a", "c", "b"]) == [
+    assert diagnosis.schedule(buckets, ["a", "c", "b"]) == [
         ["ready", "a"],
         ["ready", "c"],
         ["ready", "b"],
@@ -66,7 +66,7 @@ def test_a_bucket_never_leaves_before_the_one_in_front():
     ],
 )
 def test_a_wrong_average_is_named(got, says):
-    assert says in verdicts.average_mistake(got, [2.0, 1.0], [5.0, 5.0], 4)
+    assert says in diagnosis.average_mistake(got, [2.0, 1.0], [5.0, 5.0], 4)
 
 
 def test_every_check_has_a_hint_and_every_text_a_check():
@@ -142,7 +142,7 @@ def test_a_batch_file_is_run_with_stand_ins(command, says):
     run = batch_file.run(
         f"#!/bin/bash\n#SBATCH -N 2\n{first}\n{command} 06_train.py --checkpoint digits.pt", 3
     )
-    problems = batch_file_verdicts.nodes_problem(run), batch_file_verdicts.meeting_problem(run)
+    problems = batch_file_diagnosis.nodes_problem(run), batch_file_diagnosis.meeting_problem(run)
     for problem, part in zip(problems, says, strict=True):
         assert problem is None if part is None else part in problem["mistake"]
 
@@ -156,7 +156,7 @@ def test_a_file_that_ends_before_what_it_has_started_is_told(end, says):
         "torchrun --nnodes $SLURM_NNODES --nproc-per-node 2 --rdzv-backend=c10d --rdzv-endpoint=x:1"
         " ./06_train.py --checkpoint=digits.pt"
     )
-    problem = batch_file_verdicts.nodes_problem(
+    problem = batch_file_diagnosis.nodes_problem(
         batch_file.run(f"#!/bin/bash\n#SBATCH -N 2\nsrun {torchrun}{end}\n", 3)
     )
     assert problem is None if says is None else says in problem["mistake"]
@@ -182,12 +182,12 @@ SILENT = {
     ],
 )
 def test_what_no_sync_does_not_keep_is_named(changes, says):
-    problem = silent_verdicts.silence_problem(0, {**SILENT, **changes})
+    problem = silent_diagnosis.silence_problem(0, {**SILENT, **changes})
     assert problem is None if says is None else says in problem["mistake"]
 
 
 def test_every_situation_in_a_block_has_its_text():
-    source = Path(silent_verdicts.__file__).with_name("silence.py").read_text(encoding="utf-8")
+    source = Path(silent_diagnosis.__file__).with_name("silence.py").read_text(encoding="utf-8")
     situations = source[source.index("SITUATIONS = {") :]
     assert {key[1] for key in MISTAKES if key[0] == "no_sync"} == set(
         re.findall(r'"([^"]+)": _', situations)
@@ -199,7 +199,7 @@ def test_fewer_tasks_than_nodes_hold_the_job_at_fewer_nodes():
     assert [batch_file.run(text, 3, nodes)["nodes"] for nodes in (None, 2, 4)] == [2, 2, 2]
     assert (
         "with --ntasks=2"
-        in batch_file_verdicts.nodes_problem(batch_file.run(text, 3, 4))["mistake"]
+        in batch_file_diagnosis.nodes_problem(batch_file.run(text, 3, 4))["mistake"]
     )
 
 
@@ -211,8 +211,8 @@ def test_a_bucket_that_left_before_it_was_complete_is_told_from_one_that_left_la
     )
     sent = ["sent", "allreduce", 1], ["sent", "allreduce", 4]
     late, early = [*late, *sent, ["end"]], [early[0], sent[0], early[1], sent[1], ["end"]]
-    assert verdicts.schedule_problem(0, late, buckets)["mistake"] == MISTAKES["sent late"]
-    assert verdicts.schedule_problem(0, early, buckets)["mistake"] == MISTAKES["sent early"]
+    assert diagnosis.schedule_problem(0, late, buckets)["mistake"] == MISTAKES["sent late"]
+    assert diagnosis.schedule_problem(0, early, buckets)["mistake"] == MISTAKES["sent early"]
 
 
 @pytest.mark.parametrize(
@@ -226,5 +226,5 @@ def test_a_bucket_that_left_before_it_was_complete_is_told_from_one_that_left_la
     ],
 )
 def test_the_rows_of_each_step_are_those_that_were_dealt(rows, says):
-    problem = bug_verdicts.rows_problem(0, {"rows": rows, "dealt": [[0, 4], [1, 5]], "epochs": 2})
+    problem = bug_diagnosis.rows_problem(0, {"rows": rows, "dealt": [[0, 4], [1, 5]], "epochs": 2})
     assert problem is None if says is None else says in problem["mistake"]

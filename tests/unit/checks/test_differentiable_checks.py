@@ -5,12 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from manyhands.checks import on_ranks
-from manyhands.checks.differentiable_communication import verdicts
-from manyhands.checks.differentiable_communication.words import (
-    CRITERIA,
-    HINTS,
-    MISTAKES,
-)
+from manyhands.checks.differentiable_communication import diagnosis
+from manyhands.checks.differentiable_communication.messages import CRITERIA, HINTS, MISTAKES
 from manyhands.plots import graph
 
 OWN = [[1.0, 2.0], [3.0, 5.0], [4.0, 9.0]]
@@ -31,7 +27,7 @@ OWN = [[1.0, 2.0], [3.0, 5.0], [4.0, 9.0]]
     ],
 )
 def test_a_wrong_gradient_at_the_root_is_named(got, says):
-    problem = verdicts.broadcast_problem(
+    problem = diagnosis.broadcast_problem(
         0, {"own": OWN, "me": 0, "root": 0, "got": got, "spoiled": 0.0, "by memory": [7.0, 7.0]}
     )
     assert problem is None if says is None else says in problem["mistake"]
@@ -39,14 +35,14 @@ def test_a_wrong_gradient_at_the_root_is_named(got, says):
 
 def test_a_right_sum_that_was_written_into_the_callers_gradient_is_told():
     case = {"own": OWN, "me": 0, "root": 0, "got": [8.0, 16.0], "spoiled": 1.0}
-    assert "reduce a copy" in verdicts.broadcast_problem(0, case)["mistake"]
+    assert "reduce a copy" in diagnosis.broadcast_problem(0, case)["mistake"]
     assert (
         "writes wrong numbers"
-        in verdicts.broadcast_problem(0, {**case, "got": [1.0, 2.0]})["mistake"]
+        in diagnosis.broadcast_problem(0, {**case, "got": [1.0, 2.0]})["mistake"]
     )
     assert (
         "and so does zero_()"
-        in verdicts.elsewhere_problem(1, {**case, "me": 1, "got": None})["mistake"]
+        in diagnosis.elsewhere_problem(1, {**case, "me": 1, "got": None})["mistake"]
     )
 
 
@@ -62,7 +58,7 @@ def test_a_right_sum_that_was_written_into_the_callers_gradient_is_told():
     ],
 )
 def test_what_is_not_the_roots_has_no_gradient(me, got, says):
-    problem = verdicts.elsewhere_problem(
+    problem = diagnosis.elsewhere_problem(
         me, {"own": OWN, "me": me, "root": 2, "got": got, "size": 2, "spoiled": 0.0}
     )
     assert problem is None if says is None else says in problem["mistake"]
@@ -84,7 +80,7 @@ def test_what_is_not_the_roots_has_no_gradient(me, got, says):
 )
 def test_a_wrong_gradient_of_a_piece_is_named(got, says):
     own = [[[3.0], [7.0]], [[6.0], [1.0]]]  # own[r][j]: what rank r has for piece j
-    problem = verdicts.allgather_problem(
+    problem = diagnosis.allgather_problem(
         0, {"own": own, "me": 0, "got": got, "spoiled": 0.0, "by memory": [2.0]}
     )
     assert problem is None if says is None else says in problem["mistake"]
@@ -92,25 +88,27 @@ def test_a_wrong_gradient_of_a_piece_is_named(got, says):
 
 def test_swapped_gradients_are_told_from_wrong_ones():
     serial = [[1.0, 2.0], [3.0, 4.0]]
-    assert verdicts.order_problem(0, {"got": None, "serial": serial, "spoiled": 0.0}) is None
+    assert diagnosis.order_problem(0, {"got": None, "serial": serial, "spoiled": 0.0}) is None
     assert (
         "has changed the gradient"
-        in verdicts.order_problem(0, {"got": None, "serial": serial, "spoiled": 1.0})["mistake"]
+        in diagnosis.order_problem(0, {"got": None, "serial": serial, "spoiled": 1.0})["mistake"]
     )
-    assert verdicts.order_problem(0, {"got": serial, "serial": serial}) is None
+    assert diagnosis.order_problem(0, {"got": serial, "serial": serial}) is None
     assert (
-        "swapped" in verdicts.order_problem(0, {"got": serial[::-1], "serial": serial})["mistake"]
+        "swapped" in diagnosis.order_problem(0, {"got": serial[::-1], "serial": serial})["mistake"]
     )
     assert (
         "wrong"
-        in verdicts.order_problem(0, {"got": [[1.0, 2.0], [3.0, 5.0]], "serial": serial})["mistake"]
+        in diagnosis.order_problem(0, {"got": [[1.0, 2.0], [3.0, 5.0]], "serial": serial})[
+            "mistake"
+        ]
     )
 
 
 @pytest.mark.parametrize("sent, says", [(8, None), (16, "dist.reduce"), (0, "does not know")])
 def test_numbers_moved_are_counted_over_the_group(sent, says):
     group = [(rank, {"sent": sent / 3, "size": 4}) for rank in range(3)]
-    problem = verdicts.total_problem(group, 2, "broadcast moves")
+    problem = diagnosis.total_problem(group, 2, "broadcast moves")
     assert problem is None if says is None else says in problem["mistake"]
 
 
@@ -119,8 +117,8 @@ def test_the_unconnected_graph_is_told_before_what_follows_from_it():
     late = {"error": "Rank 1 waited 2 s in recv", "me": 1}
     none = {"serial value": None, "serial": {"stage": [1.0]}, "got": {"stage": None}}
     problems = sorted(
-        (verdicts.connect_problem(rank, case) for rank, case in enumerate([late, lost, none])),
-        key=verdicts.most_telling,
+        (diagnosis.connect_problem(rank, case) for rank, case in enumerate([late, lost, none])),
+        key=diagnosis.most_telling,
     )
     assert [problem["rank"] for problem in problems] == [1, 2, 0]
 

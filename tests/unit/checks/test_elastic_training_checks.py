@@ -7,14 +7,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from manyhands.checks.elastic_training import disk_faults, global_generators, row_verdicts, verdicts
+from manyhands.checks.elastic_training import (
+    diagnosis,
+    disk_faults,
+    global_generators,
+    row_diagnosis,
+)
 from manyhands.checks.elastic_training.disk_faults import Read
-from manyhands.checks.elastic_training.words import CRITERIA, HINTS, MISTAKES
+from manyhands.checks.elastic_training.messages import CRITERIA, HINTS, MISTAKES
 
 SOURCES = "".join(
     path.read_text()
-    for path in Path(verdicts.__file__).parent.glob("*.py")
-    if path.name != "words.py"
+    for path in Path(diagnosis.__file__).parent.glob("*.py")
+    if path.name != "messages.py"
 )
 
 
@@ -45,12 +50,12 @@ def test_there_are_two_steps_of_a_hint_for_each_check():
     ],
 )
 def test_what_latest_gave(read, step, word):
-    assert word in verdicts.read_problem(read, step, 1.0)["mistake"]
+    assert word in diagnosis.read_problem(read, step, 1.0)["mistake"]
 
 
 def test_what_latest_should_give():
-    assert verdicts.read_problem(Read(-1), -1, 0.0) is None
-    assert verdicts.read_problem(Read(5, 1.0), 5, 1.0) is None
+    assert diagnosis.read_problem(Read(-1), -1, 0.0) is None
+    assert diagnosis.read_problem(Read(5, 1.0), 5, 1.0) is None
 
 
 def test_the_order_of_syncs_and_renames():
@@ -66,7 +71,7 @@ def test_the_order_of_syncs_and_renames():
         [file, renamed, everything],
         [file, renamed, ("sync", 8, -1), folder],
     ):
-        assert verdicts.power_problem(events, {1: 50}) is None
+        assert diagnosis.power_problem(events, {1: 50}) is None
     for events, sizes, word in (
         ([], {}, "Nothing was renamed"),
         ([renamed, file, folder], {1: 50}, "asked for the bytes"),
@@ -77,12 +82,12 @@ def test_the_order_of_syncs_and_renames():
         ([file, folder, renamed], {1: 50}, "its name may not"),
         ([file, renamed, ("sync", 8, -1)], {1: 50}, "not the one that the file was renamed into"),
     ):
-        assert word in verdicts.power_problem(events, sizes)["mistake"]
+        assert word in diagnosis.power_problem(events, sizes)["mistake"]
 
 
 def test_the_commits_that_were_due():
     right = {"commits": [0, 5, 10], "steps": 12}
-    assert verdicts.commits_problem({"commits": [0, 5, 10, 12], "steps": 12}, right) is None, (
+    assert diagnosis.commits_problem({"commits": [0, 5, 10, 12], "steps": 12}, right) is None, (
         "one behind the last step may be there"
     )
     for commits, word in (
@@ -91,11 +96,13 @@ def test_the_commits_that_were_due():
         ([0, 5, 10, 11], "4 commits, although only 3"),
         ([0, 6, 10], "after 6 steps instead of 5"),
     ):
-        assert word in verdicts.commits_problem({"commits": commits, "steps": 12}, right)["mistake"]
+        assert (
+            word in diagnosis.commits_problem({"commits": commits, "steps": 12}, right)["mistake"]
+        )
 
 
 def _judged(batches, images):
-    return row_verdicts.epochs_problem(row_verdicts.counts_of(batches, images), images)
+    return row_diagnosis.epochs_problem(row_diagnosis.counts_of(batches, images), images)
 
 
 def test_epochs_of_rows():
@@ -112,7 +119,7 @@ def test_epochs_of_rows():
 
 
 def _orders(order, images=60):
-    return row_verdicts.orders_problem(
+    return row_diagnosis.orders_problem(
         {
             (seed, epoch): [int(row) for row in order(seed, epoch, images)]
             for seed in (5, 6, 4, 0)
@@ -175,25 +182,25 @@ def test_a_global_generator_that_was_used_is_named_and_set_back():
 def test_pieces_and_reads():
     pieces = np.array([[1, 2, 3], [4, 5, 0]], float)
     case = (5, 2, 3, 1)  # the numbers at 2 and 3
-    assert verdicts.reads_problem(case, [(0, 2, 3), (1, 0, 1)], pieces) == (None, [3, 4])
-    assert verdicts.least_problem(case, [(0, 2, 3), (1, 0, 1)]) is None
+    assert diagnosis.reads_problem(case, [(0, 2, 3), (1, 0, 1)], pieces) == (None, [3, 4])
+    assert diagnosis.least_problem(case, [(0, 2, 3), (1, 0, 1)]) is None
     assert (
         "nothing in it"
-        in verdicts.least_problem(case, [(0, 2, 3), (1, 0, 1), (1, 1, 1)])["mistake"]
+        in diagnosis.least_problem(case, [(0, 2, 3), (1, 0, 1), (1, 1, 1)])["mistake"]
     )
-    assert "reads 3 numbers" in verdicts.least_problem(case, [(0, 1, 3), (1, 0, 1)])["mistake"]
+    assert "reads 3 numbers" in diagnosis.least_problem(case, [(0, 1, 3), (1, 0, 1)])["mistake"]
     assert (
-        "asked 2 times" in verdicts.least_problem((5, 2, 2, 0), [(0, 0, 1), (0, 1, 3)])["mistake"]
+        "asked 2 times" in diagnosis.least_problem((5, 2, 2, 0), [(0, 0, 1), (0, 1, 3)])["mistake"]
     )
     assert (
         "With 5 numbers in 2 pieces, rank 1 of 3 does not get the numbers 2 to 3"
-        in verdicts.least_problem(case, [(0, 2, 3)])["mistake"]
+        in diagnosis.least_problem(case, [(0, 2, 3)])["mistake"]
     )
     assert (
-        "has no numbers" in verdicts.reads_problem((5, 2, 4, 3), [(0, 0, 1)], pieces)[0]["mistake"]
+        "has no numbers" in diagnosis.reads_problem((5, 2, 4, 3), [(0, 0, 1)], pieces)[0]["mistake"]
     )
-    assert verdicts.wanted(5, 4, 3) == (5, 5), "the last rank may have nothing"
-    assert verdicts.triples("no") is None and verdicts.triples([(1, 2)]) is None
+    assert diagnosis.wanted(5, 4, 3) == (5, 5), "the last rank may have nothing"
+    assert diagnosis.triples("no") is None and diagnosis.triples([(1, 2)]) is None
 
 
 def test_the_folder_of_a_save_is_seen(tmp_path):
@@ -209,4 +216,4 @@ def test_the_words_fit_their_criteria():
     assert not {"expected", "got"} & {field for found in fields.values() for field in found}, (
         "those are lines of their own"
     )
-    assert set(inspect.signature(verdicts.say).parameters) >= {"mistake", "expected", "got"}
+    assert set(inspect.signature(diagnosis.say).parameters) >= {"mistake", "expected", "got"}

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from manyhands.checks.encoder_decoder import verdicts
-from manyhands.checks.encoder_decoder.words import CRITERIA, HINTS, MISTAKES
+from manyhands.checks.encoder_decoder import diagnosis
+from manyhands.checks.encoder_decoder.messages import CRITERIA, HINTS, MISTAKES
 
 torch = pytest.importorskip("torch")
 from manyhands.checks.encoder_decoder import model_ranks as model  # noqa: E402  (it imports torch)
@@ -68,11 +68,11 @@ def test_what_happens_to_the_state_is_seen_in_the_loss(mistake):
         "right": {"loss": right},
         "other loss": wrong,
     }
-    assert verdicts.loss_problem(1, case)["mistake"] == MISTAKES[mistake]
-    assert verdicts.loss_problem(1, {**case, "loss": right}) is None
+    assert diagnosis.loss_problem(1, case)["mistake"] == MISTAKES[mistake]
+    assert diagnosis.loss_problem(1, {**case, "loss": right}) is None
     assert (
         "loss.item()"
-        in verdicts.loss_problem(1, {**case, "loss": right, "number": False})["mistake"]
+        in diagnosis.loss_problem(1, {**case, "loss": right, "number": False})["mistake"]
     )
 
 
@@ -86,8 +86,8 @@ def test_a_missing_part_of_the_gradient_is_named(mistake):
         "right": {"gradients": step()["encoder"]},
         "other gradient": other,
     }
-    assert verdicts.gradient_problem(0, case, "encoder")["mistake"] == MISTAKES[mistake]
-    assert verdicts.gradient_problem(0, case, "decoder") is None
+    assert diagnosis.gradient_problem(0, case, "encoder")["mistake"] == MISTAKES[mistake]
+    assert diagnosis.gradient_problem(0, case, "decoder") is None
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_missing_part_of_the_gradient_is_named(mistake):
     ],
 )
 def test_what_crosses_is_judged_by_bytes_and_messages(messages, sent, says):
-    problem = verdicts.traffic_problem(0, {"sent": [messages, sent], "state_bytes": 640})
+    problem = diagnosis.traffic_problem(0, {"sent": [messages, sent], "state_bytes": 640})
     assert (problem and problem["mistake"]) == (says and MISTAKES[says])
 
 
@@ -121,7 +121,7 @@ def test_a_wrong_loop_is_named(loop, name):
         "before": model.weights(parts[0]),
         "variants": [[name, wrong["encoder"]]],
     }
-    assert verdicts.weights_problem(0, answer, "encoder")["mistake"] == MISTAKES[name].format(
+    assert diagnosis.weights_problem(0, answer, "encoder")["mistake"] == MISTAKES[name].format(
         role="encoder", name=""
     )
 
@@ -145,9 +145,9 @@ def test_of_several_stopped_ranks_the_best_known_is_told():
             ),
         },
     ]
-    problem = verdicts.stopped(answers)
+    problem = diagnosis.stopped(answers)
     assert problem["rank"] == 1 and "same tags" in problem["mistake"]
-    assert verdicts.stopped([{"role": "encoder"}, {"role": "decoder"}]) is None
+    assert diagnosis.stopped([{"role": "encoder"}, {"role": "decoder"}]) is None
 
 
 def test_every_check_has_a_hint_and_every_text_a_check():

@@ -2,8 +2,8 @@
 
 import pytest
 
-from manyhands.checks.horovod import verdicts
-from manyhands.checks.horovod.words import CRITERIA, HINTS, MISTAKES
+from manyhands.checks.horovod import diagnosis
+from manyhands.checks.horovod.messages import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.report import Stopped
 
 SYMPTOMS = {
@@ -15,17 +15,17 @@ SYMPTOMS = {
 }
 
 
-@pytest.mark.parametrize("missing", verdicts.ANSWERS)
+@pytest.mark.parametrize("missing", diagnosis.ANSWERS)
 def test_a_wrong_diagnosis_is_answered_with_what_the_numbers_say(missing):
-    assert verdicts.diagnosis_problem(missing, SYMPTOMS, verdicts.ANSWERS[missing]) is None
-    wrong = verdicts.diagnosis_problem(missing, SYMPTOMS, "rows" if missing != "rows" else "start")
+    assert diagnosis.diagnosis_problem(missing, SYMPTOMS, diagnosis.ANSWERS[missing]) is None
+    wrong = diagnosis.diagnosis_problem(missing, SYMPTOMS, "rows" if missing != "rows" else "start")
     assert (
         MISTAKES["diagnosis", missing] in wrong["mistake"]
         and "apart_at_end 1.5" in wrong["mistake"]
     )
     assert (
         "one of nothing, start"
-        in verdicts.diagnosis_problem(missing, SYMPTOMS, "broadcast")["mistake"]
+        in diagnosis.diagnosis_problem(missing, SYMPTOMS, "broadcast")["mistake"]
     )
 
 
@@ -40,10 +40,10 @@ def spoils(symptoms):
 
 def test_diagnose_may_do_anything():
     with pytest.raises(Stopped, match="diagnose is not written yet."):
-        verdicts.ask(unwritten, [SYMPTOMS])
+        diagnosis.ask(unwritten, [SYMPTOMS])
     with pytest.raises(Stopped, match="KeyError"):
-        verdicts.ask(lambda symptoms: symptoms["far"], [SYMPTOMS])
-    assert verdicts.ask(spoils, [SYMPTOMS]) == ["3"] and SYMPTOMS["writers"] == 1
+        diagnosis.ask(lambda symptoms: symptoms["far"], [SYMPTOMS])
+    assert diagnosis.ask(spoils, [SYMPTOMS]) == ["3"] and SYMPTOMS["writers"] == 1
 
 
 def resumed(**changes):
@@ -81,15 +81,15 @@ def resumed(**changes):
     ],
 )
 def test_what_was_not_resumed_is_named(name, changes, says):
-    problem = verdicts.RESUMED[name](2, resumed(**changes))
+    problem = diagnosis.RESUMED[name](2, resumed(**changes))
     assert problem is None if says is None else says in problem["mistake"] and problem["rank"] == 2
 
 
 @pytest.mark.parametrize("looks", [key[1] for key in MISTAKES if key[0] == "fit"])
 def test_every_wrong_training_has_its_text(looks):
     case = {"got": [1.0], "right": [2.0], "sizes": [5, 2, 1], "looks": looks}
-    assert "{" not in verdicts.fit_problem(0, case)["mistake"]
-    assert verdicts.fit_problem(0, {**case, "looks": None}) is None
+    assert "{" not in diagnosis.fit_problem(0, case)["mistake"]
+    assert diagnosis.fit_problem(0, {**case, "looks": None}) is None
 
 
 def epoch(*ranks, second=None, again=None, n=7, rates=(0.2, 0.2), order=range(7), reseeded=False):
@@ -137,7 +137,7 @@ def epoch(*ranks, second=None, again=None, n=7, rates=(0.2, 0.2), order=range(7)
 )
 def test_a_wrong_epoch_is_named(case, once, steps):
     for name, says in (("once", once), ("steps", steps)):
-        problem = verdicts.EPOCH[name](case)
+        problem = diagnosis.EPOCH[name](case)
         assert (
             problem is None
             if says is None
@@ -147,13 +147,13 @@ def test_a_wrong_epoch_is_named(case, once, steps):
 
 def test_steps_of_another_size_are_named():
     case = {**epoch([0, 1, 2], [3, 4, 5]), "rows": 2, "n": 13}
-    assert "2 rows on every rank" in verdicts.EPOCH["steps"](case)["mistake"]
+    assert "2 rows on every rank" in diagnosis.EPOCH["steps"](case)["mistake"]
 
 
 def test_one_step_of_no_rows_is_told_from_none():
     case = {**epoch([], [], n=1), "orders": [[[[]], [[]]]] * 3}
     assert (
-        "split of an empty tensor gives one empty part" in verdicts.EPOCH["steps"](case)["mistake"]
+        "split of an empty tensor gives one empty part" in diagnosis.EPOCH["steps"](case)["mistake"]
     )
 
 
@@ -162,7 +162,7 @@ def test_one_step_of_no_rows_is_told_from_none():
     [(0.2, None), (0.1, "hvd.size()"), (0.1 * 2**0.5, "square root"), (0.3, "base_rate * 2")],
 )
 def test_a_wrong_rate_is_named(rate, says):
-    problem = verdicts.EPOCH["rate"](epoch([0], [1], rates=[rate] * 2))
+    problem = diagnosis.EPOCH["rate"](epoch([0], [1], rates=[rate] * 2))
     assert problem is None if says is None else says in problem["mistake"]
 
 
@@ -171,7 +171,7 @@ def test_the_cases_of_all_ranks_are_joined():
         {"n": 4, "orders": [[[r]], [[r + 2]]], "rates": [0.1 * r], "reseeded": r == 1}
         for r in range(2)
     ]
-    assert verdicts.joined(ranks) == {
+    assert diagnosis.joined(ranks) == {
         "n": 4,
         "orders": [[[[0]], [[1]]], [[[2]], [[3]]]],
         "rates": [[0.0], [0.1]],
@@ -209,7 +209,7 @@ def end(*wrote, loss=2.0, said=(2.0, 2.0, 2.0), weights=(1.0,)):
     ],
 )
 def test_a_wrong_file_is_named(answers, says):
-    problem = verdicts.file_problem(answers)
+    problem = diagnosis.file_problem(answers)
     assert problem is None if says is None else says in problem["mistake"]
 
 
@@ -226,18 +226,18 @@ def test_a_wrong_file_is_named(answers, says):
 )
 def test_a_wrong_loss_is_named(said, says):
     answers = end(0, said=(2.0, 2.0, said))
-    problem = verdicts.loss_problem(2, answers[2], answers)
+    problem = diagnosis.loss_problem(2, answers[2], answers)
     assert problem is None if says is None else says in problem["mistake"]
 
 
 def test_a_tensor_is_no_number():
     case = {**end(0)[1], "said": None, "tensor": True}
-    assert ".item()" in verdicts.loss_problem(1, case, [case])["mistake"]
+    assert ".item()" in diagnosis.loss_problem(1, case, [case])["mistake"]
 
 
 def test_the_largest_loss_is_not_taken_for_a_ranks_own():
     answers = end(0, said=(3.0, 3.0, 3.0))
-    assert "not the mean" in verdicts.loss_problem(2, answers[2], answers)["mistake"]
+    assert "not the mean" in diagnosis.loss_problem(2, answers[2], answers)["mistake"]
 
 
 def test_every_check_has_a_hint():

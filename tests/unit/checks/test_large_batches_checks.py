@@ -5,9 +5,9 @@ trainings are named.
 import numpy as np
 import pytest
 
-from manyhands.checks.large_batches import schedule_verdicts, verdicts
+from manyhands.checks.large_batches import diagnosis, schedule_diagnosis
 from manyhands.checks.large_batches import task as tasks
-from manyhands.checks.large_batches.words import CRITERIA, HINTS, MISTAKES
+from manyhands.checks.large_batches.messages import CRITERIA, HINTS, MISTAKES
 from manyhands.plots.large_batches import hockey_stick, hockey_table, two_clocks
 
 CASE = (0.1, 16, "linear", 2, [4, 6], 5)  # base rate, k, rule, warm-up, drops, drop by
@@ -112,7 +112,7 @@ def test_an_image_that_is_not_distorted_stays():
 )
 def test_a_wrong_rate_is_named(problem_of, epoch, got, says):
     warm_up = 0 if problem_of == "drops" else 2
-    problem = getattr(schedule_verdicts, problem_of + "_problem")(
+    problem = getattr(schedule_diagnosis, problem_of + "_problem")(
         (epoch, *CASE[:3], warm_up, *CASE[4:]), got
     )
     assert problem is None if says is None else says in problem["mistake"]
@@ -123,7 +123,9 @@ def test_a_wrong_rate_is_named(problem_of, epoch, got, says):
 
 
 def test_drops_that_are_counted_from_the_end_of_the_warm_up_are_told():
-    assert "end of the warm-up" in schedule_verdicts.drops_problem((6.5, *CASE), 1.6 / 5)["mistake"]
+    assert (
+        "end of the warm-up" in schedule_diagnosis.drops_problem((6.5, *CASE), 1.6 / 5)["mistake"]
+    )
 
 
 # ------------------------------------------------------------------ LARS
@@ -143,7 +145,7 @@ def layers():
 
 
 @pytest.mark.parametrize(
-    "name, look", [(name, look) for name, looks in verdicts.GROUPS.items() for look in looks]
+    "name, look", [(name, look) for name, looks in diagnosis.GROUPS.items() for look in looks]
 )
 def test_a_wrong_lars_step_is_named(layers, name, look):
     start, gradients = layers
@@ -155,21 +157,21 @@ def test_a_wrong_lars_step_is_named(layers, name, look):
         (3 if name == "memory" else 1),
     )
     steps = [(rate, momentum, decay, 0.05) for rate in (1.0, 2.0, 0.5)[:count]]
-    problem = verdicts.lars_problem(
+    problem = diagnosis.lars_problem(
         name,
         start,
         gradients[:count],
         steps,
-        verdicts.lars_after(start, gradients[:count], steps, (look,)),
+        diagnosis.lars_after(start, gradients[:count], steps, (look,)),
     )
     assert problem["mistake"] == MISTAKES[look]
     assert (
-        verdicts.lars_problem(
+        diagnosis.lars_problem(
             name,
             start,
             gradients[:count],
             steps,
-            verdicts.lars_after(start, gradients[:count], steps),
+            diagnosis.lars_after(start, gradients[:count], steps),
         )
         is None
     )
@@ -178,13 +180,13 @@ def test_a_wrong_lars_step_is_named(layers, name, look):
 def test_weights_that_stay_or_break_are_told(layers):
     start, gradients = layers
     for got, says in (
-        (verdicts.flat(start), "in place"),
-        (verdicts.flat(start) * np.nan, "not finite"),
+        (diagnosis.flat(start), "in place"),
+        (diagnosis.flat(start) * np.nan, "not finite"),
         (np.zeros(3), "different shapes"),
     ):
         assert (
             says
-            in verdicts.lars_problem("ratio", start, gradients[:1], [(1.0, 0.0, 0.0, 0.1)], got)[
+            in diagnosis.lars_problem("ratio", start, gradients[:1], [(1.0, 0.0, 0.0, 0.1)], got)[
                 "mistake"
             ]
         )
@@ -192,7 +194,9 @@ def test_weights_that_stay_or_break_are_told(layers):
 
 def test_a_lars_step_is_a_part_of_the_weights_length(layers):
     start, gradients = layers
-    moved = verdicts.lars_after(start, gradients[:1], [(1.0, 0.0, 0.0, 0.1)]) - verdicts.flat(start)
+    moved = diagnosis.lars_after(start, gradients[:1], [(1.0, 0.0, 0.0, 0.1)]) - diagnosis.flat(
+        start
+    )
     first = moved[: start[0].size].reshape(2, -1)
     assert np.allclose(
         np.linalg.norm(first, axis=1), 0.1 * np.linalg.norm(start[0].reshape(2, -1), axis=1)
@@ -212,7 +216,7 @@ def test_the_estimate_is_unbiased():
     small, large = (
         np.array([np.mean(batch, axis=0) for batch in product(images, repeat=b)]) for b in (2, 4)
     )
-    squared, trace, scale = verdicts.noise_scale(small, large, 2, 4)
+    squared, trace, scale = diagnosis.noise_scale(small, large, 2, 4)
     assert (
         np.isclose(squared, (images.mean(0) ** 2).sum())
         and np.isclose(trace, images.var(0).sum())
@@ -225,20 +229,20 @@ def test_the_estimate_is_unbiased():
     [
         (
             0,
-            lambda few, many: verdicts.noise_scale(
+            lambda few, many: diagnosis.noise_scale(
                 few.mean(0, keepdims=True), many.mean(0, keepdims=True), 8, 64
             )[0],
             "averaged first",
         ),
         (0, lambda few, many: (many**2).sum(1).mean(), "still contains noise"),
-        (0, lambda few, many: verdicts.noise_scale(few, many, 64, 8)[0], "exchanged"),
+        (0, lambda few, many: diagnosis.noise_scale(few, many, 64, 8)[0], "exchanged"),
         (1, lambda few, many: (few**2).sum(1).mean() - (many**2).sum(1).mean(), "divide by that"),
-        (2, lambda few, many: 1 / verdicts.noise_scale(few, many, 8, 64)[2], "upside down"),
+        (2, lambda few, many: 1 / diagnosis.noise_scale(few, many, 8, 64)[2], "upside down"),
         (
             2,
             lambda few, many: np.mean(
                 [
-                    verdicts.noise_scale(a[None], b[None], 8, 64)[2]
+                    diagnosis.noise_scale(a[None], b[None], 8, 64)[2]
                     for a, b in zip(few, many, strict=True)
                 ]
             ),
@@ -250,18 +254,18 @@ def test_the_estimate_is_unbiased():
 def test_a_wrong_estimate_is_named(index, wrong, says):
     draw = np.random.default_rng(1)
     small, large = (1 + draw.normal(size=(20, 30)) / b**0.5 * 5 for b in (8, 64))
-    got = list(verdicts.noise_scale(small, large, 8, 64))
-    assert verdicts.noise_problem(index, (small, large, 8, 64), got) is None
+    got = list(diagnosis.noise_scale(small, large, 8, 64))
+    assert diagnosis.noise_problem(index, (small, large, 8, 64), got) is None
     got[index] = float(wrong(small, large))
-    assert says in verdicts.noise_problem(index, (small, large, 8, 64), got)["mistake"]
+    assert says in diagnosis.noise_problem(index, (small, large, 8, 64), got)["mistake"]
 
 
 def test_a_wrong_number_at_the_end_is_shown(layers):
     start, gradients = layers
     steps = [(1.0, 0.0, 0.0, 0.1)]
-    got = verdicts.lars_after(start, gradients[:1], steps)
+    got = diagnosis.lars_after(start, gradients[:1], steps)
     got[-2] += 1
-    told = verdicts.lars_problem("ratio", start, gradients[:1], steps, got)
+    told = diagnosis.lars_problem("ratio", start, gradients[:1], steps, got)
     assert told["got"][0] == told["expected"][0] + 1 and len(told["got"]) == 2
 
 
@@ -283,7 +287,7 @@ PHASES = [(4, 0.4), (2, 0.1), (2, 0.02)]
 )
 def test_a_wrong_g_is_named(got, says):
     case = (0.2, 0.9, 400, 100)
-    problem = verdicts.sgd_noise_problem(case, verdicts.sgd_noise(*case) if got is None else got)
+    problem = diagnosis.sgd_noise_problem(case, diagnosis.sgd_noise(*case) if got is None else got)
     assert problem is None if says is None else says in problem["mistake"]
 
 
@@ -308,20 +312,20 @@ def test_a_wrong_g_is_named(got, says):
     ],
 )
 def test_a_wrong_growth_is_named(largest, answer, noise, fewest):
-    case, rows = (PHASES, 16, largest), verdicts.rows_of(answer, 3)
+    case, rows = (PHASES, 16, largest), diagnosis.rows_of(answer, 3)
     for problem, says in (
-        (verdicts.phases_problem(case, rows), noise),
-        (verdicts.fewest_problem(case, rows), fewest),
+        (diagnosis.phases_problem(case, rows), noise),
+        (diagnosis.fewest_problem(case, rows), fewest),
     ):
         assert problem is None if says is None else says in problem["mistake"]
 
 
 def test_the_solution_of_the_check_is_right():
     for largest in (1000, 100, 16):
-        rows = verdicts.rows_of(verdicts.grow(PHASES, 16, largest), 3)
+        rows = diagnosis.rows_of(diagnosis.grow(PHASES, 16, largest), 3)
         assert (
-            verdicts.phases_problem((PHASES, 16, largest), rows) is None
-            and verdicts.fewest_problem((PHASES, 16, largest), rows) is None
+            diagnosis.phases_problem((PHASES, 16, largest), rows) is None
+            and diagnosis.fewest_problem((PHASES, 16, largest), rows) is None
         )
 
 
@@ -331,9 +335,11 @@ def test_the_solution_of_the_check_is_right():
 def test_the_points_of_student_are_right():
     from scipy.stats import t
 
-    assert all(abs(t.ppf(0.95, freedom) - point) < 6e-4 for freedom, point in verdicts.T_95.items())
+    assert all(
+        abs(t.ppf(0.95, freedom) - point) < 6e-4 for freedom, point in diagnosis.T_95.items()
+    )
     assert np.isclose(
-        verdicts.bound([1.0, 2.0, 3.0, 2.0, 2.0]),
+        diagnosis.bound([1.0, 2.0, 3.0, 2.0, 2.0]),
         2 + 2.132 * np.std([1, 2, 3, 2, 2], ddof=1) / 5**0.5,
     )
 
@@ -350,7 +356,7 @@ def test_the_points_of_student_are_right():
     ],
 )
 def test_a_budget_that_is_not_kept_is_told(passed, error, says):
-    problem = verdicts.budget_problem(passed, 256, 1024, error)
+    problem = diagnosis.budget_problem(passed, 256, 1024, error)
     assert problem is None if says is None else says in problem["mistake"]
 
 
@@ -365,7 +371,7 @@ def test_a_budget_that_is_not_kept_is_told(passed, error, says):
 )
 def test_an_accuracy_that_is_too_low_is_told(worse, trained, says):
     small = np.linspace(15, 17, 8)
-    problem = verdicts.accuracy_problem(
+    problem = diagnosis.accuracy_problem(
         small, small + worse + np.array([0.1, -0.1] * 4), 2.0, trained
     )
     assert problem is None if says is None else says in problem["mistake"]

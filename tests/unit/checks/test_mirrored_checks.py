@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from manyhands.checks.mirrored_strategy import model_verdicts, verdicts
-from manyhands.checks.mirrored_strategy.words import CRITERIA, HINTS, MISTAKES
+from manyhands.checks.mirrored_strategy import diagnosis, model_diagnosis
+from manyhands.checks.mirrored_strategy.messages import CRITERIA, HINTS, MISTAKES
 
 
 def test_every_check_has_a_hint_of_two_steps():
@@ -16,12 +16,12 @@ def test_every_check_has_a_hint_of_two_steps():
 
 def test_a_right_update_by_a_wrong_gradient_is_not_blamed():
     right = np.array([1.0, -2.0])
-    assert verdicts.update(-right, -right, -right) is None
+    assert diagnosis.update(-right, -right, -right) is None
     assert (
         "for the gradient that you return"
-        in verdicts.update(-2 * right, -right, -2 * right)["mistake"]
+        in diagnosis.update(-2 * right, -right, -2 * right)["mistake"]
     )
-    assert "2 times as far" in verdicts.update(-2 * right, -right, -right)["mistake"]
+    assert "2 times as far" in diagnosis.update(-2 * right, -right, -right)["mistake"]
 
 
 @pytest.mark.parametrize(
@@ -41,16 +41,16 @@ def test_a_right_update_by_a_wrong_gradient_is_not_blamed():
     ],
 )
 def test_a_layer_on_another_device_is_told(forward, backward, says):
-    ledger = model_verdicts.LayerLedger.__new__(model_verdicts.LayerLedger)
+    ledger = model_diagnosis.LayerLedger.__new__(model_diagnosis.LayerLedger)
     ledger.places, ledger.devices = [("CPU", 0), ("CPU", 1), ("CPU", 1)], [("CPU", 0), ("CPU", 1)]
     ledger.forward = [(("CPU", i), ("CPU", i)) for i in forward]
     ledger.backward = {number: ("CPU", i) for number, i in enumerate(backward)}
-    problem = model_verdicts.layers(ledger)
+    problem = model_diagnosis.layers(ledger)
     assert problem is None if says is None else says in problem["mistake"]
 
 
 def test_right_gradients_count_once_a_layer_has_moved():
-    ledger = model_verdicts.LayerLedger.__new__(model_verdicts.LayerLedger)
+    ledger = model_diagnosis.LayerLedger.__new__(model_diagnosis.LayerLedger)
     ledger.devices = [("CPU", 2), ("CPU", 0)]
     ledger.places = [("CPU", 2), ("CPU", 2), ("CPU", 0), ("CPU", 0)]
     ledger.forward, ledger.backward = (
@@ -61,25 +61,25 @@ def test_right_gradients_count_once_a_layer_has_moved():
     ledger.forward = [(place, place) for place in ledger.places]
     assert not ledger.as_given()
     right = [np.ones((2, 2))]
-    assert model_verdicts.layer_gradients(right, right, False) is None
+    assert model_diagnosis.layer_gradients(right, right, False) is None
     assert (
         "still runs where it ran there"
-        in model_verdicts.layer_gradients(right, right, True)["mistake"]
+        in model_diagnosis.layer_gradients(right, right, True)["mistake"]
     )
 
 
 def test_a_rate_in_the_gradient_and_another_loss_are_told_as_what_they_are():
-    right, cuts = np.array([1.0, -2.0]), verdicts.shards(5, 2)
+    right, cuts = np.array([1.0, -2.0]), diagnosis.shards(5, 2)
     parts = [right + 0.3, right - 0.2]
     assert (
         "learning_rate times"
-        in verdicts.average("gradient", 0.25 * right, right, parts, cuts, 5, rate=0.25)["mistake"]
+        in diagnosis.average("gradient", 0.25 * right, right, parts, cuts, 5, rate=0.25)["mistake"]
     )
     assert (
         "the mean loss over the whole batch gives"
-        in verdicts.average("gradient", 0.25 * right, right, parts, cuts, 5, rate=0.5)["mistake"]
+        in diagnosis.average("gradient", 0.25 * right, right, parts, cuts, 5, rate=0.5)["mistake"]
     )
-    one_step = verdicts.Epoch(
+    one_step = diagnosis.Epoch(
         np.ones((4, 2)),
         np.zeros(4, int),
         np.zeros((2, 2)),
@@ -96,7 +96,7 @@ def test_a_rate_in_the_gradient_and_another_loss_are_told_as_what_they_are():
 
 
 def case_and_answer(**other):
-    case = model_verdicts.FineTuning(np.random.default_rng(3), 3)
+    case = model_diagnosis.FineTuning(np.random.default_rng(3), 3)
     weights, accuracies = case.alone(
         other.get("batch", 3 * case.own_batch), other.get("rate", 3 * case.rate)
     )
@@ -128,7 +128,7 @@ def test_a_wrong_fine_tuning_is_named(change, says):
     elif change == "accuracies":
         accuracies = accuracies[:1]
     variable = type("Variable", (), {"name": "kernel"})
-    problem = model_verdicts._fine_tuned_problem(
+    problem = model_diagnosis._fine_tuned_problem(
         case, [variable], [1 if change == "copies" else 3], weights, accuracies
     )
     assert problem is None if says is None else says in problem["mistake"]

@@ -4,20 +4,20 @@ import json
 
 import pytest
 
-from manyhands.checks.multiworker import input_verdicts as inputs
-from manyhands.checks.multiworker import verdicts
-from manyhands.checks.multiworker.words import CRITERIA, HINTS, MISTAKES
+from manyhands.checks.multiworker import diagnosis
+from manyhands.checks.multiworker import input_diagnosis as inputs
+from manyhands.checks.multiworker.messages import CRITERIA, HINTS, MISTAKES
 
 LAYOUT = (["a", "a", "b", "b"], 5000, {"chief": 1, "worker": 2, "ps": 1})
 RIGHT = {"chief": ["a:5000"], "worker": ["a:5001", "b:5000"], "ps": ["b:5001"]}
 
 
 def test_the_layout_of_the_lab_gives_its_config():
-    assert verdicts.config_of(*LAYOUT, 2) == {
+    assert diagnosis.config_of(*LAYOUT, 2) == {
         "cluster": RIGHT,
         "task": {"type": "worker", "index": 1},
     }
-    assert verdicts.config_of(*LAYOUT, 3)["task"] == {"type": "ps", "index": 0}
+    assert diagnosis.config_of(*LAYOUT, 3)["task"] == {"type": "ps", "index": 0}
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_the_layout_of_the_lab_gives_its_config():
     ],
 )
 def test_a_text_that_is_no_config_is_told(answer, says):
-    config, problem = verdicts.parsed(answer)
+    config, problem = diagnosis.parsed(answer)
     assert config is None and says in problem["mistake"]
 
 
@@ -51,10 +51,10 @@ def test_a_text_that_is_no_config_is_told(answer, says):
 )
 def test_a_wrong_cluster_is_named(changed, says):
     configs = [{"cluster": {**RIGHT, **changed}}] * 4
-    problem = verdicts.cluster_problem(LAYOUT, configs)
+    problem = diagnosis.cluster_problem(LAYOUT, configs)
     assert problem is None if says is None else says in problem["mistake"]
     if says:
-        late = verdicts.cluster_problem(LAYOUT, [{"cluster": RIGHT}, *configs[1:]])
+        late = diagnosis.cluster_problem(LAYOUT, [{"cluster": RIGHT}, *configs[1:]])
         assert "a different cluster from process 0" in late["mistake"]
 
 
@@ -70,9 +70,9 @@ def test_a_wrong_cluster_is_named(changed, says):
     ],
 )
 def test_a_wrong_task_is_named(task, says):
-    configs = [verdicts.config_of(*LAYOUT, number) for number in range(4)]
+    configs = [diagnosis.config_of(*LAYOUT, number) for number in range(4)]
     configs[2] = {"cluster": RIGHT, "task": task}
-    problem = verdicts.task_problem(LAYOUT, configs)
+    problem = diagnosis.task_problem(LAYOUT, configs)
     assert problem is None if says is None else says in problem["mistake"]
 
 
@@ -91,21 +91,21 @@ FITTED = {
     "steps, says", [(6, None), (18, "6 updates in 2 epochs"), (None, "Return the model")]
 )
 def test_a_wrong_number_of_steps_is_named(steps, says):
-    problem = verdicts.steps_problem(1, {**FITTED, "steps": steps})
+    problem = diagnosis.steps_problem(1, {**FITTED, "steps": steps})
     assert problem is None if says is None else says in problem["mistake"]
 
 
 @pytest.mark.parametrize("looks", [key[1] for key in MISTAKES if key[0] == "fit"])
 def test_every_wrong_fit_has_its_text(looks):
-    assert "{" not in verdicts.weights_problem(2, {**FITTED, "looks": looks})["mistake"]
-    assert verdicts.weights_problem(2, {**FITTED, "looks": None}) is None
+    assert "{" not in diagnosis.weights_problem(2, {**FITTED, "looks": looks})["mistake"]
+    assert diagnosis.weights_problem(2, {**FITTED, "looks": None}) is None
 
 
 @pytest.mark.parametrize("looks", [key[1] for key in MISTAKES if key[0] == "loss"])
 def test_every_wrong_loss_has_its_text(looks):
     case = {"sizes": [3, 2, 0], "looks": looks, "right": [1.0], "got": [2.0]}
-    assert "{" not in verdicts.loss_problem(case)["mistake"]
-    assert verdicts.loss_problem({**case, "looks": None}) is None
+    assert "{" not in diagnosis.loss_problem(case)["mistake"]
+    assert diagnosis.loss_problem({**case, "looks": None}) is None
 
 
 # What the workers really saw (TensorFlow 2.21, experimental_distribute_dataset; the tutorial prints
@@ -125,8 +125,8 @@ MEASURED = [
 
 @pytest.mark.parametrize("case, seen", MEASURED)
 def test_the_prediction_is_what_the_workers_saw(case, seen):
-    assert verdicts.who_sees(*case) == seen
-    assert verdicts.seen_problem(case, seen) is None
+    assert diagnosis.who_sees(*case) == seen
+    assert diagnosis.seen_problem(case, seen) is None
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_the_prediction_is_what_the_workers_saw(case, seen):
     ],
 )
 def test_a_wrong_prediction_is_named(case, answer, says):
-    assert says in verdicts.seen_problem(case, answer)["mistake"]
+    assert says in diagnosis.seen_problem(case, answer)["mistake"]
 
 
 @pytest.mark.parametrize(
@@ -158,11 +158,11 @@ def test_a_wrong_prediction_is_named(case, answer, says):
     ],
 )
 def test_answers_become_lists_or_are_told(answer, lists):
-    assert verdicts.plain_lists(answer, 2) == lists
+    assert diagnosis.plain_lists(answer, 2) == lists
     if lists is None:
         assert (
             "one list of sample numbers for each of 2"
-            in verdicts.seen_problem(("OFF", [1], 2, 2), lists)["mistake"]
+            in diagnosis.seen_problem(("OFF", [1], 2, 2), lists)["mistake"]
         )
 
 
@@ -297,7 +297,7 @@ def test_what_is_left_behind_is_named():
 def test_every_check_has_a_hint_and_every_mistake_a_text():
     assert {name.split("-", 1)[1] for name in HINTS} == set(CRITERIA)
     assert all(MISTAKES.values()) and all(HINTS.values())
-    assert json.dumps(verdicts.config_of(*LAYOUT, 0))
+    assert json.dumps(diagnosis.config_of(*LAYOUT, 0))
 
 
 def test_a_time_limit_on_a_busy_machine_is_not_told_as_a_wrong_answer():

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import pytest
 
-from manyhands.checks.parameter_servers import verdicts
-from manyhands.checks.parameter_servers.words import CRITERIA, HINTS, MISTAKES
+from manyhands.checks.parameter_servers import diagnosis
+from manyhands.checks.parameter_servers.messages import CRITERIA, HINTS, MISTAKES
 
 torch = pytest.importorskip("torch")
 
@@ -110,9 +110,9 @@ def looks(answers, topic):
 def test_the_solution_passes_under_any_seed(world, seed):
     for case in world(ranks.place, "place", seed)[0]:
         assert (
-            verdicts.cover_problem(case)
-            is verdicts.limit_problem(case)
-            is verdicts.pieces_problem(case)
+            diagnosis.cover_problem(case)
+            is diagnosis.limit_problem(case)
+            is diagnosis.pieces_problem(case)
             is None
         )
     assert not looks(world(ranks.exchange, "push", "take", "give", "pull", seed), "push")
@@ -122,10 +122,10 @@ def test_the_solution_passes_under_any_seed(world, seed):
     answers = world(train_ranks.asynchronous, "asynchronous", seed)
     assert not looks(answers, "asynchronous")
     assert not any(
-        verdicts.stale_problem(0, case) for cases in answers for case in cases if "wanted" in case
+        diagnosis.stale_problem(0, case) for cases in answers for case in cases if "wanted" in case
     )
     assert not any(
-        map(verdicts.servers_problem, world(train_ranks.servers, "fewest_servers", seed)[0])
+        map(diagnosis.servers_problem, world(train_ranks.servers, "fewest_servers", seed)[0])
     )
 
 
@@ -173,7 +173,7 @@ def test_nothing_is_trained_with_rows_that_nobody_keeps(world):
     cell = "\ndef place(shapes, workers, servers, link_bytes):\n    return [Piece(0, 0, 1, 0)]\n"
     answers = world(train_ranks.train, "place", "push", "pull", "synchronous_step", 5, cell=cell)
     assert all(
-        case["bytes"] is None and verdicts.link_problem(case)["mistake"] == MISTAKES["place first"]
+        case["bytes"] is None and diagnosis.link_problem(case)["mistake"] == MISTAKES["place first"]
         for cases in answers
         for case in cases
     )
@@ -191,7 +191,7 @@ def test_servers_and_workers_change_places_and_every_server_keeps_something(seed
             [(6, 3), (3,)],
             [(9, 2), (2,)],
         ):
-            assert {piece[3] for piece in verdicts.placed(shapes, servers)} == set(range(servers))
+            assert {piece[3] for piece in diagnosis.placed(shapes, servers)} == set(range(servers))
 
 
 # ------------------------------------------------------------------ what a synchronous step looks
@@ -230,7 +230,7 @@ def test_a_wrong_update_is_named(world, update, name):
         case for cases in answers for case in cases if case["topic"] == "step" and case["step"] == 0
     ]
     assert {case["looks"] for case in first} == {name}
-    problem = verdicts.value_problem(0, first[0], "step")
+    problem = diagnosis.value_problem(0, first[0], "step")
     assert problem["mistake"] == MISTAKES["step", name].format(
         p=first[0]["workers"], step=1, number=""
     )
@@ -282,9 +282,9 @@ RIGHT = [[0, 0, 3, 0], [0, 3, 4, 1], [1, 0, 6, 1]]
 )
 def test_every_row_is_kept_once(pieces, text):
     case, right = placement(pieces), placement(RIGHT)
-    problem = verdicts.cover_problem(case)
+    problem = diagnosis.cover_problem(case)
     assert problem is None if text is None else text in problem["mistake"]
-    assert (verdicts.cover_evidence(case) == verdicts.cover_evidence(right)) is (text is None)
+    assert (diagnosis.cover_evidence(case) == diagnosis.cover_evidence(right)) is (text is None)
 
 
 @pytest.mark.parametrize(
@@ -304,19 +304,19 @@ def test_every_row_is_kept_once(pieces, text):
 )
 def test_bytes_of_a_link(pieces, link, text):
     case, right = placement(pieces, link=link), placement(RIGHT, link=link)
-    problem = verdicts.limit_problem(case)
+    problem = diagnosis.limit_problem(case)
     assert problem is None if text is None else text in problem["mistake"]
     if link >= 720:
-        assert (verdicts.limit_evidence(case) == verdicts.limit_evidence(right)) is (text is None)
+        assert (diagnosis.limit_evidence(case) == diagnosis.limit_evidence(right)) is (text is None)
 
 
 def test_neighbours_belong_together():
-    assert verdicts.pieces_problem(placement(RIGHT)) is None
+    assert diagnosis.pieces_problem(placement(RIGHT)) is None
     case = placement([[0, 0, 1, 0], [0, 1, 4, 0], [1, 0, 6, 1]])
-    assert "separate message" in verdicts.pieces_problem(case)[
+    assert "separate message" in diagnosis.pieces_problem(case)[
         "mistake"
-    ] and verdicts.pieces_evidence(case) != verdicts.pieces_evidence(placement(RIGHT))
-    assert verdicts.pieces_problem(placement(None))["mistake"] == MISTAKES["no pieces"]
+    ] and diagnosis.pieces_evidence(case) != diagnosis.pieces_evidence(placement(RIGHT))
+    assert diagnosis.pieces_problem(placement(None))["mistake"] == MISTAKES["no pieces"]
 
 
 @pytest.mark.parametrize(
@@ -338,8 +338,10 @@ def test_pieces_as_plain_numbers(answer, told):
 
 
 def test_staleness_of_a_schedule():
-    assert verdicts.staleness([1, 2, 1, 1, 3, 2]) == [0, 1, 1, 0, 4, 3]
-    assert verdicts.staleness([1, 2, 3] * 3)[3:] == [2] * 6  # in turn: as stale as there are others
+    assert diagnosis.staleness([1, 2, 1, 1, 3, 2]) == [0, 1, 1, 0, 4, 3]
+    assert (
+        diagnosis.staleness([1, 2, 3] * 3)[3:] == [2] * 6
+    )  # in turn: as stale as there are others
 
 
 @pytest.mark.parametrize(
@@ -358,11 +360,11 @@ def test_a_wrong_staleness_is_named(got, name):
     schedule = [1, 2, 1, 1]
     case = {
         "stale": got,
-        "wanted": verdicts.staleness(schedule),
-        "between": verdicts.between(schedule),
+        "wanted": diagnosis.staleness(schedule),
+        "between": diagnosis.between(schedule),
         "schedule": schedule,
     }
-    problem = verdicts.stale_problem(0, case)
+    problem = diagnosis.stale_problem(0, case)
     assert (
         problem is None
         if name is None
@@ -390,7 +392,7 @@ def test_a_wrong_number_of_servers_is_named(got, right, name):
         "right": right,
         "wrong": {"own link": 9} | ({"rounded down": 2} if right else {}),
     }
-    problem = verdicts.servers_problem(case)
+    problem = diagnosis.servers_problem(case)
     assert (
         problem is None
         if name is None
@@ -402,15 +404,15 @@ def test_the_link_of_a_server():
     def answer(sent, allowed=1000):
         return {"rank": 4, "workers": 3, "bytes": sent, "allowed": allowed}
 
-    assert verdicts.link_problem(answer(1000)) is verdicts.link_problem(answer(0)) is None
+    assert diagnosis.link_problem(answer(1000)) is diagnosis.link_problem(answer(0)) is None
     assert (
-        verdicts.link_problem(answer(1001))["rank"] == 4
-        and verdicts.link_problem(answer(None))["mistake"] == MISTAKES["place first"]
+        diagnosis.link_problem(answer(1001))["rank"] == 4
+        and diagnosis.link_problem(answer(None))["mistake"] == MISTAKES["place first"]
     )
     assert (
-        verdicts.link_evidence(answer(10))
-        == verdicts.link_evidence(answer(1000))
-        != verdicts.link_evidence(answer(1001))
+        diagnosis.link_evidence(answer(10))
+        == diagnosis.link_evidence(answer(1000))
+        != diagnosis.link_evidence(answer(1001))
     )
 
 
@@ -443,7 +445,9 @@ def synchronous_step(mine, workers, rate, decay):
 def test_an_answer_is_blamed_only_for_what_is_its_own(world, cell, update, answer):
     first = [
         case
-        for cases in verdicts.with_what_is_kept(world(ranks.step, "synchronous_step", 3, cell=cell))
+        for cases in diagnosis.with_what_is_kept(
+            world(ranks.step, "synchronous_step", 3, cell=cell)
+        )
         for case in cases
         if case["step"] == 0
     ]
@@ -451,7 +455,7 @@ def test_an_answer_is_blamed_only_for_what_is_its_own(world, cell, update, answe
     telling = next(
         case for case in first if case["topic"] == "answer" and case["looks"].startswith(answer)
     )
-    assert "{" not in verdicts.value_problem(0, telling, "answer")["mistake"]
+    assert "{" not in diagnosis.value_problem(0, telling, "answer")["mistake"]
 
 
 @pytest.mark.parametrize(
@@ -481,8 +485,8 @@ def test_a_wrong_training_on_tensorflows_servers_is_named(changed, places, weigh
         **changed,
     }
     for problem, says in (
-        (verdicts.places_problem(case), places),
-        (verdicts.strategy_problem(case), weights),
+        (diagnosis.places_problem(case), places),
+        (diagnosis.strategy_problem(case), weights),
     ):
         assert problem is None if says is None else says in problem["mistake"]
 
@@ -499,7 +503,7 @@ def fewest_servers(workers, n_bytes, latency_s, bytes_per_s, limit_s):
             7,
             cell=less.replace("OP", op).replace("SIGN", sign),
         )[0]
-        texts = [problem["mistake"] for problem in map(verdicts.servers_problem, cases) if problem]
+        texts = [problem["mistake"] for problem in map(diagnosis.servers_problem, cases) if problem]
         assert texts and texts[0].startswith(MISTAKES["servers", name].split("{")[0])
 
 

@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from manyhands.checks.pipeline import cases, in_time, plan_cases, plan_verdicts, verdicts
-from manyhands.checks.pipeline.words import CRITERIA, HINTS, MISTAKES
+from manyhands.checks.pipeline import cases, diagnosis, in_time, plan_cases, plan_diagnosis
+from manyhands.checks.pipeline.messages import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.report import Stopped
 from manyhands.simulate.pipeline import Stuck
 
@@ -26,8 +26,8 @@ def test_odd_orders_can_be_done_and_broken_ones_cannot(seed):
         else:
             with pytest.raises(Stuck):
                 cases.played(orders, ones, ones)
-        assert verdicts.stuck_problem(possible, None if possible else ValueError("no"), 3) is None
-        assert verdicts.stuck_problem(possible, ValueError("no") if possible else None, 3)
+        assert diagnosis.stuck_problem(possible, None if possible else ValueError("no"), 3) is None
+        assert diagnosis.stuck_problem(possible, ValueError("no") if possible else None, 3)
 
 
 def test_odd_orders_in_turn_need_no_tags():
@@ -53,8 +53,10 @@ def test_each_job_has_one_best_plan_and_a_trap(seed):
         assert fit[1][0] >= 1.03 * fit[0][0]
         stages, count, schedule = fit[0][1]
         told, right = ([one] for one in (fit[1][1], fit[0][1]))
-        assert plan_verdicts.problems([(job, plans)], right) == [dict.fromkeys(plan_verdicts.NAMES)]
-        (told,) = plan_verdicts.problems([(job, plans)], told)
+        assert plan_diagnosis.problems([(job, plans)], right) == [
+            dict.fromkeys(plan_diagnosis.NAMES)
+        ]
+        (told,) = plan_diagnosis.problems([(job, plans)], told)
         assert told["cheapest"] and not told["memory"] and not told["idle"]
         without_idle = min(
             (numbers.price, plan)
@@ -85,13 +87,13 @@ def test_a_short_way_of_thinking_is_named_where_it_explains_the_wrong_plans():
         ]
         told = [
             details["mistake"]
-            for one in plan_verdicts.problems(jobs, answers)
+            for one in plan_diagnosis.problems(jobs, answers)
             for details in one.values()
             if details
         ]
         assert any(MISTAKES[name] in text for text in told)
     with pytest.raises(Stopped, match="seems to have found no plan that fits"):
-        plan_verdicts.asked(lambda job: min([]), jobs[0][0])
+        plan_diagnosis.asked(lambda job: min([]), jobs[0][0])
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -108,7 +110,7 @@ def test_neither_equal_nor_full_stages_are_best(seed):
     ):
         evened = cases.least(measure, costs, stages)
         assert cases.smallest(costs, stages) < cases.dearest(costs, evened)
-        told = verdicts.dearest_problem(
+        told = diagnosis.dearest_problem(
             (costs, stages), [(block.start, block.stop) for block in evened]
         )
         assert told["mistake"] == MISTAKES["evened"]
@@ -144,27 +146,27 @@ def test_what_is_easily_forgotten_is_asked(seed):
     ],
 )
 def test_a_broken_order_is_named(order, says):
-    assert says in verdicts.broken_order(order, 1, 2, 2)["mistake"]
+    assert says in diagnosis.broken_order(order, 1, 2, 2)["mistake"]
 
 
 def test_orders_that_wait_for_each_other_are_told_who_waits():
     orders = [[("F", 0), ("B", 0), ("F", 1), ("B", 1)], [("F", 0), ("F", 1), ("B", 0), ("B", 1)]]
-    told = verdicts.order_problem("1f1b", (2, 2), orders)["mistake"]
+    told = diagnosis.order_problem("1f1b", (2, 2), orders)["mistake"]
     assert (
         "wait for each other forever" in told
         and "rank 0 waits, before backward of micro-batch 0" in told
     )
-    assert verdicts.order_problem("1f1b", (2, 2), cases.plain("1f1b", 2, 2)) is None
+    assert diagnosis.order_problem("1f1b", (2, 2), cases.plain("1f1b", 2, 2)) is None
     assert (
         "GPipe does all forwards first"
-        in verdicts.order_problem("gpipe", (2, 2), cases.plain("1f1b", 2, 2))["mistake"]
+        in diagnosis.order_problem("gpipe", (2, 2), cases.plain("1f1b", 2, 2))["mistake"]
     )
 
 
 def test_the_evidence_is_the_same_for_all_that_may_be():
     (job, plans), *_ = plan_cases.jobs(0)
     fit = [
-        plan_verdicts.evidence(job, plans, plan)
+        plan_diagnosis.evidence(job, plans, plan)
         for plan, numbers in plans.items()
         if plan_cases.fits(job, numbers)
     ]
@@ -173,22 +175,24 @@ def test_the_evidence_is_the_same_for_all_that_may_be():
         == 1
         < len({one["cheapest"] for one in fit})
     )
-    (told,) = plan_verdicts.problems([(job, plans)], [plan_verdicts.plan_of(job, (5, 1, "gpipe"))])
+    (told,) = plan_diagnosis.problems(
+        [(job, plans)], [plan_diagnosis.plan_of(job, (5, 1, "gpipe"))]
+    )
     assert told["memory"]["mistake"] == MISTAKES["no plan"]
     assert (
-        verdicts.alive_evidence((4, 8), [("F", 0), ("B", 0)], 1) == 3
-        and verdicts.alive_evidence((4, 8), None, 1) == -1
+        diagnosis.alive_evidence((4, 8), [("F", 0), ("B", 0)], 1) == 3
+        and diagnosis.alive_evidence((4, 8), None, 1) == -1
     )
 
 
 def test_what_is_no_answer():
     assert (
-        verdicts.pairs(3) is verdicts.pairs([("F",)]) is None
-        and verdicts.pairs(["F1"]) is None
-        and verdicts.pairs([["F", 1]]) == [("F", 1)]
+        diagnosis.pairs(3) is diagnosis.pairs([("F",)]) is None
+        and diagnosis.pairs(["F1"]) is None
+        and diagnosis.pairs([["F", 1]]) == [("F", 1)]
     )
-    assert verdicts.times_of(None, [[1]]) is verdicts.times_of([[1, 2]], [[1]]) is None
-    assert verdicts.blocks_of([3], [1, 2]) is None and verdicts.blocks_of(
+    assert diagnosis.times_of(None, [[1]]) is diagnosis.times_of([[1, 2]], [[1]]) is None
+    assert diagnosis.blocks_of([3], [1, 2]) is None and diagnosis.blocks_of(
         [slice(0, None)], [1, 2]
     ) == [(0, 2)]
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import nn
 
-from manyhands.checks.sharded_states import cases, verdicts
+from manyhands.checks.sharded_states import cases, diagnosis
 from manyhands.checks.sharded_states.held_with_torch import held_bytes
-from manyhands.checks.sharded_states.words import CRITERIA, HINTS, MISTAKES
+from manyhands.checks.sharded_states.messages import CRITERIA, HINTS, MISTAKES
 from manyhands.simulate import sharding
 
 SEEDS = (0, 7, 4711)
@@ -61,7 +61,7 @@ def test_as_many_layers_as_fit_one_by_one(seed):
 def test_no_answer_and_parts_of_layers_are_told():
     case = ([10, 3], 4, 3, 2, 2, 12)
     assert cases.parts(*case).right == (3 + 1) * 16 + 12 * 4
-    right, nothing = verdicts.memory_problems([case, case], [(3 + 1) * 16 + 12 * 4, float("nan")])
+    right, nothing = diagnosis.memory_problems([case, case], [(3 + 1) * 16 + 12 * 4, float("nan")])
     assert right is None and nothing["expected"] == 112
     assert (
         nothing["mistake"]
@@ -76,7 +76,7 @@ def test_no_answer_and_parts_of_layers_are_told():
         (cases.most(*device) - 1, "one too few"),
         (3, "most other"),
     ):
-        (told,) = verdicts.most_problems([device], [got])
+        (told,) = diagnosis.most_problems([device], [got])
         assert told["mistake"].startswith("size = 10, device_bytes = 1000, ranks = 4, ") and told[
             "mistake"
         ].endswith(": " + MISTAKES[key])
@@ -94,12 +94,12 @@ def test_where_two_mistakes_come_to_one_number_that_of_most_answers_is_told():
     )
     assert all(
         told["mistake"].endswith(MISTAKES["work without padding"])
-        for told in verdicts.memory_problems([both, other], wrong)
+        for told in diagnosis.memory_problems([both, other], wrong)
     )
 
 
 def test_a_finding_becomes_a_line_with_its_place():
-    told = verdicts.problem_of(
+    told = diagnosis.problem_of(
         {
             "rank": 2,
             "at": "ranks 0, 2",
@@ -116,7 +116,7 @@ def test_a_finding_becomes_a_line_with_its_place():
         "got": 20,
         "mistake": "ranks 0, 2: " + MISTAKES["sent"].format(got=20, expected=10),
     }
-    assert verdicts.problem_of({"looks": None}) is None
+    assert diagnosis.problem_of({"looks": None}) is None
 
 
 class Kept:
@@ -212,7 +212,7 @@ def test_small_gradients_are_lost_in_bfloat16_and_small_steps_too(ranks):
     gradients = number_ranks._hard_to_add("weights", weight, ranks)
     exact = sum(gradient.double() for gradient in gradients)
     lost = functools.reduce(torch.add, gradients).double() - exact
-    assert number_ranks.STEPS * number_ranks.LR * lost.abs().max() / ranks > 2 * verdicts.ULP
+    assert number_ranks.STEPS * number_ranks.LR * lost.abs().max() / ranks > 2 * diagnosis.ULP
     step = (number_ranks.LR * exact / ranks).bfloat16()
     assert torch.equal(weight - step, weight) and weight.abs().min() >= 2.5
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from manyhands.checks.record import told_apart
-from manyhands.checks.staleness import cases, verdicts
+from manyhands.checks.staleness import cases, diagnosis
+from manyhands.checks.staleness.messages import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.staleness.ranks import Asked, _asked, told
-from manyhands.checks.staleness.words import CRITERIA, HINTS, MISTAKES
 from manyhands.simulate.asynchrony import Barrier, play, stable_rate
 
 SEEDS = [0, 1, 4711, 2**40 + 3]
@@ -31,7 +31,7 @@ def test_logs_have_what_makes_them_hard(seed):
         assert all(0 <= version <= t for t, version in enumerate(right)) and right != list(
             range(len(right))
         )
-        assert all(one != right for one in verdicts._wrong_versions(log).values())
+        assert all(one != right for one in diagnosis._wrong_versions(log).values())
 
 
 def test_wrong_versions_and_staleness_are_named():
@@ -48,34 +48,35 @@ def test_wrong_versions_and_staleness_are_named():
     ]
     right = cases.pulled_versions(log)
     assert right == [0, 0, 2, 3]
-    assert verdicts.versions_problem(log, verdicts.array(right)) is None
-    for name, wrong in verdicts._wrong_versions(log).items():
+    assert diagnosis.versions_problem(log, diagnosis.array(right)) is None
+    for name, wrong in diagnosis._wrong_versions(log).items():
         if wrong != right:
             assert (
-                verdicts.versions_problem(log, verdicts.array(wrong))["mistake"]
+                diagnosis.versions_problem(log, diagnosis.array(wrong))["mistake"]
                 in MISTAKES.values()
             ), name
     assert (
-        "one number for each push" in verdicts.versions_problem(log, verdicts.array([0]))["mistake"]
+        "one number for each push"
+        in diagnosis.versions_problem(log, diagnosis.array([0]))["mistake"]
     )
-    assert verdicts.staleness_problem(log, verdicts.array([0, 1, 0, 0])) is None
-    assert "sign" in verdicts.staleness_problem(log, verdicts.array([0, -1, 0, 0]))["mistake"]
-    assert verdicts.two_lists(None)[0].size == 0 and verdicts.two_lists(([1], "no"))[1].size == 0
+    assert diagnosis.staleness_problem(log, diagnosis.array([0, 1, 0, 0])) is None
+    assert "sign" in diagnosis.staleness_problem(log, diagnosis.array([0, -1, 0, 0]))["mistake"]
+    assert diagnosis.two_lists(None)[0].size == 0 and diagnosis.two_lists(([1], "no"))[1].size == 0
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_wrong_replay_is_seen(seed):
     for run in cases.runs(seed, stale=True):
         right = cases.history(run)
-        assert np.abs(right).max() < 2**53 and verdicts.history_problem(run, right) is None
+        assert np.abs(right).max() < 2**53 and diagnosis.history_problem(run, right) is None
         for which in (lambda t, v: (t, t, t), lambda t, v: (v, v, t), lambda t, v: (t, v, v)):
-            assert verdicts.history_problem(run, verdicts._replay(run, which))
+            assert diagnosis.history_problem(run, diagnosis._replay(run, which))
         assert (
             "same array"
-            in verdicts.history_problem(run, np.array([right[-1]] * len(right)))["mistake"]
+            in diagnosis.history_problem(run, np.array([right[-1]] * len(right)))["mistake"]
         )
-        assert "Version 0" in verdicts.history_problem(run, right[1:])["mistake"]
-        late = verdicts.history_problem(run, verdicts._replay(run, lambda t, v: (t, 0, t)))
+        assert "Version 0" in diagnosis.history_problem(run, right[1:])["mistake"]
+        late = diagnosis.history_problem(run, diagnosis._replay(run, lambda t, v: (t, 0, t)))
         # wherever the first difference is
         assert len(set(told_apart(late["expected"], late["got"]))) == 2
     assert all(
@@ -96,7 +97,7 @@ def test_a_wrong_replay_is_seen(seed):
     ],
 )
 def test_a_wrong_rate_is_named(got, says):
-    problem = verdicts.rate_problem([5.0], [3], got)
+    problem = diagnosis.rate_problem([5.0], [3], got)
     assert problem is None if says is None else says in problem["mistake"]
 
 
@@ -112,7 +113,7 @@ def test_a_wrong_rate_is_named(got, says):
     ],
 )
 def test_a_wrong_choice_of_the_direction_is_named(got, says):
-    problem = verdicts.rate_problem(
+    problem = diagnosis.rate_problem(
         [20.0, 8.0, 0.2], [0, 9, 6 if says == "mean of the delays" else 15], got
     )
     assert problem is None if says is None else says in problem["mistake"]
@@ -155,7 +156,7 @@ def test_the_barrier_of_a_learner_is_not_asked_after_a_leave_unless_that_is_test
 
     team = cases.Team(0, [[1, 1, 1], [2, 2], [2, 2, 2]], [])
     assert _asked(Deaf, team, leaving=False)["first"] is None
-    problem = verdicts.barrier_problem(_asked(Deaf, team, leaving=True))
+    problem = diagnosis.barrier_problem(_asked(Deaf, team, leaving=True))
     assert (
         "The clocks of workers that have left (1 so far) must no longer count" in problem["mistake"]
         and "{" not in problem["mistake"]
@@ -184,7 +185,7 @@ def test_a_wrong_answer_of_a_barrier_is_named(got, says):
         "expected": [1],
         "got": got,
     }
-    assert says in verdicts.barrier_problem({"first": first})["mistake"]
+    assert says in diagnosis.barrier_problem({"first": first})["mistake"]
 
 
 @pytest.mark.parametrize(
@@ -206,7 +207,7 @@ def test_who_is_held_back_is_told_why(call, bound, expected, got, says):
         "expected": expected,
         "got": got,
     }
-    problem = verdicts.barrier_problem({"first": first})
+    problem = diagnosis.barrier_problem({"first": first})
     assert says in problem["mistake"] and "{" not in problem["mistake"] and problem["rank"] == 0
 
 
@@ -221,14 +222,16 @@ def test_choices_have_a_best_one_in_the_middle(seed):
         for case, costs in cases.choices(seed, kind):
             best = int(np.argmin(costs))
             assert 0 < best < case.size - 1
-            assert verdicts.choice_problem(kind, case, costs, float(best)) is None
-            assert "No backup at all" in verdicts.choice_problem(kind, case, costs, 0.0)["mistake"]
-            assert verdicts.choice_problem(kind, case, costs, case.size - 1.0)
-            assert "whole number" in str(verdicts.choice_problem(kind, case, costs, 1.5))
+            assert diagnosis.choice_problem(kind, case, costs, float(best)) is None
+            assert "No backup at all" in diagnosis.choice_problem(kind, case, costs, 0.0)["mistake"]
+            assert diagnosis.choice_problem(kind, case, costs, case.size - 1.0)
+            assert "whole number" in str(diagnosis.choice_problem(kind, case, costs, 1.5))
             assert (
                 kind == "rented"
                 or "gradients a second"
-                in verdicts.choice_problem(kind, case, costs, float(cases.fastest(case)))["mistake"]
+                in diagnosis.choice_problem(kind, case, costs, float(cases.fastest(case)))[
+                    "mistake"
+                ]
             )
 
 
@@ -236,27 +239,27 @@ def test_choices_have_a_best_one_in_the_middle(seed):
 def test_wrong_waits_are_told(seed):
     n, b, times = cases.waits(seed)[0]
     right = cases.step_s(n, b, times)
-    assert verdicts.step_problem(n, b, times, right * 1.005) is None
+    assert diagnosis.step_problem(n, b, times, right * 1.005) is None
     for wrong, says in (
         (np.mean(times), "wait for one worker"),
         (cases.step_s(n, 0, times), "without backups"),
         (cases.step_s(n + b, 0, times), "waits for all"),
         (float("nan"), "number of seconds"),
     ):
-        assert says in verdicts.step_problem(n, b, times, wrong)["mistake"]
+        assert says in diagnosis.step_problem(n, b, times, wrong)["mistake"]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("kind", ["fixed", "rented"])
 def test_no_backup_may_be_best_and_the_first_minimum_may_not(seed, kind):
     (even, costs), (often_late, others) = cases.edges(seed, kind)
-    assert np.argmin(costs) == 0 and verdicts.choice_problem(kind, even, costs, 0.0) is None
-    assert "b = 0 is a choice too" in verdicts.choice_problem(kind, even, costs, 1.0)["mistake"]
+    assert np.argmin(costs) == 0 and diagnosis.choice_problem(kind, even, costs, 0.0) is None
+    assert "b = 0 is a choice too" in diagnosis.choice_problem(kind, even, costs, 1.0)["mistake"]
     for stopped in (0.0, 1.0):
         assert (
-            "try every b" in verdicts.choice_problem(kind, often_late, others, stopped)["mistake"]
+            "try every b" in diagnosis.choice_problem(kind, often_late, others, stopped)["mistake"]
         )
-    assert verdicts.choice_problem(kind, often_late, others, float(np.argmin(others))) is None
+    assert diagnosis.choice_problem(kind, often_late, others, float(np.argmin(others))) is None
 
 
 def test_no_number_passes_for_infinity():
@@ -265,7 +268,7 @@ def test_no_number_passes_for_infinity():
             super().__init__(workers, min(bound, 100))
 
     problems = [
-        verdicts.barrier_problem(_asked(Finite, team, leaving=False))
+        diagnosis.barrier_problem(_asked(Finite, team, leaving=False))
         for team in cases.teams(7, "bound")
     ]
     assert "no barrier at all" in problems[0]["mistake"] and problems[1:] == [None, None]
@@ -292,5 +295,5 @@ def test_what_the_package_has_is_closed_while_a_learner_is_asked():
 )
 def test_few_draws_are_named(off, says):
     times_s = [1.0, 1.1, 1.3, 4.0] * 5
-    problem = verdicts.step_problem(4, 2, times_s, (1 + off) * cases.step_s(4, 2, times_s))
+    problem = diagnosis.step_problem(4, 2, times_s, (1 + off) * cases.step_s(4, 2, times_s))
     assert problem is None if says is None else says in problem["mistake"]

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from manyhands.checks.tensor_parallel import cases, verdicts
-from manyhands.checks.tensor_parallel.words import CRITERIA, HINTS, MISTAKES
+from manyhands.checks.tensor_parallel import cases, diagnosis
+from manyhands.checks.tensor_parallel.messages import CRITERIA, HINTS, MISTAKES
 
 SEEDS = (0, 7, 4711)
 MLP = cases.program(2)
@@ -139,18 +139,18 @@ def test_each_job_has_a_trap(seed):
     more.
     """
     for job, trap in zip(cases.jobs(seed), cases.TRAPS, strict=True):
-        best, layout = verdicts.cheapest(job)
-        assert best > 0 and verdicts.layout_problems(job, layout) == {
+        best, layout = diagnosis.cheapest(job)
+        assert best > 0 and diagnosis.layout_problems(job, layout) == {
             "fits": None,
             "cheapest": None,
         }
         _, taken = min(cases.seen_by(trap, *job), key=lambda one: one[0])
-        told = verdicts.layout_problems(job, taken)
+        told = diagnosis.layout_problems(job, taken)
         assert told["cheapest"], trap
-        assert MISTAKES["thought " + trap] in verdicts.all_layout_problems([job], [taken])[0][
+        assert MISTAKES["thought " + trap] in diagnosis.all_layout_problems([job], [taken])[0][
             "fits" if told["fits"] else "cheapest"
         ]["mistake"] or any(
-            cases.seen_by(other, *job) and verdicts._thought(other, job, taken)
+            cases.seen_by(other, *job) and diagnosis._thought(other, job, taken)
             for other in cases.TRAPS[: cases.TRAPS.index(trap)]
         )
         if trap in (
@@ -187,23 +187,23 @@ def test_what_is_held_and_sent():
 def test_layouts_that_are_none():
     job = (MLP, SIZES, MESH, 10_000)
     assert [
-        verdicts.layout_of(answer, job) for answer in (None, ["x"], {"batch": "z"}, {"depth": "x"})
+        diagnosis.layout_of(answer, job) for answer in (None, ["x"], {"batch": "z"}, {"depth": "x"})
     ] == [None] * 4
-    assert verdicts.layout_of({"batch": "x", "in": None}, job) == {"batch": "x"}
+    assert diagnosis.layout_of({"batch": "x", "in": None}, job) == {"batch": "x"}
     assert (
         "two dimensions"
-        in verdicts.layout_problems(job, {"in": "x", "hidden": "x"})["fits"]["mistake"]
+        in diagnosis.layout_problems(job, {"in": "x", "hidden": "x"})["fits"]["mistake"]
     )
-    assert verdicts.layout_evidence(job, None) == {"fits": -1.0, "cheapest": -1.0}
+    assert diagnosis.layout_evidence(job, None) == {"fits": -1.0, "cheapest": -1.0}
 
 
 @pytest.mark.parametrize("answer", [None, 3, ["x"], [["x"], ["z"], []], [[], []], [["x"], 1, []]])
 def test_tables_that_are_none(answer):
-    assert verdicts.table_of(answer, MESH) is None
+    assert diagnosis.table_of(answer, MESH) is None
 
 
 def test_tables_may_be_sets_and_tuples():
-    assert verdicts.table_of(({"y", "x"}, (), iter("x")), MESH) == [["x", "y"], [], ["x"]]
+    assert diagnosis.table_of(({"y", "x"}, (), iter("x")), MESH) == [["x", "y"], [], ["x"]]
 
 
 @pytest.mark.parametrize(
@@ -220,9 +220,9 @@ def test_tables_may_be_sets_and_tuples():
 )
 def test_a_wrong_table_is_told(table, place, fragment):
     case = (("batch", "in"), ("in", "hidden"), ("batch", "hidden")), {"batch": "x", "in": "y"}, {}
-    told = verdicts.table_problems([(case, table, [[(False, [])] * 3])], (place,))
+    told = diagnosis.table_problems([(case, table, [[(False, [])] * 3])], (place,))
     assert fragment in told[0]["mistake"]
-    assert not verdicts.table_problems([(case, table, [[(True, [])] * 3])], (place,))
+    assert not diagnosis.table_problems([(case, table, [[(True, [])] * 3])], (place,))
 
 
 @pytest.mark.parametrize(
@@ -237,17 +237,17 @@ def test_a_wrong_table_is_told(table, place, fragment):
 def test_a_wrong_price_is_told(answer, fragment):
     case = MLP, SIZES, {"batch": "x"}, MESH
     seen = [("x", 24), ("x", 24)]
-    assert fragment in verdicts.axes_problems([case], [answer], [seen])[0]["mistake"]
-    assert verdicts.axes_problems([case], [[("x", 1.0), ("x", 2.0)]], [seen]) == []
-    assert verdicts.numbers_problem(case, [("x", 24.0)] * 2, seen) is None
-    assert verdicts.numbers_problem(case, [("x", 23.0)] * 2, seen)
+    assert fragment in diagnosis.axes_problems([case], [answer], [seen])[0]["mistake"]
+    assert diagnosis.axes_problems([case], [[("x", 1.0), ("x", 2.0)]], [seen]) == []
+    assert diagnosis.numbers_problem(case, [("x", 24.0)] * 2, seen) is None
+    assert diagnosis.numbers_problem(case, [("x", 23.0)] * 2, seen)
 
 
 def test_a_number_that_is_no_number_is_no_pair():
     assert (
-        verdicts.pairs([("x", "many")]) is None
-        and verdicts.pairs([("x",)]) is None
-        and verdicts.pairs(5) is None
+        diagnosis.pairs([("x", "many")]) is None
+        and diagnosis.pairs([("x",)]) is None
+        and diagnosis.pairs(5) is None
     )
 
 
@@ -291,30 +291,30 @@ def case_of(**changed):
     ],
 )
 def test_a_wrong_output_is_told(looks):
-    told = verdicts.value_problem(case_of(value={"right": False, "looks": looks}))
+    told = diagnosis.value_problem(case_of(value={"right": False, "looks": looks}))
     assert told["rank"] == 1 and told["mistake"] and "{" not in told["mistake"]
 
 
 def test_what_a_layer_may_not_do_is_told():
     assert (
-        verdicts.value_problem(case_of())
-        is verdicts.gradients_problem(case_of())
-        is verdicts.calls_problem(case_of())
+        diagnosis.value_problem(case_of())
+        is diagnosis.gradients_problem(case_of())
+        is diagnosis.calls_problem(case_of())
         is None
     )
-    assert "has changed x" in verdicts.value_problem(case_of(touched=["x"]))["mistake"]
+    assert "has changed x" in diagnosis.value_problem(case_of(touched=["x"]))["mistake"]
     assert (
         "changed the gradient"
-        in verdicts.gradients_problem(case_of(touched=["gradient"]))["mistake"]
+        in diagnosis.gradients_problem(case_of(touched=["gradient"]))["mistake"]
     )
-    assert "outside the graph" in verdicts.gradients_problem(case_of(detached=True))["mistake"]
-    assert "was not run" in verdicts.gradients_problem(case_of(value={"shape": None}))["mistake"]
-    assert "no all-reduce in forward" in verdicts.calls_problem(case_of(forward=[0, 0]))["mistake"]
+    assert "outside the graph" in diagnosis.gradients_problem(case_of(detached=True))["mistake"]
+    assert "was not run" in diagnosis.gradients_problem(case_of(value={"shape": None}))["mistake"]
+    assert "no all-reduce in forward" in diagnosis.calls_problem(case_of(forward=[0, 0]))["mistake"]
     assert (
         "Nothing has to be sent in backward"
-        in verdicts.calls_problem(case_of(backward=[1, 32]))["mistake"]
+        in diagnosis.calls_problem(case_of(backward=[1, 32]))["mistake"]
     )
-    assert "too many bytes" in verdicts.calls_problem(case_of(forward=[1, 64]))["mistake"]
+    assert "too many bytes" in diagnosis.calls_problem(case_of(forward=[1, 64]))["mistake"]
 
 
 @pytest.mark.parametrize(
@@ -338,7 +338,7 @@ def test_what_a_layer_may_not_do_is_told():
 )
 def test_a_wrong_gradient_is_told(what, name, looks):
     one = {"name": name, "right": False, "looks": looks, "sample": [2.0], "wanted": [1.0]}
-    told = verdicts.gradients_problem(case_of(what=what, gradients=[one]))
+    told = diagnosis.gradients_problem(case_of(what=what, gradients=[one]))
     assert told["got"] == [2.0] and "{" not in told["mistake"]
 
 
@@ -348,17 +348,19 @@ def test_a_wrong_gradient_is_told(what, name, looks):
 )
 def test_a_wrong_gradient_of_a_wrong_output_may_follow_from_it(looks, follows):
     one = {"name": "x", "right": False, "looks": looks, "sample": [2.0], "wanted": [1.0]}
-    told = verdicts.gradients_problem(case_of(what="loss", value={"right": False}, gradients=[one]))
+    told = diagnosis.gradients_problem(
+        case_of(what="loss", value={"right": False}, gradients=[one])
+    )
     assert ("Repair the criterion above first" in told["mistake"]) == follows
 
 
 def test_what_is_wrong_in_small_groups_only_is_told():
     whole, small = case_of(size=4, members=[0, 1, 2, 3]), case_of(value={"right": False})
-    verdicts.mark_small_groups([whole, small])
-    assert "in the group of the ranks [0, 1, 3]" in verdicts.value_problem(small)["mistake"]
+    diagnosis.mark_small_groups([whole, small])
+    assert "in the group of the ranks [0, 1, 3]" in diagnosis.value_problem(small)["mistake"]
     whole, small = case_of(size=4, value={"right": False}), case_of(value={"right": False})
-    verdicts.mark_small_groups([whole, small])
-    assert "group" not in verdicts.value_problem(small)["mistake"]
+    diagnosis.mark_small_groups([whole, small])
+    assert "group" not in diagnosis.value_problem(small)["mistake"]
 
 
 def test_exceptions_other_than_value_errors_are_told():
@@ -368,8 +370,8 @@ def test_exceptions_other_than_value_errors_are_told():
     told = defaultdict(list)
     for product, layout, possible in cases.refusals(0):
         told[possible].append(
-            verdicts.refusal_problem(
-                (product, layout, possible), verdicts.refusal(unsure, product, layout)
+            diagnosis.refusal_problem(
+                (product, layout, possible), diagnosis.refusal(unsure, product, layout)
             )["mistake"]
         )
     assert all("Say so in a ValueError" in text for text in told[False]) and all(
@@ -400,7 +402,7 @@ def test_each_output_that_is_recognised_has_words():
     """The keys of `wrong` in the experiments, and of `_wrong_qkv` and `_wrong_out`, by the function
     that they stand in.
     """
-    tree = ast.parse((Path(verdicts.__file__).parent / "ranks.py").read_text())
+    tree = ast.parse((Path(diagnosis.__file__).parent / "ranks.py").read_text())
     places = {
         "column": ["column"],
         "row": ["row"],

@@ -22,8 +22,8 @@ from manyhands.cli import certificate, doctor, lab  # noqa: F401 (so that they a
 from manyhands.clinic import clinic_command, predict_command, scale, visit  # noqa: F401
 from manyhands.grading.classroom import class_commands, steps  # noqa: F401
 from manyhands.grading.nbgrader import gradebook  # noqa: F401
-from manyhands.hackathon import challenge, hack_command, judging, rooms  # noqa: F401
 from manyhands.hackathon.event import event_command  # noqa: F401
+from manyhands.hackathon.judge import judging, sandboxes  # noqa: F401
 from manyhands.hub import hub_command  # noqa: F401
 from manyhands.hub.accounts import accounts_command  # noqa: F401
 from manyhands.rehearsal import rehearse_command  # noqa: F401

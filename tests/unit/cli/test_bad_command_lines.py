@@ -14,7 +14,7 @@ import pytest
 
 import needs
 import tiny
-from manyhands.learner import signing
+from manyhands.shared import signing
 
 ROOT = Path(__file__).resolve().parents[3]
 HERE = Path(__file__).parent

@@ -12,8 +12,9 @@ import pytest
 
 from manyhands.checks import progress
 from manyhands.cli import certificate
-from manyhands.learner import certificate_paper, signing
+from manyhands.learner import certificate_paper
 from manyhands.learner.certificate_paper import NoCertificate
+from manyhands.shared import signing
 
 UNITS = [
     SimpleNamespace(name="00_preflight", number="00", title="Preflight", planned=False),

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from manyhands import cli
-from manyhands.build import command, make
+from manyhands.authoring import command, make
 from manyhands.command_line import working
 from manyhands.grading import check_command, grade_report
 from manyhands.grading.classroom import class_commands

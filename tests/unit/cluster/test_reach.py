@@ -9,7 +9,7 @@ import pytest
 
 from manyhands.cluster import ClusterNotStarted
 from manyhands.cluster.engines import reach
-from manyhands.grading.isolation.kernel_limits import Limits
+from manyhands.isolation.kernel_limits import Limits
 from manyhands.machine import CELL_S
 
 

@@ -8,8 +8,8 @@ import time
 import pytest
 import zmq
 
-from manyhands.grading.isolation import zmtp
-from manyhands.grading.isolation.json_weight import pieces
+from manyhands.isolation import zmtp
+from manyhands.isolation.json_weight import pieces
 
 READY = zmtp.GREETING + b"\x04\x06\x05READY"
 

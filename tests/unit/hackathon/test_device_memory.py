@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from manyhands.gpt.transformer import loss_of
-from manyhands.hackathon import tasks
-from manyhands.hackathon.challenge import DOES_NOT_FIT
-from manyhands.hackathon.memory_referee import MemoryReferee, stages_of
-from manyhands.hackathon.network import Refused
+from manyhands.hackathon.challenges import tasks
+from manyhands.hackathon.challenges.challenge import DOES_NOT_FIT
+from manyhands.hackathon.judge.memory_referee import MemoryReferee, stages_of
+from manyhands.hackathon.judge.network import Refused
 
 ROW = tasks.PLACES * DOES_NOT_FIT.layers[0] * 4  # bytes between two stages
 

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from manyhands.hackathon import hack_command
-from manyhands.hackathon.challenge import CHALLENGES
-from manyhands.hackathon.entry_file import MOST_BYTES, BadEntry, challenge_names, read
+from manyhands.hackathon.challenges.challenge import CHALLENGES
+from manyhands.hackathon.entry.entry_file import MOST_BYTES, BadEntry, challenge_names, read
 
 
 @pytest.fixture

@@ -7,11 +7,8 @@ import os
 import pytest
 from small_event import event
 
-from manyhands.hackathon import (
-    hack_command,
-    open_judge,  # noqa: F401 (its class is made of `Rooms`, which is replaced)
-)
-from manyhands.learner import signing
+from manyhands.hackathon import hack_command
+from manyhands.shared import signing
 
 NAMES = {
     "not UTF-8": b"ours\xff",
@@ -24,6 +21,13 @@ NAMES = {
 }
 
 
+class Begun:
+    """What must not be made."""
+
+    def __init__(self, *_):
+        pytest.fail("the judging has begun")
+
+
 @pytest.fixture
 def hack(tmp_path, monkeypatch, capsys):
     """Type a command in a folder of its own; gives (exit code, all that was printed), which a
@@ -32,9 +36,7 @@ def hack(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     signing.new_key("judge.key")
     for name in ("Rooms", "why_none"):
-        monkeypatch.setattr(
-            f"manyhands.hackathon.rooms.{name}", lambda *_: pytest.fail("the judging has begun")
-        )
+        monkeypatch.setattr(f"manyhands.hackathon.judge.sandboxes.{name}", Begun)
 
     def typed(*command):
         code = hack_command.main([os.fsdecode(word) for word in command])

@@ -5,8 +5,8 @@ import zlib
 
 import pytest
 
-from manyhands.hackathon import entry_size
-from manyhands.hackathon.challenge import SLOW_LINKS
+from manyhands.hackathon.challenges.challenge import SLOW_LINKS
+from manyhands.hackathon.entry import entry_size
 
 PLAIN = (
     "import torch\n\ndef train(model, batches, comm):\n    for batch in batches:\n       "

@@ -9,9 +9,9 @@ from collections import Counter
 import pytest
 from small_event import BEGINS, ENDS, Clock, event, record, refusal
 
-from manyhands.hackathon.entry_file import MOST_BYTES, BadEntry
+from manyhands.hackathon.entry.entry_file import MOST_BYTES, BadEntry
 from manyhands.hackathon.event import event as events
-from manyhands.hackathon.event import event_words
+from manyhands.hackathon.event import event_messages
 from manyhands.hackathon.event.event import GIVEN_UP, judge_all
 
 
@@ -223,25 +223,25 @@ def test_forty_entries_within_a_minute_are_told_waiting_times_and_these_are_kept
 
 def test_what_a_team_is_told(tmp_path):
     there = event(tmp_path)
-    first = event_words.handed_in(there, "team 0", "slow_links", "1")
+    first = event_messages.handed_in(there, "team 0", "slow_links", "1")
     assert (
         first
         == "Entry 1 of team 0: slow_links. It is the first in the queue. No judge is running at the"
         " moment. Nothing is lost, but the time is not known."
     )
     with there.judge():
-        assert "No entry has a score yet" in event_words.status(there, "team 0")
+        assert "No entry has a score yet" in event_messages.status(there, "team 0")
         there.take()
         there.now.now_s += 30
         there.settle(1, record(3.0))
-        event_words.handed_in(there, "team 1", "slow_links", "1")
-        event_words.handed_in(there, "team 0", "slow_links", "2")
-        third = event_words.status(there, "team 0")
+        event_messages.handed_in(there, "team 1", "slow_links", "1")
+        event_messages.handed_in(there, "team 0", "slow_links", "2")
+        third = event_messages.status(there, "team 0")
         there.take()
         there.now.now_s += 31
         assert (
             "The judge has been working on it since 08:00. Its result may arrive at any moment."
-            in event_words.status(there, "team 1")
+            in event_messages.status(there, "team 1")
         )
     assert (
         third
@@ -249,7 +249,7 @@ def test_what_a_team_is_told(tmp_path):
         "Its result is ready in about 60 s, or in 90 s if all other teams hand in now. An entry "
         "whose judging keeps others waiting for more than 120 s is put behind them."
     )
-    assert event_words.withdrawn(there, "team 0", 3) == "Entry 3 of team 0 is withdrawn."
-    assert event_words.status(there, "team 0").endswith("Entry 3, slow_links: withdrawn")
-    assert event_words.status(there, "team 2") == "team 2 has handed in nothing yet."
-    assert "no team 'x'" in refusal(event_words.status, there, "x")
+    assert event_messages.withdrawn(there, "team 0", 3) == "Entry 3 of team 0 is withdrawn."
+    assert event_messages.status(there, "team 0").endswith("Entry 3, slow_links: withdrawn")
+    assert event_messages.status(there, "team 2") == "team 2 has handed in nothing yet."
+    assert "no team 'x'" in refusal(event_messages.status, there, "x")

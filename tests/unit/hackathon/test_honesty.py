@@ -7,9 +7,9 @@ import math
 import pytest
 import torch
 
-from manyhands.hackathon.accelerator import flat, load
-from manyhands.hackathon.challenge import BIG_BATCH
-from manyhands.hackathon.honesty import (
+from manyhands.hackathon.challenges.challenge import BIG_BATCH
+from manyhands.hackathon.judge.accelerator import flat, load
+from manyhands.hackathon.judge.honesty import (
     FEW_GRADIENTS,
     MOST_GAP,
     MOST_TELLING,
@@ -17,7 +17,7 @@ from manyhands.hackathon.honesty import (
     largest_gap,
     telling_share,
 )
-from manyhands.hackathon.referee import Referee, Run
+from manyhands.hackathon.judge.referee import Referee, Run
 
 ROWS = 512
 TINY = 1e-11 * torch.arange(1.0, 11)[:, None].expand(10, ROWS)

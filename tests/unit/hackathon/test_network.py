@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from manyhands.checks.hackathon import cases
-from manyhands.hackathon.network import (
+from manyhands.hackathon.judge.network import (
     ANYBODY,
     HEAD_BYTES,
     MOST_KEPT_BYTES,

@@ -13,12 +13,12 @@ import pytest
 from small_event import event, record
 
 from manyhands.hackathon import hack_command
-from manyhands.hackathon import judging_record as records
-from manyhands.hackathon.event import board_page, event_words
+from manyhands.hackathon.event import board_page, event_messages
 from manyhands.hackathon.event.board_page import Board, Section
 from manyhands.hackathon.event.event import judge_all
 from manyhands.hackathon.event.standings import Result
-from manyhands.learner import signing
+from manyhands.hackathon.judge import judging_record as records
+from manyhands.shared import signing
 
 RUN = {
     "problem": "",
@@ -389,10 +389,10 @@ def test_a_malformed_record_in_an_events_log_stops_nothing(tmp_path, wrong):
     bad = BAD[wrong][0] + "\n%manyhands-signature none\n"
     judge_all(there, lambda one: bad if one.team == "team 0" else record(2.0))
     made = type(there)(tmp_path, there.now)
-    assert "cannot" in event_words.status(
+    assert "cannot" in event_messages.status(
         made, "team 0"
-    ) or "is not a record" in event_words.status(made, "team 0")
-    assert event_words.status(made, "team 1").endswith(": 2 s")
+    ) or "is not a record" in event_messages.status(made, "team 0")
+    assert event_messages.status(made, "team 1").endswith(": 2 s")
 
 
 @pytest.mark.parametrize(
@@ -433,6 +433,6 @@ def test_a_malformed_line_in_an_events_log_stops_nothing(tmp_path, line):
     made.submit("team 1", "slow_links", "y")
     judge_all(made, lambda one: record(2.0))
     assert (
-        event_words.status(made, "team 0") == "Entry 1, slow_links: 2 s"
-        and event_words.status(made, "team 1") == "Entry 2, slow_links: 2 s"
+        event_messages.status(made, "team 0") == "Entry 1, slow_links: 2 s"
+        and event_messages.status(made, "team 1") == "Entry 2, slow_links: 2 s"
     )

@@ -4,8 +4,8 @@ only the seed knows.
 
 import pytest
 
-from manyhands.hackathon.challenge import LAME_RANK
-from manyhands.hackathon.tasks import Pace
+from manyhands.hackathon.challenges.challenge import LAME_RANK
+from manyhands.hackathon.challenges.tasks import Pace
 
 STRETCHES = 40
 

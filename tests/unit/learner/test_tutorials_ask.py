@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from manyhands.build import canonical
+from manyhands.authoring import canonical
 from manyhands.learner.questions import calls, questions
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from manyhands.checks import seed
-from manyhands.checks.channel_parallel import verdicts
-from manyhands.checks.channel_parallel.words import CRITERIA, HINTS, MISTAKES
+from manyhands.checks.channel_parallel import diagnosis
+from manyhands.checks.channel_parallel.messages import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.on_ranks import RankReport
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class _Check(RankReport):
 
     def told(self, name: str, problems: Iterable[Problem | None], values: Any) -> None:
         """Judge a criterion whose values are compared to the unit's tolerance."""
-        self.judge(name, problems, values, atol=verdicts.ATOL, rtol=verdicts.ATOL)
+        self.judge(name, problems, values, atol=diagnosis.ATOL, rtol=diagnosis.ATOL)
 
 
 def _samples(results: Sequence[Result]) -> list[list[Any]]:
@@ -59,11 +59,11 @@ def part(cluster: Cluster, function: str) -> None:
         cases: list[PartCase]
         cases, *_ = report.on_ranks("channel_parallel.ranks", "part", function, seed())
         report.told(
-            "cut", map(verdicts.part_problem, cases), [_samples(case["results"]) for case in cases]
+            "cut", map(diagnosis.part_problem, cases), [_samples(case["results"]) for case in cases]
         )
         report.told(
             "memory",
-            map(verdicts.held_problem, cases),
+            map(diagnosis.held_problem, cases),
             [[case["whole"], case["held"]] for case in cases],
         )
 
@@ -78,7 +78,7 @@ def operators(cluster: Cluster, copy: str, total: str, join: str) -> None:
             "channel_parallel.ranks", "operators", copy, total, join, seed()
         )
         cases = [case for answer in answers for case in answer]
-        problems = (verdicts.output_problem(case, case["which"]) for case in cases)
+        problems = (diagnosis.output_problem(case, case["which"]) for case in cases)
         report.told(
             "forward",
             problems,
@@ -87,28 +87,28 @@ def operators(cluster: Cluster, copy: str, total: str, join: str) -> None:
         for case in cases:
             case["gradients"] = case["results"][1:]
         problems = (
-            verdicts.gradients_problem(case, case["which"])
-            for case in verdicts.detached_first(cases)
+            diagnosis.gradients_problem(case, case["which"])
+            for case in diagnosis.detached_first(cases)
         )
         report.told("backward", problems, [_samples(case["gradients"]) for case in cases])
-        _judge_bytes(report, cases, verdicts.operator_limits, lambda case: case["which"])
+        _judge_bytes(report, cases, diagnosis.operator_limits, lambda case: case["which"])
 
 
 def _judge_bytes(
     report: _Check,
     cases: Sequence[Any],
-    limits_of: Callable[[Any], tuple[verdicts.Limits, verdicts.Limits]],
+    limits_of: Callable[[Any], tuple[diagnosis.Limits, diagnosis.Limits]],
     topic_of: Callable[[Any], str],
 ) -> None:
     problems, values = [], []
-    for case, forward, backward in verdicts.totals(cases):
+    for case, forward, backward in diagnosis.totals(cases):
         for direction, total, limits in zip(
             ("forward", "backward"), (forward, backward), limits_of(case), strict=False
         ):
             problems.append(
-                verdicts.bytes_problem(total, limits, topic_of(case), direction, case["detached"])
+                diagnosis.bytes_problem(total, limits, topic_of(case), direction, case["detached"])
             )
-            values.append(verdicts.evidence(total, limits))
+            values.append(diagnosis.evidence(total, limits))
     report.told("bytes", problems, values)
 
 
@@ -134,21 +134,23 @@ def _layer(name: str, cluster: Cluster, function: str, split: str) -> None:
         answers: list[list[LayerCase]] = report.on_ranks(
             "channel_parallel.ranks", "layer", function, split, seed()
         )
-        _judge_layer(report, answers, split, lambda case: verdicts.layer_limits(case, split))
+        _judge_layer(report, answers, split, lambda case: diagnosis.layer_limits(case, split))
 
 
 def _judge_layer(
     report: _Check,
     answers: Sequence[Sequence[Any]],
     topic: str,
-    limits_of: Callable[[Any], tuple[verdicts.Limits, verdicts.Limits]],
+    limits_of: Callable[[Any], tuple[diagnosis.Limits, diagnosis.Limits]],
 ) -> None:
     cases = [case for answer in answers for case in answer]
-    problems = (verdicts.output_problem(case, topic) for case in cases)
+    problems = (diagnosis.output_problem(case, topic) for case in cases)
     report.told(
         "values", problems, [[_samples(case["results"]), case["detached"]] for case in cases]
     )
-    problems = (verdicts.gradients_problem(case, topic) for case in verdicts.detached_first(cases))
+    problems = (
+        diagnosis.gradients_problem(case, topic) for case in diagnosis.detached_first(cases)
+    )
     report.told("gradients", problems, [_samples(case["gradients"]) for case in cases])
     _judge_bytes(report, cases, limits_of, lambda case: topic)
 
@@ -161,7 +163,7 @@ def pair(cluster: Cluster, function: str) -> None:
         answers: list[list[PairCase]] = report.on_ranks(
             "channel_parallel.ranks", "pair", function, seed()
         )
-        _judge_layer(report, answers, "pair", verdicts.pair_limits)
+        _judge_layer(report, answers, "pair", diagnosis.pair_limits)
 
 
 # ------------------------------------------------------------------ 6: moved
@@ -181,11 +183,11 @@ def moved(cluster: Cluster, function: str, side: str) -> None:
             key: sum(case["sent"] for case in by_rank if (case["size"], case["way"]) == key)
             for key in cases
         }
-        problems = (verdicts.moved_problem(case, sent[key]) for key, case in cases.items())
+        problems = (diagnosis.moved_problem(case, sent[key]) for key, case in cases.items())
         report.told("bytes", problems, [case["predicted"] for case in cases.values()])
         sides = answers[0]["sides"]
         report.told(
             "side",
-            verdicts.side_problems(sides),
+            diagnosis.side_problems(sides),
             [[one["got"], isinstance(one["got"], int)] for one in sides],
         )

@@ -19,7 +19,7 @@ from torch import nn
 from torch.nn.functional import conv2d, relu
 
 from manyhands.checks.by_hand import closed
-from manyhands.checks.channel_parallel import verdicts
+from manyhands.checks.channel_parallel import diagnosis
 from manyhands.checks.channel_parallel.case_ranks import (
     Case,
     Traffic,
@@ -430,7 +430,7 @@ def moved(name: str, side_name: str, seed: int) -> MovedAnswer:
                 with Traffic() as traffic:
                     for call in calls:
                         call()
-                with closed(models.steps, verdicts.sum_bytes, verdicts.join_bytes):
+                with closed(models.steps, diagnosis.sum_bytes, diagnosis.join_bytes):
                     predicted = plain(
                         predict(way, tuple(x.shape), tuple(weight.shape), tuple(y.shape), c.size)
                     )

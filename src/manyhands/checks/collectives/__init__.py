@@ -11,8 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from manyhands.checks import seed
-from manyhands.checks.collectives import verdicts
-from manyhands.checks.collectives.words import CRITERIA, HINTS, MISTAKES
+from manyhands.checks.collectives import diagnosis
+from manyhands.checks.collectives.messages import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.on_ranks import RankReport
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def _judge_values(report: RankReport, answers: Sequence[Sequence[Case]], topic: 
     telling = sorted(cases, key=lambda case: case["looks"] == "own")  # the most telling first
     report.judge(
         "values",
-        (verdicts.value_problem(case, topic) for case in telling),
+        (diagnosis.value_problem(case, topic) for case in telling),
         [case["sample"] for case in cases],
     )
 
@@ -44,7 +44,7 @@ def _judge_values(report: RankReport, answers: Sequence[Sequence[Case]], topic: 
 def _judge_traffic(
     report: RankReport,
     name: str,
-    traffic: Sequence[verdicts.Traffic],
+    traffic: Sequence[diagnosis.Traffic],
     problem_of: Callable[..., Problem | None],
     evidence_of: Callable[..., Any],
     *args: int,
@@ -62,9 +62,9 @@ def broadcast(cluster: Cluster, function: str) -> None:
     with check("broadcast", cluster) as report:
         answers = report.on_ranks("collectives.ranks", "broadcast", function, seed(), remark="hang")
         _judge_values(report, answers, "broadcast")
-        traffic = verdicts.traffic(answers)
-        _judge_traffic(report, "once", traffic, verdicts.once_problem, verdicts.once_evidence)
-        _judge_traffic(report, "tree", traffic, verdicts.tree_problem, verdicts.tree_evidence)
+        traffic = diagnosis.traffic(answers)
+        _judge_traffic(report, "once", traffic, diagnosis.once_problem, diagnosis.once_evidence)
+        _judge_traffic(report, "tree", traffic, diagnosis.tree_problem, diagnosis.tree_evidence)
 
 
 def reduce_scatter(cluster: Cluster, function: str) -> None:
@@ -85,15 +85,15 @@ def _half(name: str, cluster: Cluster, function: str) -> None:
             "collectives.ranks", name.replace("-", "_"), function, seed(), remark="hang"
         )
         _judge_values(report, answers, name)
-        _judge_traffic(report, "ring", verdicts.traffic(answers), _half_problem, _half_evidence, 1)
+        _judge_traffic(report, "ring", diagnosis.traffic(answers), _half_problem, _half_evidence, 1)
 
 
-def _half_problem(traffic: verdicts.Traffic, halves: int) -> Problem | None:
-    return verdicts.ring_problem(traffic, halves) or verdicts.bytes_problem(traffic, halves)
+def _half_problem(traffic: diagnosis.Traffic, halves: int) -> Problem | None:
+    return diagnosis.ring_problem(traffic, halves) or diagnosis.bytes_problem(traffic, halves)
 
 
-def _half_evidence(traffic: verdicts.Traffic, halves: int) -> tuple[Any, Any]:
-    return verdicts.ring_evidence(traffic, halves), verdicts.bytes_evidence(traffic, halves)
+def _half_evidence(traffic: diagnosis.Traffic, halves: int) -> tuple[Any, Any]:
+    return diagnosis.ring_evidence(traffic, halves), diagnosis.bytes_evidence(traffic, halves)
 
 
 def all_reduce(cluster: Cluster, function: str) -> None:
@@ -105,9 +105,11 @@ def all_reduce(cluster: Cluster, function: str) -> None:
             "collectives.ranks", "all_reduce", function, seed(), remark="hang"
         )
         _judge_values(report, answers, "all-reduce")
-        traffic = verdicts.traffic(answers)
-        _judge_traffic(report, "bytes", traffic, verdicts.bytes_problem, verdicts.bytes_evidence, 2)
-        _judge_traffic(report, "ring", traffic, verdicts.ring_problem, verdicts.ring_evidence, 2)
+        traffic = diagnosis.traffic(answers)
+        _judge_traffic(
+            report, "bytes", traffic, diagnosis.bytes_problem, diagnosis.bytes_evidence, 2
+        )
+        _judge_traffic(report, "ring", traffic, diagnosis.ring_problem, diagnosis.ring_evidence, 2)
 
 
 def halving(cluster: Cluster, function: str) -> None:
@@ -120,9 +122,9 @@ def halving(cluster: Cluster, function: str) -> None:
         _judge_traffic(
             report,
             "bytes",
-            verdicts.traffic(answers),
-            verdicts.halving_problem,
-            verdicts.halving_evidence,
+            diagnosis.traffic(answers),
+            diagnosis.halving_problem,
+            diagnosis.halving_evidence,
         )
 
 
@@ -136,7 +138,7 @@ def cost(cluster: Cluster, most_bytes: str, rounds: str) -> None:
         )
         seen = {
             (one.p, one.way): one
-            for one in verdicts.traffic([answer["cases"] for answer in answers])
+            for one in diagnosis.traffic([answer["cases"] for answer in answers])
         }
         known = [
             case for answer in answers for case in answer["cases"] if case["me"] == 0
@@ -149,7 +151,7 @@ def cost(cluster: Cluster, most_bytes: str, rounds: str) -> None:
         for name, told in names:
             some = [(case, traffic) for case, traffic in asked if case[told] is not None]
             problems = (
-                verdicts.predicted_problem(
+                diagnosis.predicted_problem(
                     name, case["way"], case["p"], case["bytes"], case[told], traffic
                 )
                 for case, traffic in some

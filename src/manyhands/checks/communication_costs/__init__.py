@@ -16,8 +16,8 @@ import numpy as np
 
 from manyhands.checks import Report, seed
 from manyhands.checks.by_hand import closed
-from manyhands.checks.communication_costs import cases, fits, verdicts
-from manyhands.checks.communication_costs.words import CRITERIA, HINTS, MISTAKES
+from manyhands.checks.communication_costs import cases, diagnosis, fits
+from manyhands.checks.communication_costs.messages import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.in_kernel import ask, ask_kept, number
 from manyhands.checks.on_ranks import RankReport
 
@@ -47,11 +47,11 @@ def ping_pong(cluster: Cluster, function: str) -> None:
         )
         values = [[case["messages"], case["others"]] for one in answers for case in one]
         report.judge(
-            "messages", map(verdicts.messages_problem, zip(*answers, strict=False)), values
+            "messages", map(diagnosis.messages_problem, zip(*answers, strict=False)), values
         )
         report.judge(
             "times",
-            map(verdicts.times_problem, answers[0]),
+            map(diagnosis.times_problem, answers[0]),
             [case["told"] for case in answers[0]],
             rtol=1e-9,
         )
@@ -68,7 +68,7 @@ def fit(function: Callable[..., Any]) -> None:
         for measured in cases.measurements(seed()):
             with closed(simulate.fit):
                 answer = ask_kept(function, measured.n_bytes, measured.times_s)
-            found.append((measured, verdicts.pair(answer)))
+            found.append((measured, diagnosis.pair(answer)))
         for index, name in enumerate(report.asked):
             problems = (fits.fit_problem(index, *one) for one in found)
             report.judge(name, problems, [got[index] for _, got in found], rtol=fits.FIT * 1.3)
@@ -79,24 +79,27 @@ def interval(function: Callable[..., Any]) -> None:
     often it holds the truth and how wide it is.
     """
     level = (0.9, 0.85)[seed() % 2]
-    true, n_bytes, repeated = cases.many_measurements(seed(), verdicts.BANDS)
+    true, n_bytes, repeated = cases.many_measurements(seed(), diagnosis.BANDS)
     with check("interval") as report:
         got, right = _bands(function, n_bytes, repeated, level)
         report.judge(
             "covers",
-            [verdicts.covers_problem(true, got, level)],
-            verdicts.covers_evidence(true, got, level),
+            [diagnosis.covers_problem(true, got, level)],
+            diagnosis.covers_evidence(true, got, level),
             rtol=0.5,
         )
         problem, evidence = (
-            verdicts.width_problem(got, right, level),
-            verdicts.width_evidence(got, right),
+            diagnosis.width_problem(got, right, level),
+            diagnosis.width_evidence(got, right),
         )
         got, right = _bands(function, n_bytes, repeated[:NARROW], NARROW_LEVEL)
         report.judge(
             "width",
-            [problem, verdicts.width_problem(got, right, NARROW_LEVEL, None if problem else level)],
-            [evidence, verdicts.width_evidence(got, right)],
+            [
+                problem,
+                diagnosis.width_problem(got, right, NARROW_LEVEL, None if problem else level),
+            ],
+            [evidence, diagnosis.width_evidence(got, right)],
             rtol=1e-6,
         )
 
@@ -118,7 +121,7 @@ def _bands(
         np.transpose(simulate.interval(simulate.bootstrap(n_bytes, times_s, RESAMPLES), level))
         for times_s in repeated
     ]
-    return np.array([verdicts.two_pairs(answer) for answer in answers]), np.array(right)
+    return np.array([diagnosis.two_pairs(answer) for answer in answers]), np.array(right)
 
 
 def chain(
@@ -151,21 +154,21 @@ def chain(
             ]
         report.judge(
             "gather",
-            (verdicts.gather_problem(*one) for one in gathers),
+            (diagnosis.gather_problem(*one) for one in gathers),
             [got for *_, got in gathers],
             rtol=1e-6,
         )
         report.judge(
             "chain",
-            (verdicts.chain_problem(*one) for one in chains),
+            (diagnosis.chain_problem(*one) for one in chains),
             [got for *_, got in chains],
             rtol=1e-6,
         )
         report.judge(
             "pieces",
-            (verdicts.pieces_problem(*one) for one in chosen),
-            [verdicts.chain_with(*one) for one in chosen],
-            rtol=verdicts.PIECES,
+            (diagnosis.pieces_problem(*one) for one in chosen),
+            [diagnosis.chain_with(*one) for one in chosen],
+            rtol=diagnosis.PIECES,
         )
 
 
@@ -190,7 +193,7 @@ def ranks(function: Callable[..., Any]) -> None:
             ]
         report.judge(
             "ranks",
-            (verdicts.ranks_problem(*one) for one in found),
+            (diagnosis.ranks_problem(*one) for one in found),
             [got for *_, got in found],
             atol=0.1,
         )
@@ -228,13 +231,13 @@ def fusion(finish_s: Callable[..., Any], best_bucket_bytes: Callable[..., Any]) 
                 )
         report.judge(
             "finish",
-            (verdicts.finish_problem(*one) for one in steps),
+            (diagnosis.finish_problem(*one) for one in steps),
             [got for *_, got in steps],
             rtol=1e-6,
         )
         report.judge(
             "best",
-            (verdicts.best_problem(*one) for one in chosen),
-            [verdicts.time_with(*one) for one in chosen],
-            rtol=verdicts.BEST,
+            (diagnosis.best_problem(*one) for one in chosen),
+            [diagnosis.time_with(*one) for one in chosen],
+            rtol=diagnosis.BEST,
         )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from manyhands.checks.communication_costs.verdicts import near, say
+from manyhands.checks.communication_costs.diagnosis import near, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable

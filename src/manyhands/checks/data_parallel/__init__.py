@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from manyhands.checks import seed
-from manyhands.checks.data_parallel import verdicts
-from manyhands.checks.data_parallel.words import CRITERIA, HINTS, MISTAKES
+from manyhands.checks.data_parallel import diagnosis
+from manyhands.checks.data_parallel.messages import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.on_ranks import RankReport
 
 if TYPE_CHECKING:
@@ -40,10 +40,10 @@ def rows(cluster: Cluster, function: str) -> None:
     with check("rows", cluster) as report:
         cases: list[RowsCase]
         cases, *_ = report.on_ranks("data_parallel.ranks", "rows", function, seed())
-        report.judge("cover", map(verdicts.cover_problem, cases), [case["got"] for case in cases])
+        report.judge("cover", map(diagnosis.cover_problem, cases), [case["got"] for case in cases])
         report.judge(
             "even",
-            map(verdicts.even_problem, cases),
+            map(diagnosis.even_problem, cases),
             [[len(rows) for rows in case["got"]] for case in cases],
         )
 
@@ -58,19 +58,19 @@ def gradients(cluster: Cluster, function: str) -> None:
             answers: list[list[GradientCase]] = report.on_ranks(
                 "data_parallel.ranks", "gradients", function, seed(), remark=remark
             )
-            verdicts.note_complete(answers)
+            diagnosis.note_complete(answers)
             remark = (
                 "missing"
-                if _judge_gradients(report, "sum", answers, verdicts.gradient_problem)
+                if _judge_gradients(report, "sum", answers, diagnosis.gradient_problem)
                 else remark
             )
-            moved = verdicts.sent_by_group(answers)
-            problems = (verdicts.bytes_problem(*one) for one in moved)
+            moved = diagnosis.sent_by_group(answers)
+            problems = (diagnosis.bytes_problem(*one) for one in moved)
             report.judge(
-                "bytes", problems, [verdicts.bytes_evidence(*one) for one in moved], atol=0.5
+                "bytes", problems, [diagnosis.bytes_evidence(*one) for one in moved], atol=0.5
             )
         answers = report.on_ranks("data_parallel.ranks", "missing", function, seed(), remark=remark)
-        _judge_gradients(report, "missing", answers, verdicts.missing_problem)
+        _judge_gradients(report, "missing", answers, diagnosis.missing_problem)
 
 
 def _judge_gradients(
@@ -89,7 +89,7 @@ def _judge_gradients(
         for _, case in cases
     ]
     return report.judge(
-        name, (problem_of(rank, case) for rank, case in cases), values, atol=verdicts.ATOL
+        name, (problem_of(rank, case) for rank, case in cases), values, atol=diagnosis.ATOL
     )
 
 
@@ -105,7 +105,7 @@ def share(cluster: Cluster, function: str) -> None:
         for name in ("losses", "decay"):
             cases = [case for case in all_cases if bool(case[0]["decay"]) == (name == "decay")]
             values = [[[one["value"], one["gradient"]] for one in case] for case in cases]
-            report.judge(name, map(verdicts.share_problem, cases), values, atol=verdicts.ATOL)
+            report.judge(name, map(diagnosis.share_problem, cases), values, atol=diagnosis.ATOL)
 
 
 def step(cluster: Cluster, function: str) -> None:
@@ -118,18 +118,20 @@ def step(cluster: Cluster, function: str) -> None:
         )
         cases, apart, groups = (
             _cases(answers),
-            verdicts.groups_apart(answers),
-            verdicts.by_group(answers),
+            diagnosis.groups_apart(answers),
+            diagnosis.by_group(answers),
         )
         problems = (
-            verdicts.weights_problem(rank, case, apart, groups[tuple(case["members"])])
+            diagnosis.weights_problem(rank, case, apart, groups[tuple(case["members"])])
             for rank, case in cases
         )
         report.judge(
             "weights",
             problems,
             [[case["got"], case["frozen"], case["beyond"]] for _, case in cases],
-            atol=verdicts.ATOL,
+            atol=diagnosis.ATOL,
         )
-        problems = (verdicts.objective_problem(rank, case) for rank, case in cases)
-        report.judge("objective", problems, [case["said"] for _, case in cases], atol=verdicts.ATOL)
+        problems = (diagnosis.objective_problem(rank, case) for rank, case in cases)
+        report.judge(
+            "objective", problems, [case["said"] for _, case in cases], atol=diagnosis.ATOL
+        )

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from manyhands.checks import Report, seed
 from manyhands.checks.ddp import (
     batch_file,
-    batch_file_verdicts,
-    bug_verdicts,
-    silent_verdicts,
-    verdicts,
+    batch_file_diagnosis,
+    bug_diagnosis,
+    diagnosis,
+    silent_diagnosis,
 )
-from manyhands.checks.ddp import fine_tuning_verdicts as tuning
-from manyhands.checks.ddp.words import CRITERIA, HINTS, MISTAKES
+from manyhands.checks.ddp import fine_tuning_diagnosis as tuning
+from manyhands.checks.ddp.messages import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.on_ranks import RankReport
 
 if TYPE_CHECKING:
@@ -75,22 +75,22 @@ def broadcast(cluster: Cluster, function: str) -> None:
         )
         by_group = _by_group(answers)
         for name, wanted in (("parameters", True), ("buffers", False)):
-            problems = [verdicts.state_problem(group, wanted) for group in by_group]
+            problems = [diagnosis.state_problem(group, wanted) for group in by_group]
             values = [
                 [
                     case["same objects"] or not wanted,
                     case["same flags"] or not wanted,
-                    verdicts.in_place(case, wanted),
+                    diagnosis.in_place(case, wanted),
                     [
                         _sample(tensor)
                         for i, tensor in enumerate(case["after"])
-                        if verdicts.is_plain(case, i) == wanted
+                        if diagnosis.is_plain(case, i) == wanted
                     ],
                 ]
                 for group in by_group
                 for case in group.values()
             ]
-            report.judge(name, problems, values, atol=verdicts.ATOL)
+            report.judge(name, problems, values, atol=diagnosis.ATOL)
 
 
 def _by_group(answers: Sequence[Sequence[C]]) -> list[dict[int, C]]:
@@ -124,7 +124,7 @@ def buckets(cluster: Cluster, function: str) -> None:
         by_type, *_ = report.on_ranks("ddp.ranks", "buckets", function, seed())
         cuts = [(facts, cut) for facts in by_type for cut in facts["cuts"]]
         problems = (
-            verdicts.cut_problem(cut["bucket_bytes"], cut["got"], facts) for facts, cut in cuts
+            diagnosis.cut_problem(cut["bucket_bytes"], cut["got"], facts) for facts, cut in cuts
         )
         sizes = [
             [sum(facts["bytes"].get(name, 0) for name in bucket) for bucket in cut["got"]]
@@ -146,7 +146,7 @@ def flight(cluster: Cluster, launch: str, land: str) -> None:
         )
         by_group = _by_group(answers)
         cases = _ranked(by_group)
-        problems = (verdicts.launch_problem(rank, case) for rank, case in cases)
+        problems = (diagnosis.launch_problem(rank, case) for rank, case in cases)
         report.judge(
             "launch",
             problems,
@@ -154,9 +154,9 @@ def flight(cluster: Cluster, launch: str, land: str) -> None:
         )
         report.judge(
             "land",
-            map(verdicts.land_problem, by_group),
+            map(diagnosis.land_problem, by_group),
             [[case["got"], case["shapes"]] for _, case in cases],
-            atol=verdicts.ATOL,
+            atol=diagnosis.ATOL,
         )
 
 
@@ -173,9 +173,9 @@ def hooks(cluster: Cluster, ddp: str, finish: str) -> None:
                 "ddp.steps", "hooks", ddp, finish, seed(), next(_runs), remark="group"
             )
             cases = _ranked(_by_group(stepped))
-            problems = verdicts.blame_start(
+            problems = diagnosis.blame_start(
                 (
-                    verdicts.step_problem(rank, case, step)
+                    diagnosis.step_problem(rank, case, step)
                     for rank, case in cases
                     for step in (0, 1)
                 ),
@@ -187,7 +187,7 @@ def hooks(cluster: Cluster, ddp: str, finish: str) -> None:
                 for step in case["steps"]
                 for gradient in step["got"].values()
             ]
-            report.judge("mean", problems, values, atol=verdicts.ATOL)
+            report.judge("mean", problems, values, atol=diagnosis.ATOL)
             turned: list[BackwardAnswer] = report.on_ranks(
                 "ddp.steps", "backwards", ddp, finish, seed()
             )
@@ -196,12 +196,15 @@ def hooks(cluster: Cluster, ddp: str, finish: str) -> None:
             )
             problems = [
                 *(
-                    verdicts.overlap_problem(rank, case, step)
+                    diagnosis.overlap_problem(rank, case, step)
                     for rank, case in cases
                     for step in (0, 1)
                 ),
-                *(verdicts.backwards_problem(rank, answer) for rank, answer in enumerate(turned)),
-                *(silent_verdicts.hooks_problem(rank, answer) for rank, answer in enumerate(after)),
+                *(diagnosis.backwards_problem(rank, answer) for rank, answer in enumerate(turned)),
+                *(
+                    silent_diagnosis.hooks_problem(rank, answer)
+                    for rank, answer in enumerate(after)
+                ),
             ]
             values = [
                 [case["blocked"], [step["events"] for step in case["steps"]]] for _, case in cases
@@ -218,8 +221,8 @@ def hooks(cluster: Cluster, ddp: str, finish: str) -> None:
         answers: list[UnusedAnswer] = report.on_ranks(
             "ddp.steps", "unused", ddp, finish, seed(), remark="unused order"
         )
-        problems = verdicts.blame_start(
-            (verdicts.unused_problem(rank, answer) for rank, answer in enumerate(answers)), answers
+        problems = diagnosis.blame_start(
+            (diagnosis.unused_problem(rank, answer) for rank, answer in enumerate(answers)), answers
         )
         values = [
             gradient
@@ -227,7 +230,7 @@ def hooks(cluster: Cluster, ddp: str, finish: str) -> None:
             for name, gradient in answer["got"].items()
             if "nobody" not in name
         ]
-        report.judge("unused", problems, values, atol=verdicts.ATOL)
+        report.judge("unused", problems, values, atol=diagnosis.ATOL)
 
 
 # ------------------------------------------------------------------ 5: no_sync
@@ -242,12 +245,12 @@ def no_sync(cluster: Cluster, ddp: str, finish: str, function: str) -> None:
             "ddp.silence", "accumulation", ddp, finish, function, seed()
         )
         problems: Iterable[Problem | None] = (
-            silent_verdicts.silence_problem(rank, answer) for rank, answer in enumerate(answers)
+            silent_diagnosis.silence_problem(rank, answer) for rank, answer in enumerate(answers)
         )
         report.judge("silent", problems, [[answer["sent"], answer["kept"]] for answer in answers])
-        problems = verdicts.blame_start(
+        problems = diagnosis.blame_start(
             (
-                silent_verdicts.sum_problem(rank, answer, len(answers))
+                silent_diagnosis.sum_problem(rank, answer, len(answers))
                 for rank, answer in enumerate(answers)
             ),
             answers,
@@ -256,7 +259,7 @@ def no_sync(cluster: Cluster, ddp: str, finish: str, function: str) -> None:
             "sum",
             problems,
             [list(answer["got"].values()) for answer in answers],
-            atol=verdicts.ATOL,
+            atol=diagnosis.ATOL,
         )
 
 
@@ -271,10 +274,10 @@ def sampler(cluster: Cluster, sampler_class: str) -> None:
         cases: list[SamplerCase]
         cases, *_ = report.on_ranks("ddp.ranks", "sampler", sampler_class, seed())
         values = [[case["lengths"], sorted(sum(case["epochs"][0], []))] for case in cases]
-        report.judge("padding", map(verdicts.padding_problem, cases), values)
+        report.judge("padding", map(diagnosis.padding_problem, cases), values)
         report.judge(
             "epochs",
-            map(verdicts.epoch_problem, cases),
+            map(diagnosis.epoch_problem, cases),
             [[case["epochs"], case["again"], case["generator left alone"]] for case in cases],
         )
 
@@ -290,15 +293,15 @@ def bug(cluster: Cluster, training: str) -> None:
         answers: list[TrainingAnswer] = report.on_ranks("ddp.steps", "training", training, seed())
         report.judge(
             "averaged",
-            map(bug_verdicts.averaged_problem, itertools.count(), answers),
+            map(bug_diagnosis.averaged_problem, itertools.count(), answers),
             [answer["sent"] for answer in answers],
         )
         values = [[_sample(answer["got"]), answer["rows"] or []] for answer in answers]
         report.judge(
             "weights",
-            map(bug_verdicts.weights_problem, itertools.count(), answers),
+            map(bug_diagnosis.weights_problem, itertools.count(), answers),
             values,
-            atol=verdicts.ATOL,
+            atol=diagnosis.ATOL,
         )
 
 
@@ -334,14 +337,14 @@ def fine_tuning(cluster: Cluster, function: str) -> None:
                 for rank, answer in enumerate(answers)
             ],
             values,
-            atol=verdicts.ATOL,
+            atol=diagnosis.ATOL,
         )
         values = [[tuning.same_layers(answer, first), seeded] for answer in answers]
         report.judge(
             "layers",
             [tuning.layers_problem(rank, answer, first) for rank, answer in enumerate(answers)],
             values,
-            atol=verdicts.ATOL,
+            atol=diagnosis.ATOL,
         )
         together = all(all(tuning.same_layers(answer, first)) for answer in answers)
         problems = [
@@ -351,7 +354,7 @@ def fine_tuning(cluster: Cluster, function: str) -> None:
         values = [
             [*map(_sample, answer["got"]), _sample(answer["emptied"][0])] for answer in answers
         ]
-        report.judge("labels", problems, values, atol=verdicts.ATOL)
+        report.judge("labels", problems, values, atol=diagnosis.ATOL)
 
 
 # ------------------------------------------------------------------ 9: a batch file
@@ -365,11 +368,11 @@ def job(text: str) -> None:
         runs = [batch_file.run(text, seed(), nodes) for nodes in (None, 3 + seed() % 3)]
         report.judge(
             "nodes",
-            map(batch_file_verdicts.nodes_problem, runs),
-            [batch_file_verdicts.nodes_seen(run) for run in runs],
+            map(batch_file_diagnosis.nodes_problem, runs),
+            [batch_file_diagnosis.nodes_seen(run) for run in runs],
         )
         report.judge(
             "meeting",
-            map(batch_file_verdicts.meeting_problem, runs),
-            [batch_file_verdicts.meeting_seen(run) for run in runs],
+            map(batch_file_diagnosis.meeting_problem, runs),
+            [batch_file_diagnosis.meeting_seen(run) for run in runs],
         )

@@ -14,7 +14,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from manyhands.checks.by_hand import closed
-from manyhands.checks.ddp.verdicts import MOST, cut, dealt
+from manyhands.checks.ddp.diagnosis import MOST, cut, dealt
 from manyhands.checks.on_ranks import learners
 from manyhands.checks.rank_tools import device, make_groups, numbers
 

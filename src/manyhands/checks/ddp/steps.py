@@ -7,8 +7,8 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
+from manyhands.checks.ddp.diagnosis import cut
 from manyhands.checks.ddp.ranks import Gate, batch, build, shapes
-from manyhands.checks.ddp.verdicts import cut
 from manyhands.checks.on_ranks import learners
 from manyhands.checks.rank_tools import device, make_groups, numbers
 

@@ -11,12 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from manyhands.checks import seed
-from manyhands.checks.differentiable_communication import verdicts
-from manyhands.checks.differentiable_communication.words import (
-    CRITERIA,
-    HINTS,
-    MISTAKES,
-)
+from manyhands.checks.differentiable_communication import diagnosis
+from manyhands.checks.differentiable_communication.messages import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.on_ranks import RankReport
 
 if TYPE_CHECKING:
@@ -60,13 +56,13 @@ def messages(cluster: Cluster, send: str, recv: str) -> None:
                 remark="hang",
             )
             cases = _cases(told)
-            problems = (verdicts.message_problem(rank, case) for rank, case in cases)
+            problems = (diagnosis.message_problem(rank, case) for rank, case in cases)
             report.judge(
-                "gradients", problems, [case["got"] for _, case in cases], atol=verdicts.ATOL
+                "gradients", problems, [case["got"] for _, case in cases], atol=diagnosis.ATOL
             )
             report.judge(
                 "bytes",
-                (verdicts.sent_problem(rank, case) for rank, case in cases),
+                (diagnosis.sent_problem(rank, case) for rank, case in cases),
                 [case["sent"] for _, case in cases],
             )
         answers: list[OrderCase] = report.on_ranks(
@@ -77,12 +73,12 @@ def messages(cluster: Cluster, send: str, recv: str) -> None:
             seed(),
             remark="order hang",
         )
-        problems = (verdicts.order_problem(rank, case) for rank, case in enumerate(answers))
+        problems = (diagnosis.order_problem(rank, case) for rank, case in enumerate(answers))
         report.judge(
             "order",
             problems,
             [[case["got"] or [], case["spoiled"]] for case in answers],
-            atol=verdicts.ATOL,
+            atol=diagnosis.ATOL,
         )
 
 
@@ -96,21 +92,21 @@ def broadcast(cluster: Cluster, function: str) -> None:
         )
         cases = _cases(answers)
         at_root = [(rank, case) for rank, case in cases if case["me"] == case["root"]]
-        problems = (verdicts.broadcast_problem(rank, case) for rank, case in at_root)
+        problems = (diagnosis.broadcast_problem(rank, case) for rank, case in at_root)
         report.judge(
             "sum",
             problems,
             [[case["got"], case["spoiled"]] for _, case in at_root],
-            atol=verdicts.ATOL,
+            atol=diagnosis.ATOL,
         )
         others = [(rank, case) for rank, case in cases if case["me"] != case["root"]]
         problems = (
-            verdicts.elsewhere_problem(rank, case)
+            diagnosis.elsewhere_problem(rank, case)
             for rank, case in sorted(others, key=lambda one: -one[1]["me"])
         )
         # None is as good as zeros
         values = [[case["got"] or [0.0] * case["size"], case["spoiled"]] for _, case in others]
-        report.judge("others", problems, values, atol=verdicts.ATOL)
+        report.judge("others", problems, values, atol=diagnosis.ATOL)
         _judge_bytes(report, cases, lambda ranks: ranks - 1, "broadcast moves")
 
 
@@ -123,12 +119,12 @@ def allgather(cluster: Cluster, function: str) -> None:
             "differentiable_communication.ranks", "allgather", function, seed(), remark="group"
         )
         cases = _cases(answers)
-        problems = (verdicts.allgather_problem(rank, case) for rank, case in cases)
+        problems = (diagnosis.allgather_problem(rank, case) for rank, case in cases)
         report.judge(
             "sum",
             problems,
             [[case["got"], case["spoiled"]] for _, case in cases],
-            atol=verdicts.ATOL,
+            atol=diagnosis.ATOL,
         )
         _judge_bytes(report, cases, lambda ranks: ranks * (ranks - 1), "allgather moves")
 
@@ -139,9 +135,11 @@ def _judge_bytes(
     messages_of: Callable[[int], int],
     mistake: str,
 ) -> None:
-    groups = verdicts.grouped(cases)
-    problems = (verdicts.total_problem(group, messages_of(len(group)), mistake) for group in groups)
-    report.judge("bytes", problems, [verdicts.total(group) for group in groups], atol=0.5)
+    groups = diagnosis.grouped(cases)
+    problems = (
+        diagnosis.total_problem(group, messages_of(len(group)), mistake) for group in groups
+    )
+    report.judge("bytes", problems, [diagnosis.total(group) for group in groups], atol=0.5)
 
 
 def connect(cluster: Cluster, round_trip: str, fan_out: str) -> None:
@@ -160,16 +158,16 @@ def connect(cluster: Cluster, round_trip: str, fan_out: str) -> None:
                     patience_s=12,
                 )
                 cases = _cases(answers)
-                cut = verdicts.cut_on(cases)
+                cut = diagnosis.cut_on(cases)
                 found = (
-                    verdicts.connect_problem(rank, case, cut.get(tuple(case["members"]), ()))
+                    diagnosis.connect_problem(rank, case, cut.get(tuple(case["members"]), ()))
                     for rank, case in cases
                 )
-                problems = sorted(filter(None, found), key=verdicts.most_telling)
+                problems = sorted(filter(None, found), key=diagnosis.most_telling)
                 values = [
                     [list(case.get("got", {}).values()), case.get("value")] for _, case in cases
                 ]
-                report.judge(part, problems, values, atol=verdicts.ATOL)
+                report.judge(part, problems, values, atol=diagnosis.ATOL)
 
 
 def ring(cluster: Cluster, function: str) -> None:
@@ -181,16 +179,16 @@ def ring(cluster: Cluster, function: str) -> None:
             "differentiable_communication.ranks", "ring", function, seed(), remark="ring hang"
         )
         cases = _cases(answers)
-        problems = (verdicts.shift_problem(rank, case) for rank, case in cases)
+        problems = (diagnosis.shift_problem(rank, case) for rank, case in cases)
         report.judge(
             "values",
             problems,
             [[case["got"], case["overwritten"]] for _, case in cases],
-            atol=verdicts.ATOL,
+            atol=diagnosis.ATOL,
         )
-        groups = verdicts.grouped(cases)
+        groups = diagnosis.grouped(cases)
         report.judge(
             "rehearsal",
-            map(verdicts.rehearsal_problem, groups),
-            [[verdicts.moved_by_nccl(group), verdicts.found_for_nccl(group)] for group in groups],
+            map(diagnosis.rehearsal_problem, groups),
+            [[diagnosis.moved_by_nccl(group), diagnosis.found_for_nccl(group)] for group in groups],
         )

@@ -20,17 +20,17 @@ from manyhands.checks import Report, seed
 from manyhands.checks.by_hand import closed
 from manyhands.checks.card import SAME
 from manyhands.checks.elastic_training import (
+    diagnosis,
     disk_faults,
     global_generators,
     lossy_job,
     revived,
-    row_verdicts,
+    row_diagnosis,
     second_life,
-    verdicts,
 )
 from manyhands.checks.elastic_training.disk_faults import Read, files
 from manyhands.checks.elastic_training.learners_disk import LearnersDisk
-from manyhands.checks.elastic_training.words import CRITERIA, HINTS
+from manyhands.checks.elastic_training.messages import CRITERIA, HINTS
 from manyhands.checks.in_kernel import ask, number
 from manyhands.checks.report import Stopped
 
@@ -89,7 +89,7 @@ def _latest(disk, large, report):
     problem, read = disk.read()
     found.append(
         (
-            verdicts.say("by time", found=oldest) if problem and read.step == oldest else problem,
+            diagnosis.say("by time", found=oldest) if problem and read.step == oldest else problem,
             read,
         )
     )
@@ -109,7 +109,7 @@ def _torn(disk, report):
             path.write_bytes(whole[path][: int(part * len(whole[path]))])
         problem, read = disk.read(older)
         if problem and read.step in (-1, -3) and set(newest) & set(before):
-            problem = verdicts.say("one file")
+            problem = diagnosis.say("one file")
         found.append((problem, read))
     kept, last = (
         [step for step in disk.written if all(path in whole for path in disk.written[step])],
@@ -146,7 +146,7 @@ def _killed(disk, report):
     if at_rename.killed_by != "SIGKILL":
         problems.insert(
             0,
-            verdicts.say("never renamed") if not at_rename.error else {"mistake": at_rename.error},
+            diagnosis.say("never renamed") if not at_rename.error else {"mistake": at_rename.error},
         )
     with report.part("killed"):
         disk.next(again=True)
@@ -177,8 +177,8 @@ def _full(disk, report):
     ]
     problems = (
         [problem for problem, _ in found]
-        + [verdicts.say("swallowed")] * (not all(raised))
-        + [verdicts.say("given up")] * bool(lost)
+        + [diagnosis.say("swallowed")] * (not all(raised))
+        + [diagnosis.say("given up")] * bool(lost)
     )
     with report.part("full"):
         disk.next(again=True)
@@ -195,7 +195,7 @@ def _power(disk, report):
     saved = disk.next(watch="record")
     sizes = {inode: size for inode, size, _ in files(disk.folder).values()}
     problem, read = disk.read() if not saved.error else ({"mistake": saved.error}, Read(-3))
-    lacking = verdicts.power_problem(saved.events, sizes)
+    lacking = diagnosis.power_problem(saved.events, sizes)
     report.judge("power", [problem, lacking], [read.numbers, lacking is None], rtol=1e-9)
 
 
@@ -225,11 +225,11 @@ def state(state_of, restore):
             raise Stopped(error)
         changed = file.read_bytes() != revived.later(file).read_bytes()
         problems = (
-            [verdicts.say("not loadable", error=error)]
+            [diagnosis.say("not loadable", error=error)]
             if error
             else [
-                changed and verdicts.say("changed later"),
-                mine != twice and verdicts.say("shared"),
+                changed and diagnosis.say("changed later"),
+                mine != twice and diagnosis.say("shared"),
             ]
         )
         report.judge(
@@ -240,13 +240,13 @@ def state(state_of, restore):
         for criterion, parts in (("learned", revived.PARTS[:3]), ("drawn", revived.PARTS[3:])):
             report.judge(
                 criterion,
-                [verdicts.part_problem(mine, then, parts)],
+                [diagnosis.part_problem(mine, then, parts)],
                 [mine[part] for part in parts],
                 rtol=1e-9,
             )
         apart = [
-            verdicts.losses_problem(mine_losses, losses),
-            verdicts.part_problem(mine_end, end, revived.PARTS),
+            diagnosis.losses_problem(mine_losses, losses),
+            diagnosis.part_problem(mine_end, end, revived.PARTS),
         ]
         report.judge("equal", apart, [mine_losses, list(mine_end.values())], rtol=1e-9)
 
@@ -262,7 +262,7 @@ def rows(function):
 
         def parts(seen, batch, world, one_seed=own):
             return [
-                row_verdicts.rows_of(
+                row_diagnosis.rows_of(
                     ask(function, seen, batch, rank, world, images, one_seed), images
                 )
                 for rank in range(world)
@@ -281,7 +281,7 @@ def rows(function):
             )
             batches.append([row for part in parts(seen, batch, 3) for row in part or ()])
             seen += batch
-        counts = row_verdicts.counts_of(batches, images)
+        counts = row_diagnosis.counts_of(batches, images)
         found = {
             (one, epoch): [
                 row
@@ -293,16 +293,16 @@ def rows(function):
         }
         changed = global_generators.changed(generators)
         problems = [
-            row_verdicts.epochs_problem(counts, images),
-            row_verdicts.orders_problem(found, images),
-            changed and verdicts.say("global generator", name=changed),
+            row_diagnosis.epochs_problem(counts, images),
+            row_diagnosis.orders_problem(found, images),
+            changed and diagnosis.say("global generator", name=changed),
         ]
         report.judge(
             "epoch",
             problems,
             [
                 [[int(count.sum()), int(count.min()), int(count.max())] for count in counts],
-                row_verdicts.orders(found, images),
+                row_diagnosis.orders(found, images),
                 changed is None,
             ],
         )
@@ -319,13 +319,13 @@ def _shares(report, parts, images):
             together = [row for part in mine for row in part or ()]
             shares.append(
                 (
-                    row_verdicts.shares_problem(mine, batch, images),
+                    row_diagnosis.shares_problem(mine, batch, images),
                     [len({*together}), sorted(len(part or ()) for part in mine)],
                 )
             )
             worlds.append(
                 (
-                    row_verdicts.world_problem(alone, together, again, world),
+                    row_diagnosis.world_problem(alone, together, again, world),
                     [len({*alone} & {*together}), sorted(alone) == sorted(again)],
                 )
             )
@@ -334,7 +334,7 @@ def _shares(report, parts, images):
         left, batch = world * report.whole(0, 4) + 1, 2 * images * (world == 4)
         batch += left + world * report.whole(1, 4) + 1
         lengths = [len(part or ()) for part in parts(images - left, batch, world)]
-        shares.append((row_verdicts.lengths_problem(lengths, batch), sorted(lengths)))
+        shares.append((row_diagnosis.lengths_problem(lengths, batch), sorted(lengths)))
     report.judge("shares", [problem for problem, _ in shares], [sizes for _, sizes in shares])
     report.judge("world", [problem for problem, _ in worlds], [what for _, what in worlds])
 
@@ -348,14 +348,14 @@ def reshard(function):
         for old, new in ((4, 2), (2, 3), (3, 4), (4, 1), (5, 3), (3, 8), (8, 3)):
             # of 8 pieces the last one is empty
             numbers = 8 * report.whole(2, 5) + 1 if 8 in (old, new) else report.whole(17, 40)
-            size = verdicts.piece_size(numbers, old)
+            size = diagnosis.piece_size(numbers, old)
             flat = np.pad(report.rng.uniform(1, 2, numbers), (0, size * old - numbers))
             pieces = flat.reshape(old, size)
             for rank in range(new):
                 case = (numbers, old, new, rank)
-                reads = verdicts.triples(ask(function, *case))
-                problem, got = verdicts.reads_problem(case, reads, pieces)
-                found.append((problem, got, verdicts.least_problem(case, reads), reads))
+                reads = diagnosis.triples(ask(function, *case))
+                problem, got = diagnosis.reads_problem(case, reads, pieces)
+                found.append((problem, got, diagnosis.least_problem(case, reads), reads))
         report.judge(
             "pieces",
             [problem for problem, *_ in found],
@@ -397,21 +397,21 @@ def rollback(train):
                 raise Stopped(error)
             found.append((error, told, right, got, wanted, until))
         error = next((error for error, *_ in found if error), None)
-        ended = [verdicts.say("raised", error=error)] if error else []
-        commits = [verdicts.commits_problem(told, right) for _, told, right, *_ in found]
+        ended = [diagnosis.say("raised", error=error)] if error else []
+        commits = [diagnosis.commits_problem(told, right) for _, told, right, *_ in found]
         early = ended or [
-            verdicts.loop_problem(got, wanted, until)
+            diagnosis.loop_problem(got, wanted, until)
             for *_, got, wanted, until in found
             if got[0] < until
         ]
         report.judge(
             "commits",
             early + commits if any(commits) else commits,
-            [verdicts.due(told, right) for _, told, right, *_ in found],
+            [diagnosis.due(told, right) for _, told, right, *_ in found],
         )
         let_out, steps = _lets_out_a_bug(train, report), _steps_of_nothing(train, report)
         others = {
-            "lost": [not let_out and verdicts.say("bug caught", error=lossy_job.BUG)],
+            "lost": [not let_out and diagnosis.say("bug caught", error=lossy_job.BUG)],
             "joined": [],
         }
         for name in ("lost", "joined"):
@@ -425,14 +425,14 @@ def rollback(train):
             ]
             report.judge(
                 name,
-                [verdicts.event_problem(name, told, right) for _, told, right, *_ in found]
+                [diagnosis.event_problem(name, told, right) for _, told, right, *_ in found]
                 + others[name],
                 [events, let_out or name == "joined"],
             )
         problems = (
             ended
-            + [verdicts.loop_problem(got, wanted, until) for *_, got, wanted, until in found]
-            + [steps and verdicts.say("one step more", found=steps)]
+            + [diagnosis.loop_problem(got, wanted, until) for *_, got, wanted, until in found]
+            + [steps and diagnosis.say("one step more", found=steps)]
         )
         report.judge("equal", problems, [[got for *_, got, _, _ in found], steps], rtol=1e-9)
 
@@ -505,11 +505,11 @@ def interval(steps_between, lost):
             )
             parts.append((losses, number(ask(lost, *losses))))
         report.judge(
-            "steps", [verdicts.steps_problem(*one) for one in steps], [got for _, got in steps]
+            "steps", [diagnosis.steps_problem(*one) for one in steps], [got for _, got in steps]
         )
         report.judge(
             "lost",
-            [verdicts.lost_part_problem(*one) for one in parts],
+            [diagnosis.lost_part_problem(*one) for one in parts],
             [got for _, got in parts],
             rtol=1e-6,
         )

@@ -2,7 +2,7 @@
 checkpoints.
 """
 
-from manyhands.checks.elastic_training import verdicts
+from manyhands.checks.elastic_training import diagnosis
 from manyhands.checks.elastic_training.disk_faults import files, read_in_process, save_in_process
 from manyhands.checks.report import Stopped
 
@@ -27,7 +27,7 @@ class LearnersDisk:
         saved = save_in_process(self.save, self.states[step], self.folder, step, **how)
         if not how and (saved.error or saved.killed_by):
             raise Stopped(
-                verdicts.say("leftovers", error=saved.error or saved.killed_by)["mistake"]
+                diagnosis.say("leftovers", error=saved.error or saved.killed_by)["mistake"]
                 if again
                 else saved.error or saved.killed_by
             )
@@ -60,7 +60,7 @@ class LearnersDisk:
             raise Stopped(read.error)
         state = self.states.get(step)
         return (
-            verdicts.read_problem(
+            diagnosis.read_problem(
                 read, step, float(state["weights"].sum()) + state["seen"] if state else 0.0
             ),
             read,

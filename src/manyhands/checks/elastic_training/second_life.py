@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from manyhands.checks import by_rank
-from manyhands.checks.elastic_training.words import MISTAKES
+from manyhands.checks.elastic_training.messages import MISTAKES
 from manyhands.checks.in_kernel import call
 
 EVERY, ROWS, RATE, MOMENTUM = 5, 24, 0.2, 0.9  # as in the faulty training run

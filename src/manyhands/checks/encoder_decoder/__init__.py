@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from manyhands.checks import seed
-from manyhands.checks.encoder_decoder import verdicts
-from manyhands.checks.encoder_decoder.words import CRITERIA, HINTS, MISTAKES
+from manyhands.checks.encoder_decoder import diagnosis
+from manyhands.checks.encoder_decoder.messages import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.on_ranks import RankReport
 from manyhands.checks.report import Stopped
 
@@ -47,7 +47,7 @@ class _Check(RankReport):
     def answers(self, experiment: str, *args: Any) -> list[Any]:
         """Run it on all ranks, and return the answers by rank."""
         answers = self.on_ranks("encoder_decoder.ranks", experiment, *args, seed())
-        stop_at(verdicts.stopped(answers))
+        stop_at(diagnosis.stopped(answers))
         return answers
 
     def cases(self, number: int, experiment: str, *args: Any) -> list[tuple[int, Any]]:
@@ -62,7 +62,7 @@ class _Check(RankReport):
 
     def first(self, name: str, problems: Iterable[Problem | None], values: Any) -> None:
         """Judge a criterion whose values are compared to the unit's tolerance."""
-        self.judge(name, problems, values, atol=verdicts.ATOL, rtol=verdicts.ATOL)
+        self.judge(name, problems, values, atol=diagnosis.ATOL, rtol=diagnosis.ATOL)
 
 
 def stop_at(problem: Problem | None) -> None:
@@ -85,12 +85,12 @@ def ragged(cluster: Cluster, function: str) -> None:
         cases, *_ = report.answers("ragged", function)
         report.first(
             "outputs",
-            map(verdicts.outputs_problem, cases),
+            map(diagnosis.outputs_problem, cases),
             [[shape, numbers[:2]] for case in cases for shape, numbers in case["outputs"]],
         )
         report.first(
             "state",
-            map(verdicts.state_problem, cases),
+            map(diagnosis.state_problem, cases),
             [[shape, numbers] for case in cases for shape, numbers in case["state"]],
         )
 
@@ -100,8 +100,8 @@ def loss(cluster: Cluster, function: str) -> None:
     with _Check("loss", cluster) as report:
         answer: LossAnswer
         answer, *_ = report.answers("loss", function)
-        report.first("mean", [verdicts.mean_problem(answer)], [answer["got"], answer["gradient"]])
-        report.first("divisor", [verdicts.divisor_problem(answer)], [answer["divided"]])
+        report.first("mean", [diagnosis.mean_problem(answer)], [answer["got"], answer["gradient"]])
+        report.first("divisor", [diagnosis.divisor_problem(answer)], [answer["divided"]])
 
 
 def split(cluster: Cluster, encoder_step: str, decoder_step: str) -> None:
@@ -110,21 +110,21 @@ def split(cluster: Cluster, encoder_step: str, decoder_step: str) -> None:
     """
     with _Check("split", cluster) as report:
         cases: list[tuple[int, SplitCase]] = report.cases(2, "split", encoder_step, decoder_step)
-        stop_at(verdicts.unclaimed(cases))
+        stop_at(diagnosis.unclaimed(cases))
         report.first(
             "loss",
-            (verdicts.loss_problem(*case) for case in cases),
+            (diagnosis.loss_problem(*case) for case in cases),
             [[case["loss"], case["number"]] for _, case in cases if "loss" in case],
         )
         for role in reversed(ROLES):
             report.first(
                 role,
-                (verdicts.gradient_problem(*case, role) for case in cases),
+                (diagnosis.gradient_problem(*case, role) for case in cases),
                 [_sample(case["got"]) for _, case in cases if case["role"] == role],
             )
         report.first(
             "messages",
-            (verdicts.traffic_problem(*case) for case in cases),
+            (diagnosis.traffic_problem(*case) for case in cases),
             [
                 [min(case["sent"][0], 2) == 0 or case["sent"][0] > 2, case["sent"][1]]
                 for _, case in cases
@@ -143,8 +143,8 @@ def training(cluster: Cluster, train: str) -> None:
                 problem
                 for rank, answer in ranked
                 for problem in (
-                    verdicts.weights_problem(rank, answer, "decoder"),
-                    verdicts.losses_problem(rank, answer),
+                    diagnosis.weights_problem(rank, answer, "decoder"),
+                    diagnosis.losses_problem(rank, answer),
                 )
             ),
             [
@@ -155,7 +155,7 @@ def training(cluster: Cluster, train: str) -> None:
         )
         report.first(
             "encoder",
-            (verdicts.weights_problem(rank, answer, "encoder") for rank, answer in ranked),
+            (diagnosis.weights_problem(rank, answer, "encoder") for rank, answer in ranked),
             [_sample(answer["got"]) for answer in answers if answer["role"] == "encoder"],
         )
 
@@ -169,6 +169,6 @@ def hybrid(cluster: Cluster, step: str) -> None:
         for role in reversed(ROLES):
             report.first(
                 role + "s",
-                (verdicts.hybrid_problem(*case, role) for case in cases),
+                (diagnosis.hybrid_problem(*case, role) for case in cases),
                 [_sample(case["got"]) for _, case in cases if case["role"] == role],
             )

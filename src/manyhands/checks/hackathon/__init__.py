@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 import numpy as np
 
 from manyhands.checks import Report, seed
-from manyhands.checks.hackathon import cases, one_against_four, two_ranks, verdicts
+from manyhands.checks.hackathon import cases, diagnosis, one_against_four, two_ranks
 from manyhands.checks.hackathon import sparse as sparse_steps
 from manyhands.checks.hackathon.cell_entry import (
     LIMITS,
@@ -27,7 +27,7 @@ from manyhands.checks.hackathon.cell_entry import (
     text_of,
     try_out,
 )
-from manyhands.checks.hackathon.words import CRITERIA, HINTS, MISTAKES
+from manyhands.checks.hackathon.messages import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.in_kernel import ask, number
 from manyhands.checks.report import Stopped
 
@@ -56,18 +56,18 @@ def mended(function: Callable[..., Any]) -> None:
         draw, text = cases.generator(seed(), "mended"), text_of(function)
         # no number of steps fits both
         runs = [_trained(function, text, draw, *batches) for batches in ((5, 9), (9, 14))]
-        problems = [verdicts.batches_problem(one.gradients, one.steps) for one in runs]
+        problems = [diagnosis.batches_problem(one.gradients, one.steps) for one in runs]
         report.judge("together", problems, [one.gradients for one in runs])
         with report.part("equal"):
             if any(problems):
                 raise Stopped(next(filter(None, problems))["mistake"])
             report.judge(
                 "equal",
-                [verdicts.weights_problem(*one.weights) for one in runs],
+                [diagnosis.weights_problem(*one.weights) for one in runs],
                 [one.weights.got[::331] for one in runs],
                 atol=1e-4,
             )
-        lean = [verdicts.lean_problem(one) for one in runs]
+        lean = [diagnosis.lean_problem(one) for one in runs]
         report.judge(
             "lean",
             lean,
@@ -124,7 +124,7 @@ def _trained(
 
     import torch
 
-    from manyhands.hackathon.challenge import SLOW_LINKS
+    from manyhands.hackathon.challenges.challenge import SLOW_LINKS
 
     changed: dict[str, Any] = {
         "most_batches": int(draw.integers(least, most)),
@@ -172,7 +172,7 @@ def price(
                 answers = [number(ask(function, *case.arguments)) for case in found]
                 report.judge(
                     name,
-                    verdicts.price_problems(found, answers, f"{name} other"),
+                    diagnosis.price_problems(found, answers, f"{name} other"),
                     answers,
                     rtol=1e-6,
                 )
@@ -186,12 +186,12 @@ def pack(pack_of: Callable[..., Any], unpack: Callable[..., Any]) -> None:
         found = [_packed(pack_of, unpack, size) for size in (1000, 22_026)]
         report.judge(
             "largest",
-            [verdicts.dense_problem(one["dense"], one["before"], one["count"]) for one in found],
+            [diagnosis.dense_problem(one["dense"], one["before"], one["count"]) for one in found],
             [_arrived(one["dense"]) for one in found],
             rtol=1e-2,
         )
         problems = [
-            verdicts.kept_problem(one["left"], one["before"], one["dense"]) for one in found
+            diagnosis.kept_problem(one["left"], one["before"], one["dense"]) for one in found
         ]
         lost = [
             (
@@ -211,7 +211,7 @@ def pack(pack_of: Callable[..., Any], unpack: Callable[..., Any]) -> None:
         report.judge(
             "small",
             [
-                verdicts.say("large", got=got, count=count)
+                diagnosis.say("large", got=got, count=count)
                 for got, count in sizes
                 if got > 4 * count + 8
             ],
@@ -223,7 +223,7 @@ def pack(pack_of: Callable[..., Any], unpack: Callable[..., Any]) -> None:
             one = _packed(pack_of, unpack, size)
             report.judge(
                 "places",
-                [verdicts.dense_problem(one["dense"], one["before"], one["count"])],
+                [diagnosis.dense_problem(one["dense"], one["before"], one["count"])],
                 _arrived(one["dense"]),
                 rtol=1e-2,
             )
@@ -320,7 +320,7 @@ def entry(function: Callable[..., Any]) -> None:
     with check("entry") as report:
         if _blocked(report):
             return
-        from manyhands.hackathon.challenge import SLOW_LINKS
+        from manyhands.hackathon.challenges.challenge import SLOW_LINKS
 
         # the rungs hardly depend on it
         rate_mbit, delay_ms = cases.link(cases.generator(seed(), "links"), apart=0.005)
@@ -346,7 +346,7 @@ def entry(function: Callable[..., Any]) -> None:
             rung_s = baseline_s * part
             report.judge(
                 name,
-                [verdicts.rung_problem(score_s, rung_s, baseline_s)],
+                [diagnosis.rung_problem(score_s, rung_s, baseline_s)],
                 [max(score_s, rung_s)],
                 rtol=1e-9,
             )
@@ -354,7 +354,7 @@ def entry(function: Callable[..., Any]) -> None:
 
 def _blocked(report: Report) -> bool:
     """Return whether no judge can run here. If so, report all criteria of this check as blocked."""
-    from manyhands.hackathon.open_judge import why_not
+    from manyhands.hackathon.judge.open_judge import why_not
 
     why = why_not()
     if why is None:

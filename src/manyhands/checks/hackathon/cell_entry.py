@@ -8,14 +8,14 @@ import linecache
 from typing import TYPE_CHECKING, Any
 
 from manyhands.checks import seed
-from manyhands.checks.hackathon.words import MISTAKES
+from manyhands.checks.hackathon.messages import MISTAKES
 from manyhands.checks.in_kernel import WORDS
 from manyhands.checks.report import Stopped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from manyhands.hackathon.open_judge import OpenJudge
+    from manyhands.hackathon.judge.open_judge import OpenJudge
 
 # of a run in a lab, because a cell of the grader has 180 s
 LIMITS: dict[str, Any] = {"processor_s": 20, "quiet_s": 100, "run_s": 150}
@@ -55,7 +55,7 @@ def target() -> float:
 
 def judge() -> OpenJudge:
     """Return the judge of this kernel, which the first call starts."""
-    from manyhands.hackathon.open_judge import OpenJudge
+    from manyhands.hackathon.judge.open_judge import OpenJudge
 
     if _judges and _judges[0].process.poll() is not None:
         _judges.pop()
@@ -82,9 +82,9 @@ def try_out(function: Callable[..., Any], runs: int = 1) -> None:
 
     Say so if it reaches the target with little margin.
     """
-    from manyhands.hackathon.challenge import SLOW_LINKS
-    from manyhands.hackathon.judging import public_seeds
-    from manyhands.hackathon.one_run import told
+    from manyhands.hackathon.challenges.challenge import SLOW_LINKS
+    from manyhands.hackathon.judge.judging import public_seeds
+    from manyhands.hackathon.judge.one_run import told
 
     try:
         text = text_of(function)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import torch
 
-    from manyhands.hackathon.challenge import Challenge
+    from manyhands.hackathon.challenges.challenge import Challenge
 
 RATE, MOMENTUM, LONGEST = 0.1, 0.9, 2.0  # as in the broken training loop
 MISTAKES = ("sum", "add up", "clip first")
@@ -22,7 +22,7 @@ MISTAKES = ("sum", "add up", "clip first")
 
 def start(challenge: Challenge, seed: bytes) -> torch.Tensor:
     """Return the initial weights, a vector."""
-    from manyhands.hackathon.referee import Referee
+    from manyhands.hackathon.judge.referee import Referee
 
     return Referee(challenge, seed).task.weights
 
@@ -34,7 +34,7 @@ def one_process(challenge: Challenge, seed: bytes, mistakes: Collection[str] = (
     """
     import torch
 
-    from manyhands.hackathon.referee import Referee
+    from manyhands.hackathon.judge.referee import Referee
 
     referee = Referee(challenge, seed)
     ranks = referee.accelerators

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
-from manyhands.checks.hackathon.words import MISTAKES
+from manyhands.checks.hackathon.messages import MISTAKES
 from manyhands.checks.in_kernel import call
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from manyhands.checks.hackathon.words import MISTAKES
+from manyhands.checks.hackathon.messages import MISTAKES
 from manyhands.checks.in_kernel import array, call
 
 if TYPE_CHECKING:

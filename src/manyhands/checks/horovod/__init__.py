@@ -11,8 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from manyhands.checks import seed
-from manyhands.checks.horovod import verdicts
-from manyhands.checks.horovod.words import CRITERIA, HINTS, MISTAKES
+from manyhands.checks.horovod import diagnosis
+from manyhands.checks.horovod.messages import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.on_ranks import LIMIT_S, RankReport, _on_rank
 
 if TYPE_CHECKING:
@@ -68,17 +68,19 @@ def diagnose(cluster: Cluster, function: Callable[..., Any]) -> None:
     numbers.
     """
     draw = random.Random(seed())
-    missing = list(verdicts.ANSWERS)
+    missing = list(diagnosis.ANSWERS)
     draw.shuffle(missing)
     with check("diagnose", cluster) as report:
         _world(cluster)
         symptoms, *_ = report.on_ranks("horovod.ranks", "symptoms", missing, seed())
-        said = verdicts.ask(function, symptoms)
+        said = diagnosis.ask(function, symptoms)
         commonest_first = sorted(
             zip(missing, symptoms, said, strict=False),
-            key=lambda case: list(verdicts.ANSWERS).index(case[0]),
+            key=lambda case: list(diagnosis.ANSWERS).index(case[0]),
         )
-        report.judge("named", (verdicts.diagnosis_problem(*case) for case in commonest_first), said)
+        report.judge(
+            "named", (diagnosis.diagnosis_problem(*case) for case in commonest_first), said
+        )
 
 
 def resume(cluster: Cluster, function: str) -> None:
@@ -98,12 +100,12 @@ def resume(cluster: Cluster, function: str) -> None:
             "step": ["said"],
         }
         for name, keys in evidence.items():
-            problems = (verdicts.RESUMED[name](rank, case) for rank, case in cases)
+            problems = (diagnosis.RESUMED[name](rank, case) for rank, case in cases)
             report.judge(
                 name,
                 problems,
                 [[case[key] for key in keys] for _, case in cases],
-                atol=verdicts.ATOL,
+                atol=diagnosis.ATOL,
             )
 
 
@@ -115,8 +117,8 @@ def fit(cluster: Cluster, function: str) -> None:
         for name, answers in zip(
             ("four", "three"), _in_both_worlds(report, "fitted", function), strict=False
         ):
-            problems = (verdicts.fit_problem(rank, case) for rank, case in enumerate(answers))
-            report.judge(name, problems, [case["got"] for case in answers], atol=verdicts.ATOL)
+            problems = (diagnosis.fit_problem(rank, case) for rank, case in enumerate(answers))
+            report.judge(name, problems, [case["got"] for case in answers], atol=diagnosis.ATOL)
 
 
 def epoch(cluster: Cluster, function: str) -> None:
@@ -125,21 +127,21 @@ def epoch(cluster: Cluster, function: str) -> None:
     """
     with check("epoch", cluster) as report:
         cases = [
-            verdicts.joined(case)
+            diagnosis.joined(case)
             for answers in _in_both_worlds(report, "epochs", function)
             for case in zip(*answers, strict=False)
         ]
         evidence: dict[str, Callable[[JoinedCase], Any]] = {
-            "once": verdicts.once_values,
-            "steps": verdicts.steps_values,
+            "once": diagnosis.once_values,
+            "steps": diagnosis.steps_values,
             "rate": lambda case: case["rates"],
         }
         for name, values in evidence.items():
             report.judge(
                 name,
-                map(verdicts.EPOCH[name], cases),
+                map(diagnosis.EPOCH[name], cases),
                 [values(case) for case in cases],
-                atol=verdicts.ATOL,
+                atol=diagnosis.ATOL,
             )
 
 
@@ -153,7 +155,7 @@ def finish(cluster: Cluster, function: str) -> None:
             [[case["wrote"], case["loss"], case["weights"]] for case in answers]
             for answers in worlds
         ]
-        report.judge("file", map(verdicts.file_problem, worlds), values, atol=verdicts.LOSS_ATOL)
+        report.judge("file", map(diagnosis.file_problem, worlds), values, atol=diagnosis.LOSS_ATOL)
         # rank 0 last: its own says least
         said = [
             (rank, answers[rank], answers)
@@ -162,5 +164,5 @@ def finish(cluster: Cluster, function: str) -> None:
         ]
         values = [[case["said"] for case in answers] for answers in worlds]
         report.judge(
-            "loss", (verdicts.loss_problem(*one) for one in said), values, atol=verdicts.LOSS_ATOL
+            "loss", (diagnosis.loss_problem(*one) for one in said), values, atol=diagnosis.LOSS_ATOL
         )

@@ -16,9 +16,9 @@ import numpy as np
 
 from manyhands.checks import Report, seed
 from manyhands.checks.in_kernel import array, ask, ask_kept, call, number
-from manyhands.checks.large_batches import schedule_verdicts, verdicts
+from manyhands.checks.large_batches import diagnosis, schedule_diagnosis
 from manyhands.checks.large_batches import task as tasks
-from manyhands.checks.large_batches.words import CRITERIA, HINTS, MARGIN, MISTAKES
+from manyhands.checks.large_batches.messages import CRITERIA, HINTS, MARGIN, MISTAKES
 from manyhands.checks.report import Stopped
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def schedule(function: Callable[..., Any]) -> None:
     that begins at `epoch`.
     """
     with _Check("schedule") as report:
-        found: dict[str, list[tuple[schedule_verdicts.Asked, float]]] = {
+        found: dict[str, list[tuple[schedule_diagnosis.Asked, float]]] = {
             name: [] for name in report.asked
         }
         for case, probes in _schedules(report.rng):
@@ -54,9 +54,9 @@ def schedule(function: Callable[..., Any]) -> None:
                     answer = _rate(function, epoch, *case)
                     found[name].append(((epoch, *case), number(answer)))
         problem_of = {
-            "scaling": schedule_verdicts.scaling_problem,
-            "warm-up": schedule_verdicts.warm_up_problem,
-            "drops": schedule_verdicts.drops_problem,
+            "scaling": schedule_diagnosis.scaling_problem,
+            "warm-up": schedule_diagnosis.warm_up_problem,
+            "drops": schedule_diagnosis.drops_problem,
         }
         for name, cases in found.items():
             report.judge(
@@ -74,14 +74,14 @@ def _rate(function: Callable[..., Any], *case: Any) -> Any:
     except Stopped as stopped:
         if " raised " in str(stopped):
             raise Stopped(
-                f"{stopped}, when called with {schedule_verdicts.arguments(case)}."
+                f"{stopped}, when called with {schedule_diagnosis.arguments(case)}."
             ) from None
         raise
 
 
 def _schedules(
     draw: np.random.Generator,
-) -> Iterator[tuple[schedule_verdicts.Schedule, dict[str, list[float]]]]:
+) -> Iterator[tuple[schedule_diagnosis.Schedule, dict[str, list[float]]]]:
     """Six schedules, as arguments of the learner's function without the epoch, and for each
     criterion the epochs to ask for.
     """
@@ -155,9 +155,9 @@ def lars(function: Callable[..., Any]) -> None:
                     not np.array_equal(array(mine), g)
                     for mine, g in zip(given, these, strict=False)
                 )
-            got = verdicts.flat([array(w) for w in weights])
-            problem = verdicts.lars_problem(name, start, gradients, steps, got, touched)
-            report.judge(name, [problem], [*got, touched], rtol=2 * verdicts.LARS_RTOL, atol=1e-7)
+            got = diagnosis.flat([array(w) for w in weights])
+            problem = diagnosis.lars_problem(name, start, gradients, steps, got, touched)
+            report.judge(name, [problem], [*got, touched], rtol=2 * diagnosis.LARS_RTOL, atol=1e-7)
 
 
 def noise(function: Callable[..., Any]) -> None:
@@ -179,13 +179,13 @@ def noise(function: Callable[..., Any]) -> None:
             found.append(
                 (
                     (gradients.reshape(-1, numbers), gradients.mean(1), rows, ranks * rows),
-                    verdicts.three(answer),
+                    diagnosis.three(answer),
                 )
             )
         for index, name in enumerate(report.asked):
             report.judge(
                 name,
-                (verdicts.noise_problem(index, *one) for one in found),
+                (diagnosis.noise_problem(index, *one) for one in found),
                 [got[index] for _, got in found],
                 rtol=1e-6,
             )
@@ -198,7 +198,7 @@ def growing(sgd_noise: Callable[..., Any], grow: Callable[..., Any]) -> None:
     with _Check("growing") as report:
         draw = report.rng
         scales: list[tuple[tuple[float, float, int, int], float]] = []
-        asked: list[verdicts.Plan] = []
+        asked: list[diagnosis.Plan] = []
         for _ in range(4):
             batch = int(2 ** draw.integers(4, 9))
             case = (
@@ -233,17 +233,19 @@ def growing(sgd_noise: Callable[..., Any], grow: Callable[..., Any]) -> None:
             largest = int(batch * factor)
             asked.append((phases, batch, largest))
         asked.append(_whole_drops(draw))
-        plans = [(case, verdicts.rows_of(ask_kept(grow, *case), len(case[0]))) for case in asked]
+        plans = [(case, diagnosis.rows_of(ask_kept(grow, *case), len(case[0]))) for case in asked]
         report.judge(
             "g",
-            (verdicts.sgd_noise_problem(*one) for one in scales),
+            (diagnosis.sgd_noise_problem(*one) for one in scales),
             [got for _, got in scales],
             rtol=1e-6,
         )
         rates = [[] if rows is None else [rows[:, 0], rows[:, 1] / rows[:, 2]] for _, rows in plans]
-        report.judge("noise", (verdicts.phases_problem(*one) for one in plans), rates, rtol=1e-6)
+        report.judge("noise", (diagnosis.phases_problem(*one) for one in plans), rates, rtol=1e-6)
         batches: list[Any] = [[] if rows is None else rows[:, [0, 2]] for _, rows in plans]
-        report.judge("fewest", (verdicts.fewest_problem(*one) for one in plans), batches, rtol=1e-6)
+        report.judge(
+            "fewest", (diagnosis.fewest_problem(*one) for one in plans), batches, rtol=1e-6
+        )
 
 
 def _whole_drops(draw: np.random.Generator) -> tuple[list[tuple[float, float]], int, int]:
@@ -282,12 +284,12 @@ def challenge(function: Callable[..., Any]) -> None:
         passed = tasks.PASSED[before:]
         if error and "BudgetSpent" not in error:
             raise Stopped(error)
-        problem = verdicts.budget_problem(passed, batch, allowed, error)
+        problem = diagnosis.budget_problem(passed, batch, allowed, error)
         report.judge("budget", [problem], [allowed if problem is None else -1 - sum(passed)])
         if problem is None:
             _judge_accuracy(report, small, reference, weights)
         else:
-            report.judge("accuracy", [verdicts.say("over the budget")], [-1.0])
+            report.judge("accuracy", [diagnosis.say("over the budget")], [-1.0])
 
 
 @lru_cache(maxsize=2)
@@ -321,11 +323,11 @@ def _judge_accuracy(
         [task.error(one) for one in (reference, weights)],
         [task.error(one, train=True).mean() for one in (reference, weights)],
     )
-    problem = verdicts.accuracy_problem(errors[0], errors[1], MARGIN, trained)
+    problem = diagnosis.accuracy_problem(errors[0], errors[1], MARGIN, trained)
     # the same evidence for every good enough answer, namely the highest allowed error
     report.judge(
         "accuracy",
         [problem],
-        [errors[0].mean() + max(MARGIN, verdicts.bound(errors[1] - errors[0]))],
+        [errors[0].mean() + max(MARGIN, diagnosis.bound(errors[1] - errors[0]))],
         atol=0.2,
     )

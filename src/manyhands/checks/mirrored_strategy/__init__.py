@@ -16,8 +16,8 @@ import numpy as np
 
 from manyhands.checks import Report, seed
 from manyhands.checks.in_kernel import array, ask, kept
-from manyhands.checks.mirrored_strategy import model_verdicts, verdicts
-from manyhands.checks.mirrored_strategy.words import CRITERIA, HINTS, MISTAKES
+from manyhands.checks.mirrored_strategy import diagnosis, model_diagnosis
+from manyhands.checks.mirrored_strategy.messages import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.report import Stopped
 
 if TYPE_CHECKING:
@@ -107,26 +107,26 @@ def by_hand(hand_made_step: Callable[..., Any]) -> None:
             x, y, start = problem_in(
                 examples, int(rng.integers(3, 7)), int(rng.integers(3, 6)), rng
             )
-            weights, ledger = tf.Variable(start), verdicts.Ledger(devices)
+            weights, ledger = tf.Variable(start), diagnosis.Ledger(devices)
             result, message = kept(
                 hand_made_step, devices, weights, x, y, ledger.example_losses, rate
             )
             spoiled: Problem | None = {"mistake": message} if message else None
-            shards = verdicts.shards(examples, n)
+            shards = diagnosis.shards(examples, n)
             expected = serial_gradient(start, x, y)
             parts = [serial_gradient(start, x[s], y[s]) for s in shards]
             cut_short = serial_gradient(
                 start, x[: examples - examples % n], y[: examples - examples % n]
             )
-            found["placement"].append((verdicts.placement(ledger, examples), ledger.evidence()))
+            found["placement"].append((diagnosis.placement(ledger, examples), ledger.evidence()))
             gradient, moved = array(result), array(weights) - start
-            problem = verdicts.average(
+            problem = diagnosis.average(
                 "gradient", gradient, expected, parts, shards, examples, cut_short, rate
             )
             named = problem and problem["mistake"] != MISTAKES["other value"].format(
                 what="gradient"
             )
-            update = verdicts.update(moved, -rate * expected, -rate * gradient if named else None)
+            update = diagnosis.update(moved, -rate * expected, -rate * gradient if named else None)
             found["gradient"].append((spoiled or problem, [gradient, bool(spoiled)]))
             found["update"].append(((update and spoiled) or update, moved))
         _judge_all(report, found)
@@ -147,7 +147,7 @@ def split(split_gradients: Callable[..., Any]) -> None:
             widths = rng.integers(3, 7, size=layers + 1)
             starts = [rng.normal(scale=0.6, size=size) for size in pairwise(widths)]
             x = rng.normal(size=(int(rng.integers(3, 8)), widths[0]))
-            ledger = model_verdicts.LayerLedger(devices, layers)
+            ledger = model_diagnosis.LayerLedger(devices, layers)
             result = ask(
                 split_gradients,
                 devices,
@@ -155,9 +155,9 @@ def split(split_gradients: Callable[..., Any]) -> None:
                 tf.constant(x),
                 ledger.layer,
             )
-            found["placement"].append((model_verdicts.layers(ledger), ledger.evidence()))
-            problem = model_verdicts.layer_gradients(
-                result, model_verdicts.serial_layers(starts, x), ledger.as_given()
+            found["placement"].append((model_diagnosis.layers(ledger), ledger.evidence()))
+            problem = model_diagnosis.layer_gradients(
+                result, model_diagnosis.serial_layers(starts, x), ledger.as_given()
             )
             gradients = [array(one) for one in result] if isinstance(result, (list, tuple)) else []
             found["gradients"].append((problem, [gradients, ledger.as_given()]))
@@ -182,7 +182,7 @@ def fit(fine_tune: Callable[..., Any]) -> None:
     rng = np.random.default_rng(seed())
     with check("fit") as report:
         devices = drawn_devices(rng)
-        case = model_verdicts.FineTuning(rng, len(devices))
+        case = model_diagnosis.FineTuning(rng, len(devices))
 
         def build_model() -> Any:
             dense = tf.keras.layers.Dense
@@ -207,7 +207,7 @@ def fit(fine_tune: Callable[..., Any]) -> None:
             case.rate,
             case.epochs,
         )
-        problem, values = model_verdicts.fine_tuned(strategy, result, case)
+        problem, values = model_diagnosis.fine_tuned(strategy, result, case)
         report.judge("fit", [problem], values, atol=1e-4)
 
 
@@ -228,13 +228,16 @@ def replica_loss(loss_of: Callable[..., Any]) -> None:
         for n, examples in ((3, 9), (4, 13), (3, 2)):  # even; uneven; fewer examples than replicas
             x, y, start = problem_in(examples, 4, 3, rng)
             result = ask(loss_and_gradient, strategies[n], x, y, start)
-            shards = verdicts.ceil_shards(examples, n)
+            shards = diagnosis.ceil_shards(examples, n)
             for name, got, serial in zip(
                 found, result, (serial_loss, serial_gradient), strict=False
             ):
                 parts = [serial(start, x[s], y[s]) for s in shards]
                 found[name].append(
-                    (verdicts.average(name, got, serial(start, x, y), parts, shards, examples), got)
+                    (
+                        diagnosis.average(name, got, serial(start, x, y), parts, shards, examples),
+                        got,
+                    )
                 )
         _judge_all(report, found)
 
@@ -281,8 +284,8 @@ def epoch(train_epoch: Callable[..., Any]) -> None:
             )
             examples = steps * global_batch + rest
             x, y, start = problem_in(examples, 5, 4, rng)
-            case = verdicts.Epoch(x, y, start, n, global_batch, rate, serial_loss, serial_gradient)
-            model, optimizer = verdicts.watched_model(strategy, start, rate)
+            case = diagnosis.Epoch(x, y, start, n, global_batch, rate, serial_loss, serial_gradient)
+            model, optimizer = diagnosis.watched_model(strategy, start, rate)
             result = ask(train_epoch, strategy, model, optimizer, x.copy(), y.copy(), global_batch)
             counts, mass = (
                 [float(part) for part in strategy.experimental_local_results(kept)]

@@ -17,9 +17,9 @@ import numpy as np
 from manyhands.checks import Report, seed
 from manyhands.checks.by_hand import closed
 from manyhands.checks.in_kernel import ask_kept
-from manyhands.checks.multiworker import input_verdicts as inputs
-from manyhands.checks.multiworker import verdicts
-from manyhands.checks.multiworker.words import CRITERIA, HINTS, MISTAKES
+from manyhands.checks.multiworker import diagnosis
+from manyhands.checks.multiworker import input_diagnosis as inputs
+from manyhands.checks.multiworker.messages import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.on_ranks import RankReport
 from manyhands.checks.report import Stopped
 
@@ -46,7 +46,7 @@ check = partial(Report, criteria=CRITERIA)
 check_on_workers = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES, patience_s=PATIENCE_S)
 
 
-def _layouts(rng: np.random.Generator) -> Iterator[verdicts.Layout]:
+def _layouts(rng: np.random.Generator) -> Iterator[diagnosis.Layout]:
     """Yield layouts as arguments of tf_config without the process's number, which are hosts, first
     port and roles.
     """
@@ -80,10 +80,10 @@ def config(function: Callable[..., Any]) -> None:
     four layouts.
     """
     with check("config") as report:
-        found: list[tuple[verdicts.Layout, list[dict[str, Any]]]] = []
+        found: list[tuple[diagnosis.Layout, list[dict[str, Any]]]] = []
         for layout in _layouts(np.random.default_rng(seed())):
             hosts, first_port, roles = layout
-            with closed(verdicts.config_of):
+            with closed(diagnosis.config_of):
                 found.append(
                     (
                         layout,
@@ -94,11 +94,11 @@ def config(function: Callable[..., Any]) -> None:
                     )
                 )
         configs = [one for _, configs in found for one in configs]
-        problems = (verdicts.cluster_problem(*one) for one in found)
+        problems = (diagnosis.cluster_problem(*one) for one in found)
         report.judge(
             "cluster", problems, [json.dumps(one["cluster"], sort_keys=True) for one in configs]
         )
-        problems = (verdicts.task_problem(*one) for one in found)
+        problems = (diagnosis.task_problem(*one) for one in found)
         report.judge(
             "task", problems, [[one["task"]["type"], one["task"]["index"]] for one in configs]
         )
@@ -106,7 +106,7 @@ def config(function: Callable[..., Any]) -> None:
 
 def _parsed(answer: Any) -> dict[str, Any]:
     """Return the learner's TF_CONFIG as a dictionary, or raise `Stopped` if it is not one."""
-    one, problem = verdicts.parsed(answer)
+    one, problem = diagnosis.parsed(answer)
     if problem:
         raise Stopped(**problem)
     return one
@@ -122,16 +122,16 @@ def fit(cluster: Cluster, function: str) -> None:
         )
         report.judge(
             "steps",
-            (verdicts.steps_problem(*one) for one in cases),
+            (diagnosis.steps_problem(*one) for one in cases),
             [[case["steps"] or 0, case["rate"]] for _, case in cases],
         )
         # the most telling first
         telling = sorted(cases, key=lambda one: one[1]["looks"] == "other")
         report.judge(
             "weights",
-            (verdicts.weights_problem(*one) for one in telling),
+            (diagnosis.weights_problem(*one) for one in telling),
             [case["got"] for _, case in cases],
-            atol=verdicts.FIT_ATOL,
+            atol=diagnosis.FIT_ATOL,
         )
 
 
@@ -146,9 +146,9 @@ def loss(cluster: Cluster, function: str) -> None:
             cases = [case for case in all_cases if bool(case["decay"]) == (name == "decay")]
             report.judge(
                 name,
-                map(verdicts.loss_problem, cases),
+                map(diagnosis.loss_problem, cases),
                 [[case["got"], case["scalar"]] for case in cases],
-                atol=verdicts.ATOL,
+                atol=diagnosis.ATOL,
             )
 
 
@@ -170,12 +170,14 @@ def seen(function: Callable[..., Any]) -> None:
             # the last batch has one sample for each worker
             files[-1] += (workers - sum(files)) % batch
             for policy, own in found.items():
-                with closed(verdicts.who_sees):
+                with closed(diagnosis.who_sees):
                     answer = ask_kept(function, policy, files, batch, workers)
-                own.append(((policy, files, batch, workers), verdicts.plain_lists(answer, workers)))
+                own.append(
+                    ((policy, files, batch, workers), diagnosis.plain_lists(answer, workers))
+                )
         for name, own in found.items():
             report.judge(
-                name, (verdicts.seen_problem(*one) for one in own), [answer for _, answer in own]
+                name, (diagnosis.seen_problem(*one) for one in own), [answer for _, answer in own]
             )
 
 
@@ -249,7 +251,7 @@ def save(cluster: Cluster, function: str) -> None:
             "file",
             [inputs.file_problem(answers, there)],
             [there["got"] or "none", wrote],
-            atol=verdicts.ATOL,
+            atol=diagnosis.ATOL,
         )
         left = [answers[0]["right"], [one["left"] for one in answers], there["others"]]
         report.judge("clean", [inputs.clean_problem(answers, there["others"])], left)

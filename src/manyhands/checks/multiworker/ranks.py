@@ -17,7 +17,7 @@ from unittest.mock import patch
 import numpy as np
 import tensorflow as tf
 
-from manyhands.checks.multiworker.verdicts import FIT_ATOL, near
+from manyhands.checks.multiworker.diagnosis import FIT_ATOL, near
 from manyhands.checks.on_ranks import learners
 
 if TYPE_CHECKING:

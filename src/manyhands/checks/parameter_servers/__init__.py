@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from manyhands.checks import Report, seed
 from manyhands.checks.on_ranks import RankReport
-from manyhands.checks.parameter_servers import verdicts
-from manyhands.checks.parameter_servers.words import CRITERIA, HINTS, MISTAKES
+from manyhands.checks.parameter_servers import diagnosis
+from manyhands.checks.parameter_servers.messages import CRITERIA, HINTS, MISTAKES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,7 +41,7 @@ def _judge_values(
         (rank, case) for rank, some in enumerate(answers) for case in some if case["topic"] == topic
     ]
     telling = sorted(cases, key=lambda one: one[1]["looks"] == "other")  # the most telling first
-    problems = (verdicts.value_problem(rank, case, topic) for rank, case in telling)
+    problems = (diagnosis.value_problem(rank, case, topic) for rank, case in telling)
     report.judge(
         name, problems, [[case["got"], case.get("count", 0)] for _, case in cases], atol=ATOL
     )
@@ -56,8 +56,8 @@ def place(cluster: Cluster, function: str) -> None:
         cases, *_ = report.on_ranks("parameter_servers.ranks", "place", function, seed())
         for name in report.asked:
             problem_of, evidence_of = (
-                getattr(verdicts, f"{name}_problem"),
-                getattr(verdicts, f"{name}_evidence"),
+                getattr(diagnosis, f"{name}_problem"),
+                getattr(diagnosis, f"{name}_evidence"),
             )
             report.judge(name, map(problem_of, cases), [evidence_of(case) for case in cases])
 
@@ -79,7 +79,7 @@ def step(cluster: Cluster, function: str) -> None:
     workers' rows, and answers after it.
     """
     with check("step", cluster) as report:
-        answers = verdicts.with_what_is_kept(
+        answers = diagnosis.with_what_is_kept(
             report.on_ranks("parameter_servers.ranks", "step", function, seed(), remark="hang")
         )
         _judge_values(report, "update", answers, "step")
@@ -100,7 +100,7 @@ def asynchronous(cluster: Cluster, function: str) -> None:
         ]
         report.judge(
             "staleness",
-            (verdicts.stale_problem(*one) for one in told),
+            (diagnosis.stale_problem(*one) for one in told),
             [case["stale"] for _, case in told],
         )
 
@@ -114,7 +114,7 @@ def servers(cluster: Cluster, function: str) -> None:
         cases, *_ = report.on_ranks("parameter_servers.train_ranks", "servers", function, seed())
         report.judge(
             "number",
-            map(verdicts.servers_problem, cases),
+            map(diagnosis.servers_problem, cases),
             [[case["got"], round(case["limit_s"], 6)] for case in cases],
         )
 
@@ -129,7 +129,7 @@ def strategy(function: Callable[..., Any], resolver: Any) -> None:
         cases = in_tensorflow.trained(function, resolver, seed())
         report.judge(
             "places",
-            map(verdicts.places_problem, cases),
+            map(diagnosis.places_problem, cases),
             [
                 [
                     case["on a server"],
@@ -142,7 +142,7 @@ def strategy(function: Callable[..., Any], resolver: Any) -> None:
         )
         report.judge(
             "weights",
-            map(verdicts.strategy_problem, cases),
+            map(diagnosis.strategy_problem, cases),
             [[case["got"], case["spoiled"]] for case in cases],
             atol=ATOL,
         )
@@ -158,7 +158,7 @@ def train(cluster: Cluster, place: str, push: str, pull: str, step: str) -> None
         )
         cases = [case for some in answers for case in some]
         problems: Iterable[Any] = (
-            verdicts.value_problem(case["rank"], case, "train") for case in cases
+            diagnosis.value_problem(case["rank"], case, "train") for case in cases
         )
         if any(case["bytes"] is None for case in cases):
             problems = [{"mistake": MISTAKES["place first"]}]
@@ -167,6 +167,6 @@ def train(cluster: Cluster, place: str, push: str, pull: str, step: str) -> None
         report.judge("weights", problems, of_workers, atol=ATOL)
         report.judge(
             "limit",
-            map(verdicts.link_problem, cases),
-            [verdicts.link_evidence(case) for case in cases],
+            map(diagnosis.link_problem, cases),
+            [diagnosis.link_evidence(case) for case in cases],
         )

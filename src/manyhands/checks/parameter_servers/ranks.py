@@ -18,7 +18,7 @@ import torch.distributed as dist
 
 from manyhands.checks.by_hand import closed
 from manyhands.checks.on_ranks import learners
-from manyhands.checks.parameter_servers.verdicts import place_cases, placed
+from manyhands.checks.parameter_servers.diagnosis import place_cases, placed
 from manyhands.checks.rank_tools import close, fresh_world, looks_like, numbers
 
 if TYPE_CHECKING:

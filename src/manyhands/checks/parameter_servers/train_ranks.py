@@ -12,14 +12,14 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from manyhands.checks.on_ranks import learners
-from manyhands.checks.parameter_servers.ranks import World, flat, plain
-from manyhands.checks.parameter_servers.verdicts import (
+from manyhands.checks.parameter_servers.diagnosis import (
     COUNTS,
     between,
     cover_problem,
     room_for,
     staleness,
 )
+from manyhands.checks.parameter_servers.ranks import World, flat, plain
 from manyhands.checks.rank_tools import fresh_world
 from manyhands.simulate import parameter_server_s
 

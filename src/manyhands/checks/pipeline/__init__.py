@@ -13,9 +13,9 @@ from manyhands.checks import Report, seed
 from manyhands.checks.by_hand import closed
 from manyhands.checks.in_kernel import ask, ask_kept, number
 from manyhands.checks.on_ranks import RankReport
-from manyhands.checks.pipeline import cases, plan_cases, plan_verdicts, update_verdicts, verdicts
+from manyhands.checks.pipeline import cases, diagnosis, plan_cases, plan_diagnosis, update_diagnosis
 from manyhands.checks.pipeline.in_time import answer_in
-from manyhands.checks.pipeline.words import CRITERIA, HINTS, MISTAKES
+from manyhands.checks.pipeline.messages import CRITERIA, HINTS, MISTAKES
 
 __all__ = ["HINTS", "bubble", "cut", "finish", "orders", "plan", "run", "update"]
 
@@ -38,7 +38,7 @@ def bubble(function):
         for name, few in found.items():
             report.judge(
                 name,
-                (verdicts.bubble_problem(*one) for one in few),
+                (diagnosis.bubble_problem(*one) for one in few),
                 [got for _, got in few],
                 rtol=1e-9,
             )
@@ -54,25 +54,25 @@ def orders(gpipe_order, one_f_one_b_order):
             with report.part(*names):  # one of them counts even if the other is not written yet
                 with closed(pipeline.gpipe, pipeline.one_f_one_b):
                     found = [
-                        [verdicts.pairs(ask(function, rank, *case)) for rank in range(case[0])]
+                        [diagnosis.pairs(ask(function, rank, *case)) for rank in range(case[0])]
                         for case in asked
                     ]
                 problems = [
-                    verdicts.order_problem(names[0], *one)
+                    diagnosis.order_problem(names[0], *one)
                     for one in zip(asked, found, strict=False)
                 ]
                 values = [
-                    -1.0 if problem else verdicts.step_s(answer)[0]
+                    -1.0 if problem else diagnosis.step_s(answer)[0]
                     for problem, answer in zip(problems, found, strict=False)
                 ]
                 report.judge(names[0], problems, values, rtol=1e-9)
                 if "memory" in names:
                     report.judge(
                         "memory",
-                        map(verdicts.alive_problem, asked, found),
+                        map(diagnosis.alive_problem, asked, found),
                         [
                             [
-                                verdicts.alive_evidence(case, order, rank)
+                                diagnosis.alive_evidence(case, order, rank)
                                 for rank, order in enumerate(answer)
                             ]
                             for case, answer in zip(asked, found, strict=False)
@@ -92,19 +92,19 @@ def finish(function):
             with closed(pipeline.play):
                 answers = [_times(function, case) for case in asked]
             values = [
-                verdicts.times_of(answer, case[0])
+                diagnosis.times_of(answer, case[0])
                 for case, answer in zip(asked, answers, strict=False)
             ]
-            report.judge(name, map(verdicts.finish_problem, asked, answers), values, rtol=1e-6)
+            report.judge(name, map(diagnosis.finish_problem, asked, answers), values, rtol=1e-6)
         deadlocks = cases.deadlocks(seed())
         with closed(pipeline.play):
             told = _told_of(function, [orders for orders, _ in deadlocks])
         problems = (
-            verdicts.stuck_problem(possible, error, ENDLESS_S)
+            diagnosis.stuck_problem(possible, error, ENDLESS_S)
             for (_, possible), (_, error) in zip(deadlocks, told, strict=False)
         )
         values = [
-            verdicts.stuck_evidence(orders, *one)
+            diagnosis.stuck_evidence(orders, *one)
             for (orders, _), one in zip(deadlocks, told, strict=False)
         ]
         report.judge("stuck", problems, values)
@@ -146,14 +146,14 @@ def cut(function):
         asked = cases.networks(seed())
         with closed(pipeline.cut, cases.least, cases.smallest):
             found = [
-                (case, verdicts.blocks_of(ask(function, list(case[0]), case[1]), case[0]))
+                (case, diagnosis.blocks_of(ask(function, list(case[0]), case[1]), case[0]))
                 for case in asked
             ]
             few = asked[-1][0][:2]
             refused = isinstance(answer_in(ENDLESS_S, function, list(few), 3)[1], ValueError)
-        problems = [verdicts.blocks_problem(*one) for one in found]
+        problems = [diagnosis.blocks_problem(*one) for one in found]
         problems.append(
-            None if refused else verdicts.problem("accepted", layers=len(few), stages=3)
+            None if refused else diagnosis.problem("accepted", layers=len(few), stages=3)
         )
         values = [
             (
@@ -165,10 +165,10 @@ def cut(function):
         ]
         report.judge("blocks", problems, [*values, refused])
         worst = [
-            -1 if problem else verdicts.dearest_of(case[0], blocks)
+            -1 if problem else diagnosis.dearest_of(case[0], blocks)
             for problem, (case, blocks) in zip(problems, found, strict=False)
         ]
-        report.judge("dearest", (verdicts.dearest_problem(*one) for one in found), worst)
+        report.judge("dearest", (diagnosis.dearest_problem(*one) for one in found), worst)
 
 
 def run(cluster, name):
@@ -179,9 +179,9 @@ def run(cluster, name):
         answers = report.on_ranks("pipeline.ranks", "run", name, seed(), remark="hangs")
         found = [case for answer in answers for case in answer]
         report.judge(
-            "loss", map(verdicts.loss_problem, found), [case["loss"] for case in found], rtol=1e-7
+            "loss", map(diagnosis.loss_problem, found), [case["loss"] for case in found], rtol=1e-7
         )
-        problems = map(verdicts.gradients_problem, found)
+        problems = map(diagnosis.gradients_problem, found)
         report.judge(
             "gradients",
             problems,
@@ -193,13 +193,13 @@ def run(cluster, name):
             atol=1e-9,
         )
         report.judge(
-            "messages", map(verdicts.messages_problem, found), [case["sent"] for case in found]
+            "messages", map(diagnosis.messages_problem, found), [case["sent"] for case in found]
         )
         one_by_one = [case for case in found if case["schedule"] == "1f1b"]
         report.judge(
             "memory",
-            map(verdicts.holds_problem, one_by_one),
-            list(map(verdicts.holds_evidence, one_by_one)),
+            map(diagnosis.holds_problem, one_by_one),
+            list(map(diagnosis.holds_evidence, one_by_one)),
         )
 
 
@@ -209,10 +209,10 @@ def plan(function):
     """
     with check("plan") as report:
         jobs = plan_cases.jobs(seed())
-        answers = [plan_verdicts.asked(function, copy.deepcopy(job)) for job, _ in jobs]
-        found = plan_verdicts.problems(jobs, answers)
+        answers = [plan_diagnosis.asked(function, copy.deepcopy(job)) for job, _ in jobs]
+        found = plan_diagnosis.problems(jobs, answers)
         values = [
-            plan_verdicts.evidence(job, others, answer)
+            plan_diagnosis.evidence(job, others, answer)
             for (job, others), answer in zip(jobs, answers, strict=False)
         ]
         for name in report.asked:
@@ -236,17 +236,17 @@ def update(cluster, name):
             )
             for case in answer
         ]
-        update_verdicts.mark_small_groups(found)
-        clear_first = sorted(found, key=update_verdicts.ambiguous)
+        update_diagnosis.mark_small_groups(found)
+        clear_first = sorted(found, key=update_diagnosis.ambiguous)
         report.judge(
             "norm",
-            map(update_verdicts.norm_problem, clear_first),
+            map(update_diagnosis.norm_problem, clear_first),
             [case["norm"] for case in found],
             rtol=1e-5,
         )
         report.judge(
             "weights",
-            map(update_verdicts.weights_problem, clear_first),
+            map(update_diagnosis.weights_problem, clear_first),
             [case["weights"] for case in found],
             rtol=1e-5,
             atol=1e-5,

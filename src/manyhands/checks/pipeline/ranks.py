@@ -18,8 +18,8 @@ from torch.nn.functional import mse_loss
 from manyhands.checks.by_hand import closed, loaded
 from manyhands.checks.on_ranks import learners
 from manyhands.checks.pipeline import cases
+from manyhands.checks.pipeline.messages import MISTAKES
 from manyhands.checks.pipeline.watched_ranks import Memories, Watched
-from manyhands.checks.pipeline.words import MISTAKES
 from manyhands.checks.rank_tools import (
     close,
     fresh_world,

@@ -18,7 +18,7 @@ from torch import nn
 from torch.nn.functional import mse_loss
 
 from manyhands.checks.on_ranks import learners
-from manyhands.checks.pipeline.words import MISTAKES
+from manyhands.checks.pipeline.messages import MISTAKES
 from manyhands.checks.rank_tools import (
     GROUPS,
     close,

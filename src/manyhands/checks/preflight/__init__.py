@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from manyhands.checks import seed
 from manyhands.checks.preflight import plans
 from manyhands.checks.preflight.learner_calls import Check, call, of_error, of_fault
-from manyhands.checks.preflight.words import HINTS, MISTAKES
+from manyhands.checks.preflight.messages import HINTS, MISTAKES
 from manyhands.checks.report import Stopped
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from manyhands.checks import Report
-from manyhands.checks.preflight.words import CRITERIA, MISTAKES
+from manyhands.checks.preflight.messages import CRITERIA, MISTAKES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from manyhands.checks.preflight.words import MISTAKES
+from manyhands.checks.preflight.messages import MISTAKES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

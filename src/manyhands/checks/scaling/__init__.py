@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from manyhands.checks import Report, seed
 from manyhands.checks.by_hand import closed
 from manyhands.checks.in_kernel import ask, number
-from manyhands.checks.scaling import benches, cases, loops, verdicts
-from manyhands.checks.scaling.words import CRITERIA, HINTS
+from manyhands.checks.scaling import benches, cases, diagnosis, loops
+from manyhands.checks.scaling.messages import CRITERIA, HINTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -77,8 +77,8 @@ def step(function: Callable[..., Any]) -> None:
         with report.part("finish"), closed(*ours):
             _judge(report, "finish", asked, function)
         with report.part("many"), closed(*ours):
-            answer = number(loops.within(verdicts.MOST_LINES, function, *large.arguments()))
-            report.judge("many", [verdicts.problem(large, answer)], [answer], rtol=1e-6)
+            answer = number(loops.within(diagnosis.MOST_LINES, function, *large.arguments()))
+            report.judge("many", [diagnosis.problem(large, answer)], [answer], rtol=1e-6)
 
 
 def slowest(slowest_of: Callable[..., Any], efficiency: Callable[..., Any]) -> None:
@@ -113,15 +113,15 @@ def calibration(calibrate: Callable[..., Any], predict_rest: Callable[..., Any])
     with check("calibration") as report, closed(fitted):
         with report.part("constants"):
             asked = cases.tables(seed())
-            answers = [verdicts.numbers(ask(calibrate, *case.arguments()), 2) for case in asked]
-            report.judge("constants", verdicts.problems(asked, answers), answers, rtol=1e-6)
+            answers = [diagnosis.numbers(ask(calibrate, *case.arguments()), 2) for case in asked]
+            report.judge("constants", diagnosis.problems(asked, answers), answers, rtol=1e-6)
         with report.part("rest"):
             asked = cases.rests(seed())
             answers = [
-                verdicts.numbers(ask(predict_rest, *case.arguments()), len(case.right))
+                diagnosis.numbers(ask(predict_rest, *case.arguments()), len(case.right))
                 for case in asked
             ]
-            report.judge("rest", verdicts.problems(asked, answers), answers, rtol=1e-6)
+            report.judge("rest", diagnosis.problems(asked, answers), answers, rtol=1e-6)
 
 
 def bench(images_per_s: Callable[..., Any]) -> None:
@@ -136,7 +136,7 @@ def bench(images_per_s: Callable[..., Any]) -> None:
                 problems = [
                     problem and problem | ({"mistake": words} if words else {})
                     for problem, words in zip(
-                        verdicts.problems(asked, answers), steps, strict=False
+                        diagnosis.problems(asked, answers), steps, strict=False
                     )
                 ]
                 report.judge(name, problems, answers, rtol=1e-6)
@@ -146,4 +146,4 @@ def _judge(
     report: Report, name: str, asked: Sequence[cases.Case], function: Callable[..., Any]
 ) -> None:
     answers = [number(ask(function, *case.arguments())) for case in asked]
-    report.judge(name, verdicts.problems(asked, answers), answers, rtol=1e-6)
+    report.judge(name, diagnosis.problems(asked, answers), answers, rtol=1e-6)

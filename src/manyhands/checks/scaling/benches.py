@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from manyhands.checks.scaling.cases import Case, generator
-from manyhands.checks.scaling.words import MISTAKES
+from manyhands.checks.scaling.messages import MISTAKES
 
 if TYPE_CHECKING:
     from manyhands.simulate.virtual_device import Bench

@@ -15,7 +15,7 @@ import numpy as np
 
 from manyhands.checks.in_kernel import ask
 from manyhands.checks.report import Stopped
-from manyhands.checks.scaling.words import MISTAKES
+from manyhands.checks.scaling.messages import MISTAKES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -13,8 +13,8 @@ from manyhands.checks import Report, seed
 from manyhands.checks.by_hand import closed
 from manyhands.checks.in_kernel import ask, number
 from manyhands.checks.on_ranks import RankReport
-from manyhands.checks.sharded_states import cases, verdicts
-from manyhands.checks.sharded_states.words import CRITERIA, HINTS, MISTAKES
+from manyhands.checks.sharded_states import cases, diagnosis
+from manyhands.checks.sharded_states.messages import CRITERIA, HINTS, MISTAKES
 
 __all__ = ["HINTS", "clip", "gather", "masters", "memory", "shards", "training", "zero1", "zero2"]
 
@@ -31,10 +31,10 @@ def memory(function, most_layers):
         for name, asked in cases.models(seed()).items():
             with report.part(name):
                 answers = [number(ask(function, list(case[0]), *case[1:])) for case in asked]
-                report.judge(name, verdicts.memory_problems(asked, answers), answers)
+                report.judge(name, diagnosis.memory_problems(asked, answers), answers)
         asked = cases.devices(seed())
         answers = [number(ask(most_layers, *case)) for case in asked]
-        report.judge("most", verdicts.most_problems(asked, answers), answers)
+        report.judge("most", diagnosis.most_problems(asked, answers), answers)
 
 
 def shards(cluster, shard, unshard, reduce_shard):
@@ -83,7 +83,7 @@ def masters(cluster, step):
     process.
     """
     # an addition in a different order may round a number up instead of down
-    _all_at_once("number_ranks", "masters", cluster, step, atol=verdicts.ULP)
+    _all_at_once("number_ranks", "masters", cluster, step, atol=diagnosis.ULP)
 
 
 def clip(cluster, function):
@@ -116,7 +116,7 @@ def _judge(report, names, answers, atol=1e-9):
         found = [finding for answer in answers for finding in answer[name]]
         report.judge(
             name,
-            map(verdicts.problem_of, found),
+            map(diagnosis.problem_of, found),
             [one["values"] for one in found],
             rtol=1e-6,
             atol=atol,

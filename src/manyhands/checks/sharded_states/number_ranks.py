@@ -14,6 +14,7 @@ from torch import nn
 
 from manyhands.checks.in_kernel import number
 from manyhands.checks.on_ranks import learners
+from manyhands.checks.sharded_states.diagnosis import ULP
 from manyhands.checks.sharded_states.findings_with_torch import (
     BF16,
     at_most,
@@ -27,8 +28,7 @@ from manyhands.checks.sharded_states.findings_with_torch import (
 )
 from manyhands.checks.sharded_states.held_with_torch import held_bytes, tensors_in
 from manyhands.checks.sharded_states.live_with_torch import Created, LettingGo
-from manyhands.checks.sharded_states.verdicts import ULP
-from manyhands.checks.sharded_states.words import MASTER_STEPS
+from manyhands.checks.sharded_states.messages import MASTER_STEPS
 from manyhands.ledger import Ledger
 
 # each step is less than half of the last bit of such weights, so in bfloat16 all of them vanish

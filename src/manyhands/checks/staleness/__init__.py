@@ -16,8 +16,8 @@ from manyhands.checks import Report, seed
 from manyhands.checks.by_hand import closed
 from manyhands.checks.in_kernel import ask_kept, kept, number
 from manyhands.checks.on_ranks import RankReport
-from manyhands.checks.staleness import cases, verdicts
-from manyhands.checks.staleness.words import CRITERIA, HINTS, MISTAKES
+from manyhands.checks.staleness import cases, diagnosis
+from manyhands.checks.staleness.messages import CRITERIA, HINTS, MISTAKES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,16 +36,16 @@ def versions(function: Callable[..., Any]) -> None:
     with check("versions") as report:
         logs = cases.logs(seed())
         with closed(cases.pulled_versions):
-            told = [verdicts.two_lists(ask_kept(function, log)) for log in logs]
+            told = [diagnosis.two_lists(ask_kept(function, log)) for log in logs]
         found = list(zip(logs, *zip(*told, strict=False), strict=False))
         report.judge(
             "versions",
-            (verdicts.versions_problem(log, got) for log, got, _ in found),
+            (diagnosis.versions_problem(log, got) for log, got, _ in found),
             [got for _, got, _ in found],
         )
         report.judge(
             "staleness",
-            (verdicts.staleness_problem(log, got) for log, _, got in found),
+            (diagnosis.staleness_problem(log, got) for log, _, got in found),
             [got for *_, got in found],
         )
 
@@ -61,9 +61,9 @@ def replay(function: Callable[..., Any]) -> None:
                 kept(function, run.w, run.rate, list(run.versions), partial(cases.gradient, run))
                 for run in few
             ]
-            found = [verdicts.array(got) for got, _ in told]
+            found = [diagnosis.array(got) for got, _ in told]
             problems: list[Problem | None] = [
-                verdicts.history_problem(run, got) or ({"mistake": spoiled} if spoiled else None)
+                diagnosis.history_problem(run, got) or ({"mistake": spoiled} if spoiled else None)
                 for run, got, (_, spoiled) in zip(few, found, told, strict=False)
             ]
             report.judge(
@@ -88,10 +88,10 @@ def rate(function: Callable[..., Any]) -> None:
             }
         for name, got in found.items():
             problems = (
-                verdicts.rate_problem(*one, mine)
+                diagnosis.rate_problem(*one, mine)
                 for one, mine in zip(asked[name], got, strict=False)
             )
-            report.judge(name, problems, got, rtol=1.5 * verdicts.RATE)
+            report.judge(name, problems, got, rtol=1.5 * diagnosis.RATE)
 
 
 def barrier(cluster: Cluster, name: str) -> None:
@@ -103,7 +103,7 @@ def barrier(cluster: Cluster, name: str) -> None:
         on_rank_0, *_ = report.on_ranks("staleness.ranks", "barrier", name, seed())
         for criterion, runs in on_rank_0.items():
             report.judge(
-                criterion, map(verdicts.barrier_problem, runs), [run["answers"] for run in runs]
+                criterion, map(diagnosis.barrier_problem, runs), [run["answers"] for run in runs]
             )
 
 
@@ -128,15 +128,15 @@ def backups(
             ]
             cheap = [number(ask_kept(cheapest_b, case.size, case.times)) for case, _ in rented]
         problems = (
-            verdicts.step_problem(*one, mine) for one, mine in zip(waits, waited, strict=False)
+            diagnosis.step_problem(*one, mine) for one, mine in zip(waits, waited, strict=False)
         )
-        report.judge("step", problems, waited, rtol=1.5 * verdicts.WAIT)
+        report.judge("step", problems, waited, rtol=1.5 * diagnosis.WAIT)
         for kind, few, got in (("fixed", fixed, chosen), ("rented", rented, cheap)):
             values = [
-                verdicts.cost_with(costs, mine) for (_, costs), mine in zip(few, got, strict=False)
+                diagnosis.cost_with(costs, mine) for (_, costs), mine in zip(few, got, strict=False)
             ]
             problems = (
-                verdicts.choice_problem(kind, *one, mine)
+                diagnosis.choice_problem(kind, *one, mine)
                 for one, mine in zip(few, got, strict=False)
             )
-            report.judge(kind, problems, np.nan_to_num(values), rtol=verdicts.CHOICE)
+            report.judge(kind, problems, np.nan_to_num(values), rtol=diagnosis.CHOICE)

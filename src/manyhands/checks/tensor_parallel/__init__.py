@@ -15,8 +15,8 @@ from manyhands.checks.by_hand import closed
 from manyhands.checks.in_kernel import WORDS, call
 from manyhands.checks.on_ranks import RankReport
 from manyhands.checks.report import Stopped
-from manyhands.checks.tensor_parallel import cases, verdicts
-from manyhands.checks.tensor_parallel.words import CRITERIA, HINTS, MISTAKES
+from manyhands.checks.tensor_parallel import cases, diagnosis
+from manyhands.checks.tensor_parallel.messages import CRITERIA, HINTS, MISTAKES
 
 __all__ = [
     "HINTS",
@@ -41,7 +41,7 @@ OURS = (
     cases.sent_bytes,
     cases.held_bytes,
     cases.numbers,
-    verdicts.cheapest,
+    diagnosis.cheapest,
 )  # the check's own answers
 # parts of an exception's text that mean that nothing was found
 OF_NONE = ("NoneType", "empty", "index out of range", "not associated with a value")
@@ -79,7 +79,7 @@ def attention(cluster, cut_name, name):
             found, *_ = _on_ranks(report, "cut", cut_name)
             pieces, refused = found["pieces"], found["refused"]
             problems = [
-                verdicts.pieces_problem(case) or verdicts.memory_problem(case) for case in pieces
+                diagnosis.pieces_problem(case) or diagnosis.memory_problem(case) for case in pieces
             ]
             values = [
                 [[one["sample"] for one in case["results"]], case["held"], case["touched"]]
@@ -87,7 +87,7 @@ def attention(cluster, cut_name, name):
             ]
             report.judge("pieces", problems, values, rtol=RTOL, atol=RTOL)
             values = [[case["heads"], case["error"] == "ValueError"] for case in refused]
-            report.judge("refused", map(verdicts.refused_problem, refused), values)
+            report.judge("refused", map(diagnosis.refused_problem, refused), values)
         _judge_layer(report, _on_ranks(report, "attention", name))
 
 
@@ -99,22 +99,22 @@ def vocabulary(cluster, name):
         answers = report.on_ranks(
             "tensor_parallel.vocabulary_ranks", "vocabulary", name, seed(), remark="hangs"
         )
-        found = verdicts.mark_small_groups([case for answer in answers for case in answer])
+        found = diagnosis.mark_small_groups([case for answer in answers for case in answer])
         for criterion, problem_of in (
-            ("values", verdicts.value_problem),
-            ("gradients", verdicts.gradients_problem),
+            ("values", diagnosis.value_problem),
+            ("gradients", diagnosis.gradients_problem),
         ):
             report.judge(
                 criterion,
                 map(problem_of, found),
-                [verdicts.evidence(case)[criterion] for case in found],
+                [diagnosis.evidence(case)[criterion] for case in found],
                 rtol=RTOL,
                 atol=RTOL,
             )
         report.judge(
             "sent",
-            map(verdicts.sent_problem, found),
-            [verdicts.sent_evidence(case) for case in found],
+            map(diagnosis.sent_problem, found),
+            [diagnosis.sent_evidence(case) for case in found],
         )
 
 
@@ -128,14 +128,14 @@ def _on_ranks(report, experiment, *args):
 
 
 def _judge_layer(report, answers):
-    found = verdicts.mark_small_groups([case for answer in answers for case in answer])
+    found = diagnosis.mark_small_groups([case for answer in answers for case in answer])
     told = {
-        "values": verdicts.value_problem,
-        "gradients": verdicts.gradients_problem,
-        "calls": verdicts.calls_problem,
+        "values": diagnosis.value_problem,
+        "gradients": diagnosis.gradients_problem,
+        "calls": diagnosis.calls_problem,
     }
     for name, problem_of in told.items():
-        values = [verdicts.evidence(case)[name] for case in found]
+        values = [diagnosis.evidence(case)[name] for case in found]
         report.judge(name, map(problem_of, found), values, rtol=RTOL, atol=RTOL)
 
 
@@ -157,11 +157,11 @@ def reductions(cluster, function):
             values = [
                 [rank[place][1] for rank in ranks for place in places] for _, _, ranks in runs
             ]
-            report.judge(name, verdicts.table_problems(runs, places), values, rtol=RTOL, atol=RTOL)
+            report.judge(name, diagnosis.table_problems(runs, places), values, rtol=RTOL, atol=RTOL)
         asked = cases.refusals(seed())
         with closed(*OURS):
-            found = [(case, verdicts.refusal(function, *case[:2])) for case in asked]
-        problems = (verdicts.refusal_problem(case, error) for case, error in found)
+            found = [(case, diagnosis.refusal(function, *case[:2])) for case in asked]
+        problems = (diagnosis.refusal_problem(case, error) for case, error in found)
         report.judge("refused", problems, [[str(case[1]), str(error)] for case, error in found])
 
 
@@ -174,11 +174,11 @@ def _table(function, mesh, product, layout, sizes):
         answer, error = call(function, *product, dict(layout))
     if error and "raised ValueError" in error:
         raise Stopped(
-            verdicts.refusal_problem((product, layout, True), "ValueError")["mistake"], got=error
+            diagnosis.refusal_problem((product, layout, True), "ValueError")["mistake"], got=error
         )
     if error:
         raise Stopped(error)
-    table = verdicts.table_of(answer, mesh)
+    table = diagnosis.table_of(answer, mesh)
     if table is None:
         raise Stopped(MISTAKES["no table"], got=str(answer))
     return table
@@ -209,14 +209,16 @@ def price(cluster, function):
     """
     with check("price", cluster) as report:
         asked = cases.programs(seed())
-        answers = [verdicts.pairs(_ask(function, *case)) for case in asked]
+        answers = [diagnosis.pairs(_ask(function, *case)) for case in asked]
         seen = report.on_ranks("tensor_parallel.mesh_ranks", "seen", asked)[0]
         problems = {
-            "axes": verdicts.axes_problems(asked, answers, seen),
-            "numbers": map(verdicts.numbers_problem, asked, answers, seen),
+            "axes": diagnosis.axes_problems(asked, answers, seen),
+            "numbers": map(diagnosis.numbers_problem, asked, answers, seen),
         }
         for name, found in problems.items():
-            report.judge(name, found, [verdicts.price_evidence(name, answer) for answer in answers])
+            report.judge(
+                name, found, [diagnosis.price_evidence(name, answer) for answer in answers]
+            )
 
 
 def choose(function):
@@ -225,10 +227,10 @@ def choose(function):
     """
     with Report("choose", CRITERIA) as report:
         jobs = cases.jobs(seed())
-        answers = [verdicts.layout_of(_ask(function, *job), job) for job in jobs]
-        found = verdicts.all_layout_problems(jobs, answers)
+        answers = [diagnosis.layout_of(_ask(function, *job), job) for job in jobs]
+        found = diagnosis.all_layout_problems(jobs, answers)
         values = [
-            verdicts.layout_evidence(job, layout)
+            diagnosis.layout_evidence(job, layout)
             for job, layout in zip(jobs, answers, strict=False)
         ]
         for name in report.asked:

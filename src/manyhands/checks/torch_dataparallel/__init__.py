@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from manyhands.checks import Report, seed
 from manyhands.checks.by_hand import shut_from
 from manyhands.checks.report import Stopped
-from manyhands.checks.torch_dataparallel import verdicts
-from manyhands.checks.torch_dataparallel.words import CRITERIA, HINTS, MISTAKES
+from manyhands.checks.torch_dataparallel import diagnosis
+from manyhands.checks.torch_dataparallel.messages import CRITERIA, HINTS, MISTAKES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -44,13 +44,13 @@ class _Check(Report):
                 cases = _cases(
                     getattr(self.module, f"{self.name}_{criterion}".replace("-", "_")), shut
                 )
-                problems = (verdicts.problem(self.name, criterion, case) for case in cases)
+                problems = (diagnosis.problem(self.name, criterion, case) for case in cases)
                 self.judge(
                     criterion,
                     problems,
-                    [verdicts.flat(case["got"]) for case in cases],
-                    atol=verdicts.ATOL,
-                    rtol=verdicts.ATOL,
+                    [diagnosis.flat(case["got"]) for case in cases],
+                    atol=diagnosis.ATOL,
+                    rtol=diagnosis.ATOL,
                 )
 
 
@@ -65,7 +65,7 @@ def _cases(
             MISTAKES["unwritten"].format(name=traceback.extract_tb(error.__traceback__)[-1].name)
         ) from None
     except Exception as error:  # noqa: BLE001 - a learner's function may raise anything
-        raise Stopped(verdicts.of_error(functions[0].__name__, error)) from None
+        raise Stopped(diagnosis.of_error(functions[0].__name__, error)) from None
 
 
 def scatter(function: Callable[..., Any]) -> None:

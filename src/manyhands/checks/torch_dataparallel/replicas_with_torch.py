@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from manyhands.checks.rank_tools import total
-from manyhands.checks.torch_dataparallel.verdicts import case
+from manyhands.checks.torch_dataparallel.diagnosis import case
 from manyhands.checks.torch_dataparallel.with_torch import (
     LESS,
     cut,

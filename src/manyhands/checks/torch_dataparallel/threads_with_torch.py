@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from manyhands.checks.torch_dataparallel.verdicts import case
+from manyhands.checks.torch_dataparallel.diagnosis import case
 from manyhands.checks.torch_dataparallel.with_torch import numbers, told
 
 if TYPE_CHECKING:

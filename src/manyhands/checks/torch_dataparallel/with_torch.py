@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.nn.functional import cross_entropy
 
-from manyhands.checks.torch_dataparallel.verdicts import case
+from manyhands.checks.torch_dataparallel.diagnosis import case
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -21,11 +21,11 @@ import psutil
 from manyhands.grading import engine, grade_report
 from manyhands.grading.classroom import pool
 from manyhands.grading.compare import told
-from manyhands.grading.isolation import choose, container, kernel_outputs
-from manyhands.grading.isolation.kernel_limits import Limits
 from manyhands.grading.notebooks import NotGraded
 from manyhands.grading.store import grade_journal, submissions
 from manyhands.grading.store.beneath import Below
+from manyhands.isolation import choose, container, kernel_outputs
+from manyhands.isolation.kernel_limits import Limits
 from manyhands.machine import processors
 
 if TYPE_CHECKING:

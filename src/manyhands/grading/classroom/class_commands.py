@@ -221,7 +221,7 @@ def export(argv: Sequence[str] | None = None) -> int:
 
 def _export(classroom: Classroom, units: list[str], arguments: argparse.Namespace) -> int:
     from manyhands.grading.classroom import steps
-    from manyhands.grading.store.atomic import write_file
+    from manyhands.shared.atomic import write_file
 
     if arguments.output is not None and (
         problem := no_output_file(arguments.output, ",".join(steps.HEAD[:4]))
@@ -246,7 +246,7 @@ def _export(classroom: Classroom, units: list[str], arguments: argparse.Namespac
 
 
 def _limits(arguments: argparse.Namespace) -> dict[str, Any]:
-    from manyhands.grading.isolation.kernel_limits import Limits
+    from manyhands.isolation.kernel_limits import Limits
 
     given = {"cell_s": arguments.cell_timeout, "total_s": arguments.timeout}
     return {

@@ -18,9 +18,9 @@ from manyhands.grading.classroom.grading import Refused, batch_of, journal_of
 from manyhands.grading.classroom.marks import alone, into_gradebook, is_of
 from manyhands.grading.nbgrader import feedback, gradebook
 from manyhands.grading.store import submissions
-from manyhands.grading.store.atomic import replace_folder, write_file
 from manyhands.learner.released import due_file, labs_in
 from manyhands.machine import local_time
+from manyhands.shared.atomic import replace_folder, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Sequence

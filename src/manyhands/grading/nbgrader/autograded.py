@@ -18,7 +18,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from manyhands.grading import grade_report, notebooks
 from manyhands.grading.notebooks import NotGraded
 from manyhands.grading.store import submissions
-from manyhands.grading.store.atomic import replace_folder
+from manyhands.shared.atomic import replace_folder
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator

@@ -25,7 +25,7 @@ def configure(c: Config, root: str | Path) -> None:
     """nbgrader's settings for a clone: where things are, and our grading,
     feedback and collecting in place of its own.
     """
-    from manyhands.build.labs import preprocessors
+    from manyhands.authoring.labs import preprocessors
     from manyhands.grading.nbgrader import exchange
 
     folder = folder_of(root)

@@ -79,7 +79,7 @@ def make_the_lab_as_the_build_does(assignment: str, student: str, notebooks: Seq
     """For `nbgrader generate_assignment`, which would copy solved scripts into the lab as they
     are.
     """
-    from manyhands.build import labs
+    from manyhands.authoring import labs
 
     solution = Path(notebooks[0]).parent
     lab = solution.parents[1] / "labs" / solution.name

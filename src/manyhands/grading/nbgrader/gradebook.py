@@ -168,7 +168,7 @@ def register(classroom: Classroom, unit: str) -> None:
     from nbgrader.coursedir import CourseDirectory
     from traitlets.config import Config
 
-    from manyhands.build.labs import preprocessors
+    from manyhands.authoring.labs import preprocessors
 
     with opened(classroom):
         pass

@@ -23,10 +23,10 @@ from manyhands.grading.compare import told
 from manyhands.grading.nbgrader import gradebook
 from manyhands.grading.nbgrader.class_settings import Classroom
 from manyhands.grading.store import submissions
-from manyhands.grading.store.atomic import replace_folder
 from manyhands.grading.store.beneath import Below
 from manyhands.grading.store.paths import OF_THE_MACHINE, STUDENT
 from manyhands.machine import local_time
+from manyhands.shared.atomic import replace_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from manyhands.grading.store import submissions
-from manyhands.grading.store.atomic import write_file
+from manyhands.shared.atomic import write_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ import secrets
 from typing import TYPE_CHECKING
 
 from manyhands.grading.store import references
-from manyhands.grading.store.atomic import write_file
+from manyhands.shared.atomic import write_file
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from manyhands.grading import engine, notebooks
 from manyhands.grading.store import references
-from manyhands.grading.store.atomic import write_file
+from manyhands.shared.atomic import write_file
 
 if TYPE_CHECKING:
     from manyhands.grading.compare import Shown

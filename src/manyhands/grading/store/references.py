@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from manyhands.grading.store.atomic import write_file
+from manyhands.shared.atomic import write_file
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode

@@ -8,16 +8,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from manyhands.grading.store.atomic import write_file
-from manyhands.hackathon import judging_record as record
 from manyhands.hackathon.event import board_page, fair_queue, looks, standings
 from manyhands.hackathon.event.board_page import Board, Section
-from manyhands.learner import signing
+from manyhands.hackathon.judge import judging_record as record
+from manyhands.shared import signing
+from manyhands.shared.atomic import write_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from manyhands.hackathon.challenge import Challenge
+    from manyhands.hackathon.challenges.challenge import Challenge
     from manyhands.hackathon.event.event import Event
     from manyhands.hackathon.event.fair_queue import Submission
     from manyhands.hackathon.event.standings import Result

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from manyhands.hackathon import entry_file
+from manyhands.hackathon.entry import entry_file
 from manyhands.hackathon.event import event_settings, fair_queue
 from manyhands.hackathon.event.event_log import Log
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from manyhands.command_line import printable, working
-from manyhands.hackathon import entry_file
-from manyhands.hackathon import judging_record as record
-from manyhands.hackathon.event import board_files, event_settings, event_words, hub_line, looks
+from manyhands.hackathon.entry import entry_file
+from manyhands.hackathon.event import board_files, event_messages, event_settings, hub_line, looks
 from manyhands.hackathon.event.event import Event, NotTaken, judge_all
-from manyhands.hackathon.judging_record import NoFile
+from manyhands.hackathon.judge import judging_record as record
+from manyhands.hackathon.judge.judging_record import NoFile
 
 if TYPE_CHECKING:
     import argparse
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    from manyhands.hackathon.challenge import Challenge
+    from manyhands.hackathon.challenges.challenge import Challenge
     from manyhands.hackathon.event.fair_queue import Submission
-    from manyhands.hackathon.rooms import Rooms
+    from manyhands.hackathon.judge.sandboxes import Rooms
 
 
 # the judge: between two looks at an empty queue; between two boards where nothing is judged
@@ -123,9 +123,9 @@ def _told(options: argparse.Namespace, what: str, *values: object) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    from manyhands.hackathon.challenge import CHALLENGES
-    from manyhands.hackathon.rooms import Rooms
-    from manyhands.learner import signing
+    from manyhands.hackathon.challenges.challenge import CHALLENGES
+    from manyhands.hackathon.judge.sandboxes import Rooms
+    from manyhands.shared import signing
 
     key, there = signing.load_key(options.key), Event(options.event)
     with there.judge():
@@ -141,7 +141,7 @@ def run(options: argparse.Namespace) -> int:
 
             def tell(one: Submission) -> None:
                 shown.write()
-                state = event_words.state(there, there.submissions()[one.number])
+                state = event_messages.state(there, there.submissions()[one.number])
                 print(printable(f"Entry {one.number} of {one.team}: {state}"), flush=True)
 
             try:
@@ -194,9 +194,9 @@ def judged(
     """The signed record of a submission, or None where its judging was stopped; `tell` hears of
     each run.
     """
-    from manyhands.hackathon import judging
-    from manyhands.hackathon.challenge import CHALLENGES
-    from manyhands.hackathon.one_run import Stopped
+    from manyhands.hackathon.challenges.challenge import CHALLENGES
+    from manyhands.hackathon.judge import judging
+    from manyhands.hackathon.judge.one_run import Stopped
 
     def look(lasted_s: float) -> None:
         tell()
@@ -215,7 +215,7 @@ def judged(
 
 
 def look(options: argparse.Namespace) -> int:
-    from manyhands.learner import signing
+    from manyhands.shared import signing
 
     key, there = signing.load_key(options.key), Event(options.event)
     one = there.submissions().get(options.number)
@@ -237,13 +237,13 @@ def look(options: argparse.Namespace) -> int:
     there.looked_at(options.number, signing.signed(said, key).decode())
     found = there.submissions()[options.number]
     board_files.write_records([found], there.folder / RECORDS)
-    print(printable(f"Entry {one.number} of {one.team}: {event_words.state(there, found)}"))
+    print(printable(f"Entry {one.number} of {one.team}: {event_messages.state(there, found)}"))
     return 0
 
 
 def board(options: argparse.Namespace) -> int:
     """Write the board; 1 where a file was left out, because it is no record that can be shown."""
-    from manyhands.hackathon.challenge import CHALLENGES
+    from manyhands.hackathon.challenges.challenge import CHALLENGES
 
     folder, left_out = Path(options.folder), []
     output = Path(options.output) if options.output else folder / BOARD
@@ -270,7 +270,7 @@ def _verified_by(path: str | None) -> Callable[[bytes], tuple[record.Record, byt
     """What gives the record of a file's bytes; with the file of a public key, only of those signed
     with that key: anybody can make a key, and sign with it.
     """
-    from manyhands.learner import signing
+    from manyhands.shared import signing
 
     wanted = signing.load_public(path) if path else None
 

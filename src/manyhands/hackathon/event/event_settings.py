@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
-from manyhands.hackathon.entry_file import challenge_names
+from manyhands.hackathon.entry.entry_file import challenge_names
 
 NAME = "event.toml"
 COUNTS = ("best", "last")

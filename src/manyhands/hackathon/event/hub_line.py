@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypedDict
 
-from manyhands.hackathon.event import event_words
+from manyhands.hackathon.event import event_messages
 from manyhands.hackathon.event.event import NotTaken
 from manyhands.learner import board_line
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 30
 DOES: dict[str, Callable[..., str]] = {
-    "submit": event_words.handed_in,
-    "withdraw": event_words.withdrawn,
-    "status": event_words.status,
+    "submit": event_messages.handed_in,
+    "withdraw": event_messages.withdrawn,
+    "status": event_messages.status,
 }
 
 

@@ -11,9 +11,9 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
-from manyhands.hackathon import judging_record
 from manyhands.hackathon.event.event_settings import MOST_LETTERS
-from manyhands.learner import signing
+from manyhands.hackathon.judge import judging_record
+from manyhands.shared import signing
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from manyhands.hackathon import judging_record as records
 from manyhands.hackathon.event import looks
+from manyhands.hackathon.judge import judging_record as records
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

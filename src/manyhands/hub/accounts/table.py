@@ -102,7 +102,7 @@ class Accounts:
     @contextmanager
     def _changing(self) -> Iterator[Table]:
         """Read, let the caller change, write in one step; a second writer waits meanwhile."""
-        from manyhands.grading.store.atomic import write_file
+        from manyhands.shared.atomic import write_file
 
         self.folder.mkdir(parents=True, exist_ok=True)
         with open(self.folder / "accounts.lock", "w") as lock:

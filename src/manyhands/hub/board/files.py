@@ -171,7 +171,7 @@ class File:
 
     def _renew(self) -> None:
         """Write the file anew, in one step."""
-        from manyhands.grading.store.atomic import write_file
+        from manyhands.shared.atomic import write_file
 
         write_file(self.path, "".join(json.dumps(line) + "\n" for line in self.board.as_lines()))
         self.file = open(self.path, "ab", buffering=0)  # noqa: SIM115 - lines are added to it

@@ -55,7 +55,7 @@ class HubEvent:
 
     def take(self, account: Account, message: dict[str, Any]) -> Answer:
         """{"said": ...} or {"error": ...} for what an account asks."""
-        from manyhands.hackathon.entry_file import BadEntry
+        from manyhands.hackathon.entry.entry_file import BadEntry
         from manyhands.hackathon.event.event import NotTaken
         from manyhands.hackathon.event.event_settings import BadEvent
         from manyhands.hackathon.event.hub_line import DOES

@@ -81,7 +81,7 @@ class Version1:
     name = "control groups, version 1"
 
     def __init__(self, unit: str) -> None:
-        from manyhands.grading.isolation.process_limits import own_group
+        from manyhands.isolation.process_limits import own_group
 
         self.folders = {
             controller: CGROUPS / controller / own_group(controller) / unit

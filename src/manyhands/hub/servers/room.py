@@ -89,7 +89,7 @@ def command(
     to as their modes say. shown: {folder of the machine: its name inside} of what only this person
     is to read.
     """
-    from manyhands.grading.isolation.bubblewrap import read_only_places
+    from manyhands.isolation.bubblewrap import read_only_places
 
     arguments = [shutil.which("bwrap") or "bwrap", *_frame(memory_bytes)]
     for name, path in etc_files(account, folder).items():
@@ -131,7 +131,7 @@ def gpu_devices(account: Account, devices: Iterable[str | Path]) -> list[str]:
 
 def _frame(memory_bytes: int = 2**26) -> list[str]:
     """The empty room with the system's programs; what is in its memory folders counts as memory."""
-    from manyhands.grading.isolation.bubblewrap import system_places
+    from manyhands.isolation.bubblewrap import system_places
 
     arguments = [
         *SPACES,

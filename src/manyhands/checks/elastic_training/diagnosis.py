@@ -1,0 +1,290 @@
+"""How the checks of unit 18 judge. Every verdict is None or the details of a FAIL line."""
+
+import math
+
+import numpy as np
+
+from manyhands.checks.elastic_training.messages import MISTAKES
+
+
+def say(mistake, expected=None, got=None, **words):
+    details = {"expected": expected, "got": got, "mistake": MISTAKES[mistake].format(**words)}
+    return {key: value for key, value in details.items() if value is not None}
+
+
+# ------------------------------------------------------------------ 1: checkpoint
+
+
+def read_problem(read, step, total):
+    """Judge what `latest` returned.
+
+    The newest whole checkpoint is the one of `step` (-1: there is none), whose state adds up to
+    `total`.
+    """
+    if read.step == -3:
+        return say("raises", error=read.error.rstrip(" .:"))
+    if step == -1:
+        return None if read.step == -1 else say("none in an empty folder")
+    if read.step == -2:
+        return say("no pair")
+    if read.step == -1:
+        return say("nothing left", wanted=step)
+    if read.step != step:
+        as_text = read.step < step and str(read.step) > str(step)
+        return say(
+            "newer" if read.step > step else "sorted as text" if as_text else "older",
+            found=read.step,
+            wanted=step,
+        )
+    return None if math.isclose(read.total, total, rel_tol=1e-9) else say("other state")
+
+
+def power_problem(events, sizes):
+    """Judge the `events` of one call of save (see `Saved`), given {inode: size} of the files that
+    exist afterwards.
+    """
+    renames = [i for i, (kind, *_) in enumerate(events) if kind == "rename"]
+    if not renames:
+        return say("never renamed")
+    for i in renames:
+        _, moved, _, elsewhere = events[i]
+        if elsewhere:
+            return say("from elsewhere")
+        for inode, size in moved:
+            if inode in sizes and sizes[inode] != size:
+                return say("too early", early=size, size=sizes[inode])
+            if not {("sync", inode, size), ("sync all",)} & {tuple(event) for event in events[:i]}:
+                return say("no sync")
+    return next(filter(None, (_folder_problem(events[i:]) for i in renames)), None)
+
+
+def _folder_problem(events):
+    """Judge whether the folder of a rename is synced after it. `events` begin with the rename."""
+    (_, _, folder, _), *later = events
+    if ("sync all",) in later or ("sync", folder, -1) in later:
+        return None
+    return say(
+        "other folder"
+        if any(event[0] == "sync" and event[2] == -1 for event in later)
+        else "no folder sync"
+    )
+
+
+# ------------------------------------------------------------------ 2: state
+
+
+def part_problem(then, right, parts):
+    """Report the first of the parts whose numbers after the restore differ from the numbers when
+    state_of was called.
+    """
+    wrong = [part for part in parts if then is None or then[part] != right[part]]
+    return say(wrong[0], right[wrong[0]], then and then[wrong[0]]) if wrong else None
+
+
+def losses_problem(losses, right):
+    apart = [i for i, (mine, one) in enumerate(zip(losses, right, strict=False), 1) if mine != one]
+    return say("end", right[apart[0] - 1], losses[apart[0] - 1], step=apart[0]) if apart else None
+
+
+# ------------------------------------------------------------------ 4: reshard
+
+
+def piece_size(numbers, world):
+    return -(-numbers // world)
+
+
+def wanted(numbers, new, rank):
+    """Return (start, stop) of a new rank's numbers among all."""
+    size = piece_size(numbers, new)
+    return min(numbers, rank * size), min(numbers, (rank + 1) * size)
+
+
+def triples(answer):
+    try:
+        return [tuple(int(value) for value in one) for one in answer if len(one) == 3 or 1 / 0]
+    except Exception:  # noqa: BLE001 - a learner's answer may be anything
+        return None
+
+
+def reads_problem(case, reads, pieces):
+    """Return (problem, the numbers that were read). `case`: (numbers, old, new, rank)."""
+    numbers, old, *_ = case
+    if reads is None:
+        return say("no reads"), []
+    got: list[float] = []
+    for one, start, stop in reads:
+        if not 0 <= one < old or not 0 <= start <= stop <= len(pieces[0]):
+            return say("outside", old=one, start=start, stop=stop, size=len(pieces[0])), got
+        got += pieces[one][start:stop].tolist()
+    start, stop = wanted(*case[:1], *case[2:])
+    right = np.concatenate(pieces)[start:stop].tolist()
+    if got == right:
+        return None, got
+    if 0.0 in got:  # no number of the check is zero
+        return say("padding", numbers=numbers), got
+    return _other_numbers(case, right, got), got
+
+
+def _other_numbers(case, right=None, got=None):
+    numbers, old, new, rank = case
+    start, stop = wanted(numbers, new, rank)
+    if start == stop:
+        return say("nothing to read", rank=rank, new=new)
+    return say(
+        "other numbers",
+        right,
+        got,
+        numbers=numbers,
+        old=old,
+        rank=rank,
+        new=new,
+        start=start,
+        last=stop - 1,
+    )
+
+
+def least_problem(case, reads):
+    numbers, old, new, rank = case
+    if reads is None:
+        return say("no reads")
+    start, stop = wanted(numbers, new, rank)
+    read = sum(max(0, last - first) for _, first, last in reads)
+    if read > stop - start:
+        return say("too many numbers", rank=rank, new=new, found=read, wanted=stop - start)
+    if read < stop - start:
+        return _other_numbers(case)
+    size = piece_size(numbers, old)
+    for one, first, last in reads:
+        if not (
+            start <= one * size + first and one * size + last <= stop and 0 <= first <= last <= size
+        ):
+            return say("not its own", rank=rank, new=new, old=one, start=first, stop=last)
+    empty = [(first, last) for _, first, last in reads if first >= last]
+    if empty:
+        return say("empty read", start=empty[0][0], stop=empty[0][1])
+    pieces = [one for one, *_ in reads]
+    twice = [one for one in pieces if pieces.count(one) > 1]
+    return say("two reads", old=twice[0], times=pieces.count(twice[0])) if twice else None
+
+
+# ------------------------------------------------------------------ 5: rollback
+
+
+def due(told, right):
+    """Return the number of whole steps before each commit, without a commit after the last step,
+    which is optional.
+    """
+    return [steps for steps in told["commits"] if steps < right["steps"]]
+
+
+def commits_problem(told, right):
+    mine, ours = due(told, right), due(right, right)
+    if mine != ours and (problem := _no_group_problem(told)):
+        return problem
+    if not mine or mine[0] != 0:
+        return say("no first commit")
+    if mine == ours:
+        return None
+    apart = next(
+        (i for i, (one, other) in enumerate(zip(mine, ours, strict=False)) if one != other),
+        min(len(mine), len(ours)),
+    )
+    if apart in (len(mine), len(ours)):
+        return say(
+            "commits missing" if apart == len(mine) else "commits too many",
+            found=len(mine),
+            wanted=len(ours),
+        )
+    return say("commits late", number=apart + 1, found=mine[apart], wanted=ours[apart])
+
+
+def event_problem(kind, told, right):
+    """Judge what the loop did about the events of this kind.
+
+    Each is (kind, rollbacks, steps that were tried without a new group, ranks in the next whole
+    step).
+    """
+    mine, ours = ([event for event in one["events"] if event[0] == kind] for one in (told, right))
+    if problem := _no_group_problem({"events": mine}):
+        return problem
+    rollbacks = sum(event[1] for event in mine)
+    if kind == "lost" and any(event[1] == 0 for event in mine):
+        return say("kept half a step")
+    if kind == "joined" and rollbacks:
+        return say("rolled back for nothing", found=rollbacks)
+    return None if len(mine) == len(ours) else say("not reached", found=len(mine), wanted=len(ours))
+
+
+def _no_group_problem(told):
+    """Report the first event after which a step was tried before a new group was formed."""
+    kind = next((kind for kind, _, tried, _ in told.get("events", ()) if tried), None)
+    return kind and say("no regroup", event={"lost": "RankLost", "joined": "RanksJoined"}[kind])
+
+
+def loop_problem(got, right, until):
+    if got == right:
+        return None
+    if got[0] < until or got[0] > right[0]:
+        return say(
+            "not the end" if got[0] < until else "too far",
+            found=got[0],
+            wanted=until,
+            enough=right[0],
+        )
+    return say("other weights", right[2:], got[2:])
+
+
+# ------------------------------------------------------------------ 6: interval
+
+
+def young_steps(step_s, save_s, lives_s, ranks):
+    return max(
+        1, round(math.sqrt(2 * np.mean(save_s) * np.mean(lives_s) / ranks) / np.mean(step_s))
+    )
+
+
+def steps_problem(case, got):
+    _, save_s, _, ranks = case
+    right = young_steps(*case)
+    if got == right:
+        return None
+    step, save, life = (float(np.mean(one)) for one in case[:3])
+    wrong = {
+        "all ranks": math.sqrt(2 * save * life) / step,
+        "times ranks": math.sqrt(2 * save * life * ranks) / step,
+        "without 2": math.sqrt(save * life / ranks) / step,
+        "median": math.sqrt(2 * float(np.median(save_s)) * life / ranks) / step,
+    }
+    seconds = math.sqrt(2 * save * life / ranks)
+    if abs(got - seconds) <= 0.5 + 1e-9:
+        return say("seconds", right, got)
+    if got < 1:
+        return say("no step", right, got)
+    exact = seconds / step
+    rounded = "rounded" if right > 1 and abs(got - exact) < 1 else "other steps"
+    name = next((name for name, value in wrong.items() if abs(got - value) <= 0.5 + 1e-9), rounded)
+    return say(name, right, got, ranks=ranks, exact=exact)
+
+
+def lost_part(every_s, save_s, restart_s, mtbf_s):
+    return save_s / every_s + (every_s / 2 + restart_s) / mtbf_s
+
+
+def lost_part_problem(case, got):
+    every_s, save_s, restart_s, mtbf_s = case
+    right = lost_part(*case)
+    if math.isclose(got, right, rel_tol=1e-6):
+        return None
+    wrong = {
+        "whole interval": save_s / every_s + (every_s + restart_s) / mtbf_s,
+        "no restart": save_s / every_s + every_s / 2 / mtbf_s,
+        "no save": (every_s / 2 + restart_s) / mtbf_s,
+    }
+    return say(
+        next(
+            (name for name, value in wrong.items() if math.isclose(got, value, rel_tol=1e-6)),
+            "other lost",
+        ),
+        right,
+        got,
+    )

@@ -1,0 +1,119 @@
+"""How unit 18's check of rows judges which rank has which rows of a batch, how often each row was
+used, and how the epochs are shuffled.
+
+Every verdict is None or the details of a FAIL line.
+"""
+
+from itertools import combinations
+
+import numpy as np
+
+from manyhands.checks import by_rank
+from manyhands.checks.elastic_training.diagnosis import say
+
+
+def rows_of(answer, images):
+    """Return the learner's rows as whole numbers, or None if they are not whole numbers."""
+    try:
+        found = [int(row) for row in answer]
+        whole = all(row == one for row, one in zip(found, answer, strict=False))
+    except Exception:  # noqa: BLE001 - a learner's answer may be anything
+        return None
+    return found if whole and all(0 <= row < images for row in found) else None
+
+
+def shares_problem(shares, batch, images):
+    if any(share is None for share in shares):
+        return say("no rows", last=images - 1)
+    owners: dict[int, int] = {}
+    lengths = [len(share) for share in shares]
+    for rank, share in enumerate(shares):
+        for row in share:
+            if row in owners:
+                return say("double", a=owners[row], b=rank)
+            owners[row] = rank
+    return lengths_problem(lengths, batch)
+
+
+def lengths_problem(lengths, batch):
+    """Judge a batch that may be in several epochs.
+
+    A row may occur twice in it, but the shares must be as equal as in any other batch.
+    """
+    if sum(lengths) != batch:
+        return say("too few", found=sum(lengths), wanted=batch)
+    if max(lengths) - min(lengths) <= 1:
+        return None
+    right = [batch // len(lengths) + (rank < batch % len(lengths)) for rank in range(len(lengths))]
+    return {
+        **say("uneven", most=max(lengths), least=min(lengths)),
+        "picture": by_rank.numbers("rows of the batch", right, lengths),
+    }
+
+
+def world_problem(alone, together, again, world):
+    if sorted(alone) != sorted(again):
+        return say("not again")
+    return None if sorted(together) == sorted(alone) else say("by the world", world=world)
+
+
+def counts_of(batches, images):
+    """Return how often each row has been used, after each batch."""
+    return list(np.cumsum([np.bincount(batch, minlength=images) for batch in batches], axis=0))
+
+
+def epochs_problem(counts, images):
+    """Judge the `counts` of the rows after each batch, up to the end of an epoch."""
+    for count in counts:
+        # whole epochs: every row was used that often, and some rows once more
+        passed = int(count.sum()) // images
+        if count.min() < passed or count.max() > passed + 1:
+            crossed = int(count.sum()) > images
+            return say(
+                "border" if crossed else "row twice",
+                images=images,
+                double=int((count > passed + 1).sum()),
+                missing=int((count < passed).sum()),
+            )
+    return say("border") if (counts[-1] != counts[-1].min()).any() else None
+
+
+def orders_problem(found, images):
+    """Judge `found`: {(seed, epoch): its rows in order}, of several seeds and epochs."""
+    for order in found.values():
+        if sorted(order) != list(range(images)):
+            return None  # this is not an order, which is reported from what the batches hold
+    wrong = [name for name, right in orders(found, images).items() if not right]
+    return say(wrong[0]) if wrong else None
+
+
+def orders(found, images):
+    """Return {mistake: whether it was not made}.
+
+    Two orders are alike if one is the other, rotated or reversed.
+    """
+    place = {key: np.argsort(order) for key, order in found.items()}
+    alike = [
+        (one, other)
+        for one, other in combinations(place, 2)
+        if _regular(place[one], place[other], images)
+    ]
+    return {
+        "no shuffle": not any(
+            _regular(np.arange(images), order, images) for order in found.values()
+        ),
+        "same order": not any(one[0] == other[0] for one, other in alike),
+        "seed unused": not any(one[0] != other[0] and one[1] == other[1] for one, other in alike),
+        "seed and epoch added": not any(
+            one[0] != other[0] and one[1] != other[1] for one, other in alike
+        ),
+    }
+
+
+def _regular(one, other, images):
+    """Return whether a rule as simple as a rotation leads from one order to the other, because many
+    neighbours then stay as far apart. In a shuffled order, hardly five of them do.
+    """
+    other = np.asarray(other)[np.argsort(one)]
+    _, counts = np.unique(np.diff(other) % images, return_counts=True)
+    return int(counts.max()) >= images // 4

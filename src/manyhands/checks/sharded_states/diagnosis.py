@@ -1,0 +1,96 @@
+"""How the checks of unit 16 judge an answer and find the mistake that a wrong one looks like.
+
+Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the
+likely `mistake`.
+"""
+
+from manyhands.checks.in_kernel import likely
+from manyhands.checks.sharded_states import cases
+from manyhands.checks.sharded_states.messages import MISTAKES
+
+ULP = 2**-6  # of bfloat16 between 2 and 4, the range of the weights of exercise 6
+_NAMES = ("ranks = {}", "stage = {}", "weight = {}", "gradient = {}", "states = {}")
+
+
+def problem(key, expected=None, got=None, rank=None, **words):
+    """Return the details of a FAIL line, whose text may name what is in `words`."""
+    return {
+        "rank": rank,
+        "expected": expected,
+        "got": got,
+        "mistake": MISTAKES[key].format(expected=expected, got=got, **words),
+    }
+
+
+def memory_problems(asked, answers):
+    """Yield the problem of each answer, or None."""
+    found = [cases.parts(*case) for case in asked]
+    names = likely([(one.right, one.wrong, got) for one, got in zip(found, answers, strict=True)])
+    for case, one, got in zip(asked, found, answers, strict=True):
+        looks = (
+            "no number"
+            if got != got
+            else next((name for name in names if one.wrong[name] == got), "memory other")
+        )
+        yield (
+            None
+            if got == one.right
+            else _asked(problem(looks, one.right, got), "layers = {}", *_NAMES, values=case)
+        )
+
+
+def most_problems(asked, answers):
+    """Yield the problem of each answer, or None."""
+    found = [_most(*case) for case in asked]
+    names = likely([(*one, got) for one, got in zip(found, answers, strict=True)])
+    for case, (right, wrong), got in zip(asked, found, answers, strict=True):
+        looks = (
+            "no number"
+            if got != got
+            else (
+                "not whole"
+                if got % 1
+                else (
+                    "below none"
+                    if got < 0
+                    else next((name for name in names if wrong[name] == got), "most other")
+                )
+            )
+        )
+        yield (
+            None
+            if got == right
+            else _asked(
+                problem(looks, right, got), "size = {}", "device_bytes = {}", *_NAMES, values=case
+            )
+        )
+
+
+def _most(size, device_bytes, ranks, stage, *kind):
+    right, one = (
+        cases.most(size, device_bytes, ranks, stage, *kind),
+        cases.parts([size], ranks, stage, *kind),
+    )
+    return right, {
+        "every layer at work": device_bytes // one.right,
+        "nothing at work": device_bytes // one.kept,
+        "one too many": right + 1,
+        "one too few": right - 1,
+    }
+
+
+def _asked(told, *names, values):
+    asked = ", ".join(name.format(value) for name, value in zip(names, values, strict=True))
+    return {**told, "mistake": f"{asked}: {told['mistake']}"}
+
+
+def problem_of(finding):
+    """Return the problem of what a rank has found, which is {"looks": a mistake or None, "rank",
+    "at", "expected", "got", "words"}.
+    """
+    if finding["looks"] is None:
+        return None
+    told = problem(
+        finding["looks"], finding["expected"], finding["got"], finding["rank"], **finding["words"]
+    )
+    return {**told, "mistake": finding["at"] + ": " + told["mistake"]}

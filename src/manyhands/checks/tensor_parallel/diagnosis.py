@@ -1,0 +1,472 @@
+"""How the checks of unit 15 judge an answer, and which mistake a wrong answer looks like.
+
+Every `..._problem` returns None or the details of a FAIL line, which are `rank`, `expected`, `got`
+and the likely `mistake`.
+"""
+
+from manyhands.checks.tensor_parallel import cases
+from manyhands.checks.tensor_parallel.messages import MISTAKES, PLACES
+
+
+def problem(key, expected=None, got=None, rank=None, **words):
+    """Return the details of a FAIL line, whose text may also name `got` and `rank`."""
+    text = MISTAKES[key].format(got=got, rank=rank, **words)
+    return {"rank": rank, "expected": expected, "got": got, "mistake": text}
+
+
+def of(what, looks, expected=None, got=None, rank=None, **words):
+    """Return the same for a mistake in one of several places, with the words for this place if they
+    exist, else with the words for all places.
+    """
+    key = (what, looks) if (what, looks) in MISTAKES else looks
+    return problem(key, expected, got, rank, what=PLACES.get(what, what), **words)
+
+
+# --- 1 to 4: layers on the ranks ------------------------------------------------------------------
+
+
+def mark_small_groups(found):
+    """Mark what is wrong without a known reason in a smaller group only, while all numbers of the
+    layer are right with all ranks, as wrong because of the group.
+    """
+    most = max(case["size"] for case in found)
+    wrong = {
+        case["what"]
+        for case in found
+        if case["size"] == most
+        and not all(one["right"] for one in (case["value"], *case["gradients"]))
+    }
+    for case in found:
+        for one in (case["value"], *case["gradients"]):
+            if case["what"] not in wrong and not one["right"] and one["looks"] == "other":
+                one["looks"] = "other in a group"
+    return found
+
+
+def value_problem(case):
+    """Judge the output. `case`: what one rank reports about one run (see `compare_ranks.tried`)."""
+    value, at = (
+        case["value"],
+        {"rank": case["rank"], "size": case["size"], "members": case["members"]},
+    )
+    if not value["right"]:
+        shapes = value["looks"] == "shape"
+        expected, got = (
+            (value["wanted shape"], value["shape"])
+            if shapes
+            else (value["wanted"], value["sample"])
+        )
+        return of(case["what"], value["looks"], expected, got, **at)
+    touched = [name for name in case["touched"] if name != "gradient"]
+    return of(case["what"], "touched", name=touched[0], **at) if touched else None
+
+
+def gradients_problem(case):
+    at = {"rank": case["rank"], "size": case["size"], "members": case["members"]}
+    if case["detached"]:
+        return of(case["what"], "detached", **at)
+    if case["value"]["shape"] != case["value"]["wanted shape"]:
+        return of(case["what"], "no backward", **at)
+    for one in case["gradients"]:
+        if not one["right"]:
+            place = f"{case['what']} {one['name']}"
+            looks = (
+                one["looks"] if (place, one["looks"]) in MISTAKES else "gradient " + one["looks"]
+            )
+            if not case["value"]["right"] and looks in (
+                "gradient other",
+                "gradient other in a group",
+                "gradient not finite",
+            ):
+                return problem(
+                    "gradient follows", one["wanted"], one["sample"], case["rank"], name=one["name"]
+                )
+            return of(place, looks, one["wanted"], one["sample"], name=one["name"], **at)
+    return of(case["what"], "gradient touched", **at) if "gradient" in case["touched"] else None
+
+
+def calls_problem(case):
+    for way, right in zip(("forward", "backward"), case["sums"], strict=True):
+        got = case[way]
+        if got != right:
+            looks = (
+                "many"
+                if got[0] > right[0]
+                else "few"
+                if got[0] < right[0]
+                else "fewer bytes"
+                if got[1] < right[1]
+                else "bytes"
+            )
+            expected, found = (
+                [f"{calls} call{'s' * (calls != 1)}", f"{nbytes} bytes"]
+                for calls, nbytes in (right, got)
+            )
+            return of(
+                f"{case['what']} {way}",
+                looks,
+                expected,
+                found,
+                case["rank"],
+                way=way,
+                size=case["size"],
+            )
+    return None
+
+
+def sent_problem(case):
+    """Return the same for exercise 8, where sums may be packed into fewer calls."""
+    (_, forward), (_, backward) = case["forward"], case["backward"]
+    (_, may), (_, must) = case["sums"]
+    for way, got, right, looks in (
+        ("forward", forward, may, "more" if forward > may else None),
+        (
+            "backward",
+            backward,
+            must,
+            "more" if backward > must else "less" if backward < must else None,
+        ),
+    ):
+        if looks:
+            return problem(f"loss {way} {looks}", f"{right} bytes", f"{got} bytes", case["rank"])
+    return None
+
+
+def sent_evidence(case):
+    """What the grader compares, which is the same for all answers that send no more than they
+    may.
+    """
+    return [max(case["forward"][1], case["sums"][0][1]), case["backward"][1]]
+
+
+def evidence(case):
+    """What the grader compares, by criterion."""
+    unspoilt = [
+        not any(name != "gradient" for name in case["touched"]),
+        "gradient" not in case["touched"],
+    ]
+    return {
+        "values": [case["value"]["sample"], unspoilt[0]],
+        "gradients": [[one["sample"] for one in case["gradients"]], unspoilt[1], case["detached"]],
+        "calls": [case["forward"], case["backward"]],
+    }
+
+
+# --- 4: the rank's heads --------------------------------------------------------------------------
+
+
+def pieces_problem(case):
+    for one in case["results"]:
+        if not one["right"]:
+            shapes = one["looks"] in ("shape", "whole")
+            expected, got = (
+                (one["wanted shape"], one["shape"]) if shapes else (one["wanted"], one["sample"])
+            )
+            words = {key: case[key] for key in ("size", "heads")}
+            return of(one["name"], one["looks"], expected, got, case["rank"], **words)
+    return (
+        problem("cut in place", rank=case["rank"], name=case["touched"][0])
+        if case["touched"]
+        else None
+    )
+
+
+def memory_problem(case):
+    for one, (held, needed, shared) in zip(case["results"], case["held"], strict=False):
+        if held < 0:
+            return of(
+                one["name"], one["looks"], rank=case["rank"], size=case["size"], heads=case["heads"]
+            )
+        if held > needed:
+            return problem(
+                "a view", needed, held, case["rank"], what=PLACES[one["name"]], needed=needed
+            )
+        if shared:
+            return problem("shared", rank=case["rank"], what=PLACES[one["name"]], size=case["size"])
+    return None
+
+
+def refused_problem(case):
+    if case["error"] == "ValueError":
+        return None
+    key = "accepted" if case["error"] is None else "other error"
+    words = {name: case[name] for name in ("heads", "size", "error")}
+    return problem(key, "ValueError", case["error"] or case["answer"], **words)
+
+
+# --- 5: reductions --------------------------------------------------------------------------------
+
+
+def table_of(answer, mesh):
+    """The learner's three collections of axes as lists, or None if the answer is anything else."""
+    try:
+        table = [sorted(str(axis) for axis in axes) for axes in answer]
+    except Exception:  # noqa: BLE001 - a learner's object may do anything here
+        return None
+    return (
+        table if len(table) == 3 and all(axis in mesh for axes in table for axis in axes) else None
+    )
+
+
+def table_problems(runs, places):
+    """The problems of the products whose numbers are wrong.
+
+    Answers with an axis too many come first, since they say more, and the rarest case comes last.
+
+    runs: [(case, table, for each rank [(right, numbers)] of output, gradient of a, of b)].
+    """
+    found = []
+    for case, table, ranks in runs:
+        for place in places:
+            if not all(rank[place][0] for rank in ranks):
+                found.append(
+                    _table_problem(
+                        case,
+                        cases.rule(case[0][0], case[0][1], case[0][2], case[1])[place],
+                        table[place],
+                        place,
+                    )
+                )
+    return [one for _, one in sorted(found, key=lambda one: one[0])]
+
+
+def _table_problem(case, wanted, got, place):
+    (a, b, out), layout, _ = case
+    words = {"case": f"{a}, {b} -> {out} with {layout}"}
+    if place == 0:
+        looks = (
+            "axes of out"
+            if set(got) & cases.axes(out, layout)
+            else (
+                "forward many"
+                if set(got) - set(wanted)
+                else "twice forward"
+                if len(set(got)) < len(got)
+                else "forward few"
+            )
+        )
+    else:
+        mine, other = ((a, b), (b, a))[place - 1]
+        words["operand"] = "ab"[place - 1]
+        missing = set(wanted) - set(got)
+        looks = (
+            "own axes"
+            if set(got) & cases.axes(mine, layout)
+            else (
+                "twice"
+                if len(set(got)) < len(got)
+                else (
+                    "neither"
+                    if set(got) - cases.axes(other, layout)
+                    else (
+                        "summed away"
+                        if missing and not missing & cases.axes(out, layout)
+                        else "backward few"
+                    )
+                )
+            )
+        )
+    return (not set(got) - set(wanted), looks == "summed away"), problem(
+        looks, wanted, got, **words
+    )
+
+
+def refusal(function, product, layout):
+    """The name of the exception that the learner's function raises, or None if it raises none."""
+    try:
+        function(*product, dict(layout))
+    except Exception as error:  # noqa: BLE001 - a learner's code may raise anything
+        return type(error).__name__
+    return None
+
+
+def refusal_problem(case, error):
+    (a, b, out), layout, possible = case
+    if error == (None if possible else "ValueError"):
+        return None
+    looks = "refused" if possible else "layout accepted" if error is None else "layout other error"
+    return problem(
+        looks, None if possible else "ValueError", error, case=f"{a}, {b} -> {out} with {layout}"
+    )
+
+
+# --- 6: price -------------------------------------------------------------------------------------
+
+
+def pairs(answer):
+    """The learner's [(axis, numbers)], sorted, or None if the answer is anything else."""
+    try:
+        return sorted((str(axis), float(numbers)) for axis, numbers in answer)
+    except Exception:  # noqa: BLE001 - a learner's object may do anything here
+        return None
+
+
+def price_evidence(name, answer):
+    return answer if answer is None or name == "numbers" else [axis for axis, _ in answer]
+
+
+def axes_problems(asked, answers, seen):
+    """The problems of the programs whose all-reduces differ.
+
+    Each names the mistake that explains all of them.
+    """
+    if None in answers:
+        return [problem("no pairs")]
+    named = [
+        ([axis for axis, _ in sorted(found)] for found in both)
+        for both in zip(answers, seen, strict=True)
+    ]
+    wrong = [
+        (case, got, wanted)
+        for case, (got, wanted) in zip(asked, named, strict=True)
+        if got != wanted
+    ]
+    explain = [
+        {key for key, axes in _ways(case, wanted).items() if got == sorted(axes)}
+        for case, got, wanted in wrong
+    ]
+    looks = min(set.intersection(*explain), default="axes other") if wrong else None
+    return [
+        problem(looks, wanted, got, case=f"{layout} on {mesh}, {len(programme)} products")
+        for (programme, _, layout, mesh), got, wanted in wrong
+    ]
+
+
+def _ways(case, wanted):
+    """Return {mistake: the axes that it names}."""
+    programme, _, layout, mesh = case
+    reduced = list(cases.reduced(programme, layout))
+    calls = [(way, axis, dims) for way, axis, dims in reduced if mesh[axis] > 1]
+    weights = [b for _, b, _ in programme]
+    return {
+        "forward only": [axis for way, axis, _ in calls if way == "forward"],
+        "backward only": [axis for way, axis, _ in calls if way == "backward"],
+        "no outputs backward": [
+            axis for way, axis, dims in calls if way == "forward" or dims in weights
+        ],
+        "one rank": [axis for _, axis, _ in reduced],
+        "data": wanted
+        + [
+            axis
+            for axis in cases.rule(programme[0][0], programme[0][1], programme[0][2], layout)[1]
+            if mesh[axis] > 1
+        ],
+    }
+
+
+def numbers_problem(case, answer, seen):
+    if answer is None:
+        return problem("no pairs")
+    if answer == sorted(seen):
+        return None
+    programme, sizes, layout, mesh = case
+    calls = [one for one in cases.reduced(programme, layout) if mesh[one[1]] > 1]
+    whole = sorted((axis, cases.numbers(dims, sizes, {}, mesh)) for _, axis, dims in calls)
+    looks = "whole" if answer == whole else "numbers other"
+    return problem(
+        looks,
+        [f"{axis} {n}" for axis, n in sorted(seen)],
+        [f"{axis} {n:g}" for axis, n in answer],
+        case=f"{layout} on {mesh}, sizes {sizes}",
+    )
+
+
+# --- 7: choose ------------------------------------------------------------------------------------
+
+
+def layout_of(answer, job):
+    """The learner's layout without dimensions that are on no axis, or None if it is not a layout
+    for this job.
+    """
+    _, sizes, mesh, _ = job
+    if not isinstance(answer, dict):
+        return None
+    layout = {dimension: axis for dimension, axis in answer.items() if axis is not None}
+    return layout if layout.keys() <= sizes.keys() and set(layout.values()) <= mesh.keys() else None
+
+
+def layout_problems(job, layout):
+    """Return {criterion: problem or None}."""
+    programme, sizes, mesh, memory = job
+    found = dict.fromkeys(("fits", "cheapest"))
+    if layout is None:
+        return {"fits": problem("no layout"), "cheapest": problem("unfit")}
+    words = {"layout": layout, "mesh": mesh}
+    if not all(cases.possible(a, b, layout) for a, b, _ in programme):
+        found["fits"] = problem("on one axis", **words)
+    elif not cases.runs_well(programme, sizes, layout, mesh):
+        found["fits"] = problem("does not divide", **words, sizes=sizes)
+    elif (need := cases.held_bytes(programme, sizes, layout, mesh)) > memory:
+        weights = cases.held_bytes(programme, sizes, layout, mesh, kept=()) > memory
+        found["fits"] = problem(
+            "weights too large" if weights else "too large", f"at most {memory}", need, **words
+        )
+    if found["fits"]:
+        return {**found, "cheapest": problem("unfit")}
+    price, best = cases.sent_bytes(programme, sizes, layout, mesh), cheapest(job)
+    if price > best[0] * (1 + 1e-9):
+        found["cheapest"] = problem("dearer", best[0], price, **words, best=best[1])
+    return found
+
+
+def all_layout_problems(jobs, answers):
+    """[{criterion: problem or None}] of all jobs.
+
+    If a trap explains at least half of the wrong answers, the problems name it.
+    """
+    found = [layout_problems(job, layout) for job, layout in zip(jobs, answers, strict=True)]
+    wrong = [
+        (job, layout)
+        for job, layout, one in zip(jobs, answers, found, strict=True)
+        if any(one.values())
+    ]
+    explains = (
+        {
+            trap: [
+                sum(_thought(trap, *one) for one in few)
+                for few in (wrong, list(zip(jobs, answers, strict=True)))
+            ]
+            for trap in cases.TRAPS
+        }
+        if wrong
+        else {}
+    )
+    named = max(
+        (trap for trap, (of_wrong, _) in explains.items() if 2 * of_wrong >= len(wrong)),
+        # the one that explains most answers
+        key=lambda trap: explains[trap][1],
+        default=None,
+    )
+    for one in found if wrong and named else ():
+        for name, details in one.items():
+            if details and details["mistake"] != MISTAKES["unfit"]:
+                one[name] = {
+                    **details,
+                    "mistake": f"{details['mistake']}\n{MISTAKES[f'thought {named}']}",
+                }
+    return found
+
+
+def _thought(trap, job, layout):
+    """Whether this trap leads to this layout."""
+    seen = cases.seen_by(trap, *job)
+    least = min((price for price, _ in seen), default=None)
+    return any(price == least and way == layout for price, way in seen)
+
+
+def cheapest(job):
+    """(bytes, layout) of a layout that fits and sends the fewest bytes."""
+    return min(cases.seen_by(None, *job), key=lambda one: one[0])
+
+
+def layout_evidence(job, layout):
+    """What the grader compares, which is one value for every layout that fits, and the bytes that
+    the layout sends.
+    """
+    programme, sizes, mesh, memory = job
+    if layout is None or not cases.runs_well(programme, sizes, layout, mesh):
+        return {"fits": -1.0, "cheapest": -1.0}
+    return {
+        "fits": max(cases.held_bytes(programme, sizes, layout, mesh), memory),
+        "cheapest": cases.sent_bytes(programme, sizes, layout, mesh),
+    }

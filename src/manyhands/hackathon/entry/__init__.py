@@ -1,0 +1,1 @@
+"""An entry: its file, its size, and what it gets on its ranks."""

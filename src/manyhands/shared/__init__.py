@@ -1,0 +1,1 @@
+"""What several packages need, and none of them owns."""
