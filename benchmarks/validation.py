@@ -20,11 +20,11 @@ def timed(command):
 
 
 def main():
-    which = "00_preflight" if SMOKE else "*"
+    which = "03_dataparallel" if SMOKE else "*"
     files = sorted(
         [*ROOT.glob(f"notebooks/{which}.ipynb"), *ROOT.glob(f"solutions/{which}/*.ipynb")]
     )
-    ours, done = timed([sys.executable, "-m", "manyhands", "validate", *(["00"] if SMOKE else [])])
+    ours, done = timed([sys.executable, "-m", "manyhands", "validate", *(["03"] if SMOKE else [])])
     if done.returncode:
         raise RuntimeError(done.stdout + done.stderr)
     alone = sum(

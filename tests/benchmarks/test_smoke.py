@@ -23,7 +23,7 @@ COMMANDS = {
     "hostile": (["benchmarks", "hostile"], "Half a letter in a text cell"),
     "board": (["benchmarks", "board"], "share of one core"),
     "attendees": (["benchmarks", "attendees", "--people", "1"], "| log out |"),
-    "memory": (["benchmarks", "memory", "00"], "| 00 | lab |"),
+    "memory": (["benchmarks", "memory", "03"], "| 03 | lab |"),
     "clinic": (["benchmarks", "clinic", "by_hand"], "| by_hand | (right) | yes |"),
     "public": (["benchmarks", "clinic", "nano_gpt"], "| nano_gpt | (right) | yes |"),
     "predicted": (["benchmarks", "predicted", "06"], "| 06_train.py | 6 |"),
