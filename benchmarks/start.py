@@ -6,6 +6,7 @@ all engines.
 from . import few
 from .pairs import alternate, in_fresh_process, ratio_line
 
+RANKS = few(4, 2)
 MEMORY = """
 def memory_mib():
     # what all processes but this one hold; a page that several share is counted once among them (PSS)
@@ -15,12 +16,12 @@ OPTIMIZER = (
     "import torch, torch.distributed; torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1)"
 )
 OURS = (
-    f"OPTIMIZER = {OPTIMIZER!r}"
+    f"RANKS, OPTIMIZER = {RANKS}, {OPTIMIZER!r}"
     + """
 import json, time, psutil
 start = time.perf_counter()
 from manyhands import Cluster
-cluster = Cluster(nodes=1, ranks_per_node=4, framework="torch")
+cluster = Cluster(nodes=1, ranks_per_node=RANKS, framework="torch")
 cluster.px(OPTIMIZER)
 seconds = time.perf_counter() - start
 """
@@ -31,12 +32,12 @@ cluster.stop()
 """
 )
 PLAIN = (
-    f"OPTIMIZER = {OPTIMIZER!r}"
+    f"RANKS, OPTIMIZER = {RANKS}, {OPTIMIZER!r}"
     + """
 import json, logging, time, psutil
 start = time.perf_counter()
 import ipyparallel as ipp
-cluster = ipp.Cluster(n=4, log_level=logging.ERROR)
+cluster = ipp.Cluster(n=RANKS, log_level=logging.ERROR)
 client = cluster.start_and_connect_sync()
 client[:].execute(OPTIMIZER, block=True)
 seconds = time.perf_counter() - start
