@@ -17,7 +17,7 @@ from manyhands.functions.arguments import (
     tensors,
     wants,
 )
-from manyhands.functions.tickets import Ticket
+from manyhands.functions.handles import GradientHandle
 
 if TYPE_CHECKING:
     from manyhands.comm.communicator import Communicator
@@ -136,10 +136,10 @@ class _Send(torch.autograd.Function):
     ) -> torch.Tensor:
         c, rank, tag, wanted = to
         xs = xs if wanted else xs[:-1]  # without the anchor
-        ctx.ticket = ticket = Ticket(c, c.next_operation(), "send", waits=wanted)
-        c.post(rank, tag, "send", xs, ticket.op, wants=wanted)
+        ctx.handle = handle = GradientHandle(c, c.next_operation(), "send", waits=wanted)
+        c.post(rank, tag, "send", xs, handle.op, wants=wanted)
         if wanted:
-            ticket.tells = (rank,)
+            handle.informs = (rank,)
         ctx.rank, ctx.devices = rank, [x.device for x in xs]
         ctx.save_for_backward(SAVED)
         return torch.zeros((), device=xs[0].device if xs else None)
@@ -150,9 +150,9 @@ class _Send(torch.autograd.Function):
         # under torch.utils.checkpoint this runs the forward again, with its messages, before this
         # rank waits
         ctx.saved_tensors  # noqa: B018
-        if not ctx.ticket.waits:
+        if not ctx.handle.waits:
             return (None,) * (2 + len(ctx.devices))
-        gradients = ctx.ticket.take(ctx.rank) or [None] * len(ctx.devices)
+        gradients = ctx.handle.take(ctx.rank) or [None] * len(ctx.devices)
         return None, *[
             g if g is None else g.to(device)
             for g, device in zip(gradients, ctx.devices, strict=False)
@@ -174,9 +174,9 @@ class _Recv(torch.autograd.Function):
         )
         ctx.save_for_backward(SAVED)
         message = c.take(rank, tag, "recv")
-        ctx.ticket = Ticket(c, message.facts["op"], "send")
+        ctx.handle = GradientHandle(c, message.facts["op"], "send")
         if message.facts["wants"]:
-            ctx.ticket.owe((rank,))
+            ctx.handle.owe((rank,))
         received = placed(message, c)
         no_gradient_for_whole_numbers(ctx, received)
         return tuple(received)
@@ -185,7 +185,7 @@ class _Recv(torch.autograd.Function):
     @once
     def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         ctx.saved_tensors  # noqa: B018 - see _Send; and it raises if backward has been here before
-        ctx.ticket.send({ctx.rank: gradients})
+        ctx.handle.send({ctx.rank: gradients})
         if ctx.delegate is None:
             return None, None, None
         shape, dtype, device = ctx.delegate

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from manyhands.comm.facts import Op
 
 
-class Ticket:
+class GradientHandle:
     """One operation's two halves: gradients that this rank owes to others, and whether it waits for
     one itself.
 
@@ -21,7 +21,7 @@ class Ticket:
     uses never hangs another rank.
     """
 
-    __slots__ = "c", "call", "done", "forward", "op", "owes", "tells", "waits"
+    __slots__ = "c", "call", "done", "forward", "informs", "op", "owes", "waits"
 
     def __init__(self, c: Communicator, op: Op, forward: str, waits: bool = False) -> None:
         """Made before anything is sent: an answer may come while this rank is still sending."""
@@ -32,8 +32,8 @@ class Ticket:
             forward + ".backward",
             waits,
         )
-        self.owes: Sequence[int] = ()  # ranks of c, as those of `tells`
-        self.tells: Sequence[int] = ()
+        self.owes: Sequence[int] = ()  # ranks of c, as those of `informs`
+        self.informs: Sequence[int] = ()
         self.done = False
         if waits:
             c.expect(op)
@@ -64,7 +64,7 @@ class Ticket:
         if not self.done:
             for rank in self.owes:
                 c.give_none(op, self.call, rank)
-            for rank in self.tells:
+            for rank in self.informs:
                 c.want_none(
                     op,
                     rank,
