@@ -9,13 +9,13 @@ import torch
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from manyhands import functions
-from manyhands.links.places import KeepsCommunicator
+from manyhands.links.shared_communicator import SharesCommunicator
 
 if TYPE_CHECKING:
     from manyhands.comm.communicator import Communicator
 
 
-class MultiNodeBatchNorm(KeepsCommunicator, _BatchNorm):
+class MultiNodeBatchNorm(SharesCommunicator, _BatchNorm):
     """`nn.BatchNorm` whose mean and variance are those of the batches of all ranks together.
 
     num_features, eps, momentum, affine, track_running_stats: as in `torch.nn.BatchNorm1d`, whose

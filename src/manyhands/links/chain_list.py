@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from manyhands import functions
-from manyhands.links.places import KeepsCommunicator, check_rank
+from manyhands.links.shared_communicator import SharesCommunicator, check_rank
 
 if TYPE_CHECKING:
     from typing import Self
@@ -25,7 +25,7 @@ Ranks = int | list[int] | tuple[int, ...] | None
 Ends = tuple[Sequence[int] | None, Sequence[int] | None]
 
 
-class MultiNodeChainList(KeepsCommunicator, nn.Module):
+class MultiNodeChainList(SharesCommunicator, nn.Module):
     """The parts of a model that this rank has, run in the order in which they were added.
 
         class Rank0(links.MultiNodeChainList):          # rank 1 has one part: add_link(middle, rank_in=0, rank_out=0)

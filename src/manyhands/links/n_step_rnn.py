@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import pack_sequence, unpack_sequence
 
 from manyhands import functions
 from manyhands.comm import CommunicationError
-from manyhands.links.places import KeepsCommunicator, check_rank
+from manyhands.links.shared_communicator import SharesCommunicator, check_rank
 
 if TYPE_CHECKING:
     from manyhands.comm.communicator import Communicator
@@ -35,7 +35,7 @@ def create_multi_node_n_step_rnn(
     return MultiNodeNStepRNN(rnn, c, rank_in, rank_out)
 
 
-class MultiNodeNStepRNN(KeepsCommunicator, nn.Module):
+class MultiNodeNStepRNN(SharesCommunicator, nn.Module):
     """What `create_multi_node_n_step_rnn` makes; `actual_rnn` is the RNN that it was given.
 
     Forward: `rnn(xs)`, where xs is a list of sequences, each of shape (length, features), in any

@@ -10,7 +10,7 @@ from torch import nn
 
 from manyhands import functions
 from manyhands.links import conjugate
-from manyhands.links.places import KeepsCommunicator
+from manyhands.links.shared_communicator import SharesCommunicator
 
 if TYPE_CHECKING:
     from manyhands.comm.communicator import Communicator
@@ -21,7 +21,7 @@ Split = Literal["out", "in"]
 Loss = Literal["replicated", "summed"]
 
 
-class ParallelConv2d(KeepsCommunicator, nn.Module):
+class ParallelConv2d(SharesCommunicator, nn.Module):
     """`nn.Conv2d`, of which each rank has the weights for its share of the output channels
     (`split="out"`) or input channels (`split="in"`).
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from manyhands.comm.communicator import Communicator
 
 
-class KeepsCommunicator:
+class SharesCommunicator:
     """For a module with a communicator `c`: copies of the module share it, because a communicator
     cannot be copied.
     """
