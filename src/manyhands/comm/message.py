@@ -1,7 +1,7 @@
 """What goes over the wire: a head that says what a message is, and the tensors themselves.
 
-A head is one short byte string, a marshalled tuple, in which a few small tensors travel as well.
-Else payloads follow it: all small tensors together, then each larger one by itself, straight from
+A head is one short byte string, a marshalled tuple, in which a few small tensors travel as well
+(see `inline_limits`). Else payloads follow it: all small tensors together, then each larger one by itself, straight from
 and into the memory of a tensor.
 """
 
@@ -18,8 +18,6 @@ import torch
 if TYPE_CHECKING:
     from manyhands.comm.facts import Facts
 
-# no more than so many tensors, if they are no larger in sum, travel inside the head
-INLINE_BYTES, INLINE_TENSORS = 8192, 32
 # bytes of a tensor that follows the head together with other small ones: thousands of payloads take
 # seconds
 SMALL = 8192

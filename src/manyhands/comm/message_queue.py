@@ -19,9 +19,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from manyhands.comm.control import Control
+from manyhands.comm.inline_limits import fits_inline
 from manyhands.comm.message import (
-    INLINE_BYTES,
-    INLINE_TENSORS,
     Message,
     copied,
     fetched,
@@ -164,7 +163,7 @@ class Exchange:
         large: Sequence[torch.Tensor] = ()
         unfinished: Unfinished | None
         specs, total = measured(tensors)
-        inline = total <= INLINE_BYTES and len(tensors) <= INLINE_TENSORS
+        inline = fits_inline(total, len(tensors))
         if inline:
             head = key, call, facts, specs, [copied(tensor) for tensor in tensors]
         else:
