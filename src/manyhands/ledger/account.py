@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 from manyhands.ledger import models
 from manyhands.ledger.entry import POINT_TO_POINT
 from manyhands.ledger.rounds import replay
+from manyhands.ledger.text_table import format_table
 
 if TYPE_CHECKING:
     from manyhands.ledger.entry import Entry
@@ -342,7 +343,7 @@ class Merged:
             sum(each[name] for each in seen)
             for name in ("messages_sent", "messages_received", "bytes_sent", "bytes_received")
         ]
-        return _as_text(
+        return format_table(
             [head, *lines, ("all", *sums, max([each["rounds"] for each in seen], default=0), "")]
         )
 
@@ -358,7 +359,7 @@ class Merged:
             if event.kind == "sent"
         ]
         lines.sort(key=lambda line: (line[0], line[2], line[3]))
-        return _as_text([("round", "call", "from", "to", "bytes"), *lines])
+        return format_table([("round", "call", "from", "to", "bytes"), *lines])
 
 
 def _events(account: Account, clocks: Clocks) -> Iterator[tuple[Any, ...]]:
@@ -431,19 +432,3 @@ def _numbers(account: Account, events: Sequence[Event]) -> Numbers:
         "rounds": rounds,
         "peak_bytes": account["peak_bytes"],
     }
-
-
-def _as_text(lines: Sequence[tuple[object, ...]]) -> str:
-    """Columns: text to the left, numbers to the right."""
-    left = [
-        any(isinstance(line[i], str) for line in lines[1:]) or len(lines) == 1
-        for i in range(len(lines[0]))
-    ]
-    widths = [max(len(str(line[i])) for line in lines) for i in range(len(lines[0]))]
-    return "\n".join(
-        "  ".join(
-            str(cell).ljust(width) if to_left else str(cell).rjust(width)
-            for cell, width, to_left in zip(line, widths, left, strict=False)
-        ).rstrip()
-        for line in lines
-    )
