@@ -14,27 +14,29 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from manyhands.plots.colours import GREY, INK, PALE, RANK_COLOURS, ink_on, rank_colour
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# One colour per rank, then from the start again. Their lightness differs, so that they stay apart
-# when printed in grey.
-RANK_COLOURS = (
-    "#0f2f52",
-    "#a8322d",
-    "#3a9a8c",
-    "#f2b134",
-    "#51318f",
-    "#7d7a1e",
-    "#e48fb0",
-    "#bfe3f2",
-)
+__all__ = [
+    "GREY",
+    "INK",
+    "PALE",
+    "RANK_COLOURS",
+    "STYLE",
+    "Svg",
+    "Words",
+    "figure",
+    "ink_on",
+    "rank_colour",
+    "styled",
+    "svg",
+]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Words = Mapping[str, Any]  # the words inside a figure
-
-INK, GREY, PALE = "#222222", "#8a8a8a", "#e9e9e9"
 
 STYLE: Any = {
     "font.size": 9,
@@ -54,16 +56,6 @@ STYLE: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "manyhands",  # the same numbers give the same bytes
 }
-
-
-def rank_colour(rank: int) -> str:
-    return RANK_COLOURS[rank % len(RANK_COLOURS)]
-
-
-def ink_on(rank: int) -> str:
-    """White letters on the dark colours, dark ones on the light."""
-    red, green, blue = (int(rank_colour(rank)[k : k + 2], 16) for k in (1, 3, 5))
-    return "white" if 0.299 * red + 0.587 * green + 0.114 * blue < 140 else INK
 
 
 def styled(draw: Callable[P, T]) -> Callable[P, T]:
