@@ -17,7 +17,7 @@ from manyhands.comm.message import DTYPES, NUMBER, describe
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from manyhands.comm.facts import Facts, FactsWithoutRoot, Op, Place
+    from manyhands.comm.facts import Facts, FactsWithoutRoot, Op, Slot
     from manyhands.comm.message import Message
     from manyhands.comm.message_queue import Exchange
 
@@ -38,7 +38,7 @@ class Calls:
     others: list[int]
     timeout_s: float
     epoch: int
-    spoiled: set[Place]
+    spoiled: set[Slot]
     stopped: tuple[int, int, str | None] | None
     last_call: Wait | None
     _exchange: Exchange
@@ -62,7 +62,7 @@ class Calls:
         """Send tensors to `rank` of this communicator under a tag;
         `op` is the operation's name, `wants` whether a gradient is awaited.
         """
-        peer, tag = self.peer(rank, call), checked_tag(tag)
+        peer, tag = self.peer(rank, call), check_tag(tag)
         self.enter()
         facts: Facts = {"tag": tag, "op": op, "wants": wants}
         unfinished = self._exchange.post([(peer, tensors)], ("p2p", self.name, tag), call, facts)
@@ -71,7 +71,7 @@ class Calls:
 
     def take(self, rank: int, tag: int, call: str) -> Message:
         """The next message from `rank` of this communicator under a tag."""
-        peer, tag = self.peer(rank, call), checked_tag(tag)
+        peer, tag = self.peer(rank, call), check_tag(tag)
         self.enter()
         message = self._exchange.take(
             peer, ("p2p", self.name, tag), Wait("p2p", self, call, {"tag": tag})
@@ -82,7 +82,9 @@ class Calls:
                 f"Rank {self.rank} called {call}, but rank {rank} sent {message}: {sent_by} goes "
                 f"with {call}."
             )
-            self._exchange.control._say(peer, "refused", {"op": message.facts["op"], "text": text})
+            self._exchange.control.report(
+                peer, "refused", {"op": message.facts["op"], "text": text}
+            )
             raise CommunicationError(text)
         return message
 
@@ -127,8 +129,8 @@ class Calls:
             error, control.pending = control.pending, None
             raise error
 
-    def next_call(self) -> Place:
-        """The place of the next collective call: (epoch, number).
+    def next_call(self) -> Slot:
+        """The slot of the next collective call: (epoch, number).
 
         The same on all ranks that make the same calls.
         """
@@ -165,7 +167,7 @@ class Calls:
 
     def exchange(
         self,
-        place: Place,
+        slot: Slot,
         call: str,
         outgoing: Mapping[int, Sequence[torch.Tensor | None]],
         sources: Iterable[int],
@@ -182,9 +184,9 @@ class Calls:
         exchange, members, key = (
             self._exchange,
             self.members,
-            ("collective", self.name, place, step),
+            ("collective", self.name, slot, step),
         )
-        wait = Wait("collective", self, call, facts, place, step)
+        wait = Wait("collective", self, call, facts, slot, step)
         if step < BACKWARD:
             self.last_call = wait
         if outgoing and (
@@ -202,7 +204,7 @@ class Calls:
             if wrong:
                 wait.peer = members[rank]
                 raise exchange.control.fail(
-                    wait, f"Rank {self.rank} is in {wait}: {wrong}", place=place
+                    wait, f"Rank {self.rank} is in {wait}: {wrong}", slot=slot
                 )
             if wait.error:
                 # with this message came that another rank has failed in this very call
@@ -220,24 +222,24 @@ class Calls:
             return f"rank {rank} has root {message.facts.get('root')}, this rank has root {root}."
         return None
 
-    def checked(self, place: Place, call: str, work: Callable[[], T]) -> T:
+    def run_checked(self, slot: Slot, call: str, work: Callable[[], T]) -> T:
         """`work()`. If it raises, the other ranks hear of it in the same call."""
         try:
             return work()
         except Exception as error:
-            self.spoil(place, call, error)
+            self.spoil(slot, call, error)
             raise
 
-    def spoil(self, place: Place, call: str, error: object, step: int = 0) -> None:
+    def spoil(self, slot: Slot, call: str, error: object, step: int = 0) -> None:
         """This rank cannot do its part: who waits in this call, or will, is told why.
 
         Numbers go on.
         """
         if step < BACKWARD:
-            self.spoiled.add(place)
+            self.spoiled.add(slot)
         facts = {
             "communicator": self.name,
-            "place": place,
+            "slot": slot,
             "step": step,
             "text": f"rank {self.rank} reports: {error}",
         }
@@ -246,7 +248,7 @@ class Calls:
                 self._exchange.notify(member, ("control", "spoiled"), "", **facts)
 
     # --- gradients, on their way back: an operation is named as by `next_operation`, or by the
-    # place of its call
+    # slot of its call
 
     def expect(self, op: Op) -> None:
         """From now on a gradient may come for this operation."""
@@ -308,16 +310,16 @@ class Calls:
         """
         exchange, control = self._exchange, self._exchange.control
         if op in control.live:
-            if exchange.inbox or exchange.at_work():
-                exchange.later(lambda: _give_up(exchange, op))
+            if exchange.inbox or exchange.is_busy():
+                exchange.call_later(lambda: _give_up(exchange, op))
             control.live.discard(op)
             control.refused.pop(op, None)
         control.receipts.discard(op)
         control.freed.pop(op, None)
 
-    def forget_step(self, place: Place, step: int) -> None:
+    def forget_step(self, slot: Slot, step: int) -> None:
         """Nobody is going to take this step of a collective call any more. For finalisers."""
-        self._exchange.control.spoiled.pop((self.name, place, step), None)
+        self._exchange.control.spoiled.pop((self.name, slot, step), None)
 
     @property
     def ended(self) -> bool:
@@ -328,7 +330,7 @@ class Calls:
 
     def bcast_tensors(
         self,
-        place: Place,
+        slot: Slot,
         call: str,
         tensors: Sequence[torch.Tensor | None] | None,
         root: int = 0,
@@ -340,17 +342,17 @@ class Calls:
         """
         parent, children = _tree(self.rank, self.size, root)
         if parent is not None:
-            message = self.exchange(place, call, {}, (parent,), root=root)[parent]
+            message = self.exchange(slot, call, {}, (parent,), root=root)[parent]
             tensors, facts = message.tensors, message.facts
         # only a rank that has a parent may give None
         whole = cast("Sequence[torch.Tensor]", tensors)
         if children:
             all_facts: Facts = {**facts, "root": root}
-            self.exchange(place, call, dict.fromkeys(children, whole), (), **all_facts)
+            self.exchange(slot, call, dict.fromkeys(children, whole), (), **all_facts)
         return whole, facts
 
     def sum_tensors(
-        self, place: Place, call: str, tensor: torch.Tensor, step: int = 0
+        self, slot: Slot, call: str, tensor: torch.Tensor, step: int = 0
     ) -> torch.Tensor:
         """Reduce-scatter, then all-gather: 2 (size - 1) / size of the tensor's bytes leave each
         rank.
@@ -372,7 +374,7 @@ class Calls:
             )
 
         came = self.exchange(
-            place,
+            slot,
             call,
             {rank: [chunks[rank]] for rank in self.others},
             self.others,
@@ -386,7 +388,7 @@ class Calls:
         ]
         total = sum(parts[1:], parts[0])
         came = self.exchange(
-            place, call, {rank: [total] for rank in self.others}, self.others, step + 1
+            slot, call, {rank: [total] for rank in self.others}, self.others, step + 1
         )
         return torch.cat(
             [
@@ -418,7 +420,7 @@ def _tree(rank: int, size: int, root: int) -> tuple[int | None, list[int]]:
     return parent, children
 
 
-def checked_tag(tag: int) -> int:
+def check_tag(tag: int) -> int:
     number = tag if type(tag) is int else _whole(tag)
     if number is None or number < 0:
         raise ValueError(f"A tag is a whole number from 0 on, not {tag!r}.")

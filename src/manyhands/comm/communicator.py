@@ -15,7 +15,7 @@ import torch
 from manyhands.comm.calls import Calls
 from manyhands.comm.control import CommunicationError
 from manyhands.comm.message import check_tensor, describe
-from manyhands.comm.store import process_group
+from manyhands.comm.store import make_process_group
 
 if TYPE_CHECKING:
     import torch.distributed as dist
@@ -51,7 +51,7 @@ class Communicator(Calls):
         self.others = [(self.rank + i) % self.size for i in range(1, self.size)]
         # collective calls are numbered, anew in each epoch; an epoch ends with an error
         self._closed, self.epoch, self._calls = False, 0, 0
-        # places of calls in which some rank could not do its part: what comes for them is dropped
+        # slots of calls in which some rank could not do its part: what comes for them is dropped
         self.spoiled = set()
         # (number of a call that failed elsewhere, the epoch after it, why it is to raise here or
         # None); the Wait of the last collective call
@@ -110,7 +110,7 @@ class Communicator(Calls):
         come by, each with its own communicator.
         """
         if self._group is None:
-            self._group = process_group(self)
+            self._group = make_process_group(self)
         return self._group
 
     # --- messages from one rank to one other ------------------------------------------------------
@@ -127,22 +127,24 @@ class Communicator(Calls):
 
     def bcast_obj(self, obj: Any, root: int = 0) -> Any:
         """The root's object on all ranks."""
-        root, place = self.check_rank(root, "bcast_obj", "root"), self.next_call()
+        root, slot = self.check_rank(root, "bcast_obj", "root"), self.next_call()
         mine = (
-            self.checked(place, "bcast_obj", lambda: [_pickled(obj)]) if self.rank == root else None
+            self.run_checked(slot, "bcast_obj", lambda: [_pickled(obj)])
+            if self.rank == root
+            else None
         )
-        tensors, _ = self.bcast_tensors(place, "bcast_obj", mine, root)
+        tensors, _ = self.bcast_tensors(slot, "bcast_obj", mine, root)
         return obj if self.rank == root else _unpickled(tensors[0])
 
     def gather_obj(self, obj: Any, root: int = 0) -> list[Any] | None:
         """At the root the list of all ranks' objects, None elsewhere."""
-        root, place = self.check_rank(root, "gather_obj", "root"), self.next_call()
+        root, slot = self.check_rank(root, "gather_obj", "root"), self.next_call()
         at_root = self.rank == root
         outgoing = (
-            {} if at_root else {root: self.checked(place, "gather_obj", lambda: [_pickled(obj)])}
+            {} if at_root else {root: self.run_checked(slot, "gather_obj", lambda: [_pickled(obj)])}
         )
         came = self.exchange(
-            place, "gather_obj", outgoing, self.others if at_root else [], root=root
+            slot, "gather_obj", outgoing, self.others if at_root else [], root=root
         )
         return (
             [
@@ -155,9 +157,9 @@ class Communicator(Calls):
 
     def allgather_obj(self, obj: Any) -> list[Any]:
         """The list of all ranks' objects, on all ranks."""
-        place = self.next_call()
-        mine = self.checked(place, "allgather_obj", lambda: [_pickled(obj)])
-        came = self.exchange(place, "allgather_obj", dict.fromkeys(self.others, mine), self.others)
+        slot = self.next_call()
+        mine = self.run_checked(slot, "allgather_obj", lambda: [_pickled(obj)])
+        came = self.exchange(slot, "allgather_obj", dict.fromkeys(self.others, mine), self.others)
         return [
             obj if rank == self.rank else _unpickled(came[rank].tensors[0])
             for rank in range(self.size)
@@ -167,10 +169,10 @@ class Communicator(Calls):
         """This rank's item of the root's list, which has one for each rank; other ranks' `objs` is
         not looked at.
         """
-        root, place = self.check_rank(root, "scatter_obj", "root"), self.next_call()
+        root, slot = self.check_rank(root, "scatter_obj", "root"), self.next_call()
         if self.rank != root:
             return _unpickled(
-                self.exchange(place, "scatter_obj", {}, [root], root=root)[root].tensors[0]
+                self.exchange(slot, "scatter_obj", {}, [root], root=root)[root].tensors[0]
             )
         items = cast("Sequence[Any]", objs)  # None is for the other ranks
 
@@ -182,7 +184,7 @@ class Communicator(Calls):
             return {rank: [_pickled(items[rank])] for rank in self.others}
 
         self.exchange(
-            place, "scatter_obj", self.checked(place, "scatter_obj", outgoing), [], root=root
+            slot, "scatter_obj", self.run_checked(slot, "scatter_obj", outgoing), [], root=root
         )
         return items[root]
 
@@ -206,9 +208,9 @@ class Communicator(Calls):
 
         Shapes and dtypes must agree. No gradient.
         """
-        place = self.next_call()
-        self.checked(place, "allreduce", lambda: check_tensor(tensor, "allreduce"))
-        return self.sum_tensors(place, "allreduce", tensor)
+        slot = self.next_call()
+        self.run_checked(slot, "allreduce", lambda: check_tensor(tensor, "allreduce"))
+        return self.sum_tensors(slot, "allreduce", tensor)
 
     def bcast_data(self, module: nn.Module) -> None:
         """Give every rank the parameters and buffers of rank 0's module, in place.
@@ -219,15 +221,15 @@ class Communicator(Calls):
         theirs = self.allgather_obj([describe([tensor]) for tensor in tensors])
         for rank, other in enumerate(theirs):
             if other != theirs[0]:
-                place = next(
+                index = next(
                     i for i, (a, b) in enumerate(itertools.zip_longest(theirs[0], other)) if a != b
                 )
                 here, there = (
-                    [*one, *["nothing"] * (place + 1)][place] for one in (theirs[0], other)
+                    [*names, *["nothing"] * (index + 1)][index] for names in (theirs[0], other)
                 )
                 raise CommunicationError(
                     "bcast_data: the modules differ. Of their parameters and buffers, "
-                    f"number {place} is {here} on rank 0 and {there} on rank {rank}. "
+                    f"number {index} is {here} on rank 0 and {there} on rank {rank}. "
                     "Make the same model on all ranks."
                 )
         with torch.no_grad():

@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from manyhands.comm.facts import Facts
-from manyhands.comm.message import told
+from manyhands.comm.message import describe_message
 from manyhands.comm.users_line import users_line
 
 if TYPE_CHECKING:
     from manyhands.comm.calls import Calls
     from manyhands.comm.communicator import Communicator
-    from manyhands.comm.facts import Answer, ControlFacts, Op, Place
+    from manyhands.comm.facts import Answer, ControlFacts, Op, Slot
     from manyhands.comm.message import Message
     from manyhands.comm.message_queue import Exchange
 
@@ -47,7 +47,7 @@ class Wait:
     communicator: Calls
     call: str
     facts: Facts = field(default_factory=Facts)
-    place: Place = (0, 0)  # of a collective call: its epoch and its number there
+    slot: Slot = (0, 0)  # of a collective call: its epoch and its number there
     step: int = 0
     peer: int | None = None  # global rank
     error: str | None = None  # set by another rank's message: stop waiting
@@ -84,8 +84,8 @@ class Control:
         # operation -> why its gradient will not come / is not wanted
         self.refused: dict[Op, str] = {}
         self.freed: dict[Op, str] = {}
-        # (communicator, place, step) -> why a rank cannot do its part there
-        self.spoiled: dict[tuple[str, Place, int], str] = {}
+        # (communicator, slot, step) -> why a rank cannot do its part there
+        self.spoiled: dict[tuple[str, Slot, int], str] = {}
         # peer -> (when, the wait in which it gave up)
         self.gave_up: dict[int, tuple[float, str]] = {}
         # an error that belongs to a call that has ended: raised by the next one
@@ -123,7 +123,7 @@ class Control:
             answer.update(
                 {"text": text, "kind": wait.kind, "number": wait.number, "on_me": wait.peer == peer}
             )
-        self._say(peer, "answer", answer)
+        self.report(peer, "answer", answer)
 
     def _take_answer(self, peer: int, facts: Answer) -> None:
         self._answers[peer, facts["query"]] = facts
@@ -132,8 +132,8 @@ class Control:
         communicator = self.communicators.get(facts["communicator"])
         if communicator is None or facts["epoch"] <= communicator.epoch:
             return
-        if facts["place"]:
-            self._refuse((communicator.name, *facts["place"]), facts["text"])
+        if facts["slot"]:
+            self._refuse((communicator.name, *facts["slot"]), facts["text"])
         if communicator._calls < facts["number"]:  # this rank is not there yet
             communicator.stopped = communicator.stopped or (
                 facts["number"],
@@ -145,7 +145,7 @@ class Control:
             lambda wait: wait.communicator is communicator and wait.kind == "collective"
         )
         # an earlier call, which the failed rank has ended: this one ends it too
-        if wait is not None and wait.place[0] == facts["at"][0] and wait.place < facts["at"]:
+        if wait is not None and wait.slot[0] == facts["at"][0] and wait.slot < facts["at"]:
             communicator.stopped = communicator.stopped or (facts["at"][1], facts["epoch"], None)
             return
         communicator.begin_epoch(facts["epoch"])
@@ -156,11 +156,11 @@ class Control:
         self.gave_up[peer] = time.perf_counter(), facts["text"]
 
     def _take_spoiled(self, peer: int, facts: ControlFacts) -> None:
-        name, place, step = facts["communicator"], cast("Place", facts["place"]), facts["step"]
-        if step < BACKWARD or (name, *place) in self.live:
-            self.spoiled[name, place, step] = facts["text"]
+        name, slot, step = facts["communicator"], cast("Slot", facts["slot"]), facts["step"]
+        if step < BACKWARD or (name, *slot) in self.live:
+            self.spoiled[name, slot, step] = facts["text"]
         if step < BACKWARD and name in self.communicators:
-            self.communicators[name].spoiled.add(place)
+            self.communicators[name].spoiled.add(slot)
 
     def _take_refused(self, peer: int, facts: ControlFacts) -> None:
         self._refuse(tuple(facts["op"]), facts["text"])
@@ -192,7 +192,7 @@ class Control:
             if wait is not None:
                 wait.error = text
 
-    def _say(self, peer: int, what: str, facts: ControlFacts | Answer) -> None:
+    def report(self, peer: int, what: str, facts: ControlFacts | Answer) -> None:
         self.exchange.notify(peer, ("control", what), "", **facts)
 
     # --- gradients that nobody waits for ----------------------------------------------------------
@@ -234,7 +234,7 @@ class Control:
             else [cast("int", wait.peer)]
         )
         for peer in asked:
-            self._say(
+            self.report(
                 peer,
                 "query",
                 {"query": query, "kind": wait.kind, "communicator": wait.communicator.name},
@@ -280,7 +280,7 @@ class Control:
     def stop(self, wait: Wait) -> None:
         """Raise if a message of another rank has ended this wait."""
         if wait.error is None and wait.kind == "collective":
-            text = self.spoiled.pop((wait.communicator.name, wait.place, wait.step), None)
+            text = self.spoiled.pop((wait.communicator.name, wait.slot, wait.step), None)
             wait.error = text and f"Rank {wait.communicator.rank} is in {wait}: {text}"
         if wait.error:
             raise CommunicationError(wait.error)
@@ -303,7 +303,7 @@ class Control:
                     del self.exchange.inbox[key, source]
                     continue
                 mine: Wait | str | None = communicator.last_call
-                mine = mine if isinstance(mine, Wait) and mine.place == key[2] else "another call"
+                mine = mine if isinstance(mine, Wait) and mine.slot == key[2] else "another call"
                 if isinstance(mine, Wait) and (mine.call, mine.facts.get("root")) == (
                     box[0].call,
                     box[0].facts.get("root"),
@@ -317,7 +317,7 @@ class Control:
                 )
                 self._refuse((communicator.name, *key[2]), text)
                 raise self.fail(
-                    Wait("collective", communicator, box[0].call, peer=source), text, place=key[2]
+                    Wait("collective", communicator, box[0].call, peer=source), text, slot=key[2]
                 )
 
     def fail(
@@ -325,11 +325,11 @@ class Control:
         wait: Wait,
         text: str,
         answers: Mapping[int, Answer | None] | tuple[()] = (),
-        place: Place | None = None,
+        slot: Slot | None = None,
     ) -> CommunicationError:
         """Tell the others that this rank has stopped waiting; returns the error to raise.
 
-        `place`: of the call in which ranks do not agree.
+        `slot`: of the call in which ranks do not agree.
         """
         # the peer is None in collective calls only, which do not use it
         communicator, peer = wait.communicator, cast("int", wait.peer)
@@ -338,29 +338,29 @@ class Control:
                 "communicator": communicator.name,
                 "epoch": communicator.epoch + 1,
                 "text": text,
-                "at": wait.place,
-                "place": place,
-                "number": communicator._calls if place else 0,
+                "at": wait.slot,
+                "slot": slot,
+                "number": communicator._calls if slot else 0,
             }
             for member in communicator.members:
                 if member != self.exchange.rank:
-                    self._say(member, "failed", facts)
+                    self.report(member, "failed", facts)
             communicator.begin_epoch(facts["epoch"])
         elif wait.kind == "gradient":
-            self._say(peer, "withdrawn", {"op": wait.facts["op"], "text": text})
+            self.report(peer, "withdrawn", {"op": wait.facts["op"], "text": text})
         elif wait.call.startswith("recv"):
             for message in self.unclaimed(wait)[:1]:
                 self.exchange.inbox[message.key, peer].remove(message)
                 if "op" in message.facts:
-                    self._say(peer, "refused", {"op": message.facts["op"], "text": text})
+                    self.report(peer, "refused", {"op": message.facts["op"], "text": text})
         elif "op" in wait.facts:
-            self._say(peer, "withdrawn", {"op": wait.facts["op"], "text": text})
+            self.report(peer, "withdrawn", {"op": wait.facts["op"], "text": text})
         for member in communicator.members if wait.kind != "collective" else ():
             if member != self.exchange.rank:
-                self._say(member, "gave_up", {"text": f"{wait}{users_line()}"})
+                self.report(member, "gave_up", {"text": f"{wait}{users_line()}"})
         answer = answers and answers.get(peer)
         if answer and answer.get("on_me") and answer["kind"] == wait.kind == "p2p":
-            self._say(peer, "deadlock", {"number": answer["number"], "text": text})
+            self.report(peer, "deadlock", {"number": answer["number"], "text": text})
         return CommunicationError(text)
 
     def peer_gone(self, wait: Wait, peer: int) -> CommunicationError:
@@ -382,7 +382,7 @@ class Control:
         if self.gave_up.get(peer, (0.0,))[0] > wait.start:
             return f"waited in {self.gave_up[peer][1]} and has given up"
         return "is in no call now: it computes, waits for something else, or has ended" + (
-            f" (the last message from it was {told(*last)})" if last else ""
+            f" (the last message from it was {describe_message(*last)})" if last else ""
         )
 
     def _gradient(self, wait: Wait) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, TypedDict
 
-Place = tuple[int, int]  # of a collective call: its epoch and its number there
-# the name of an operation: (rank, communicator, number), or (communicator, *place)
+Slot = tuple[int, int]  # of a collective call: its epoch and its number there
+# the name of an operation: (rank, communicator, number), or (communicator, *slot)
 Op = tuple[Any, ...]
 
 
@@ -36,10 +36,10 @@ class ControlFacts(TypedDict, total=False):
     communicator: str
     text: str  # why, for the error that another rank raises
     op: Op
-    place: Place | None  # "failed": of the call in which ranks do not agree; "spoiled": of the call
+    slot: Slot | None  # "failed": of the call in which ranks do not agree; "spoiled": of the call
     step: int
     epoch: int  # "failed": the one that begins
-    at: Place  # "failed": where the rank was
+    at: Slot  # "failed": where the rank was
     number: int  # "failed": of the call that is given up; "deadlock": of the wait that is to end
     query: int
     kind: str

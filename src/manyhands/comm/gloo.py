@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from manyhands.comm.message import as_bytes, make_room
+from manyhands.comm.message import as_bytes, make_buffer
 
 if TYPE_CHECKING:
     from torch.distributed import Store, Work
@@ -39,7 +39,7 @@ class GlooWire:
     # processor
     spin_s = 0.0001
     # how a large tensor is sent, and where it goes
-    payload, room = staticmethod(as_bytes), staticmethod(make_room)
+    payload, buffer = staticmethod(as_bytes), staticmethod(make_buffer)
 
     def __init__(self, store: Store, rank: int, size: int) -> None:
         self.rank, self.size = rank, size
@@ -102,18 +102,18 @@ class GlooWire:
         )
 
     def send_payload(
-        self, peer: int, number: int, place: int, payload: torch.Tensor, last: bool
+        self, peer: int, number: int, index: int, payload: torch.Tensor, last: bool
     ) -> None:
-        work = self._group.send([payload], peer, PAYLOADS + number % 2**20 * 16 + place % 16)
+        work = self._group.send([payload], peer, PAYLOADS + number % 2**20 * 16 + index % 16)
         self._under_way[peer].append((number, work, payload, False))
 
-    def fetch(self, peer: int, number: int, place: int, payload: torch.Tensor) -> None:
+    def fetch(self, peer: int, number: int, index: int, payload: torch.Tensor) -> None:
         """Receive what the peer has announced; returns when it is there.
 
         ConnectionError if the peer dies before that.
         """
         try:
-            self._group.recv([payload], peer, PAYLOADS + number % 2**20 * 16 + place % 16).wait()
+            self._group.recv([payload], peer, PAYLOADS + number % 2**20 * 16 + index % 16).wait()
         except RuntimeError as error:
             raise ConnectionError(str(error)) from None
 

@@ -65,10 +65,10 @@ class Message:
     specs: list[Spec | None] = field(default_factory=list)
 
     def __str__(self) -> str:
-        return told(self.call, self.facts, self.specs)
+        return describe_message(self.call, self.facts, self.specs)
 
 
-def told(call: str, facts: Mapping[str, Any], specs: Sequence[Spec | None]) -> str:
+def describe_message(call: str, facts: Mapping[str, Any], specs: Sequence[Spec | None]) -> str:
     """A message in words: `send, tag 3 with float32 (2, 3)`."""
     return (
         f"{call}{_facts(facts)} with "
@@ -114,7 +114,7 @@ def check_tensor(x: object, call: str) -> None:
         raise ValueError(f"{call}: tensors of dtype {x.dtype} cannot be sent.")
 
 
-def measured(tensors: Sequence[torch.Tensor | None]) -> tuple[list[Spec | None], int]:
+def measure(tensors: Sequence[torch.Tensor | None]) -> tuple[list[Spec | None], int]:
     """What the receiver must know of each to make room (None, or dtype, whether it lies on a GPU,
     shape), and the bytes of all.
     """
@@ -129,7 +129,7 @@ def measured(tensors: Sequence[torch.Tensor | None]) -> tuple[list[Spec | None],
     return specs, total
 
 
-def plain(tensor: torch.Tensor) -> torch.Tensor:
+def contiguous_on_cpu(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor, if its elements stand one after the other in CPU memory; else a copy for which
     this holds.
     """
@@ -140,7 +140,7 @@ def plain(tensor: torch.Tensor) -> torch.Tensor:
 
 def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor's elements as a flat uint8 tensor in CPU memory; a view where that is possible."""
-    flat = plain(tensor).detach().view(-1)
+    flat = contiguous_on_cpu(tensor).detach().view(-1)
     if flat.numel() == 1:  # counts as contiguous with any stride: that of an expanded gradient is 0
         flat = flat.as_strided((1,), (1,))
     return flat.view(torch.uint8)
@@ -150,60 +150,60 @@ def nbytes(tensors: Sequence[torch.Tensor | None]) -> int:
     return sum([t.nbytes for t in tensors if t is not None])
 
 
-def copied(tensor: torch.Tensor | None) -> bytes:
+def to_bytes(tensor: torch.Tensor | None) -> bytes:
     """The tensor's elements as a byte string; empty for None."""
     if tensor is None:
         return b""
-    tensor = plain(tensor)
+    tensor = contiguous_on_cpu(tensor)
     return string_at(tensor.data_ptr(), tensor.nbytes)
 
 
 def payloads(tensors: Sequence[torch.Tensor | None]) -> list[torch.Tensor]:
     """What follows a head: one tensor with the bytes of all small tensors, and the larger ones."""
-    small = b"".join([copied(t) for t in tensors if t is not None and t.nbytes <= SMALL])
+    small = b"".join([to_bytes(t) for t in tensors if t is not None and t.nbytes <= SMALL])
     large = [t for t in tensors if t is not None and t.nbytes > SMALL]
     return [torch.frombuffer(bytearray(small), dtype=torch.uint8), *large] if small else large
 
 
-def fetched(
+def fetch_tensors(
     specs: Sequence[Spec | None],
-    room: Callable[[Spec], torch.Tensor],
+    make: Callable[[Spec], torch.Tensor],
     fetch: Callable[[int, torch.Tensor], None],
 ) -> list[Any]:
-    """The tensors of a message from their `payloads`: `room(spec)` makes room for a larger one,
-    `fetch(place, tensor)` receives a payload.
+    """The tensors of a message from their `payloads`: `make(spec)` makes the memory of a larger one,
+    `fetch(index, tensor)` receives a payload.
     """
     tensors: list[torch.Tensor | None] = []
-    spaces, place, small, start = [*map(space, specs)], 0, b"", 0
-    if together := sum([one for one in spaces if one <= SMALL]):
+    lengths, index, small, start = [*map(spec_bytes, specs)], 0, b"", 0
+    if together := sum([length for length in lengths if length <= SMALL]):
         raw = torch.empty(together, dtype=torch.uint8)
-        fetch(place, raw)
-        place, small = 1, raw.numpy().tobytes()
-    for spec, length in zip(specs, spaces, strict=False):
+        fetch(index, raw)
+        index, small = 1, raw.numpy().tobytes()
+    for spec, length in zip(specs, lengths, strict=True):
         if spec is None or length <= SMALL:
-            tensors.append(restored(spec, small[start : start + length]))
+            tensors.append(from_bytes(spec, small[start : start + length]))
             start += length
         else:
-            tensors.append(large := room(spec))
-            fetch(place, large)
-            place += 1
+            tensors.append(large := make(spec))
+            fetch(index, large)
+            index += 1
     return tensors
 
 
-def space(spec: Spec | None) -> int:
+def spec_bytes(spec: Spec | None) -> int:
     """The bytes of a tensor; 0 for None."""
     return 0 if spec is None else DTYPES[spec[0]].itemsize * math.prod(spec[2])
 
 
-def make_room(spec: Spec) -> torch.Tensor:
+def make_buffer(spec: Spec) -> torch.Tensor:
     """An empty tensor in CPU memory."""
     return torch.empty(spec[2], dtype=DTYPES[spec[0]])
 
 
-def restored(spec: Spec | None, raw: bytes) -> torch.Tensor | None:
-    """The tensor that was `copied`."""
+def from_bytes(spec: Spec | None, raw: bytes) -> torch.Tensor | None:
+    """The tensor whose bytes `to_bytes` has returned; None for None."""
     if spec is None:
         return None
-    tensor = make_room(spec)
+    tensor = make_buffer(spec)
     memmove(tensor.data_ptr(), raw, len(raw))
     return tensor

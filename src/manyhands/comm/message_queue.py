@@ -22,12 +22,12 @@ from manyhands.comm.control import Control
 from manyhands.comm.inline_limits import fits_inline
 from manyhands.comm.message import (
     Message,
-    copied,
-    fetched,
-    measured,
+    fetch_tensors,
+    from_bytes,
+    measure,
     nbytes,
     payloads,
-    restored,
+    to_bytes,
 )
 from manyhands.comm.wire import Line
 from manyhands.machine import processors
@@ -123,14 +123,14 @@ class Exchange:
         self.notices.append((peer, key, call, cast("Facts", facts)))
         self._send_notices()
 
-    def later(self, function: Callable[[], None]) -> None:
+    def call_later(self, function: Callable[[], None]) -> None:
         """Have a function called when nobody is at work here; for finalisers, which come at any
         moment.
         """
         self.notices.append(function)
         self._send_notices()
 
-    def at_work(self) -> bool:
+    def is_busy(self) -> bool:
         """Whether something is being sent or taken in at this moment; for finalisers."""
         return self._lock.locked()
 
@@ -162,10 +162,10 @@ class Exchange:
         head: Head
         large: Sequence[torch.Tensor] = ()
         unfinished: Unfinished | None
-        specs, total = measured(tensors)
+        specs, total = measure(tensors)
         inline = fits_inline(total, len(tensors))
         if inline:
-            head = key, call, facts, specs, [copied(tensor) for tensor in tensors]
+            head = key, call, facts, specs, [to_bytes(tensor) for tensor in tensors]
         else:
             head, large = (key, call, facts, specs, None), payloads(tensors)
         if line.outbox or line.sent - line.seen >= WINDOW:
@@ -196,19 +196,19 @@ class Exchange:
         ready = large and [self.wire.payload(tensor) for tensor in large]
         raw = marshal.dumps((*head, line.got), 2)  # version 2: without a table of what occurs twice
         line.sent += 1  # now: what raises above has sent nothing
-        line.told = line.got
+        line.reported = line.got
         try:
             self.wire.send_head(peer, line.sent, raw)
-            for place, payload in enumerate(ready):
+            for index, payload in enumerate(ready):
                 self.wire.send_payload(
-                    peer, line.sent, place, payload, last=place + 1 == len(ready)
+                    peer, line.sent, index, payload, last=index + 1 == len(ready)
                 )
         except RuntimeError:  # gloo: the connection is closed
             self._lost(peer)
 
     def _confirm(self, peer: int, line: Line) -> None:
         """Tell the peer how many of its heads have been taken."""
-        line.told = line.got
+        line.reported = line.got
         try:
             self.wire.send_head(peer, line.sent, marshal.dumps((CONFIRM, "", {}, (), (), line.got)))
         except RuntimeError:
@@ -243,20 +243,20 @@ class Exchange:
             return
         line.got += 1
         if small is not None:
-            tensors = [*map(restored, specs, small)]
+            tensors = [*map(from_bytes, specs, small)]
         else:
             try:
-                tensors = fetched(
+                tensors = fetch_tensors(
                     specs,
-                    self.wire.room,
-                    lambda place, tensor: self.wire.fetch(
-                        peer, line.got, place, self.wire.payload(tensor)
+                    self.wire.buffer,
+                    lambda index, tensor: self.wire.fetch(
+                        peer, line.got, index, self.wire.payload(tensor)
                     ),
                 )
             except ConnectionError:
                 self._lost(peer)
                 return
-        if line.got - line.told >= WINDOW // 2 or (small is None and self.wire.confirms):
+        if line.got - line.reported >= WINDOW // 2 or (small is None and self.wire.confirms):
             self._confirm(peer, line)
         message = Message(peer, key, call, facts, tensors, specs)
         if key[0] == "control":
@@ -280,13 +280,13 @@ class Exchange:
 
         Raises CommunicationError when it does not come within the wait's time-out.
         """
-        place, message = (key, peer), None
+        slot, message = (key, peer), None
         while message is None:
-            if not self.inbox.get(place):
+            if not self.inbox.get(slot):
                 self._until(
-                    lambda: self.inbox.get(place) or peer in self.gone, wait, peer, self._looks
+                    lambda: self.inbox.get(slot) or peer in self.gone, wait, peer, self._looks
                 )
-            message = self._claimed(place)
+            message = self._claimed(slot)
             if message is None and peer in self.gone:
                 raise self.control.peer_gone(wait, peer)
         if self.inbox and wait.kind == "collective":
@@ -304,16 +304,16 @@ class Exchange:
             )
         return message
 
-    def _claimed(self, place: tuple[Key, int]) -> Message | None:
-        """The next message of a place in the inbox, or None.
+    def _claimed(self, slot: tuple[Key, int]) -> Message | None:
+        """The next message of a slot in the inbox, or None.
 
         Locked: meanwhile another thread may take in, or want the same message.
         """
         with self._lock:
-            box = self.inbox.get(place)
+            box = self.inbox.get(slot)
             message = box.popleft() if box else None
             if not box:
-                self.inbox.pop(place, None)
+                self.inbox.pop(slot, None)
         return message
 
     def _until(self, ready: Callable[[], object], wait: Wait, peer: int, looks: int) -> None:
@@ -387,6 +387,6 @@ def _observe(
 def _identity(sender: int, key: Key, facts: Facts) -> tuple[Any, ...]:
     """A message's name, the same on both sides."""
     if key[0] == "collective":
-        _, name, place, step = key
-        return sender, name, *place, step
+        _, name, slot, step = key
+        return sender, name, *slot, step
     return facts["op"] if key[0] == "p2p" else (sender, "gradient", *key[1])

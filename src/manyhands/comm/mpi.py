@@ -11,7 +11,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from manyhands.comm.control import CommunicationError
-from manyhands.comm.message import make_room, plain
+from manyhands.comm.message import contiguous_on_cpu, make_buffer
 
 if TYPE_CHECKING:
     import torch
@@ -34,7 +34,7 @@ class MpiWire:
     name, confirms = "mpi", False  # `left` says when a large message has left
     spin_s = 0.002  # of a wait, before it sleeps between looks: each look moves bytes
     # how a large tensor is sent, and where it goes
-    payload, room = staticmethod(plain), staticmethod(make_room)
+    payload, buffer = staticmethod(contiguous_on_cpu), staticmethod(make_buffer)
 
     def __init__(self, key: int) -> None:
         from mpi4py import MPI
@@ -70,7 +70,7 @@ class MpiWire:
             under_way.popleft()[1].Wait()
 
     def send_payload(
-        self, peer: int, number: int, place: int, payload: torch.Tensor, last: bool
+        self, peer: int, number: int, index: int, payload: torch.Tensor, last: bool
     ) -> None:
         # Issend is done when the peer receives it, and MPI then sends a word back: one for each
         # message, for thousands fill a queue that the peer must empty
@@ -87,7 +87,7 @@ class MpiWire:
             under_way.popleft()
         return True
 
-    def fetch(self, peer: int, number: int, place: int, payload: torch.Tensor) -> None:
+    def fetch(self, peer: int, number: int, index: int, payload: torch.Tensor) -> None:
         """Receive what the peer has announced; returns when it is there."""
         request = self._comm.Irecv(self._memory(payload), peer, PAYLOADS)
         while not _done(request, FETCH_LOOKS):
@@ -112,7 +112,7 @@ def _done(request: Any, looks: int) -> bool:
     return any(request.Test() for _ in range(looks))
 
 
-def all_here(timeout_s: float) -> int:
+def wait_for_all(timeout_s: float) -> int:
     """Returns the number of processes that MPI has started, once all of them have come by."""
     from mpi4py import MPI
 

@@ -42,21 +42,21 @@ class NcclWire(GlooWire):
             else as_bytes(tensor)
         )
 
-    def room(self, spec: Spec) -> torch.Tensor:
+    def buffer(self, spec: Spec) -> torch.Tensor:
         return torch.empty(
             spec[2], dtype=DTYPES[spec[0]], device=self._device if spec[1] else "cpu"
         )
 
     def send_payload(
-        self, peer: int, number: int, place: int, payload: torch.Tensor, last: bool
+        self, peer: int, number: int, index: int, payload: torch.Tensor, last: bool
     ) -> None:
         if not payload.is_cuda:
-            return super().send_payload(peer, number, place, payload, last)
+            return super().send_payload(peer, number, index, payload, last)
         self._under_way[peer].append(
             (number, self._groups[self.rank < peer].send([payload], peer, 0), payload, False)
         )
 
-    def fetch(self, peer: int, number: int, place: int, payload: torch.Tensor) -> None:
+    def fetch(self, peer: int, number: int, index: int, payload: torch.Tensor) -> None:
         if not payload.is_cuda:
-            return super().fetch(peer, number, place, payload)
+            return super().fetch(peer, number, index, payload)
         self._groups[peer < self.rank].recv([payload], peer, 0).wait()

@@ -95,10 +95,10 @@ def _device() -> torch.device:
 
 
 def _mpi(timeout_s: float) -> Wire:
-    from manyhands.comm.mpi import MpiWire, all_here
+    from manyhands.comm.mpi import MpiWire, wait_for_all
 
     world_size = int(os.environ.get("WORLD_SIZE", 0))
-    size = all_here(timeout_s)
+    size = wait_for_all(timeout_s)
     if world_size > 1 and size != world_size:
         raise ValueError(
             f"WORLD_SIZE is {world_size}, but MPI has started {size} process(es): "

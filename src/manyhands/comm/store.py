@@ -85,7 +85,7 @@ def _store_by_mpi() -> tuple[dist.Store, int, int]:
     return store, world.rank, world.size
 
 
-def process_group(communicator: Communicator) -> dist.ProcessGroup:
+def make_process_group(communicator: Communicator) -> dist.ProcessGroup:
     """The torch.distributed group with the ranks of a communicator."""
     if not dist.is_initialized():
         wire = communicator._exchange.wire

@@ -25,7 +25,7 @@ class Wire(Protocol):
 
     Never waits for a peer that has not yet sent.
 
-    Messages to one peer are numbered from 1. `payload` and `room`: how a large tensor is sent, and
+    Messages to one peer are numbered from 1. `payload` and `buffer`: how a large tensor is sent, and
     where it goes.
     """
 
@@ -37,7 +37,7 @@ class Wire(Protocol):
 
     def payload(self, tensor: torch.Tensor) -> torch.Tensor: ...
 
-    def room(self, spec: Spec) -> torch.Tensor: ...
+    def buffer(self, spec: Spec) -> torch.Tensor: ...
 
     def poll(self, looks: int) -> tuple[int, bytes | bytearray] | None:
         """The next head that has come, as (peer, bytes), or None."""
@@ -45,10 +45,10 @@ class Wire(Protocol):
     def send_head(self, peer: int, number: int, raw: bytes) -> None: ...
 
     def send_payload(
-        self, peer: int, number: int, place: int, payload: torch.Tensor, last: bool
+        self, peer: int, number: int, index: int, payload: torch.Tensor, last: bool
     ) -> None: ...
 
-    def fetch(self, peer: int, number: int, place: int, payload: torch.Tensor) -> None:
+    def fetch(self, peer: int, number: int, index: int, payload: torch.Tensor) -> None:
         """Receive what the peer has announced; returns when it is there."""
 
     def taken(self, peer: int, number: int) -> None:
@@ -71,10 +71,10 @@ class LeavingWire(Wire, Protocol):
 class Line:
     """How far this rank and one other are with their heads."""
 
-    __slots__ = "got", "outbox", "seen", "sent", "told"
+    __slots__ = "got", "outbox", "reported", "seen", "sent"
 
     def __init__(self) -> None:
         self.sent = self.seen = 0  # heads sent to the peer, and how many of them it has taken
-        self.got = self.told = 0  # heads taken from the peer, and how many of them it knows of
+        self.got = self.reported = 0  # heads taken from the peer, and how many of them it knows of
         # heads that the peer's window has no room for, with what follows them
         self.outbox: deque[tuple[Head, Sequence[torch.Tensor]]] = deque()

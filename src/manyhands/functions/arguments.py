@@ -24,7 +24,7 @@ ANCHOR = torch.zeros((), requires_grad=True)
 SAVED = torch.empty(0)
 
 
-def once(backward: Callable[..., G]) -> Callable[..., G]:
+def differentiate_once(backward: Callable[..., G]) -> Callable[..., G]:
     """`once_differentiable`, without its cost where no second derivative is asked for."""
     careful, asked_for = once_differentiable(backward), torch.is_grad_enabled
 
@@ -35,7 +35,7 @@ def once(backward: Callable[..., G]) -> Callable[..., G]:
     return light
 
 
-def tensors(xs: object, call: str, size: int | None = None) -> list[torch.Tensor]:
+def check_tensors(xs: object, call: str, size: int | None = None) -> list[torch.Tensor]:
     """The sequence as a list of tensors; ValueError if it is none, or has not `size` items."""
     if isinstance(xs, torch.Tensor) or not isinstance(xs, (list, tuple)):
         raise ValueError(
@@ -51,12 +51,12 @@ def tensors(xs: object, call: str, size: int | None = None) -> list[torch.Tensor
     return list(xs)
 
 
-def wants(x: torch.Tensor) -> bool:
+def needs_gradient(x: torch.Tensor) -> bool:
     """Whether a gradient for x is wanted."""
     return torch.is_grad_enabled() and x.requires_grad
 
 
-def no_gradient_for_whole_numbers(ctx: Any, outputs: Sequence[torch.Tensor]) -> None:
+def set_no_gradient_for_integers(ctx: Any, outputs: Sequence[torch.Tensor]) -> None:
     """Tell autograd which outputs have none; where there might be one but none comes, backward gets
     None.
     """
@@ -66,7 +66,7 @@ def no_gradient_for_whole_numbers(ctx: Any, outputs: Sequence[torch.Tensor]) -> 
         ctx.mark_non_differentiable(*whole)
 
 
-def placed(message: Message, c: Communicator) -> list[torch.Tensor]:
+def to_devices(message: Message, c: Communicator) -> list[torch.Tensor]:
     """The message's tensors where they are to be: on this rank's device if they came from a GPU."""
     return [
         t.to(c.device) if spec and spec[1] else t

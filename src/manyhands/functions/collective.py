@@ -14,8 +14,8 @@ import torch
 from manyhands.comm.message import check_tensor
 from manyhands.functions.arguments import (
     ANCHOR,
-    tensors,
-    wants,
+    check_tensors,
+    needs_gradient,
 )
 from manyhands.functions.collective_backward import (
     _Allgather,
@@ -40,14 +40,14 @@ def bcast(c: Communicator, x: torch.Tensor | None, root: int = 0) -> torch.Tenso
     (Akiba et al. 2017).
     """
     root = c.check_rank(root, "bcast", "root")
-    place = c.next_call()
+    slot = c.next_call()
     if c.rank == root:
-        c.checked(place, "bcast", lambda: check_tensor(x, "bcast"))
+        c.run_checked(slot, "bcast", lambda: check_tensor(x, "bcast"))
     value: torch.Tensor
-    if c.rank == root and x is not None and wants(x):
-        value = _Bcast.apply((c, place, root, True), x)
+    if c.rank == root and x is not None and needs_gradient(x):
+        value = _Bcast.apply((c, slot, root, True), x)
     else:
-        value = _Bcast.apply((c, place, root, False), x if c.rank == root else None, ANCHOR)
+        value = _Bcast.apply((c, slot, root, False), x if c.rank == root else None, ANCHOR)
     return value
 
 
@@ -62,12 +62,12 @@ def gather(
     if dtypes differ. After `chainermn.functions.gather` (Akiba et al. 2017).
     """
     root = c.check_rank(root, "gather", "root")
-    place = c.next_call()
-    c.checked(place, "gather", lambda: check_tensor(x, "gather"))
+    slot = c.next_call()
+    c.run_checked(slot, "gather", lambda: check_tensor(x, "gather"))
     gathered: tuple[torch.Tensor, ...] = (
-        _Gather.apply((c, place, root, True), x)
-        if wants(x)
-        else _Gather.apply((c, place, root, False), x, ANCHOR)
+        _Gather.apply((c, slot, root, True), x)
+        if needs_gradient(x)
+        else _Gather.apply((c, slot, root, False), x, ANCHOR)
     )
     return gathered if c.rank == root else gathered[0]
 
@@ -82,14 +82,14 @@ def scatter(c: Communicator, xs: Sequence[torch.Tensor] | None, root: int = 0) -
     wrong. After `chainermn.functions.scatter` (Akiba et al. 2017).
     """
     root = c.check_rank(root, "scatter", "root")
-    place = c.next_call()
+    slot = c.next_call()
     if c.rank != root:
-        came: torch.Tensor = _Scatter.apply((c, place, root, ()), ANCHOR)
+        came: torch.Tensor = _Scatter.apply((c, slot, root, ()), ANCHOR)
         return came
-    parts = c.checked(place, "scatter", lambda: tensors(xs, "scatter", c.size))
-    wanted = [wants(x) for x in parts]
+    parts = c.run_checked(slot, "scatter", lambda: check_tensors(xs, "scatter", c.size))
+    wanted = [needs_gradient(x) for x in parts]
     own: torch.Tensor = _Scatter.apply(
-        (c, place, root, wanted), *parts, *([] if any(wanted) else [ANCHOR])
+        (c, slot, root, wanted), *parts, *([] if any(wanted) else [ANCHOR])
     )
     return own
 
@@ -103,12 +103,12 @@ def allgather(c: Communicator, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     all-to-all, then a sum (a reduce-scatter). All ranks of c call it. After
     `chainermn.functions.allgather` (Akiba et al. 2017).
     """
-    place = c.next_call()
-    c.checked(place, "allgather", lambda: check_tensor(x, "allgather"))
+    slot = c.next_call()
+    c.run_checked(slot, "allgather", lambda: check_tensor(x, "allgather"))
     gathered: tuple[torch.Tensor, ...] = (
-        _Allgather.apply((c, place, True), x)
-        if wants(x)
-        else _Allgather.apply((c, place, False), x, ANCHOR)
+        _Allgather.apply((c, slot, True), x)
+        if needs_gradient(x)
+        else _Allgather.apply((c, slot, False), x, ANCHOR)
     )
     return gathered
 
@@ -121,11 +121,11 @@ def alltoall(c: Communicator, xs: Sequence[torch.Tensor]) -> tuple[torch.Tensor,
     Backward: an all-to-all of the gradients. All ranks of c call it. After
     `chainermn.functions.alltoall` (Akiba et al. 2017).
     """
-    place = c.next_call()
-    parts = c.checked(place, "alltoall", lambda: tensors(xs, "alltoall", c.size))
-    wanted = [wants(x) for x in parts]
+    slot = c.next_call()
+    parts = c.run_checked(slot, "alltoall", lambda: check_tensors(xs, "alltoall", c.size))
+    wanted = [needs_gradient(x) for x in parts]
     anchor = [] if any(wanted) else [ANCHOR]
-    theirs: tuple[torch.Tensor, ...] = _Alltoall.apply((c, place, wanted), *parts, *anchor)
+    theirs: tuple[torch.Tensor, ...] = _Alltoall.apply((c, slot, wanted), *parts, *anchor)
     return theirs
 
 
@@ -138,7 +138,7 @@ def allreduce(c: Communicator, x: torch.Tensor) -> torch.Tensor:
     over all ranks of the gradients; so the backward of all ranks must pass through it. All ranks of
     c call it.
     """
-    place = c.next_call()
-    c.checked(place, "allreduce", lambda: check_tensor(x, "allreduce"))
-    total: torch.Tensor = _Allreduce.apply(c, place, ANCHOR, x, torch.is_grad_enabled())
+    slot = c.next_call()
+    c.run_checked(slot, "allreduce", lambda: check_tensor(x, "allreduce"))
+    total: torch.Tensor = _Allreduce.apply(c, slot, ANCHOR, x, torch.is_grad_enabled())
     return total

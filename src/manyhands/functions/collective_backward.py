@@ -14,15 +14,15 @@ import torch
 from manyhands.comm.message import NUMBER, describe
 from manyhands.functions.arguments import (
     SAVED,
-    no_gradient_for_whole_numbers,
-    once,
-    placed,
+    differentiate_once,
+    set_no_gradient_for_integers,
+    to_devices,
 )
 from manyhands.functions.handles import GradientHandle
 
 if TYPE_CHECKING:
     from manyhands.comm.communicator import Communicator
-    from manyhands.comm.facts import Op, Place
+    from manyhands.comm.facts import Op, Slot
     from manyhands.comm.message import Message
 
 
@@ -40,8 +40,8 @@ def _same_dtype(c: Communicator, dtype: torch.dtype) -> Callable[[Message], str 
     return check
 
 
-def _op(c: Communicator, place: Place) -> Op:
-    return (c.name, *place)
+def _op(c: Communicator, slot: Slot) -> Op:
+    return (c.name, *slot)
 
 
 def _total(
@@ -68,19 +68,19 @@ class _Bcast(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        to: tuple[Communicator, Place, int, bool],
+        to: tuple[Communicator, Slot, int, bool],
         x: torch.Tensor | None,
         anchor: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        c, place, root, wanted = to
+        c, slot, root, wanted = to
         ctx.c, ctx.root, ctx.handle = (
             c,
             root,
-            GradientHandle(c, _op(c, place), "bcast", waits=wanted),
+            GradientHandle(c, _op(c, slot), "bcast", waits=wanted),
         )
         ctx.save_for_backward(SAVED)
         (value,), facts = c.bcast_tensors(
-            place, "bcast", [x], root, wants=wanted, gpu=x is not None and x.is_cuda
+            slot, "bcast", [x], root, wants=wanted, gpu=x is not None and x.is_cuda
         )
         if x is not None:
             value, ctx.device = x.view_as(x), x.device
@@ -88,11 +88,11 @@ class _Bcast(torch.autograd.Function):
             value = value.to(c.device) if facts["gpu"] else value
             if facts["wants"]:
                 ctx.handle.owe((root,))
-        no_gradient_for_whole_numbers(ctx, (value,))
+        set_no_gradient_for_integers(ctx, (value,))
         return value
 
     @staticmethod
-    @once
+    @differentiate_once
     def backward(ctx: Any, gradient: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         ctx.saved_tensors  # noqa: B018 - see _Send
         c, handle, mine = ctx.c, ctx.handle, None
@@ -112,16 +112,16 @@ class _Gather(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        to: tuple[Communicator, Place, int, bool],
+        to: tuple[Communicator, Slot, int, bool],
         x: torch.Tensor,
         anchor: torch.Tensor | None = None,
     ) -> tuple[torch.Tensor, ...]:
-        c, place, root, wanted = to
-        ctx.c, ctx.root, ctx.device, op = c, root, x.device, _op(c, place)
+        c, slot, root, wanted = to
+        ctx.c, ctx.root, ctx.device, op = c, root, x.device, _op(c, slot)
         at_root = c.rank == root
         ctx.handle = GradientHandle(c, op, "gather", waits=wanted and not at_root)
         came = c.exchange(
-            place,
+            slot,
             "gather",
             {} if at_root else {root: [x]},
             c.others if at_root else [],
@@ -136,13 +136,13 @@ class _Gather(torch.autograd.Function):
         if not at_root:
             return (torch.zeros((), device=x.device),)
         outputs = tuple(
-            x.view_as(x) if rank == root else placed(came[rank], c)[0] for rank in range(c.size)
+            x.view_as(x) if rank == root else to_devices(came[rank], c)[0] for rank in range(c.size)
         )
-        no_gradient_for_whole_numbers(ctx, outputs)
+        set_no_gradient_for_integers(ctx, outputs)
         return outputs
 
     @staticmethod
-    @once
+    @differentiate_once
     def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         ctx.saved_tensors  # noqa: B018 - see _Send
         if ctx.c.rank == ctx.root:
@@ -156,20 +156,20 @@ class _Gather(torch.autograd.Function):
 class _Scatter(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, to: tuple[Communicator, Place, int, Sequence[bool]], *xs: torch.Tensor
+        ctx: Any, to: tuple[Communicator, Slot, int, Sequence[bool]], *xs: torch.Tensor
     ) -> torch.Tensor:
-        c, place, root, wanted = to
+        c, slot, root, wanted = to
         xs = xs[: len(wanted)]
         ctx.c, ctx.root, ctx.wanted, ctx.devices = c, root, wanted, [x.device for x in xs]
         ctx.handle = GradientHandle(
             c,
-            _op(c, place),
+            _op(c, slot),
             "scatter",
             waits=any(w for rank, w in enumerate(wanted) if rank != root),
         )
         if c.rank == root:
             c.exchange(
-                place,
+                slot,
                 "scatter",
                 {rank: [xs[rank]] for rank in c.others},
                 [],
@@ -178,15 +178,15 @@ class _Scatter(torch.autograd.Function):
             )
             value = xs[root].view_as(xs[root])
         else:
-            message = c.exchange(place, "scatter", {}, [root], root=root)[root]
-            (value,) = placed(message, c)
+            message = c.exchange(slot, "scatter", {}, [root], root=root)[root]
+            (value,) = to_devices(message, c)
             ctx.handle.owe([root] if message.facts["wants"][c.rank] else [])
         ctx.save_for_backward(SAVED)
-        no_gradient_for_whole_numbers(ctx, [value])
+        set_no_gradient_for_integers(ctx, [value])
         return value
 
     @staticmethod
-    @once
+    @differentiate_once
     def backward(ctx: Any, gradient: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         ctx.saved_tensors  # noqa: B018 - see _Send
         c = ctx.c
@@ -208,19 +208,19 @@ class _Allgather(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        to: tuple[Communicator, Place, bool],
+        to: tuple[Communicator, Slot, bool],
         x: torch.Tensor,
         anchor: torch.Tensor | None = None,
     ) -> tuple[torch.Tensor, ...]:
-        c, place, wanted = to
+        c, slot, wanted = to
         ctx.c, ctx.device, ctx.handle = (
             c,
             x.device,
-            GradientHandle(c, _op(c, place), "allgather", waits=wanted),
+            GradientHandle(c, _op(c, slot), "allgather", waits=wanted),
         )
         ctx.save_for_backward(SAVED)
         came = c.exchange(
-            place,
+            slot,
             "allgather",
             {rank: [x] for rank in c.others},
             c.others,
@@ -229,13 +229,14 @@ class _Allgather(torch.autograd.Function):
         )
         ctx.handle.owe([rank for rank in came if came[rank].facts["wants"]])
         outputs = tuple(
-            x.view_as(x) if rank == c.rank else placed(came[rank], c)[0] for rank in range(c.size)
+            x.view_as(x) if rank == c.rank else to_devices(came[rank], c)[0]
+            for rank in range(c.size)
         )
-        no_gradient_for_whole_numbers(ctx, outputs)
+        set_no_gradient_for_integers(ctx, outputs)
         return outputs
 
     @staticmethod
-    @once
+    @differentiate_once
     def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         ctx.saved_tensors  # noqa: B018 - see _Send
         c, handle, mine = ctx.c, ctx.handle, None
@@ -256,20 +257,20 @@ class _Allgather(torch.autograd.Function):
 class _Alltoall(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, to: tuple[Communicator, Place, Sequence[bool]], *xs: torch.Tensor
+        ctx: Any, to: tuple[Communicator, Slot, Sequence[bool]], *xs: torch.Tensor
     ) -> tuple[torch.Tensor, ...]:
-        c, place, wanted = to
+        c, slot, wanted = to
         xs = xs[: len(wanted)]
         ctx.c, ctx.wanted, ctx.devices = c, wanted, [x.device for x in xs]
         ctx.save_for_backward(SAVED)
         ctx.handle = GradientHandle(
             c,
-            _op(c, place),
+            _op(c, slot),
             "alltoall",
             waits=any(w for rank, w in enumerate(wanted) if rank != c.rank),
         )
         came = c.exchange(
-            place,
+            slot,
             "alltoall",
             {rank: [xs[rank]] for rank in c.others},
             c.others,
@@ -278,14 +279,14 @@ class _Alltoall(torch.autograd.Function):
         )
         ctx.handle.owe([rank for rank in came if came[rank].facts["wants"][c.rank]])
         outputs = tuple(
-            xs[rank].view_as(xs[rank]) if rank == c.rank else placed(came[rank], c)[0]
+            xs[rank].view_as(xs[rank]) if rank == c.rank else to_devices(came[rank], c)[0]
             for rank in range(c.size)
         )
-        no_gradient_for_whole_numbers(ctx, outputs)
+        set_no_gradient_for_integers(ctx, outputs)
         return outputs
 
     @staticmethod
-    @once
+    @differentiate_once
     def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         ctx.saved_tensors  # noqa: B018 - see _Send
         c, handle = ctx.c, ctx.handle
@@ -304,21 +305,21 @@ class _Alltoall(torch.autograd.Function):
 class _Allreduce(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, c: Communicator, place: Place, anchor: torch.Tensor, x: torch.Tensor, graph: bool
+        ctx: Any, c: Communicator, slot: Slot, anchor: torch.Tensor, x: torch.Tensor, graph: bool
     ) -> torch.Tensor:
-        ctx.c, ctx.place, ctx.input = c, place, (x.shape, x.dtype, x.device)
+        ctx.c, ctx.slot, ctx.input = c, slot, (x.shape, x.dtype, x.device)
         ctx.save_for_backward(SAVED)
         ctx.used = (
-            _Used(c, place)
+            _Used(c, slot)
             if graph and (torch.is_floating_point(x) or torch.is_complex(x))
             else None
         )
-        total = c.sum_tensors(place, "allreduce", x)
-        no_gradient_for_whole_numbers(ctx, [total])
+        total = c.sum_tensors(slot, "allreduce", x)
+        set_no_gradient_for_integers(ctx, [total])
         return total
 
     @staticmethod
-    @once
+    @differentiate_once
     def backward(ctx: Any, gradient: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         ctx.saved_tensors  # noqa: B018 - see _Send
         ctx.used.done = True
@@ -332,7 +333,7 @@ class _Allreduce(torch.autograd.Function):
             None,
             None,
             None,
-            ctx.c.sum_tensors(ctx.place, "allreduce.backward", gradient, step=2),
+            ctx.c.sum_tensors(ctx.slot, "allreduce.backward", gradient, step=2),
             None,
         )
 
@@ -340,16 +341,16 @@ class _Allreduce(torch.autograd.Function):
 class _Used:
     """Tells the others if backward can no longer pass through this rank's allreduce."""
 
-    def __init__(self, c: Communicator, place: Place) -> None:
-        self.c, self.place, self.done = c, place, False
-        c.expect(_op(c, place))
+    def __init__(self, c: Communicator, slot: Slot) -> None:
+        self.c, self.slot, self.done = c, slot, False
+        c.expect(_op(c, slot))
 
     def __del__(self) -> None:
-        self.c.forget(_op(self.c, self.place))
-        self.c.forget_step(self.place, step=2)
+        self.c.forget(_op(self.c, self.slot))
+        self.c.forget_step(self.slot, step=2)
         if not self.done and not self.c.ended:
             self.c.spoil(
-                self.place,
+                self.slot,
                 "allreduce.backward",
                 "its result was dropped there, so its backward cannot take part. Use it, "
                 "or join it to the loss by pseudo_connect.",

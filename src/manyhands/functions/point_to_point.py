@@ -11,11 +11,11 @@ from manyhands.comm.message import check_tensor
 from manyhands.functions.arguments import (
     ANCHOR,
     SAVED,
-    no_gradient_for_whole_numbers,
-    once,
-    placed,
-    tensors,
-    wants,
+    check_tensors,
+    differentiate_once,
+    needs_gradient,
+    set_no_gradient_for_integers,
+    to_devices,
 )
 from manyhands.functions.handles import GradientHandle
 
@@ -44,11 +44,11 @@ def send(
     """
     xs: Sequence[torch.Tensor]
     if isinstance(x, (list, tuple)):
-        xs = tensors(x, "send")
-        wanted = any([wants(one) for one in xs])  # noqa: C419 - each is looked at
+        xs = check_tensors(x, "send")
+        wanted = any([needs_gradient(tensor) for tensor in xs])  # noqa: C419 - each is looked at
     else:
         check_tensor(x, "send")
-        xs, wanted = (x,), wants(x)
+        xs, wanted = (x,), needs_gradient(x)
     sent: torch.Tensor = (
         _Send.apply((c, rank, tag, wanted), *xs)
         if wanted
@@ -117,8 +117,8 @@ def pseudo_connect(
     nothing itself. With None for the delegate the actual variables are returned as they are. After
     `chainermn.functions.pseudo_connect` (Akiba et al. 2017).
     """
-    for one in actual_variables:
-        check_tensor(one, "pseudo_connect")
+    for variable in actual_variables:
+        check_tensor(variable, "pseudo_connect")
     if not actual_variables:
         raise ValueError(
             "pseudo_connect: give at least one variable that the delegate is to be joined to."
@@ -145,7 +145,7 @@ class _Send(torch.autograd.Function):
         return torch.zeros((), device=xs[0].device if xs else None)
 
     @staticmethod
-    @once
+    @differentiate_once
     def backward(ctx: Any, _: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         # under torch.utils.checkpoint this runs the forward again, with its messages, before this
         # rank waits
@@ -177,12 +177,12 @@ class _Recv(torch.autograd.Function):
         ctx.handle = GradientHandle(c, message.facts["op"], "send")
         if message.facts["wants"]:
             ctx.handle.owe((rank,))
-        received = placed(message, c)
-        no_gradient_for_whole_numbers(ctx, received)
+        received = to_devices(message, c)
+        set_no_gradient_for_integers(ctx, received)
         return tuple(received)
 
     @staticmethod
-    @once
+    @differentiate_once
     def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         ctx.saved_tensors  # noqa: B018 - see _Send; and it raises if backward has been here before
         ctx.handle.send({ctx.rank: gradients})
@@ -198,11 +198,11 @@ class _PseudoConnect(torch.autograd.Function):
         ctx: Any, delegate: torch.Tensor, *actual: torch.Tensor
     ) -> tuple[torch.Tensor, ...]:
         ctx.delegate = delegate.shape, delegate.dtype, delegate.device
-        no_gradient_for_whole_numbers(ctx, actual)
+        set_no_gradient_for_integers(ctx, actual)
         return tuple(t.view_as(t) for t in actual)
 
     @staticmethod
-    @once
+    @differentiate_once
     def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         shape, dtype, device = ctx.delegate
         return torch.zeros(shape, dtype=dtype, device=device), *gradients
