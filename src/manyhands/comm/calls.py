@@ -1,5 +1,6 @@
-"""What every call of a communicator is made of: messages under a tag,
-and numbered steps that all ranks take together.
+"""What every call of a communicator is made of.
+
+These are messages under a tag, and numbered steps that all ranks take together.
 """
 
 from __future__ import annotations
@@ -59,8 +60,9 @@ class Calls:
         op: Op,
         wants: bool = False,
     ) -> None:
-        """Send tensors to `rank` of this communicator under a tag;
-        `op` is the operation's name, `wants` whether a gradient is awaited.
+        """Send tensors to `rank` of this communicator under a tag.
+
+        `op` is the operation's name, `wants` says whether a gradient is awaited.
         """
         peer, tag = self.peer(rank, call), check_tag(tag)
         self.enter()
@@ -152,8 +154,9 @@ class Calls:
         return self.epoch, self._calls
 
     def begin_epoch(self, epoch: int) -> None:
-        """After ranks did not agree on a collective call: count anew, and forget what was sent in
-        the old epoch.
+        """Count calls anew and forget what was sent in the old epoch.
+
+        This is for ranks that did not agree on a collective call.
         """
         self.epoch, self._calls, self.stopped = epoch, 0, None
         self.spoiled.clear()
@@ -175,8 +178,10 @@ class Calls:
         check: Callable[[Message], str | None] | None = None,
         **facts: Unpack[Facts],
     ) -> dict[int, Message]:
-        """One step of a collective call: send `outgoing` {rank: tensors}, then return {rank:
-        message} from `sources`, in their order.
+        """Take one step of a collective call: send to some ranks, then receive from others.
+
+        It sends `outgoing`, {rank: tensors}, and then returns {rank: message} from `sources`, in
+        their order.
 
         `check(message)`, if given, returns what is wrong with a message, or None. The facts travel
         with what is sent; all ranks must give the same `root`.
@@ -255,8 +260,9 @@ class Calls:
         self._exchange.control.live.add(op)
 
     def owe(self, op: Op) -> None:
-        """What came with this operation is part of a graph of this rank: others wait for its
-        gradient.
+        """Note that other ranks wait for a gradient of what came with this operation.
+
+        It is part of a graph of this rank.
         """
         self._exchange.control.receipts.add(op)
 
@@ -298,8 +304,9 @@ class Calls:
         self._exchange.notify(self.members[rank], ("gradient", op), call, freed=True, op=op)
 
     def want_none(self, op: Op, rank: int, text: str) -> None:
-        """`rank` may drop what came with this operation, for the reason in the text; also for
-        finalisers.
+        """Tell `rank` that it may drop what came with this operation, for the reason in the text.
+
+        Never waits, so that a finaliser may call it.
         """
         self._exchange.notify(self.members[rank], ("control", "freed"), "", op=op, text=text)
 
@@ -354,8 +361,9 @@ class Calls:
     def sum_tensors(
         self, slot: Slot, call: str, tensor: torch.Tensor, step: int = 0
     ) -> torch.Tensor:
-        """Reduce-scatter, then all-gather: 2 (size - 1) / size of the tensor's bytes leave each
-        rank.
+        """The sum of all ranks' tensors on all ranks: a reduce-scatter, then an all-gather.
+
+        2 (size - 1) / size of the tensor's bytes leave each rank.
         """
         if self.size == 1:
             return tensor.detach().clone()
@@ -421,6 +429,7 @@ def _tree(rank: int, size: int, root: int) -> tuple[int | None, list[int]]:
 
 
 def check_tag(tag: int) -> int:
+    """The tag as an int; ValueError unless it is a whole number from 0 on."""
     number = tag if type(tag) is int else _whole(tag)
     if number is None or number < 0:
         raise ValueError(f"A tag is a whole number from 0 on, not {tag!r}.")

@@ -1,6 +1,4 @@
-"""A communicator: some ranks, in an order, that talk to each other without meeting anybody else's
-messages.
-"""
+"""A communicator: some ranks, in an order, whose messages never meet those of others."""
 
 from __future__ import annotations
 
@@ -72,6 +70,7 @@ class Communicator(Calls):
 
     @property
     def backend(self) -> str:
+        """What carries the messages: "gloo", "mpi" or "nccl"."""
         return self._exchange.wire.name
 
     @overload
@@ -81,8 +80,9 @@ class Communicator(Calls):
     def split(self, color: int | str, key: Any = 0) -> Communicator: ...
 
     def split(self, color: int | str | None, key: Any = 0) -> Communicator | None:
-        """Cut the communicator: ranks with the same `color` get one together, ordered by `key`,
-        then by rank. Collective.
+        """Cut the communicator into parts, one for each `color`. Collective.
+
+        The ranks with the same `color` get one together, ordered by `key`, then by rank.
 
         A rank whose color is None gets None. The parts share the connections of the whole.
         """
@@ -166,8 +166,9 @@ class Communicator(Calls):
         ]
 
     def scatter_obj(self, objs: Sequence[Any] | None, root: int = 0) -> Any:
-        """This rank's item of the root's list, which has one for each rank; other ranks' `objs` is
-        not looked at.
+        """This rank's item of the root's list, which has one for each rank.
+
+        What other ranks give as `objs` is not looked at.
         """
         root, slot = self.check_rank(root, "scatter_obj", "root"), self.next_call()
         if self.rank != root:
@@ -239,8 +240,9 @@ class Communicator(Calls):
                     tensor.copy_(value)
 
     def multi_node_mean_grad(self, module: nn.Module) -> None:
-        """Replace all gradients of the module by their mean over the ranks; a gradient that is None
-        counts as zeros.
+        """Replace all gradients of the module by their mean over the ranks.
+
+        A gradient that is None counts as zeros.
         """
         for parameter in module.parameters():
             if parameter.requires_grad:
@@ -272,8 +274,9 @@ def gradient_of(p: torch.Tensor) -> torch.Tensor:
 
 
 class _Pickler(pickle.Pickler):
-    """Pickles of a tensor that is a part of a larger one its own elements only; torch would pickle
-    the whole.
+    """Pickles only the elements of a tensor that is part of a larger one.
+
+    torch would pickle the whole.
     """
 
     def reducer_override(self, obj: Any) -> Any:

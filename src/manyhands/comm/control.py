@@ -1,5 +1,4 @@
-"""What goes wrong between ranks: who is asked, what is said, and how the ranks meet again
-afterwards.
+"""What goes wrong between ranks: who is asked, what is said, and how the ranks meet again.
 
 Nothing here runs as long as all goes well. When a time-out strikes, the rank asks the others where
 they are; a rank that waits in a call answers, one that computes does not. Then the message that was
@@ -57,6 +56,10 @@ class Wait:
     number: int = -1
 
     def begin(self, peer: int) -> float:
+        """Begin to wait for a global rank, and return the time.
+
+        The deadline is `timeout_s` later.
+        """
         self.peer, self.extended, self.number = peer, False, next(_numbers)
         self.start = time.perf_counter()
         self.deadline = self.start + self.communicator.timeout_s
@@ -95,15 +98,14 @@ class Control:
     # --- messages that come -----------------------------------------------------------------------
 
     def take_in(self, message: Message) -> None:
+        """Do what a control message says; `message.key` names its kind."""
         getattr(self, f"_take_{message.key[1]}")(message.source, message.facts)
 
     def _take_goodbye(self, peer: int, facts: ControlFacts) -> None:
         self.exchange.gone.setdefault(peer, "it has ended")
 
     def _wait(self, concerned: Callable[[Wait], bool]) -> Wait | None:
-        """The latest wait of this rank, of any thread, for which `concerned(wait)`; None if there
-        is none.
-        """
+        """This rank's latest wait, of any thread, for which `concerned(wait)`, or None."""
         return next((wait for wait in self.exchange.waits[::-1] if concerned(wait)), None)
 
     def _take_query(self, peer: int, facts: ControlFacts) -> None:
@@ -193,6 +195,7 @@ class Control:
                 wait.error = text
 
     def report(self, peer: int, what: str, facts: ControlFacts | Answer) -> None:
+        """Send a control message of the kind `what` to a global rank; never waits."""
         self.exchange.notify(peer, ("control", what), "", **facts)
 
     # --- gradients that nobody waits for ----------------------------------------------------------
@@ -286,8 +289,9 @@ class Control:
             raise CommunicationError(wait.error)
 
     def look_for_strays(self, wait: Wait) -> None:
-        """Raise if a message has come for a collective call that this rank has made without taking
-        it: it made another call.
+        """Raise if this rank has made a different call than a rank whose message has come.
+
+        Such a message is of a collective call that this rank has made without taking it.
         """
         communicator = wait.communicator
         now = communicator.epoch, communicator._calls + (wait.kind != "collective")
@@ -364,6 +368,10 @@ class Control:
         return CommunicationError(text)
 
     def peer_gone(self, wait: Wait, peer: int) -> CommunicationError:
+        """The error of a wait whose peer will never send, because it has ended.
+
+        The other ranks hear of it.
+        """
         wait.peer = peer
         text = (
             f"Rank {wait.communicator.rank} cannot go on in {wait}{users_line()}: rank "

@@ -29,8 +29,9 @@ class Facts(FactsWithoutRoot, total=False):
 
 
 class ControlFacts(TypedDict, total=False):
-    """Of a message between the controls of two ranks; which of them are there depends on what it
-    says.
+    """Of a message between the controls of two ranks.
+
+    Which of them are there depends on what it says.
     """
 
     communicator: str

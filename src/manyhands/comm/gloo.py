@@ -1,5 +1,6 @@
-"""Messages over gloo: `ProcessGroupGloo`'s send and recv, the same that `torch.distributed.isend`
-calls.
+"""Messages over gloo.
+
+It uses `ProcessGroupGloo`'s send and recv, the same that `torch.distributed.isend` calls.
 
 A gloo call that times out closes its connections for good, so no call here has a time-out. Instead,
 receives for heads are posted ahead of time, and their first byte tells whether something has come:
@@ -88,6 +89,7 @@ class GlooWire:
         return buffer.numpy().tobytes()
 
     def send_head(self, peer: int, number: int, raw: bytes) -> None:
+        """Send a head; a long one is announced, and follows under a tag of its own."""
         if MARK.size + len(raw) > HEAD_BYTES:
             whole = torch.frombuffer(bytearray(raw), dtype=torch.uint8)
             self._under_way[peer].append(
@@ -104,6 +106,7 @@ class GlooWire:
     def send_payload(
         self, peer: int, number: int, index: int, payload: torch.Tensor, last: bool
     ) -> None:
+        """Send a payload; gloo moves it when the peer fetches it."""
         work = self._group.send([payload], peer, PAYLOADS + number % 2**20 * 16 + index % 16)
         self._under_way[peer].append((number, work, payload, False))
 

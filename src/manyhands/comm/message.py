@@ -53,8 +53,9 @@ NUMBER = {dtype: i for i, dtype in enumerate(DTYPES)}
 
 @dataclass(eq=False, slots=True)
 class Message:
-    """One message: from whom, what for (`key`), in which call, with which facts,
-    and its tensors (None stands for "no gradient").
+    """One message: from whom, what for, in which call, with which facts and tensors.
+
+    `key` says what it is for. Among the tensors None stands for "no gradient".
     """
 
     source: int  # global rank
@@ -93,8 +94,9 @@ def describe(tensors: Sequence[torch.Tensor | None]) -> str:
 
 
 def check_tensor(x: object, call: str) -> None:
-    """ValueError unless x is a dense tensor of a dtype that can be sent, and not only a shape
-    (device meta).
+    """Raise ValueError unless x is a dense tensor with elements, of a dtype that can be sent.
+
+    A tensor on the device meta has a shape but no elements.
     """
     if not isinstance(x, torch.Tensor):
         raise ValueError(
@@ -115,8 +117,9 @@ def check_tensor(x: object, call: str) -> None:
 
 
 def measure(tensors: Sequence[torch.Tensor | None]) -> tuple[list[Spec | None], int]:
-    """What the receiver must know of each to make room (None, or dtype, whether it lies on a GPU,
-    shape), and the bytes of all.
+    """(what the receiver must know of each tensor to make room for it, the bytes of all).
+
+    That is None, or its dtype, whether it is on a GPU, and its shape.
     """
     specs: list[Spec | None] = []
     total = 0
@@ -130,9 +133,7 @@ def measure(tensors: Sequence[torch.Tensor | None]) -> tuple[list[Spec | None], 
 
 
 def contiguous_on_cpu(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor, if its elements stand one after the other in CPU memory; else a copy for which
-    this holds.
-    """
+    """The tensor with its elements one after the other in CPU memory; a copy only if it must be."""
     if tensor.is_cpu and tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg():
         return tensor
     return tensor.detach().resolve_conj().resolve_neg().cpu().contiguous()
@@ -147,6 +148,7 @@ def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def nbytes(tensors: Sequence[torch.Tensor | None]) -> int:
+    """The bytes of all tensors together; None counts as 0."""
     return sum([t.nbytes for t in tensors if t is not None])
 
 
@@ -170,8 +172,9 @@ def fetch_tensors(
     make: Callable[[Spec], torch.Tensor],
     fetch: Callable[[int, torch.Tensor], None],
 ) -> list[Any]:
-    """The tensors of a message from their `payloads`: `make(spec)` makes the memory of a larger one,
-    `fetch(index, tensor)` receives a payload.
+    """The tensors of a message from their `payloads`.
+
+    `make(spec)` makes the memory of a larger one, `fetch(index, tensor)` receives a payload.
     """
     tensors: list[torch.Tensor | None] = []
     lengths, index, small, start = [*map(spec_bytes, specs)], 0, b"", 0

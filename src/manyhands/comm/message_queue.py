@@ -1,5 +1,4 @@
-"""One rank's post office: hands messages over, takes in what comes, and waits for one message with
-a time-out.
+"""The queue of one rank: it hands messages over, takes in what comes, and waits with a time-out.
 
 While a rank waits for anything, it takes in whatever comes from anybody. So a rank that sends never
 waits for a peer that is itself waiting to send, and a late answer has its own key and is never
@@ -54,8 +53,9 @@ _all: weakref.WeakSet[Exchange] = weakref.WeakSet()
 
 
 def current_wait() -> Wait | None:
-    """What this process waits for now, a `control.Wait`, or None; for whoever watches over it from
-    another thread.
+    """What this process waits for now, a `control.Wait`, or None.
+
+    For a thread that watches over it.
     """
     return next((exchange.waits[-1] for exchange in _all if exchange.waits), None)
 
@@ -117,15 +117,17 @@ class Exchange:
                     raise self.control.peer_gone(wait, peer)
 
     def notify(self, peer: int, key: Key, call: str, **facts: Any) -> None:
-        """Leave a message without tensors to be sent; never waits, so that a finaliser may call
-        it.
+        """Leave a message without tensors to be sent.
+
+        Never waits, so that a finaliser may call it.
         """
         self.notices.append((peer, key, call, cast("Facts", facts)))
         self._send_notices()
 
     def call_later(self, function: Callable[[], None]) -> None:
-        """Have a function called when nobody is at work here; for finalisers, which come at any
-        moment.
+        """Have a function called when nothing is being sent or taken in.
+
+        For finalisers, which come at any moment.
         """
         self.notices.append(function)
         self._send_notices()

@@ -63,6 +63,7 @@ class MpiWire:
         return None
 
     def send_head(self, peer: int, number: int, raw: bytes) -> None:
+        """Send a head, and let go of what the peer has taken meanwhile."""
         request, under_way = self._comm.Isend(raw, peer, HEADS), self._under_way[peer]
         under_way.append((number, request, raw))
         # now, when nobody waits for this rank
@@ -72,6 +73,7 @@ class MpiWire:
     def send_payload(
         self, peer: int, number: int, index: int, payload: torch.Tensor, last: bool
     ) -> None:
+        """Send a payload; the last one of a message is done only when the peer receives it."""
         # Issend is done when the peer receives it, and MPI then sends a word back: one for each
         # message, for thousands fill a queue that the peer must empty
         send = self._comm.Issend if last else self._comm.Isend

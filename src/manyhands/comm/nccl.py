@@ -36,6 +36,7 @@ class NcclWire(GlooWire):
         }
 
     def payload(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The bytes of a tensor, on its GPU if it has one."""
         return (
             tensor.detach().resolve_conj().resolve_neg().contiguous().view(-1).view(torch.uint8)
             if tensor.is_cuda
@@ -43,6 +44,7 @@ class NcclWire(GlooWire):
         )
 
     def buffer(self, spec: Spec) -> torch.Tensor:
+        """An empty tensor for what comes: on this rank's GPU if it came from a GPU."""
         return torch.empty(
             spec[2], dtype=DTYPES[spec[0]], device=self._device if spec[1] else "cpu"
         )
@@ -50,6 +52,7 @@ class NcclWire(GlooWire):
     def send_payload(
         self, peer: int, number: int, index: int, payload: torch.Tensor, last: bool
     ) -> None:
+        """Send a payload, from GPU to GPU if it is on one."""
         if not payload.is_cuda:
             return super().send_payload(peer, number, index, payload, last)
         self._under_way[peer].append(
@@ -57,6 +60,7 @@ class NcclWire(GlooWire):
         )
 
     def fetch(self, peer: int, number: int, index: int, payload: torch.Tensor) -> None:
+        """Receive a payload that the peer has announced; returns when it is there."""
         if not payload.is_cuda:
             return super().fetch(peer, number, index, payload)
         self._groups[peer < self.rank].recv([payload], peer, 0).wait()

@@ -126,8 +126,9 @@ def _nccl(timeout_s: float) -> Wire:
 
 
 def _meet(timeout_s: float) -> tuple[dist.Store, int, int]:
-    """(store, rank, size) once all ranks are there; each communicator has keys of its own in the
-    store.
+    """(store, rank, size) once all ranks have reported to the store.
+
+    Each communicator has keys of its own in it.
     """
     store, rank, size = open_store(timeout_s)
     mine = dist.PrefixStore(f"manyhands.comm/{_made}", store)

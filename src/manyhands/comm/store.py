@@ -1,5 +1,6 @@
-"""Where the ranks find each other: a store of torch.distributed's, and the process groups that are
-made from it.
+"""Where the ranks find each other.
+
+This is a store of torch.distributed's, and the process groups are made from it.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ def open_store(timeout_s: float = 300) -> tuple[dist.Store, int, int]:
 
 
 def _store_by_environment(timeout_s: float) -> tuple[dist.Store, int, int]:
-    """Like torch's rendezvous "env://", but rank 0 does not wait for the others here:
+    """The store of torch's rendezvous "env://", for which rank 0 does not wait for the others.
+
     `create_communicator` does, and knows who is missing.
     """
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])

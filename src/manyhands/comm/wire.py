@@ -1,5 +1,7 @@
-"""What carries the messages of one rank: `gloo`, `mpi` and `nccl` have a class each that does this;
-and how far a rank and one other are with what they send each other.
+"""What carries the messages of one rank.
+
+`gloo`, `mpi` and `nccl` have a class each that does this. A `Line` says how far a rank and one
+other are with what they send each other.
 """
 
 from __future__ import annotations
@@ -35,18 +37,22 @@ class Wire(Protocol):
     rank: int
     size: int
 
-    def payload(self, tensor: torch.Tensor) -> torch.Tensor: ...
+    def payload(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The tensor as it is sent after a head."""
 
-    def buffer(self, spec: Spec) -> torch.Tensor: ...
+    def buffer(self, spec: Spec) -> torch.Tensor:
+        """An empty tensor that a payload with this spec is received into."""
 
     def poll(self, looks: int) -> tuple[int, bytes | bytearray] | None:
         """The next head that has come, as (peer, bytes), or None."""
 
-    def send_head(self, peer: int, number: int, raw: bytes) -> None: ...
+    def send_head(self, peer: int, number: int, raw: bytes) -> None:
+        """Send the head with this number; returns at once."""
 
     def send_payload(
         self, peer: int, number: int, index: int, payload: torch.Tensor, last: bool
-    ) -> None: ...
+    ) -> None:
+        """Send one tensor of message `number`; `index` counts them, `last` marks the last one."""
 
     def fetch(self, peer: int, number: int, index: int, payload: torch.Tensor) -> None:
         """Receive what the peer has announced; returns when it is there."""

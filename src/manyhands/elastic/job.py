@@ -26,8 +26,9 @@ def images() -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def endless(start: int, count: int, total: int = IMAGES, seed: int = 0) -> list[int]:
-    """The rows at the places `start` to `start + count` of the endless order: each epoch is a
-    permutation of `total` rows that the seed and the epoch's number make.
+    """The rows from `start` to `start + count` of the endless order.
+
+    Each epoch is a permutation of `total` rows that the seed and the epoch's number make.
     """
     places = range(start, start + count)
     orders = {
@@ -78,19 +79,21 @@ class Job:
         return loss.item() / len(rows)
 
 
-class RankLost(RuntimeError):
-    """A rank was lost in the midst of a step: what the step has changed so far is neither the old
-    state nor the new.
+class RankLost(RuntimeError):  # noqa: N818 - learners catch it by this name
+    """A rank was lost in the midst of a step.
+
+    What the step has changed so far is neither the old state nor the new.
     """
 
 
-class RanksJoined(RuntimeError):
+class RanksJoined(RuntimeError):  # noqa: N818 - no error, and learners catch it
     """New ranks wait to be let in. It is raised before a step has begun: nothing is lost."""
 
 
 def warm() -> None:
-    """Load the digits, and what torch imports with its first optimizer: forks that come later have
-    both.
+    """Load the digits, and what torch imports with its first optimizer.
+
+    Forks that come later have both.
     """
     images()
     torch.optim.SGD([torch.zeros(1)], lr=1.0)

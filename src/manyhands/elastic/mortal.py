@@ -1,6 +1,4 @@
-"""A function in a process of its own, which may be killed: what it leaves behind is looked at from
-outside.
-"""
+"""A function in a process that may be killed; what it leaves behind is looked at from outside."""
 
 import io
 import os
@@ -27,8 +25,10 @@ LOST = ("closed by peer", "reset by peer", "Broken pipe", "closure")
 
 @dataclass
 class Outcome:
-    """How a process ended: `value` is what the function returned, `killed_by` the signal's name or
-    "", `error` what it raised, in words, or "".
+    """How a process ended.
+
+    `value` is what the function returned, `killed_by` the signal's name or "", `error` what it
+    raised, in words, or "".
     """
 
     value: Any = None
@@ -59,8 +59,7 @@ def in_process(
 def in_ranks(
     function: Callable[..., Any], *args: Any, ranks: int, limit_s: float = LIMIT_S
 ) -> list[Outcome]:
-    """Call `function(*args)` on `ranks` ranks of a process group over gloo; returns the `Outcome`
-    of each rank.
+    """Call `function(*args)` on `ranks` ranks over gloo; returns the `Outcome` of each rank.
 
     Every rank is a fork of this process, as in `in_process`, so that a notebook without a cluster
     can try a few lines of distributed code. `torch.distributed` is initialised before the call and
@@ -72,8 +71,9 @@ def in_ranks(
 
 
 def failure(outcomes: Iterable[Outcome]) -> str:
-    """Why ranks have not returned, in words: a rank's own error before those of ranks that only
-    lost the connection to it. "" if all have returned.
+    """Why ranks have not returned, in words; "" if all have returned.
+
+    A rank's own error comes before those of ranks that only lost the connection to it.
     """
     why = [
         one.error or f"A rank was killed by {one.killed_by}."
@@ -86,8 +86,9 @@ def failure(outcomes: Iterable[Outcome]) -> str:
 
 
 def with_rank(why: str, outcomes: Sequence[Outcome]) -> str:
-    """The words of `failure`, for a learner's function that raised or never returned, with its
-    ranks.
+    """The text of `failure` with its ranks.
+
+    It is for a learner's function that raised or never returned.
     """
     words = why.removeprefix("RuntimeError: ")
     ranks = [rank for rank, one in enumerate(outcomes) if one.error == why]
@@ -115,9 +116,7 @@ def _begun(
     file_bytes: int | None = None,
     dies: bool = False,
 ) -> tuple[int, int]:
-    """(process number, the end of a pipe from which its answer is read) of a fork that calls the
-    function.
-    """
+    """(process number, the end of a pipe that its answer is read from) of a fork that calls it."""
     reader, writer = os.pipe()
     with warnings.catch_warnings():
         # Python 3.12 warns of forks beside threads
@@ -131,8 +130,10 @@ def _begun(
 
 
 def _ended(begun: list[tuple[int, int]], limit_s: float, why: str = "") -> list[Outcome]:
-    """The `Outcome` of each fork that has begun; all that are not done within `limit_s` seconds are
-    killed, and `why` is added to the words about these.
+    """The `Outcome` of each fork that has begun.
+
+    All that are not done within `limit_s` seconds are killed, and `why` is added to the text about
+    these.
     """
     until = time.monotonic() + limit_s
     found: list[tuple[bytes, bool]] = []

@@ -57,8 +57,9 @@ def needs_gradient(x: torch.Tensor) -> bool:
 
 
 def set_no_gradient_for_integers(ctx: Any, outputs: Sequence[torch.Tensor]) -> None:
-    """Tell autograd which outputs have none; where there might be one but none comes, backward gets
-    None.
+    """Tell autograd which outputs have no gradient.
+
+    Where there might be one but none comes, backward gets None.
     """
     ctx.set_materialize_grads(False)
     whole = [t for t in outputs if not (t.is_floating_point() or t.is_complex())]

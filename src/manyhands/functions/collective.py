@@ -54,8 +54,9 @@ def bcast(c: Communicator, x: torch.Tensor | None, root: int = 0) -> torch.Tenso
 def gather(
     c: Communicator, x: torch.Tensor, root: int = 0
 ) -> torch.Tensor | tuple[torch.Tensor, ...]:
-    """At the root a tuple of all ranks' tensors, in the order of ranks; elsewhere a delegate (see
-    `send`). Shapes may differ.
+    """All ranks' tensors as a tuple at the root; elsewhere a delegate (see `send`).
+
+    They are in the order of ranks, and their shapes may differ.
 
     Backward: each rank gets the gradient of its own tensor from the root. On the other ranks
     backward must reach the delegate. All ranks of c call it. Raises CommunicationError at the root

@@ -47,8 +47,9 @@ def _op(c: Communicator, slot: Slot) -> Op:
 def _total(
     mine: torch.Tensor | None, gradients: Iterable[torch.Tensor | None]
 ) -> torch.Tensor | None:
-    """The sum of those that are there, in their order, in the memory of one that came: `mine`
-    belongs to autograd. None if there is none.
+    """The sum of those gradients that are not None, in their order; None if there is none.
+
+    It is made in the memory of a gradient that came: `mine` belongs to autograd.
     """
     found = [g for g in gradients if g is not None]
     if len(found) < 2:

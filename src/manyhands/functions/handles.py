@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 
 
 class GradientHandle:
-    """One operation's two halves: gradients that this rank owes to others, and whether it waits for
-    one itself.
+    """The gradients that this rank owes for one operation, and whether it waits for one itself.
 
     It belongs to the node in autograd's graph. When the node goes before backward has passed it,
     those who would wait for this rank are told that no gradient comes; so an output that nobody
@@ -45,8 +44,9 @@ class GradientHandle:
             self.c.owe(self.op)
 
     def send(self, gradients: Mapping[int, Sequence[torch.Tensor | None]]) -> None:
-        """Send `gradients`, {rank: list of tensors or None}, to those of them that this rank owes
-        one.
+        """Send gradients to the ranks that this rank owes one.
+
+        `gradients` is {rank: list of tensors or None}.
         """
         self.done = True
         if self.owes:

@@ -64,8 +64,9 @@ def recv(
     tag: int = 0,
     force_tuple: bool = False,
 ) -> torch.Tensor | Any:
-    """Receive what `rank` sends: a tensor, or a tuple of tensors if it sent several, or
-    `force_tuple`.
+    """Receive what `rank` sends: a tensor, or a tuple of tensors.
+
+    It is a tuple if that rank sent several, or with `force_tuple`.
 
     Forward: shapes and dtypes come with the message. Messages with one tag come in the order in
     which they were sent; others may overtake them. Backward: sends the gradient back to `rank`.
@@ -88,8 +89,9 @@ class Connected(tuple[torch.Tensor, ...]):
     def backward(
         self, gradient: torch.Tensor | Sequence[torch.Tensor | None] | None = None
     ) -> None:
-        """Backward from all of them, each with gradient one (they must be scalars),
-        or with its own of a sequence of gradients.
+        """Backward from all of them, each with gradient one or with its own of a sequence.
+
+        Without gradients they must be scalars.
         """
         gradients = (
             [None] * len(self)
@@ -110,8 +112,9 @@ class Connected(tuple[torch.Tensor, ...]):
 def pseudo_connect(
     delegate_variable: torch.Tensor | None, *actual_variables: torch.Tensor
 ) -> Connected:
-    """Returns the actual variables as a tuple, joined to the delegate: backward from any of them
-    reaches both.
+    """Join tensors to a delegate: backward from any of them reaches both.
+
+    Returns the actual variables as a tuple.
 
     Backward: gradients go on unchanged to the actual variables, zeros go to the delegate. Sends
     nothing itself. With None for the delegate the actual variables are returned as they are. After

@@ -1,5 +1,6 @@
-"""A small GPT and a text, for model parallelism what `manyhands.track` is for units 01 to 10: one
-task for every way.
+"""A small GPT and a text: one task for every way of model parallelism.
+
+It is for them what `manyhands.track` is for units 01 to 10.
 
 The text is prose of this course, 7-bit characters, kept as it was: it does not follow the tutorials
 when they change, so that the weights stay the same. Everything is float64 unless another type is
@@ -25,9 +26,10 @@ def text() -> str:
 
 
 def batches(step: int, rows: int = ROWS) -> tuple[torch.Tensor, torch.Tensor]:
-    """The batch of a step (counted from 0): symbols [rows, CONTEXT], and the symbols that follow
-    each of them, of the same shape. The same in every process: each takes its rows or its places
-    from it.
+    """The batch of a step, counted from 0: symbols, and the symbols that follow each of them.
+
+    Both have the shape [rows, CONTEXT]. They are the same in every process: each takes its rows or
+    its positions from them.
     """
     symbols = torch.frombuffer(bytearray(text(), "ascii"), dtype=torch.uint8).long()
     starts = np.random.default_rng([16, step]).integers(0, len(symbols) - CONTEXT, rows)
@@ -37,8 +39,9 @@ def batches(step: int, rows: int = ROWS) -> tuple[torch.Tensor, torch.Tensor]:
 
 @torch.no_grad()
 def write(model: torch.nn.Module, prompt: str, n: int) -> str:
-    """`prompt` and the n characters that the model writes after it, each time the one with the
-    largest score.
+    """`prompt` and the n characters that the model writes after it.
+
+    Each time it writes the one with the largest score.
 
     With `fully_shard` or a tensor-parallel model, every rank must call it, with the same arguments.
     ValueError if the prompt is empty, or has a character that is not ASCII.

@@ -1,5 +1,6 @@
-"""How the small GPT is cut for `manyhands.gpt.ways`: the mesh of a way, its blocks by heads and
-columns, and a weight that is whole again.
+"""How the small GPT is cut for `manyhands.gpt.ways`.
+
+Here are the mesh of a way, its blocks by heads and columns, and a weight that is whole again.
 """
 
 from __future__ import annotations
@@ -47,8 +48,9 @@ _meshes: WeakKeyDictionary[Any, dict[tuple[tuple[str, int], ...], DeviceMesh]] =
 
 
 def mesh_of(way: str, axes: Mapping[str, int], rows: int) -> DeviceMesh | None:
-    """The mesh of these axes over all ranks, None without axes; the same one each time as long as
-    the world lives.
+    """The mesh of these axes over all ranks, None without axes.
+
+    It is the same one each time as long as the world lives.
     """
     if not axes:
         return None
@@ -126,8 +128,9 @@ def cut_by_heads(model: GPT, axis: Axis) -> GPT:
 
 
 class Row(nn.Module):
-    """A linear layer of which each rank has some columns of the inputs; the bias is added once,
-    after the sum.
+    """A linear layer of which each rank has some columns of the inputs.
+
+    The bias is added once, after the sum.
     """
 
     def __init__(self, layer: nn.Linear, axis: Axis) -> None:
@@ -139,6 +142,7 @@ class Row(nn.Module):
         )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """The whole output on all ranks, from this rank's columns of x; an all-reduce."""
         return reduce_from(linear(x, self.weight), self.group) + self.bias
 
 

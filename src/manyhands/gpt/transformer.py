@@ -1,5 +1,6 @@
-"""A small GPT: the network of units 14 to 16, which can be cut by layers, by heads and columns, or
-by weights.
+"""A small GPT, the network of units 14 to 16.
+
+It can be cut by layers, by heads and columns, or by weights.
 
 Radford, Wu, Child, Luan, Amodei, Sutskever, "Language Models are Unsupervised Multitask Learners",
 2019; without dropout and without tied weights.
@@ -16,8 +17,9 @@ SYMBOLS, WIDTH, HEADS, BLOCKS, CONTEXT = 128, 64, 4, 4, 64
 
 
 class Block(nn.Module):
-    """Attention, then two linear layers; each adds to its input [rows, places, width] and keeps its
-    shape.
+    """Attention, then two linear layers, each of which adds to its input.
+
+    The input [rows, places, width] keeps its shape.
 
     The number of heads follows from the columns that `q` gives: a rank that holds half of the
     columns of `q`, `k`, `v` computes half of the heads. `out` and `down` then hold the matching
@@ -32,10 +34,12 @@ class Block(nn.Module):
         self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """x [rows, places, width] after attention and the two linear layers."""
         x = x + self.attention(self.norm1(x))
         return x + self.down(functional.gelu(self.up(self.norm2(x))))
 
     def attention(self, x: torch.Tensor) -> torch.Tensor:
+        """What each position takes from itself and the earlier ones: [rows, places, width]."""
         # [rows, places, columns] -> [rows, heads, places, head_size]
         q, k, v = (
             layer(x).unflatten(-1, (-1, self.head_size)).transpose(1, 2)
@@ -47,8 +51,9 @@ class Block(nn.Module):
 
 
 class GPT(nn.Module):
-    """The network, or one stage of it: from symbols [rows, places] to scores [rows, places,
-    SYMBOLS].
+    """The network, or one stage of it: from symbols to scores.
+
+    It takes symbols [rows, places], and gives scores [rows, places, SYMBOLS].
 
     Stage `stage` of `stages` holds its blocks only; the first also the embeddings, the last also
     the final norm and the head. Between stages goes [rows, places, width]. The names of the
@@ -89,6 +94,10 @@ class GPT(nn.Module):
         _start(self)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """The scores, or what goes on to the next stage.
+
+        ValueError for more than CONTEXT symbols.
+        """
         if self.first:
             if x.shape[1] > CONTEXT:
                 raise ValueError(
@@ -102,8 +111,9 @@ class GPT(nn.Module):
 
 
 def _start(model: nn.Module) -> None:
-    """Draw each matrix from a seed that its name gives: a stage gets the same numbers as the whole
-    network.
+    """Draw each matrix from a seed that its name gives.
+
+    So a stage gets the same numbers as the whole network.
     """
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -119,7 +129,8 @@ def _start(model: nn.Module) -> None:
 
 
 def loss_of(scores: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """The mean cross-entropy of scores [rows, places, SYMBOLS] for the symbols that follow, targets
-    [rows, places].
+    """The mean cross-entropy of scores for the symbols that follow.
+
+    Scores are [rows, places, SYMBOLS], targets [rows, places].
     """
     return functional.cross_entropy(scores.flatten(0, 1), targets.flatten())

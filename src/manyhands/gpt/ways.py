@@ -1,5 +1,6 @@
-"""One network for all: the small GPT trained by one process, and to the same weights by each way of
-the course.
+"""One network for all: the small GPT, trained by one process and by each way of the course.
+
+All of them come to the same weights.
 
     result = train("FSDP2", steps=4)  # on all ranks, after dist.init_process_group
     distance(result.weights, train("one process", steps=4).weights) < tolerance(4)
@@ -107,8 +108,9 @@ def train(way: str, steps: int, rows: int = ROWS, memory: bool = False) -> Resul
 
 
 def tolerance(steps: int, rows: int = ROWS) -> float:
-    """How far weights may be apart that were computed in another order: a rounding of a gradient,
-    as Adam enlarges it, for each step.
+    """How far weights may be apart that were computed in a different order.
+
+    For each step, this is a rounding of a gradient, as Adam enlarges it.
 
     A gradient is a mean of n = rows * CONTEXT terms. In another order it differs by about eps /
     sqrt(n) times the size of a term, if the roundings have random signs; terms here are below 1.
@@ -158,8 +160,9 @@ def ddp(mesh: DeviceMesh | None, rows: int) -> Built:
 
 
 def zero_1(mesh: DeviceMesh | None, rows: int) -> Built:
-    """As DDP, and each rank has Adam's states of some tensors only, steps these, and broadcasts
-    them. Unit 16.
+    """As DDP, but each rank has Adam's states of some tensors only. Unit 16.
+
+    It steps these tensors, and broadcasts them.
     """
     model = GPT().to(DEVICE)
     return (

@@ -1,5 +1,6 @@
-"""From what was heard to an account: which message belongs to which round, sums per call, and all
-ranks put together.
+"""From the log of a ledger to an account.
+
+It says which message belongs to which round, has the sums per call, and puts all ranks together.
 
 **Rounds.** Each rank has a clock that starts at 0. A message gets a round when it is sent: the
 sender's clock + 1. A clock moves on to the round of a message when the rank takes that message in,
@@ -118,8 +119,9 @@ COUNTED = "counted"
 
 
 def this_rank(log: Log) -> int:
-    """This rank's global number: torch.distributed's, else that of the first message that it sent,
-    else what its launcher said.
+    """This rank's global number.
+
+    It is torch.distributed's, else that of the first message that it sent, else the launcher's.
     """
     try:
         import torch.distributed as dist
@@ -143,8 +145,9 @@ def this_rank(log: Log) -> int:
 
 
 def events_of(log: Log) -> Heard:
-    """The log as `{"events": [...], "collectives": {...}}` of plain values,
-    with names for messages that are the same on both sides.
+    """The log as `{"events": [...], "collectives": {...}}` of plain values.
+
+    Messages have names that are the same on both sides.
 
     Events: ["sent", key, peer, bytes, call, seconds], ["passed", key]: its sending was waited for,
     ["received", key, peer, bytes, call, seconds], ["enter", key] and ["leave", key] of a
@@ -185,8 +188,9 @@ class _Plain:
         seconds: float,
         identity: tuple[Any, ...],
     ) -> None:
-        """One of our own functions' messages; several that go to different ranks may have one
-        identity.
+        """Note one of our own functions' messages.
+
+        Several that go to different ranks may have one identity.
         """
         self.flush(None)
         name = ".".join(str(part) for part in identity)
@@ -283,8 +287,9 @@ class _Plain:
 
 
 def merge(accounts: Sequence[Account]) -> Merged:
-    """Put the accounts of several ranks together (`[ledger.account() of rank 0, of rank 1, ...]`):
-    a `Merged`.
+    """Put the accounts of several ranks together: a `Merged`.
+
+    `accounts` is `[ledger.account() of rank 0, of rank 1, ...]`.
     """
     return Merged(accounts)
 

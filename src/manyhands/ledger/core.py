@@ -75,20 +75,23 @@ class Ledger:
             self._on_entry(entry)
 
     def count(self, call: str) -> int:
-        """How many calls of torch.distributed there were by this name (that of ProcessGroup's
-        method).
+        """How many calls of torch.distributed there were by this name.
+
+        It is the name of ProcessGroup's method.
         """
         return sum(entry.call == call for entry in self.entries)
 
     def bytes(self, call: str) -> int:
-        """The bytes that this rank handed to these calls: the size of its tensors, whatever is sent
-        for them.
+        """The bytes of the tensors that this rank handed to these calls.
+
+        They do not depend on what is sent for them.
         """
         return sum(entry.bytes for entry in self.entries if entry.call == call)
 
     def account(self) -> Account:
-        """This rank's account as plain numbers and text: what `merge` takes, and what a notebook
-        can pull.
+        """This rank's account as plain numbers and text.
+
+        It is what `merge` takes, and what a notebook can pull.
         """
         return {
             "rank": account.this_rank(self.log),
@@ -111,8 +114,9 @@ class Ledger:
         return account.merge(accounts)
 
     def by_call(self) -> dict[str, Row]:
-        """`{call: Row}` in the order of first use: messages and bytes of this rank, its rounds,
-        and how they are known.
+        """`{call: Row}` in the order of first use.
+
+        A row has this rank's messages, bytes and rounds, and how they are known.
         """
         return self._merged().by_call(self._merged().ranks[0]["rank"])
 
@@ -127,20 +131,25 @@ class Ledger:
 
     @property
     def messages_sent(self) -> int:
+        """How many messages this rank has sent."""
         return self._merged().ranks[0]["messages_sent"]
 
     @property
     def messages_received(self) -> int:
+        """How many messages this rank has received."""
         return self._merged().ranks[0]["messages_received"]
 
     @property
     def bytes_sent(self) -> int:
+        """The bytes of the messages that this rank has sent."""
         return self._merged().ranks[0]["bytes_sent"]
 
     @property
     def bytes_received(self) -> int:
+        """The bytes of the messages that this rank has received."""
         return self._merged().ranks[0]["bytes_received"]
 
     @property
     def rounds(self) -> int:
+        """How many steps this rank's messages needed one after the other."""
         return self._merged().ranks[0]["rounds"]

@@ -1,5 +1,6 @@
-"""One call of torch.distributed as a ledger notes it:
-its name, its sizes, its group, when it started and when it ended.
+"""One call of torch.distributed as a ledger notes it.
+
+It has a name, its sizes, its group, and the times of its start and its end.
 """
 
 from __future__ import annotations
@@ -79,7 +80,8 @@ class Entry:
 def describe(
     call: str, group: object, args: Sequence[Any], facts: Group, task: int, native: bool = False
 ) -> Entry:
-    """The entry of a call of ProcessGroup's method `call` with these arguments;
+    """The entry of a call of ProcessGroup's method `call` with these arguments.
+
     `facts` is (name, global ranks, own global rank) of the group.
     """
     given: tuple[int, ...] = ()
@@ -132,8 +134,9 @@ def tensors_in(value: Any) -> list[torch.Tensor]:
 
 
 def cut_bytes(tensor: torch.Tensor, rows: Sequence[int]) -> tuple[int, ...]:
-    """Bytes of the parts of a tensor that is cut along its first dimension into so many rows
-    each.
+    """Bytes of the parts of a tensor that is cut into so many rows each.
+
+    It is cut along its first dimension.
     """
     row_bytes = (
         tensor.numel() * tensor.element_size() // max(tensor.shape[0], 1)

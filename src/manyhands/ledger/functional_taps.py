@@ -1,5 +1,6 @@
-"""Where the ledgers hear torch's functional collectives
-(`torch.distributed._functional_collectives`), those of DTensor among them.
+"""Where the ledgers hear torch's functional collectives, those of DTensor among them.
+
+They are in `torch.distributed._functional_collectives`.
 
 Python calls them as `torch.ops._c10d_functional.all_reduce(...)`: while a ledger is open, a
 stand-in has the operator's place there. It is no kernel in front of the operator, as those for what
@@ -52,6 +53,7 @@ class StandIn:
         self._operator, self._heard = operator, heard
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Hand the call on to `heard`, with the operator."""
         return self._heard(self._operator, *args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:

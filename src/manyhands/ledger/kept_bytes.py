@@ -15,8 +15,9 @@ from torch.utils._pytree import tree_leaves
 
 
 class KeptBytes(TorchDispatchMode):
-    """A context manager; `nbytes` says how much of the memory that its block allocated is still in
-    use.
+    """A context manager that counts how much of the memory allocated in its block is still in use.
+
+    `nbytes` has the number.
 
     Several tensors that share their memory count once. Memory that an operation was given does not
     count, so parameters and inputs are left out.
@@ -43,6 +44,7 @@ class KeptBytes(TorchDispatchMode):
 
     @property
     def nbytes(self) -> int:
+        """The bytes that were allocated in the block and are still in use."""
         self._made = {key: one for key, one in self._made.items() if not one[0].expired()}
         return sum(nbytes for _, nbytes in self._made.values())
 

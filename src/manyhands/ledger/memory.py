@@ -1,5 +1,4 @@
-"""The peak of a block's memory: how far this process rises above where it stood when the block
-began.
+"""The peak of a block's memory: how far this process rises above its level at the beginning.
 
 On a GPU it is torch's own count: `torch.cuda.max_memory_allocated` over the block, less what was
 allocated when it began. On the CPU it is the Linux kernel's: the resident set of the process, whose
@@ -49,6 +48,10 @@ class Peak:
     """
 
     def start(self) -> None:
+        """Begin to count.
+
+        ValueError while another count runs, or where the counters are missing.
+        """
         global _at_work
         if _at_work:
             raise ValueError(AT_WORK)
@@ -56,6 +59,7 @@ class Peak:
         _at_work = True
 
     def stop(self) -> int:
+        """The most bytes above those at `start`; the next count may then begin."""
         global _at_work
         _at_work = False
         return self._counter.peak_bytes()
@@ -100,8 +104,9 @@ class _OnCpu:
 
 
 def _malloc_gives_back() -> None:
-    """Large blocks are mapped one by one from now on, and go back when they are freed; what is free
-    now goes back.
+    """Have malloc map large blocks one by one, and give them back when they are freed.
+
+    What is free now goes back as well.
 
     Nothing where malloc is not glibc's.
     """

@@ -82,8 +82,9 @@ def length(call: str, p: int) -> int:
 
 
 def even(total: int, p: int, itemsize: int) -> list[int]:
-    """The bytes of p parts as `torch.tensor_split` cuts them: whole elements, the first parts one
-    element larger.
+    """The bytes of p parts as `torch.tensor_split` cuts them.
+
+    They are whole elements; the first parts are one element larger.
     """
     numel = total // itemsize
     return [itemsize * (numel // p + (i < numel % p)) for i in range(p)]

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 
 def replay(accounts: Sequence[Account]) -> Clocks:
-    """Go through the events of all ranks, each rank's in its own order, none before what it had to
-    wait for. Returns the `Clocks`.
+    """Go through the events of all ranks, and return the `Clocks`.
+
+    Each rank's events are taken in its own order, none before what it had to wait for.
     """
     clocks = Clocks(accounts)
     while True:
@@ -44,6 +45,7 @@ class Clocks:
                 self._missing[key] = self._missing.get(key, 0) + 1
 
     def of_message(self, account: Account, kind: str, key: str) -> int:
+        """The round of a message in the account of its sender or receiver."""
         return self._guessed.get((account["rank"], key)) or self.rounds[key]
 
     def go_on(self, rank: int) -> bool:

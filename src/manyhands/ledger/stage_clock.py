@@ -1,5 +1,6 @@
-"""A stage of a pipeline whose computing takes a set time without needing a core, and which notes
-what it did.
+"""A stage of a pipeline whose computing takes a set time without needing a core.
+
+It notes what it did.
 
 Sleeping ranks do not disturb each other: so a pipeline of many ranks shows its true time on a
 machine of few cores.
@@ -50,8 +51,9 @@ class _Kept:
 
 
 class StageClock(nn.Module):
-    """`module` as a stage that takes `forward_s` more, and `backward_s` more in backward, by
-    sleeping.
+    """`module` as a stage that takes longer, by sleeping.
+
+    Forward takes `forward_s` more, and backward `backward_s`.
 
     x, y: one tensor each. Outputs and gradients are those of `module`. Half of backward's time
     belongs to the gradient of the input, half to those of the weights: so a schedule that cuts
@@ -80,6 +82,7 @@ class StageClock(nn.Module):
         )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """The module's output, after `forward_s` of sleep; noted in the log as "F"."""
         start_s = time.monotonic()
         weights = {parameter.untyped_storage().data_ptr() for parameter in self.parameters()}
         with saved_tensors_hooks(
@@ -98,6 +101,7 @@ class StageClock(nn.Module):
 
     @property
     def kept_bytes(self) -> int:
+        """The bytes of the tensors that backward still needs."""
         return sum(nbytes for _, nbytes in self._held.values())
 
     def note(self, key: int, nbytes: int, change: int) -> None:
@@ -112,8 +116,10 @@ class StageClock(nn.Module):
     def spans(
         self, order: Iterable[tuple[str, int, int]]
     ) -> list[tuple[str, int, int, float, float]]:
-        """The log put together with the order in which this stage has worked, [(kind, micro-batch,
-        stage), ...]: a list of (kind, micro-batch, stage, start_s, stop_s).
+        """The log, put together with the order in which this stage has worked.
+
+        `order` is [(kind, micro-batch, stage), ...]. Returns a list of (kind, micro-batch, stage,
+        start_s, stop_s).
 
         A "B" lasts from its first half to the end of its second. On the first stage "I" is empty,
         as there is no input to have a gradient; its "W" is the whole.

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 
 def median_steps(ways: Mapping[str, Way], warm_up: int = 3, repeats: int = 9) -> dict[str, Lanes]:
-    """Time a step of training in several ways, in turn; of each way return the step of median
-    length as plain numbers.
+    """Time a step of training in several ways, in turn.
+
+    Of each way it returns the step of median length as plain numbers.
 
     `ways` maps a name to `(loss, finish)`: two functions without arguments, the forward pass and
     what stands between backward and the optimiser. All ranks of the world call it. Returns `{name:

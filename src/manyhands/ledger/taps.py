@@ -43,7 +43,8 @@ class Listener(Protocol):
     """A ledger, or who else listens."""
 
     @property
-    def log(self) -> Appended: ...
+    def log(self) -> Appended:
+        """What every event is appended to; see `account.Log`."""
 
     def add(self, entry: Entry, given: Sequence[Any]) -> None:
         """Called with each call of torch.distributed and its arguments."""
@@ -59,12 +60,14 @@ _joining: dict[str, list[Entry]] = {}  # name of a group -> its entries since _s
 
 
 def listen(ledger: Listener) -> None:
+    """Add a ledger to those that hear of calls; the first one puts the taps in place."""
     if not _open:
         _install()
     _open.append(ledger)
 
 
 def leave(ledger: Listener) -> None:
+    """Remove a ledger from those that hear of calls; the last one takes the taps away."""
     _land()
     _open.remove(ledger)
     if not _open:
@@ -157,9 +160,7 @@ def _noting(call: str, original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _follow(work: Work | None, entry: Entry, waits: bool) -> None:
-    """Remember whose work this is, and have the end of it noted, unless the caller waits at
-    once.
-    """
+    """Remember whose work this is, and have its end noted, unless the caller waits immediately."""
     # it has ended (monitored_barrier), or is joined with others until _end_coalescing
     if work is None:
         if entry.group not in _joining:

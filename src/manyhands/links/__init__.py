@@ -1,5 +1,7 @@
-"""Modules and helpers that span ranks, as ChainerMN has them:
-chains, recurrent networks, batch normalisation, convolution, optimizer, evaluator, data.
+"""Modules and helpers that span ranks, as ChainerMN has them.
+
+There are chains, recurrent networks, batch normalisation, convolution, optimizer, evaluator and
+data.
 
     from manyhands import comm, links
     c = comm.create_communicator()

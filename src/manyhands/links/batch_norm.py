@@ -51,6 +51,7 @@ class MultiNodeBatchNorm(SharesCommunicator, _BatchNorm):
         self.c = c
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """x normalised over the batches of all ranks; in evaluation, by the running statistics."""
         self._check_input_dim(x)
         if not self.training and self.running_mean is not None:
             normal: torch.Tensor = super().forward(x)
@@ -73,7 +74,8 @@ class MultiNodeBatchNorm(SharesCommunicator, _BatchNorm):
             )
 
     def _combine(self, rows: torch.Tensor) -> tuple[float, torch.Tensor, torch.Tensor]:
-        """Number of values, mean and variance for each feature over all ranks;
+        """Number of values, mean and variance for each feature over all ranks.
+
         `rows` has one row of `_Statistics` for each rank.
         """
         n = self.num_features
@@ -94,8 +96,9 @@ class MultiNodeBatchNorm(SharesCommunicator, _BatchNorm):
     def _with_mean_gradient(
         self, rows: Sequence[torch.Tensor], parameters: list[torch.Tensor], like: torch.Tensor
     ) -> Sequence[torch.Tensor]:
-        """This rank's weight and bias; in backward, each rank's own receive the mean of all ranks'
-        gradients.
+        """This rank's weight and bias.
+
+        In backward, each rank's own receive the mean of all ranks' gradients.
         """
         n, found = self.num_features, []
         for i, own in enumerate(parameters):
@@ -105,8 +108,9 @@ class MultiNodeBatchNorm(SharesCommunicator, _BatchNorm):
 
     @torch.no_grad()
     def _remember(self, count: float, mean: torch.Tensor, var: torch.Tensor) -> None:
-        """As nn.BatchNorm: the variance without bias; with momentum=None the plain mean of all
-        batches so far.
+        """Update the running statistics as nn.BatchNorm does: the variance without bias.
+
+        With momentum=None they are the plain mean of all batches so far.
         """
         if self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
@@ -132,8 +136,9 @@ def _wide(numbers: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 
 
 class _Statistics(torch.autograd.Function):
-    """Of a rank's batch: how many values a feature has, their means, and their sums of squared
-    deviations, in one vector.
+    """How many values a feature of a rank's batch has, their means and squared deviations.
+
+    The latter are sums; all are in one vector.
     """
 
     @staticmethod

@@ -1,5 +1,6 @@
-"""A model whose parts lie on several ranks, told as a list of parts with the ranks that each one
-hears and tells.
+"""A model whose parts are on several ranks.
+
+It is a list of parts, with the ranks that each one receives from and sends to.
 """
 
 from __future__ import annotations
@@ -102,8 +103,9 @@ class MultiNodeChainList(SharesCommunicator, nn.Module):
         )
 
     def forward(self, *inputs: Any) -> Any:
-        """The output of the part with `rank_out=None`, connected to everything that this rank has
-        sent; on a rank without such a part, the delegate.
+        """The output of the part with `rank_out=None`; on a rank without such a part, the delegate.
+
+        It is connected to everything that this rank has sent.
 
         Raises ValueError if the list is empty, or if a value that this rank leaves for itself is
         never taken.
@@ -124,6 +126,7 @@ class MultiNodeChainList(SharesCommunicator, nn.Module):
         return run.result()
 
     def extra_repr(self) -> str:
+        """A line for each part, with its ranks, in the text that `print(model)` shows."""
         return "\n".join(
             f"({i}): rank_in={come}, rank_out={out}"
             for i, (come, out) in enumerate(self._rank_inouts)
@@ -179,8 +182,9 @@ class _Run:
         self.delegate = sent
 
     def connect(self, value: Any) -> tuple[Any, bool]:
-        """(value, True): its backward goes on to the delegate; (value, False) where that cannot be:
-        no tensor in it has a gradient.
+        """(value, True) if the value's backward goes on to the delegate, else (value, False).
+
+        The latter is so where no tensor in it has a gradient.
         """
         values = (
             [value]
@@ -207,8 +211,9 @@ class _Run:
 
 
 class _Handle(torch.autograd.Function):
-    """A single zero that stands for a tensor in the graph:
-    its backward visits the tensor's node and brings no gradient.
+    """A single zero that stands for a tensor in the graph.
+
+    Its backward visits the tensor's node and brings no gradient.
     """
 
     @staticmethod

@@ -100,9 +100,7 @@ def _problem(dataset: Any) -> str | None:
 def _shares(
     dataset: Any, size: int, root: int, shuffle: bool, seed: int | None, force_equal_length: bool
 ) -> list[tuple[Any, list[int], bool]]:
-    """For each rank: (its examples or the whole, the indices of its examples, whether it is the
-    whole).
-    """
+    """For each rank: (its examples or the whole, their indices, whether it is the whole)."""
     n = len(dataset)
     order = np.random.RandomState(seed).permutation(n).tolist() if shuffle else range(n)
     shares = []
@@ -128,7 +126,8 @@ def bounds(n: int, size: int, force_equal_length: bool) -> list[tuple[int, int]]
 
 
 def cut(dataset: Any, indices: Sequence[int]) -> Any:
-    """The examples with these indices as a data set of their own;
+    """The examples with these indices as a separate data set.
+
     None for a kind of data set that cannot be cut without reading its examples.
     """
     if isinstance(dataset, torch.Tensor):

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 def create_multi_node_n_step_rnn(
     rnn: nn.RNNBase, c: Communicator, rank_in: int | None = None, rank_out: int | None = None
 ) -> MultiNodeNStepRNN:
-    """Wrap an RNN so that its initial states come from rank `rank_in` and its last states go to
-    rank `rank_out`.
+    """Wrap an RNN whose states come from one rank and go to another.
+
+    Its initial states come from rank `rank_in` and its last states go to rank `rank_out`.
 
         rnn = links.create_multi_node_n_step_rnn(nn.LSTM(n_in, n_units, n_layers), c, rank_out=1)      # rank 0
         hy, cy, ys, delegate = rnn(xs)    # delegate.backward()
@@ -80,6 +81,7 @@ class MultiNodeNStepRNN(SharesCommunicator, nn.Module):
         self.n_cells = 2 if isinstance(rnn, nn.LSTM) else 1
 
     def forward(self, *inputs: Any) -> tuple[Any, ...]:
+        """(states..., ys, delegate) of the sequences `xs`, the last of `inputs`; see the class."""
         states, xs = self._arguments(inputs)
         self._check(xs)
         expected = self._expected(xs)
@@ -204,4 +206,5 @@ class MultiNodeNStepRNN(SharesCommunicator, nn.Module):
         return delegate
 
     def extra_repr(self) -> str:
+        """The two ranks, in the text that `print(rnn)` shows."""
         return f"rank_in={self.rank_in}, rank_out={self.rank_out}"

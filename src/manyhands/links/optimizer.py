@@ -51,8 +51,9 @@ def create_multi_node_optimizer(
 
 
 class MultiNodeOptimizer(torch.optim.Optimizer):
-    """What `create_multi_node_optimizer` makes; `actual_optimizer` is the optimizer that it was
-    given.
+    """What `create_multi_node_optimizer` makes.
+
+    `actual_optimizer` is the optimizer that it was given.
 
     The first `step()` changes nothing by its gradients: it copies the parameters of rank 0 to all
     ranks, so that ranks may start from different seeds. It does so again when parameters have been
@@ -100,8 +101,9 @@ class MultiNodeOptimizer(torch.optim.Optimizer):
     def update(
         self, lossfun: Callable[..., torch.Tensor] | None = None, *args: Any, **kwargs: Any
     ) -> None:
-        """As ChainerMN calls it: with a function, compute `lossfun(*args, **kwargs)`, clear the
-        gradients, go backward and step; without, only step.
+        """Step, as ChainerMN calls it; with a function, first compute the gradients.
+
+        It then computes `lossfun(*args, **kwargs)`, clears the gradients and goes backward.
         """
         if lossfun is not None:
             loss = lossfun(*args, **kwargs)
@@ -111,15 +113,19 @@ class MultiNodeOptimizer(torch.optim.Optimizer):
         self.step()
 
     def zero_grad(self, set_to_none: bool = True) -> None:
+        """As `torch.optim.Optimizer.zero_grad`, of the wrapped optimizer."""
         self.actual_optimizer.zero_grad(set_to_none)
 
     def state_dict(self) -> dict[str, Any]:
+        """The wrapped optimizer's state; it fits the same optimizer without ranks."""
         return self.actual_optimizer.state_dict()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Load a state into the wrapped optimizer, on this rank only."""
         self.actual_optimizer.load_state_dict(state_dict)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add parameters; the next step copies those of rank 0 to all ranks."""
         self.actual_optimizer.add_param_group(param_group)
 
     def __repr__(self) -> str:
@@ -166,8 +172,9 @@ class MultiNodeOptimizer(torch.optim.Optimizer):
 
 
 class _DoubleBuffered(MultiNodeOptimizer):
-    """The exchange of one step's gradients runs in a thread, on a communicator of its own,
-    until the next step needs them.
+    """An optimizer that exchanges one step's gradients in a thread until the next step needs them.
+
+    The thread has a communicator of its own.
 
     Step 1 copies the parameters. Step 2 hands its gradients over and changes nothing. Step k hands
     its own over and applies the mean of step k - 1's.

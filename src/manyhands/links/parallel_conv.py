@@ -22,8 +22,9 @@ Loss = Literal["replicated", "summed"]
 
 
 class ParallelConv2d(SharesCommunicator, nn.Module):
-    """`nn.Conv2d`, of which each rank has the weights for its share of the output channels
-    (`split="out"`) or input channels (`split="in"`).
+    """An `nn.Conv2d` of which each rank has the weights for its share of the channels.
+
+    These are output channels (`split="out"`) or input channels (`split="in"`).
 
         conv = links.ParallelConv2d(c, 3, 64, 3, padding=1, split="out")
         y = conv(x)                                        # x and y: all channels, the same on every rank
@@ -99,8 +100,9 @@ class ParallelConv2d(SharesCommunicator, nn.Module):
         split: Split = "out",
         loss: Loss = "replicated",
     ) -> ParallelConv2d:
-        """Share out rank 0's `conv`, a dense nn.Conv2d; on the other ranks `conv` does not count
-        and may be None. All ranks of `c` call it.
+        """Share out rank 0's `conv`, a dense nn.Conv2d. All ranks of `c` call it.
+
+        On the other ranks `conv` does not count and may be None.
         """
         problem = None
         if c.rank == 0 and (not isinstance(conv, nn.Conv2d) or conv.groups != 1):
@@ -127,6 +129,7 @@ class ParallelConv2d(SharesCommunicator, nn.Module):
     bias = property(lambda self: self.shard.bias, doc="This rank's part of the bias, or None.")
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """y, with all output channels on every rank; ValueError for an x of another shape."""
         if x.dim() not in (3, 4) or x.shape[-3] != self.in_channels:
             raise ValueError(
                 f"This layer takes x of shape (batch, {self.in_channels}, height, width), "
@@ -170,6 +173,7 @@ class ParallelConv2d(SharesCommunicator, nn.Module):
         return _conv(self.shard, weight, bias)
 
     def extra_repr(self) -> str:
+        """The whole layer's channels and this rank's, in the text that `print(layer)` shows."""
         return (
             f"{self.in_channels}, {self.out_channels}, split={self.split!r}, loss={self.loss!r}, "
             f"rank {self.c.rank} has {self.sizes[self.c.rank]} channels"

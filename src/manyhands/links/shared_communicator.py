@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 
 
 class SharesCommunicator:
-    """For a module with a communicator `c`: copies of the module share it, because a communicator
-    cannot be copied.
+    """A module with a communicator `c`, which copies of the module share.
+
+    A communicator cannot be copied.
     """
 
     c: Communicator

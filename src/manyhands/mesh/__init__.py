@@ -1,5 +1,6 @@
-"""Tensor parallelism on a mesh of ranks: the two functions of a layer that is cut, and tensors with
-named dimensions.
+"""Tensor parallelism on a mesh of ranks.
+
+Here are the two functions of a layer that is cut, and tensors with named dimensions.
 
 `copy_to` and `reduce_from` are f and g of Megatron-LM; `Mesh` and `einsum` are a small Mesh
 TensorFlow: one program, and a layout that says which dimension is cut along which axis of the mesh.

@@ -1,5 +1,4 @@
-"""f and g: where a tensor enters the part of a network that is cut over a group, and where it
-leaves it.
+"""f and g: where a tensor enters and leaves the part of a network that is cut over a group.
 
 The two functions are those of `manyhands.links.conjugate`; here they take a process group of
 torch.distributed.
@@ -37,8 +36,9 @@ def reduce_from(x: torch.Tensor, group: dist.ProcessGroup | None = None) -> torc
 
 
 class _Group:
-    """A process group as the communicator that `conjugate` asks for one thing only: its
-    `allreduce`.
+    """A process group as the communicator that `conjugate` asks for.
+
+    It asks for one thing only, its `allreduce`.
     """
 
     def __init__(self, x: object, group: dist.ProcessGroup | None, call: str) -> None:

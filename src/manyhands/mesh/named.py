@@ -1,5 +1,6 @@
-"""Tensors with named dimensions on a mesh of ranks, and a product that sums over ranks where the
-layout asks for it.
+"""Tensors with named dimensions on a mesh of ranks, and their product.
+
+The product sums over ranks where the layout asks for it.
 
 After Shazeer et al. 2018, Mesh-TensorFlow, arXiv 1811.02084. Between calls every tensor is
 complete: a sum over ranks is made where it arises. So along the axes on which a tensor is not cut
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
 
 
 class Mesh:
-    """A `DeviceMesh` whose axes have names, and a layout {dimension: axis}: a dimension in it is
-    cut along that axis.
+    """A `DeviceMesh` whose axes have names, and a layout {dimension: axis}.
+
+    A dimension in the layout is cut along its axis.
 
     A dimension that is not in the layout is whole on every rank. `ValueError` for an axis that the
     mesh has not, for one without names, and on a rank that is not in the mesh.
@@ -73,10 +75,11 @@ class Mesh:
         return self.device_mesh.get_group(axis)
 
     def cut(self, tensor: torch.Tensor, dims: Iterable[str]) -> Named:
-        """This rank's piece of a whole tensor, which is the same on all ranks; a leaf that wants a
-        gradient if `tensor` does. Sends nothing. `ValueError` if the names are not as many as the
-        tensor's dimensions, if two of them lie on one axis, or if a size does not divide by its
-        axis.
+        """This rank's piece of a whole tensor, which is the same on all ranks. Sends nothing.
+
+        It is a leaf that wants a gradient if `tensor` does. `ValueError` if the names are not as
+        many as the tensor's dimensions, if two of them lie on one axis, or if a size does not
+        divide by its axis.
         """
         dims = tuple(dims)
         if len(dims) != tensor.dim():
@@ -106,6 +109,7 @@ class Named:
 
     @property
     def axes(self) -> list[str]:
+        """The axes along which this tensor is cut."""
         return self.mesh.axes(self.dims, f"tensor {self.dims}")
 
     @property
@@ -128,8 +132,9 @@ class Named:
         return Named(self.mesh, value, self.dims)
 
     def __add__(self, other: Named) -> Named:
-        """The sum; the dimensions of `other` may be some of this one's, in any order, as those of a
-        bias are.
+        """The sum with a tensor that may have some of this one's dimensions only.
+
+        They may be in any order, as those of a bias are.
 
         Forward: sends nothing. Backward: an all-reduce of the gradient of `other` over the axes
         along which only this one is cut. `ValueError` if `other` has a dimension that this one has
@@ -152,8 +157,9 @@ class Named:
         return _leave(self.mesh, self.value.sum(), self.axes)
 
     def whole(self) -> torch.Tensor:
-        """The whole tensor, without a gradient, on all ranks: an all-gather along each dimension
-        that is cut.
+        """The whole tensor on all ranks, without a gradient.
+
+        An all-gather along each dimension that is cut.
         """
         value = self.value.detach()
         for place, dimension in enumerate(self.dims):
@@ -192,8 +198,9 @@ def einsum(a: Named, b: Named, out: Sequence[str]) -> Named:
 
 
 def _enter(tensor: Named, axes: Iterable[str]) -> torch.Tensor:
-    """Its value, of which ranks along `axes` make different uses: their gradients are summed where
-    it is not cut.
+    """Its value, of which ranks along `axes` make different uses.
+
+    Their gradients are summed where it is not cut.
     """
     value = tensor.value
     for axis in axes:

@@ -1,5 +1,6 @@
-"""Figures from plain numbers: one look for the whole course, and SVG that is the same from build to
-build.
+"""Figures from plain numbers, with one look for the whole course.
+
+The SVG is the same from build to build.
 
 A figure module decorates its function with `@styled`, takes its axes from `figure()` and returns
 `svg(fig, "what it shows")`. Words inside a figure are arguments with an English default, so that a
@@ -59,8 +60,9 @@ STYLE: Any = {
 
 
 def styled(draw: Callable[P, T]) -> Callable[P, T]:
-    """Decorator: draw in the course's style, and leave the reader's own matplotlib settings as they
-    were.
+    """Decorator: draw in the course's style.
+
+    The reader's own matplotlib settings stay as they were.
     """
 
     @functools.wraps(draw)
@@ -99,6 +101,7 @@ class Svg:
         return f"<figure: {self.title}>"
 
     def save(self, path: str | Path) -> None:
+        """Write the picture to an SVG file."""
         with open(path, "w", encoding="utf-8") as file:
             file.write(self.text)
 

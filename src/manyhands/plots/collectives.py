@@ -30,8 +30,9 @@ def busiest(
     words: Words = WORDS,
     title: str = "bytes of the busiest rank against the number of ranks",
 ) -> Svg:
-    """One line for each way: marks where it was measured, and a formula's line up to `ranks_to`
-    ranks.
+    """One line for each way: marks where it was measured, and a formula's line.
+
+    The line goes up to `ranks_to` ranks.
 
     `measured` maps the name of a way to {number of ranks: bytes of the busiest rank / bytes of the
     tensor}; `formulas` maps the same names to a function of the number of ranks. Returns an `Svg`.
@@ -67,8 +68,9 @@ def busiest(
 
 
 def busiest_table(measured: Curves, formulas: Formulas, more: Iterable[int] = ()) -> str:
-    """The numbers of the picture: a line for each number of ranks, measured / formula;
-    for those in `more` the formula alone.
+    """The numbers of the picture: a line for each number of ranks, measured / formula.
+
+    For the numbers of ranks in `more` it has the formula alone.
     """
     lines = ["ranks" + "".join(f"{way:>16}" for way in measured)]
     for p in [*next(iter(measured.values())), *more]:

@@ -1,5 +1,6 @@
-"""Which output channel of a layer depends on which input channel,
-and what moving a layer's activations or gradients costs.
+"""Which output channel of a layer depends on which input channel, and what moving data costs.
+
+What is moved are the layer's activations or gradients.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ def connectivity(
     words: Words = WORDS,
     title: str = "which outputs react to which input",
 ) -> Svg:
-    """One square for each pair of channels, in the colour of the rank whose weights join them;
-    white where the output does not react.
+    """One square for each pair of channels, in the colour of the rank whose weights join them.
+
+    It is white where the output does not react.
 
     `panels` maps the name of a layer to a matrix [output channels, input channels] of rank numbers,
     -1 where there is no reaction. The number of the rank stands in its square. Returns an `Svg`.
@@ -78,8 +80,9 @@ def _square(ax: Axes, column: int, row: int, rank: int) -> None:
 
 
 def table(panels: Mapping[str, ArrayLike]) -> str:
-    """The numbers of the picture as text, side by side:
-    a row for each output channel, a dot where it does not react.
+    """The numbers of the picture as text, side by side: a row for each output channel.
+
+    A dot stands where it does not react.
     """
     blocks = []
     for name, matrix in panels.items():
@@ -144,9 +147,7 @@ def traffic_table(
     measured: Mapping[str, Sequence[float]],
     formula: Mapping[str, Callable[[float], float]],
 ) -> str:
-    """The numbers of the picture: for each side and way the bytes that were measured, and the
-    formula's.
-    """
+    """The numbers of the picture: for each side and way the bytes measured, and the formula's."""
     lines = [f"{'side':>4}  " + "".join(f"{way:>24}" for way in measured)]
     for i, side in enumerate(sides):
         cells = [f"{values[i]:,} / {formula[way](side):,.0f}" for way, values in measured.items()]

@@ -1,6 +1,4 @@
-"""Time against size, both logarithmic: what a model predicts, what was measured, and where two ways
-cross.
-"""
+"""Time against size, both logarithmic: predicted, measured, and where two ways cross."""
 
 from __future__ import annotations
 
@@ -85,8 +83,9 @@ def crossover(
 def crossover_table(
     predicted: Mapping[str, Callable[[Any], Any]], measured: Mapping[str, Mapping[int, float]]
 ) -> str:
-    """The numbers of the picture, in ms: a line for each size, and for each way measured /
-    predicted = their ratio.
+    """The numbers of the picture, in ms: a line for each size.
+
+    For each way it has measured / predicted = their ratio.
     """
     lines = ["     bytes" + "".join(f"{way + ' (ms)':>30}" for way in measured)]
     for size in next(iter(measured.values())):

@@ -31,8 +31,9 @@ def drift(
     words: Words = WORDS,
     title: str = "ways of the ranks through the space of weights",
 ) -> Svg:
-    """One panel for each way to train, in the same scale; one line for each rank, from a ring
-    (start) to a dot (end).
+    """One panel for each way to train, in the same scale, with one line for each rank.
+
+    A line goes from a ring (start) to a dot (end).
 
     `ways` maps names to arrays [ranks, points, weights]; `serial` is `(start, end)` of one process,
     each [weights]. All panels show the same direction to the right, from `start` to `end`; upwards,
@@ -75,8 +76,10 @@ def drift(
 
 
 def plane(paths: np.ndarray, start: ArrayLike, end: ArrayLike) -> np.ndarray:
-    """[ranks, points, 2]: how far along the way from `start` to `end`, and across it, where the
-    ranks differ most (or, if they do not differ, where they turn); six decimals.
+    """[ranks, points, 2]: how far along the way from `start` to `end`, and across it.
+
+    Across is where the ranks differ most or, if they do not differ, where they turn. The numbers
+    have six decimals.
     """
     origin = np.asarray(start, float)
     whole = np.asarray(end, float) - origin

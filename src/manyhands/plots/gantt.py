@@ -1,5 +1,6 @@
-"""A step of a pipeline: what each rank does when, and below it how much its memory must keep, for
-several schedules.
+"""A step of a pipeline for several schedules, such as GPipe and 1F1B.
+
+It shows what each rank does when, and below it how much its memory must keep.
 """
 
 from __future__ import annotations
@@ -44,8 +45,9 @@ def gantt(
     words: Words = WORDS,
     title: str = "schedules of a pipeline, with the memory that they need",
 ) -> Svg:
-    """Draw a chart for each schedule, all on one time axis, and under each the curves of its ranks'
-    memory.
+    """Draw a chart for each schedule, all on one time axis.
+
+    Under each chart are the curves of its ranks' memory.
 
     `runs` maps a name to `(spans, memory)`: for each rank a list of (kind, micro-batch, stage,
     start_ms, stop_ms), kind "F", "B", "I" or "W"; and a list of (ms, what is kept from then on) in

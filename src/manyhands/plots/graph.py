@@ -1,5 +1,6 @@
-"""The autograd graphs of several ranks as one picture:
-what backward reaches on each rank, and the messages between them.
+"""The autograd graphs of several ranks as one picture.
+
+It shows what backward reaches on each rank, and the messages between them.
 """
 
 from __future__ import annotations
@@ -73,8 +74,9 @@ def _describe(function: Any, leaves: Mapping[int, str]) -> dict[str, Any]:
 
 
 def messages(ranks: Graphs) -> list[tuple[int, int, int, int]]:
-    """[(sender, its node, receiver, its node)]: the messages between the graphs `{rank:
-    walk(...)}`, in order of the senders.
+    """The messages between the graphs: [(sender, its node, receiver, its node)].
+
+    The graphs are `{rank: walk(...)}`. The messages are in order of the senders.
     """
     found: list[tuple[int, int, int, int]] = []
     for sender, graph in sorted(ranks.items()):
@@ -90,8 +92,9 @@ def messages(ranks: Graphs) -> list[tuple[int, int, int, int]]:
 
 
 def table(graphs: Mapping[str, Graphs]) -> str:
-    """The picture as text: for each graph and rank the nodes that backward reaches, the ones it
-    does not, and lost gradients.
+    """The picture as text: a block for each graph, with a line for each rank.
+
+    A line has the nodes that backward reaches and those that it does not; lost gradients follow.
     """
     lines = []
     for title, ranks in graphs.items():
@@ -116,8 +119,9 @@ def _lost(ranks: Graphs, sender: int, i: int, receiver: int, j: int) -> bool:
 
 
 def levels(ranks: Graphs) -> dict[tuple[int, int], int]:
-    """{(rank, node): step of the forward pass}: every node comes after its inputs,
-    and a leaf just before what uses it.
+    """{(rank, node): step of the forward pass}.
+
+    Every node comes after its inputs, and a leaf just before what uses it.
     """
     inputs = {
         (rank, i): [(rank, b) for a, b in graph["edges"] if a == i]
@@ -147,8 +151,9 @@ def levels(ranks: Graphs) -> dict[tuple[int, int], int]:
 def graph(
     graphs: Mapping[str, Graphs], words: Words = WORDS, title: str = "autograd graphs of the ranks"
 ) -> Svg:
-    """Draw one panel for each entry of `graphs`, `{name: {rank:
-    walk(...)}}`: a lane for each rank, the forward pass to the right.
+    """Draw one panel for each entry of `graphs`, with a lane for each rank.
+
+    `graphs` is `{name: {rank: walk(...)}}`. The forward pass goes to the right.
 
     Full boxes are what backward reaches. A thick arrow is a gradient that travels to another rank;
     if it is dotted and ends in a cross, nobody receives it. A dashed arrow is a delegate edge: from
@@ -197,8 +202,9 @@ def graph(
 
 
 def _places(ranks: Graphs) -> dict[tuple[int, int], tuple[float, float]]:
-    """{(rank, node): (x, y)}; nodes of one rank that share a step stand below each other,
-    what talks to a rank nearest to it.
+    """{(rank, node): (x, y)}.
+
+    Nodes of one rank that share a step are below each other, what talks to a rank nearest to it.
     """
     at, lanes = levels(ranks), sorted(ranks)
     places: dict[tuple[int, int], tuple[float, float]] = {}
@@ -253,8 +259,9 @@ def _arrow(
     style: str,
     width: float = 1.0,
 ) -> None:
-    """From the left side of the later node to the right side of the earlier one: the way that
-    backward takes.
+    """Draw an arrow from the later node to the earlier one, the way that backward takes.
+
+    It goes from the left side of the one to the right side of the other.
     """
     half_width, _ = BOX
     ax.annotate(
@@ -275,8 +282,9 @@ def _arrow(
 def _message(
     ax: Axes, start: tuple[float, float], end: tuple[float, float], colour: str, lost: bool
 ) -> None:
-    """From the receiver of a message to its sender, which the gradient goes back to:
-    between the facing sides of the two boxes.
+    """Draw an arrow from the receiver of a message to its sender, which the gradient goes back to.
+
+    It goes between the facing sides of the two boxes.
     """
     side = BOX[1] if end[1] > start[1] else -BOX[1]
     ax.annotate(

@@ -16,8 +16,9 @@ WORDS = {"parts": PARTS, "theory": "theory", "held": "held by a rank, in $\\psi$
 
 
 def table(measured: Mapping[str, Sequence[float]], theory: Mapping[str, Sequence[float]]) -> str:
-    """The picture in letters: for each name what was measured of each part and of all, and what
-    theory says of all.
+    """The picture in letters: a line for each name, with what was measured and what theory says.
+
+    It has what was measured of each part and of all, and theory's number of all.
     """
     lines = [
         "         "
@@ -38,8 +39,10 @@ def stacked(
     words: Words = WORDS,
     title: str = "what a rank holds, by stage: measured, and theory as outlines",
 ) -> Svg:
-    """`measured` and `theory` map a name to what its parts take, from the bottom up, all in one
-    unit: filled bars, and outlines around where theory has them. Returns an `Svg`.
+    """Stacked bars of what each name's parts take, and outlines where theory has them.
+
+    `measured` and `theory` map a name to what its parts take, from the bottom up, all in one unit.
+    Returns an `Svg`.
     """
     fig, ax = figure(height=3)
     for place, name in enumerate(measured):

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 
 class Held(NamedTuple):
-    """One tensor of a program under a layout. pieces: for each rank its rows and columns, as (first
-    row, after the last row, first column, after the last column). sums: [(the ranks of a group, how
-    many numbers they sum), ...].
+    """One tensor of a program under a layout.
+
+    pieces: for each rank its rows and columns, as (first row, after the last row, first column,
+    after the last column). sums: [(the ranks of a group, how many numbers they sum), ...].
     """
 
     name: str
@@ -31,8 +32,9 @@ GAP = 0.4  # between two outlines, where one whose tensor has the most rows is 1
 
 
 def extent(indices: Iterable[Iterable[int]], columns: int) -> tuple[int, int, int, int]:
-    """The rows and columns of a piece, from the places that its numbers have in the whole, counted
-    row by row.
+    """The rows and columns of a piece, from the positions of its numbers in the whole.
+
+    Positions are counted row by row.
     """
     places = [place for row in indices for place in row]
     return (
@@ -64,9 +66,10 @@ def who_holds_what(
     words: Words = WORDS,
     title: str = "who holds what on the mesh",
 ) -> Svg:
-    """A row for each layout, a panel for each tensor: the ranks where they stand on the mesh, each
-    with the outline of the whole tensor and, in the rank's colour, its piece. A line joins ranks
-    that sum their pieces.
+    """A row for each layout, a panel for each tensor: the ranks and their pieces.
+
+    The ranks are where they stand on the mesh, each with the outline of the whole tensor and, in
+    the rank's colour, its piece. A line joins ranks that sum their pieces.
 
     `layouts` maps the name of a layout to a list of `Held`; the ranks go over the mesh row by row.
     Returns an `Svg`.

@@ -38,8 +38,9 @@ LOOKS = {
 
 
 def read(path: str | Path) -> list[Phase]:
-    """The phases in a file that `HOROVOD_TIMELINE` named, in their order: [Phase(tensor, name,
-    start_ms, stop_ms)]; times from the file's first event.
+    """The phases in a file that `HOROVOD_TIMELINE` named, in their order.
+
+    They are [Phase(tensor, name, start_ms, stop_ms)], with times from the file's first event.
 
     Call it after `hvd.shutdown()`, which ends the file. The format is that of Chrome's tracing: B
     begins a phase of the row `pid`, E ends the last one.
@@ -63,8 +64,9 @@ def read(path: str | Path) -> list[Phase]:
 
 
 def pick(phases: Iterable[Phase], prefix: str, last: int | None = None) -> list[Phase]:
-    """The phases of the tensors whose name begins with `prefix`, the prefix cut off, from time 0;
-    only the `last` ones of each tensor and phase.
+    """The phases of the tensors whose name begins with `prefix`, from time 0.
+
+    The prefix is cut off. Only the `last` ones of each tensor and phase are taken.
     """
     mine = [phase for phase in phases if phase.tensor.startswith(prefix)]
     if last:

@@ -1,5 +1,6 @@
-"""Error against the batch, the learner's own beside published figures; and one training on two
-clocks: epochs and steps.
+"""Error against the batch, and one training on two clocks: epochs and steps.
+
+The learner's own errors are shown beside published figures.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ def hockey_stick(
     words: Words = WORDS,
     title: str = "error against the batch, measured and published",
 ) -> Svg:
-    """Two panels that share nothing but their kind of axes:
-    batches double to the right, errors in per cent grow upwards.
+    """Two panels of errors against the batch, which share nothing but their kind of axes.
+
+    Batches double to the right, errors in per cent grow upwards.
 
     `own` and `published` map the name of a way to train to {batch: (mean error, standard deviation
     over runs)}; a way with one batch is one mark. Names that are in both have one look. `source`

@@ -1,5 +1,6 @@
-"""Replicas: how a step goes through them, and what their number does to a gradient that is scaled
-wrongly.
+"""Replicas: how a step goes through them, and what a wrongly scaled gradient becomes.
+
+The latter depends on the number of replicas.
 """
 
 from __future__ import annotations
@@ -46,8 +47,9 @@ def gradient_scaling(
     points: int = 48,
     title: str = "gradients against one device's",
 ) -> Svg:
-    """Each point is one weight: across, its gradient on one device; up, its gradient summed over
-    the replicas.
+    """Each point is one weight: across, its gradient on one device; up, its gradient over replicas.
+
+    The latter is summed over the replicas.
 
     `one` is an array; `wrong` and `right` map a number of replicas to an array of the same shape.
     At most `points` weights are drawn, spread evenly over the values. A thin line of slope n stands
@@ -92,8 +94,10 @@ def replicated_step(
     words: Words = STEP_WORDS,
     title: str = "one step of training on several replicas",
 ) -> Svg:
-    """One global batch, cut into `shards` (examples per replica); each replica's gradient; their
-    sum; one update on every copy.
+    """One global batch and its way through the replicas of a step.
+
+    It is cut into `shards` (examples per replica); then come each replica's gradient, their sum,
+    and one update on every copy.
 
     Returns an `Svg`.
     """

@@ -1,5 +1,6 @@
-"""Efficiency against the number of ranks, predicted and measured; and where the time of a step
-goes.
+"""Efficiency against the number of ranks, and where the time of a step goes.
+
+The efficiency is predicted and measured.
 """
 
 from __future__ import annotations

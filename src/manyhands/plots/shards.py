@@ -52,8 +52,9 @@ def times(workers: Iterable[Steps], samples: int) -> list[int]:
 
 
 def table(seen: Mapping[str, Sequence[Steps]], samples: int) -> str:
-    """The picture in letters: a line for each worker, its batches one after the other,
-    and which samples are not seen exactly once.
+    """The picture in letters: a line for each worker, its batches one after the other.
+
+    It also says which samples are not seen exactly once.
     """
     width = max(map(len, seen))
     lines: list[str] = []

@@ -1,5 +1,6 @@
-"""Messages in space and time: one line per rank, time from left to right,
-an arrow from where a message was sent to where it was received.
+"""Messages in space and time: one line per rank, time from left to right.
+
+An arrow goes from where a message was sent to where it was received.
 """
 
 from __future__ import annotations
@@ -101,8 +102,9 @@ def spacetime(
 
 
 def table(events_per_rank: Events, clock: str = "rounds") -> str:
-    """The numbers of the picture as text: one line per message,
-    and with clock="ms" one per collective call of each rank.
+    """The numbers of the picture as text: one line per message.
+
+    With clock="ms" there is also one per collective call of each rank.
     """
     _, messages, calls = _read(events_per_rank)
     if clock == "rounds":
@@ -219,8 +221,9 @@ def _in_rounds(
 def _in_ms(
     ax: Axes, lanes: Mapping[int, int], messages: list[Message], calls: list[Call], names: list[str]
 ) -> float:
-    """Measured times; an end that no ledger has seen stands at the other end, marked with a
-    cross.
+    """Measured times.
+
+    An end that no ledger has seen is put at the other end, marked with a cross.
     """
     end = max(
         [ms for m in messages for ms in (m.sent_ms, m.received_ms) if ms is not None]

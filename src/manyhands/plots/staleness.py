@@ -1,5 +1,7 @@
-"""Workers that do not wait: whose gradient came when and how old it was; weights that swing;
-the time to a target against backup workers.
+"""Workers that do not wait: stale gradients, weights that swing, and backup workers.
+
+It shows whose gradient came when and how old it was, and the time to a target against backup
+workers.
 """
 
 from __future__ import annotations
@@ -37,8 +39,9 @@ def schedule(
     words: Words = WORDS,
     title: str = "which worker computed when, and how old its gradients were",
 ) -> Svg:
-    """One lane for each worker; one bar for each gradient, from its pull to its push;
-    the number in it is its staleness.
+    """One lane for each worker; one bar for each gradient, from its pull to its push.
+
+    The number in a bar is the gradient's staleness.
 
     `steps` are those of `manyhands.simulate.asynchrony` (worker, clock, start_s, stop_s, version,
     staleness). Returns an `Svg`.
@@ -80,8 +83,9 @@ def spirals(
     words: Words = WORDS,
     title: str = "the same learning rate with gradients of different ages",
 ) -> Svg:
-    """One panel for each way, all on the same axes: the weight to the right, its last change
-    upwards; a ring at the start, a dot at the end.
+    """One panel for each way: the weight to the right, its last change upwards.
+
+    All are on the same axes, with a ring at the start and a dot at the end.
 
     `ways` maps names to the weights, one for each update. Returns an `Svg`.
     """
@@ -109,8 +113,9 @@ def against_b(
     words: Words = WORDS,
     title: str = "time to a target against the number of backup workers",
 ) -> Svg:
-    """Three lines over b = 0, 1, ...: seconds of a step, steps to the target, and their product,
-    each relative to its value at b = 0. Returns an `Svg`.
+    """Three lines over b = 0, 1, ...: seconds of a step, steps to the target, and their product.
+
+    Each is relative to its value at b = 0. Returns an `Svg`.
 
     `step_s[b]` and `steps[b]` are numbers for b backups out of `machines`.
     """

@@ -1,5 +1,6 @@
-"""One step of training on all ranks: what each does when, and below it when its messages are under
-way.
+"""One step of training on all ranks: what each does when, and its messages below.
+
+A message is shown from when to when it is under way.
 """
 
 from __future__ import annotations
@@ -32,8 +33,10 @@ Lanes = Mapping[int, Sequence[tuple[str, float, float]]]  # by rank: [(kind, sta
 def step_lanes(
     lanes: Lanes, words: Words = WORDS, title: str = "one step of training, by rank"
 ) -> Svg:
-    """Draw `lanes`, {rank: [(kind, start_ms, stop_ms)]}; kind is "input", "forward", "backward",
-    "step" or "message". Returns an `Svg`.
+    """Draw what each rank does in a step, and its messages below.
+
+    `lanes` is {rank: [(kind, start_ms, stop_ms)]}; kind is "input", "forward", "backward", "step"
+    or "message". Returns an `Svg`.
     """
     fig, ax = figure(height=0.9 + 0.55 * len(lanes))
     for place, (rank, spans) in enumerate(lanes.items()):

@@ -1,5 +1,6 @@
-"""Calls of ranks in the order in which they are done, from left to right, and those that are never
-done, in red.
+"""Calls of ranks in the order in which they are done, and those that are never done.
+
+They go from left to right; the latter are red.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""A step of training as bars on a time axis: what each rank computes, and when its messages are
-under way.
+"""A step of training as bars on a time axis: computing, and messages under way.
+
+There are bars of what each rank computes, and of when its messages are under way.
 """
 
 from __future__ import annotations
@@ -65,8 +66,9 @@ def timeline(
 
 
 def rows_of(spans: Iterable[Span]) -> list[int]:
-    """For each span the first row that is free when it starts; spans are in order of their
-    starts.
+    """For each span the first row that is free when it starts.
+
+    The spans are in order of their starts.
     """
     free_at: list[float] = []
     rows: list[int] = []
@@ -80,8 +82,9 @@ def rows_of(spans: Iterable[Span]) -> list[int]:
 
 
 def _fill(lane: str, i: int, rank: int) -> tuple[str, str]:
-    """The rank's own colour for what it computes; two greys in turn for the messages, so that
-    neighbours stay apart.
+    """The rank's own colour for what it computes; two greys for the messages.
+
+    The greys take turns, so that neighbours stay apart.
     """
     if lane == "compute":
         return rank_colour(rank), "white"

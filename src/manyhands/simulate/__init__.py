@@ -1,5 +1,6 @@
-"""What communication costs, from two numbers of a link:
-the time of a message of n bytes is latency_s + n / bytes_per_s.
+"""What communication costs, from two numbers of a link.
+
+The time of a message of n bytes is latency_s + n / bytes_per_s.
 
     link = fit(n_bytes, times_s)          # from measured messages
     ring_s(64, 100e6, *link)              # an all-reduce of 100 MB on 64 ranks, predicted

@@ -1,5 +1,6 @@
-"""Workers that do not wait for each other: when each begins its steps, how old its gradients are,
-and what backup workers gain.
+"""Workers that do not wait for each other.
+
+It tells when each begins its steps, how old its gradients are, and what backup workers gain.
 
 A *version* counts the updates of the weights; the *staleness* of a gradient is the number of
 updates between the pull of the weights that it was computed from and its own push. A worker's
@@ -31,8 +32,10 @@ class Step(NamedTuple):
 
 
 def stable_rate(delay: int, curvature: float = 1.0) -> float:
-    """The largest learning rate with which w[t + 1] = w[t] - rate * curvature * w[t - delay] does
-    not grow: 2 sin(pi / (2 (2 delay + 1))) / curvature.
+    """The largest learning rate at which delayed gradients do not make the weight grow.
+
+    For w[t + 1] = w[t] - rate * curvature * w[t - delay] it is 2 sin(pi / (2 (2 delay + 1))) /
+    curvature.
 
     Below it all roots of z^(delay + 1) - z^delay + rate * curvature lie inside the unit circle.
     ValueError for a negative delay. Levin and May 1976, A note on difference-delay equations,
@@ -47,8 +50,9 @@ def stable_rate(delay: int, curvature: float = 1.0) -> float:
 
 
 def growth(delay: int, rate: float) -> float:
-    """By which factor w grows in a step, in the long run, at curvature 1:
-    the largest |root| of z^(delay + 1) - z^delay + rate.
+    """By which factor w grows in a step, in the long run, at curvature 1.
+
+    It is the largest |root| of z^(delay + 1) - z^delay + rate.
     """
     coefficients = np.zeros(delay + 2)
     coefficients[0], coefficients[-1] = 1, rate
@@ -153,8 +157,9 @@ def play(
 
 
 def nth_fastest_s(n: int, workers: int, times_s: Sequence[float] | Array) -> float:
-    """Expected seconds until n of `workers` have finished, if each takes one of `times_s`, at
-    random and independently. Exact: no drawing.
+    """Expected seconds until n of `workers` have finished. Exact: no drawing.
+
+    Each takes one of `times_s`, at random and independently.
 
     The n-th of m draws is at most the k-th smallest of K times with probability P(Binomial(m, k /
     K) >= n). David and Nagaraja 2003, Order Statistics, section 2.1.

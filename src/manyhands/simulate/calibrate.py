@@ -17,8 +17,9 @@ def calibrate(
     rows: Sequence[tuple[X, float]],
     guess: Mapping[str, float],
 ) -> dict[str, float]:
-    """The constants with which `model` comes nearest to the measured rows: a dict with the keys of
-    `guess`.
+    """The constants with which `model` comes nearest to the measured rows.
+
+    Returns a dict with the keys of `guess`.
 
     `model(constants, x)`: a positive number, seconds or samples a second, for what a row is about.
     `rows`: [(x, measured)], as many as there are constants at least. `guess`: {name: a positive

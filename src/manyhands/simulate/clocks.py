@@ -1,5 +1,7 @@
-"""All-reduces of ranks that do not begin together: each function takes the ranks' clocks, the times
-at which they call it, and returns the times at which they go on.
+"""All-reduces of ranks that do not begin together.
+
+Each function takes the ranks' clocks, the times at which they call it, and returns the times at
+which they go on.
 
 A clock for each rank, seconds, along the last axis: an array [..., p] is many groups of p ranks at
 once. `link` is a pair (latency_s, bytes_per_s), `n_bytes` the size of the tensor. To the links of
@@ -34,15 +36,17 @@ if TYPE_CHECKING:
 
 
 def ring(clocks: Array, n_bytes: float, link: tuple[float, float]) -> Array:
-    """An all-reduce along a ring (`ring_s`): all go on together, the latest clock + 2 (p - 1)
-    rounds.
+    """An all-reduce along a ring (`ring_s`).
+
+    All go on together, at the latest clock + 2 (p - 1) rounds.
     """
     return _together(clocks, ring_s(clocks.shape[-1], n_bytes, *link))
 
 
 def ring_half(clocks: Array, n_bytes: float, link: tuple[float, float]) -> Array:
-    """A reduce-scatter or an all-gather along a ring, p - 1 rounds; `n_bytes` of the whole
-    tensor.
+    """A reduce-scatter or an all-gather along a ring, p - 1 rounds.
+
+    `n_bytes` is the size of the whole tensor.
     """
     return _together(clocks, pattern_s("all-gather", clocks.shape[-1], n_bytes, *link))
 
@@ -88,8 +92,9 @@ def hierarchical(
     ranks_per_node: int,
     links_per_node: int = 1,
 ) -> Array:
-    """An all-reduce in two levels (`hierarchical_s`): the ranks of a node are neighbours in
-    `clocks`.
+    """An all-reduce in two levels (`hierarchical_s`).
+
+    The ranks of a node are neighbours in `clocks`.
 
     ValueError where the last axis is no multiple of `ranks_per_node`.
     """
@@ -111,8 +116,9 @@ def parameter_server(
     servers: int = 1,
     overhead_s: float = 0.0,
 ) -> Array:
-    """Workers send their gradients to `servers` servers, each of which keeps a part of the tensor,
-    and get the sum back when all have come (`parameter_server_s`).
+    """Workers send their gradients to `servers` servers, and get the sum (`parameter_server_s`).
+
+    Each server keeps a part of the tensor, and answers when all have come.
 
     A server takes what arrives, first come, first served, at the rate of its link, and answers in
     the same order; between two messages it is busy for `overhead_s`. A worker's own link carries

@@ -56,8 +56,9 @@ PATTERNS = (
 def pattern_s(
     pattern: str, p: int, n_bytes: N, latency_s: float, bytes_per_s: float, overhead_s: float = 0.0
 ) -> N:
-    """The seconds of a pattern, one of `PATTERNS`, on `p` ranks with one link each: its `rounds`,
-    one after the other.
+    """The seconds of a pattern, one of `PATTERNS`, on `p` ranks with one link each.
+
+    They are those of its `rounds`, one after the other.
 
     "server" are `p` workers with a server that is none of them (`parameter_server_s`). Its messages
     are not in rounds: they set out together, and each occupies the server for `overhead_s`, the o
@@ -77,8 +78,9 @@ def pattern_s(
 
 
 def rounds(pattern: str, p: int, n_bytes: N) -> list[tuple[int, N]]:
-    """The rounds of a pattern, one after the other: [(how many, bytes of the messages in each)],
-    none for one rank.
+    """The rounds of a pattern, one after the other: [(how many, bytes of the messages in each)].
+
+    There are none for one rank.
 
     In a round a rank sends one message at most and receives one. `n_bytes` is the whole tensor: of
     an all-gather what all ranks have in the end, of an all-to-all what one rank sends and keeps.
@@ -122,8 +124,9 @@ def ring_s(p: int, n_bytes: N, latency_s: float, bytes_per_s: float) -> N:
 
 
 def tree_s(p: int, n_bytes: N, latency_s: float, bytes_per_s: float) -> N:
-    """A sum along a binomial tree to one rank, then a broadcast along the same tree:
-    2 log2 p rounds, log2 p rounded up, the whole tensor in each.
+    """A sum along a binomial tree to one rank, then a broadcast along the same tree.
+
+    There are 2 log2 p rounds, log2 p rounded up, with the whole tensor in each.
 
     2 ceil(log2 p) (alpha + n / B). Thakur, Rabenseifner and Gropp 2005, section 4. Where p is no
     power of two, a sum can take less than that: some messages to one rank overlap.
@@ -132,8 +135,9 @@ def tree_s(p: int, n_bytes: N, latency_s: float, bytes_per_s: float) -> N:
 
 
 def halving_doubling_s(p: int, n_bytes: N, latency_s: float, bytes_per_s: float) -> N:
-    """Recursive halving (a reduce-scatter), then recursive doubling (an all-gather):
-    2 log2 p rounds, of n/2, n/4, ..., n/p bytes, and back.
+    """Recursive halving (a reduce-scatter), then recursive doubling (an all-gather).
+
+    There are 2 log2 p rounds, of n/2, n/4, ..., n/p bytes, and back.
 
     2 log2 p alpha + 2 (p - 1)/p n / B where p is a power of two: the rounds of a tree and the bytes
     of a ring. Else the ranks above the largest power of two q each give their tensor to one below
@@ -147,8 +151,9 @@ def halving_doubling_s(p: int, n_bytes: N, latency_s: float, bytes_per_s: float)
 
 
 def chain_s(p: int, n_bytes: N, pieces: int, latency_s: float, bytes_per_s: float) -> N:
-    """A broadcast along a chain of ranks, in so many pieces: a rank hands a piece on while it
-    receives the next one.
+    """A broadcast along a chain of ranks, in so many pieces.
+
+    A rank hands a piece on while it receives the next one.
 
     (p - 2 + pieces) (alpha + n / (pieces B)): the first piece needs p - 1 messages, and each other
     one arrives one message later. Without a rank to send to it costs nothing.
@@ -168,8 +173,10 @@ def hierarchical_s(
     links_per_node: int = 1,
     pattern: str = "ring",
 ) -> N:
-    """An all-reduce in two levels: a reduce-scatter inside each node, an all-reduce of each part
-    between the nodes, an all-gather inside each node.
+    """An all-reduce in two levels, inside the nodes and between them.
+
+    It is a reduce-scatter inside each node, an all-reduce of each part between the nodes, and an
+    all-gather inside each node.
 
     `inside` and `between` are links, pairs (latency_s, bytes_per_s). With g ranks on each of m
     nodes: 2 (g - 1) rounds of n/g bytes inside, and between the nodes g rings at once, each of 2
@@ -195,8 +202,7 @@ def node_ring_s(
     between: tuple[float, float],
     links_per_node: int = 1,
 ) -> N:
-    """An all-reduce along rings that pass through the ranks of a node before they go on to the next
-    node, as in NCCL.
+    """An all-reduce along rings that pass through a node's ranks before the next node, as in NCCL.
 
     There are as many rings (NCCL's channels) as a node has links to others, each with a part of the
     tensor, so that all links are used; a rank's link inside the node carries all rings. With p
@@ -223,8 +229,10 @@ def double_tree_s(
     between: tuple[float, float],
     links_per_node: int = 1,
 ) -> N:
-    """An all-reduce along two binary trees of nodes, each with half of the tensor, and a chain of
-    the ranks in each node, in slices so small that all hops are busy at the same time, as in NCCL.
+    """An all-reduce along two binary trees of nodes, each with half of the tensor, as in NCCL.
+
+    In each node there is a chain of its ranks. Slices are so small that all hops are busy at the
+    same time.
 
     A node that is inside one tree is a leaf of the other, so each sends 2 n bytes (n where there
     are two), about as much as in a ring, but the depth is only log2 of the nodes, rounded up. The
@@ -251,8 +259,10 @@ def in_network_s(
     links_per_node: int = 1,
     everywhere: bool = False,
 ) -> N:
-    """An all-reduce in which switches add: those inside a node (NVLS), and `everywhere` also those
-    of the network (SHARP); without it, a double tree between the nodes (NCCL's NVLSTree).
+    """An all-reduce in which switches add: those inside a node, or also those of the network.
+
+    Those inside a node are NVLS; `everywhere` adds those of the network (SHARP). Without it, there
+    is a double tree between the nodes (NCCL's NVLSTree).
 
     Inside, a switch reads n bytes of each of g ranks, adds, and hands n/g to each; then each sends
     its n/g, and the switch copies it to all: (1 + 1/g) n bytes each way. Between the nodes the sum
@@ -276,8 +286,9 @@ def in_network_s(
 
 
 def torus_s(p: int, n_bytes: N, latency_s: float, bytes_per_s: float, axes: int = 3) -> N:
-    """An all-reduce of a block of p chips of a torus with so many axes, all sides of the block
-    alike, as on TPUs.
+    """An all-reduce of a block of p chips of a torus with so many axes, as on TPUs.
+
+    All sides of the block are alike.
 
     Along each axis there are rings in both directions. Parts of the tensor take the axes in
     different orders, so that all 2 `axes` links of a chip are busy; a hop crosses at most half of a
@@ -300,8 +311,9 @@ def parameter_server_s(
     servers: int = 1,
     overhead_s: float = 0.0,
 ) -> N:
-    """All workers send their gradients to the servers, which add up and send the sum back to all;
-    each server keeps a part of the tensor.
+    """All workers send their gradients to the servers, which add up and send the sum back to all.
+
+    Each server keeps a part of the tensor.
 
     2 (alpha + (w - 1) o + w n / (s B)) for w workers and s servers that are no workers: the
     messages to a server set out together, so that their latencies pass at the same time, and then
@@ -321,8 +333,9 @@ def parameter_server_s(
 
 
 def crossover_bytes(p: int, latency_s: float, bytes_per_s: float) -> float:
-    """The size at which ring and tree take the same time: below it the tree is faster, above it the
-    ring.
+    """The size at which ring and tree take the same time.
+
+    Below it the tree is faster, above it the ring.
 
     alpha B (p - 1 - L) / (L - (p - 1)/p) with L = log2 p, rounded up. 0 for two and three ranks:
     there the ring has no more rounds than the tree, and fewer bytes. ValueError for one rank.
@@ -371,8 +384,9 @@ def _bandwidth(bytes_per_s: float) -> float:
 
 
 def _check_links(inside: tuple[float, float], between: tuple[float, float]) -> None:
-    """Refuse what is not a pair of a latency and a bandwidth; its latency may be below 0, because
-    it may be fitted.
+    """Refuse what is not a pair of a latency and a bandwidth.
+
+    Its latency may be below 0, because it may be fitted.
     """
     for field, link in (("inside", inside), ("between", between)):
         if np.shape(link) != (2,) or isinstance(link, str):

@@ -50,8 +50,9 @@ def bootstrap(
     resamples: int = 400,
     seed: int = 0,
 ) -> Array:
-    """What `fit` would have given, had the measurement been made again:
-    an array [resamples, 2] of (latency_s, bytes_per_s).
+    """What `fit` would have given, had the measurement been made again.
+
+    Returns an array [resamples, 2] of (latency_s, bytes_per_s).
 
     Each time, as many of a size's repeated times are drawn as there are, with replacement, and
     fitted anew. Efron 1979, Bootstrap methods: another look at the jackknife, Annals of Statistics
@@ -65,8 +66,9 @@ def bootstrap(
 
 
 def interval(values: Sequence[float] | Array, level: float = 0.9) -> tuple[Any, Any]:
-    """(low, high) between which the middle `level` of the values lie, along the first axis:
-    of resampled numbers, or of what is predicted from them.
+    """(low, high) between which the middle `level` of the values lie, along the first axis.
+
+    The values are resampled numbers, or what is predicted from them.
     """
     if not 0 < level < 1:
         raise ValueError(f"level is {level}: it must be a part between 0 and 1, such as 0.9")
@@ -74,8 +76,9 @@ def interval(values: Sequence[float] | Array, level: float = 0.9) -> tuple[Any, 
 
 
 def _line(sizes: Array, times: Array) -> tuple[Any, Any]:
-    """alpha and beta with the smallest sum of ((alpha + n beta - t) / t)^2, along the last axis:
-    the normal equations, with sizes in units of the largest.
+    """alpha and beta with the smallest sum of ((alpha + n beta - t) / t)^2, along the last axis.
+
+    It solves the normal equations, with sizes in units of the largest.
     """
     largest = sizes.max()
     one, n = 1 / times, sizes / largest / times

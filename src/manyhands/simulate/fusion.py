@@ -1,5 +1,6 @@
-"""Message fusion: gradients that wait for each other and travel together, while the backward pass
-goes on.
+"""Message fusion: gradients that wait for each other and travel together.
+
+Meanwhile the backward pass goes on.
 """
 
 from __future__ import annotations
@@ -59,8 +60,9 @@ def finish_s(
 
 
 def resnet50_bytes(itemsize: int = 4) -> list[int]:
-    """The sizes of ResNet-50's 161 gradients, in the order of the backward pass: the last layer's
-    first.
+    """The sizes of ResNet-50's 161 gradients, in the order of the backward pass.
+
+    The last layer's come first.
 
     25,557,032 numbers. He et al. 2016, Deep residual learning for image recognition, CVPR, table 1;
     1000 classes, batch norm, the stride in the 3 x 3 convolution.

@@ -35,8 +35,9 @@ def whole(field: str, value: Any, least: int = 1, most: int | None = None) -> in
 def real(
     field: str, value: float, above: float | None = None, unit: str = "", finite: bool = True
 ) -> float:
-    """`value`, if it is a number of 0 or more, or of more than `above`; infinity only if it need
-    not be `finite`.
+    """`value`, if it is a number of 0 or more, or of more than `above`.
+
+    Infinity is allowed only if it need not be `finite`.
     """
     fits = (
         isinstance(value, Real)

@@ -80,8 +80,9 @@ def named(name: str, reached: float = 1.0) -> Kind:
 
 
 def from_file(path: str | Path, reached: float = 1.0) -> Kind:
-    """The `Kind` that a TOML file describes with the keys of `machines.toml`, at its top or in one
-    table.
+    """The `Kind` that a TOML file describes with the keys of `machines.toml`.
+
+    They are at its top or in one table.
 
     Only `gpus` and `between` are needed; a machine with one GPU a node needs no `inside`, and 1 is
     the default for `links`. ValueError, with the key, where something is missing or is not a number
@@ -127,8 +128,9 @@ def from_file(path: str | Path, reached: float = 1.0) -> Kind:
 
 
 def _check_link(path: Path, name: str, link: Any) -> None:
-    """Refuse a link without its two numbers, or with numbers that cannot have the units that the
-    keys name.
+    """Refuse a link without its two numbers, or with numbers that cannot be meant.
+
+    Such numbers cannot have the units that the keys name.
     """
     if not isinstance(link, dict) or set(link) != {"latency_s", "bytes_per_s"}:
         raise ValueError(

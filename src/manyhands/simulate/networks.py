@@ -42,8 +42,9 @@ def layers(
     recompute: bool = False,
     activation_itemsize: float | None = None,
 ) -> list[Layer]:
-    """The `Layer`s of a micro-batch of `samples` on a device that reaches `flops_per_s`, one for
-    each block.
+    """The `Layer`s of a micro-batch of `samples`, one for each block.
+
+    They are for a device that reaches `flops_per_s`.
 
     `itemsize`: bytes of a gradient's number, as it travels; `activation_itemsize` of an
     activation's, the same where it is None. Backward takes `backward` times forward (two products
@@ -86,10 +87,11 @@ def flops(blocks: Iterable[Block], recompute: bool = False) -> float:
 
 
 def mfu(blocks: Iterable[Block], samples: float, seconds: float, flops_per_s: float) -> float:
-    """The model FLOPs utilisation (MFU) of one GPU, from 0 to 1: the operations that its samples
-    need, `flops(blocks)` for each, divided by those that it could compute in the `seconds` of a
-    step at its peak, `flops_per_s`. What recomputation computes again is not counted. Chowdhery et
-    al. 2022, PaLM, arXiv 2204.02311, appendix B.
+    """The model FLOPs utilisation (MFU) of one GPU, from 0 to 1.
+
+    It is the number of operations that its samples need, `flops(blocks)` for each, divided by those
+    that it could compute in the `seconds` of a step at its peak, `flops_per_s`. What recomputation
+    computes again is not counted. Chowdhery et al. 2022, PaLM, arXiv 2204.02311, appendix B.
     """
     given.real("seconds", seconds, above=0)
     given.real("flops_per_s", flops_per_s, above=0, unit=" operations per second")
@@ -168,8 +170,10 @@ def alexnet() -> list[Block]:
 
 
 def inception_v3() -> list[Block]:
-    """Inception V3 in eleven equal blocks: 23,834,568 weights and 5.71e9 multiply-adds for images
-    of 299 x 299, as torchvision counts them. Where in the network they are is not modelled.
+    """Inception V3 in eleven equal blocks.
+
+    23,834,568 weights and 5.71e9 multiply-adds for images of 299 x 299, as torchvision counts them.
+    Where in the network they are is not modelled.
     """
     return [
         Block(f"mixed {number}", 23_834_568 / 11, 5.71e9 / 11, 2048 * 64) for number in range(1, 12)
@@ -177,9 +181,10 @@ def inception_v3() -> list[Block]:
 
 
 def transformer(depth: int, width: int, length: int, words: int) -> list[Block]:
-    """A GPT: `depth` blocks of `width` numbers, sequences of `length` tokens, a vocabulary of
-    `words`, its embedding tied to its last layer. Narayanan et al. 2021, arXiv 2104.04473,
-    equations 2 and 3, with layer norms and biases.
+    """A GPT: `depth` blocks of `width` numbers, for sequences of `length` tokens.
+
+    It has a vocabulary of `words`, and its embedding is tied to its last layer. Narayanan et al.
+    2021, arXiv 2104.04473, equations 2 and 3, with layer norms and biases.
 
     Where ranks share the blocks, each has a part of the vocabulary: the embedding is summed once in
     forward, and the loss needs the maximum, the sum and the right word's logit of each token only,

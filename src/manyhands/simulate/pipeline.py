@@ -1,5 +1,6 @@
-"""One step of a pipeline, simulated: who works in which order, when each event ends, the bubble,
-and what is kept.
+"""One step of a pipeline, simulated.
+
+It tells who works in which order, when each event ends, the bubble, and what is kept.
 
 An `Event` is the work of one stage on one micro-batch: "F" forward, "B" backward; where backward is
 cut in two, "I" (the gradient of the stage's input) and "W" (the gradients of its weights). An
@@ -45,13 +46,14 @@ _Part = tuple[str, Event, _Result, Iterable[_Result]]
 _WORDS = {"F": "forward", "B": "backward", "I": "backward (input)", "W": "backward (weights)"}
 
 
-class Stuck(ValueError):
+class Stuck(ValueError):  # noqa: N818 - learners catch it by this name
     """These orders never come to an end: each rank waits for another one."""
 
 
 def bubble(stages: int, micro_batches: int, chunks: int = 1) -> float:
-    """The part of a step in which a rank waits, with stages that all cost the same and messages
-    that cost nothing.
+    """The part of a step in which a rank waits.
+
+    All stages cost the same, and messages cost nothing.
 
     `stages` ranks; `chunks` stages on each of them: with more than one, `micro_batches` is a
     multiple of `stages`. (Narayanan et al. 2021 divide by the busy time instead of the whole: their
@@ -92,8 +94,9 @@ def one_f_one_b(stages: int, micro_batches: int) -> Orders:
 
 
 def interleaved(stages: int, micro_batches: int, chunks: int) -> Orders:
-    """1F1B with `chunks` blocks of layers on each rank, stage s on rank s modulo `stages`: the
-    orders of all ranks.
+    """1F1B with `chunks` blocks of layers on each rank: the orders of all ranks.
+
+    Stage s is on rank s modulo `stages`.
 
     The bubble is `chunks` times smaller, and so many times as many messages pass. `micro_batches`
     must be a multiple of `stages`: ValueError. Narayanan et al. 2021, arXiv 2006.09503, for the
@@ -133,8 +136,9 @@ def _check(**counts: int) -> None:
 
 
 def read_orders(pipeline_order: Mapping[int, Iterable[object]]) -> Orders:
-    """The orders that a schedule of torch.distributed.pipelining prints, {rank: ["4F0", None,
-    ...]}, as events.
+    """The orders that a schedule of torch.distributed.pipelining prints, as events.
+
+    It prints {rank: ["4F0", None, ...]}.
     """
     found = re.compile(r"(\d+)([FBIW])(\d+)")
     return [
@@ -197,8 +201,9 @@ def play(
 
 
 def _steps(event: Event, rank_of: Mapping[int, int], blocking: bool) -> list[_Part]:
-    """An event as what its rank does, one after the other: (what, event, result, what this rank
-    must have done).
+    """An event as what its rank does, one after the other.
+
+    Each step is (what, event, result, what this rank must have done).
     """
     kind, m, stage = event
     if kind == "W":
@@ -238,8 +243,9 @@ class _Run:
         self.spans: list[list[Span]] = [[] for _ in range(ranks)]
 
     def _border_s(self, name: str, m: int, stage: int) -> float:
-        """The time of a message that this stage sends: forwards over the border behind it, back
-        over the one ahead.
+        """The time of a message that this stage sends.
+
+        Forwards go over the border behind it, backwards over the one ahead.
         """
         message_s: Any = self._message_s
         border_s: float = (
@@ -300,8 +306,9 @@ def finish_s(spans: Sequence[Sequence[Span]]) -> Any:
 
 
 def idle(spans: Sequence[Sequence[Span]]) -> Any:
-    """The bubble: the part of all ranks' time, from the first event to the last, in which they do
-    nothing.
+    """The bubble: the part of all ranks' time in which they do nothing.
+
+    The time is that from the first event to the last.
     """
     start_s = min(span.start_s for row in spans for span in row)
     busy_s = sum(span.stop_s - span.start_s for row in spans for span in row)
@@ -309,8 +316,9 @@ def idle(spans: Sequence[Sequence[Span]]) -> Any:
 
 
 def alive(order: Iterable[Event]) -> int:
-    """The largest number of forwards of one rank whose backward is not done: what its memory must
-    hold.
+    """The largest number of forwards of one rank whose backward is not done.
+
+    Its memory must hold what these need.
     """
     most = now = 0
     for event in order:
@@ -323,8 +331,9 @@ def alive(order: Iterable[Event]) -> int:
 
 
 def cut(costs: Sequence[float], stages: int) -> list[slice[int, int, None]]:
-    """Cut layers into `stages` blocks of neighbours so that the dearest block is as cheap as can
-    be: a list of slices.
+    """Cut layers into `stages` blocks of neighbours: a list of slices.
+
+    The most expensive block is as cheap as can be.
 
     `costs`: of each layer. ValueError if there are fewer layers than stages.
     """

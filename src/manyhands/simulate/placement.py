@@ -51,16 +51,18 @@ def link(machine: Machine, ranks: int, apart: int) -> tuple[float, float]:
 
 
 def inside(machine: Machine, ranks: int) -> tuple[float, float]:
-    """A link inside a node while `ranks` of its ranks send: where the node's ranks share a bus,
-    each gets a part.
+    """A link inside a node while `ranks` of its ranks send.
+
+    Where the node's ranks share a bus, each gets a part.
     """
     latency_s, bytes_per_s = machine.inside
     return latency_s, bytes_per_s / min(machine.inside_shared_by, max(1, ranks))
 
 
 def shared(machine: Machine, groups: int) -> tuple[float, float]:
-    """What one of `groups` groups has of a node's links to other nodes, of which it uses one at
-    most.
+    """What one of `groups` groups has of a node's links to other nodes.
+
+    It uses one link at most.
     """
     latency_s, bytes_per_s = machine.between
     return latency_s, bytes_per_s * min(1, machine.links_per_node / groups)
@@ -77,8 +79,7 @@ def in_node(machine: Machine, ranks: int, apart: int) -> int:
 def on_nodes(
     machine: Machine, ranks: int, apart: int
 ) -> tuple[int, int, tuple[float, float], tuple[float, float]]:
-    """The group as the models of two kinds of links take it: (nodes, ranks on each, inside,
-    between).
+    """The group as models of two kinds of links take it: (nodes, ranks on each, inside, between).
 
     `between` is all links of a node that the group has, as one: a rank uses one link at most.
     """
@@ -89,8 +90,9 @@ def on_nodes(
 
 
 def ring(machine: Machine, ranks: int, apart: int, n_bytes: float) -> float:
-    """The seconds of an all-reduce of a group along rings (`node_ring_s`), or those of a torus
-    (`torus_s`).
+    """The seconds of an all-reduce of a group along rings (`node_ring_s`).
+
+    On a torus they are those of `torus_s`.
     """
     if machine.torus and ranks * apart <= machine.ranks_per_node:
         return torus_s(ranks, n_bytes, *machine.inside, machine.torus)
@@ -99,8 +101,9 @@ def ring(machine: Machine, ranks: int, apart: int, n_bytes: float) -> float:
 
 
 def all_reduce(machine: Machine, way: Way, clocks: Array, n_bytes: float) -> Array:
-    """The clocks of the replicas, an array [data], after an all-reduce of `n_bytes` that they come
-    to at `clocks`.
+    """The clocks of the replicas after an all-reduce of `n_bytes`.
+
+    They come to it at `clocks`, an array [data].
     """
     one = link(machine, way.data, way.split)
     if way.all_reduce == "tree":
@@ -115,8 +118,9 @@ def all_reduce(machine: Machine, way: Way, clocks: Array, n_bytes: float) -> Arr
 
 
 def can(machine: Machine, way: Way, name: str) -> bool:
-    """Whether the machine has what this all-reduce needs: switches that add, or a torus around all
-    replicas.
+    """Whether the machine has what this all-reduce needs.
+
+    This may be switches that add, or a torus around all replicas.
     """
     if name == "torus":
         return bool(machine.torus) and way.data * way.split <= machine.ranks_per_node
@@ -161,9 +165,10 @@ def reduce_scatter(machine: Machine, way: Way, clocks: Array, n_bytes: float) ->
 
 
 def borders_s(machine: Machine, blocks: Sequence[Sequence[Layer]], way: Way) -> list[float]:
-    """The times of a message over each border of the pipeline: what the last layer before the cut
-    hands on, of which each rank of a split layer sends its part. `blocks`: the layers of each
-    stage.
+    """The times of a message over each border of the pipeline.
+
+    It is what the last layer before the cut hands on, of which each rank of a split layer sends its
+    part. `blocks`: the layers of each stage.
     """
     one = link(machine, 2, way.split * way.data)
     return [message_s(block[-1].activation_bytes / way.split, *one) for block in blocks[:-1]]

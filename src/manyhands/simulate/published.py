@@ -1,5 +1,6 @@
-"""Published tables, as text in their sources; each is predicted from two of its rows by
-`predicted`.
+"""Published tables, as text in their sources.
+
+Each is predicted from two of its rows by `predicted`.
 
 docs/SIMULATE.md shows what comes of it, and where the model is wrong. None of these numbers were
 measured here.
@@ -48,8 +49,9 @@ NCCL_1 = ("VGG-16", "AlexNet")
 
 
 def predicted(table: Table) -> tuple[dict[str, float], list[Row]]:
-    """(constants, [Row]): the constants from the fitted rows only, and what the model says for each
-    row.
+    """(constants, [Row]): the constants of a table's model, and what it says for each row.
+
+    The constants come from the fitted rows only.
     """
     constants = calibrate(table.model, [table.rows[i] for i in table.fitted], table.guess)
     return constants, [
@@ -212,8 +214,9 @@ def _megatron() -> Table:
 
 
 def megatron_flops(x: dict[str, int]) -> float:
-    """Operations of a step, as the paper counts them (equation 3), with activations computed
-    twice.
+    """Operations of a step, as the paper counts them (equation 3).
+
+    Activations are computed twice.
     """
     width, depth, words, length = x["width"], x["depth"], 51_200, 2048
     return (
@@ -303,9 +306,10 @@ def goyal(
 
 
 def horovod(gpus: int) -> float:
-    """Images a second of ResNet-101 on Pascal GPUs, four a server, 25 Gbit/s, a batch of 64: from
-    the row of 16 GPUs, 1656.82 images/s, and the published rate. docs/benchmarks.rst of
-    horovod/horovod.
+    """Images a second of ResNet-101 on Pascal GPUs, four a server, 25 Gbit/s, a batch of 64.
+
+    It is predicted from the row of 16 GPUs, 1656.82 images/s, and the published rate.
+    docs/benchmarks.rst of horovod/horovod.
     """
     machine, blocks = named("pascal-roce").machine, networks.resnet(101)
 

@@ -1,5 +1,6 @@
-"""Times that were measured once, by the functions of notebook 05:
-for its text, and for machines that have no emulated network.
+"""Times that were measured once, by the functions of notebook 05.
+
+They are for its text, and for machines that have no emulated network.
 
 Four nodes of the profile `emulated`, 10 Mbit/s and 10 ms, on 2 busy cores (x86-64, Linux, PyTorch
 2.13 with gloo), November 2026. A message's time is half of a round trip, five rounds after two that

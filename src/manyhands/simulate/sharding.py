@@ -24,8 +24,9 @@ class States(NamedTuple):
 
 
 def shard_size(parameters: int, ranks: int) -> int:
-    """How many numbers one rank holds of a flat vector of `parameters` numbers, padded to a
-    multiple of `ranks`.
+    """How many numbers one rank holds of a flat vector of `parameters` numbers.
+
+    The vector is padded to a multiple of `ranks`.
 
     With fewer parameters than ranks the last ranks hold padding only. `ValueError` for a size below
     0 or no rank.
@@ -42,8 +43,9 @@ def states_bytes(
     gradient: float = 2,
     optimizer: float = 12,
 ) -> States:
-    """The bytes on one rank, as `States`: its weights, gradients, states of the optimizer, and
-    their sum.
+    """The bytes on one rank, as `States`.
+
+    They are its weights, gradients, states of the optimizer, and their sum.
 
     `weight`, `gradient` and `optimizer` are bytes a parameter: as given, Adam in mixed precision,
     with a float32 copy of the weights and two moments (4 + 4 + 4); all in float32 it is 4, 4 and 8.

@@ -1,5 +1,7 @@
-"""Ranks that are not alike: by what factor the computing of each takes longer in one step, drawn
-from a law or from measured times. For the `slowness` of `training_step.step`, and for clocks.
+"""Ranks that are not alike: by what factor the computing of each takes longer in one step.
+
+The factors are drawn from a law or from measured times. They are for the `slowness` of
+`training_step.step`, and for clocks.
 
     step(machine, layers, way, slowness(way, 0.05, "exponential", seed=1))
 """
@@ -19,9 +21,10 @@ SPREAD, FROM = 0.01, 64  # how far ranks are apart where nothing is said, and fr
 
 
 def usual(way: Way) -> Array:
-    """The factors that `step` takes where none are given: 1 below 64 ranks, and from there on
-    exponential ones that are 1 % apart, as they are expected and not drawn: the slowest of p is 1 %
-    times the sum of 1, 1/2, ..., 1/p behind.
+    """The factors that `step` takes where none are given.
+
+    They are 1 below 64 ranks, and from there on exponential ones that are 1 % apart, as they are
+    expected and not drawn: the slowest of p is 1 % times the sum of 1, 1/2, ..., 1/p behind.
 
     Large jobs never have ranks that are all alike. Goyal et al. 2017 lost 12 % from 8 to 352 GPUs,
     of which the network explains less than 1 %; ranks that are 1 to 2 % apart explain 4 to 8 %.
@@ -37,8 +40,9 @@ def usual(way: Way) -> Array:
 def slowness(
     way: Way, spread: float, law: str | Sequence[float] | Array = "normal", seed: int = 0
 ) -> Array:
-    """An array [stages, data, split] of factors with mean 1, as the laws of `survival.slowest` have
-    them.
+    """An array [stages, data, split] of factors with mean 1.
+
+    The laws are those of `survival.slowest`.
 
     "normal": with a standard deviation of `spread`, never below 0. "exponential": 1 - spread, and
     an exponential tail with the mean `spread`. An array of measured times, in place of a law: drawn

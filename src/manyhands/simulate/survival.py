@@ -1,5 +1,6 @@
-"""Ranks that fail and ranks that are late: how often to save, how long a job takes in the end, and
-what the slowest of many costs.
+"""Ranks that fail and ranks that are late.
+
+It tells how often to save, how long a job takes in the end, and what the slowest of many costs.
 
 `mtbf_s` is the mean time between failures of the whole job: of one rank, divided by the number of
 ranks, where ranks fail independently of each other and a failure of one stops all. Failures come at
@@ -47,8 +48,9 @@ def daly_s(checkpoint_s: float, mtbf_s: float) -> float:
 def job_s(
     work_s: float, every_s: float, checkpoint_s: float, restart_s: float, mtbf_s: float
 ) -> float:
-    """The expected seconds of a job of `work_s` seconds of work that saves after each `every_s` of
-    them.
+    """The expected seconds of a job that saves after each `every_s` seconds of work.
+
+    It has `work_s` seconds of work.
 
     A failure throws the job back to the last checkpoint, and costs `restart_s`, in which it can
     fail again: mtbf e^(restart/mtbf) (e^((every + checkpoint)/mtbf) - 1) work/every. Daly 2006,
@@ -64,9 +66,10 @@ def job_s(
 
 
 def slowest(p: int, spread: float, law: str | Sequence[float] | Array = "normal") -> float:
-    """By what factor the slowest of `p` ranks is slower than an average one, expected, if their
-    times have a standard deviation of `spread` times the mean. A synchronous step takes that much
-    longer.
+    """By what factor the slowest of `p` ranks is slower than an average one, expected.
+
+    Their times have a standard deviation of `spread` times the mean. A synchronous step takes that
+    much longer.
 
     "normal": 1 + spread * the mean of the largest of p standard normal numbers (0 for one rank,
     about sqrt(2 ln p) for very many). "exponential": times of at least 1 - spread, with an

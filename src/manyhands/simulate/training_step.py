@@ -1,5 +1,6 @@
-"""One training step on many ranks, simulated: a machine, a model and a way to train, and what a
-step takes.
+"""One training step on many ranks, simulated.
+
+From a machine, a model and a way to train it tells what a step takes.
 
     machine = Machine(ranks_per_node=8, inside=(5e-6, 150e9), between=(1e-5, 12.5e9),
     links_per_node=4) block = Layer(weights_bytes=200e6, forward_s=2e-3, backward_s=4e-3,
@@ -213,8 +214,9 @@ def step(
 
 
 class _Work:
-    """One kind of event of one block of layers, on one micro-batch: computing, and the messages
-    that it waits for.
+    """One kind of event of one block of layers, on one micro-batch.
+
+    It is computing, and the messages that it waits for.
     """
 
     def __init__(self, machine: Machine, block: Sequence[Layer], way: Way, kind: str) -> None:
@@ -244,8 +246,9 @@ class _Work:
         self.gathers_s = self.moves_s if waits else [0.0] * len(layers)
 
     def run(self, slow: Array, scattering: bool = False) -> tuple[list[Array], Array]:
-        """When each layer is done, from the start of the event, [layers][replicas]; when the link
-        is free again.
+        """When each layer is done, [layers][replicas]; when the link is free again.
+
+        Both are counted from the start of the event.
 
         The link takes, in this order: the gather of the next layer, begun with this one, and, if
         `scattering`, the reduce-scatter of this one's gradients, when it is done.
@@ -314,8 +317,9 @@ def _orders(way: Way) -> pipeline.Orders:
 
 
 def _own_orders(way: Way) -> pipeline.Orders:
-    """The orders of a schedule that the caller has written, if each stage computes forward and
-    backward in them.
+    """The orders of a schedule that the caller has written.
+
+    They are refused unless each stage computes forward and backward in them.
     """
     if not isinstance(way.schedule, (list, tuple)) or not all(
         isinstance(one, (list, tuple)) for one in way.schedule

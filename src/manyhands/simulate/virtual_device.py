@@ -1,5 +1,6 @@
-"""A rank with a device that works on its own, on a virtual clock: something to measure, whose true
-speed is known.
+"""A rank with a device that works on its own, on a virtual clock.
+
+It is something to measure, whose true speed is known.
 """
 
 from __future__ import annotations
