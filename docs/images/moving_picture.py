@@ -1,5 +1,6 @@
-"""Make `docs/images/course.gif`, the moving picture of the README: a hang, its report, the healed
-cluster.
+"""Make `docs/images/course.gif`, the moving picture of the README.
+
+It shows a hang, its report and the healed cluster.
 
     .venv/bin/python docs/images/moving_picture.py
 
@@ -31,6 +32,7 @@ MISSED, AFTER = "if rank != 2:", "t = torch.tensor([1, rank"
 
 
 def main():
+    """Film a copy of the course in a browser, and write the picture."""
     with tempfile.TemporaryDirectory() as folder:
         course = Course(copy_course(Path(folder) / "course"))
         try:
@@ -90,6 +92,7 @@ def top(notebook, cell):
 
 
 def write(frames, path):
+    """Write the frames, pairs of a picture and its milliseconds, as a GIF with few colours."""
     pictures = [
         picture.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE) for picture, _ in frames
     ]

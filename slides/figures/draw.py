@@ -1,5 +1,7 @@
-"""Draw the pictures of the decks: `python slides/figures/draw.py` writes all, `... 04 06` those of
-two units; with `--check` it only says which would change.
+"""Draw the pictures of the decks.
+
+`python slides/figures/draw.py` writes all, `... 04 06` those of two units; with `--check` it only
+says which would change.
 
 Each function of a module `unit_NN.py` is one picture: `ring_0` of unit_04.py is 04_ring_0.svg.
 """
@@ -24,8 +26,9 @@ def pictures(wanted=()):
 
 
 def main(arguments):
-    """Write what has changed, or with `--check` name it; the number of pictures that had
-    changed.
+    """Write what has changed, or with `--check` name it.
+
+    Returns the number of pictures that `--check` has named.
     """
     check = "--check" in arguments
     changed = 0

@@ -33,11 +33,13 @@ class Sketch:
 
     @contextmanager
     def step(self, number):
+        """A block whose parts appear together, with the key press of this number."""
         self.parts.append(f'<g data-marpit-fragment="{number}">')
         yield
         self.parts.append("</g>")
 
     def add(self, tag, content=None, **attributes):
+        """Add an SVG element; `_` in the name of an attribute stands for `-`."""
         named = "".join(
             f' {name.rstrip("_").replace("_", "-")}="{_short(value)}"'
             for name, value in attributes.items()
@@ -95,6 +97,7 @@ class Sketch:
         mono=False,
         dash=None,
     ):
+        """Add a box from its upper left corner, with words in its middle."""
         self.add(
             "rect",
             x=x,
@@ -125,6 +128,7 @@ class Sketch:
         )
 
     def line(self, points, colour=INK, thick=4, dash=None, fill="none", opacity=None):
+        """Add a line through the points, without arrow heads."""
         self.add(
             "path",
             d="M" + " L".join(f"{_short(x)} {_short(y)}" for x, y in points),
@@ -138,8 +142,10 @@ class Sketch:
         )
 
     def arrow(self, x1, y1, x2, y2, colour=INK, thick=4, short=0, dash=None, bend=0, late=None):
-        """An arrow that begins `short` (`late` at its end) px away from its two places; `bend` px
-        to its left.
+        """An arrow between two points, `bend` px to the left of the straight line.
+
+        It begins `short` px away from the first point, and ends `late` px before the second, or
+        `short`.
         """
         late = short if late is None else late
         length = math.hypot(x2 - x1, y2 - y1)
@@ -164,6 +170,7 @@ class Sketch:
         self.add("polygon", points=" ".join(_at(p).replace(" ", ",") for p in tip), fill=colour)
 
     def brace(self, x1, x2, y, words, size=24, colour=QUIET, down=True):
+        """Add a bracket from x1 to x2 with words below it, or above it if not `down`."""
         d = 10 if down else -10
         self.line([(x1, y), (x1, y + d), (x2, y + d), (x2, y)], colour, 2.5)
         self.text((x1 + x2) / 2, y + (28 if down else -28), words, size=size, fill=colour)
@@ -198,12 +205,14 @@ class Chart:
         )
 
     def place(self, x, y):
+        """Where the point of these values is on the slide: (x, y) in px."""
         left, top, width, height = self.box
         return left + width * _part(x, *self.x, self.logs[0]), top + height * (
             1 - _part(y, *self.y, self.logs[1])
         )
 
     def axes(self, x_ticks=(), y_ticks=(), x_words="", y_words="", size=24):
+        """Draw the horizontal lines, the numbers along both axes, and their names."""
         left, top, width, height = self.box
         for value, words in y_ticks:
             y = self.place(self.x[0], value)[1]
@@ -218,12 +227,14 @@ class Chart:
             self.sketch.text(left, top - 26, y_words, size, INK, "start")
 
     def curve(self, points, colour, thick=5, dash=None, dots=0, opacity=None):
+        """Draw a curve through points in the axes' units, with `dots` of this radius if not 0."""
         places = [self.place(x, y) for x, y in points]
         self.sketch.line(places, colour, thick, dash, opacity=opacity)
         for x, y in places if dots else ():
             self.sketch.add("circle", cx=x, cy=y, r=dots, fill=colour)
 
     def dot(self, x, y, colour, radius=8, hollow=False):
+        """Draw one dot at a point in the axes' units."""
         cx, cy = self.place(x, y)
         self.sketch.add(
             "circle",
@@ -236,6 +247,7 @@ class Chart:
         )
 
     def label(self, x, y, words, colour=INK, anchor="start", size=26, dx=12, dy=0, bold=True):
+        """Write words beside a point in the axes' units, `dx` and `dy` px away."""
         at_x, at_y = self.place(x, y)
         self.sketch.text(at_x + dx, at_y + dy, words, size, colour, anchor, bold)
 

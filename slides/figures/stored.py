@@ -1,5 +1,6 @@
-"""The curves of a picture that a notebook keeps, in the units of its axes: a slide draws them anew,
-large.
+"""The curves of a picture that a notebook keeps, in the units of its axes.
+
+A slide draws them anew, large.
 """
 
 import json
@@ -24,8 +25,10 @@ def dots(notebook, title):
 
 
 def bars(notebook, title):
-    """For each axes of the picture that has bars: each as (its fill, start, stop, its row from the
-    top), in x's units. The axes lie below one another, and the last one has the numbers.
+    """The bars of each axes of the picture that has bars.
+
+    Each bar is (its fill, start, stop, its row from the top), in x's units. The axes lie below one
+    another, and the last one has the numbers.
     """
     panels = re.split(r'<g id="axes_\d+">', _svg(notebook, title))[1:]
     return [found for found in (_bars(axes, _scale(panels[-1], "x")) for axes in panels) if found]
@@ -97,8 +100,9 @@ def _dots(axes, to_x, to_y):
 
 
 def _scale(axes, which):
-    """The function from a place in the picture to a value, by the first and last tick with a
-    number; None where no tick has one.
+    """The function from a position in the picture to a value.
+
+    It is made from the first and last tick with a number; None where no tick has one.
     """
     ticks = []
     for group in re.split(rf'<g id="{which}tick_\d+">', axes)[1:]:

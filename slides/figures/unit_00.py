@@ -6,8 +6,10 @@ ROUND = {0: (270, 80), 1: (440, 250), 2: (270, 420), 3: (100, 250)}  # the place
 
 
 def _graph(arrows, words, steps=False, absent=()):
-    """Who waits for whom: `arrows` are pairs of ranks, `words` what each does; with `steps`, arrow
-    after arrow.
+    """Who waits for whom, on four ranks.
+
+    `arrows` are pairs of ranks, `words` what each does; with `steps`, the arrows appear one after
+    the other.
     """
     sketch = Sketch(540, 500)
     for number, (one, other) in enumerate(arrows, 1):
@@ -38,6 +40,7 @@ def _graph(arrows, words, steps=False, absent=()):
 
 
 def absent():
+    """Three ranks in a barrier wait for one that did not arrive."""
     return _graph(
         [(0, 2), (1, 2), (3, 2)],
         {0: "barrier", 1: "barrier", 2: "did not arrive", 3: "barrier"},
@@ -46,18 +49,22 @@ def absent():
 
 
 def circle():
+    """Four ranks that wait for each other in a circle, arrow by arrow."""
     return _graph([(0, 3), (3, 2), (2, 1), (1, 0)], dict.fromkeys(ROUND, "recv"), steps=True)
 
 
 def chain():
+    """Three ranks that wait, directly or not, for one that has finished."""
     return _graph([(0, 1), (2, 1), (1, 3)], {0: "recv", 1: "recv", 2: "recv", 3: "finished"})
 
 
 def tail():
+    """Two ranks that wait for each other, and two more that wait for them."""
     return _graph([(0, 2), (2, 0), (1, 0), (3, 1)], dict.fromkeys(ROUND, "recv"))
 
 
 def world():
+    """Four ranks on two nodes, with the numbers that each of them has."""
     sketch = Sketch(1168, 330)
     for node in range(2):
         left = 20 + node * 574
@@ -74,6 +81,7 @@ def world():
 
 
 def who_runs():
+    """The kernel and its variable, and four ranks, each with its own."""
     sketch = Sketch(560, 470)
     sketch.box(20, 180, 190, 110, "#ffffff", NAVY, ["this kernel", "x = 100"], size=25, thick=4)
     for rank in range(4):
@@ -86,6 +94,7 @@ def who_runs():
 
 
 def healing():
+    """How a cluster is healed: the old ranks end, and new ones take their places."""
     sketch = Sketch(1168, 440)
     for rank in range(4):
         x = 70 + rank * 110
@@ -133,6 +142,7 @@ def healing():
 
 
 def kinds():
+    """What a rank can do that others wait for, and what the cluster does about it."""
     sketch = Sketch(1168, 400)
     rows = [
         ("waits", "hang: reported after the patience", NAVY, True),
@@ -159,6 +169,7 @@ def kinds():
 
 
 def cover():
+    """Four ranks that wait for each other forever."""
     sketch = _graph([(0, 3), (3, 2), (2, 1), (1, 0)], dict.fromkeys(ROUND, ""))
     sketch.text(270, 250, ["four ranks", "wait forever"], 30, QUIET, italic=True)
     return sketch

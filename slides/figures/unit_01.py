@@ -1,6 +1,4 @@
-"""The pictures of deck 01: rows are dealt out, gradients are added up, and what a mean of means
-does.
-"""
+"""The pictures of deck 01: rows, sums of gradients, and what a mean of means does."""
 
 from sketch import INK, LINE, NAVY, QUIET, RED, TEAL, Chart, Sketch, ink_on, rank_colour
 from stored import curves
@@ -9,6 +7,7 @@ GRADIENTS = ((12, -12, 40), (-2, -32, 70), (34, -34, 82), (-10, -34, 32))
 
 
 def cover():
+    """A batch cut into four shares, whose gradients become one sum."""
     sketch = Sketch(520, 560)
     sketch.text(90, 30, "the batch", 26, QUIET)
     for rank in range(4):
@@ -23,6 +22,7 @@ def cover():
 
 
 def sums():
+    """Ten rows on four ranks, each rank's summed gradient, and one process's sum."""
     sketch = Sketch(1168, 430)
     rows = (3, 3, 2, 2)
     sketch.text(110, 24, "ten rows", 26, QUIET)
@@ -55,6 +55,7 @@ def sums():
 
 
 def weights():
+    """What each rank's mean weighs if the ranks have 200, 30, 10 and 10 rows."""
     sketch = Sketch(1168, 360)
     left = 40
     for rank, rows in enumerate((200, 30, 10, 10)):
@@ -88,6 +89,7 @@ def weights():
 
 
 def objective():
+    """The objective of one process and of three ways to share its rows, from the notebook."""
     one, *ways = curves(
         "01_data_parallel", "objective of one process and of three ways to share its rows"
     )[0]

@@ -1,6 +1,4 @@
-"""The pictures of deck 02: a step on four replicas, gradients that are too large, an uneven last
-batch.
-"""
+"""The pictures of deck 02: a step on replicas, too large gradients, an uneven last batch."""
 
 from sketch import INK, NAVY, QUIET, RED, TEAL, Chart, Sketch, ink_on, rank_colour
 from stored import dots
@@ -59,10 +57,12 @@ def _step(shards, letters=28, width=1168):
 
 
 def step():
+    """A step on four replicas with two rows each."""
     return _step([2, 2, 2, 2])
 
 
 def cover():
+    """One process with four replicas of a model."""
     sketch = Sketch(520, 540)
     sketch.box(120, 20, 280, 90, NAVY, words="one process", ink="#ffffff", size=30, bold=True)
     for replica in range(4):
@@ -76,6 +76,7 @@ def cover():
 
 
 def cut():
+    """A model cut into layers: activations go one way, gradients the other."""
     sketch = Sketch(1168, 170)
     for layer in range(4):
         x = 150 + layer * 290
@@ -99,6 +100,7 @@ def cut():
 
 
 def scaling():
+    """Gradients against one device's, divided by the replica's own rows and by the global batch."""
     sketch = Sketch(1168, 430)
     for panel, (title, series) in enumerate(
         zip(
@@ -133,6 +135,7 @@ def scaling():
 
 
 def uneven():
+    """Ten rows on four replicas: three, three, three and one."""
     sketch = Sketch(1168, 330)
     left, number = 20, 0
     for replica, count in enumerate((3, 3, 3, 1)):

@@ -1,6 +1,4 @@
-"""The pictures of deck 03: four functions in every step, threads that stand in line, a first device
-that fills up.
-"""
+"""The pictures of deck 03: four functions in a step, threads in a line, a full first device."""
 
 from sketch import GOLD, INK, LINE, NAVY, PALE, QUIET, RED, TEAL, Chart, Sketch, ink_on, rank_colour
 
@@ -11,6 +9,7 @@ FEW_LARGE = ((1, 53.58, 58.51), (2, 29.56, 58.92), (4, 29.76, 68.39))
 
 
 def cover():
+    """One process with four threads, one for each device."""
     sketch = Sketch(520, 540)
     sketch.box(30, 30, 460, 480, PALE, LINE, round_=20)
     sketch.text(260, 66, "one process", 28, INK, bold=True)
@@ -35,6 +34,7 @@ def cover():
 
 
 def four():
+    """The four functions of `nn.DataParallel`, in order."""
     sketch = Sketch(1168, 270)
     names = ("scatter", "replicate", "parallel_apply", "gather")
     words = (
@@ -57,6 +57,7 @@ def four():
 
 
 def phases():
+    """The time of the phases against the number of devices, for small and large operations."""
     sketch = Sketch(1168, 430)
     for panel, (title, rows) in enumerate(
         (("many small operations", MANY_SMALL), ("few large operations", FEW_LARGE))
@@ -83,6 +84,7 @@ def phases():
 
 
 def memory():
+    """What the first device holds, with the loss there and with the loss on each device."""
     sketch = Sketch(1168, 330)
     for row, (name, parts) in enumerate(
         (
@@ -157,8 +159,10 @@ def _dealt(shards, words):
 
 
 def chunks():
+    """Ten rows cut as `torch.chunk` cuts them for four devices."""
     return _dealt((3, 3, 3, 1), "device {}".format)
 
 
 def norm():
+    """Eight rows on four replicas, each of which normalises its own two."""
     return _dealt((2, 2, 2, 2), "replica {}".format)

@@ -1,6 +1,4 @@
-"""The pictures of deck 04: a tree that grows, a ring that turns, and what the busiest rank
-sends.
-"""
+"""The pictures of deck 04: a tree that grows, a ring that turns, the busiest rank's bytes."""
 
 import math
 
@@ -18,6 +16,7 @@ def _around(count, x, y, radius):
 
 
 def cover():
+    """Five ranks in a ring."""
     sketch = Sketch(520, 520)
     places = _around(5, 260, 260, 190)
     for rank, (x, y) in enumerate(places):
@@ -29,6 +28,7 @@ def cover():
 
 
 def star():
+    """A rank in the middle that sends to four others."""
     sketch = Sketch(540, 440)
     middle, others = (270, 220), [(x, y) for x, y in _around(4, 270, 220, 165)]
     for rank, (x, y) in enumerate(others, 1):
@@ -39,6 +39,7 @@ def star():
 
 
 def tree():
+    """A broadcast along a binomial tree to five ranks, round by round."""
     sketch = Sketch(1168, 440)
     x_of = {0: 240, 1: 560, 2: 820, 3: 1080, 4: 400}
     rows = {0: 60, 1: 180, 2: 290, 3: 400}
@@ -63,6 +64,7 @@ def tree():
 
 
 def all_send():
+    """Five ranks that all call send, each to the next one: none receives."""
     sketch = Sketch(540, 480)
     places = _around(5, 270, 240, 170)
     for rank, (x, y) in enumerate(places):
@@ -76,8 +78,9 @@ def all_send():
 
 
 def _sums(rounds, size=3):
-    """held[rank][chunk]: the ranks in the sum after so many rounds of a ring all-reduce; and what
-    was sent in the last: (from, chunk).
+    """held[rank][chunk]: the ranks in the sum after so many rounds of a ring all-reduce.
+
+    It also returns what was sent in the last round: (from, chunk).
     """
     held, sent = [[{rank} for _ in range(size)] for rank in range(size)], []
     for number in range(rounds):
@@ -122,26 +125,32 @@ def _ring(rounds):
 
 
 def ring_0():
+    """A ring all-reduce before its first round."""
     return _ring(0)
 
 
 def ring_1():
+    """A ring all-reduce after one round."""
     return _ring(1)
 
 
 def ring_2():
+    """A ring all-reduce after two rounds."""
     return _ring(2)
 
 
 def ring_3():
+    """A ring all-reduce after three rounds."""
     return _ring(3)
 
 
 def ring_4():
+    """A ring all-reduce after four rounds."""
     return _ring(4)
 
 
 def halving():
+    """The two rounds of recursive halving on four ranks."""
     sketch = Sketch(1168, 300)
     for half, (title, pairs) in enumerate(
         (
@@ -179,6 +188,7 @@ def halving():
 
 
 def busiest():
+    """What the busiest rank sends against the number of ranks, for several ways."""
     sketch = Sketch(1168, 470)
     chart = Chart(sketch, 70, 60, 820, 320, (2, 16), (0, 8))
     chart.axes(

@@ -1,6 +1,4 @@
-"""The pictures of deck 05: latency and bandwidth, where ring and tree cross, two levels,
-buckets.
-"""
+"""The pictures of deck 05: latency and bandwidth, where ring and tree cross, two levels, buckets."""
 
 from sketch import INK, LINE, NAVY, PALE, QUIET, RED, TEAL, Chart, Sketch
 
@@ -43,10 +41,12 @@ def _line(width, height, letters):
 
 
 def cover():
+    """The time of a message against its size, a line."""
     return _line(520, 520, 32)
 
 
 def link():
+    """The time of a message against its size, a line, on half a slide."""
     return _line(560, 440, 30)
 
 
@@ -59,6 +59,7 @@ def _tree_s(n, p=4):
 
 
 def cross():
+    """Predicted times of ring and tree against the size, and where they cross."""
     sketch = Sketch(1168, 400)
     chart = Chart(sketch, 110, 50, 740, 270, (100, 1e7), (5e-5, 3e-2), True, True)
     chart.axes(
@@ -81,6 +82,7 @@ def cross():
 
 
 def check():
+    """Predicted and measured times of ring and tree."""
     sketch = Sketch(1168, 440)
     chart = Chart(sketch, 120, 50, 700, 300, (200, 90000), (30, 400), True, True)
     chart.axes(
@@ -115,6 +117,7 @@ def check():
 
 
 def rendezvous():
+    """A message whose receiver waits already, and one whose ranks arrive at the same moment."""
     sketch = Sketch(1168, 430)
     for column, (title, ready) in enumerate(
         (
@@ -144,6 +147,7 @@ def rendezvous():
 
 
 def levels():
+    """Four ranks on two nodes, with links inside a node and between the nodes."""
     sketch = Sketch(1168, 300)
     for node in range(2):
         left = 30 + node * 640
@@ -161,6 +165,7 @@ def levels():
 
 
 def fusion():
+    """When all gradients are summed, against the size of a bucket."""
     sketch = Sketch(1168, 440)
     chart = Chart(sketch, 110, 50, 760, 300, (0, 6), (100, 500))
     chart.axes(

@@ -1,6 +1,4 @@
-"""The pictures of deck 06: what travels during backward, buckets that leave, samples that are
-dealt.
-"""
+"""The pictures of deck 06: what travels during backward, buckets that leave, dealt samples."""
 
 from sketch import INK, LINE, NAVY, PALE, QUIET, RED, TEAL, Sketch, ink_on, rank_colour
 
@@ -27,6 +25,7 @@ MEASURED = {
 
 
 def cover():
+    """Four ranks whose layers send their gradients during backward."""
     sketch = Sketch(520, 560)
     for rank in range(4):
         x, y = 80 + rank * 120, 80
@@ -48,6 +47,7 @@ def cover():
 
 
 def distance():
+    """Ranks that start apart move by the same steps, and stay apart."""
     sketch = Sketch(1168, 380)
     starts = ((160, 90), (420, 60), (330, 300), (770, 290))
     move = (330, 40)
@@ -69,6 +69,7 @@ def distance():
 
 
 def timeline():
+    """Backward and the messages of each way, as measured in the notebook."""
     sketch = Sketch(1168, 440)
     left, unit = 120, 4.75
     for row, (name, (end, messages)) in enumerate(MEASURED.items()):
@@ -94,6 +95,7 @@ def timeline():
 
 
 def buckets():
+    """Layers whose gradients leave in buckets while backward goes on."""
     sketch = Sketch(1168, 400)
     left, widths = 170, (500, 110, 220, 120)
     places = []
@@ -138,6 +140,7 @@ def buckets():
 
 
 def cards():
+    """Ten samples that the sampler deals to four ranks like cards, two of them twice."""
     sketch = Sketch(1168, 300)
     for place in range(12):
         rank, x = place % 4, 20 + place * 95 + place // 4 * 6
@@ -165,6 +168,7 @@ def cards():
 
 
 def variables():
+    """The environment variables of eight ranks on two nodes."""
     sketch = Sketch(1168, 330)
     names = (
         ("RANK", range(8)),

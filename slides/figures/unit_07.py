@@ -13,6 +13,7 @@ SEEN = {
 
 
 def cover():
+    """Two machines with one process each."""
     sketch = Sketch(520, 520)
     for worker in range(2):
         y = 40 + worker * 250
@@ -56,6 +57,7 @@ def _rows(ways):
 
 
 def shards():
+    """Which samples two workers see under each policy of sharding."""
     return _rows(
         [
             ("data", "DATA: each batch is cut", "each sample once", True),
@@ -66,6 +68,7 @@ def shards():
 
 
 def orders():
+    """Which samples two workers see with orders of their own, and with one order."""
     return _rows(
         [
             ("own_order", "each mixes by itself", "4, 5 never; 0, 8 twice", False),
@@ -75,6 +78,7 @@ def orders():
 
 
 def config():
+    """A chief and two workers, with the addresses in TF_CONFIG."""
     sketch = Sketch(1168, 190)
     for i, (words, address) in enumerate(
         (("chief", "node0:2222"), ("worker 0", "node1:2222"), ("worker 1", "node2:2222"))
@@ -90,6 +94,7 @@ def config():
 
 
 def save():
+    """A chief that saves and waits in an all-reduce for its workers."""
     sketch = Sketch(540, 420)
     sketch.rank(110, 90, 0, 46, 32, "C")
     sketch.text(180, 76, "the chief saves:", 28, INK, "start", True)

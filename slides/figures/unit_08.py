@@ -1,11 +1,10 @@
-"""The pictures of deck 08: pull and push, the busiest link, variables dealt to servers,
-staleness.
-"""
+"""The pictures of deck 08: pull and push, the busiest link, variables on servers, staleness."""
 
 from sketch import GOLD, INK, NAVY, QUIET, RED, TEAL, Chart, Sketch, rank_colour
 
 
 def cover():
+    """Four workers that push gradients to a server and pull its weights."""
     sketch = Sketch(520, 540)
     sketch.box(
         150, 30, 220, 110, NAVY, words=["server", "the weights"], ink="#ffffff", size=30, bold=True
@@ -22,6 +21,7 @@ def cover():
 
 
 def links():
+    """What the busiest link carries against the number of workers, for each way."""
     sketch = Sketch(1168, 450)
     chart = Chart(sketch, 90, 60, 800, 300, (2, 16), (0, 16))
     chart.axes(
@@ -48,6 +48,7 @@ def links():
 
 
 def dealt():
+    """How much the busiest of the servers carries, by how the variables are distributed."""
     sketch = Sketch(1168, 330)
     rows = (
         ("one server", 4.00),
@@ -64,6 +65,7 @@ def dealt():
 
 
 def stale():
+    """A gradient that comes to the server after four others."""
     sketch = Sketch(1168, 330)
     order = (5, 2, 3, 4, 5)
     sketch.text(20, 90, "the server", 28, INK, "start", True)

@@ -1,6 +1,4 @@
-"""The pictures of deck 09: how old gradients are, weights that swing, a barrier with a bound,
-backups.
-"""
+"""The pictures of deck 09: old gradients, weights that swing, a barrier with a bound, backups."""
 
 import itertools
 import math
@@ -55,6 +53,7 @@ def _descend(delay, rate, steps):
 
 
 def cover():
+    """A weight that spirals away from the minimum."""
     sketch = Sketch(520, 520)
     points = _descend(8, 0.2, 100)
     chart = Chart(sketch, 20, 20, 480, 480, (-2.35, 2.35), (-0.5, 0.5))
@@ -67,6 +66,7 @@ def cover():
 
 
 def schedule():
+    """Three workers' gradients in the order of their pushes, with their staleness."""
     sketch = Sketch(1168, 340)
     for worker in range(3):
         y = 50 + worker * 90
@@ -97,6 +97,7 @@ def schedule():
 
 
 def swings():
+    """A weight against the updates, with fresh gradients and with old ones."""
     sketch = Sketch(1168, 430)
     chart = Chart(sketch, 60, 30, 960, 350, (0, 12), (-4.6, 4.6))
     chart.axes(
@@ -115,6 +116,7 @@ def swings():
 
 
 def bound():
+    """The largest stable learning rate by the age of the gradients."""
     sketch = Sketch(1168, 420)
     rates = [(d, 2 * math.sin(math.pi / (2 * (2 * d + 1)))) for d in (0, 1, 2, 4, 8)]
     for i, (delay, rate) in enumerate(rates):
@@ -127,6 +129,7 @@ def bound():
 
 
 def spirals():
+    """Three ways of a weight and its change, for gradients of three ages."""
     sketch = Sketch(1168, 440)
     for panel, (delay, words) in enumerate(
         ((0, "fresh: straight home"), (4, "4 old: round, and home"), (8, "8 old: out, forever"))
@@ -155,6 +158,7 @@ def spirals():
 
 
 def clocks():
+    """Four workers' clocks, and the bound that stops the fastest."""
     sketch = Sketch(540, 420)
     for worker, steps in enumerate((4, 6, 6, 5)):
         y = 50 + worker * 86
@@ -167,6 +171,7 @@ def clocks():
 
 
 def backups():
+    """The time to the target against the number of backup workers."""
     sketch = Sketch(1168, 430)
     chart = Chart(sketch, 110, 40, 820, 300, (0, 14), (80, 150))
     chart.axes(

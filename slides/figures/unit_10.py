@@ -5,6 +5,7 @@ from stored import curves
 
 
 def cover():
+    """The four edits that make a script distributed."""
     sketch = Sketch(520, 540)
     for i, words in enumerate(("one start", "summed gradients", "own rows", "one writer")):
         sketch.box(
@@ -23,6 +24,7 @@ def cover():
 
 
 def drift():
+    """The ways of the ranks through the space of weights, with and without two of the edits."""
     sketch = Sketch(1168, 440)
     titles = (
         ("all four edits", NAVY),
@@ -53,6 +55,7 @@ def drift():
 
 
 def leave_out():
+    """How far ranks are apart if one of the edits is left out."""
     sketch = Sketch(1168, 320)
     rows = (
         ("nothing left out", 0, 0),
@@ -78,6 +81,7 @@ def leave_out():
 
 
 def fusion():
+    """The time of twelve tensors one by one and together."""
     sketch = Sketch(1168, 300)
     for row, (words, count, ms) in enumerate((("one by one", 12, 135.1), ("together", 1, 5.7))):
         y = 40 + row * 110
@@ -109,6 +113,7 @@ def fusion():
 
 
 def negotiation():
+    """The steps of Horovod's negotiation before an all-reduce."""
     sketch = Sketch(1168, 250)
     names = (
         "a hook hands over a gradient",

@@ -1,6 +1,4 @@
-"""The pictures of deck 11: a call and its transpose, the graph with and without its delegate,
-tokens on their way to experts.
-"""
+"""The pictures of deck 11: a call and its transpose, a graph and its delegate, experts."""
 
 from sketch import GOLD, INK, NAVY, QUIET, RED, Sketch, rank_colour
 
@@ -15,6 +13,7 @@ def _bundle(sketch, left, pairs, title, colour):
 
 
 def transpose():
+    """A broadcast, and its backward: a sum at the root."""
     sketch = Sketch(1168, 440)
     _bundle(sketch, 60, [(1, rank) for rank in range(4)], "forward: a broadcast", NAVY)
     with sketch.step(1):
@@ -25,6 +24,7 @@ def transpose():
 
 
 def cover():
+    """Activations go one way, gradients the other."""
     sketch = Sketch(520, 520)
     for k, (y, colour, words) in enumerate(((150, NAVY, "activations"), (370, RED, "gradients"))):
         one, other = (90, 430) if k == 0 else (430, 90)
@@ -86,14 +86,17 @@ def _graph(delegate):
 
 
 def torn():
+    """Two ranks' graphs without a delegate: backward does not reach the send."""
     return _graph(False)
 
 
 def joined():
+    """Two ranks' graphs with a delegate: backward reaches everything."""
     return _graph(True)
 
 
 def experts():
+    """Tokens on their way to experts and back, by two all-to-alls."""
     sketch = Sketch(1168, 270)
     columns = (60, 360, 700, 1100)
     for x, words in zip(

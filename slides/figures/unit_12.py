@@ -35,12 +35,14 @@ def _split(sketch, left, top, wide, high, letters):
 
 
 def cover():
+    """An encoder on one rank and a decoder on another."""
     sketch = Sketch(520, 440)
     _split(sketch, 8, 120, 174, 190, 32)
     return sketch
 
 
 def split():
+    """A sequence that goes through an encoder and a decoder on two ranks."""
     sketch = Sketch(1168, 330)
     sketch.text(84, 120, "9 7 3 7 3", 26, INK, "middle", True, mono=True)
     sketch.arrow(164, 120, 216, 120, QUIET, 5)
@@ -52,6 +54,7 @@ def split():
 
 
 def attention():
+    """How many bytes travel, with the state only and with attention."""
     sketch = Sketch(1168, 330)
     for i, (words, size, colour) in enumerate(
         (
@@ -69,6 +72,7 @@ def attention():
 
 
 def losses():
+    """The loss of one process and of three splits, from the notebook."""
     one, *ways = curves("12_encoder_decoder", "loss of one process and of three splits")[0]
     sketch = Sketch(1168, 440)
     chart = Chart(sketch, 80, 40, 780, 310, (0, 100), (0, 2.5))
@@ -92,6 +96,7 @@ def losses():
 
 
 def waits():
+    """When each of two ranks works and waits."""
     sketch = Sketch(1168, 360)
     left, unit = 150, 25
     for rank in range(2):
@@ -131,6 +136,7 @@ def waits():
 
 
 def grid():
+    """Two pairs of ranks: each pair has a model, and halves are averaged across pairs."""
     sketch = Sketch(1168, 400)
     for pair in range(2):
         y = 80 + pair * 210

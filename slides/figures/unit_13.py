@@ -1,13 +1,12 @@
-"""The pictures of deck 13: a table of filters cut by rows or by columns, who reacts to whom, bytes,
-halos.
-"""
+"""The pictures of deck 13: a table of filters cut in two ways, who reacts to whom, bytes, halos."""
 
 from sketch import INK, LINE, NAVY, QUIET, RED, TEAL, Chart, Sketch, ink_on, rank_colour
 
 
 def _table(sketch, left, top, owner, cell, size=8):
-    """A table of small filters: a row for each output, a column for each input, in the colour of
-    the rank that has it.
+    """A table of small filters: a row for each output, a column for each input.
+
+    A filter has the colour of the rank that has it.
     """
     for row in range(size):
         for column in range(size):
@@ -25,6 +24,7 @@ def _table(sketch, left, top, owner, cell, size=8):
 
 
 def cover():
+    """A table of filters cut by rows."""
     sketch = Sketch(520, 520)
     _table(sketch, 60, 60, lambda row, column: row // 2, 52)
     sketch.text(268, 32, "inputs", 27, QUIET)
@@ -33,6 +33,7 @@ def cover():
 
 
 def cuts():
+    """A table of filters cut by rows and by columns, and what each rank then makes."""
     sketch = Sketch(1168, 450)
     for i, (title, owner, words) in enumerate(
         (
@@ -56,6 +57,7 @@ def cuts():
 
 
 def connectivity():
+    """Which outputs react to which inputs, for the whole layer and for three splits."""
     sketch = Sketch(1168, 370)
     panels = (
         ("nn.Conv2d", lambda r, c: 0),
@@ -73,6 +75,7 @@ def connectivity():
 
 
 def traffic():
+    """Bytes sent in a step against the side of the image, for each way of cutting."""
     sketch = Sketch(1168, 440)
     chart = Chart(sketch, 120, 40, 780, 310, (2, 32), (2e4, 1e7), True, True)
     sides = (2, 4, 8, 16, 32)
@@ -94,6 +97,7 @@ def traffic():
 
 
 def operators():
+    """The three pairs of operators: what each does forward and backward."""
     sketch = Sketch(1168, 230)
     for i, (name, forward, backward) in enumerate(
         (
@@ -120,6 +124,7 @@ def operators():
 
 
 def halo():
+    """An image cut into stripes, with the rows that neighbours need."""
     sketch = Sketch(540, 450)
     for rank in range(4):
         y = 16 + rank * 110
@@ -145,6 +150,7 @@ def halo():
 
 
 def pair():
+    """Four ranks with two layers, of which the first is cut by outputs and the second by inputs."""
     sketch = Sketch(1168, 250)
     for rank in range(4):
         y = 34 + rank * 60

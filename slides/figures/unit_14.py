@@ -1,5 +1,6 @@
-"""The pictures of deck 14: who works when on a cut network, the bubble, a circle of sends, four
-schedules measured.
+"""The pictures of deck 14: who works when, the bubble, a circle of sends, four schedules.
+
+The schedules are those of a cut network, as measured in the notebook.
 """
 
 import re
@@ -47,6 +48,7 @@ def _gantt(sketch, spans, left, top, unit, high, numbers=25):
 
 
 def cover():
+    """GPipe's schedule of three micro-batches on four ranks."""
     sketch = Sketch(520, 520)
     _gantt(sketch, play(gpipe(4, 3), _seconds), 70, 80, 25, 84)
     sketch.arrow(70, 448, 510, 448, QUIET, 4)
@@ -56,6 +58,7 @@ def cover():
 
 
 def waits():
+    """The whole batch in one piece and in eight micro-batches, with what each takes."""
     sketch = Sketch(1168, 440)
     unit, left = 10.6, 80
     for top, words, spans in (
@@ -80,6 +83,7 @@ def waits():
 
 
 def cut():
+    """Layers cut into four stages by their number and by their cost, and what a step then takes."""
     sketch = Sketch(1168, 280)
     unit = 18.5
     for row, (words, stages) in enumerate(
@@ -118,6 +122,7 @@ def cut():
 
 
 def all_forwards():
+    """GPipe's schedule of eight micro-batches on four ranks."""
     sketch = Sketch(1168, 280)
     _gantt(sketch, play(gpipe(4, 8), _seconds), 80, 6, 32.5, 54)
     sketch.text(80 + 12.5 * 32.5, 31, "rank 0 waits", 27, QUIET)
@@ -127,6 +132,7 @@ def all_forwards():
 
 
 def bubbles():
+    """The bubble against the number of micro-batches."""
     sketch = Sketch(1168, 330)
     chart = Chart(sketch, 80, 44, 760, 206, (1, 32), (0, 0.8), log_x=True)
     counts = (1, 2, 4, 8, 16, 32)
@@ -151,6 +157,7 @@ def bubbles():
 
 
 def one_forward_one_backward():
+    """The 1F1B schedule of eight micro-batches, and what each rank keeps."""
     sketch = Sketch(1168, 300)
     _gantt(sketch, play(one_f_one_b(4, 8), _seconds), 80, 50, 27.6, 58)
     sketch.text(1080, 22, "keeps", 27, INK, bold=True)
@@ -160,6 +167,7 @@ def one_forward_one_backward():
 
 
 def circle():
+    """Four ranks whose sends and receives wait for each other."""
     sketch = Sketch(1168, 250)
     places = [(110 + rank * 310, 130) for rank in range(4)]
     for rank in range(3):
@@ -188,6 +196,7 @@ def circle():
 
 
 def in_two():
+    """A backward that is cut in two, so that the next rank begins earlier."""
     sketch = Sketch(1168, 330)
     whole = [[("B", 0, rank, 2 * (3 - rank), 2 * (4 - rank))] for rank in range(4)]
     parts = [
@@ -204,6 +213,7 @@ def in_two():
 
 
 def schedules():
+    """Four schedules as measured, with their bubbles and what their ranks keep."""
     sketch = Sketch(1168, 480)
     rows = {
         line.split()[0]: line.split()[1:] for line in printed("14_pipeline", "most KiB kept")[1:]

@@ -1,5 +1,6 @@
-"""The pictures of deck 15: layers cut by columns and rows, f and g, a block's messages, layouts of
-a mesh, rings, boxes.
+"""The pictures of deck 15: layers cut by columns and rows, f and g, a mesh, rings, boxes.
+
+They show a block's messages, and the layouts of a mesh.
 """
 
 import re
@@ -39,6 +40,7 @@ def _matrix(sketch, x, y, width, height, by=None, numbers=False, parts=4):
 
 
 def cover():
+    """A matrix cut by columns, then one cut by rows, and the sum at the end."""
     sketch = Sketch(520, 520)
     _matrix(sketch, 130, 60, 260, 150, "columns", True)
     _matrix(sketch, 185, 300, 150, 180, "rows", True)
@@ -50,6 +52,7 @@ def cover():
 
 
 def two_layers():
+    """Two layers, cut by columns and by rows, with nothing sent between them."""
     sketch = Sketch(1168, 330)
     middle = 150
     for x, width, height, by, name in (
@@ -71,6 +74,7 @@ def two_layers():
 
 
 def f_and_g():
+    """What f and g do forward and backward."""
     sketch = Sketch(1168, 330)
     for top, words, first, second, colour in (
         (90, "forward", ("f", "copy"), ("g", "all-reduce"), INK),
@@ -104,6 +108,7 @@ def f_and_g():
 
 
 def heads():
+    """Attention cut by whole heads."""
     sketch = Sketch(1168, 340)
     for i, name in enumerate(("q", "k", "v")):
         _matrix(sketch, 30, 30 + i * 84, 220, 64, "columns")
@@ -151,6 +156,7 @@ def _strand(sketch, top, enter, leave, whole):
 
 
 def block():
+    """A block's messages with tensor parallelism and with sequence parallelism."""
     sketch = Sketch(1168, 420)
     for top, words, enter, leave, whole in (
         (56, "tensor parallel: norms and residuals whole on every rank", "f", "g", True),
@@ -181,6 +187,7 @@ def _sizes():
 
 
 def bills():
+    """How many numbers a rank hands to all-reduces, against the batch."""
     sketch = Sketch(1168, 430)
     chart = Chart(sketch, 90, 44, 700, 300, (0, 64), (0, 300))
     chart.axes(
@@ -206,6 +213,7 @@ def bills():
 
 
 def layouts():
+    """What each rank holds under four layouts of a mesh."""
     sketch = Sketch(1168, 476)
     sizes = {"x": ("batch", "in", 56), "h": ("batch", "hidden", 112), "y": ("batch", "out", 28)}
     sums = {"model parallel": "y", "both": "y", "inputs cut": "h"}
@@ -243,6 +251,7 @@ def layouts():
 
 
 def two_axes():
+    """One weight cut along both axes of a mesh."""
     sketch = Sketch(520, 480)
     sketch.text(260, 24, "one weight, by tp, then by dp", 27, QUIET)
     for tp in range(2):
@@ -275,6 +284,7 @@ def two_axes():
 
 
 def ring():
+    """Keys and values that go around a ring of four ranks, step by step."""
     sketch = Sketch(1168, 330)
     for step in range(4):
         left = 20 + step * 292
@@ -314,6 +324,7 @@ def ring():
 
 
 def boxes():
+    """Tokens that are put into the boxes of experts, until a box is full."""
     sketch = Sketch(1168, 330)
     sketch.text(130, 22, "tokens of rank 0", 27, INK, bold=True)
     wanted = (0, 2, 0, 1, 0, 3, 2, 0)

@@ -1,5 +1,6 @@
-"""The pictures of deck 16: what a rank holds by stage, a vector that is cut, when a layer is whole,
-what travels against the batch.
+"""The pictures of deck 16: what a rank holds by stage, a cut vector, whole layers, traffic.
+
+They show when a layer is whole, and what travels against the batch.
 """
 
 from sketch import GOLD, INK, LINE, NAVY, QUIET, RED, TEAL, Chart, Sketch, ink_on, rank_colour
@@ -11,6 +12,7 @@ PARTS = (("weights", NAVY), ("gradients", TEAL), ("states of the optimiser", GOL
 
 
 def cover():
+    """Four ranks, each with a quarter of the weights, gradients and moments."""
     sketch = Sketch(520, 520)
     for rank in range(4):
         left = 56 + rank * 116
@@ -24,6 +26,7 @@ def cover():
 
 
 def sixteen_bytes():
+    """The sixteen bytes of a parameter in mixed precision."""
     sketch = Sketch(1168, 300)
     x, unit = 0, 73
     for size, words, colour, ink in (
@@ -42,6 +45,7 @@ def sixteen_bytes():
 
 
 def paper():
+    """What a rank holds by stage, for 7.5 billion parameters on 64 ranks."""
     sketch = Sketch(1168, 420)
     names = ("stage 0", "1: states", "2: gradients too", "3: weights too")
     for stage, name in enumerate(names):
@@ -62,6 +66,7 @@ def paper():
 
 
 def cut():
+    """A vector of ten numbers on four ranks, padded to twelve."""
     sketch = Sketch(1168, 330)
     for number in range(12):
         x, rank, real = 120 + number * 82, number // 3, number < 10
@@ -92,8 +97,9 @@ def cut():
 
 
 def moments():
-    """Which layers' weights and gradients are whole while a step of stages 1, 2 and 3 goes through
-    three layers.
+    """Which layers are whole while a step of stages 1, 2 and 3 goes through three layers.
+
+    It shows their weights and gradients.
     """
     sketch = Sketch(1168, 400)
     order = ("F0", "F1", "F2", "B2", "B1", "B0", "step")
@@ -124,6 +130,7 @@ def moments():
 
 
 def held():
+    """What a rank holds by stage, as measured, with the theory as outlines."""
     sketch = Sketch(1168, 420)
     chart = Chart(sketch, 60, 40, 700, 330, (0, 4), (0, 4.7))
     chart.axes([], [(value, str(value)) for value in range(5)], "", "held by a rank, in ψ")
@@ -154,6 +161,7 @@ def held():
 
 
 def travels():
+    """GB that a rank sends in a step, against the tokens in it."""
     sketch = Sketch(1168, 380)
     chart = Chart(sketch, 90, 44, 640, 240, (4096, 65536), (0.05, 200), log_x=True, log_y=True)
     tokens = (4096, 8192, 16384, 32768, 65536)

@@ -32,6 +32,7 @@ GROWS = (27.3, 22.8, 22.1, 21.3, 17.6, 17.5, 16.9, 16.7)
 
 
 def cover():
+    """The error against the batch, by Goyal et al. 2017."""
     sketch = Sketch(520, 480)
     chart = Chart(sketch, 20, 40, 460, 360, (128, 65536), (20, 35), True)
     chart.axes([], [], "", "")
@@ -42,6 +43,7 @@ def cover():
 
 
 def rates():
+    """The error with batches of 8 and 256, for three ways to choose the rate."""
     sketch = Sketch(1168, 330)
     for i, (words, value, spread, colour) in enumerate(
         (
@@ -61,6 +63,7 @@ def rates():
 
 
 def hockey():
+    """The error against the batch, measured here and published."""
     sketch = Sketch(1168, 460)
     chart = Chart(sketch, 70, 60, 400, 310, (8, 1024), (10, 45), True)
     chart.axes(
@@ -94,6 +97,7 @@ def hockey():
 
 
 def warm_up():
+    """The learning rate of a warm-up and of two drops."""
     sketch = Sketch(540, 400)
     chart = Chart(sketch, 60, 50, 420, 250, (0, 8), (0, 1.2))
     chart.axes([(e, str(e)) for e in (0, 4, 6, 8)], [], "epoch", "rate")
@@ -106,6 +110,7 @@ def warm_up():
 
 
 def clocks():
+    """One training against epochs and against steps, with drops and with growing batches."""
     sketch = Sketch(1168, 330)
     falls = [(512 * (i + 1), value) for i, value in enumerate(FALLS)]
     steps = (512, 1024, 1536, 2048, 2176, 2304, 2336, 2368)
@@ -135,6 +140,7 @@ def clocks():
 
 
 def critical():
+    """How many images and steps a target takes, in multiples of the fewest, against the batch."""
     sketch = Sketch(1168, 400)
     chart = Chart(sketch, 90, 40, 760, 270, (8, 2048), (1, 40), True, True)
     chart.axes(

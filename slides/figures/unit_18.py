@@ -1,5 +1,6 @@
-"""The pictures of deck 18: a file that is renamed, what is state, the loss through two kills,
-pieces, two recoveries, how often.
+"""The pictures of deck 18: a renamed file, what is state, the loss through two kills, recoveries.
+
+They also show pieces of a file, and how often to save.
 """
 
 import itertools
@@ -17,14 +18,16 @@ MTBF_S = 54 * 24 * 3600 / 419  # Grattafiori et al. 2024, section 3.3.4
 
 
 def _loss():
-    """(the undisturbed losses, those of each life) as the notebook has drawn them: lists of (step,
-    loss).
+    """(the undisturbed losses, those of each life) as the notebook has drawn them.
+
+    They are lists of (step, loss).
     """
     (lines,) = curves(NOTEBOOK, CURVE)
     return lines[0][1], [points for _, points in lines[1:]]
 
 
 def cover():
+    """The loss of a training that is killed twice."""
     sketch = Sketch(520, 480)
     undisturbed, lives = _loss()
     chart = Chart(sketch, 20, 40, 460, 360, (0, 59), (0, 2.7))
@@ -39,6 +42,7 @@ def cover():
 
 
 def beside():
+    """What the two files contain while a checkpoint is written beside the old one."""
     sketch = Sketch(1168, 400)
     columns = (
         ("write beside", "part", None),
@@ -74,6 +78,7 @@ def beside():
 
 
 def state():
+    """What belongs to the state of a training, and what happens without it."""
     sketch = Sketch(1168, 330)
     parts = (
         ("weights", "all know it"),
@@ -92,6 +97,7 @@ def state():
 
 
 def through():
+    """The loss through two kills, over the undisturbed one."""
     sketch = Sketch(1168, 450)
     undisturbed, lives = _loss()
     chart = Chart(sketch, 70, 40, 1040, 330, (0, 59), (0, 2.7))
@@ -120,6 +126,7 @@ def through():
 
 
 def pieces():
+    """One vector in the pieces of 4, 2 and 3 ranks."""
     sketch = Sketch(1168, 400)
     numbers, left, width = 33, 150, 980
     for row, (world, size) in enumerate(((4, 9), (2, 17), (3, 11))):
@@ -142,6 +149,7 @@ def pieces():
 
 
 def two_ways():
+    """Two recoveries, step by step: all start again, or the others go on."""
     sketch = Sketch(1168, 380)
     for panel, (head, steps, colour) in enumerate(
         (
@@ -170,6 +178,7 @@ def two_ways():
 
 
 def young():
+    """What failures and checkpoints cost, against the time between checkpoints."""
     sketch = Sketch(1168, 400)
     chart = Chart(sketch, 90, 50, 900, 260, (120, 14_400), (0, 60), True)
     chart.axes(

@@ -1,5 +1,6 @@
-"""The pictures of deck 19: one late rank, efficiency against ranks, where a step goes, the slowest
-of p, a published table.
+"""The pictures of deck 19: one late rank, efficiency, where a step goes, the slowest of p.
+
+The last one is a published table.
 """
 
 from sketch import GOLD, INK, LINE, NAVY, QUIET, RED, TEAL, Chart, Sketch
@@ -45,6 +46,7 @@ def _curves(sketch, chart, names):
 
 
 def cover():
+    """Efficiency against the number of ranks, measured for few and predicted for many."""
     sketch = Sketch(520, 520)
     chart = Chart(sketch, 70, 60, 300, 340, (1, 1024), (0, 1.05), log_x=True)
     chart.axes([(1, "1"), (1024, "1024")], [(0, "0"), (1, "1")], "ranks", "efficiency")
@@ -60,6 +62,7 @@ def cover():
 
 
 def late():
+    """Five ranks of which one is late, so that all go on late."""
     sketch = Sketch(1168, 400)
     for rank in range(5):
         y, start = 40 + rank * 66, 470 if rank == 2 else 300
@@ -79,6 +82,7 @@ def late():
 
 
 def machines():
+    """Efficiency against the number of GPUs on several machines."""
     sketch = Sketch(1168, 430)
     chart = Chart(sketch, 110, 40, 760, 300, (1, 1024), (0, 1.05), log_x=True)
     chart.axes(
@@ -103,6 +107,7 @@ def machines():
 
 
 def mended():
+    """What a step takes with one change of its messages after the other."""
     sketch = Sketch(1168, 420)
     ways = (
         ("ring", {}),
@@ -128,6 +133,7 @@ def mended():
 
 
 def slowest():
+    """How much longer a step takes because of its slowest rank."""
     sketch = Sketch(1168, 400)
     chart = Chart(sketch, 120, 40, 640, 270, (1, 1024), (1, 1.36), log_x=True)
     chart.axes(
@@ -148,6 +154,7 @@ def slowest():
 
 
 def table():
+    """A published table beside the predictions of the simulator."""
     sketch = Sketch(1168, 380)
     one = next(one for one in published.tables() if one.name.startswith("Inception V3, K80"))
     for x, words in ((250, "GPUs"), (500, "published"), (750, "predicted"), (1000, "error")):

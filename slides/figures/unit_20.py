@@ -1,5 +1,7 @@
-"""The pictures of deck 20: the judge between its rooms, a gradient against that of one process,
-what a score is paid with, the day, and the trace of a step on a GPU as PyTorch and HTA describe it.
+"""The pictures of deck 20: the judge, a gradient, what a score is paid with, the day, a trace.
+
+They show the judge between its rooms, a gradient against that of one process, and the trace of a
+step on a GPU as PyTorch and HTA describe it.
 """
 
 from sketch import GOLD, INK, LINE, NAVY, PALE, QUIET, RED, SAND, TEAL, Sketch
@@ -29,6 +31,7 @@ def _paid(tensors):
 
 
 def cover():
+    """Four ranks in their rooms, with the judge between them."""
     sketch = Sketch(520, 520)
     for rank, (x, y) in enumerate(((90, 90), (430, 90), (90, 430), (430, 430))):
         sketch.box(x - 75, y - 75, 150, 150, PALE, LINE, dash="8 8")
@@ -41,6 +44,7 @@ def cover():
 
 
 def gradient():
+    """Two ranks' gradients as the optimizer gets them, against the gradient of one process."""
     sketch = Sketch(1168, 400)
     for rank in range(2):
         y = 40 + rank * 120
@@ -61,6 +65,7 @@ def gradient():
 
 
 def rooms():
+    """What the judge keeps to itself, and what the ranks do in their rooms."""
     sketch = Sketch(1168, 420)
     sketch.box(390, 30, 390, 350, "#ffffff", NAVY)
     sketch.text(585, 70, "the judge", 34, NAVY, bold=True)
@@ -86,6 +91,7 @@ def rooms():
 
 
 def paid():
+    """What a step's messages are paid with, for four tensors and for one."""
     sketch = Sketch(1168, 330)
     for place, (name, tensors) in enumerate(
         (("four tensors", TENSORS), ("one tensor", [sum(TENSORS)]))
@@ -104,8 +110,9 @@ def paid():
 
 
 def trace():
-    """The rows of a step's trace on a GPU: a drawing of what the sources describe, not a
-    measurement.
+    """The rows of a step's trace on a GPU.
+
+    It is a drawing of what the sources describe, not a measurement.
     """
     sketch = Sketch(1168, 400)
     for y, words in ((20, "CPU"), (110, "kernels"), (200, "NCCL")):
@@ -141,6 +148,7 @@ def trace():
 
 
 def challenges():
+    """The four challenges and the question that each asks."""
     sketch = Sketch(1168, 400)
     told = {
         "slow_links": "10 Mbit/s, 5 ms: what need not be sent?",
@@ -161,6 +169,7 @@ def challenges():
 
 
 def day():
+    """The parts of a hackathon's day."""
     sketch = Sketch(1168, 250)
     parts = (
         ("rules, and", "a first entry", 2, NAVY),
