@@ -1,5 +1,6 @@
-"""The figures of docs/BENCHMARKS.md: `python -m benchmarks` prints them all,
-`python -m benchmarks start` one of them.
+"""The figures of docs/BENCHMARKS.md.
+
+`python -m benchmarks` prints them all, `python -m benchmarks start` one of them.
 
 With MANYHANDS_SMOKE=1 in the environment a benchmark does as little as it can, to show that it
 still starts: it measures each thing once, on few people or small data. Its figures mean nothing
@@ -20,7 +21,8 @@ def few(number, smoke=1):
 
 
 def from_tests(*folders):
-    """Make modules of `tests/`, or of these folders in it, importable: benchmarks measure what
-    tests set up.
+    """Make modules of `tests/`, or of these folders in it, importable.
+
+    Benchmarks measure what tests set up.
     """
     sys.path[:0] = [str(TESTS.joinpath(folder)) for folder in folders or ("",)]

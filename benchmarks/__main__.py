@@ -1,5 +1,7 @@
-"""`python -m benchmarks [start] [heal] [cell] [validation] [communication] [grading] [hostile]
-[board]`: the table of docs/BENCHMARKS.md, measured on this machine.
+"""The table of docs/BENCHMARKS.md, measured on this machine.
+
+`python -m benchmarks [start] [heal] [cell] [validation] [communication] [grading] [hostile]
+[board]`
 
 With tables of their own: `python -m benchmarks attendees [--people 40]`, for root, a class on a
 hub, a quarter of an hour; `python -m benchmarks memory [06 07 ...]`, what each unit takes at its
@@ -20,6 +22,7 @@ NAMES = ("start", "heal", "cell", "validation", "communication", "grading", "hos
 
 
 def main(names):
+    """Run the benchmarks of these names, or all, and print their lines of the table."""
     if SMOKE:
         print(
             "MANYHANDS_SMOKE=1: this only shows that the benchmark starts. Its figures mean "

@@ -80,6 +80,7 @@ class Person(Visitor):
 
     @contextmanager
     def timed(self, step):
+        """A block whose seconds are noted as those of this step."""
         self.step, begin = step, time.monotonic()
         yield
         self.times[step] = time.monotonic() - begin
@@ -110,8 +111,9 @@ class Person(Visitor):
                 self._ask("GET", self.own + path)
 
     def _wait_for_server(self, page):
-        """What the page does that JupyterHub shows meanwhile: it listens to the progress until the
-        server is ready.
+        """Wait until the server is ready, as the page does that JupyterHub shows meanwhile.
+
+        It listens to the progress.
         """
         found = re.search(r'new EventSource\("([^"]+)"\)', page.text)
         if not found:
@@ -227,8 +229,9 @@ def solve(notebook, unit, complete):
 
 
 class Memory(threading.Thread):
-    """Memory by user number, in MiB: the most of each, of all together, and what the machine had
-    least to spare.
+    """Memory by user number, in MiB.
+
+    It has the most of each, of all together, and what the machine had least to spare.
     """
 
     def __init__(self):
@@ -238,6 +241,7 @@ class Memory(threading.Thread):
         self.start()
 
     def run(self):
+        """Look at all processes every `LOOK_EVERY_S` seconds, until `over` is set."""
         while not self.over.wait(LOOK_EVERY_S):
             self.spare = min(self.spare, psutil.virtual_memory().available / MIB)
             now = defaultdict(float)
@@ -258,6 +262,7 @@ def middle_and_95th(values):
 
 
 def table(people, memory, seconds):
+    """The lines of the report: seconds and failures by step, and memory."""
     machine = (
         f"{os.cpu_count()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB, "
         f"{platform.machine()}"

@@ -1,5 +1,6 @@
-"""The class board under load: 200 attendees who send a result a second each, and readers of its
-pages.
+"""The class board under load, with 200 attendees and with readers of its pages.
+
+Each attendee sends a result a second.
 
 The service is the hub's own process; a stand-in answers for the hub who a reader is. Each result
 goes through the socket that rooms see, from a connection with its attendee's user number, so this
@@ -50,6 +51,7 @@ class WhoAmI(RequestHandler):
     """In the place of the hub: a token is its owner's name."""
 
     def get(self):
+        """Answer whose token it is, as the hub does."""
         name = self.request.headers["Authorization"].split()[1]
         self.write(
             {
@@ -104,6 +106,7 @@ class Load:
             self.answered.append(time.perf_counter() - began)
 
     async def attendee(self, uid, delay_s):
+        """Send one attendee's results, one a second, from `delay_s` on."""
         start = time.perf_counter() + delay_s
         for number in range(SECONDS):
             await asyncio.sleep(start + number - time.perf_counter())
@@ -214,6 +217,7 @@ def _used(service):
 
 
 def line(name, times, target):
+    """A line of the table: the median and the 95th percentile of the times, and the target."""
     middle, late = statistics.median(times), statistics.quantiles(times, n=20)[-1]
     return (
         f"| {name} | {middle * 1000:.0f} ms | {late * 1000:.0f} ms (95th percentile) | | {target} s"
@@ -222,6 +226,7 @@ def line(name, times, target):
 
 
 def main():
+    """Measure the board under load; needs root, for the user numbers of the attendees."""
     if os.geteuid():
         yield NEEDS_ROOT
         return

@@ -1,5 +1,6 @@
-"""An empty `%%px` cell on four ranks: through the watchdog, against plain ipyparallel's own magic,
-in one process.
+"""An empty `%%px` cell on four ranks, against plain ipyparallel's own magic.
+
+Our cell goes through the watchdog. Both are measured in one process.
 """
 
 import contextlib
@@ -12,6 +13,7 @@ from .pairs import alternate, ratio_line
 
 
 def main(times=few(200, 3)):
+    """Measure both magics in turn, and give the line of the table."""
     import ipyparallel as ipp
     from IPython.testing.globalipapp import start_ipython
 

@@ -1,5 +1,6 @@
-"""The real ChainerMN 7.8.1 in an environment of its own: it needs a numpy that torch no longer
-takes.
+"""The real ChainerMN 7.8.1 in a separate environment.
+
+It needs a numpy that torch no longer takes.
 """
 
 import os

@@ -1,7 +1,8 @@
-"""`python -m benchmarks clinic [--ranks 2] [NAME ...] [--mistake M] [--show]`: each pattern of a
-training script, of `tests/clinic/patterns/` and in the manner of public repositories (`public.py`),
-right and with each mistake that can be planted in it, and what the clinic has found. Exit code 1
-where something was missed, or found in a right one.
+"""What the clinic finds in each pattern of a training script, right and with planted mistakes.
+
+`python -m benchmarks clinic [--ranks 2] [NAME ...] [--mistake M] [--show]`: the patterns are those
+of `tests/clinic/patterns/` and scripts in the manner of public repositories (`public.py`). Exit
+code 1 where something was missed, or found in a right one.
 """
 
 import argparse
@@ -11,6 +12,7 @@ from . import SMOKE, from_tests, public
 
 
 def main(argv):
+    """Run the clinic on the patterns, and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks clinic")
     parser.add_argument("patterns", nargs="*", metavar="NAME")
     parser.add_argument("--ranks", type=int, default=2)

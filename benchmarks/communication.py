@@ -1,5 +1,6 @@
-"""Forward and backward of our functions between two ranks, against the same messages by hand,
-torch's own functions, and the real ChainerMN.
+"""Forward and backward of our functions between two ranks, against their peers.
+
+The peers are the same messages by hand, torch's own functions, and the real ChainerMN.
 
 All are measured in one run, in blocks that alternate: one block runs, everybody else sleeps. Sizes are those of one
 message. Peers:
@@ -29,6 +30,7 @@ BLOCKS, BLOCK_S, STEPS = few(15), 0.03, (3, 300)
 
 
 def main():
+    """Measure each call and size against its peers, and give the lines of the table."""
     if SMOKE:  # without ChainerMN, which takes half a minute to install
         yield from smoke()
         return
@@ -54,6 +56,7 @@ def main():
 
 
 def smoke():
+    """One call of one size without ChainerMN, to show that the benchmark starts."""
     with tempfile.TemporaryDirectory() as folder:
         ours = Job(
             mpiexec(),
@@ -126,8 +129,9 @@ def many_rows(ours, chainermn):
 
 
 def ledger_line(ours):
-    """Our functions inside a ledger against the same ones outside, in turn;
-    many long blocks, as the difference is small.
+    """Our functions inside a ledger against the same ones outside, in turn.
+
+    There are many long blocks, as the difference is small.
 
     To open a ledger takes a millisecond, and leaves the processor's caches cold for the first
     steps: in a long block this does not count.

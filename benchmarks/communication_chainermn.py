@@ -15,27 +15,35 @@ PEER = 1 - comm.rank
 
 
 def leaf(shape, value=1.0):
+    """A variable of this shape, all of one value."""
     return chainer.Variable(np.full(shape, value, np.float32))
 
 
 def expect(variable, value):
+    """Raise AssertionError unless the variable's gradient has this value everywhere."""
     if not (variable.grad == np.float32(value)).all():
         raise AssertionError(f"gradient {variable.grad.flat[0]} where {value} is right")
 
 
 def backward(outputs, gradient):
+    """Go backward from all outputs, each with this gradient."""
     for output in outputs:
         output.grad = gradient
     chainer.backward(outputs)
 
 
 def make(contestant, call, shape):
+    """(step, check, None) of a call with tensors of this shape.
+
+    ChainerMN is the only contestant.
+    """
     return *{"send, recv": send_recv, "bcast": bcast, "allgather": allgather, "alltoall": alltoall}[
         call
     ](shape), None
 
 
 def send_recv(shape):
+    """The step and the check of a message from rank 0 to rank 1 and its gradient back."""
     x, gradient = leaf(shape), np.full(shape, 2, np.float32)
 
     def sender():
@@ -49,6 +57,7 @@ def send_recv(shape):
 
 
 def bcast(shape):
+    """The step and the check of a broadcast from rank 0, forward and backward."""
     x, gradient = leaf(shape), np.full(shape, comm.rank + 1, np.float32)
 
     def step():
@@ -59,6 +68,7 @@ def bcast(shape):
 
 
 def allgather(shape):
+    """The step and the check of an all-gather, forward and backward."""
     x, gradient = leaf(shape), np.full(shape, comm.rank + 1, np.float32)
 
     def step():
@@ -69,6 +79,7 @@ def allgather(shape):
 
 
 def alltoall(shape):
+    """The step and the check of an all-to-all, forward and backward."""
     xs, gradient = [leaf(shape), leaf(shape)], np.full(shape, comm.rank + 1, np.float32)
 
     def step():

@@ -1,5 +1,6 @@
-"""The ranks of our functions, of the messages by hand, and of torch's own functions:
-the steps that benchmarks/communication.py hands out.
+"""The ranks of our functions, of the messages by hand, and of torch's own functions.
+
+They take the steps that benchmarks/communication.py hands out.
 
 A step is one forward and one backward on this rank. The gradient that enters backward is rank + 1
 everywhere, so that each result is known.
@@ -39,8 +40,10 @@ def expected(call):
 
 
 def make(contestant, call, shape):
-    """(step, check, around) for "ours", "ours, ledger on", "autograd", "loop", "collective" over
-    "mpi" or "gloo", or "torch".
+    """(step, check, around) for a contestant, a call and a shape.
+
+    Contestants are "ours", "ours, ledger on", "autograd", "loop", "collective" over "mpi" or
+    "gloo", or "torch".
     """
     who, _, backend = contestant.partition(" over ")
     leaves = [
@@ -92,6 +95,7 @@ def loop(calls, leaves, gradients, values):
 
 
 def bare(calls, call):
+    """The call as an autograd node around the messages by hand."""
     # who has no input of its own needs a leaf, or autograd would not come back
     anchor = torch.zeros((), requires_grad=True)
     if rank == 1 and call == "send, recv":
@@ -115,8 +119,9 @@ def our_forward(c, call):
 
 
 def torch_forward(call):
-    """torch.distributed.nn.functional: it has no send and recv, and every rank gives a tensor of
-    the right shape.
+    """The call of torch.distributed.nn.functional.
+
+    It has no send and recv, and every rank gives a tensor of the right shape.
     """
     return {
         "bcast": lambda leaves: (torch_functions.broadcast(leaves[0], 0),),

@@ -1,5 +1,6 @@
-"""The small GPT (`manyhands.gpt`) under DistributedDataParallel, one row a rank, as a script of its
-own.
+"""The small GPT (`manyhands.gpt`) under DistributedDataParallel, one row a rank.
+
+It is a separate script.
 
     torchrun --nproc-per-node 2 benchmarks/gpt_ddp.py --steps 12 --computes-ms 300
 
@@ -20,6 +21,7 @@ from manyhands.gpt import GPT, batches, loss_of
 
 
 def slow_down(model, seconds):
+    """Make a step take this many seconds more by sleeping, a third forward, the rest backward."""
     each_s = seconds / 3 / len(model.blocks)
     for block in model.blocks.values():
         block.register_forward_pre_hook(lambda *_: time.sleep(each_s))
@@ -27,6 +29,7 @@ def slow_down(model, seconds):
 
 
 def main():
+    """Train for some steps, as the options say."""
     options = argparse.ArgumentParser()
     options.add_argument("--steps", type=int, default=12)
     options.add_argument("--computes-ms", type=float, default=0)

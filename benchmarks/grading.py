@@ -1,5 +1,6 @@
-"""A class's submissions graded by `manyhands grade`, against `nbgrader autograde` on the same ones
-in the same run.
+"""A class's submissions graded by `manyhands grade`, against `nbgrader autograde`.
+
+Both grade the same ones in the same run.
 
 40 of a lab of two small questions, 10 of a lab with a cluster of four ranks: some solved, some in
 part. Both are commands, timed from start to end; ours also runs the solution once for its
@@ -55,8 +56,9 @@ def course(folder, settings):
 
 
 def hand_in(folder, submitted):
-    """What is handed in: of each three one solved, one with its first answer missing, one with its
-    last.
+    """Write what is handed in.
+
+    Of each three submissions one is solved, one has its first answer missing, one its last.
     """
     for unit, count in COUNTS.items():
         solved = nbformat.read(folder / "solutions" / unit / f"{unit}.ipynb", 4)
@@ -86,6 +88,7 @@ class Memory(threading.Thread):
         self.start()
 
     def run(self):
+        """Look at the command's processes every second, until `over` is set."""
         while not self.over.wait(1):
             total = 0
             try:
@@ -121,6 +124,7 @@ def timed(folder, *words):
 
 
 def main():
+    """Grade a class with both, and give the lines of the table."""
     with tempfile.TemporaryDirectory() as ours, tempfile.TemporaryDirectory() as peer:
         ours, peer = Path(ours), Path(peer)
         course(ours, (ROOT / "nbgrader_config.py").read_text())

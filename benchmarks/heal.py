@@ -1,5 +1,6 @@
-"""Healed after a gloo deadlock: seconds, against `restart_engines` and waiting for the engines,
-of plain ipyparallel.
+"""Seconds to heal after a gloo deadlock, against `restart_engines` of plain ipyparallel.
+
+The latter includes waiting for the engines.
 """
 
 import statistics
@@ -45,6 +46,7 @@ cluster.stop_cluster_sync()
 
 
 def main(times=few(3)):
+    """Measure both in turn, and give the lines of the table."""
     ours, plain = alternate(lambda: in_fresh_process(OURS), lambda: in_fresh_process(PLAIN), times)
     yield ratio_line(
         "healed after a gloo deadlock, torch loaded (peer: restart_engines + wait, without torch)",

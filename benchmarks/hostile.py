@@ -1,5 +1,6 @@
-"""A class of thirty, five of whom hand in what was made to stop the class, against the same class
-without those five.
+"""A class of thirty, five of whom hand in what was made to stop the class.
+
+It is compared with the same class without those five.
 
 Both are collected, graded and given feedback by our commands, timed from start to end. The 25 must
 have the grades that they have without the five, and each of the five must be told by name: a run in
@@ -124,12 +125,14 @@ def hand_in(folder, student, write, notebook):
 
 
 def plain(folder, notebook):
+    """A hand-in as it is."""
     nbformat.write(notebook, folder / f"{SIMPLE}.ipynb")
 
 
 def run(folder, command):
-    """(seconds, what it said) of one of our commands; that something was refused is no error
-    here.
+    """(seconds, what it printed) of one of our commands.
+
+    That something was refused is no error here.
     """
     environment = {
         **os.environ,
@@ -158,8 +161,9 @@ def points(folder, student):
 
 
 def played(folder, hostile):
-    """({command: seconds}, {student: points}, all that was said) of a class of honest people and
-    these.
+    """({command: seconds}, {student: points}, all that was printed) of a class.
+
+    The class has honest students and the given hostile ones.
     """
     lab = course(folder)
     honest = [f"student{number:02d}" for number in range(HONEST)]
@@ -178,6 +182,7 @@ def played(folder, hostile):
 
 
 def main():
+    """Grade both classes; RuntimeError if a grade differs, or a hostile hand-in is not named."""
     with tempfile.TemporaryDirectory() as ours, tempfile.TemporaryDirectory() as peer:
         our_s, ours_got, said = played(Path(ours), HOSTILE)
         peer_s, peer_got, _ = played(Path(peer), {})

@@ -1,6 +1,7 @@
-"""`python -m benchmarks.ladders [CHALLENGE ...]`: each entry that comes with a challenge of the
-hackathon, on the five public seeds: a row of docs/HACKATHON.md, and the picture of the trade-off,
-`trade_off.svg` beside the entries.
+"""Each entry that comes with a challenge of the hackathon, on the five public seeds.
+
+`python -m benchmarks.ladders [CHALLENGE ...]` gives a row of docs/HACKATHON.md for each, and the
+picture of the trade-off, `trade_off.svg` beside the entries.
 """
 
 import statistics
@@ -25,6 +26,7 @@ ACROSS = {  # challenge -> (what its score is paid with, how that is taken from 
 
 
 def main(names):
+    """Judge the entries of these challenges, or of all, and print their rows."""
     for name in names or CHALLENGES:
         challenge, points = CHALLENGES[name], []
         with Rooms(challenge.ranks) as rooms:
@@ -57,6 +59,7 @@ def main(names):
 
 
 def draw(challenge, label, points):
+    """Write the picture of a challenge's trade-off."""
     matplotlib.use("svg")
     from matplotlib import pyplot, ticker
 

@@ -21,6 +21,7 @@ EVERY_S = 0.2
 
 
 def main(numbers):
+    """Print the most memory that each notebook of these units takes, or of all units."""
     chosen = [
         unit for unit in units() if not unit.planned and (not numbers or unit.number in numbers)
     ]

@@ -1,5 +1,6 @@
-"""`python -m benchmarks.one_network`: the table of docs/SYSTEMS.md on the small GPT, measured on
-this machine.
+"""The table of docs/SYSTEMS.md on the small GPT, measured on this machine.
+
+`python -m benchmarks.one_network`
 
 Each way of `manyhands.gpt.ways` on four ranks, and the one with three axes on eight. Of the steps
 the quickest counts, on the slowest rank; the peak is that of the rank with the highest, of a second
@@ -30,6 +31,7 @@ told = far, quick.sent_bytes, full.peak_bytes, min(quick.seconds)
 
 
 def main():
+    """Print the table, for four and for eight ranks."""
     print(
         "| way | ranks | largest difference of a weight | bytes sent in a step, by rank | peak of "
         "memory, MiB | tokens a second |\n|---|---|---|---|---|---|"
@@ -40,6 +42,7 @@ def main():
 
 
 def rows(ranks, ways):
+    """Print the rows of these ways on so many ranks."""
     with Cluster(nodes=1, ranks_per_node=ranks, framework="torch", name="one_network") as cluster:
         cluster.px(SETUP.format(steps=STEPS))
         for way in ways:

@@ -1,5 +1,6 @@
-"""Paired measurements: A, B, A, B, ... in one run, the ratio pair by pair, its median and its
-range.
+"""Paired measurements: A, B, A, B, ... in one run.
+
+The ratio is taken pair by pair; there are its median and its range.
 """
 
 import json
@@ -9,8 +10,9 @@ import sys
 
 
 def ratio_line(name, ours, peers, unit, target):
-    """One line of the table: medians, the median of the paired ratios with its range, and the
-    target (None: there is none).
+    """One line of the table: medians, and the median of the paired ratios with its range.
+
+    It also has the target; None means that there is none.
     """
     ratios = [a / b for a, b in zip(ours, peers, strict=False)]
     middle = statistics.median(ratios)

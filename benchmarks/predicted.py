@@ -1,5 +1,6 @@
-"""`python -m benchmarks predicted [06] [gpt]`: what `manyhands predict` says of 6 and 8 ranks, and
-what they take.
+"""What `manyhands predict` says of 6 and 8 ranks, and what they take.
+
+`python -m benchmarks predicted [06] [gpt]`
 
 Nodes of one rank each, with slow links between them: the emulated network. Computing is measured on
 one rank, the messages on two, as `manyhands predict` does. The latency of a round of gloo's ring is
@@ -34,8 +35,9 @@ FITTED, PREDICTED, RUNS = (2, 4), few((6, 8), (6,)), few(3)
 
 
 def steps_s(script, arguments, ranks, port):
-    """Seconds of the steps of the script's training, on the first ranks of a cluster; the first
-    three are left out.
+    """Seconds of the steps of the script's training, on the first ranks of a cluster.
+
+    The first three are left out.
     """
     import contextlib
     import io
@@ -66,8 +68,9 @@ def steps_s(script, arguments, ranks, port):
 
 
 def measured_s(cluster, script, arguments, ranks, port):
-    """(the median of all steps of all runs, the medians of the runs), of rank 0: all ranks wait for
-    each other.
+    """(the median of all steps of all runs, the medians of the runs), of rank 0.
+
+    All ranks wait for each other.
     """
     runs = [
         cluster.run(steps_s, str(script), arguments, ranks, port + run)[0] for run in range(RUNS)
@@ -85,6 +88,7 @@ def predicted_s(found, running, constants, ranks):
 
 
 def rows(name):
+    """Predict and measure a script, and print its rows."""
     script, arguments = SCRIPTS[name]
     alone, together = (visit(script, arguments, ranks, "torchrun") for ranks in (1, 2))
     found, running = scale.measured(alone, together), costs.add_up(alone.cost).runs[0]
@@ -126,6 +130,7 @@ def rows(name):
 
 
 def main(names=()):
+    """Print the table for these scripts, or for all."""
     print(
         f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}\n\n| script | ranks | predicted, ms"
         " | measured, ms (medians of runs) | error | with the links' own latency "

@@ -1,6 +1,7 @@
-"""Training scripts in the manner of public repositories, for `python -m benchmarks clinic`: written
-for GPUs, started unchanged with `manyhands clinic`, right and with each mistake that is planted in
-them.
+"""Training scripts in the manner of public repositories, for `python -m benchmarks clinic`.
+
+They are written for GPUs, and started unchanged with `manyhands clinic`, right and with each
+mistake that is planted in them.
 
 Each folder of `repositories/` is such a repository; its `planted.toml` says how it is started and
 what is planted:

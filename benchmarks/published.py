@@ -1,5 +1,6 @@
-"""`python -m benchmarks.published`: published tables, each predicted from two of its rows, as in
-docs/SIMULATE.md.
+"""Published tables, each predicted from two of its rows, as in docs/SIMULATE.md.
+
+`python -m benchmarks.published`
 """
 
 import math
@@ -8,6 +9,7 @@ from manyhands.simulate import published
 
 
 def main():
+    """Print each table with its predictions and their errors."""
     for table in published.tables():
         constants, rows = published.predicted(table)
         print(

@@ -1,5 +1,6 @@
-"""`python -m benchmarks rehearsal`: how long it takes to judge a trace, and what a step costs
-beside a rehearsal.
+"""How long it takes to judge a trace, and what a step costs beside a rehearsal.
+
+`python -m benchmarks rehearsal`
 
 All seconds are processor time, which other work on the machine changes little. The step is that of
 unit 06: its network under DistributedDataParallel (one rank, gloo): before this process has heard
@@ -19,8 +20,9 @@ EVENTS, RANKS, STEPS, BLOCKS = few(10_000, 400), 4, few(500, 20), few(9)
 
 
 def traces(rounds, size=RANKS):
-    """Of each rank: a batch of messages around a ring, an all-reduce, and both waits, so many
-    times.
+    """The trace of each rank: messages and an all-reduce, so many times.
+
+    It has a batch of messages around a ring, an all-reduce, and both waits.
     """
     from manyhands.rehearsal import Event, Layout, Part
 
@@ -61,6 +63,7 @@ def traces(rounds, size=RANKS):
 
 
 def judge_s(events):
+    """The processor seconds that it takes to judge traces of so many events."""
     from manyhands.rehearsal import judge
 
     made = traces(events // 4)
@@ -70,8 +73,9 @@ def judge_s(events):
 
 
 def steps_s(store):
-    """{way: the processor time of a step}, in this process: the quickest tenth's slowest, of steps
-    in a row.
+    """{way: the processor time of a step}, in this process.
+
+    It is the quickest tenth's slowest, of steps in a row.
     """
     import torch
     import torch.distributed as dist
@@ -106,6 +110,7 @@ def steps_s(store):
 
 
 def main(names=()):
+    """Print how long traces take to judge, and what a step costs with and without a rehearsal."""
     import torch  # noqa: F401 (the forks have it then)
 
     for events in (EVENTS // 10, EVENTS):

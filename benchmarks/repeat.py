@@ -1,9 +1,8 @@
-"""`python -m benchmarks.repeat [CHALLENGE/ENTRY ...] [--judgings 10] [--runs 5]`: entries judged
-again and again, each time on other seeds, with and without a busy loop on a core beside the judge:
-rows of docs/HACKATHON.md.
+"""Entries of the hackathon judged again and again, each time on other seeds.
 
-A seed is the same with the loop and without it, so both must give the same score to the last digit.
-Between judgings only the seeds differ: the spread is theirs.
+They are judged with and without a busy loop on a core beside the judge, for rows of
+docs/HACKATHON.md. A seed is the same with the loop and without it, so both must give the same score
+to the last digit. Between judgings only the seeds differ: the spread is theirs.
 """
 
 import argparse
@@ -26,6 +25,11 @@ ENTRIES = (
     "lame_rank/local_time",
     "big_batch/adam",
 )
+WHAT = (
+    "`python -m benchmarks.repeat [CHALLENGE/ENTRY ...] [--judgings 10] [--runs 5]`: entries judged "
+    "again and again, each time on other seeds, with and without a busy loop on a core beside the "
+    "judge: rows of docs/HACKATHON.md."
+)
 HEAD = (
     "| entry | judgings | score, least to most | spread | with load as without | place in its "
     "challenge | seconds a judging, without and with load |\n|---|---|---|---|---|---|---|"
@@ -33,9 +37,8 @@ HEAD = (
 
 
 def main(arguments):
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.repeat", description=__doc__.split("\n\n")[0]
-    )
+    """Judge the entries again and again, and print a row for each."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.repeat", description=WHAT)
     parser.add_argument("entries", nargs="*", default=ENTRIES)
     parser.add_argument("--judgings", type=int, default=10)
     parser.add_argument("--runs", type=int, default=5)
@@ -90,10 +93,12 @@ def busy_core():
 
 @contextmanager
 def nothing():
+    """A context in which nothing else runs."""
     yield
 
 
 def row(entry, scores, lasted):
+    """The row of an entry: its scores with and without load, and how they spread."""
     without, with_load = scores[entry]
     good = [one for one in without if one is not None]
     same = sum(one == other for one, other in zip(without, with_load, strict=True))

@@ -1,6 +1,7 @@
-"""From nothing to four ranks that can train, torch loaded and an optimizer made on each (the first
-one imports a good part of torch): seconds and memory, against plain ipyparallel with the same on
-all engines.
+"""From nothing to four ranks that can train, against plain ipyparallel.
+
+torch is loaded and an optimizer made on each (the first one imports a good part of torch). Seconds
+and memory are compared with the same on all engines.
 """
 
 from . import few
@@ -52,6 +53,7 @@ cluster.stop_cluster_sync()
 
 
 def main(times=few(5)):
+    """Measure both in turn, and give the lines of the table."""
     for program in (OURS, PLAIN)[: few(2, 0)]:
         in_fresh_process(program)  # warms the disk's cache
     ours, plain = alternate(lambda: in_fresh_process(OURS), lambda: in_fresh_process(PLAIN), times)

@@ -1,5 +1,6 @@
-"""Jobs of several ranks that take turns: a driver hands out blocks of steps,
-and who has no block sleeps in a socket's read.
+"""Jobs of several ranks that take turns.
+
+A driver hands out blocks of steps, and a rank that has no block sleeps in a socket's read.
 
 Only the standard library is imported here: the ranks of ChainerMN run in an environment of their
 own.
@@ -91,6 +92,7 @@ class Job:
         )
 
     def close(self):
+        """End the ranks, and wait for their process."""
         for connection in self.ranks.values():
             connection.send(("end",))
         self.process.wait(30)

@@ -1,5 +1,6 @@
-"""nbval of all notebooks and solutions, as `make test` runs it,
-against the sum of plain `pytest --nbval` file by file.
+"""nbval of all notebooks and solutions, against the sum of plain `pytest --nbval` file by file.
+
+It runs as `make test` runs it.
 """
 
 import subprocess
@@ -14,12 +15,14 @@ ROOT = Path(__file__).parents[1]
 
 
 def timed(command):
+    """(seconds, the finished process) of a command."""
     start = time.perf_counter()
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     return time.perf_counter() - start, done
 
 
 def main():
+    """Measure both, and give the lines of the table."""
     which = "03_dataparallel" if SMOKE else "*"
     files = sorted(
         [*ROOT.glob(f"notebooks/{which}.ipynb"), *ROOT.glob(f"solutions/{which}/*.ipynb")]

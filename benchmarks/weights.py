@@ -1,5 +1,6 @@
-"""`python -m benchmarks.weights`: how far each system's weights end from those of one process,
-as the tutorials of the track find it.
+"""How far each system's weights end from those of one process.
+
+`python -m benchmarks.weights` finds it as the tutorials of the track do.
 
 The notebooks themselves say "yes" where the difference is rounding, because its digits differ from
 machine to machine. Here they are.
@@ -46,6 +47,7 @@ def measured(piece):
 
 
 def main():
+    """Run the tutorials of the track, and print the table."""
     print("| unit | system | largest difference of a weight |\n|---|---|---|")
     numbers = list(dict.fromkeys(unit for unit, *_ in track.SYSTEMS))
     for number in numbers[: few(len(numbers))]:

@@ -29,8 +29,9 @@ def load(out):
 
 
 def machine():
-    """Device, driver and versions, asked of nvidia-smi and of PyTorch; a machine without a GPU is
-    called a stand-in.
+    """Device, driver and versions, asked of nvidia-smi and of PyTorch.
+
+    A machine without a GPU is called a stand-in.
     """
     asked = (
         "import json, torch; c = torch.cuda.is_available(); print(json.dumps({'torch': "

@@ -1,5 +1,6 @@
-"""How an item tells what it found: a line of JSON for each, at once, so that a stopped item has
-told what it had.
+"""How an item reports what it found: a line of JSON for each.
+
+It is written immediately, so that an item that is stopped has reported what it had.
 """
 
 import ctypes

@@ -1,5 +1,6 @@
-"""`python -m gpu_visit OUT SECONDS [ITEM ...]`: run the items that have not been run, and write the
-report.
+"""Run the items that have not been run, and write the report.
+
+`python -m gpu_visit OUT SECONDS [ITEM ...]`
 """
 
 import json

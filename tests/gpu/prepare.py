@@ -1,5 +1,6 @@
-"""`python tests/gpu/prepare.py [FOLDER]`: make the folder that travels to a machine with a GPU and
-no network.
+"""Make the folder that travels to a machine with a GPU and no network.
+
+`python tests/gpu/prepare.py [FOLDER]` makes it:
 
     FOLDER/run.py           what is started there
     FOLDER/course.tar.xz    the files of this clone that a run needs, as they are now

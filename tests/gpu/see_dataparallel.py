@@ -1,5 +1,6 @@
-"""nn.DataParallel with one device against the module alone; the phases of unit 03 by the GPU's
-clock.
+"""nn.DataParallel with one device against the module alone.
+
+It also measures the phases of unit 03 by the GPU's clock.
 """
 
 import statistics

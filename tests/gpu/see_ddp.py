@@ -1,5 +1,6 @@
-"""DDP over one rank against plain training: the same weights, steps per second; what the watch and
-the ledger add.
+"""DDP over one rank against plain training: the same weights, steps per second.
+
+It also measures what the watch and the ledger add.
 """
 
 import sys
@@ -11,8 +12,9 @@ from manyhands import Cluster
 
 
 def trained(way, rounds=5, steps=40):
-    """({name: ms of the median step}, the weights' sum) of the ways "plain", "ddp", "ddp, ledger
-    on" in turn.
+    """({name: ms of the median step}, the weights' sum) of three ways in turn.
+
+    The ways are "plain", "ddp" and "ddp, ledger on".
     """
     import statistics
     import time

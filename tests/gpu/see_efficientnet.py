@@ -1,5 +1,6 @@
-"""The course's script 06_dogs.py on made images: images a second with 0, 4 and 12 workers, and the
-GPU's peak memory.
+"""The course's script 06_dogs.py on made images: images a second, and the GPU's peak memory.
+
+It is run with 0, 4 and 12 workers.
 """
 
 import os
@@ -20,8 +21,9 @@ BATCH, STEPS, WORKERS = (64, 15, (12, 4, 0)) if ON_GPU else (4, 3, (0,))
 
 
 def make_images(root):
-    """Two breeds, as many training images as STEPS batches have; the files differ, their pixels are
-    few.
+    """Write images of two breeds, as many for training as STEPS batches have.
+
+    The files differ, their pixels are few.
     """
     draw = np.random.default_rng(0)
     for breed in ("n1-a", "n2-b"):

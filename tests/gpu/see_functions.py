@@ -1,5 +1,6 @@
-"""manyhands.functions over gloo between two ranks, tensors on the course's device: time against the
-same by hand.
+"""manyhands.functions over gloo between two ranks, against the same messages by hand.
+
+Tensors are on the course's device.
 """
 
 import sys
@@ -10,8 +11,9 @@ from manyhands import Cluster
 
 
 def timed(sizes, times):
-    """{(call, bytes): (ms of ours, ms by hand)} on this rank: medians of one forward and
-    backward.
+    """{(call, bytes): (ms of ours, ms by hand)} on this rank.
+
+    They are medians of one forward and backward.
     """
     import os
     import statistics

@@ -1,5 +1,6 @@
-"""`see_notebooks.py [--nccl] notebooks|solutions UNIT ...`: nbval on them, several side by side;
-those that differ are told whole.
+"""nbval on notebooks or solutions, several side by side.
+
+`see_notebooks.py [--nccl] notebooks|solutions UNIT ...`: those that differ are reported whole.
 
 The course chooses the device by itself; with --nccl all ranks get one GPU, and NCCL
 (`sitecustomize.py`). A notebook whose framework this machine lacks is not among the plan's.

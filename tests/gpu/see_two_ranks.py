@@ -1,5 +1,6 @@
-"""Ranks with NCCL on one GPU: the rehearsal's programs are run, and held against what it says of
-them.
+"""Ranks with NCCL on one GPU.
+
+The rehearsal's programs are run, and held against what it says of them.
 
 NCCL 2.30 or later can do that, as an experiment (NCCL_MULTI_RANK_GPU_ENABLE=1). A program that the
 rehearsal says hangs must not end, one that fails must fail, one of which it says nothing must end

@@ -1,5 +1,6 @@
-"""What the visit to a machine with a GPU is made of: the plan, its limits, the report; with items
-that stand in.
+"""What the visit to a machine with a GPU is made of: the plan, its limits, the report.
+
+Its items stand in for the real ones.
 """
 
 import json

@@ -1,5 +1,6 @@
-"""The programs of the recorded cases, each written once and run by both: the real ChainerMN
-(record.py) and ours (tests/dist/test_oracle.py).
+"""The programs of the recorded cases, each written once and run by both.
+
+Both are the real ChainerMN (record.py) and ours (tests/dist/test_oracle.py).
 
 A program is `program(m) -> (outputs, delegate)` on every rank, where `m` has
   m.rank, m.size, m.meta                     who and what
@@ -218,8 +219,9 @@ def two_messages(m, connect):
 
 @program("hazard_second_used_deeper")
 def second_deeper(m):
-    """Backward comes to the first message before the second one, though rank 0 waits for the second
-    one's gradient first.
+    """Backward comes to the first message before the second one.
+
+    Yet rank 0 waits for the second one's gradient first.
     """
     return two_depths(m, connect=False)
 
@@ -289,8 +291,9 @@ def alltoall_twice(m):
 
 @program("parconv_example")
 def conv_of_the_example(m):
-    """ChainerMN's example: rank r reads the channels r, r + N, ...; it is one grouped
-    convolution.
+    """ChainerMN's example: rank r reads the channels r, r + N, ...
+
+    It is one grouped convolution.
     """
     h = m.bcast(m.v["x"] if m.rank == 0 else None, 0)
     y = m.conv(h[:, m.rank :: m.size], m.v["W"], m.v["b"], 1)

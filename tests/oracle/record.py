@@ -106,9 +106,7 @@ class Chainer:
         return chainermn.links.create_multi_node_n_step_rnn(link, self.comm, rank_in, rank_out)(xs)
 
     def use(self, name, parameter, variable):
-        """A link has parameters of its own: give one the leaf's value, and look for the leaf's
-        gradient there.
-        """
+        """Give one of a link's own parameters the leaf's value, and look for its gradient there."""
         parameter.array[...] = variable.array
         parameter.cleargrad()
         self.parameters[name] = parameter
@@ -179,8 +177,9 @@ def backward(variables, outputs, phi, upstream):
 
 
 def differences(case, comm, leaves, upstream, gradients):
-    """The largest error of the gradients against central differences of the sum of all objectives,
-    and the tensors above 1e-7.
+    """The largest error of the gradients against central differences.
+
+    They are differences of the sum of all objectives. It also returns the tensors above 1e-7.
     """
     worst, per_tensor = 0.0, {}
     for owner in range(comm.size):

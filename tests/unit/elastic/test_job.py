@@ -20,8 +20,9 @@ def test_each_epoch_is_a_permutation_of_its_own_whatever_the_batches():
 
 
 def _lives(seed, steps, at):
-    """Weights at the end without a pause, and with one in which another job takes over all that the
-    docstring names.
+    """Weights at the end without a pause, and with one.
+
+    After the pause another job takes over all that the docstring names.
     """
     job = Job(seed)
     for _ in range(at):

@@ -1,5 +1,6 @@
-"""The small GPT: its stages are the whole, its start depends on names alone, it reads and it
-writes.
+"""The small GPT: stages, start, reading and writing.
+
+Its stages are the whole, and its start depends on names alone.
 """
 
 import pytest

@@ -1,5 +1,6 @@
-"""The models of collectives, played out: each message that is sent is received, and what is sent is
-there to be sent.
+"""The models of collectives, played out.
+
+Each message that is sent is received, and what is sent is there to be sent.
 """
 
 import pytest
@@ -50,8 +51,9 @@ def test_ring_all_reduce(p):
 
 @pytest.mark.parametrize("p", (2, 3, 4, 5, 8))
 def test_the_ring_moves_the_parts_that_make_the_sum(p):
-    """Parts of different sizes tell which one travels: play it with sets of ranks in place of
-    numbers.
+    """Parts of different sizes show which one travels.
+
+    It is played with sets of ranks in place of numbers.
     """
     total = 4 * (p * (p - 1) // 2 + 3 * p)
     sizes = models.even(total, p, 4)

@@ -1,5 +1,6 @@
-"""A stage that sleeps and notes: the module's own numbers, the times that were asked for, and what
-backward still needs.
+"""A stage that sleeps and notes.
+
+It has the module's own numbers, the times that were asked for, and what backward still needs.
 """
 
 import copy

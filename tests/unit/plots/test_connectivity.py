@@ -1,5 +1,6 @@
-"""The figures of unit 13 draw what they are given, the same each time, and their tables hold the
-same numbers.
+"""The figures of unit 13 draw what they are given, the same each time.
+
+Their tables hold the same numbers.
 """
 
 import re

@@ -9,8 +9,9 @@ from manyhands.plots import horovod_timeline as trace
 
 
 def paths():
-    """Three ranks, two steps of (1, 0, 0); ranks 1 and 2 start apart in the second and third
-    direction.
+    """Three ranks, two steps of (1, 0, 0).
+
+    Ranks 1 and 2 start apart in the second and third direction.
     """
     starts = np.array([[0, 0, 0], [0, 3.0, 0], [0, 0, 1.0]])
     return starts[:, None] + np.arange(3)[:, None] * np.array([1.0, 0, 0])

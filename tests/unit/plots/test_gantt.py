@@ -1,5 +1,6 @@
-"""The chart of schedules draws each pass and each curve, the same each time; its table has the same
-numbers.
+"""The chart of schedules draws each pass and each curve, the same each time.
+
+Its table has the same numbers.
 """
 
 import xml.etree.ElementTree as ET

@@ -1,5 +1,6 @@
-"""What a rank holds: the same picture each time, its numbers in letters, and theory beside what was
-measured.
+"""What a rank holds: the same picture each time, and its numbers in letters.
+
+Theory stands beside what was measured.
 """
 
 from manyhands.plots import held_by_rank

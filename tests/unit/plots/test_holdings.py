@@ -1,5 +1,6 @@
-"""The picture of who holds what draws each rank's piece once, joins the ranks that sum, and is the
-same each time.
+"""The picture of who holds what draws each rank's piece once.
+
+It joins the ranks that sum, and is the same each time.
 """
 
 import re

@@ -1,5 +1,6 @@
-"""plots: readable in grey, the same bytes every time, and no trace in the reader's own
-matplotlib.
+"""plots: readable in grey, and the same bytes every time.
+
+The reader's own matplotlib shows no trace of them.
 """
 
 import itertools

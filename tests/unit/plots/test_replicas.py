@@ -1,5 +1,6 @@
-"""The figures of unit 02 draw what they are given, the same each time; and the quiet import is
-quiet unless it fails.
+"""The figures of unit 02 draw what they are given, the same each time.
+
+And the quiet import is quiet unless it fails.
 """
 
 import os

@@ -1,5 +1,6 @@
-"""The space-time diagram: every message and every number, the same bytes twice, and readable
-without colours.
+"""The space-time diagram: every message and every number.
+
+It has the same bytes twice, and is readable without colours.
 """
 
 import re

@@ -83,8 +83,9 @@ def halving_doubling(p, n_bytes):
 
 
 def of_the_ledger(call, p, n_bytes):
-    """What the ledger takes a collective of `torch.distributed` to consist of: `n_bytes` is the
-    whole tensor.
+    """What the ledger takes a collective of `torch.distributed` to consist of.
+
+    `n_bytes` is the whole tensor.
     """
     given, taken = {
         "all_gather_single": (n_bytes // p, n_bytes),
@@ -126,8 +127,10 @@ def chain(p, n_bytes, pieces):
 
 
 def busy_server(workers, n_bytes, link, overhead_s):
-    """Seconds until all workers have the sum from one server, which handles each message for
-    `overhead_s` and receives its bytes after that. A latency contains the overhead of one message.
+    """Seconds until all workers have the sum from one server.
+
+    It handles each message for `overhead_s` and receives its bytes after that. A latency contains
+    the overhead of one message.
     """
     latency_s, bytes_per_s = link
     free_s = latency_s - overhead_s
@@ -140,8 +143,9 @@ def busy_server(workers, n_bytes, link, overhead_s):
 
 
 def parameter_server(clocks, n_bytes, link, servers):
-    """The workers' times, message by message; a server has one link, which takes a message after
-    the other.
+    """The workers' times, message by message.
+
+    A server has one link, which takes a message after the other.
     """
     latency_s, bytes_per_s = link
     part_s = n_bytes / servers / bytes_per_s
@@ -161,11 +165,13 @@ def parameter_server(clocks, n_bytes, link, servers):
 
 
 def stream(messages, link_of):
-    """When the last of `messages` has arrived, on links of several kinds that are busy only while a
-    message's bytes pass: its latency goes by while the next message is on its way. A message is
-    (sender, receiver, bytes, needs): it may begin when the messages `needs`, by their places in the
-    list, have arrived at its sender. `link_of(sender, receiver)` = (name of what carries it,
-    latency_s, bytes_per_s); messages for one name wait for each other, the first come first.
+    """When the last of `messages` has arrived, on links of several kinds.
+
+    A link is busy only while a message's bytes pass: its latency goes by while the next message is
+    on its way. A message is (sender, receiver, bytes, needs): it may begin when the messages
+    `needs`, by their places in the list, have arrived at its sender. `link_of(sender, receiver)` =
+    (name of what carries it, latency_s, bytes_per_s); messages for one name wait for each other,
+    the first come first.
     """
     asked = {place: len(needs) for place, (*_, needs) in enumerate(messages)}
     next_ones = {}
@@ -193,8 +199,9 @@ def stream(messages, link_of):
 
 
 def ring_of_nodes(p, n_bytes):
-    """The messages of an all-reduce along one ring: in each round a rank sends on what has come in
-    the round before.
+    """The messages of an all-reduce along one ring.
+
+    In each round a rank sends on what has come in the round before.
     """
     return [
         (rank, (rank + 1) % p, n_bytes / p, [(k - 1) * p + (rank - 1) % p] if k else [])
@@ -204,10 +211,11 @@ def ring_of_nodes(p, n_bytes):
 
 
 def double_tree(nodes, g, n_bytes, slices):
-    """The messages of two trees of nodes, with a chain of the `g` ranks in each node, each slice by
-    itself. In a node, rank 0 is nearest to the network. Tree 0 numbers the nodes as they are, tree
-    1 from the other end: where the number of nodes is even, a node that is inside one of them is a
-    leaf of the other.
+    """The messages of two trees of nodes, with a chain of the `g` ranks in each node.
+
+    Each slice goes by itself. In a node, rank 0 is nearest to the network. Tree 0 numbers the nodes
+    as they are, tree 1 from the other end: where the number of nodes is even, a node that is inside
+    one of them is a leaf of the other.
     """
     messages = []
 
@@ -256,8 +264,10 @@ def double_tree(nodes, g, n_bytes, slices):
 
 
 def _tree_of(nodes):
-    """parent, children of a binary tree whose leaves are every other node: node i hangs below i
-    with its lowest bit moved up, as in NCCL; node 0 is the root, with one child.
+    """parent, children of a binary tree whose leaves are every other node.
+
+    Node i hangs below i with its lowest bit moved up, as in NCCL; node 0 is the root, with one
+    child.
     """
     parent, children = {}, {node: [] for node in range(nodes)}
     top = 1
@@ -274,9 +284,10 @@ def _tree_of(nodes):
 
 
 def in_switch(g, n_bytes, slices):
-    """The messages of an all-reduce of `g` ranks by a switch, which is rank g: it reads each rank's
-    part of a chunk, hands the sum to the chunk's own rank, and copies what that rank sends back to
-    all.
+    """The messages of an all-reduce of `g` ranks by a switch, which is rank g.
+
+    It reads each rank's part of a chunk, hands the sum to the chunk's own rank, and copies what
+    that rank sends back to all.
     """
     messages = []
     for _ in range(slices):

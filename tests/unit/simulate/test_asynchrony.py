@@ -1,5 +1,6 @@
-"""manyhands.simulate.asynchrony: rates, barriers and backups against roots, brute force and
-drawing.
+"""manyhands.simulate.asynchrony: rates, barriers and backups.
+
+They are held against roots, brute force and drawing.
 """
 
 import random

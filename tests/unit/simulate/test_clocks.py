@@ -1,5 +1,6 @@
-"""All-reduces on vectors of clocks, against every message played one by one, and against the
-formulas.
+"""All-reduces on vectors of clocks.
+
+They are held against every message played one by one, and against the formulas.
 """
 
 import messages

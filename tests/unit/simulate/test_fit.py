@@ -1,5 +1,6 @@
-"""Fits find the link that made the times, also among disturbed ones; bands hold what they promise;
-buckets are filled as DDP fills them.
+"""Fits find the link that made the times, also among disturbed ones.
+
+Bands hold what they promise; buckets are filled as DDP fills them.
 """
 
 import numpy as np
@@ -20,8 +21,9 @@ SIZES = [4 * 4**k for k in range(14)]
 
 
 def times(link, seed, repeats=21, disturbed=0.15):
-    """Repeated times whose median is the model's: noise of 2 %, and some that take many times as
-    long, so that the mean is far off.
+    """Repeated times whose median is the model's.
+
+    They have a noise of 2 %, and some take many times as long, so that the mean is far off.
     """
     draw, found = np.random.default_rng(seed), []
     for n_bytes in SIZES:

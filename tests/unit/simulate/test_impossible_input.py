@@ -1,5 +1,6 @@
-"""Impossible machines, models and ways: each is refused by a sentence that names the field, never
-by a number.
+"""Impossible machines, models and ways.
+
+Each is refused by a sentence that names the field, never by a number.
 """
 
 import math

@@ -26,8 +26,9 @@ def test_resnet_50_is_that_of_unit_05():
 
 
 def test_a_transformer_is_the_papers_equations():
-    """Narayanan et al. 2021, equations 2 and 3: parameters and operations of a step with
-    recomputation.
+    """Parameters and operations of a step with recomputation.
+
+    Narayanan et al. 2021, equations 2 and 3.
     """
     depth, width, length, words = 40, 6144, 2048, 51_200
     blocks = networks.transformer(depth, width, length, words)

@@ -1,5 +1,6 @@
-"""A simulated step of a pipeline: against the formula, against what orders must keep, and orders
-that cannot be done.
+"""A simulated step of a pipeline: against the formula, and against what orders must keep.
+
+Orders that cannot be done are refused.
 """
 
 from itertools import combinations

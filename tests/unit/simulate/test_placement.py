@@ -1,5 +1,6 @@
-"""A step whose gradients are summed in other ways than along a ring: against messages played one by
-one, and by hand.
+"""A step whose gradients are summed in other ways than along a ring.
+
+It is held against messages played one by one, and against counts by hand.
 """
 
 import messages
@@ -131,8 +132,9 @@ def test_own_orders_are_played_also_with_backward_cut_in_two():
 
 
 def test_a_shared_bus_divides_the_rate_among_those_that_send():
-    """Eight ranks behind a bus that four could fill: each ring's link has a quarter, for two ranks
-    a half.
+    """Eight ranks behind a bus that four could fill.
+
+    Each ring's link has a quarter, for two ranks a half.
     """
     bus = Machine(8, (0.0, 1e8), (1e-3, 1e6), inside_shared_by=4)
     assert gradients_s(bus, data=8) == pytest.approx(costs.ring_s(8, 8e5, 0.0, 1e8 / 4))
@@ -166,8 +168,9 @@ def test_auto_is_the_fastest_that_the_machine_can():
 
 
 def test_a_torus_has_all_its_links_and_half_a_sides_hops():
-    """4 x 4 x 4 chips: by hand, 6 links each way of a chip, and 2 + 2 hops along each of three
-    axes.
+    """4 x 4 x 4 chips, by hand.
+
+    There are 6 links each way of a chip, and 2 + 2 hops along each of three axes.
     """
     torus = Machine(64, (1e-3, 1e6), (1.0, 1e6), torus=3)
     assert gradients_s(torus, data=64, all_reduce="torus") == pytest.approx(

@@ -1,5 +1,6 @@
-"""Published tables: fitted rows are met, the others within the error that docs/SIMULATE.md tells,
-and no more is claimed.
+"""Published tables: fitted rows are met, and no more is claimed than holds.
+
+The other rows are within the error that docs/SIMULATE.md states.
 """
 
 import re
@@ -58,8 +59,9 @@ def test_rows_of_which_only_one_gpus_speed_is_known():
 
 
 def test_the_one_ring_of_nccl_1_crosses_a_dgx_1_through_pcie():
-    """The ring of eight, message by message: NVLink joins the devices 0 to 3 and 4 to 7, and the
-    host's memory the rest.
+    """The ring of eight, message by message.
+
+    NVLink joins the devices 0 to 3 and 4 to 7, and the host's memory the rest.
     """
     nvlinks = {(a, b) for half in (range(4), range(4, 8)) for a in half for b in half}
     nvlinks |= {pair for a in range(4) for pair in ((a, a + 4), (a + 4, a))}

@@ -1,5 +1,6 @@
-"""The memory and the traffic of ZeRO's stages, against the numbers of the paper and against counts
-by hand.
+"""The memory and the traffic of ZeRO's stages.
+
+They are held against the numbers of the paper and against counts by hand.
 """
 
 import pytest

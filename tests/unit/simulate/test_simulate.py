@@ -245,8 +245,9 @@ def test_the_room_needs_numpy_only():
 
 
 def drawn(seed):
-    """Nodes, ranks of a node, bytes, and two kinds of links, of which that between the nodes has
-    the larger latency.
+    """Nodes, ranks of a node, bytes, and two kinds of links.
+
+    The link between the nodes has the larger latency.
     """
     draw = np.random.default_rng(seed)
     inside = float(draw.exponential(1e-5)), float(draw.uniform(1e8, 1e9))
@@ -271,8 +272,9 @@ def on_nodes(ranks_per_node, inside, between):
 
 
 def test_a_ring_through_nodes_as_its_messages_are_played_on_two_kinds_of_links():
-    """To the last digit where both kinds have one rate; elsewhere the model is an upper bound, and
-    not far from it.
+    """It is right to the last digit where both kinds have one rate.
+
+    Elsewhere the model is an upper bound, and not far from it.
     """
     for seed in range(60):
         nodes, g, n_bytes, inside, between = drawn(seed)
@@ -294,8 +296,9 @@ def test_a_ring_through_nodes_as_its_messages_are_played_on_two_kinds_of_links()
 
 
 def test_a_ring_uses_every_link_of_a_node():
-    """Four rings at the same time, each with a quarter of the tensor, its own link between nodes
-    and a quarter of the ranks' links inside.
+    """Four rings at the same time, each with a quarter of the tensor.
+
+    Each has its own link between nodes, and a quarter of the ranks' links inside.
     """
     inside, between = (1e-6, 8e9), (1e-5, 1e9)
     a_quarter = messages.stream(
@@ -341,8 +344,9 @@ def test_switches_between_the_nodes_send_half_of_what_a_ring_sends():
 
 
 def test_published_ring_of_a_dgx_a100():
-    """Two nodes, NCCL_ALGO=Ring: 192 GB/s of busbw were measured (NVIDIA/nccl issue 812); the peak
-    of the eight links is 200.
+    """Two nodes, NCCL_ALGO=Ring: 192 GB/s of busbw were measured (NVIDIA/nccl issue 812).
+
+    The peak of the eight links is 200.
     """
     n_bytes = 8e9
     seconds = node_ring_s(2, 8, n_bytes, (5e-6, 300e9), (1e-5, 25e9), links_per_node=8)

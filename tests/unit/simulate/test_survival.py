@@ -1,5 +1,6 @@
-"""How often to save, and what the slowest costs: against jobs played with failures, and against
-draws.
+"""How often to save, and what the slowest costs.
+
+Both are held against jobs played with failures, and against draws.
 """
 
 import math

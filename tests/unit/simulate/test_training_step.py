@@ -1,5 +1,6 @@
-"""The simulated step, against one played rank by rank and message by message, and against what can
-be said by hand.
+"""The simulated step, against one played rank by rank and message by message.
+
+It is also held against what can be said by hand.
 """
 
 import messages
@@ -16,9 +17,10 @@ BLOCK = Layer(4e4, 0.02, 0.04, 1e3)
 
 
 def played_pipeline(orders, cost_s, sizes, link):
-    """(start, stop) of each rank's events, in its order: each event once its rank is free and what
-    it needs has come. `cost_s(kind, stage)`; `sizes[stage]`: what a stage hands to the next one, in
-    bytes, and gets a gradient of.
+    """(start, stop) of each rank's events, in its order.
+
+    Each event begins once its rank is free and what it needs has come. `cost_s(kind, stage)`;
+    `sizes[stage]`: what a stage hands to the next one, in bytes, and gets a gradient of.
     """
     stop, rows = {}, [[] for _ in orders]
     while any(len(row) < len(order) for row, order in zip(rows, orders, strict=True)):
@@ -46,8 +48,9 @@ def played_pipeline(orders, cost_s, sizes, link):
 
 
 def played(machine, layers, way, slow):
-    """One number after the other: each replica's pipeline, then each bucket's ring, message by
-    message.
+    """One number after the other: each replica's pipeline, then each bucket's ring.
+
+    The rings are played message by message.
     """
     blocks = [
         layers[cut]
@@ -136,8 +139,9 @@ def test_overlapped_gradients_are_the_finish_of_unit_05():
 
 
 def test_a_border_carries_what_leaves_its_last_layer():
-    """Three layers on two stages, where 20 kB, 5 kB and 80 kB leave a layer: two of the layers on
-    the first stage, 5 kB are sent.
+    """Three layers on two stages, where 20 kB, 5 kB and 80 kB leave a layer.
+
+    Two of the layers are on the first stage, so 5 kB are sent.
     """
     layers = [Layer(4e4, 0.01, 0.02, activation_bytes) for activation_bytes in (2e4, 5e3, 8e4)]
     layers[2] = layers[2]._replace(forward_s=0.02, backward_s=0.04)
@@ -162,9 +166,10 @@ def test_a_split_layer_waits_for_two_all_reduces_each_way():
 
 
 def test_a_gpt_that_computes_forward_again_all_reduces_six_times_a_block_and_never_the_logits():
-    """Counted by bytes, on links without latency: 4 or 6 times the output of a block; of the ends,
-    once the embedding's output (twice where it is computed again), and one gradient of the last
-    block's output.
+    """Counted by bytes, on links without latency: 4 or 6 times the output of a block.
+
+    Of the ends it counts once the embedding's output (twice where it is computed again), and one
+    gradient of the last block's output.
     """
     machine = Machine(4, (0.0, 1e3), (1.0, 1.0))
     for recompute in (False, True):
