@@ -71,6 +71,7 @@ def make(contestant, call, shape):
         torch.autograd.backward(forward(leaves), gradients)
 
     def check():
+        # a rank that only receives expects no gradient
         for leaf, value in zip(leaves, expected(call), strict=False):
             assert leaf.grad.eq(value).all(), (
                 f"{contestant}: gradient {leaf.grad.flatten()[0]} where {value} is right"
@@ -88,7 +89,7 @@ def loop(calls, leaves, gradients, values):
         last[:] = calls.backward(gradients)
 
     def check():
-        for gradient, value in zip(last, values, strict=False):
+        for gradient, value in zip(last, values, strict=False):  # as above
             assert gradient.eq(value).all()
 
     return step, check, None

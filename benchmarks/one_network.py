@@ -50,7 +50,7 @@ def rows(ranks, ways):
                 ON_RANKS.format(way=way, steps=STEPS), ranks=[0] if way == "one process" else None
             )
             found = [told for told in cluster.pull("told") if told]
-            far, sent, peaks, seconds = zip(*found, strict=False)
+            far, sent, peaks, seconds = zip(*found, strict=True)
             by_rank = " to ".join(
                 f"{sent_bytes:,}" for sent_bytes in sorted({min(sent), max(sent)})
             )

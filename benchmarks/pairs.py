@@ -14,7 +14,7 @@ def ratio_line(name, ours, peers, unit, target):
 
     It also has the target; None means that there is none.
     """
-    ratios = [a / b for a, b in zip(ours, peers, strict=False)]
+    ratios = [a / b for a, b in zip(ours, peers, strict=True)]
     middle = statistics.median(ratios)
     verdict = "" if target is None else "reached" if middle <= target else "MISSED"
     return (

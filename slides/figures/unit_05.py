@@ -1,4 +1,4 @@
-"""The pictures of deck 05: latency and bandwidth, where ring and tree cross, two levels, buckets."""
+"""The pictures of deck 05: latency and bandwidth, ring against tree, two levels, buckets."""
 
 from sketch import INK, LINE, NAVY, PALE, QUIET, RED, TEAL, Chart, Sketch
 

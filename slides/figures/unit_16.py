@@ -140,7 +140,7 @@ def held():
         name, values = line[:7], [float(word) for word in line[7:].split()]
         low, theory = 0, states_bytes(100, 4, stage, weight=1, gradient=1, optimizer=2)
         base = 0
-        for value, part, (_, colour) in zip(values, theory, PARTS, strict=False):
+        for value, part, (_, colour) in zip(values[:3], theory[:3], PARTS, strict=True):
             (x, top), (_, bottom) = (
                 chart.place(stage + 0.5, low + value),
                 chart.place(stage + 0.5, low),

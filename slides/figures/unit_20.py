@@ -4,6 +4,8 @@ They show the judge between its rooms, a gradient against that of one process, a
 step on a GPU as PyTorch and HTA describe it.
 """
 
+import itertools
+
 from sketch import GOLD, INK, LINE, NAVY, PALE, QUIET, RED, SAND, TEAL, Sketch
 
 from manyhands.hackathon.challenges.challenge import CHALLENGES, SLOW_LINKS
@@ -11,7 +13,7 @@ from manyhands.hackathon.judge.network import HEAD_BYTES, messages_of
 
 TENSORS = [
     n * m * 4
-    for wide, narrow in zip(SLOW_LINKS.layers, SLOW_LINKS.layers[1:], strict=False)
+    for wide, narrow in itertools.pairwise(SLOW_LINKS.layers)
     for n, m in ((wide, narrow), (1, narrow))
 ]
 STEPS = 150
@@ -99,7 +101,7 @@ def paid():
         x, y, scale = 250, 30 + place * 100, 22
         sketch.text(230, y + 32, name, 28, INK, "end")
         parts = _paid(tensors)
-        for seconds, colour in zip(parts.values(), (TEAL, RED, NAVY), strict=False):
+        for seconds, colour in zip(parts.values(), (TEAL, RED, NAVY), strict=True):
             sketch.box(x, y, seconds * scale, 64, colour, round_=0)
             x += seconds * scale
         sketch.text(x + 16, y + 32, f"{sum(parts.values()):.1f} s", 30, INK, "start", True)

@@ -64,7 +64,7 @@ def timed(sizes, times):
             for size in sizes:
                 x, taken = torch.ones(size // 4, device=device, requires_grad=True), ([], [])
                 for _ in range(times):
-                    for way, one in zip(ways, taken, strict=False):
+                    for way, one in zip(ways, taken, strict=True):
                         x.grad = None
                         dist.barrier()
                         begun = time.perf_counter()

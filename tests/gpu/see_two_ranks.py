@@ -85,7 +85,7 @@ def main():
     programs = sorted(PROGRAMS.glob("*.py"))
     with ThreadPoolExecutor(AT_ONCE) as pool:
         comes = pool.map(lambda program: come_of(program, said(program)[1], folder), programs)
-        for program, (came, output) in zip(programs, comes, strict=False):
+        for program, (came, output) in zip(programs, comes, strict=True):
             verdict, ranks = said(program)
             print(f"--- {program.stem}\n{output}")
             figure(program.stem, came, f"({ranks} ranks; the rehearsal: {verdict})")

@@ -5,5 +5,5 @@ INLINE_BYTES, INLINE_TENSORS = 8192, 32
 
 
 def fits_inline(total_bytes: int, tensors: int) -> bool:
-    """Return whether so many tensors, of so many bytes in sum, are sent in the head of a message."""
+    """Return whether so many tensors, of so many bytes in sum, travel in a head."""
     return total_bytes <= INLINE_BYTES and tensors <= INLINE_TENSORS

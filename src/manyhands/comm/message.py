@@ -1,8 +1,8 @@
 """What goes over the wire: a head that says what a message is, and the tensors themselves.
 
 A head is one short byte string, a marshalled tuple, in which a few small tensors travel as well
-(see `inline_limits`). Else payloads follow it: all small tensors together, then each larger one by itself, straight from
-and into the memory of a tensor.
+(see `inline_limits`). Else payloads follow it: all small tensors together, then each larger one by
+itself, straight from and into the memory of a tensor.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ class Wire(Protocol):
 
     Never waits for a peer that has not yet sent.
 
-    Messages to one peer are numbered from 1. `payload` and `buffer`: how a large tensor is sent, and
-    where it goes.
+    Messages to one peer are numbered from 1. `payload` and `buffer`: how a large tensor is sent,
+    and where it goes.
     """
 
     name: str

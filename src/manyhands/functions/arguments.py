@@ -71,5 +71,5 @@ def to_devices(message: Message, c: Communicator) -> list[torch.Tensor]:
     """The message's tensors where they are to be: on this rank's device if they came from a GPU."""
     return [
         t.to(c.device) if spec and spec[1] else t
-        for t, spec in zip(message.tensors, message.specs, strict=False)
+        for t, spec in zip(message.tensors, message.specs, strict=True)
     ]

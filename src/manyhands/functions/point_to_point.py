@@ -105,7 +105,7 @@ class Connected(tuple[torch.Tensor, ...]):
                 f"backward: {len(gradients)} gradients for {len(self)} tensors; there must be one "
                 "for each."
             )
-        wanted = [(t, g) for t, g in zip(self, gradients, strict=False) if t.requires_grad]
+        wanted = [(t, g) for t, g in zip(self, gradients, strict=True) if t.requires_grad]
         torch.autograd.backward([t for t, _ in wanted], [g for _, g in wanted])
 
 
@@ -158,7 +158,7 @@ class _Send(torch.autograd.Function):
         gradients = ctx.handle.take(ctx.rank) or [None] * len(ctx.devices)
         return None, *[
             g if g is None else g.to(device)
-            for g, device in zip(gradients, ctx.devices, strict=False)
+            for g, device in zip(gradients, ctx.devices, strict=True)
         ]
 
 

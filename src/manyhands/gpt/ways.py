@@ -100,7 +100,7 @@ def train(way: str, steps: int, rows: int = ROWS, memory: bool = False) -> Resul
     known = [of_rank for _, of_rank in found if None not in of_rank]
     return Result(
         weights,
-        [sum(each) / len(known) for each in zip(*known, strict=False)],
+        [sum(each) / len(known) for each in zip(*known, strict=True)],
         of_step.bytes_sent,
         ledger.peak_bytes,
         seconds,

@@ -321,7 +321,7 @@ class Merged:
         A call's rounds are those that it has a message in.
         """
         groups: defaultdict[str, list[Event]] = defaultdict(list)
-        for name, events in zip(self._names, self.events, strict=False):
+        for name, events in zip(self._names, self.events, strict=True):
             for event in events:
                 if event.kind != "call" and rank in (None, name):
                     groups[event.call].append(event)
@@ -359,7 +359,7 @@ class Merged:
         """
         lines = [
             (event.round, event.call, rank, event.peer, event.bytes)
-            for rank, events in zip(self._names, self.events, strict=False)
+            for rank, events in zip(self._names, self.events, strict=True)
             for event in events
             if event.kind == "sent"
         ]

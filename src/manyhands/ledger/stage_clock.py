@@ -131,6 +131,6 @@ class StageClock(nn.Module):
             if kind == "I" and stage == 0:
                 continue
             parts = [next(logs[one]) for one in ("IW" if both else kind)]
-            starts, stops = zip(*parts, strict=False)
+            starts, stops = zip(*parts, strict=True)
             found.append((kind, micro_batch, stage, min(starts), max(stops)))
         return found

@@ -139,7 +139,7 @@ class MultiNodeNStepRNN(SharesCommunicator, nn.Module):
 
     def _check_received(self, states: Sequence[Any], expected: list[tuple[int, int, int]]) -> None:
         dtype = self.actual_rnn.weight_ih_l0.dtype
-        for name, state, shape in zip(("hx", "cx"), states, expected, strict=False):
+        for name, state, shape in zip(("hx", "cx")[: self.n_cells], states, expected, strict=True):
             alone = isinstance(state, torch.Tensor)
             if (
                 not alone

@@ -94,7 +94,7 @@ def table(panels: Mapping[str, ArrayLike]) -> str:
         blocks.append([line.ljust(width) for line in [name, *rows]])
     height = max(map(len, blocks))
     blocks = [block + [" " * len(block[0])] * (height - len(block)) for block in blocks]
-    return "\n".join("   ".join(lines).rstrip() for lines in zip(*blocks, strict=False))
+    return "\n".join("   ".join(lines).rstrip() for lines in zip(*blocks, strict=True))
 
 
 @styled

@@ -168,7 +168,7 @@ def quickest(steps_per_rank: Sequence[Sequence[tuple[Any, Any]]], unit: float = 
         list of changes, (seconds, more or less). What is kept comes in multiples of `unit`, times in ms from the
         beginning of the step's first span.
     """
-    steps = list(zip(*steps_per_rank, strict=False))  # [step][rank]
+    steps = list(zip(*steps_per_rank, strict=True))  # [step][rank]
     bounds = [
         (
             min(s[3] for spans, _ in step for s in spans),

@@ -78,7 +78,7 @@ def who_holds_what(
     fig, axes = figure(len(layouts), columns, height=1.55 * len(layouts), squeeze=False)
     for row, (layout, tensors) in zip(axes, layouts.items(), strict=True):
         unit = 1 / max(held.shape[0] for held in tensors)  # one scale in a row
-        for ax, held in zip(row, tensors, strict=False):
+        for ax, held in zip(row, tensors, strict=False):  # the longest row has as many as axes
             _panel(ax, held, mesh_shape, unit, words)
             ax.set_title(f"{layout}: {held.name}" if held is tensors[0] else held.name, fontsize=9)
     return svg(fig, title)

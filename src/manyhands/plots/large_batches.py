@@ -46,10 +46,10 @@ def hockey_stick(
     fig, axes = figure(columns=2, height=3.3)
     names = list(dict.fromkeys([*own, *published]))
     heads = words["own"], words["published"].format(source=source)
-    for ax, ways, head in zip(axes, (own, published), heads, strict=False):
+    for ax, ways, head in zip(axes, (own, published), heads, strict=True):
         for name, points in ways.items():
             look, batches = names.index(name), sorted(points)
-            means, spreads = zip(*(points[batch] for batch in batches), strict=False)
+            means, spreads = zip(*(points[batch] for batch in batches), strict=True)
             ax.errorbar(
                 batches,
                 means,
@@ -106,7 +106,7 @@ def two_clocks(
     """
     fig, axes = figure(columns=2, height=2.7, sharey=True)
     for look, (name, points) in enumerate(ways.items()):
-        epochs, steps, errors = zip(*points, strict=False)
+        epochs, steps, errors = zip(*points, strict=True)
         for ax, x, label in zip(
             axes, (epochs, steps), (words["epochs"], words["steps"]), strict=True
         ):

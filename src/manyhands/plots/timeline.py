@@ -47,7 +47,7 @@ def timeline(
         for lane, top, tall in (("compute", 0.0, 0.8), ("network", 1.0, 1.2)):
             spans = [Span(*span) for span in lanes[lane]]
             places = rows_of(spans)
-            for i, (span, row) in enumerate(zip(spans, places, strict=False)):
+            for i, (span, row) in enumerate(zip(spans, places, strict=True)):
                 height = tall / (1 + max(places))
                 _bar(ax, top + height * (row + 0.5), height, span, _fill(lane, i, rank))
         end = max(stop_ms for lane in lanes.values() for _, stop_ms, _ in lane)

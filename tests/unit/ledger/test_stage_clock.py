@@ -38,7 +38,7 @@ def test_outputs_and_gradients_are_those_of_the_module(module, inner):
     assert torch.equal(y, right) and (not inner or torch.equal(x.grad, other.grad))
     assert all(
         torch.equal(p.grad, q.grad)
-        for p, q in zip(module.parameters(), plain.parameters(), strict=False)
+        for p, q in zip(module.parameters(), plain.parameters(), strict=True)
     )
     (kind, _, stage, start_s, stop_s), (back, _, _, back_s, end_s) = clock.spans(
         [("F", 0, 1), ("B", 0, 1)]
