@@ -419,8 +419,10 @@ class Control:
                 "  A large message is sent when the other rank receives it, whereas small messages "
                 "are kept there until then, 16 of them at most."
             ]
-        found = self.unclaimed(wait)
-        lines = [f"  It has sent {message}, which no rank has asked for." for message in found[:4]]
+        unclaimed = self.unclaimed(wait)
+        lines = [
+            f"  It has sent {message}, which no rank has asked for." for message in unclaimed[:4]
+        ]
         return (
             [*lines, "  Do the tags differ? The first of these messages is dropped."]
             if lines

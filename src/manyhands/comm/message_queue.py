@@ -102,8 +102,8 @@ class Exchange:
         unfinished = []
         with self._lock:
             for peer, tensors in messages:
-                if one := self._send(peer, key, call, tensors, facts):
-                    unfinished.append(one)
+                if open_send := self._send(peer, key, call, tensors, facts):
+                    unfinished.append(open_send)
         if self.notices:
             self._send_notices()
         return unfinished

@@ -76,9 +76,9 @@ def failure(outcomes: Iterable[Outcome]) -> str:
     A rank's own error comes before those of ranks that only lost the connection to it.
     """
     why = [
-        one.error or f"A rank was killed by {one.killed_by}."
-        for one in outcomes
-        if one.error or one.killed_by
+        outcome.error or f"A rank was killed by {outcome.killed_by}."
+        for outcome in outcomes
+        if outcome.error or outcome.killed_by
     ]
     return next(
         (text for text in why if not any(word in text for word in LOST)), why[0] if why else ""
@@ -91,7 +91,7 @@ def with_rank(why: str, outcomes: Sequence[Outcome]) -> str:
     It is for a learner's function that raised or never returned.
     """
     words = why.removeprefix("RuntimeError: ")
-    ranks = [rank for rank, one in enumerate(outcomes) if one.error == why]
+    ranks = [rank for rank, outcome in enumerate(outcomes) if outcome.error == why]
     if not why or "is not written yet" in why or not ranks:
         return words
     return f"{'On all ranks' if len(ranks) == len(outcomes) else f'On rank {ranks[0]}'}: {words}"
@@ -136,18 +136,18 @@ def _ended(begun: list[tuple[int, int]], limit_s: float, why: str = "") -> list[
     these.
     """
     until = time.monotonic() + limit_s
-    found: list[tuple[bytes, bool]] = []
+    answers: list[tuple[bytes, bool]] = []
     try:
         for child, reader in begun:
             sent = _read(reader, until)
             while (late := _runs(child)) and time.monotonic() < until:
                 time.sleep(0.001)
-            found.append((sent, late))
+            answers.append((sent, late))
     finally:
         statuses = [_reaped(child, reader) for child, reader in begun]
     return [
-        _outcome(*one, status, f"{limit_s} s{why}")
-        for one, status in zip(found, statuses, strict=True)
+        _outcome(*answer, status, f"{limit_s} s{why}")
+        for answer, status in zip(answers, statuses, strict=True)
     ]
 
 

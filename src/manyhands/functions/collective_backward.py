@@ -51,10 +51,10 @@ def _total(
 
     It is made in the memory of a gradient that came: `mine` belongs to autograd.
     """
-    found = [g for g in gradients if g is not None]
-    if len(found) < 2:
-        return found[0] if found else None
-    first, second, *rest = found
+    arrived = [g for g in gradients if g is not None]
+    if len(arrived) < 2:
+        return arrived[0] if arrived else None
+    first, second, *rest = arrived
     total = second.add_(first) if first is mine else first.add_(second)
     for gradient in rest:
         total.add_(gradient)

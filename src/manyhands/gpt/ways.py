@@ -92,12 +92,12 @@ def train(way: str, steps: int, rows: int = ROWS, memory: bool = False) -> Resul
             with Ledger() as of_step:
                 losses.append(step(x, y))
             seconds.append(time.perf_counter() - begun)
-    found = _of_all_ranks(
+    from_all = _of_all_ranks(
         ({name: whole(p, mesh) for name, p in model.named_parameters()}, losses), mesh
     )
-    weights = {name: tensor for of_rank, _ in found for name, tensor in of_rank.items()}
+    weights = {name: tensor for of_rank, _ in from_all for name, tensor in of_rank.items()}
     # in a pipeline, those of the last stages
-    known = [of_rank for _, of_rank in found if None not in of_rank]
+    known = [of_rank for _, of_rank in from_all if None not in of_rank]
     return Result(
         weights,
         [sum(each) / len(known) for each in zip(*known, strict=True)],
@@ -275,9 +275,9 @@ def _plain_step(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> Ste
     return step
 
 
-def _of_all_ranks(found: Any, mesh: DeviceMesh | None) -> list[Any]:
+def _of_all_ranks(own: Any, mesh: DeviceMesh | None) -> list[Any]:
     if mesh is None:
-        return [found]
+        return [own]
     from_all = [None] * dist.get_world_size()
-    dist.all_gather_object(from_all, found)
+    dist.all_gather_object(from_all, own)
     return from_all

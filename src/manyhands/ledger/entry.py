@@ -129,7 +129,7 @@ def tensors_in(value: Any) -> list[torch.Tensor]:
     if isinstance(value, (list, tuple)):
         if len(value) == 1:
             return tensors_in(value[0])
-        return [tensor for one in value for tensor in tensors_in(one)]
+        return [tensor for item in value for tensor in tensors_in(item)]
     return [value] if hasattr(value, "element_size") else []
 
 

@@ -115,9 +115,9 @@ def _call(
     if method == "alltoall_base":
         entry.taken, entry.given = cut_bytes(result, args[1]), cut_bytes(args[0], args[2])
     elif CALLS[method] == 1:
-        entry.taken = tuple([one.numel() * one.element_size() for one in results])
-    for one in results:
-        under_way[id(one)] = one, entry
+        entry.taken = tuple([tensor.numel() * tensor.element_size() for tensor in results])
+    for tensor in results:
+        under_way[id(tensor)] = tensor, entry
     return result
 
 

@@ -34,23 +34,23 @@ class KeptBytes(TorchDispatchMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        given = {_key(one) for one in _tensors((args, kwargs))}
+        given = {_key(tensor) for tensor in _tensors((args, kwargs))}
         answer = function(*args, **(kwargs or {}))
-        for one in _tensors(answer):
-            if _key(one) not in given:
-                memory = one.untyped_storage()
-                self._made.setdefault(_key(one), (StorageWeakRef(memory), memory.nbytes()))
+        for tensor in _tensors(answer):
+            if _key(tensor) not in given:
+                memory = tensor.untyped_storage()
+                self._made.setdefault(_key(tensor), (StorageWeakRef(memory), memory.nbytes()))
         return answer
 
     @property
     def nbytes(self) -> int:
         """The bytes that were allocated in the block and are still in use."""
-        self._made = {key: one for key, one in self._made.items() if not one[0].expired()}
+        self._made = {key: made for key, made in self._made.items() if not made[0].expired()}
         return sum(nbytes for _, nbytes in self._made.values())
 
 
 def _tensors(values: Any) -> list[Tensor]:
-    return [one for one in tree_leaves(values) if isinstance(one, Tensor)]
+    return [value for value in tree_leaves(values) if isinstance(value, Tensor)]
 
 
 def _key(tensor: Tensor) -> int:

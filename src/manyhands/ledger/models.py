@@ -97,11 +97,13 @@ def _parts(sizes: Sequence[int], p: int, itemsize: int) -> list[int]:
 
 def _around(p: int, rank: int, parts: Sequence[int], first: int, start: int = 0) -> list[Step]:
     """p - 1 steps of a ring: in step s a rank sends part `rank + first - s` to the next rank."""
-    found = []
+    steps_of_rank = []
     for s in range(p - 1):
-        found.append(Step(start + s, "sent", (rank + 1) % p, parts[(rank + first - s) % p]))
-        found.append(Step(start + s, "received", (rank - 1) % p, parts[(rank - 1 + first - s) % p]))
-    return found
+        steps_of_rank.append(Step(start + s, "sent", (rank + 1) % p, parts[(rank + first - s) % p]))
+        steps_of_rank.append(
+            Step(start + s, "received", (rank - 1) % p, parts[(rank - 1 + first - s) % p])
+        )
+    return steps_of_rank
 
 
 def _all_reduce(
@@ -141,13 +143,13 @@ def _reduce(
 
 def _tree(p: int, rank: int, size: int, root: int) -> list[Step]:
     """In step k the ranks below 2^k (counted from the root) send to the one 2^k further on."""
-    mine, found = (rank - root) % p, []
+    mine, steps_of_rank = (rank - root) % p, []
     for k in range((p - 1).bit_length()):
         if mine < 2**k and mine + 2**k < p:
-            found.append(Step(k, "sent", (rank + 2**k) % p, size))
+            steps_of_rank.append(Step(k, "sent", (rank + 2**k) % p, size))
         elif 2**k <= mine < 2 ** (k + 1):
-            found.append(Step(k, "received", (rank - 2**k) % p, size))
-    return found
+            steps_of_rank.append(Step(k, "received", (rank - 2**k) % p, size))
+    return steps_of_rank
 
 
 def _gather(

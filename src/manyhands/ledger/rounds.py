@@ -36,11 +36,11 @@ class Clocks:
         # (rank, message) whose sending no account tells of
         self._guessed: dict[tuple[int, str], int] = {}
         self._clock, self._last_sent, self._place = [0] * n, [0] * n, [0] * n
-        told = [event[:2] for account in accounts for event in account["events"]]
-        self._sent = {key for kind, key in told if kind == "sent"}
+        events = [event[:2] for account in accounts for event in account["events"]]
+        self._sent = {key for kind, key in events if kind == "sent"}
         # collective -> how many of the accounts have yet to enter it
         self._missing: dict[str, int] = {}
-        for kind, key in told:
+        for kind, key in events:
             if kind == "enter":
                 self._missing[key] = self._missing.get(key, 0) + 1
 

@@ -87,7 +87,7 @@ class StageClock(nn.Module):
         weights = {parameter.untyped_storage().data_ptr() for parameter in self.parameters()}
         with saved_tensors_hooks(
             lambda t: t if t.untyped_storage().data_ptr() in weights else _Kept(t, self),
-            lambda kept: getattr(kept, "tensor", kept),
+            lambda saved: getattr(saved, "tensor", saved),
         ):
             half_s = self.backward_s / 2
             if x.requires_grad:
@@ -125,12 +125,12 @@ class StageClock(nn.Module):
         as there is no input to have a gradient; its "W" is the whole.
         """
         logs = {kind: iter([span[1:] for span in self.log if span[0] == kind]) for kind in "FIW"}
-        found = []
+        spans = []
         for kind, micro_batch, stage in order:
             both = kind == "B" or (kind == "W" and stage == 0)
             if kind == "I" and stage == 0:
                 continue
-            parts = [next(logs[one]) for one in ("IW" if both else kind)]
+            parts = [next(logs[part]) for part in ("IW" if both else kind)]
             starts, stops = zip(*parts, strict=True)
-            found.append((kind, micro_batch, stage, min(starts), max(stops)))
-        return found
+            spans.append((kind, micro_batch, stage, min(starts), max(stops)))
+        return spans

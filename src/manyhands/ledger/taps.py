@@ -95,8 +95,8 @@ def _install() -> None:
 def _remove() -> None:
     while _undo:
         _undo.pop()()
-    for kept in (_works, _groups, _joining):
-        kept.clear()
+    for table in (_works, _groups, _joining):
+        table.clear()
 
 
 def _replace(owner: Any, name: str, wrapped: Callable[[Any], Any]) -> None:
@@ -291,9 +291,9 @@ def _native(operator: Any, call: str) -> Callable[..., Any]:
     def seen(keyset: torch._C.DispatchKeySet, *args: Any) -> Any:
         group = ProcessGroup.unbox(args[place])
         given = [
-            one
-            for one in args[:place] + args[place + 1 :]
-            if not isinstance(one, torch.ScriptObject)
+            argument
+            for argument in args[:place] + args[place + 1 :]
+            if not isinstance(argument, torch.ScriptObject)
         ]
         entry = describe(call, group, given, _facts(group), task(), native=True)
         _note(entry, given)

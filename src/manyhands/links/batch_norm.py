@@ -100,11 +100,13 @@ class MultiNodeBatchNorm(SharesCommunicator, _BatchNorm):
 
         In backward, each rank's own receive the mean of all ranks' gradients.
         """
-        n, found = self.num_features, []
+        n, parts = self.num_features, []
         for i, own in enumerate(parameters):
             everyones = [row[(2 + i) * n + 1 : (3 + i) * n + 1] for row in rows]
-            found.append(own.detach() + sum(one - one.detach() for one in everyones) / self.c.size)
-        return found if found else (torch.ones_like(like), torch.zeros_like(like))
+            parts.append(
+                own.detach() + sum(part - part.detach() for part in everyones) / self.c.size
+            )
+        return parts if parts else (torch.ones_like(like), torch.zeros_like(like))
 
     @torch.no_grad()
     def _remember(self, count: float, mean: torch.Tensor, var: torch.Tensor) -> None:

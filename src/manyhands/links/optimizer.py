@@ -242,8 +242,8 @@ def flatten(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 
 def unflatten(flats: Sequence[torch.Tensor], like: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """The tensors again, in the shapes of `like`, as views of the flat ones."""
-    found = list(like)
+    tensors = list(like)
     for flat, places in zip(flats, _alike(like), strict=True):
         for i, part in zip(places, flat.split([like[i].numel() for i in places]), strict=True):
-            found[i] = part.view_as(like[i])
-    return found
+            tensors[i] = part.view_as(like[i])
+    return tensors

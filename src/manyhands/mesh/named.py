@@ -190,11 +190,11 @@ def einsum(a: Named, b: Named, out: Sequence[str]) -> Named:
             f"einsum: out has {missing[0]!r}, which neither {a.dims} nor {b.dims} has."
         )
     axes = mesh.axes(names, f"einsum {a.dims}, {b.dims} -> {tuple(out)}")
-    kept = mesh.axes(out, f"einsum, out {tuple(out)}")
+    out_axes = mesh.axes(out, f"einsum, out {tuple(out)}")
     letter = dict(zip(names, string.ascii_letters, strict=False))  # the first letters are enough
     terms = ["".join(letter[d] for d in dims) for dims in (a.dims, b.dims, out)]
     product = torch.einsum(f"{terms[0]},{terms[1]}->{terms[2]}", _enter(a, axes), _enter(b, axes))
-    return Named(mesh, _leave(mesh, product, [axis for axis in axes if axis not in kept]), out)
+    return Named(mesh, _leave(mesh, product, [axis for axis in axes if axis not in out_axes]), out)
 
 
 def _enter(tensor: Named, axes: Iterable[str]) -> torch.Tensor:

@@ -42,9 +42,9 @@ def coinciding(
     name, values = reference
     values = np.asarray(values, float)
     gaps = {other: np.abs(np.asarray(curve, float) - values) for other, curve in curves.items()}
-    found = [gap[gap > 0].min() for gap in gaps.values() if np.any(gap > 0)]
+    smallest = [gap[gap > 0].min() for gap in gaps.values() if np.any(gap > 0)]
     ceiling = max([tolerance * 100, *(3 * gap.max() for gap in gaps.values())])
-    floor = 10.0 ** np.floor(np.log10(min([*found, tolerance])) - 1)
+    floor = 10.0 ** np.floor(np.log10(min([*smallest, tolerance])) - 1)
     fig, (top, bottom) = figure(rows=2, height=3.6, sharex=True, height_ratios=(1.6, 1))
     steps = np.arange(1, len(values) + 1)
     top.plot(steps, values, color=PALE, linewidth=9, solid_capstyle="round", label=name)

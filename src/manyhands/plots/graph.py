@@ -78,17 +78,17 @@ def messages(ranks: Graphs) -> list[tuple[int, int, int, int]]:
 
     The graphs are `{rank: walk(...)}`. The messages are in order of the senders.
     """
-    found: list[tuple[int, int, int, int]] = []
+    pairs: list[tuple[int, int, int, int]] = []
     for sender, graph in sorted(ranks.items()):
         for i, node in enumerate(graph["nodes"]):
             if node["call"] == "send":
-                found += [
+                pairs += [
                     (sender, i, node["peer"], j)
                     for j, other in enumerate(ranks[node["peer"]]["nodes"])
                     if other["call"] == "recv"
                     and (other["peer"], other["tag"]) == (sender, node["tag"])
                 ]
-    return found
+    return pairs
 
 
 def table(graphs: Mapping[str, Graphs]) -> str:
@@ -130,21 +130,22 @@ def levels(ranks: Graphs) -> dict[tuple[int, int], int]:
     }
     for sender, i, receiver, j in messages(ranks):
         inputs[receiver, j].append((sender, i))
-    found: dict[tuple[int, int], int] = {}
+    level_of: dict[tuple[int, int], int] = {}
 
     def level(node: tuple[int, int]) -> int:
-        if node not in found:
-            found[node] = 1 + max((level(other) for other in inputs[node]), default=-1)
-        return found[node]
+        if node not in level_of:
+            level_of[node] = 1 + max((level(other) for other in inputs[node]), default=-1)
+        return level_of[node]
 
     for node in inputs:
         level(node)
     for node, before in inputs.items():
         if not before:
-            found[node] = (
-                min((found[user] for user, used in inputs.items() if node in used), default=1) - 1
+            level_of[node] = (
+                min((level_of[user] for user, used in inputs.items() if node in used), default=1)
+                - 1
             )
-    return found
+    return level_of
 
 
 @styled
@@ -169,14 +170,17 @@ def graph(
         places = _places(ranks)
         for (rank, i), (x, y) in places.items():
             _box(ax, x, y, rank, ranks[rank]["nodes"][i])
-        for rank, one in ranks.items():
-            for a, b in one["edges"]:
-                delegate = one["nodes"][a]["call"] == "recv" and one["nodes"][b]["call"] == "send"
+        for rank, rank_graph in ranks.items():
+            for a, b in rank_graph["edges"]:
+                delegate = (
+                    rank_graph["nodes"][a]["call"] == "recv"
+                    and rank_graph["nodes"][b]["call"] == "send"
+                )
                 _arrow(
                     ax,
                     places[rank, a],
                     places[rank, b],
-                    INK if one["nodes"][a]["reached"] else GREY,
+                    INK if rank_graph["nodes"][a]["reached"] else GREY,
                     "--" if delegate else "-",
                 )
         for sender, i, receiver, j in messages(ranks):

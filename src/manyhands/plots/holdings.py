@@ -106,8 +106,8 @@ def _panel(ax: Axes, held: Held, mesh_shape: Sequence[int], unit: float, words: 
         x, y = piece.get_center()
         ax.text(x, y, str(rank), ha="center", va="center", fontsize=8, color=ink_on(rank))
     for ranks, _ in held.sums:
-        for one, other in pairwise(ranks):
-            _join(ax, middles[one], middles[other], wide, high)
+        for rank_a, rank_b in pairwise(ranks):
+            _join(ax, middles[rank_a], middles[rank_b], wide, high)
     ax.set(
         xlim=(-0.1, mesh_shape[1] * (wide + GAP) - GAP + 0.1),
         aspect="equal",
@@ -121,10 +121,10 @@ def _panel(ax: Axes, held: Held, mesh_shape: Sequence[int], unit: float, words: 
 
 
 def _join(
-    ax: Axes, one: tuple[float, float], other: tuple[float, float], wide: float, high: float
+    ax: Axes, start: tuple[float, float], end: tuple[float, float], wide: float, high: float
 ) -> None:
     """An arrow with two heads from the border of one outline to that of its neighbour."""
-    (x1, y1), (x2, y2) = one, other
+    (x1, y1), (x2, y2) = start, end
     half_x, half_y = (wide / 2, 0) if x1 != x2 else (0, high / 2)
     ax.annotate(
         "",

@@ -71,12 +71,12 @@ def pick(phases: Iterable[Phase], prefix: str, last: int | None = None) -> list[
     mine = [phase for phase in phases if phase.tensor.startswith(prefix)]
     if last:
         seen: dict[tuple[str, str], int] = {}
-        kept: list[Phase] = []
+        latest: list[Phase] = []
         for phase in reversed(mine):
             seen[phase.tensor, phase.name] = seen.get((phase.tensor, phase.name), 0) + 1
             if seen[phase.tensor, phase.name] <= last:
-                kept.append(phase)
-        mine = kept[::-1]
+                latest.append(phase)
+        mine = latest[::-1]
     first = min((phase.start_ms for phase in mine), default=0)
     return [
         Phase(p.tensor[len(prefix) :], p.name, p.start_ms - first, p.stop_ms - first) for p in mine

@@ -96,8 +96,8 @@ def bars(
 def bars_table(steps: Mapping[str, Step]) -> str:
     """The numbers of the bars: seconds of a step, and its parts in per cent."""
     lines = [f"{'':<26}{'ms':>9}{'computing':>11}{'bubble':>9}{'exposed':>9}"]
-    for name, one in steps.items():
+    for name, step in steps.items():
         lines.append(
-            f"{name:<26}{one.seconds * 1e3:>9.1f}{one.computing:>11.1%}{one.bubble:>9.1%}{one.exposed:>9.1%}"
+            f"{name:<26}{step.seconds * 1e3:>9.1f}{step.computing:>11.1%}{step.bubble:>9.1%}{step.exposed:>9.1%}"
         )
     return "\n".join(lines)

@@ -93,15 +93,15 @@ def rounds(pattern: str, p: int, n_bytes: N) -> list[tuple[int, N]]:
         return [(2, n_bytes / 2**k) for k in range(1, halvings + 1)] + [(2, n_bytes)] * (
             p > 2**halvings
         )
-    found = {
+    rounds_of = {
         "ring": (2 * (p - 1), n_bytes / p),
         "tree": (2 * _depth(p), n_bytes),
         **dict.fromkeys(("reduce-scatter", "all-gather", "all-to-all"), (p - 1, n_bytes / p)),
         **dict.fromkeys(("broadcast", "reduce"), (_depth(p), n_bytes)),
     }
-    if pattern not in found:
+    if pattern not in rounds_of:
         raise ValueError(f"pattern is {pattern!r}: there are {', '.join(PATTERNS[:-1])}")
-    return [found[pattern]] if p > 1 else []
+    return [rounds_of[pattern]] if p > 1 else []
 
 
 def sent_bytes(pattern: str, p: int, n_bytes: N) -> N | int:

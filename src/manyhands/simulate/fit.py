@@ -30,9 +30,12 @@ def fit(
     / t)^2: a tenth of a small message's time is worth as much as a tenth of a large one's. Without the division the
     largest messages decide alone, and alpha is their noise. ValueError where no line with a positive bandwidth fits.
     """
-    if any(np.size(one) == 0 for one in times_s):
+    if any(np.size(repeated) == 0 for repeated in times_s):
         raise ValueError("times_s has a size without times: each size needs at least one")
-    sizes, times = np.asarray(n_bytes, float), np.array([np.median(one) for one in times_s])
+    sizes, times = (
+        np.asarray(n_bytes, float),
+        np.array([np.median(repeated) for repeated in times_s]),
+    )
     if len(set(sizes.tolist())) < 2 or sizes.shape != times.shape or not np.all(times > 0):
         raise ValueError("a fit needs a positive time for each of at least two sizes")
     latency_s, beta = _line(sizes, times)
@@ -60,7 +63,9 @@ def bootstrap(
     """
     given.whole("resamples", resamples)
     draw = np.random.default_rng(seed)
-    medians = [np.median(draw.choice(one, (resamples, len(one))), axis=1) for one in times_s]
+    medians = [
+        np.median(draw.choice(repeated, (resamples, len(repeated))), axis=1) for repeated in times_s
+    ]
     latency_s, beta = _line(np.asarray(n_bytes, float), np.stack(medians, 1))
     return np.stack([latency_s, 1 / beta], 1)
 
@@ -81,9 +86,9 @@ def _line(sizes: Array, times: Array) -> tuple[Any, Any]:
     It solves the normal equations, with sizes in units of the largest.
     """
     largest = sizes.max()
-    one, n = 1 / times, sizes / largest / times
-    a, b, c = (one * one).sum(-1), (one * n).sum(-1), (n * n).sum(-1)
-    right, below = one.sum(-1), n.sum(-1)
+    inverse, n = 1 / times, sizes / largest / times
+    a, b, c = (inverse * inverse).sum(-1), (inverse * n).sum(-1), (n * n).sum(-1)
+    right, below = inverse.sum(-1), n.sum(-1)
     return (c * right - b * below) / (a * c - b * b), (a * below - b * right) / (
         a * c - b * b
     ) / largest

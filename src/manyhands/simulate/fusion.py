@@ -22,15 +22,15 @@ def buckets(n_bytes: Iterable[float], bucket_bytes: float) -> list[list[int]]:
     is never cut. 0 gives each tensor a bucket of its own.
     """
     given.real("bucket_bytes", bucket_bytes, finite=False)
-    found: list[list[int]] = []
+    filled_buckets: list[list[int]] = []
     filled = bucket_bytes
     for i, size in enumerate(n_bytes):
-        if not found or filled >= bucket_bytes:
-            found.append([])
+        if not filled_buckets or filled >= bucket_bytes:
+            filled_buckets.append([])
             filled = 0
-        found[-1].append(i)
+        filled_buckets[-1].append(i)
         filled += size
-    return found
+    return filled_buckets
 
 
 def finish_s(

@@ -90,21 +90,21 @@ def from_file(path: str | Path, reached: float = 1.0) -> Kind:
     """
     path = Path(path)
     try:
-        told = loads(path.read_text(encoding="utf-8"))
+        table = loads(path.read_text(encoding="utf-8"))
     except (TOMLDecodeError, UnicodeDecodeError) as problem:
         raise ValueError(f"{path} is not TOML: {problem}") from None
     name = path.stem
     if (
-        told
-        and not {"gpus", "between"} & set(told)
-        and all(isinstance(one, dict) for one in told.values())
+        table
+        and not {"gpus", "between"} & set(table)
+        and all(isinstance(value, dict) for value in table.values())
     ):
-        if len(told) > 1:
+        if len(table) > 1:
             raise ValueError(
-                f"{path} describes {len(told)} machines: {', '.join(told)}; it must be one"
+                f"{path} describes {len(table)} machines: {', '.join(table)}; it must be one"
             )
-        ((name, told),) = told.items()
-    whole = {"links": 1, **told}
+        ((name, table),) = table.items()
+    whole = {"links": 1, **table}
     if whole.get("gpus") == 1:
         whole.setdefault("inside", whole.get("between"))
     for key in ("gpus", "links", "inside_shared_by", "torus"):
@@ -146,32 +146,32 @@ def _is_number(value: Any, least: float) -> bool:
     return type(value) in (int, float) and math.isfinite(value) and value >= least
 
 
-def _kind(name: str, one: dict[str, Any], reached: float) -> Kind:
+def _kind(name: str, entry: dict[str, Any], reached: float) -> Kind:
     if not isinstance(reached, Real) or not 0 < reached <= 1:
         raise ValueError(
             f"reached is {reached!r}: a part of the published rate, above 0 and up to 1"
         )
     inside, between = (
-        (one[link]["latency_s"], one[link]["bytes_per_s"] * reached)
+        (entry[link]["latency_s"], entry[link]["bytes_per_s"] * reached)
         for link in ("inside", "between")
     )
     machine = Machine(
-        one["gpus"],
+        entry["gpus"],
         inside,
         between,
-        one["links"],
-        one.get("inside_shared_by") or 1,
-        one.get("adds") or "",
-        one.get("torus") or 0,
+        entry["links"],
+        entry.get("inside_shared_by") or 1,
+        entry.get("adds") or "",
+        entry.get("torus") or 0,
     )
     return Kind(
         name,
-        one["what"],
+        entry["what"],
         machine,
-        one["flops_per_s"],
-        one["arithmetic"],
-        one["memory_bytes"],
-        one["source"],
+        entry["flops_per_s"],
+        entry["arithmetic"],
+        entry["memory_bytes"],
+        entry["source"],
     )
 
 

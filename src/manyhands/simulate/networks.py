@@ -60,7 +60,7 @@ def layers(
     blocks = list(blocks)
     if not blocks:
         raise ValueError("blocks is empty: a network has at least one block")
-    found = []
+    made = []
     for number, block in enumerate(blocks):
         given.fields(f"Block {number}", block, Block)
         forward_s = 2 * block.multiply_adds * samples / flops_per_s
@@ -69,7 +69,7 @@ def layers(
         sums = [
             [size * samples * wide for size in sizes] for sizes in (ahead, recompute * ahead + back)
         ]
-        found.append(
+        made.append(
             Layer(
                 block.weights * itemsize,
                 forward_s,
@@ -78,7 +78,7 @@ def layers(
                 sums if block.sums or recompute else None,
             )
         )
-    return found
+    return made
 
 
 def flops(blocks: Iterable[Block], recompute: bool = False) -> float:
@@ -113,7 +113,7 @@ def resnet(depth: int = 50) -> list[Block]:
         raise ValueError(
             f"depth is {depth}: there are ResNets of {', '.join(map(str, counts))} layers here"
         )
-    found = [Block("conv1", 64 * 3 * 49 + 128, 64 * 3 * 49 * 112**2, 64 * 56**2)]
+    blocks = [Block("conv1", 64 * 3 * 49 + 128, 64 * 3 * 49 * 112**2, 64 * 56**2)]
     inputs, side = 64, 56
     for stage, (width, count) in enumerate(zip((64, 128, 256, 512), counts[depth], strict=True)):
         for number in range(count):
@@ -129,7 +129,7 @@ def resnet(depth: int = 50) -> list[Block]:
                     norms + 8 * width,
                 )
             inputs = 4 * width
-            found.append(
+            blocks.append(
                 Block(
                     f"stage {stage + 1}, block {number + 1}",
                     sum(numbers) + norms,
@@ -137,7 +137,7 @@ def resnet(depth: int = 50) -> list[Block]:
                     inputs * side**2,
                 )
             )
-    return [*found, Block("classes", 2048 * 1000 + 1000, 2048 * 1000, 1000)]
+    return [*blocks, Block("classes", 2048 * 1000 + 1000, 2048 * 1000, 1000)]
 
 
 def vgg16() -> list[Block]:
@@ -145,14 +145,14 @@ def vgg16() -> list[Block]:
 
     Simonyan and Zisserman 2015, table 1, D.
     """
-    found: list[Block] = []
+    blocks: list[Block] = []
     inputs, side = 3, 224
     for width, count in ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3)):
         for _ in range(count):
-            found.append(_convolution(len(found) + 1, inputs, width, 3, side))
+            blocks.append(_convolution(len(blocks) + 1, inputs, width, 3, side))
             inputs = width
         side //= 2
-    return found + _dense(512 * 7 * 7, 4096, 4096, 1000)
+    return blocks + _dense(512 * 7 * 7, 4096, 4096, 1000)
 
 
 def alexnet() -> list[Block]:
@@ -164,7 +164,7 @@ def alexnet() -> list[Block]:
         (384, 256, 3, 13),
         (256, 256, 3, 13),
     )
-    return [_convolution(number, *one) for number, one in enumerate(plan, 1)] + _dense(
+    return [_convolution(number, *layer) for number, layer in enumerate(plan, 1)] + _dense(
         256 * 6 * 6, 4096, 4096, 1000
     )
 
@@ -192,13 +192,13 @@ def transformer(depth: int, width: int, length: int, words: int) -> list[Block]:
     """
     for field, value in (("depth", depth), ("width", width), ("length", length), ("words", words)):
         given.whole(field, value)
-    one = length * width
+    numbers = length * width
     block = Block(
-        "block", 12 * width**2 + 13 * width, length * (12 * width**2 + 2 * length * width), one
+        "block", 12 * width**2 + 13 * width, length * (12 * width**2 + 2 * length * width), numbers
     )
-    first = Block("embedding", (words + length) * width, 0, one, ((one,), ()))
+    first = Block("embedding", (words + length) * width, 0, numbers, ((numbers,), ()))
     last = Block(
-        "words", 2 * width, length * width * words, length * words, ((length,) * 3, (one,))
+        "words", 2 * width, length * width * words, length * words, ((length,) * 3, (numbers,))
     )
     return [first, *[block] * depth, last]
 

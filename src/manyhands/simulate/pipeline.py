@@ -140,12 +140,12 @@ def read_orders(pipeline_order: Mapping[int, Iterable[object]]) -> Orders:
 
     It prints {rank: ["4F0", None, ...]}.
     """
-    found = re.compile(r"(\d+)([FBIW])(\d+)")
+    action_format = re.compile(r"(\d+)([FBIW])(\d+)")
     return [
         [
             Event(kind, int(m), int(stage))
             for action in pipeline_order[rank]
-            for stage, kind, m in found.findall(str(action))
+            for stage, kind, m in action_format.findall(str(action))
         ]
         for rank in sorted(pipeline_order)
     ]

@@ -105,13 +105,13 @@ def all_reduce(machine: Machine, way: Way, clocks: Array, n_bytes: float) -> Arr
 
     They come to it at `clocks`, an array [data].
     """
-    one = link(machine, way.data, way.split)
+    slowest = link(machine, way.data, way.split)
     if way.all_reduce == "tree":
-        return calls.tree(clocks, n_bytes, one)
+        return calls.tree(clocks, n_bytes, slowest)
     if way.all_reduce == "halving and doubling":
-        return calls.halving_doubling(clocks, n_bytes, one)
+        return calls.halving_doubling(clocks, n_bytes, slowest)
     if way.all_reduce == "parameter servers" and way.servers:
-        return calls.parameter_server(clocks, n_bytes, one, way.servers, way.overhead_s)
+        return calls.parameter_server(clocks, n_bytes, slowest, way.servers, way.overhead_s)
     seconds = _together_s(machine, way, way.all_reduce, n_bytes) if len(clocks) > 1 else 0.0
     together: Array = clocks.max() + seconds + 0 * clocks
     return together
@@ -131,7 +131,9 @@ def _together_s(machine: Machine, way: Way, name: str, n_bytes: float) -> float:
     """An all-reduce of ranks that begin together, and go on together."""
     if name == "auto":
         return min(
-            _together_s(machine, way, one, n_bytes) for one in AUTO if can(machine, way, one)
+            _together_s(machine, way, candidate, n_bytes)
+            for candidate in AUTO
+            if can(machine, way, candidate)
         )
     if name in ("ring", "torus"):
         return ring(machine, way.data, way.split, n_bytes)
@@ -170,5 +172,5 @@ def borders_s(machine: Machine, blocks: Sequence[Sequence[Layer]], way: Way) -> 
     It is what the last layer before the cut hands on, of which each rank of a split layer sends its
     part. `blocks`: the layers of each stage.
     """
-    one = link(machine, 2, way.split * way.data)
-    return [message_s(block[-1].activation_bytes / way.split, *one) for block in blocks[:-1]]
+    border = link(machine, 2, way.split * way.data)
+    return [message_s(block[-1].activation_bytes / way.split, *border) for block in blocks[:-1]]

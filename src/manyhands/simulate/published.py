@@ -238,7 +238,7 @@ def unfitted(reached: float = 0.7) -> list[tuple[str, int, float, float]]:
     The links have `reached` of their published rates, nothing overlaps, and the library chooses the
     all-reduce (`auto`), except where the source names NCCL in May 2017 (`nccl_1`).
     """
-    found = []
+    rows = []
     for what, kind, counts, numbers in (
         ("K80", "p2-8xlarge", (1, 8, 16, 32, 64), K80),
         ("P100 of a DGX-1", "dgx-1-p100", (1, 2, 4, 8), DGX_1),
@@ -250,7 +250,7 @@ def unfitted(reached: float = 0.7) -> list[tuple[str, int, float, float]]:
             layers = networks.layers(blocks, batch, networks.flops(blocks) * images[0])
             for gpus, number in list(zip(counts, images, strict=True))[1:]:
                 way = Way(gpus, bucket_bytes=WHOLE, all_reduce=all_reduce)
-                found.append(
+                rows.append(
                     (
                         f"{name}, {what}",
                         gpus,
@@ -259,7 +259,7 @@ def unfitted(reached: float = 0.7) -> list[tuple[str, int, float, float]]:
                     )
                 )
     return [
-        *found,
+        *rows,
         ("ResNet-101, Pascal, Horovod: efficiency", 512, 0.9, horovod(512) / 512 / horovod(1)),
         ("ResNet-50, P100, Goyal: steps of 8 GPUs", 352, 1.12, goyal(44, None) / goyal(1, None)),
     ]

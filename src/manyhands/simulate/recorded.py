@@ -40,13 +40,13 @@ def _recording(
     messages_us: Mapping[int, Sequence[float]],
     all_reduce_us: Mapping[str, Mapping[int, float]],
 ) -> Measurement:
-    times_s = [[1e-6 * one for one in times] for times in messages_us.values()]
+    times_s = [[1e-6 * microseconds for microseconds in times] for times in messages_us.values()]
     return Measurement(
         what,
         list(messages_us),
         times_s,
         {
-            way: {n: 1e-6 * one for n, one in points.items()}
+            way: {n: 1e-6 * microseconds for n, microseconds in points.items()}
             for way, points in all_reduce_us.items()
         },
     )

@@ -185,9 +185,9 @@ def step(
     ends = []
     for rank, row in enumerate(spans):
         whole = [
-            (work[one.stage, one.kind], one)
-            for one in row
-            if last[rank][one.stage] == tuple(one)[:3]
+            (work[span.stage, span.kind], span)
+            for span in row
+            if last[rank][span.stage] == tuple(span)[:3]
         ]
         ends.append(_new_weights_s(machine, way, whole, slowest[rank], row[-1].stop_s))
     finish_s = max(np.max(end) for end in ends)
@@ -232,11 +232,11 @@ class _Work:
         sums = [layer.sums or 2 * (2 * (layer.activation_bytes,),) for layer in layers]
         self.split_s = [
             (
-                sum(placement.ring(machine, way.split, 1, size) for size in one[kind != "F"])
+                sum(placement.ring(machine, way.split, 1, size) for size in layer_sums[kind != "F"])
                 if waits
                 else 0.0
             )
-            for one in sums
+            for layer_sums in sums
         ]
         self.sizes = [layer.weights_bytes / way.split for layer in layers]
         self.moves_s = [
@@ -322,7 +322,7 @@ def _own_orders(way: Way) -> pipeline.Orders:
     They are refused unless each stage computes forward and backward in them.
     """
     if not isinstance(way.schedule, (list, tuple)) or not all(
-        isinstance(one, (list, tuple)) for one in way.schedule
+        isinstance(order, (list, tuple)) for order in way.schedule
     ):
         raise ValueError(
             f"schedule is {way.schedule!r}: there are {', '.join(SCHEDULES)}, or a list of orders"
