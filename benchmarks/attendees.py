@@ -45,7 +45,7 @@ from hub.running_hub import Hub, Visitor, log_of, small_course, wait_for  # noqa
 from manyhands.hub.accounts.table import FIRST_UID, LAST_UID  # noqa: E402
 
 LABS = few(("02_mirrored_strategy", "06_ddp"), ())
-ARRIVE_WITHIN_S, PATIENCE_S, LOOK_EVERY_S = few(60), 1800, few(10)
+ARRIVE_WITHIN_S, TIMEOUT_S, LOOK_EVERY_S = few(60), 1800, few(10)
 MIB = 2**20
 
 
@@ -172,7 +172,7 @@ class Person(Visitor):
         waited_s = 0.0
         with closing(
             websocket.create_connection(
-                address, timeout=PATIENCE_S, cookie=cookies, origin=self.hub.servers.rstrip("/")
+                address, timeout=TIMEOUT_S, cookie=cookies, origin=self.hub.servers.rstrip("/")
             )
         ) as terminal:
             terminal.send(json.dumps(["stdin", f"{command}; echo status=$?\r"]))
@@ -198,7 +198,7 @@ class Person(Visitor):
         )
         headers = {"X-XSRFToken": next(mine, ""), **options.pop("headers", {})}
         answer = self.session.request(
-            method, self.hub.address + path, timeout=PATIENCE_S, headers=headers, **options
+            method, self.hub.address + path, timeout=TIMEOUT_S, headers=headers, **options
         )
         assert answer.ok, (
             f"{method} {path}: {answer.status_code} "
@@ -325,7 +325,7 @@ def main(arguments):
         wait_for(
             lambda: all(path.is_file() for path in references),
             "the references are not made",
-            PATIENCE_S,
+            TIMEOUT_S,
         )
         people = [
             Person(hub, number, *account, draw.uniform(0, ARRIVE_WITHIN_S))

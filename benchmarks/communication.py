@@ -70,7 +70,7 @@ def smoke():
             ours.close()
 
 
-def measured(contestants, case, blocks=BLOCKS, steps=None):
+def measure(contestants, case, blocks=BLOCKS, steps=None):
     """{name: [microseconds of a step, one for each block]}; contestants: {name: job}.
 
     The first of each round changes.
@@ -101,7 +101,7 @@ def lines(ours, chainermn, backend, call, size):
     if backend == "mpi":
         peers.append(("chainermn", "ChainerMN", 1.0))
     me = f"ours over {backend}"
-    found = measured(
+    found = measure(
         {me: ours} | {name: chainermn if name == "chainermn" else ours for name, _, _ in peers},
         (call, (1, SIZES[size] // 4)),
     )
@@ -118,7 +118,7 @@ def many_rows(ours, chainermn):
         {"ours over mpi": ours, "chainermn": chainermn},
         {"ours over mpi": 50, "chainermn": 1},
     )
-    found = measured(jobs, ("send, recv", (2**18,)), blocks=3, steps=steps)
+    found = measure(jobs, ("send, recv", (2**18,)), blocks=3, steps=steps)
     return ratio_line(
         "send, recv, mpi, 1-D of 262,144 elements: ChainerMN",
         found["ours over mpi"],
@@ -137,7 +137,7 @@ def ledger_line(ours):
     steps: in a long block this does not count.
     """
     jobs = {"ours, ledger on over mpi": ours, "ours over mpi": ours}
-    found = measured(
+    found = measure(
         jobs, ("send, recv", (1, 2**18)), blocks=3 * BLOCKS, steps=dict.fromkeys(jobs, 300)
     )
     return ratio_line("send, recv, mpi, 1 MB, ledger on: ledger off", *found.values(), "us", 1.03)

@@ -160,7 +160,7 @@ def points(folder, student):
     return json.loads(grades[-1].read_text())["grade"]["points"] if grades else None
 
 
-def played(folder, hostile):
+def grade_class(folder, hostile):
     """({command: seconds}, {student: points}, all that was printed) of a class.
 
     The class has honest students and the given hostile ones.
@@ -184,8 +184,8 @@ def played(folder, hostile):
 def main():
     """Grade both classes; RuntimeError if a grade differs, or a hostile hand-in is not named."""
     with tempfile.TemporaryDirectory() as ours, tempfile.TemporaryDirectory() as peer:
-        our_s, ours_got, said = played(Path(ours), HOSTILE)
-        peer_s, peer_got, _ = played(Path(peer), {})
+        our_s, ours_got, said = grade_class(Path(ours), HOSTILE)
+        peer_s, peer_got, _ = grade_class(Path(peer), {})
         told = {
             name: [line.strip() for line in said.splitlines() if name in line] for name in HOSTILE
         }

@@ -53,7 +53,7 @@ def in_process(
     do not go together: the function computes on the CPU, and where GPUs are, it may call `backward`
     only if this process has not done so before (autograd's threads are not in the fork).
     """
-    return _ended([_begun(function, args, file_bytes, dies)], limit_s)[0]
+    return _collect([_start_fork(function, args, file_bytes, dies)], limit_s)[0]
 
 
 def in_ranks(
@@ -67,7 +67,7 @@ def in_ranks(
     """
     with tempfile.TemporaryDirectory() as folder:
         calls = [(function, args, f"file://{folder}/store", rank, ranks) for rank in range(ranks)]
-        return _ended([_begun(_on_rank, call) for call in calls], limit_s, WAITING)
+        return _collect([_start_fork(_on_rank, call) for call in calls], limit_s, WAITING)
 
 
 def failure(outcomes: Iterable[Outcome]) -> str:
@@ -110,7 +110,7 @@ def _on_rank(
     return answer
 
 
-def _begun(
+def _start_fork(
     function: Callable[..., Any],
     args: Sequence[Any],
     file_bytes: int | None = None,
@@ -129,7 +129,7 @@ def _begun(
     return child, reader
 
 
-def _ended(begun: list[tuple[int, int]], limit_s: float, why: str = "") -> list[Outcome]:
+def _collect(begun: list[tuple[int, int]], limit_s: float, why: str = "") -> list[Outcome]:
     """The `Outcome` of each fork that has begun.
 
     All that are not done within `limit_s` seconds are killed, and `why` is added to the text about
@@ -140,21 +140,21 @@ def _ended(begun: list[tuple[int, int]], limit_s: float, why: str = "") -> list[
     try:
         for child, reader in begun:
             sent = _read(reader, until)
-            while (late := _runs(child)) and time.monotonic() < until:
+            while (late := _is_running(child)) and time.monotonic() < until:
                 time.sleep(0.001)
             answers.append((sent, late))
     finally:
-        statuses = [_reaped(child, reader) for child, reader in begun]
+        statuses = [_reap(child, reader) for child, reader in begun]
     return [
         _outcome(*answer, status, f"{limit_s} s{why}")
         for answer, status in zip(answers, statuses, strict=True)
     ]
 
 
-def _reaped(child: int, reader: int) -> int:
+def _reap(child: int, reader: int) -> int:
     """The status of a fork, which is killed if it still runs."""
     os.close(reader)
-    if _runs(child):
+    if _is_running(child):
         os.kill(child, signal.SIGKILL)
     return os.waitpid(child, 0)[1]
 
@@ -213,6 +213,6 @@ def _read(reader: int, until: float) -> bytes:
     return b"".join(parts)
 
 
-def _runs(child: int) -> bool:
+def _is_running(child: int) -> bool:
     """Whether it has not ended yet; it is not waited for."""
     return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None

@@ -152,7 +152,7 @@ def _part(parameter: torch.Tensor, axis: Axis, along: int) -> nn.Parameter:
     return part
 
 
-def whole(parameter: torch.Tensor, mesh: DeviceMesh | None) -> torch.Tensor:
+def gather_whole(parameter: torch.Tensor, mesh: DeviceMesh | None) -> torch.Tensor:
     """The whole tensor on the CPU; all ranks that hold a part of it call this."""
     # axis by axis: FSDP2 has cut what the axis "tensor" had left
     if isinstance(parameter, DTensor):

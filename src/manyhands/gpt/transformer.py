@@ -91,7 +91,7 @@ class GPT(nn.Module):
         if self.last:
             self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, SYMBOLS, bias=False)
         self.to(dtype)
-        _start(self)
+        _draw_weights(self)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """The scores, or what goes on to the next stage.
@@ -110,7 +110,7 @@ class GPT(nn.Module):
         return self.head(self.norm(x)) if self.last else x
 
 
-def _start(model: nn.Module) -> None:
+def _draw_weights(model: nn.Module) -> None:
     """Draw each matrix from a seed that its name gives.
 
     So a stage gets the same numbers as the whole network.

@@ -32,10 +32,10 @@ from manyhands.gpt.cuts import (
     MICRO_BATCHES,
     axis_of,
     cut_by_heads,
+    gather_whole,
     mesh_of,
     my_rows,
     plan,
-    whole,
 )
 from manyhands.gpt.transformer import WIDTH
 from manyhands.ledger import Ledger
@@ -92,8 +92,8 @@ def train(way: str, steps: int, rows: int = ROWS, memory: bool = False) -> Resul
             with Ledger() as of_step:
                 losses.append(step(x, y))
             seconds.append(time.perf_counter() - begun)
-    from_all = _of_all_ranks(
-        ({name: whole(p, mesh) for name, p in model.named_parameters()}, losses), mesh
+    from_all = _gather_from_all(
+        ({name: gather_whole(p, mesh) for name, p in model.named_parameters()}, losses), mesh
     )
     weights = {name: tensor for of_rank, _ in from_all for name, tensor in of_rank.items()}
     # in a pipeline, those of the last stages
@@ -275,7 +275,7 @@ def _plain_step(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> Ste
     return step
 
 
-def _of_all_ranks(own: Any, mesh: DeviceMesh | None) -> list[Any]:
+def _gather_from_all(own: Any, mesh: DeviceMesh | None) -> list[Any]:
     if mesh is None:
         return [own]
     from_all = [None] * dist.get_world_size()

@@ -59,21 +59,21 @@ class Collective(TypedDict):
     stop_s: float | None
 
 
-class Heard(TypedDict):
-    """A log as plain values; see `events_of`."""
+class PlainLog(TypedDict):
+    """A log as plain values; see `plain_log`."""
 
     events: list[list[Any]]
     collectives: dict[str, Collective]
 
 
-class Account(Heard):
+class Account(PlainLog):
     """What `Ledger.account` returns: plain values, which travel between processes."""
 
     rank: int
     peak_bytes: int | None
 
 
-class Numbers(TypedDict):
+class RankTotals(TypedDict):
     """One rank's sums, an item of `Merged.ranks`."""
 
     rank: int
@@ -144,7 +144,7 @@ def this_rank(log: Log) -> int:
 # --- one rank's log as plain events ---------------------------------------------------------------
 
 
-def events_of(log: Log) -> Heard:
+def plain_log(log: Log) -> PlainLog:
     """The log as `{"events": [...], "collectives": {...}}` of plain values.
 
     Messages have names that are the same on both sides.
@@ -271,7 +271,7 @@ class _Plain:
             self.events += [["leave", key] for key in self._held]
             self._held = []
 
-    def end(self) -> Heard:
+    def end(self) -> PlainLog:
         self.flush(None)
         for entry in self._expected:
             if entry.peer >= 0:
@@ -309,7 +309,8 @@ class Merged:
             [Event(*event) for event in _events(account, clocks)] for account in accounts
         ]
         self.ranks = [
-            _numbers(account, events) for account, events in zip(accounts, self.events, strict=True)
+            _rank_totals(account, events)
+            for account, events in zip(accounts, self.events, strict=True)
         ]
         self.rounds = max([each["rounds"] for each in self.ranks], default=0)
         self.messages = sum(each["messages_sent"] for each in self.ranks)
@@ -425,7 +426,7 @@ def _sums(events: Iterable[Event]) -> tuple[int, int, int, int]:
     )
 
 
-def _numbers(account: Account, events: Sequence[Event]) -> Numbers:
+def _rank_totals(account: Account, events: Sequence[Event]) -> RankTotals:
     sent, received, bytes_sent, bytes_received = _sums(events)
     rounds = max([event.round for event in events if event.kind != "call"], default=0)
     return {

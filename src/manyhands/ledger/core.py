@@ -96,7 +96,7 @@ class Ledger:
         return {
             "rank": account.this_rank(self.log),
             "peak_bytes": self.peak_bytes,
-            **account.events_of(self.log),
+            **account.plain_log(self.log),
         }
 
     def gather(self, communicator: Communicator | None = None) -> Merged:

@@ -28,17 +28,17 @@ import sys
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # mallopt's names for them, in malloc.h
 _ONE_BY_ONE_BYTES = 64 * 1024
-NOT_HERE = (
+UNSUPPORTED = (
     "Ledger(memory=True) needs counters of the Linux kernel, which are not accessible on this "
     "machine ({why}). Open the ledger without memory=True, which changes none of its other "
     "numbers."
 )
-AT_WORK = (
+ALREADY_COUNTING = (
     "Ledger(memory=True) cannot count while another such ledger is open, because the peak of that "
     "one would be reset: close it first"
 )
 
-_at_work = False
+_is_counting = False
 
 
 class Peak:
@@ -52,16 +52,16 @@ class Peak:
 
         ValueError while another count runs, or where the counters are missing.
         """
-        global _at_work
-        if _at_work:
-            raise ValueError(AT_WORK)
+        global _is_counting
+        if _is_counting:
+            raise ValueError(ALREADY_COUNTING)
         self._counter: _OnGpu | _OnCpu = _OnGpu() if _gpu_in_use() else _OnCpu()
-        _at_work = True
+        _is_counting = True
 
     def stop(self) -> int:
         """The most bytes above those at `start`; the next count may then begin."""
-        global _at_work
-        _at_work = False
+        global _is_counting
+        _is_counting = False
         return self._counter.peak_bytes()
 
 
@@ -89,14 +89,14 @@ class _OnGpu:
 class _OnCpu:
     def __init__(self) -> None:
         if not sys.platform.startswith("linux"):
-            raise ValueError(NOT_HERE.format(why="it is not Linux"))
+            raise ValueError(UNSUPPORTED.format(why="it is not Linux"))
         gc.collect()
         _malloc_gives_back()
         try:
             with open("/proc/self/clear_refs", "w", encoding="ascii") as peak:
                 peak.write("5")
         except OSError as error:
-            raise ValueError(NOT_HERE.format(why=error)) from None
+            raise ValueError(UNSUPPORTED.format(why=error)) from None
         self._before = _of_the_process("VmRSS")
 
     def peak_bytes(self) -> int:

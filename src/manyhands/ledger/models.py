@@ -81,7 +81,7 @@ def length(call: str, p: int) -> int:
     )
 
 
-def even(total: int, p: int, itemsize: int) -> list[int]:
+def split_evenly(total: int, p: int, itemsize: int) -> list[int]:
     """The bytes of p parts as `torch.tensor_split` cuts them.
 
     They are whole elements; the first parts are one element larger.
@@ -92,7 +92,7 @@ def even(total: int, p: int, itemsize: int) -> list[int]:
 
 def _parts(sizes: Sequence[int], p: int, itemsize: int) -> list[int]:
     """Sizes of p parts: as they are if there are p, else the sum, cut evenly."""
-    return list(sizes) if len(sizes) == p else even(sum(sizes), p, itemsize)
+    return list(sizes) if len(sizes) == p else split_evenly(sum(sizes), p, itemsize)
 
 
 def _around(p: int, rank: int, parts: Sequence[int], first: int, start: int = 0) -> list[Step]:
@@ -109,7 +109,7 @@ def _around(p: int, rank: int, parts: Sequence[int], first: int, start: int = 0)
 def _all_reduce(
     p: int, rank: int, given: Sequence[int], taken: Sequence[int], itemsize: int, root: int
 ) -> list[Step]:
-    parts = even(sum(given), p, itemsize)
+    parts = split_evenly(sum(given), p, itemsize)
     return _around(p, rank, parts, 0) + _around(p, rank, parts, 1, start=p - 1)
 
 

@@ -21,8 +21,8 @@ def replay(accounts: Sequence[Account]) -> Clocks:
     """
     clocks = Clocks(accounts)
     while True:
-        moved = [clocks.go_on(rank) for rank in range(len(accounts))]
-        if not any(moved) and not clocks.break_free():
+        moved = [clocks.advance(rank) for rank in range(len(accounts))]
+        if not any(moved) and not clocks.guess_one():
             return clocks
 
 
@@ -35,7 +35,7 @@ class Clocks:
         self.start: dict[str, int] = {}  # of collectives
         # (rank, message) whose sending no account tells of
         self._guessed: dict[tuple[int, str], int] = {}
-        self._clock, self._last_sent, self._place = [0] * n, [0] * n, [0] * n
+        self._clock, self._last_sent, self._position = [0] * n, [0] * n, [0] * n
         events = [event[:2] for account in accounts for event in account["events"]]
         self._sent = {key for kind, key in events if kind == "sent"}
         # collective -> how many of the accounts have yet to enter it
@@ -48,27 +48,29 @@ class Clocks:
         """The round of a message in the account of its sender or receiver."""
         return self._guessed.get((account["rank"], key)) or self.rounds[key]
 
-    def go_on(self, rank: int) -> bool:
+    def advance(self, rank: int) -> bool:
         """Take this rank's events as far as possible; whether there was one."""
-        events, begun = self._accounts[rank]["events"], self._place[rank]
-        while self._place[rank] < len(events) and self._step(rank, *events[self._place[rank]][:2]):
-            self._place[rank] += 1
-        return self._place[rank] > begun
+        events, begun = self._accounts[rank]["events"], self._position[rank]
+        while self._position[rank] < len(events) and self._step(
+            rank, *events[self._position[rank]][:2]
+        ):
+            self._position[rank] += 1
+        return self._position[rank] > begun
 
-    def break_free(self) -> bool:
+    def guess_one(self) -> bool:
         """No rank can go on: logs that do not belong together.
 
         Let the first one that stands still guess; whether there was one.
         """
         for rank, account in enumerate(self._accounts):
-            if self._place[rank] < len(account["events"]):
-                kind, key = account["events"][self._place[rank]][:2]
+            if self._position[rank] < len(account["events"]):
+                kind, key = account["events"][self._position[rank]][:2]
                 if kind == "received":
                     self._guess(rank, key)
                 else:
                     self._missing[key] = 0
                     return True
-                self._place[rank] += 1
+                self._position[rank] += 1
                 return True
         return False
 

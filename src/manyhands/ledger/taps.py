@@ -207,7 +207,7 @@ def _land() -> None:
         time.sleep(0.0002)
 
 
-def followed(work: Work) -> None:
+def mark_waited(work: Work) -> None:
     """Somebody waits for this work by another way than its `wait`."""
     _waited(_works.pop(work, []))
 

@@ -409,7 +409,7 @@ def _future(recorder: Recorder) -> Callable[[dist.Work], Any]:
     @functools.wraps(original)
     def get_future(work: dist.Work) -> Any:
         if sys._getframe(1).f_code.co_filename != taps.__file__:
-            taps.followed(work)
+            taps.mark_waited(work)
         return original(work)
 
     return get_future

@@ -87,7 +87,7 @@ def completed() -> Callable[[dist.Work], bool]:
     def is_completed(work: dist.Work) -> bool:
         ended = original(work)
         if ended and is_user_file(sys._getframe(1).f_code.co_filename):
-            taps.followed(work)
+            taps.mark_waited(work)
         return ended
 
     return is_completed

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 if TYPE_CHECKING:
-    from manyhands.simulate.given import Array
+    from manyhands.simulate.checked_input import Array
 
 
 class Step(NamedTuple):
@@ -80,7 +80,7 @@ class Barrier:
         """
         self._clocks[worker] += 1
         self._waiting.add(worker)
-        return self._released()
+        return self._release()
 
     def leave(self, worker: int) -> list[int]:
         """`worker` is gone: it has nothing left to do, or has died.
@@ -89,9 +89,9 @@ class Barrier:
         """
         self._clocks.pop(worker, None)
         self._waiting.discard(worker)
-        return self._released()
+        return self._release()
 
-    def _released(self) -> list[int]:
+    def _release(self) -> list[int]:
         slowest = min(self._clocks.values(), default=0)
         free = sorted(
             worker for worker in self._waiting if self._clocks[worker] - slowest <= self.bound
@@ -100,7 +100,7 @@ class Barrier:
         return free
 
 
-class Asked(Protocol):
+class BarrierLike(Protocol):
     """What `play` asks who may begin: a `Barrier`, or one of your own."""
 
     def done(self, worker: int, /) -> Iterable[int]:
@@ -111,7 +111,9 @@ class Asked(Protocol):
 
 
 def play(
-    seconds: Sequence[Sequence[float]], barrier: Asked, deaths: Iterable[tuple[int, float]] = ()
+    seconds: Sequence[Sequence[float]],
+    barrier: BarrierLike,
+    deaths: Iterable[tuple[int, float]] = (),
 ) -> tuple[list[Step], list[int]]:
     """Play the run of a parameter server: the steps, in the order in which they end.
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from manyhands.simulate.given import Array
+from manyhands.simulate.checked_input import Array
 
 X = TypeVar("X")
 

@@ -32,7 +32,7 @@ from manyhands.simulate.collective_costs import (
 )
 
 if TYPE_CHECKING:
-    from manyhands.simulate.given import Array
+    from manyhands.simulate.checked_input import Array
 
 
 def ring(clocks: Array, n_bytes: float, link: tuple[float, float]) -> Array:

@@ -35,10 +35,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from manyhands.simulate import given
+from manyhands.simulate.checked_input import check_real, check_whole
 
 if TYPE_CHECKING:
-    from manyhands.simulate.given import N
+    from manyhands.simulate.checked_input import N
 
 PATTERNS = (
     "ring",
@@ -67,7 +67,7 @@ def pattern_s(
     """
     if pattern == "server":
         return parameter_server_s(p, n_bytes, latency_s, bytes_per_s, overhead_s=overhead_s)
-    given.real("overhead_s", overhead_s, unit=" seconds")
+    check_real("overhead_s", overhead_s, unit=" seconds")
     return sum(
         (
             count * message_s(size, latency_s, bytes_per_s)
@@ -158,7 +158,7 @@ def chain_s(p: int, n_bytes: N, pieces: int, latency_s: float, bytes_per_s: floa
     (p - 2 + pieces) (alpha + n / (pieces B)): the first piece needs p - 1 messages, and each other
     one arrives one message later. Without a rank to send to it costs nothing.
     """
-    given.whole("pieces", pieces)
+    check_whole("pieces", pieces)
     if _ranks(p) == 1:
         return 0.0 * _bytes(n_bytes)
     return (p - 2 + pieces) * message_s(_bytes(n_bytes) / pieces, latency_s, bytes_per_s)
@@ -296,7 +296,7 @@ def torus_s(p: int, n_bytes: N, latency_s: float, bytes_per_s: float, axes: int 
     direction. Mikami et al. 2018, arXiv 1811.05233, for two axes; Austin et al. 2025, How to scale
     your model, chapter 3.
     """
-    given.whole("axes", axes)
+    check_whole("axes", axes)
     side, n = _ranks(p) ** (1 / axes), _bytes(n_bytes)
     return (axes * side * latency_s if p > 1 else 0.0) + (p - 1) / p * n / (
         axes * _bandwidth(bytes_per_s)
@@ -325,9 +325,9 @@ def parameter_server_s(
     parameter server, OSDI (the parts; the formula is ours). Culler et al. 1993, LogP, PPoPP (the
     overhead).
     """
-    given.whole("workers", workers)
-    given.whole("servers", servers)
-    given.real("overhead_s", overhead_s, unit=" seconds")
+    check_whole("workers", workers)
+    check_whole("servers", servers)
+    check_real("overhead_s", overhead_s, unit=" seconds")
     waited_s = latency_s + (workers - 1) * overhead_s
     return 2 * message_s(_bytes(n_bytes) * max(workers / servers, 1), waited_s, bytes_per_s)
 
@@ -379,7 +379,7 @@ def _bytes(n_bytes: N) -> N:
 def _bandwidth(bytes_per_s: float) -> float:
     """A bandwidth that can divide. Resampled ones are arrays, which are not looked at."""
     if not np.ndim(bytes_per_s):
-        given.real("bytes_per_s", bytes_per_s, above=0, unit=" bytes per second", finite=False)
+        check_real("bytes_per_s", bytes_per_s, above=0, unit=" bytes per second", finite=False)
     return bytes_per_s
 
 
@@ -391,7 +391,7 @@ def _check_links(inside: tuple[float, float], between: tuple[float, float]) -> N
     for field, link in (("inside", inside), ("between", between)):
         if np.shape(link) != (2,) or isinstance(link, str):
             raise ValueError(f"{field} is {link!r}: it must be a pair (latency_s, bytes_per_s)")
-        given.real(
+        check_real(
             f"The bandwidth of {field}", link[1], above=0, unit=" bytes per second", finite=False
         )
 

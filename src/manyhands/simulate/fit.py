@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from manyhands.simulate import given
-from manyhands.simulate.given import Array
+from manyhands.simulate.checked_input import Array, check_whole
 
 
 class Link(NamedTuple):
@@ -61,7 +60,7 @@ def bootstrap(
     fitted anew. Efron 1979, Bootstrap methods: another look at the jackknife, Annals of Statistics
     7(1).
     """
-    given.whole("resamples", resamples)
+    check_whole("resamples", resamples)
     draw = np.random.default_rng(seed)
     medians = [
         np.median(draw.choice(repeated, (resamples, len(repeated))), axis=1) for repeated in times_s

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from manyhands.simulate import given
+from manyhands.simulate.checked_input import check_real
 
 # ResNet-50: width of the 3 x 3 convolutions, number of blocks
 _STAGES = ((64, 3), (128, 4), (256, 6), (512, 3))
@@ -21,7 +21,7 @@ def buckets(n_bytes: Iterable[float], bucket_bytes: float) -> list[list[int]]:
     So does DistributedDataParallel (there the limit of the first bucket is a smaller one). A tensor
     is never cut. 0 gives each tensor a bucket of its own.
     """
-    given.real("bucket_bytes", bucket_bytes, finite=False)
+    check_real("bucket_bytes", bucket_bytes, finite=False)
     filled_buckets: list[list[int]] = []
     filled = bucket_bytes
     for i, size in enumerate(n_bytes):

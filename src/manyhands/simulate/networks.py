@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import NamedTuple
 
-from manyhands.simulate import given
+from manyhands.simulate.checked_input import check_fields, check_real, check_whole
 from manyhands.simulate.training_step import Layer
 
 
@@ -51,18 +51,18 @@ def layers(
     for one), and once more with `recompute`, where the activations are computed again; ranks that
     share a block then repeat the all-reduces of its forward, too.
     """
-    given.real("samples", samples, above=0)
-    given.real("flops_per_s", flops_per_s, above=0, unit=" operations per second")
-    given.real("backward", backward)
+    check_real("samples", samples, above=0)
+    check_real("flops_per_s", flops_per_s, above=0, unit=" operations per second")
+    check_real("backward", backward)
     wide = itemsize if activation_itemsize is None else activation_itemsize
-    given.real("itemsize", itemsize, above=0, unit=" bytes")
-    given.real("activation_itemsize", wide, above=0, unit=" bytes")
+    check_real("itemsize", itemsize, above=0, unit=" bytes")
+    check_real("activation_itemsize", wide, above=0, unit=" bytes")
     blocks = list(blocks)
     if not blocks:
         raise ValueError("blocks is empty: a network has at least one block")
     made = []
     for number, block in enumerate(blocks):
-        given.fields(f"Block {number}", block, Block)
+        check_fields(f"Block {number}", block, Block)
         forward_s = 2 * block.multiply_adds * samples / flops_per_s
         usual: tuple[float, ...] = (block.outputs,) * 2
         ahead, back = block.sums or (usual, usual)
@@ -93,8 +93,8 @@ def mfu(blocks: Iterable[Block], samples: float, seconds: float, flops_per_s: fl
     that it could compute in the `seconds` of a step at its peak, `flops_per_s`. What recomputation
     computes again is not counted. Chowdhery et al. 2022, PaLM, arXiv 2204.02311, appendix B.
     """
-    given.real("seconds", seconds, above=0)
-    given.real("flops_per_s", flops_per_s, above=0, unit=" operations per second")
+    check_real("seconds", seconds, above=0)
+    check_real("flops_per_s", flops_per_s, above=0, unit=" operations per second")
     return flops(blocks) * samples / seconds / flops_per_s
 
 
@@ -109,7 +109,7 @@ def resnet(depth: int = 50) -> list[Block]:
     He et al. 2016, table 1.
     """
     counts = {50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3)}
-    if given.whole("depth", depth) not in counts:
+    if check_whole("depth", depth) not in counts:
         raise ValueError(
             f"depth is {depth}: there are ResNets of {', '.join(map(str, counts))} layers here"
         )
@@ -191,7 +191,7 @@ def transformer(depth: int, width: int, length: int, words: int) -> list[Block]:
     never the logits (Shoeybi et al. 2019, section 3).
     """
     for field, value in (("depth", depth), ("width", width), ("length", length), ("words", words)):
-        given.whole(field, value)
+        check_whole(field, value)
     numbers = length * width
     block = Block(
         "block", 12 * width**2 + 13 * width, length * (12 * width**2 + 2 * length * width), numbers

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from manyhands.simulate import given
+from manyhands.simulate.checked_input import check_whole
 
 
 class Event(NamedTuple):
@@ -43,7 +43,7 @@ class Span(NamedTuple):
 Orders = list[list[Event]]  # of each rank
 _Result = tuple[str, int, int]  # what an event gives: "F", "G" or "W", its micro-batch, its stage
 _Part = tuple[str, Event, _Result, Iterable[_Result]]
-_WORDS = {"F": "forward", "B": "backward", "I": "backward (input)", "W": "backward (weights)"}
+_KIND_NAMES = {"F": "forward", "B": "backward", "I": "backward (input)", "W": "backward (weights)"}
 
 
 class Stuck(ValueError):  # noqa: N818 - learners catch it by this name
@@ -132,7 +132,7 @@ def interleaved(stages: int, micro_batches: int, chunks: int) -> Orders:
 
 def _check(**counts: int) -> None:
     for field, count in counts.items():
-        given.whole(field, count)
+        check_whole(field, count)
 
 
 def read_orders(pipeline_order: Mapping[int, Iterable[object]]) -> Orders:
@@ -194,7 +194,8 @@ def play(
     if waiting:
         raise Stuck(
             "\n".join(
-                _told(rank, what, event, rank_of) for rank, (what, event, *_) in waiting.items()
+                _describe_wait(rank, what, event, rank_of)
+                for rank, (what, event, *_) in waiting.items()
             )
         )
     return run.spans
@@ -266,14 +267,14 @@ class _Run:
         if what == "take":
             if result not in self._sent:
                 return None
-            sent_s = _later(self._sent[result], now_s if self._blocking else 0.0)
-            self._taken[result] = _later(now_s, sent_s + self._border_s(*result))
+            sent_s = _maximum(self._sent[result], now_s if self._blocking else 0.0)
+            self._taken[result] = _maximum(now_s, sent_s + self._border_s(*result))
             return self._taken[result]
         if what == "send":
             self._sent[result] = now_s
             return now_s
         if what == "answer":
-            return None if result not in self._taken else _later(now_s, self._taken[result])
+            return None if result not in self._taken else _maximum(now_s, self._taken[result])
         if not self._done.issuperset(needs):
             return None
         stop_s = now_s + self._seconds(event)
@@ -282,13 +283,13 @@ class _Run:
         return stop_s
 
 
-def _later(a: Any, b: Any) -> Any:
+def _maximum(a: Any, b: Any) -> Any:
     return np.maximum(a, b) if isinstance(a, np.ndarray) or isinstance(b, np.ndarray) else max(a, b)
 
 
-def _told(rank: int, what: str, event: Event, rank_of: Mapping[int, int]) -> str:
+def _describe_wait(rank: int, what: str, event: Event, rank_of: Mapping[int, int]) -> str:
     kind, m, stage = event
-    done = f"{_WORDS[kind]} of micro-batch {m} on stage {stage}"
+    done = f"{_KIND_NAMES[kind]} of micro-batch {m} on stage {stage}"
     ahead, behind = (stage - 1, stage + 1) if kind == "F" else (stage + 1, stage - 1)
     if what == "take":
         return (

@@ -23,7 +23,7 @@ from manyhands.simulate.collective_costs import (
 )
 
 if TYPE_CHECKING:
-    from manyhands.simulate.given import Array
+    from manyhands.simulate.checked_input import Array
     from manyhands.simulate.training_step import Layer, Machine, Way
 
 ALL_REDUCES = (
@@ -117,7 +117,7 @@ def all_reduce(machine: Machine, way: Way, clocks: Array, n_bytes: float) -> Arr
     return together
 
 
-def can(machine: Machine, way: Way, name: str) -> bool:
+def supports(machine: Machine, way: Way, name: str) -> bool:
     """Whether the machine has what this all-reduce needs.
 
     This may be switches that add, or a torus around all replicas.
@@ -133,7 +133,7 @@ def _together_s(machine: Machine, way: Way, name: str, n_bytes: float) -> float:
         return min(
             _together_s(machine, way, candidate, n_bytes)
             for candidate in AUTO
-            if can(machine, way, candidate)
+            if supports(machine, way, candidate)
         )
     if name in ("ring", "torus"):
         return ring(machine, way.data, way.split, n_bytes)

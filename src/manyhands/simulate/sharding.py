@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from manyhands.simulate import given
+from manyhands.simulate.checked_input import check_whole
 
 
 class States(NamedTuple):
@@ -31,7 +31,7 @@ def shard_size(parameters: int, ranks: int) -> int:
     With fewer parameters than ranks the last ranks hold padding only. `ValueError` for a size below
     0 or no rank.
     """
-    parameters, ranks = given.whole("parameters", parameters, least=0), given.whole("ranks", ranks)
+    parameters, ranks = check_whole("parameters", parameters, least=0), check_whole("ranks", ranks)
     return -(-parameters // ranks)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from manyhands.simulate.given import Array
+    from manyhands.simulate.checked_input import Array
     from manyhands.simulate.training_step import Way
 
 SPREAD, FROM = 0.01, 64  # how far ranks are apart where nothing is said, and from how many ranks on

@@ -38,11 +38,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from manyhands.simulate import given, pipeline, placement, stragglers
+from manyhands.simulate import pipeline, placement, stragglers
+from manyhands.simulate.checked_input import (
+    MOST_RANKS,
+    check_fields,
+    check_link,
+    check_real,
+    check_whole,
+)
 from manyhands.simulate.fusion import buckets
 
 if TYPE_CHECKING:
-    from manyhands.simulate.given import Array
+    from manyhands.simulate.checked_input import Array
 
 
 class Machine(NamedTuple):
@@ -336,7 +343,7 @@ def _own_orders(way: Way) -> pipeline.Orders:
     rank_of: dict[int, int] = {}
     for rank, order in enumerate(orders):
         for event in order:
-            given.fields(f"An event of rank {rank} in schedule", event, pipeline.Event)
+            check_fields(f"An event of rank {rank} in schedule", event, pipeline.Event)
             if event.kind not in tuple("FBIW"):
                 raise ValueError(
                     f"schedule has an event of the kind {event.kind!r}: there are F, B, I and W"
@@ -396,9 +403,9 @@ def _check_layers(layers: Sequence[Layer]) -> None:
         if id(layer) in checked:  # a list often has the same layer many times
             continue
         checked.add(id(layer))
-        given.fields(f"Layer {number}", layer, Layer)
+        check_fields(f"Layer {number}", layer, Layer)
         for name in ("weights_bytes", "forward_s", "backward_s", "activation_bytes"):
-            given.real(f"{name} of layer {number}", getattr(layer, name))
+            check_real(f"{name} of layer {number}", getattr(layer, name))
         if layer.sums is not None:
             pair = isinstance(layer.sums, (list, tuple)) and len(layer.sums) == 2
             if not pair or not all(isinstance(sizes, (list, tuple)) for sizes in layer.sums):
@@ -407,16 +414,16 @@ def _check_layers(layers: Sequence[Layer]) -> None:
                     "bytes, for forward and for backward"
                 )
             for size in (size for sizes in layer.sums for size in sizes):
-                given.real(f"A size in sums of layer {number}", size)
+                check_real(f"A size in sums of layer {number}", size)
 
 
 def _check_machine(machine: Machine) -> None:
-    given.fields("machine", machine, Machine)
+    check_fields("machine", machine, Machine)
     for name in ("ranks_per_node", "links_per_node"):
-        given.whole(name, getattr(machine, name))
-    given.link("inside", machine.inside)
-    given.link("between", machine.between)
-    if given.real("inside_shared_by", machine.inside_shared_by) < 1:
+        check_whole(name, getattr(machine, name))
+    check_link("inside", machine.inside)
+    check_link("between", machine.between)
+    if check_real("inside_shared_by", machine.inside_shared_by) < 1:
         raise ValueError(
             f"inside_shared_by is {machine.inside_shared_by!r}: it must be a number of ranks, from "
             "1 up"
@@ -425,29 +432,29 @@ def _check_machine(machine: Machine) -> None:
         raise ValueError(
             f"adds is {machine.adds!r}: there are {', '.join(map(repr, placement.ADDS))}"
         )
-    given.whole("torus", machine.torus, least=0)
+    check_whole("torus", machine.torus, least=0)
 
 
 def _check(machine: Machine, way: Way) -> None:
-    given.fields("way", way, Way)
+    check_fields("way", way, Way)
     for name in ("data", "stages", "split", "micro_batches", "chunks"):
-        given.whole(name, getattr(way, name))
-    given.whole(
+        check_whole(name, getattr(way, name))
+    check_whole(
         "data x stages x split, the number of ranks,",
         way.data * way.stages * way.split,
-        most=given.MOST_RANKS,
+        most=MOST_RANKS,
     )
-    given.real("bucket_bytes", way.bucket_bytes, finite=False)
-    given.real("micro_batch_s", way.micro_batch_s, unit=" seconds")
-    given.real("overhead_s", way.overhead_s, unit=" seconds")
-    given.whole("servers", way.servers, least=0)
+    check_real("bucket_bytes", way.bucket_bytes, finite=False)
+    check_real("micro_batch_s", way.micro_batch_s, unit=" seconds")
+    check_real("overhead_s", way.overhead_s, unit=" seconds")
+    check_whole("servers", way.servers, least=0)
     if way.zero not in (0, 1, 2, 3):
         raise ValueError(f"zero is {way.zero!r}: ZeRO has the stages 0, 1, 2 and 3")
     if way.all_reduce not in placement.ALL_REDUCES:
         raise ValueError(
             f"all_reduce is {way.all_reduce!r}: there are {'; '.join(placement.ALL_REDUCES)}"
         )
-    if not placement.can(machine, way, way.all_reduce):
+    if not placement.supports(machine, way, way.all_reduce):
         raise ValueError(
             f"all_reduce is {way.all_reduce!r}: this machine has no switches that add (`adds`), or "
             "no torus that holds all replicas"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from manyhands.simulate.given import Array
+    from manyhands.simulate.checked_input import Array
 
 LAUNCH_S = 0.0004  # of the host, to put a step into the device's queue
 

@@ -56,7 +56,7 @@ def test_the_ring_moves_the_parts_that_make_the_sum(p):
     It is played with sets of ranks in place of numbers.
     """
     total = 4 * (p * (p - 1) // 2 + 3 * p)
-    sizes = models.even(total, p, 4)
+    sizes = models.split_evenly(total, p, 4)
     assert sum(sizes) == total and max(sizes) - min(sizes) <= 4
     marked = [100 + i for i in range(p)]  # as if the parts had these sizes
     have = [{part: {rank} for part in range(p)} for rank in range(p)]

@@ -186,7 +186,7 @@ def _followed() -> Iterator[None]:
         def asked(work: dist.Work) -> T:
             # the ledger asks for futures itself
             if sys._getframe(1).f_globals.get("__name__") != taps.__name__:
-                taps.followed(work)
+                taps.mark_waited(work)
             return original(work)
 
         return asked

@@ -23,7 +23,7 @@ T = TypeVar("T")
 MOST_RANKS = 10_000_000  # of one simulated step: each is a place of several arrays
 
 
-def whole(field: str, value: Any, least: int = 1, most: int | None = None) -> int:
+def check_whole(field: str, value: Any, least: int = 1, most: int | None = None) -> int:
     """`value` as an int, if it is a whole number from `least` to `most`."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral) or int(value) < least:
         raise ValueError(f"{field} is {value!r}: it must be a whole number from {least} up")
@@ -32,7 +32,7 @@ def whole(field: str, value: Any, least: int = 1, most: int | None = None) -> in
     return int(value)
 
 
-def real(
+def check_real(
     field: str, value: float, above: float | None = None, unit: str = "", finite: bool = True
 ) -> float:
     """`value`, if it is a number of 0 or more, or of more than `above`.
@@ -54,16 +54,18 @@ def real(
     return value
 
 
-def link(field: str, value: Any) -> Sequence[float]:
+def check_link(field: str, value: Any) -> Sequence[float]:
     """`value`, if it is a pair of a latency in seconds and a bandwidth in bytes per second."""
     if not isinstance(value, (tuple, list)) or len(value) != 2:
         raise ValueError(f"{field} is {value!r}: it must be a pair (latency_s, bytes_per_s)")
-    real(f"The latency of {field}", value[0], unit=" seconds")
-    real(f"The bandwidth of {field}", value[1], above=0, unit=" bytes per second", finite=False)
+    check_real(f"The latency of {field}", value[0], unit=" seconds")
+    check_real(
+        f"The bandwidth of {field}", value[1], above=0, unit=" bytes per second", finite=False
+    )
     return value
 
 
-def fields(field: str, value: T, kind: Any) -> T:
+def check_fields(field: str, value: T, kind: Any) -> T:
     """`value`, if it has the fields of the namedtuple `kind`."""
     if not all(hasattr(value, name) for name in kind._fields):
         raise ValueError(
