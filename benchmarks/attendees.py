@@ -115,15 +115,19 @@ class Person(Visitor):
 
         It listens to the progress.
         """
-        found = re.search(r'new EventSource\("([^"]+)"\)', page.text)
-        if not found:
+        match = re.search(r'new EventSource\("([^"]+)"\)', page.text)
+        if not match:
             return
-        path = json.loads(f'"{found[1]}"').removeprefix("/")
+        path = json.loads(f'"{match[1]}"').removeprefix("/")
         with self._ask("GET", path, stream=True, headers={"Accept": "text/event-stream"}) as events:
             for line in events.iter_lines():
-                told = json.loads(line.removeprefix(b"data:")) if line.startswith(b"data:") else {}
-                assert not told.get("failed"), f"{told['message']} {log_of(self.hub, self.name)}"
-                if told.get("ready"):
+                progress = (
+                    json.loads(line.removeprefix(b"data:")) if line.startswith(b"data:") else {}
+                )
+                assert not progress.get("failed"), (
+                    f"{progress['message']} {log_of(self.hub, self.name)}"
+                )
+                if progress.get("ready"):
                     return
         raise AssertionError("the page's news ended before the server was ready")
 

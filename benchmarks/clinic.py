@@ -38,7 +38,7 @@ def main(argv):
             start = time.monotonic()
             # a right script is right on GPUs, too
             done = look(pattern, mistake, arguments.ranks, gpus=not mistake)
-            keys = [one.key for one in [*done.mistakes, *done.gpu_findings]] + (
+            keys = [finding.key for finding in [*done.mistakes, *done.gpu_findings]] + (
                 ["fails"] if done.traceback else []
             )
             well = wanted in keys if mistake else not keys

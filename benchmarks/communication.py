@@ -75,7 +75,7 @@ def measure(contestants, case, blocks=BLOCKS, steps=None):
 
     The first of each round changes.
     """
-    names, found = list(contestants), {name: [] for name in contestants}
+    names, times_us = list(contestants), {name: [] for name in contestants}
     least, most = STEPS
     counts = steps or {
         name: min(max(int(BLOCK_S / contestants[name].block(name, case, least)), least), most)
@@ -84,8 +84,8 @@ def measure(contestants, case, blocks=BLOCKS, steps=None):
     for turn in range(blocks):
         first = turn % len(names)
         for name in names[first:] + names[:first]:
-            found[name].append(contestants[name].block(name, case, counts[name]) * 1e6)
-    return found
+            times_us[name].append(contestants[name].block(name, case, counts[name]) * 1e6)
+    return times_us
 
 
 def lines(ours, chainermn, backend, call, size):
@@ -101,28 +101,28 @@ def lines(ours, chainermn, backend, call, size):
     if backend == "mpi":
         peers.append(("chainermn", "ChainerMN", 1.0))
     me = f"ours over {backend}"
-    found = measure(
+    times_us = measure(
         {me: ours} | {name: chainermn if name == "chainermn" else ours for name, _, _ in peers},
         (call, (1, SIZES[size] // 4)),
     )
     for name, words, target in peers:
         yield ratio_line(
-            f"{call}, {backend}, {size}: {words}", found[me], found[name], "us", target
+            f"{call}, {backend}, {size}: {words}", times_us[me], times_us[name], "us", target
         )
 
 
 def many_rows(ours, chainermn):
     """A 1-D tensor: ChainerMN builds a graph node for each of its elements."""
-    # one takes it seconds
+    # one takes it times_us
     jobs, steps = (
         {"ours over mpi": ours, "chainermn": chainermn},
         {"ours over mpi": 50, "chainermn": 1},
     )
-    found = measure(jobs, ("send, recv", (2**18,)), blocks=3, steps=steps)
+    times_us = measure(jobs, ("send, recv", (2**18,)), blocks=3, steps=steps)
     return ratio_line(
         "send, recv, mpi, 1-D of 262,144 elements: ChainerMN",
-        found["ours over mpi"],
-        found["chainermn"],
+        times_us["ours over mpi"],
+        times_us["chainermn"],
         "us",
         0.2,
     )
@@ -137,7 +137,9 @@ def ledger_line(ours):
     steps: in a long block this does not count.
     """
     jobs = {"ours, ledger on over mpi": ours, "ours over mpi": ours}
-    found = measure(
+    times_us = measure(
         jobs, ("send, recv", (1, 2**18)), blocks=3 * BLOCKS, steps=dict.fromkeys(jobs, 300)
     )
-    return ratio_line("send, recv, mpi, 1 MB, ledger on: ledger off", *found.values(), "us", 1.03)
+    return ratio_line(
+        "send, recv, mpi, 1 MB, ledger on: ledger off", *times_us.values(), "us", 1.03
+    )

@@ -177,26 +177,27 @@ def grade_class(folder, hostile):
     return (
         {name: seconds for name, (seconds, _) in ran.items()},
         {name: points(folder, name) for name in honest},
-        "".join(said for _, said in ran.values()),
+        "".join(printed for _, printed in ran.values()),
     )
 
 
 def main():
     """Grade both classes; RuntimeError if a grade differs, or a hostile hand-in is not named."""
     with tempfile.TemporaryDirectory() as ours, tempfile.TemporaryDirectory() as peer:
-        our_s, ours_got, said = grade_class(Path(ours), HOSTILE)
+        our_s, ours_got, printed = grade_class(Path(ours), HOSTILE)
         peer_s, peer_got, _ = grade_class(Path(peer), {})
-        told = {
-            name: [line.strip() for line in said.splitlines() if name in line] for name in HOSTILE
+        lines_about = {
+            name: [line.strip() for line in printed.splitlines() if name in line]
+            for name in HOSTILE
         }
     wrong = [
         name
         for number, name in enumerate(peer_got)
         if not ours_got[name] == peer_got[name] == [4, 2, 2][number % 3]
     ]
-    silent = [name for name, lines in told.items() if not lines]
+    silent = [name for name, lines in lines_about.items() if not lines]
     if wrong or silent:
-        raise RuntimeError(f"not graded right: {wrong}; not told: {silent}\n{said}")
+        raise RuntimeError(f"not graded right: {wrong}; not told: {silent}\n{printed}")
     for command in COMMANDS:
         yield ratio_line(
             f"`manyhands {command}`, {HONEST} honest and {len(HOSTILE)} hostile (peer: the {HONEST}"
@@ -206,5 +207,5 @@ def main():
             "s",
             None,
         )
-    for name, lines in told.items():
+    for name, lines in lines_about.items():
         yield f"| {name}: {HOSTILE[name].__doc__} | {'; '.join(lines)} | | | | |"

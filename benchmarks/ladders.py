@@ -68,7 +68,7 @@ def draw(challenge, label, points):
     for name, paid, score in points:
         axes.plot(paid, score, "o", color="#12304f")
         # of its point, where there is room
-        left = paid > statistics.mean(one for _, one, _ in points)
+        left = paid > statistics.mean(paid_by for _, paid_by, _ in points)
         axes.annotate(
             name.replace("_", " "),
             (paid, score),

@@ -49,13 +49,13 @@ def rows(ranks, ways):
             cluster.px(
                 ON_RANKS.format(way=way, steps=STEPS), ranks=[0] if way == "one process" else None
             )
-            found = [told for told in cluster.pull("told") if told]
-            far, sent, peaks, seconds = zip(*found, strict=True)
+            results = [result for result in cluster.pull("told") if result]
+            far, sent, peaks, seconds = zip(*results, strict=True)
             by_rank = " to ".join(
                 f"{sent_bytes:,}" for sent_bytes in sorted({min(sent), max(sent)})
             )
             print(
-                f"| {way} | {len(found)} | {max(far):.0e} | {by_rank} | {max(peaks) / 2**20:.0f} "
+                f"| {way} | {len(results)} | {max(far):.0e} | {by_rank} | {max(peaks) / 2**20:.0f} "
                 f"| {ROWS * CONTEXT / max(seconds):,.0f} |",
                 flush=True,
             )

@@ -78,12 +78,12 @@ def measured_s(cluster, script, arguments, ranks, port):
     return median(sum(runs, [])), [median(run) for run in runs]
 
 
-def predicted_s(found, running, constants, ranks):
+def predicted_s(network, running, constants, ranks):
     """`running`: the part of a step of one rank in which it needs a core."""
     machine = Machine(1, (0.0, 1e30), (constants["latency_s"], BYTES_PER_S))
     longer = 1 + running * (max(1.0, ranks / os.cpu_count()) - 1)
     return scale.forecast(
-        found, machine, ranks, times_as_fast=1 / longer, all_reduce="ring"
+        network, machine, ranks, times_as_fast=1 / longer, all_reduce="ring"
     ).seconds
 
 
@@ -91,9 +91,9 @@ def rows(name):
     """Predict and measure a script, and print its rows."""
     script, arguments = SCRIPTS[name]
     alone, together = (visit(script, arguments, ranks, "torchrun") for ranks in (1, 2))
-    found, running = scale.measured(alone, together), costs.add_up(alone.cost).runs[0]
+    network, running = scale.measured(alone, together), costs.add_up(alone.cost).runs[0]
     print(
-        f"\n{script.name}: {scale.told(found)} It needs a core for {running:.0%} of its step.",
+        f"\n{script.name}: {scale.told(network)} It needs a core for {running:.0%} of its step.",
         flush=True,
     )
     link = {"latency_s": DELAY_MS / 1e3}
@@ -110,7 +110,7 @@ def rows(name):
         for place, ranks in enumerate((*FITTED, *PREDICTED)):
             if ranks == PREDICTED[0]:
                 mine = calibrate(
-                    lambda constants, p: predicted_s(found, running, constants, p),
+                    lambda constants, p: predicted_s(network, running, constants, p),
                     [(p, real[p][0]) for p in FITTED],
                     link,
                 )
@@ -120,11 +120,13 @@ def rows(name):
                 )
             real[ranks] = measured_s(cluster, script, arguments, ranks, 20_000 + 20 * place)
     for ranks, (seconds, runs) in real.items():
-        told, plain = (predicted_s(found, running, constants, ranks) for constants in (mine, link))
+        with_script, plain = (
+            predicted_s(network, running, constants, ranks) for constants in (mine, link)
+        )
         print(
-            f"| {script.name} | {ranks}{' *f*' if ranks in FITTED else ''} | {told * 1e3:.0f} | "
+            f"| {script.name} | {ranks}{' *f*' if ranks in FITTED else ''} | {with_script * 1e3:.0f} | "
             f"{seconds * 1e3:.0f} ({min(runs) * 1e3:.0f} to {max(runs) * 1e3:.0f}) | "
-            f"{told / seconds - 1:+.1%} | {plain / seconds - 1:+.1%} |",
+            f"{with_script / seconds - 1:+.1%} | {plain / seconds - 1:+.1%} |",
             flush=True,
         )
 

@@ -18,17 +18,17 @@ def main():
         )
         for row in rows:
             x = f"{row.x['gpus']} GPUs" if isinstance(row.x, dict) else row.x
-            told = "fitted" if row.fitted else f"{row.predicted / row.published - 1:+.1%}"
-            print(f"  {x!s:>10} {row.published:>9.4g} {row.predicted:>9.4g}  {told}")
+            deviation = "fitted" if row.fitted else f"{row.predicted / row.published - 1:+.1%}"
+            print(f"  {x!s:>10} {row.published:>9.4g} {row.predicted:>9.4g}  {deviation}")
         free = [abs(math.log(row.predicted / row.published)) for row in rows if not row.fitted]
         print(f"  worst: {math.expm1(max(free)):.1%}\n")
     print("Not fitted, from the speed of one GPU and the published rates of the links:")
     errors = []
-    for name, gpus, number, said in published.unfitted():
-        errors.append(abs(said / number - 1))
+    for name, gpus, number, predicted in published.unfitted():
+        errors.append(abs(predicted / number - 1))
         print(
-            f"  {name}, {gpus} GPUs: {number:.5g} published, {said:.5g} predicted, "
-            f"{said / number - 1:+.1%}"
+            f"  {name}, {gpus} GPUs: {number:.5g} published, {predicted:.5g} predicted, "
+            f"{predicted / number - 1:+.1%}"
         )
     print(
         f"  {sum(error <= 0.1 for error in errors)} of {len(errors)} rows within 10 %, worst "

@@ -27,9 +27,9 @@ def traces(rounds, size=RANKS):
     from manyhands.rehearsal import Event, Layout, Part
 
     ranks, layout = tuple(range(size)), Layout(shape=(4,))
-    told = {}
+    events_by_rank = {}
     for rank in ranks:
-        events = told[rank] = []
+        events = events_by_rank[rank] = []
         parts = (
             Part("send", (rank + 1) % size, 0, layout),
             Part("recv", (rank - 1) % size, 0, layout),
@@ -59,7 +59,7 @@ def traces(rounds, size=RANKS):
                 ),
                 Event("wait", of=at + 2, line=4),
             ]
-    return told
+    return events_by_rank
 
 
 def judge_s(events):
@@ -118,17 +118,17 @@ def main(names=()):
             f"{events:,} events of each of {RANKS} ranks judged: {judge_s(events):.2f} s",
             flush=True,
         )
-    found = []
+    outcomes = []
     with tempfile.TemporaryDirectory() as folder:
         for block in range(BLOCKS):
             outcome = in_process(steps_s, str(Path(folder, str(block))), limit_s=300)
             assert not outcome.error, outcome.error
-            found.append(outcome.value)
-    for way in found[0]:
-        ratios = [one[way] / one["before"] for one in found]
+            outcomes.append(outcome.value)
+    for way in outcomes[0]:
+        ratios = [seconds[way] / seconds["before"] for seconds in outcomes]
         print(
             f"rehearsal {way}: a step takes "
-            f"{statistics.median(one[way] for one in found) * 1e3:.3f} ms, "
+            f"{statistics.median(seconds[way] for seconds in outcomes) * 1e3:.3f} ms, "
             f"{statistics.median(ratios):.2f} of one before ({min(ratios):.2f} to "
             f"{max(ratios):.2f})",
             flush=True,

@@ -100,12 +100,12 @@ def nothing():
 def row(entry, scores, lasted):
     """The row of an entry: its scores with and without load, and how they spread."""
     without, with_load = scores[entry]
-    good = [one for one in without if one is not None]
-    same = sum(one == other for one, other in zip(without, with_load, strict=True))
+    good = [score for score in without if score is not None]
+    same = sum(score == other_score for score, other_score in zip(without, with_load, strict=True))
     spread = f"{(max(good) - min(good)) / statistics.median(good):.1%}" if good else ""
     span = f"{min(good):.4g} to {max(good):.4g}" if good else "no score"
     span += f", {len(without) - len(good)} without" if len(good) < len(without) else ""
-    times = ", ".join(f"{statistics.median(one):.0f}" for one in lasted[entry])
+    times = ", ".join(f"{statistics.median(score):.0f}" for score in lasted[entry])
     return (
         f"| `{entry}` | {len(without)} | {span} | {spread} | {same} of {len(without)} to the last "
         f"digit | {places(entry, scores)} | {times} |"
@@ -115,14 +115,15 @@ def row(entry, scores, lasted):
 def places(entry, scores):
     """The entry's place among those of its challenge, in each judging: which, and how often."""
     rivals = [other for other in scores if other.split("/")[0] == entry.split("/")[0]]
-    found = []
+    positions = []
     for round_ in zip(*(scores[other][0] for other in rivals), strict=True):
         mine = round_[rivals.index(entry)]
-        found.append(
+        positions.append(
             1 + sum(other is not None and (mine is None or other < mine) for other in round_)
         )
     return ", ".join(
-        f"{place} of {len(rivals)}: {found.count(place)} times" for place in sorted(set(found))
+        f"{place} of {len(rivals)}: {positions.count(place)} times"
+        for place in sorted(set(positions))
     )
 
 

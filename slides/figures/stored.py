@@ -31,7 +31,11 @@ def bars(notebook, title):
     another, and the last one has the numbers.
     """
     panels = re.split(r'<g id="axes_\d+">', _svg(notebook, title))[1:]
-    return [found for found in (_bars(axes, _scale(panels[-1], "x")) for axes in panels) if found]
+    return [
+        with_bars
+        for with_bars in (_bars(axes, _scale(panels[-1], "x")) for axes in panels)
+        if with_bars
+    ]
 
 
 def printed(notebook, words):
@@ -40,8 +44,8 @@ def printed(notebook, words):
     texts = [
         "".join(output.get("text", "")) for cell in cells for output in cell.get("outputs", ())
     ]
-    (found,) = [text for text in texts if words in text]
-    return found.splitlines()
+    (match,) = [text for text in texts if words in text]
+    return match.splitlines()
 
 
 def _each(notebook, title, taken):

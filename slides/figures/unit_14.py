@@ -223,14 +223,14 @@ def schedules():
         for line in printed("14_pipeline", "forwards kept, by rank")
     }
     drawn = bars("14_pipeline", "schedules of a pipeline, with the memory that they need")
-    unit = 540 / max(stop for found in drawn for _, _, stop, _ in found)
-    for place, ((name, (step_ms, measured, *kept)), found) in enumerate(
+    unit = 540 / max(stop for spans in drawn for _, _, stop, _ in spans)
+    for place, ((name, (step_ms, measured, *kept)), spans) in enumerate(
         zip(rows.items(), drawn, strict=True)
     ):
         left, top = place % 2 * 604, place // 2 * 244
         sketch.text(left, top + 18, name, 28, INK, "start", True)
         sketch.text(left + 560, top + 18, f"{step_ms} ms", 28, INK, "end", True)
-        for fill, start, stop, rank in found:
+        for fill, start, stop, rank in spans:
             weights = fill.startswith("url")
             sketch.box(
                 left + start * unit,

@@ -118,11 +118,11 @@ def mended():
         ("... 256 images", {"all_reduce": "double tree", "batch": 256}),
     )
     for place, (name, way) in enumerate(ways):
-        one, y = _on("dgx-h100", 1024, **way), 20 + place * 56
+        step, y = _on("dgx-h100", 1024, **way), 20 + place * 56
         sketch.text(360, y + 20, name, 27, INK, "end")
-        sketch.box(380, y, 560 * one.computing, 40, NAVY, round_=0)
-        sketch.box(380 + 560 * one.computing, y, 560 * one.exposed, 40, RED, round_=0)
-        sketch.text(960, y + 20, f"{one.seconds * 1e3:.1f} ms", 27, INK, "start", True)
+        sketch.box(380, y, 560 * step.computing, 40, NAVY, round_=0)
+        sketch.box(380 + 560 * step.computing, y, 560 * step.exposed, 40, RED, round_=0)
+        sketch.text(960, y + 20, f"{step.seconds * 1e3:.1f} ms", 27, INK, "start", True)
     for x, words, colour in (
         (380, "computing", NAVY),
         (580, "waiting for messages or slower ranks", RED),
@@ -156,14 +156,14 @@ def slowest():
 def table():
     """A published table beside the predictions of the simulator."""
     sketch = Sketch(1168, 380)
-    one = next(one for one in published.tables() if one.name.startswith("Inception V3, K80"))
+    k80 = next(table for table in published.tables() if table.name.startswith("Inception V3, K80"))
     for x, words in ((250, "GPUs"), (500, "published"), (750, "predicted"), (1000, "error")):
         sketch.text(x, 30, words, 28, QUIET, "middle", True)
-    for place, row in enumerate(published.predicted(one)[1]):
+    for place, row in enumerate(published.predicted(k80)[1]):
         y = 92 + place * 60
         sketch.text(250, y, str(row.x), 32, INK)
         sketch.text(500, y, f"{row.published:g}", 32, INK)
         sketch.text(750, y, f"{row.predicted:.4g}", 32, NAVY, bold=True)
-        told = "fitted" if row.fitted else f"{row.predicted / row.published - 1:+.1%}"
-        sketch.text(1000, y, told, 30, QUIET if row.fitted else RED, bold=not row.fitted)
+        error = "fitted" if row.fitted else f"{row.predicted / row.published - 1:+.1%}"
+        sketch.text(1000, y, error, 30, QUIET if row.fitted else RED, bold=not row.fitted)
     return sketch

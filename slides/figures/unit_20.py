@@ -152,21 +152,23 @@ def trace():
 def challenges():
     """The four challenges and the question that each asks."""
     sketch = Sketch(1168, 400)
-    told = {
+    questions = {
         "slow_links": "10 Mbit/s, 5 ms: what need not be sent?",
         "lame_rank": "one is always late, each quarter second another",
         "does_not_fit": "a GPT, 640 KiB on each device",
         "big_batch": "the fewest updates of the weights",
     }
-    for place, (one, colour) in enumerate(
+    for place, (challenge, colour) in enumerate(
         zip(CHALLENGES.values(), (NAVY, RED, TEAL, GOLD), strict=True)
     ):
         y = 14 + place * 97
         sketch.box(20, y, 12, 76, colour, round_=2)
-        sketch.text(52, y + 22, one.title, 32, INK, "start", True)
-        sketch.text(52, y + 60, told[one.name], 25, QUIET, "start")
-        sketch.text(780, y + 38, f"{one.target:.0%}", 34, INK, bold=True)
-        sketch.text(1140, y + 38, f"baseline {one.baseline:g} {one.unit}", 28, INK, "end")
+        sketch.text(52, y + 22, challenge.title, 32, INK, "start", True)
+        sketch.text(52, y + 60, questions[challenge.name], 25, QUIET, "start")
+        sketch.text(780, y + 38, f"{challenge.target:.0%}", 34, INK, bold=True)
+        sketch.text(
+            1140, y + 38, f"baseline {challenge.baseline:g} {challenge.unit}", 28, INK, "end"
+        )
     return sketch
 
 

@@ -64,14 +64,14 @@ def timed(sizes, times):
             for size in sizes:
                 x, taken = torch.ones(size // 4, device=device, requires_grad=True), ([], [])
                 for _ in range(times):
-                    for way, one in zip(ways, taken, strict=True):
+                    for way, times_of_way in zip(ways, taken, strict=True):
                         x.grad = None
                         dist.barrier()
                         begun = time.perf_counter()
                         way(x)
                         if device.type == "cuda":
                             torch.cuda.synchronize()
-                        one.append((time.perf_counter() - begun) * 1e3)
+                        times_of_way.append((time.perf_counter() - begun) * 1e3)
                 found[call, size] = tuple(map(statistics.median, taken))
     return found
 

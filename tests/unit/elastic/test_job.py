@@ -27,17 +27,17 @@ def _lives(seed, steps, at):
     job = Job(seed)
     for _ in range(at):
         job.train_step()
-    kept = deepcopy([part.state_dict() for part in (job.model, job.optimizer, job.scheduler)])
+    states = deepcopy([part.state_dict() for part in (job.model, job.optimizer, job.scheduler)])
     rest = job.seen, job.noise.bit_generator.state, torch.get_rng_state(), random.getstate()
     other = Job(seed + 1)
-    for part, state in zip((other.model, other.optimizer, other.scheduler), kept, strict=True):
+    for part, state in zip((other.model, other.optimizer, other.scheduler), states, strict=True):
         part.load_state_dict(state)
     other.seen, other.noise.bit_generator.state = rest[:2]
     ends = []
-    for one in (job, other):
+    for life in (job, other):
         torch.set_rng_state(rest[2])
         random.setstate(rest[3])
-        ends.append([one.train_step() for _ in range(steps - at)])
+        ends.append([life.train_step() for _ in range(steps - at)])
     return ends
 
 
