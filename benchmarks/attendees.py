@@ -141,9 +141,9 @@ class Person(Visitor):
             solve(notebook, unit, complete)
             self._ask("PUT", path, json={"type": "notebook", "format": "json", "content": notebook})
         with self.timed(f"check {number}"):
-            said = self._in_terminal(f"manyhands check {number}", number)
-            status = int(re.search(r"status=(\d+)", said)[1])
-            assert status == (0 if complete else 1), f"status {status}: {said[-1500:]}"
+            printed = self._in_terminal(f"manyhands check {number}", number)
+            status = int(re.search(r"status=(\d+)", printed)[1])
+            assert status == (0 if complete else 1), f"status {status}: {printed[-1500:]}"
         with self.timed(f"submit {number}"):
             self._assignment("submit", unit)
 
@@ -158,16 +158,17 @@ class Person(Visitor):
         assert answer["success"], answer
         status = "submitted" if action == "submit" else "fetched"
         assert any(
-            one["assignment_id"] == unit and one["status"] == status for one in answer["value"]
+            assignment["assignment_id"] == unit and assignment["status"] == status
+            for assignment in answer["value"]
         ), answer
 
     def _in_terminal(self, command, number):
         """What a terminal shows of a command."""
         name = self._ask("POST", self.own + "api/terminals").json()["name"]
         cookies = "; ".join(
-            f"{one.name}={one.value}"
-            for one in self.session.cookies
-            if f"/{self.own}".startswith(one.path)
+            f"{cookie.name}={cookie.value}"
+            for cookie in self.session.cookies
+            if f"/{self.own}".startswith(cookie.path)
         )
         address = (
             self.hub.servers.replace("http", "ws", 1) + f"{self.own}terminals/websocket/{name}"
@@ -196,9 +197,9 @@ class Person(Visitor):
     def _ask(self, method, path, **options):
         """A request that must succeed."""
         mine = (
-            one.value
-            for one in self.session.cookies
-            if one.name == "_xsrf" and one.path == f"/{self.own}"
+            cookie.value
+            for cookie in self.session.cookies
+            if cookie.name == "_xsrf" and cookie.path == f"/{self.own}"
         )
         headers = {"X-XSRFToken": next(mine, ""), **options.pop("headers", {})}
         answer = self.session.request(

@@ -24,9 +24,9 @@ def python():
     cache = (
         Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "manyhands" / "chainermn"
     )
-    found = cache / "bin" / "python"
+    interpreter = cache / "bin" / "python"
     if (cache / "complete").exists():
-        return found
+        return interpreter
     print(
         f"making {cache} (ChainerMN 7.8.1 with numpy 1.23.5; delete the folder when you like)",
         file=sys.stderr,
@@ -36,8 +36,16 @@ def python():
     subprocess.run([sys.executable, "-m", "venv", str(cache)], check=True)
     for words in STEPS:
         subprocess.run(
-            [str(found), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *words],
+            [
+                str(interpreter),
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--disable-pip-version-check",
+                *words,
+            ],
             check=True,
         )
     (cache / "complete").touch()
-    return found
+    return interpreter

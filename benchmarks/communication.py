@@ -113,7 +113,7 @@ def lines(ours, chainermn, backend, call, size):
 
 def many_rows(ours, chainermn):
     """A 1-D tensor: ChainerMN builds a graph node for each of its elements."""
-    # one takes it times_us
+    # one takes it seconds
     jobs, steps = (
         {"ours over mpi": ours, "chainermn": chainermn},
         {"ours over mpi": 50, "chainermn": 1},

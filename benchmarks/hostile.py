@@ -148,10 +148,10 @@ def run(folder, command):
         capture_output=True,
         text=True,
     )
-    said = done.stdout + done.stderr
+    printed = done.stdout + done.stderr
     if done.returncode > 1:
-        raise RuntimeError(f"{command}: {said}")
-    return time.perf_counter() - start, said
+        raise RuntimeError(f"{command}: {printed}")
+    return time.perf_counter() - start, printed
 
 
 def points(folder, student):

@@ -99,14 +99,14 @@ def steps_s(store):
         return sorted(taken)[STEPS // 10]
 
     tenth_s()  # warms up
-    found = {"before": tenth_s()}
+    seconds_by_way = {"before": tenth_s()}
     from manyhands.rehearsal.trace_recorder import Recorder
 
     recorder = Recorder()
     recorder.start()
-    found["under way"] = tenth_s()
+    seconds_by_way["under way"] = tenth_s()
     recorder.stop()
-    return {**found, "ended": tenth_s()}
+    return {**seconds_by_way, "ended": tenth_s()}
 
 
 def main(names=()):

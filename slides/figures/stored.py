@@ -49,11 +49,11 @@ def printed(notebook, words):
 
 
 def _each(notebook, title, taken):
-    found, to_y = [], None
+    drawn, to_y = [], None
     for axes in re.split(r'<g id="axes_\d+">', _svg(notebook, title))[1:]:
         to_y = _scale(axes, "y") or to_y  # axes side by side may share their numbers
-        found.append(taken(axes, _scale(axes, "x"), to_y))
-    return found
+        drawn.append(taken(axes, _scale(axes, "x"), to_y))
+    return drawn
 
 
 def _svg(notebook, title):
@@ -67,18 +67,18 @@ def _svg(notebook, title):
 
 
 def _lines(axes, to_x, to_y):
-    found = []
+    lines = []
     for group in re.split(r'<g id="line2d_\d+">', axes)[1:]:
         path = re.search(r'<path d="([^"]*)" clip-path="[^"]*" style="[^"]*?stroke: (#\w+)', group)
         points = [(float(x), float(y)) for x, y in _POINT.findall(path.group(1))] if path else []
         if len(points) > 2:  # two make a line of the grid
-            found.append(
+            lines.append(
                 (
                     path.group(2),
                     [(to_x(x) if to_x else i, to_y(y)) for i, (x, y) in enumerate(points)],
                 )
             )
-    return found
+    return lines
 
 
 def _bars(axes, to_x):
@@ -86,21 +86,21 @@ def _bars(axes, to_x):
         r'<path d="M ([\d.]+) ([\d.]+) \nL ([\d.]+) [^"]*" clip-path="[^"]*" style="fill:'
         r" (#\w+|url[^;]+); stroke: #"
     )
-    found = [
+    bars_of_axes = [
         (fill, to_x(float(start)), to_x(float(stop)), float(y))
         for start, y, stop, fill in re.findall(corners, axes)
     ]
-    rows = sorted({y for *_, y in found})
-    return [(fill, start, stop, rows.index(y)) for fill, start, stop, y in found]
+    rows = sorted({y for *_, y in bars_of_axes})
+    return [(fill, start, stop, rows.index(y)) for fill, start, stop, y in bars_of_axes]
 
 
 def _dots(axes, to_x, to_y):
-    found = []
+    series = []
     for group in re.split(r'<g id="(?:line2d|PathCollection)_\d+">', axes)[1:]:
         marks = re.findall(r'<use [^>]*x="([\d.]+)" y="([\d.]+)"', group)
         if len(marks) > 2:
-            found.append([(to_x(float(x)), to_y(float(y))) for x, y in marks])
-    return found
+            series.append([(to_x(float(x)), to_y(float(y))) for x, y in marks])
+    return series
 
 
 def _scale(axes, which):

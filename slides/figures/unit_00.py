@@ -12,13 +12,15 @@ def _graph(arrows, words, steps=False, absent=()):
     the other.
     """
     sketch = Sketch(540, 500)
-    for number, (one, other) in enumerate(arrows, 1):
-        both = (other, one) in arrows
+    for number, (waiting, awaited) in enumerate(arrows, 1):
+        both = (awaited, waiting) in arrows
         if steps:
             with sketch.step(number):
-                sketch.arrow(*ROUND[one], *ROUND[other], short=48, thick=5)
+                sketch.arrow(*ROUND[waiting], *ROUND[awaited], short=48, thick=5)
         else:
-            sketch.arrow(*ROUND[one], *ROUND[other], short=48, thick=5, bend=28 if both else 0)
+            sketch.arrow(
+                *ROUND[waiting], *ROUND[awaited], short=48, thick=5, bend=28 if both else 0
+            )
     for rank, (x, y) in ROUND.items():
         sketch.rank(x, y, rank, 42, 36, fill="#e3e8ee" if rank in absent else None)
         side = {

@@ -90,7 +90,7 @@ def weights():
 
 def objective():
     """The objective of one process and of three ways to share its rows, from the notebook."""
-    one, *ways = curves(
+    one_process, *ways = curves(
         "01_data_parallel", "objective of one process and of three ways to share its rows"
     )[0]
     sketch = Sketch(1168, 450)
@@ -101,10 +101,10 @@ def objective():
         "step",
         "objective",
     )
-    shown = [(one, LINE, 16), (ways[0], NAVY, 7), (ways[1], TEAL, 3), (ways[2], RED, 6)]
+    shown = [(one_process, LINE, 16), (ways[0], NAVY, 7), (ways[1], TEAL, 3), (ways[2], RED, 6)]
     for (_, points), colour, thick in shown:
         chart.curve([(x + 1, y) for x, y in points], colour, thick)
-    end, wrong = one[1][-1][1], ways[2][1][-1][1]
+    end, wrong = one_process[1][-1][1], ways[2][1][-1][1]
     chart.label(60, wrong, ["uneven shards,", "mean of means"], RED, dy=-40, size=25)
     chart.label(
         60, end, ["one process, even shards,", "uneven shards with sums"], NAVY, dy=38, size=25

@@ -50,8 +50,8 @@ def tree():
 
         def draw(round_=round_, y=y):
             sketch.text(20, y, "start" if not round_ else f"round {round_}", 28, INK, "start", True)
-            for one, other in sends.get(round_, ()):
-                sketch.arrow(x_of[one], rows[round_ - 1], x_of[other], y, INK, 5, short=38)
+            for sender, receiver in sends.get(round_, ()):
+                sketch.arrow(x_of[sender], rows[round_ - 1], x_of[receiver], y, INK, 5, short=38)
             for rank in have[round_]:
                 sketch.rank(x_of[rank], y, rank, 32, 30)
 
@@ -160,12 +160,12 @@ def halving():
     ):
         left = 40 + half * 590
         sketch.text(left + 260, 26, title, 28, INK, bold=True)
-        for one, other in pairs:
-            bend = 0 if half else -120 if one else 120  # above the ranks between, or below
+        for left_rank, right_rank in pairs:
+            bend = 0 if half else -120 if left_rank else 120  # above the ranks between, or below
             sketch.arrow(
-                left + 60 + one * 140,
+                left + 60 + left_rank * 140,
                 160,
-                left + 60 + other * 140,
+                left + 60 + right_rank * 140,
                 160,
                 RED,
                 6,
@@ -173,9 +173,9 @@ def halving():
                 bend=bend,
             )
             sketch.arrow(
-                left + 60 + other * 140,
+                left + 60 + right_rank * 140,
                 160,
-                left + 60 + one * 140,
+                left + 60 + left_rank * 140,
                 160,
                 RED,
                 6,

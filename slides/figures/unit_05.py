@@ -158,8 +158,8 @@ def levels():
         sketch.arrow(left + 100, 150, left + 370, 150, TEAL, 9, short=54)
         sketch.arrow(left + 370, 150, left + 100, 150, TEAL, 9, short=54)
         sketch.text(left + 235, 110, "fast", 28, "#1c6e62", bold=True)
-    for y, one, other in ((215, 130, 770), (240, 400, 1040)):
-        sketch.line([(one, 188), (one, y), (other, y), (other, 188)], RED, 5)
+    for y, x1, x2 in ((215, 130, 770), (240, 400, 1040)):
+        sketch.line([(x1, 188), (x1, y), (x2, y), (x2, 188)], RED, 5)
     sketch.text(585, 180, "slow", 28, RED, bold=True)
     return sketch
 

@@ -5,8 +5,10 @@ from sketch import GOLD, INK, NAVY, QUIET, RED, Sketch, rank_colour
 
 def _bundle(sketch, left, pairs, title, colour):
     sketch.text(left + 200, 26, title, 30, colour, bold=True)
-    for one, other in pairs:
-        sketch.arrow(left + 40, 90 + one * 100, left + 360, 90 + other * 100, colour, 6, short=44)
+    for sender, receiver in pairs:
+        sketch.arrow(
+            left + 40, 90 + sender * 100, left + 360, 90 + receiver * 100, colour, 6, short=44
+        )
     for rank in range(4):
         for x in (left + 40, left + 360):
             sketch.rank(x, 90 + rank * 100, rank, 36, 32)
@@ -27,8 +29,8 @@ def cover():
     """Activations go one way, gradients the other."""
     sketch = Sketch(520, 520)
     for k, (y, colour, words) in enumerate(((150, NAVY, "activations"), (370, RED, "gradients"))):
-        one, other = (90, 430) if k == 0 else (430, 90)
-        sketch.arrow(one, y, other, y, colour, 9, short=60)
+        x1, x2 = (90, 430) if k == 0 else (430, 90)
+        sketch.arrow(x1, y, x2, y, colour, 9, short=60)
         sketch.text(260, y - 36, words, 32, colour, bold=True)
         sketch.rank(90, y, 0, 46, 40)
         sketch.rank(430, y, 1, 46, 40)
@@ -67,10 +69,10 @@ def _graph(delegate):
             dash=None if got else "9 7",
             bold=True,
         )
-    for one, other in (("w0", "mul"), ("mul", "send"), ("recv", "mul "), ("mul ", "y")):
-        sketch.arrow(boxes[one][0] + 130, 97, boxes[other][0], 97, INK, 5, short=4)
-    for one, other in (("recv ", " mul "), (" mul ", "send ")):
-        sketch.arrow(boxes[one][0] + 130, 337, boxes[other][0], 337, INK, 5, short=4)
+    for start_node, end_node in (("w0", "mul"), ("mul", "send"), ("recv", "mul "), ("mul ", "y")):
+        sketch.arrow(boxes[start_node][0] + 130, 97, boxes[end_node][0], 97, INK, 5, short=4)
+    for start_node, end_node in (("recv ", " mul "), (" mul ", "send ")):
+        sketch.arrow(boxes[start_node][0] + 130, 337, boxes[end_node][0], 337, INK, 5, short=4)
     sketch.arrow(465, 136, 465, 298, QUIET, 6, dash="4 8")
     sketch.arrow(825, 298, 705, 138, QUIET, 6, dash="4 8")
     sketch.text(20, 26, "rank 0", 30, NAVY, "start", True)
@@ -105,15 +107,19 @@ def experts():
         strict=True,
     ):
         sketch.text(x, 16, words, 26, QUIET)
-    for one in range(4):
-        for other in range(4):
+    for sender in range(4):
+        for expert in range(4):
             sketch.line(
-                [(columns[0], 62 + one * 58), (columns[1], 62 + other * 58)], rank_colour(one), 3
+                [(columns[0], 62 + sender * 58), (columns[1], 62 + expert * 58)],
+                rank_colour(sender),
+                3,
             )
             sketch.line(
-                [(columns[2], 62 + one * 58), (columns[3], 62 + other * 58)], rank_colour(other), 3
+                [(columns[2], 62 + sender * 58), (columns[3], 62 + expert * 58)],
+                rank_colour(expert),
+                3,
             )
-        sketch.arrow(columns[1], 62 + one * 58, columns[2], 62 + one * 58, INK, 5, short=34)
+        sketch.arrow(columns[1], 62 + sender * 58, columns[2], 62 + sender * 58, INK, 5, short=34)
     for x in columns:
         for rank in range(4):
             sketch.rank(x, 62 + rank * 58, rank, 26, 26)

@@ -27,11 +27,11 @@ def _split(sketch, left, top, wide, high, letters):
             round_=14,
         )
         sketch.text(x + wide / 2, top + high + 32, f"rank {rank}", letters - 6, QUIET)
-    one, other = left + wide, left + wide * 1.9
-    sketch.arrow(one, top + high * 0.3, other, top + high * 0.3, INK, 8, short=8)
-    sketch.text((one + other) / 2, top + high * 0.3 - 30, "h, cell", letters - 4, INK, bold=True)
-    sketch.arrow(other, top + high * 0.75, one, top + high * 0.75, RED, 8, short=8)
-    sketch.text((one + other) / 2, top + high * 0.75 + 32, "gradients", letters - 6, RED, bold=True)
+    x1, x2 = left + wide, left + wide * 1.9
+    sketch.arrow(x1, top + high * 0.3, x2, top + high * 0.3, INK, 8, short=8)
+    sketch.text((x1 + x2) / 2, top + high * 0.3 - 30, "h, cell", letters - 4, INK, bold=True)
+    sketch.arrow(x2, top + high * 0.75, x1, top + high * 0.75, RED, 8, short=8)
+    sketch.text((x1 + x2) / 2, top + high * 0.75 + 32, "gradients", letters - 6, RED, bold=True)
 
 
 def cover():
@@ -73,13 +73,13 @@ def attention():
 
 def losses():
     """The loss of one process and of three splits, from the notebook."""
-    one, *ways = curves("12_encoder_decoder", "loss of one process and of three splits")[0]
+    one_process, *ways = curves("12_encoder_decoder", "loss of one process and of three splits")[0]
     sketch = Sketch(1168, 440)
     chart = Chart(sketch, 80, 40, 780, 310, (0, 100), (0, 2.5))
     chart.axes(
         [(s, str(s)) for s in range(0, 101, 20)], [(v, f"{v:g}") for v in (0, 1, 2)], "step", ""
     )
-    chart.curve(one[1], LINE, 18)
+    chart.curve(one_process[1], LINE, 18)
     for (_, points), colour, thick in zip(ways, (NAVY, RED, GOLD), (11, 7, 3), strict=True):
         chart.curve(points, colour, thick)
     for i, (words, colour) in enumerate(

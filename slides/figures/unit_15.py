@@ -177,13 +177,13 @@ def block():
 
 def _sizes():
     """The bill of each layout at the two batches, as the notebook printed it."""
-    found = {}
+    sizes = {}
     for line in printed("15_tensor_parallel", "batch 64:"):
         name, small, large = re.search(
             r"\] (.+?) +as one process: True; batch 8: +(\d+) .*batch 64: (\d+)", line
         ).groups()
-        found[name] = {8: int(small), 64: int(large)}
-    return found
+        sizes[name] = {8: int(small), 64: int(large)}
+    return sizes
 
 
 def bills():

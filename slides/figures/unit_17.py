@@ -115,7 +115,7 @@ def clocks():
     falls = [(512 * (i + 1), value) for i, value in enumerate(FALLS)]
     steps = (512, 1024, 1536, 2048, 2176, 2304, 2336, 2368)
     grows = list(zip(steps, GROWS, strict=True))
-    for panel, (words, one, other, top) in enumerate(
+    for panel, (words, falling, growing, top) in enumerate(
         (
             ("against epochs", list(enumerate(FALLS, 1)), list(enumerate(GROWS, 1)), 8),
             ("against steps", falls, grows, 4096),
@@ -129,8 +129,8 @@ def clocks():
             "",
         )
         sketch.text(80 + panel * 580, 22, "% wrong " + words, 27, INK, "start", True)
-        chart.curve(one, NAVY, 9)
-        chart.curve(other, RED, 5)
+        chart.curve(falling, NAVY, 9)
+        chart.curve(growing, RED, 5)
         if panel == 1:
             chart.label(2368, 16.7, "2368 steps", RED, "end", dx=-16, dy=-2)
             chart.label(4096, 16.7, "4096", NAVY, "middle", dx=-10, dy=-40)

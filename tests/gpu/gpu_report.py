@@ -122,10 +122,11 @@ def _of_item(item):
     if item["figures"]:
         lines += ["| figure | value |", "|---|---|"]
         lines += [
-            f"| {one['figure']} | {one['value']} {one.get('unit', '')} |" for one in item["figures"]
+            f"| {line['figure']} | {line['value']} {line.get('unit', '')} |"
+            for line in item["figures"]
         ]
-    for one in item["failures"]:
-        lines += ["", f"**{one['failure']}**", "", "```text", *one["text"].splitlines(), "```"]
+    for line in item["failures"]:
+        lines += ["", f"**{line['failure']}**", "", "```text", *line["text"].splitlines(), "```"]
     if item["status"] == "lacking":
         lines.append(item["output"].strip().splitlines()[-1])
     elif item["status"] != "passed":

@@ -118,9 +118,9 @@ def visit(out, seconds, only=(), items=None):
             break
         print(f"{item.name}: {item.what} (at most {min(left, item.limit_s):.0f} s)", flush=True)
         report["items"][item.name] = record = run(item, out, min(left, item.limit_s))
-        gpu_report.write(report, out, [one.name for one in items])
+        gpu_report.write(report, out, [planned.name for planned in items])
         print(f"    {record['status']} after {record['seconds']} s", flush=True)
-    gpu_report.write(report, out, [one.name for one in items])
+    gpu_report.write(report, out, [planned.name for planned in items])
     return report
 
 

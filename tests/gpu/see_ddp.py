@@ -59,10 +59,10 @@ def trained(way, rounds=5, steps=40):
                     wait()
                     times.append((time.perf_counter() - begun) * 1e3)
     sums = {
-        name: sum(p.detach().double().abs().sum().item() for p in one[0].parameters())
-        for name, one in ways.items()
+        name: sum(p.detach().double().abs().sum().item() for p in contestant[0].parameters())
+        for name, contestant in ways.items()
     }
-    return {name: statistics.median(one[2]) for name, one in ways.items()}, sums
+    return {name: statistics.median(contestant[2]) for name, contestant in ways.items()}, sums
 
 
 def main():

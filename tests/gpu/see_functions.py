@@ -29,7 +29,7 @@ def timed(sizes, times):
         torch.cuda.set_device(device)
     if not dist.is_initialized():
         dist.init_process_group("gloo")
-    rank, found = dist.get_rank(), {}
+    rank, ms_of = dist.get_rank(), {}
     other = 1 - rank
     with comm.create_communicator("gloo") as c:
 
@@ -72,15 +72,15 @@ def timed(sizes, times):
                         if device.type == "cuda":
                             torch.cuda.synchronize()
                         times_of_way.append((time.perf_counter() - begun) * 1e3)
-                found[call, size] = tuple(map(statistics.median, taken))
-    return found
+                ms_of[call, size] = tuple(map(statistics.median, taken))
+    return ms_of
 
 
 def main():
     with Cluster(nodes=1, ranks_per_node=2, framework="torch", name="gpu") as cluster:
         of_ranks = cluster.run(timed, [2**10, 2**20, 2**24], 20)
     for call, size in of_ranks[0]:
-        ours, hand = (max(found[call, size][way] for found in of_ranks) for way in (0, 1))
+        ours, hand = (max(ms_of[call, size][way] for ms_of in of_ranks) for way in (0, 1))
         figure(f"{call}, {size // 2**10} KiB: ours, by hand", f"{ours:.3g}, {hand:.3g}", "ms")
     return 0
 

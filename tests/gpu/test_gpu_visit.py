@@ -32,12 +32,12 @@ def told_in_this_folder(monkeypatch):
 
 
 def test_the_plan_names_what_there_is_and_keeps_the_limit():
-    assert len({one.name for one in ITEMS}) == len(ITEMS) == 12
-    assert all(one.limit_s + 2 * gpu_visit.STOP_S < 8 * 60 - 30 for one in ITEMS), (
+    assert len({planned.name for planned in ITEMS}) == len(ITEMS) == 12
+    assert all(planned.limit_s + 2 * gpu_visit.STOP_S < 8 * 60 - 30 for planned in ITEMS), (
         "an item needs a run of 8 minutes at most, unpacking included"
     )
-    for one in ITEMS:
-        assert (prepare.HERE / one.command[1]).is_file()
+    for planned in ITEMS:
+        assert (prepare.HERE / planned.command[1]).is_file()
     for unit in TUTORIALS + LATER + OVER_NCCL:
         assert list((prepare.ROOT / "notebooks").glob(f"{unit}_*.ipynb"))
     for unit in LABS + OVER_NCCL:
@@ -52,7 +52,7 @@ def test_each_end_is_told_and_the_report_has_all(tmp_path):
         item("dead", "import os; os.abort()"),
     ]
     report = gpu_visit.visit(tmp_path, 60, items=items)
-    assert {name: one["status"] for name, one in report["items"].items()} == {
+    assert {name: entry["status"] for name, entry in report["items"].items()} == {
         "good": "passed",
         "bad": "failed",
         "poor": "lacking",
@@ -100,7 +100,7 @@ def test_what_is_not_reached_is_said_and_done_the_next_time(tmp_path):
     ]
     assert "| second | not reached | | |" in (tmp_path / "report.md").read_text()
     report = gpu_visit.visit(tmp_path, 60, items=items)
-    assert [one["status"] for one in report["items"].values()] == ["passed", "passed"]
+    assert [entry["status"] for entry in report["items"].values()] == ["passed", "passed"]
     before = report["items"]["first"]["seconds"]
     assert (
         gpu_visit.visit(tmp_path, 60, only=["second"], items=items)["items"]["first"]["seconds"]
@@ -148,7 +148,7 @@ def test_over_nccl_all_ranks_get_the_first_gpu(backend, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     monkeypatch.setenv("GPU_BACKEND", backend)
     asked = "from manyhands.cluster.engines.runtime import devices; print(*devices.share(2, 1))"
-    told = subprocess.run(
+    printed = subprocess.run(
         [sys.executable, "-c", asked], capture_output=True, text=True, check=True
     ).stdout
     own = (
@@ -160,4 +160,4 @@ def test_over_nccl_all_ranks_get_the_first_gpu(backend, monkeypatch):
         if backend
         else {"MANYHANDS_DEVICE": "cpu"}
     )
-    assert told == f"{backend or 'gloo'} {[own] * 2}\n"
+    assert printed == f"{backend or 'gloo'} {[own] * 2}\n"

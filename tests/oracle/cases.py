@@ -164,13 +164,13 @@ def chain_list(name, lists, x_on, labels_on=None, classes=3):
     """A MultiNodeChainList: one list of components per rank; the ranks of `x_on` get the same x."""
 
     def leaves(r):
-        found = inputs(x=(3, 4)) if r in x_on else {}
-        found["params"] = {
+        leaf_inputs = inputs(x=(3, 4)) if r in x_on else {}
+        leaf_inputs["params"] = {
             f"{part['link']}.{key}": shape
             for part in lists[r]
             for key, shape in (("W", tuple(part["out_in"])), ("b", (part["out_in"][0],)))
         }
-        return found | ({"constants": {"t": (3,)}} if r == labels_on else {})
+        return leaf_inputs | ({"constants": {"t": (3,)}} if r == labels_on else {})
 
     meta = {"add_link": {str(rank): parts for rank, parts in enumerate(lists)}}
     return case(

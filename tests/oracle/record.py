@@ -132,20 +132,20 @@ def drawn(seed, rank, names, shapes):
 
 def leaves_of(case, rank, seed):
     """{kind: {name: array}} of one rank."""
-    found = {}
+    arrays = {}
     for kind in ("inputs", "params", "constants"):
         shapes = case["leaves"](rank).get(kind, {})
-        found[kind] = drawn(seed, rank, shapes, shapes)
+        arrays[kind] = drawn(seed, rank, shapes, shapes)
         for name in case.get("shared", ()):
             if name in shapes:
-                found[kind][name] = drawn(seed, 0, [name], shapes)[name]
-    if "t" in found["constants"]:
-        found["constants"]["t"] = (
+                arrays[kind][name] = drawn(seed, 0, [name], shapes)[name]
+    if "t" in arrays["constants"]:
+        arrays["constants"]["t"] = (
             np.random.RandomState(seed)
-            .randint(0, case["classes"], found["constants"]["t"].shape)
+            .randint(0, case["classes"], arrays["constants"]["t"].shape)
             .astype(np.int32)
         )
-    return found
+    return arrays
 
 
 def forward(case, comm, leaves, program=None):
@@ -306,12 +306,12 @@ def main(beginning=""):
     comm = chainermn.create_communicator("naive", mpi_comm=WORLD)
     for case in cases.cases():
         if case["nprocs"] == comm.size and case["case"].startswith(beginning):
-            found = record(case, comm)
+            recorded = record(case, comm)
             if comm.rank == 0:
-                (folder / f"{case['case']}.json").write_text(json.dumps(found) + "\n")
+                (folder / f"{case['case']}.json").write_text(json.dumps(recorded) + "\n")
                 print(
-                    f"{case['case']:45s} {found['check']['max_abs_err']:.1e} "
-                    f"{found['check']['per_tensor'] or ''}",
+                    f"{case['case']:45s} {recorded['check']['max_abs_err']:.1e} "
+                    f"{recorded['check']['per_tensor'] or ''}",
                     flush=True,
                 )
 

@@ -88,14 +88,14 @@ def messages(phases: Iterable[Phase]) -> int:
 
     They run one after the other, so tensors whose all-reduces overlap in time went together.
     """
-    found, end_ms = 0, float("-inf")
+    count, end_ms = 0, float("-inf")
     for phase in sorted(
         (phase for phase in phases if phase.name.startswith("GLOO")),
         key=lambda phase: phase.start_ms,
     ):
-        found += phase.start_ms >= end_ms
+        count += phase.start_ms >= end_ms
         end_ms = max(end_ms, phase.stop_ms)
-    return found
+    return count
 
 
 @styled

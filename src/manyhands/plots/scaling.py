@@ -78,10 +78,10 @@ def bars(
     Returns an `Svg`.
     """
     fig, ax = figure(height=0.9 + 0.36 * len(steps))
-    for place, one in enumerate(steps.values()):
+    for place, step in enumerate(steps.values()):
         left = 0.0
         for part, colour, word in zip(PARTS, COLOURS, words["names"], strict=True):
-            width = getattr(one, part)
+            width = getattr(step, part)
             ax.barh(
                 place, width, 0.62, left, color=rank_colour(colour), label=None if place else word
             )

@@ -35,11 +35,11 @@ Steps = Sequence[Sequence[int]]  # a worker's batches of samples
 
 def steps_of(steps: Steps) -> dict[int, list[int]]:
     """{sample: [steps, counted from 1, in which one worker sees it]}."""
-    found: dict[int, list[int]] = {}
+    by_sample: dict[int, list[int]] = {}
     for number, batch in enumerate(steps, 1):
         for sample in batch:
-            found.setdefault(sample, []).append(number)
-    return found
+            by_sample.setdefault(sample, []).append(number)
+    return by_sample
 
 
 def times(workers: Iterable[Steps], samples: int) -> list[int]:
@@ -70,9 +70,9 @@ def table(seen: Mapping[str, Sequence[Steps]], samples: int) -> str:
             for test in (lambda c: c > 1, lambda c: c == 0)
         )
         wrong = [
-            f"{word} {found if len(found) < samples else 'all'}"
-            for word, found in (("more than once:", twice), ("never:", never))
-            if found
+            f"{word} {wrong_samples if len(wrong_samples) < samples else 'all'}"
+            for word, wrong_samples in (("more than once:", twice), ("never:", never))
+            if wrong_samples
         ]
         lines.append(f"{'':<{width}}  " + ("; ".join(wrong) or "each sample once"))
     return "\n".join(lines)

@@ -187,8 +187,8 @@ def _megatron() -> Table:
     )
     measured = (137, 138, 142, 135, 138, 140, 148, 155, 163, 163)
     rows: list[tuple[Any, float]] = [
-        (dict(zip(columns, one, strict=True)), number)
-        for one, number in zip(configurations, measured, strict=True)
+        (dict(zip(columns, configuration, strict=True)), number)
+        for configuration, number in zip(configurations, measured, strict=True)
     ]
     machine = named("dgx-a100").machine
 

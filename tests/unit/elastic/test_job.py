@@ -47,12 +47,12 @@ def test_a_job_is_what_its_docstring_says_it_remembers():
 
 
 def _first_steps(worlds):
-    found = []
+    losses_by_seen = []
     for world in worlds:
         job = Job(0, world)
         losses = [job.train_step() for _ in range(40 * 4 // world)]
-        found.append((job.seen, float(np.mean(losses[:3])), float(np.mean(losses[-3:]))))
-    return found
+        losses_by_seen.append((job.seen, float(np.mean(losses[:3])), float(np.mean(losses[-3:]))))
+    return losses_by_seen
 
 
 def test_any_number_of_ranks_learns_and_takes_its_rows():

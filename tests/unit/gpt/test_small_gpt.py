@@ -39,10 +39,10 @@ def test_stages_one_after_the_other_are_the_network(stages):
         a = part(a)
     gpt.loss_of(a, y).backward()
     assert torch.equal(a, reference)
-    found = {name: p.grad for part in parts for name, p in part.named_parameters()}
-    assert found.keys() == dict(whole.named_parameters()).keys()
+    gradients = {name: p.grad for part in parts for name, p in part.named_parameters()}
+    assert gradients.keys() == dict(whole.named_parameters()).keys()
     assert all(
-        torch.allclose(found[name], p.grad, rtol=0, atol=1e-15)
+        torch.allclose(gradients[name], p.grad, rtol=0, atol=1e-15)
         for name, p in whole.named_parameters()
     )
 

@@ -8,9 +8,9 @@ from manyhands.ledger.kept_bytes import KeptBytes
 
 def kept_by(function, *args):
     """The bytes that remain while the answer is alive, without the answer itself."""
-    with KeptBytes() as kept:
+    with KeptBytes() as counter:
         answer = function(*args)
-    return kept.nbytes - answer.nbytes
+    return counter.nbytes - answer.nbytes
 
 
 def test_backward_keeps_what_it_needs():
@@ -33,16 +33,16 @@ def test_a_list_counts_and_what_is_freed_does_not():
 
     assert kept_by(keep_one, torch.ones(16)) == 64
     held.clear()
-    with KeptBytes() as kept:
+    with KeptBytes() as counter:
         held.append(torch.zeros(16))
-        assert kept.nbytes == 64
+        assert counter.nbytes == 64
         held.clear()
-        assert kept.nbytes == 0
+        assert counter.nbytes == 0
 
 
 def test_memory_counts_once_for_all_its_tensors():
     x = torch.ones(16)
-    with KeptBytes() as kept:
+    with KeptBytes() as counter:
         y = x + 1
         views = [y[:8], y.view(4, 4)]
-    assert kept.nbytes == 64 and len(views) == 2
+    assert counter.nbytes == 64 and len(views) == 2

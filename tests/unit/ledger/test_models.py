@@ -133,11 +133,11 @@ def test_after_a_barrier_everybody_has_heard_of_everybody(p):
     heard = [{rank} for rank in range(p)]
     sent = played("barrier", p)
     for step in range(models.length("barrier", p)):
-        before = [set(one) for one in heard]
+        before = [set(ranks) for ranks in heard]
         for s, source, dest, _ in sent:
             if s == step:
                 heard[dest] |= before[source]
-    assert all(one == set(range(p)) for one in heard)
+    assert all(ranks == set(range(p)) for ranks in heard)
 
 
 def test_every_collective_that_is_noted_has_a_model():

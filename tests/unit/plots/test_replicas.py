@@ -73,7 +73,9 @@ def test_quietly_swallows_what_comes_from_below():
 
 
 def test_quietly_shows_it_after_all_where_the_block_fails():
-    told = stderr_of("raise ImportError('no such file')")
+    stderr = stderr_of("raise ImportError('no such file')")
     assert (
-        told.startswith("noise\n") and "ImportError: no such file" in told and "after" not in told
+        stderr.startswith("noise\n")
+        and "ImportError: no such file" in stderr
+        and "after" not in stderr
     )

@@ -49,11 +49,11 @@ def play(programs, clocks, link):
 
 
 def ring(p, n_bytes, rounds):
-    one = [
+    round_of = [
         [((rank + 1) % p, n_bytes / p, "send"), ((rank - 1) % p, n_bytes / p, "receive")]
         for rank in range(p)
     ]
-    return [[one[rank]] * rounds for rank in range(p)]
+    return [[round_of[rank]] * rounds for rank in range(p)]
 
 
 def tree(p, n_bytes):
@@ -94,7 +94,7 @@ def of_the_ledger(call, p, n_bytes):
     programs = []
     for rank in range(p):
         steps = models.steps(call, p, rank, [given], [taken])
-        found = [
+        rounds = [
             [
                 (s.peer, s.bytes, "send" if s.kind == "sent" else "receive")
                 for s in steps
@@ -102,7 +102,7 @@ def of_the_ledger(call, p, n_bytes):
             ]
             for k in range(models.length(call, p))
         ]
-        programs.append([one for one in found if one])
+        programs.append([round_ for round_ in rounds if round_])
     return programs
 
 

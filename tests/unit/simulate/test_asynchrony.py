@@ -58,7 +58,7 @@ def test_a_bound_holds_what_it_promises_and_nobody_waits_for_ever(seed):
     # the clocks when a step begins: pushes before it, of those who are still there
     for step in steps:
         done = [
-            sum(one.worker == worker and one.stop_s <= step.start_s for one in steps)
+            sum(earlier.worker == worker and earlier.stop_s <= step.start_s for earlier in steps)
             for worker in range(workers)
         ]
         there = [clock for worker, clock in enumerate(done) if clock < len(seconds[worker])]
@@ -86,7 +86,7 @@ def test_the_dead_are_not_waited_for():
 def test_a_barrier_that_forgets_who_waits_leaves_them():
     class Forgets(Barrier):
         def done(self, worker):
-            return [one for one in super().done(worker) if one == worker]
+            return [released for released in super().done(worker) if released == worker]
 
     assert play([[1] * 4, [3] * 4], Forgets(2, 0))[1] != []
 

@@ -20,8 +20,8 @@ def images_per_s(constants, ranks):
 def test_two_rows_give_the_machine_that_made_them():
     true = {"flops_per_s": 7e12, "bytes_per_s": 1.1e9}
     rows = [(p, images_per_s(true, p)) for p in (1, 16)]
-    found = calibrate(images_per_s, rows, {"flops_per_s": 1e12, "bytes_per_s": 5e9})
-    assert found == pytest.approx(true, rel=1e-5)
+    constants = calibrate(images_per_s, rows, {"flops_per_s": 1e12, "bytes_per_s": 5e9})
+    assert constants == pytest.approx(true, rel=1e-5)
 
 
 def test_more_rows_than_constants_share_the_error_evenly():
@@ -30,10 +30,10 @@ def test_more_rows_than_constants_share_the_error_evenly():
 
 
 def test_a_constant_that_nothing_depends_on_stays_finite():
-    found = calibrate(
+    fitted = calibrate(
         lambda constants, x: constants["a"], [(1, 3.0), (2, 3.0)], {"a": 1.0, "b": 5.0}
     )
-    assert found["a"] == pytest.approx(3) and np.isfinite(found["b"])
+    assert fitted["a"] == pytest.approx(3) and np.isfinite(fitted["b"])
 
 
 @pytest.mark.parametrize(

@@ -25,16 +25,16 @@ def times(link, seed, repeats=21, disturbed=0.15):
 
     They have a noise of 2 %, and some take many times as long, so that the mean is far off.
     """
-    draw, found = np.random.default_rng(seed), []
+    draw, measured = np.random.default_rng(seed), []
     for n_bytes in SIZES:
         noise = 0.02 * draw.normal(size=repeats)
         late = (noise > 0) & (draw.random(repeats) < 2 * disturbed)
-        found.append(
+        measured.append(
             message_s(n_bytes, *link)
             * np.exp(noise)
             * np.where(late, draw.uniform(2, 20, repeats), 1)
         )
-    return found
+    return measured
 
 
 @pytest.mark.parametrize("link", [Link(3e-5, 2e9), Link(5e-3, 1.2e7), Link(4e-6, 1.1e10)])
@@ -46,7 +46,7 @@ def test_the_link_is_found(link):
 def test_without_the_weights_the_latency_is_noise():
     link, wrong = Link(3e-6, 1e9), []
     for seed in range(20):
-        medians = [np.median(one) for one in times(link, seed)]
+        medians = [np.median(repeated) for repeated in times(link, seed)]
         wrong.append(abs(np.polyfit(SIZES, medians, 1)[1] / link.latency_s - 1))
     assert np.median(wrong) > 0.3
 
@@ -123,6 +123,6 @@ def test_resnet50_has_its_size():
 
 
 def test_the_weights_are_one_over_the_time():
-    medians = np.array([np.median(one) for one in times(Link(3e-5, 2e9), seed=5)])
+    medians = np.array([np.median(repeated) for repeated in times(Link(3e-5, 2e9), seed=5)])
     beta, latency_s = np.polyfit(SIZES, medians, 1, w=1 / medians)
     assert fit(SIZES, medians) == pytest.approx((latency_s, 1 / beta), rel=1e-6)

@@ -7,12 +7,12 @@ from manyhands.simulate import machines
 
 @pytest.mark.parametrize("name", machines.names())
 def test_each_machine_is_whole(name):
-    one = machines.named(name)
-    for latency_s, bytes_per_s in (one.machine.inside, one.machine.between):
+    kind = machines.named(name)
+    for latency_s, bytes_per_s in (kind.machine.inside, kind.machine.between):
         assert 1e-6 <= latency_s <= 1e-4 and 1e9 <= bytes_per_s <= 1e12
-    assert one.machine.between[1] < one.machine.inside[1]
-    assert 1e12 < one.flops_per_s < 1e16 and 1e9 < one.memory_bytes < 1e12
-    assert one.source and one.arithmetic in ("float32", "bfloat16")
+    assert kind.machine.between[1] < kind.machine.inside[1]
+    assert 1e12 < kind.flops_per_s < 1e16 and 1e9 < kind.memory_bytes < 1e12
+    assert kind.source and kind.arithmetic in ("float32", "bfloat16")
 
 
 def test_a_part_of_the_links_rate():

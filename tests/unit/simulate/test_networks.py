@@ -39,8 +39,8 @@ def test_a_transformer_is_the_papers_equations():
 
 
 def test_layers_have_a_batch_and_a_speed():
-    one = networks.layers([networks.Block("a", 10, 3e6, 7)], 4, 1e9)[0]
-    assert one[:4] == pytest.approx((40, 0.024, 0.048, 4 * 7 * 4)) and one.sums is None
+    layer = networks.layers([networks.Block("a", 10, 3e6, 7)], 4, 1e9)[0]
+    assert layer[:4] == pytest.approx((40, 0.024, 0.048, 4 * 7 * 4)) and layer.sums is None
     again = networks.layers([networks.Block("a", 10, 3e6, 7)], 4, 1e9, itemsize=2, recompute=True)[
         0
     ]

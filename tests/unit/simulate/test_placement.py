@@ -15,9 +15,9 @@ from manyhands.simulate.training_step import Layer, Machine, Way, step
 
 def played(machine, layers, way, slow):
     """One stage: each bucket's all-reduce message by message, beside the computing."""
-    sizes = [one.weights_bytes for one in layers[::-1]]
-    ready = sum(one.forward_s for one in layers) + np.cumsum(
-        [one.backward_s for one in layers[::-1]]
+    sizes = [layer.weights_bytes for layer in layers[::-1]]
+    ready = sum(layer.forward_s for layer in layers) + np.cumsum(
+        [layer.backward_s for layer in layers[::-1]]
     )
     free = [0.0] * way.data
     for bucket in buckets(sizes, way.bucket_bytes):
@@ -163,7 +163,7 @@ def test_auto_is_the_fastest_that_the_machine_can():
                 + ["torus"] * bool(machine.torus and data <= 4)
             )
             assert auto == pytest.approx(
-                min(gradients_s(machine, data=data, all_reduce=one) for one in possible)
+                min(gradients_s(machine, data=data, all_reduce=way) for way in possible)
             )
 
 

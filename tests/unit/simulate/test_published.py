@@ -52,7 +52,10 @@ def test_rows_that_were_not_fitted(table):
 
 def test_rows_of_which_only_one_gpus_speed_is_known():
     """As docs/SIMULATE.md says: 24 of 25 within 10 %, and VGG-16 on 8 GPUs 11 % too slow."""
-    errors = {(name, gpus): said / number - 1 for name, gpus, number, said in published.unfitted()}
+    errors = {
+        (name, gpus): predicted / number - 1
+        for name, gpus, number, predicted in published.unfitted()
+    }
     assert len(errors) == 25 and sum(abs(error) <= 0.1 for error in errors.values()) == 24
     assert errors[("VGG-16, P100 of a DGX-1", 8)] == pytest.approx(-0.108, abs=0.005)
     assert errors[("AlexNet, P100 of a DGX-1", 8)] == pytest.approx(0.033, abs=0.005)

@@ -76,17 +76,17 @@ def test_a_pattern_costs_what_its_messages_cost(pattern, p):
             programs = PLAYED[pattern](p, n_bytes)
             played, overhead_s = max(messages.play(programs, [0.0] * p, LINK)), 0.0
             sent = [
-                sum(size for found in program for _, size, kind in found if kind == "send")
+                sum(size for steps in program for _, size, kind in steps if kind == "send")
                 for program in programs
             ]
             if pattern in ("ring", "reduce-scatter", "all-gather", "all-to-all", "broadcast"):
                 assert sent_bytes(pattern, p, n_bytes) == pytest.approx(max(sent))
-        said = pattern_s(pattern, p, n_bytes, *LINK, overhead_s=overhead_s)
+        priced = pattern_s(pattern, p, n_bytes, *LINK, overhead_s=overhead_s)
         # some messages to one rank overlap
         if (pattern, p & (p - 1) > 0) in (("tree", True), ("reduce", True)):
-            assert played <= said * (1 + 1e-9) and said < 2 * played
+            assert played <= priced * (1 + 1e-9) and priced < 2 * played
         else:
-            assert said == pytest.approx(played, rel=1e-9), n_bytes
+            assert priced == pytest.approx(played, rel=1e-9), n_bytes
 
 
 @pytest.mark.parametrize("p, pieces", [(1, 3), (2, 1), (2, 5), (5, 1), (5, 7), (9, 4)])
@@ -283,14 +283,14 @@ def test_a_ring_through_nodes_as_its_messages_are_played_on_two_kinds_of_links()
         played = messages.stream(
             messages.ring_of_nodes(nodes * g, n_bytes), on_nodes(g, inside, between)
         )
-        said = node_ring_s(nodes, g, n_bytes, inside, between)
+        priced = node_ring_s(nodes, g, n_bytes, inside, between)
         if inside[1] == between[1] or not n_bytes:
-            assert said == pytest.approx(played, rel=1e-9), seed
-        assert played <= said * (1 + 1e-9) and said < 2 * played + 1e-12, seed
+            assert priced == pytest.approx(played, rel=1e-9), seed
+        assert played <= priced * (1 + 1e-9) and priced < 2 * played + 1e-12, seed
         latencies = node_ring_s(nodes, g, 0, inside, between)
         assert (
             played
-            >= max(latencies, said - latencies) * (1 - 1e-9)
+            >= max(latencies, priced - latencies) * (1 - 1e-9)
             - 2 * n_bytes / (nodes * g) / between[1]
         ), seed
 

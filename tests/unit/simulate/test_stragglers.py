@@ -19,10 +19,10 @@ def test_the_slowest_of_many_is_what_the_formula_says(law):
 
 
 def test_shape_mean_and_seed():
-    one = slowness(Way(50, 4, 8), 0.1)
-    assert one.shape == (4, 50, 8) and one.mean() == pytest.approx(1, abs=0.02)
-    assert np.array_equal(one, slowness(Way(50, 4, 8), 0.1)) and not np.array_equal(
-        one, slowness(Way(50, 4, 8), 0.1, seed=1)
+    factors = slowness(Way(50, 4, 8), 0.1)
+    assert factors.shape == (4, 50, 8) and factors.mean() == pytest.approx(1, abs=0.02)
+    assert np.array_equal(factors, slowness(Way(50, 4, 8), 0.1)) and not np.array_equal(
+        factors, slowness(Way(50, 4, 8), 0.1, seed=1)
     )
     assert (slowness(Way(3), 0.0) == 1).all()
 

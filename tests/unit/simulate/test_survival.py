@@ -38,7 +38,7 @@ def test_a_job_with_failures_takes_as_long_as_played(every_s, checkpoint_s, rest
 @pytest.mark.parametrize("checkpoint_s, mtbf_s", [(1, 1000), (30, 3600), (60, 600)])
 def test_dalys_interval_is_the_best(checkpoint_s, mtbf_s):
     every = np.geomspace(checkpoint_s / 3, 10 * mtbf_s, 4000)
-    best = min(job_s(1e6, one, checkpoint_s, 0, mtbf_s) for one in every)
+    best = min(job_s(1e6, every_s, checkpoint_s, 0, mtbf_s) for every_s in every)
     assert job_s(1e6, daly_s(checkpoint_s, mtbf_s), checkpoint_s, 0, mtbf_s) == pytest.approx(
         best, rel=1e-4
     )

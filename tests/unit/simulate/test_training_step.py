@@ -33,13 +33,13 @@ def played_pipeline(orders, cost_s, sizes, link):
                     if stage == (0 if ahead else len(orders) - 1)
                     else [(kind, m, stage - 1 if ahead else stage + 1)]
                 )
-                if any(one not in stop for one in needs):
+                if any(needed not in stop for needed in needs):
                     break
                 size = sizes[stage - 1] if ahead else sizes[stage]
                 start = max(
                     [
                         rows[stage][-1][1] if rows[stage] else 0.0,
-                        *[stop[one] + link[0] + size / link[1] for one in needs],
+                        *[stop[needed] + link[0] + size / link[1] for needed in needs],
                     ]
                 )
                 stop[kind, m, stage] = start + cost_s(kind, stage)
@@ -54,13 +54,18 @@ def played(machine, layers, way, slow):
     """
     blocks = [
         layers[cut]
-        for cut in pipeline.cut([one.forward_s + one.backward_s for one in layers], way.stages)
+        for cut in pipeline.cut(
+            [layer.forward_s + layer.backward_s for layer in layers], way.stages
+        )
     ]
     schedule = {"gpipe": pipeline.gpipe, "1f1b": pipeline.one_f_one_b}[way.schedule](
         way.stages, way.micro_batches
     )
     cost_s = [
-        {"F": sum(one.forward_s for one in block), "B": sum(one.backward_s for one in block)}
+        {
+            "F": sum(layer.forward_s for layer in block),
+            "B": sum(layer.backward_s for layer in block),
+        }
         for block in blocks
     ]
     last = []
@@ -74,8 +79,8 @@ def played(machine, layers, way, slow):
         last.append([row[-1] for row in rows])
     ends = []
     for stage, block in enumerate(blocks):
-        sizes = [one.weights_bytes for one in block[::-1]]
-        ready = np.cumsum([one.backward_s for one in block[::-1]])
+        sizes = [layer.weights_bytes for layer in block[::-1]]
+        ready = np.cumsum([layer.backward_s for layer in block[::-1]])
         free = [0.0] * way.data
         for bucket in buckets(sizes, way.bucket_bytes):
             start = [
