@@ -173,7 +173,7 @@ def hierarchical_s(
     links_per_node: int = 1,
     pattern: str = "ring",
 ) -> N:
-    """An all-reduce in two levels, inside the nodes and between them.
+    """An all-reduce in two levels.
 
     It is a reduce-scatter inside each node, an all-reduce of each part between the nodes, and an
     all-gather inside each node.
@@ -288,7 +288,7 @@ def in_network_s(
 def torus_s(p: int, n_bytes: N, latency_s: float, bytes_per_s: float, axes: int = 3) -> N:
     """An all-reduce of a block of p chips of a torus with so many axes, as on TPUs.
 
-    All sides of the block are alike.
+    The block has equal sides.
 
     Along each axis there are rings in both directions. Parts of the tensor take the axes in
     different orders, so that all 2 `axes` links of a chip are busy; a hop crosses at most half of a
