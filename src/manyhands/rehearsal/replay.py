@@ -6,15 +6,11 @@ on one stream is done in order. A collective goes on the stream `current`, with 
 the communicator's own; messages go on the communicator's own, and `send` and `recv` make `current`
 wait for it. `work.wait()` makes `current` wait, not Python.
 
-* A communicator is made at its first use, and all its ranks meet there: Python itself waits. An
-  unbatched message has a communicator of its own pair of ranks; a batch has the group's. With
-  `device_id` given to init_process_group (`eager`) each group has its communicator from the start,
-  and all its messages go through it; its ranks still meet at its first collective, which connects
-  them.
-* The first message from one rank to another sets up their connection: both meet there too.
+* The first use of a communicator, and the first message between two ranks, block Python until the
+  other side comes (`nccl_first_send`).
 * The operations of a communicator are done in the order in which they were handed in. A collective
   is done when all ranks have come to one; a message when its receiver has come to a receive from
-  that sender. There are no tags.
+  that sender. There are no tags. Whether the two sides agree says `nccl_mismatches`.
 * `buffered`: a send ends alone, as a small one may; else (strict) it ends with its receive.
 
 The replay goes on while anything can move. What is left then is stuck. It is linear in the length
@@ -25,17 +21,19 @@ wait for has happened.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from manyhands.rehearsal import trace
+from manyhands.rehearsal.nccl_first_send import FirstUses, describe_late, peer_of
+from manyhands.rehearsal.nccl_mismatches import MOVES, compare_calls, compare_messages
 
 if TYPE_CHECKING:
+    from manyhands.rehearsal.nccl_first_send import Comm
     from manyhands.rehearsal.trace import Event, Part
 
 
-Comm = tuple[Any, ...]  # (group,), or (group, pair of ranks) of a message outside a batch
 Hold = tuple[str, Collection[int]]  # ("meets", the ranks that are late) or ("reads", ())
 
 
@@ -77,7 +75,7 @@ class Replay:
         self._running: dict[tuple[int, Comm], Item] = {}  # likewise
         self._items: dict[tuple[int, int | None], Item] = {}
         self._turns: dict[tuple[int, str], int] = defaultdict(int)
-        self._joined: dict[Comm, set[int]] = defaultdict(set)
+        self._first_uses = FirstUses(eager, self._wake)
         self._sent: dict[tuple[Comm, int, int], int] = defaultdict(int)
         self._todo, self._listed = deque(traces), set(traces)
         while self._todo:
@@ -95,7 +93,7 @@ class Replay:
             ]
             hold = self.hold[rank]
             if hold and hold[0] == "meets" and not events[self.at[rank]].on_cpu:
-                found.append((rank, events[self.at[rank]], _meeting(hold[1])))
+                found.append((rank, events[self.at[rank]], describe_late(hold[1])))
             elif running or heads:
                 event = (running or heads)[0].event
                 found.append(
@@ -149,40 +147,17 @@ class Replay:
 
     def _late(self, rank: int, event: Event) -> Collection[int]:
         """The ranks that have yet to come to where Python meets them."""
-        if event.on_cpu:  # gloo's own messages are not judged; its collectives let nobody pass
+        if event.on_cpu:  # gloo's own messages are not judged; no rank passes its collectives alone
             turn = (event.group, self._turns[rank, event.group])
-            return self._meet(rank, {turn: event.ranks}) if event.kind == "collective" else set()
-        comm, members = self._communicator(rank, event)
-        late = set() if self.eager and event.parts else self._meet(rank, {comm: members})
-        links = {
-            (comm, *((rank, part.peer) if part.way == "send" else (part.peer, rank))): (
-                rank,
-                part.peer,
+            return (
+                self._first_uses.meet(rank, {turn: event.ranks})
+                if event.kind == "collective"
+                else set()
             )
-            for part in event.parts
-            if part.peer is not None
-        }
-        return late or self._meet(rank, links)
-
-    def _communicator(self, rank: int, event: Event) -> tuple[Comm, Sequence[int]]:
-        if event.kind == "collective" or event.is_batch or self.eager:
-            return (event.group,), event.ranks
-        pair = tuple(sorted({rank, peer_of(event.parts[0])}))
-        return (event.group, pair), pair
-
-    def _meet(self, rank: int, meetings: Mapping[Comm, Sequence[int]]) -> set[int]:
-        late: set[int] = set()
-        for key, members in meetings.items():
-            joined = self._joined[key]
-            if rank not in joined:
-                joined.add(rank)
-                self._wake(members)
-            if len(joined) < len(set(members)):
-                late.update(set(members) - joined)
-        return late
+        return self._first_uses.late_ranks(rank, event)
 
     def _enqueue(self, rank: int, number: int, event: Event) -> None:
-        streams, (comm, _) = self._streams[rank], self._communicator(rank, event)
+        streams, (comm, _) = self._streams[rank], self._first_uses.communicator(rank, event)
         current, own = streams["current"], bool(event.parts) or event.is_async
         item = self._items[rank, number] = Item(
             event, rank, comm, after=current[-1] if own and current else None
@@ -297,116 +272,9 @@ class Replay:
             else ((items[0], item) for item in items[1:])
         )
         for one, other in pairs:
-            if apart := difference(one.event, other.event, one.rank, other.rank):
+            if apart := compare_calls(one.event, other.event, one.rank, other.rank):
                 self.odd.append((one, other, *apart))
 
     def _pair(self, item: Item, part: Part, other: Item, answer: Part) -> None:
-        if part.tag != answer.tag:
-            self._told(item, other, "differs", "tag", "NCCL has none and pairs messages in order")
-        elif part.tensor.bytes != answer.tensor.bytes:
-            self._told(item, other, "may hang", "size", WAITS_TEXT)
-        elif part.tensor.dtype != answer.tensor.dtype:
-            self._told(item, other, "differs", "dtype", "NCCL does not check")
-        elif part.tensor.contiguous != answer.tensor.contiguous:
-            self._told(
-                item,
-                other,
-                "differs",
-                "layout in memory",
-                "NCCL moves bytes in the order in which they are stored",
-            )
-
-    def _told(self, one: Item, other: Item, severity: str, what: str, then: str) -> None:
-        self.odd.append((one, other, severity, _apart(what, then)))
-
-
-def peer_of(part: Part) -> int:
-    """The other side; of a receive from anybody, which no replay gets so far as, there is none."""
-    return cast(int, part.peer)
-
-
-def _meeting(late: Collection[int]) -> str:
-    ranks = ", ".join(map(str, sorted(late)))
-    return (
-        f"waits in Python for rank {ranks}, because the first use of a communicator or connection "
-        "is a rendezvous"
-    )
-
-
-WAITS = {"size", "root"}  # where both sides differ in these, one may wait for what never comes
-WAITS_TEXT = "NCCL does not check, and a rank may wait forever"
-SAME_SIZE = {
-    "all_reduce",
-    "broadcast",
-    "reduce",
-    "all_gather_single",
-    "reduce_scatter_single",
-    # the last two: their names before PyTorch 2.13
-    "all_gather_into_tensor",
-    "reduce_scatter_tensor",
-}
-
-
-# what one rank sends, another has made room for
-MOVES = {"all_gather", "gather", "scatter", "all_to_all"}
-
-
-def difference(event: Event, answer: Event, one: int, other: int) -> tuple[str, str] | None:
-    """Of two ranks' calls of one collective, `event` of rank `one` and `answer` of rank `other`:
-    (severity, in what they do not agree and what comes of it), or None.
-    """
-    if event.call != answer.call:
-        return (
-            "may hang",
-            ": the result of two different collectives is undefined, and NCCL does not check",
-        )
-    facts, others = _facts(event), _facts(answer)
-    differ = [name for name in facts if facts[name] != others[name]]
-    moved = [
-        (_moved(event, one, other, sends=way), _moved(answer, other, one, sends=not way))
-        for way in (True, False)
-    ]
-    if any(None not in sizes and sizes[0] != sizes[1] for sizes in moved):
-        differ.append("size")
-    if WAITS.intersection(differ):
-        return "may hang", _apart(" and ".join(differ), WAITS_TEXT)
-    return ("differs", _apart(" and ".join(differ), "NCCL does not check")) if differ else None
-
-
-def _apart(what: str, then: str) -> str:
-    return f", which has a different {what}: {then}"
-
-
-def _facts(event: Event) -> dict[str, Any]:
-    first = event.tensors[0] if event.tensors else None
-    same = first if event.call in SAME_SIZE else None
-    size = (
-        [one.bytes for one in event.tensors[:-1]]
-        if event.call == "reduce_scatter"
-        else same and same.bytes
-    )
-    return {
-        "operation": event.op,
-        "root": event.root,
-        "size": size,
-        "dtype": first and first.dtype,
-        "layout in memory": same and same.channels_last,
-    }
-
-
-def _moved(event: Event, rank: int, other: int, sends: bool) -> int | None:
-    """How many bytes `rank` sends to `other` in its call, or makes room for; None where that is
-    none or not known.
-    """
-    sizes, members = [one.bytes for one in event.tensors], list(event.ranks)
-    place, size = members.index(other), len(members)
-    root = None if event.root is None else members[event.root]
-    if event.call == "all_gather" or (
-        event.call == "gather" and root == (other if sends else rank)
-    ):
-        return sizes[0] if sends else sizes[1 + place] if len(sizes) == 1 + size else None
-    if event.call == "scatter" and root == (rank if sends else other):
-        return (sizes[place] if len(sizes) == size + 1 else None) if sends else sizes[-1]
-    if event.call == "all_to_all" and len(sizes) == 2 * size:
-        return sizes[place] if sends else sizes[size + place]
-    return None
+        if apart := compare_messages(part, answer):
+            self.odd.append((item, other, *apart))

@@ -1,17 +1,12 @@
 """The rules: what in the traces of a program hangs, may hang, fails or differs with NCCL.
 
 Where each rule comes from (PyTorch 2.13, NCCL 2.30):
-* dtypes: `NCCLUtils.hpp`; reductions: `ncclOp` of `ProcessGroupNCCL.cpp`; layouts: `check_gpu_single_tensor` there, and
-  which tensors each call gives to it;
-* a receive from anybody, sparse tensors, monitored_barrier: refused in `ProcessGroupNCCL.cpp`, distributed_c10d.py;
-* tags: distributed_c10d.py, "tag is not supported with the NCCL backend";
+* what a single call may not ask for: `nccl_refusals`; what comes of calls that do not match: `nccl_mismatches`;
 * a batch as a group's first call, and its one work: `batch_isend_irecv`; groups that some ranks make: `new_group`;
 * object collectives on the current device: the notes in their docstrings; barriers: "Use the current device set by the
   user", in `barrier`;
 * two ranks on one GPU: NCCL ends with "Duplicate GPU detected";
-* two groups in different orders: NCCL's user guide, "Using multiple NCCL communicators concurrently";
-* sizes and dtypes that differ: the user guide, "Collective Operations": undefined behaviour; a receive larger than
-  what was sent was seen to wait for ever (docs/GPU.md).
+* two groups in different orders: NCCL's user guide, "Using multiple NCCL communicators concurrently".
 What hangs is decided by `manyhands.rehearsal.replay`.
 """
 
@@ -23,46 +18,15 @@ from dataclasses import dataclass
 from itertools import combinations, zip_longest
 from typing import TYPE_CHECKING, Any
 
-from manyhands.rehearsal.replay import Replay, difference
-from manyhands.rehearsal.trace import (
-    CPU_TENSOR,
-    CURRENT,
-    MESSAGES_OF_OBJECTS,
-    NO_ANSWER,
-    ON_CPU,
-    REPEATED,
-    check,
-)
+from manyhands.rehearsal.nccl_mismatches import compare_calls
+from manyhands.rehearsal.nccl_refusals import find_refusals
+from manyhands.rehearsal.replay import Replay
+from manyhands.rehearsal.trace import CURRENT, MESSAGES_OF_OBJECTS, NO_ANSWER, check
 
 if TYPE_CHECKING:
     from manyhands.rehearsal.trace import Event, Traces
 
 SEVERITIES = ("hangs", "fails", "may hang", "differs", "remark")
-FLOAT8 = {"float8_e5m2", "float8_e4m3fn"}
-DTYPES = {
-    "int8",
-    "uint8",
-    "int32",
-    "int64",
-    "float16",
-    "float32",
-    "float64",
-    "bool",
-    "bfloat16",
-    "complex64",
-    "complex128",
-} | FLOAT8
-REDUCES = {"SUM", "PRODUCT", "MIN", "MAX", "AVG", "PREMUL_SUM"}
-# of the tensors, those that go through a buffer
-COPIED = {"all_gather": slice(1, None), "reduce_scatter": slice(-1)}
-AS_THEY_LIE = {
-    "gather": slice(1, None),
-    "scatter": slice(None),
-    "reduce_scatter_single": slice(None),
-    "reduce_scatter_tensor": slice(None),
-}  # those whose layout nobody checks
-# of a column, its first number and those that lie behind it
-GLOO_AS_IT_LIES = {"all_reduce", "broadcast", "reduce"}
 SAME = "make both sides the same, in the same order"
 CAUGHT = {
     True: (
@@ -158,7 +122,7 @@ def _of_one_rank(
     for number, event in enumerate(events):
         if event.kind in ("collective", "message") and not event.on_cpu:
             queued = not event.waits_for_gpu
-            yield from ((event, *one) for one in _refused(event))
+            yield from ((event, *one) for one in find_refusals(event))
             yield from ((event, *one) for one in _set_up(rank, event, first))
             unwaited = event.is_async and number not in waited and not event.library
             if unwaited and ended and _counts(rank, number, whole):
@@ -201,75 +165,6 @@ def _of_one_rank(
 def _counts(rank: int, number: int, whole: Whole) -> bool:
     """Whether an event was to have come to its end where its rank was cut off."""
     return whole is None or number < whole[rank]
-
-
-def _refused(event: Event) -> Iterator[tuple[str, str, str]]:
-    """What ProcessGroupNCCL refuses in one call: (severity, text, remedy)."""
-    tensors = event.tensors or tuple(part.tensor for part in event.parts)
-    places = range(len(tensors))
-    copied, unchecked = (places[which.get(event.call, slice(0))] for which in (COPIED, AS_THEY_LIE))
-    for place, tensor in enumerate(tensors):
-        if tensor.dtype not in DTYPES:
-            yield (
-                "fails",
-                f"is given {tensor.dtype}, which NCCL does not have",
-                "send a different dtype, or the bytes: view(torch.uint8)",
-            )
-        if tensor.sparse:
-            yield "fails", "is given a sparse tensor", "give it to_dense()"
-        elif event.parts and not tensor.dense:
-            yield (
-                "fails",
-                "is given a tensor with gaps or overlaps in memory",
-                "give it contiguous()",
-            )
-        elif not event.parts and not (tensor.contiguous or tensor.channels_last or place in copied):
-            severity, then = ("fails", "")
-            if place in unchecked:
-                severity, then = "differs", ", and NCCL takes the memory as it is"
-            if event.call in GLOO_AS_IT_LIES and not tensor.dense:
-                then = ", and gloo's result is wrong as well, because it takes the memory as it is"
-            yield (
-                severity,
-                f"is given a tensor that is not contiguous{then}",
-                "give it contiguous(), and copy the result back",
-            )
-        if event.op == "AVG" and tensor.dtype == "bool":
-            yield "fails", "averages bool, which NCCL does not support", "convert to a float first"
-    if event.op is not None and event.op not in REDUCES:
-        yield (
-            "fails",
-            f"reduces by {event.op}, which NCCL does not have",
-            f"use one of {', '.join(sorted(REDUCES))}",
-        )
-    if event.call == "monitored_barrier":
-        yield "fails", "is for gloo only", 'give it a group of new_group(backend="gloo")'
-    if event.text == REPEATED:
-        yield (
-            "differs",
-            (
-                "is given one tensor several times as the place for what the ranks send, so each "
-                "part overwrites the one before (with gloo, too)"
-            ),
-            "make one tensor for each rank: [torch.empty_like(x) for _ in range(size)]",
-        )
-    if event.text == ON_CPU:
-        yield (
-            "fails",
-            "is given the CPU as its device, and NCCL's groups do not accept CPU tensors",
-            'give it a group of new_group(backend="gloo"), or no device',
-        )
-    if event.text == CPU_TENSOR:
-        yield (
-            "fails",
-            (
-                "is given a tensor that was made on the CPU, and NCCL's groups do not accept CPU "
-                "tensors"
-            ),
-            "make it on the GPU: device=..., or move it there first",
-        )
-    if any(part.peer is None for part in event.parts):
-        yield "fails", "receives from any rank, which NCCL cannot do", "name the sender: src=..."
 
 
 def _set_up(rank: int, event: Event, first: FirstCalls) -> Iterator[tuple[str, str, str]]:
@@ -440,7 +335,7 @@ def _begun(traces: Traces, found: Found) -> None:
                 (rank, call) for rank, call in zip(by_rank, calls, strict=False) if call
             ]
             for other, call in others if len(others) + 1 < len(event.ranks) else ():
-                if apart := difference(event, call, rank, other):
+                if apart := compare_calls(event, call, rank, other):
                     severity, what = apart
                     found[
                         severity,
