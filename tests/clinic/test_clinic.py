@@ -128,7 +128,7 @@ def test_a_script_that_fails_and_nothing_in_its_folder_is_changed(script, capsys
         and "calls of libraries left out" in text
         and "decoder.py" not in text
     )
-    assert "in_rank" not in text and str(tmp_path) not in page.read_text()
+    assert "rank_program" not in text and str(tmp_path) not in page.read_text()
     assert os.listdir(path.parent) == ["train.py"]
 
 
@@ -338,7 +338,7 @@ def test_one_rank_that_hangs_is_ended_by_ctrl_c(script):
 
     deadline = time.monotonic() + 60
     while (
-        len([one for one in living() if "in_rank.py" in " ".join(one.cmdline())]) < 2
+        len([one for one in living() if "rank_program.py" in " ".join(one.cmdline())]) < 2
         and time.monotonic() < deadline
     ):
         time.sleep(0.2)

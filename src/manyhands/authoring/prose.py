@@ -40,7 +40,7 @@ LIMITS = Figures(colons=1.2, connectives=0.9, short=0.08, habits=15.0)
 TERSE = ("decks",)
 SHORT = 5  # words
 MESSAGE = 25  # characters that a string of a module of messages has at least
-MODULES_OF_MESSAGES = ("words", "sentences", "messages", "telling")
+MODULES_OF_MESSAGES = ("words", "sentences", "messages", "rehearsal_report")
 
 CONNECTIVES = re.compile(
     r"\b(because|since|although|though|however|therefore|whereas|while|thus|hence|moreover|"

@@ -11,7 +11,7 @@ from manyhands.clinic.rule import Finding
 if TYPE_CHECKING:
     import torch
 
-    from manyhands.clinic.noted import AverageNoted
+    from manyhands.clinic.records import AverageNoted
 
 # how near, in parts of its length, the average of what ranks have learned is to their mean
 TOGETHER = 1e-2
@@ -31,7 +31,7 @@ def share_outer(averages: list[AverageNoted | None]) -> bool:
 
 def average_mistakes(averages: list[AverageNoted | None]) -> list[Finding]:
     """What is wrong with the average of the ranks' weights, or, where an outer optimiser takes a
-    step, of the changes of them, as `average_seen` has noted it on each rank.
+    step, of the changes of them, as `average_observer` has noted it on each rank.
     """
     noted, n = [one for one in averages if one], len(averages)
     if len(noted) < n or len({(one["step"], "given" in one) for one in noted}) > 1:

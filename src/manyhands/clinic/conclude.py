@@ -1,4 +1,4 @@
-"""From a visit to what is said of it: verdicts, mistakes, remarks, costs and units, as text for any
+"""From a visit to what is said of it: diagnoses, mistakes, remarks, costs and units, as text for any
 page.
 """
 
@@ -9,14 +9,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from manyhands import gpu_stand_in
-from manyhands.clinic import clinic_words as words
-from manyhands.clinic import costs, judge, layouts, remark_rules
-from manyhands.clinic.layout_words import looks_like
+from manyhands.clinic import clinic_messages, costs, judge, layouts, remark_rules
+from manyhands.clinic.layout_messages import looks_like
+from manyhands.clinic.message_values import NAMED, shown
+from manyhands.clinic.recommended_units import units_of
+from manyhands.clinic.replayed_steps import moved_apart, of_torch
 from manyhands.clinic.rule import NOT_JUDGED, Finding, not_judged
-from manyhands.clinic.shown_values import NAMED, shown
-from manyhands.clinic.steps_anew import moved_apart, of_torch
 from manyhands.clinic.tracebacks import dead, of_visit
-from manyhands.clinic.units_named import units_of
 from manyhands.clinic.visit import STEPS
 from manyhands.cluster.faults.sentences import ranks_text
 from manyhands.cluster.launch.script_copy import some
@@ -64,7 +63,7 @@ class Conclusion:
     gpu_findings: list[Said] = field(default_factory=list)
     gpu_remarks: list[Said] = field(default_factory=list)
     gpu_note: str = ""  # how it was looked for
-    # [(whose, last lines)], where the verdict is "not determined"
+    # [(whose, last lines)], where the diagnosis is "not determined"
     printed: list[tuple[str, str]] = field(default_factory=list)
 
 
@@ -122,7 +121,7 @@ def conclude(visit: Visit, to_end: bool = False, timeout_s: float = 300) -> Conc
             )
         )
     elif fault is not None and (fault.kind == "mismatch" or aborted):
-        cause = fault.text.splitlines()[-1] if fault.kind == "mismatch" else words.CROSSED
+        cause = fault.text.splitlines()[-1] if fault.kind == "mismatch" else clinic_messages.CROSSED
         found.append(Finding("crossed", {"text": cause}))
     cost = ask(None, costs.add_up, visit.cost) if len(visit.cost) == visit.ranks else None
     horovod = 0 in visit.seen and "horovod" in visit.seen[0]["frameworks"]
@@ -159,7 +158,7 @@ def conclude(visit: Visit, to_end: bool = False, timeout_s: float = 300) -> Conc
         done.code = FOUND
     elif (
         visit.timed_out
-        or right.startswith(words.UNKNOWN)
+        or right.startswith(clinic_messages.UNKNOWN)
         or (layout and not layout.settled)
         or not _rehearsal_is_whole(visit)
     ):
@@ -223,7 +222,7 @@ def left_out_in_words(visit: Visit) -> str:
 
 def _wrong(found: list[Finding]) -> str:
     what = "likely mistake was" if len(found) == 1 else "likely mistakes were"
-    return words.VERDICTS["wrong"].format(count=len(found), what=what)
+    return clinic_messages.DIAGNOSES["wrong"].format(count=len(found), what=what)
 
 
 def _right(evidence: Evidence, compared: int, remarks: list[Finding]) -> str:
@@ -246,7 +245,9 @@ def _right(evidence: Evidence, compared: int, remarks: list[Finding]) -> str:
         )
     )
     rows = sum(len(evidence.steps[0].rows[rank]) for rank in evidence.givers) or "same"
-    return words.VERDICTS[key].format(steps=compared, rows=rows, calls=max(calls, default=1))
+    return clinic_messages.DIAGNOSES[key].format(
+        steps=compared, rows=rows, calls=max(calls, default=1)
+    )
 
 
 def _unknown(
@@ -276,7 +277,7 @@ def _unknown(
                 )
             )
         )
-    return words.VERDICTS[key].format(counts=", ".join(map(str, counts)))
+    return clinic_messages.DIAGNOSES[key].format(counts=", ".join(map(str, counts)))
 
 
 def _printed(visit: Visit) -> list[tuple[str, str]]:
@@ -290,7 +291,9 @@ def _printed(visit: Visit) -> list[tuple[str, str]]:
     return [
         (
             _capital(
-                (words.PRINTED if text else words.PRINTED_NOTHING).format(ranks=ranks_text(ranks))
+                (clinic_messages.PRINTED if text else clinic_messages.PRINTED_NOTHING).format(
+                    ranks=ranks_text(ranks)
+                )
             ),
             text,
         )
@@ -300,28 +303,30 @@ def _printed(visit: Visit) -> list[tuple[str, str]]:
 
 def _hangs(visit: Visit, failed: bool, hangs: bool, to_end: bool, timeout_s: float) -> str:
     if hangs and visit.fault is not None:
-        remedy = f"\nWhat to do: {words.REMEDIES['uneven']}" if visit.fault.less_often else ""
+        remedy = (
+            f"\nWhat to do: {clinic_messages.REMEDIES['uneven']}" if visit.fault.less_often else ""
+        )
         return "Yes: " + visit.fault.text.removeprefix("HANG: ") + remedy
     if failed:
-        return words.HANGS["failed"]
+        return clinic_messages.HANGS["failed"]
     if visit.timed_out:
-        return words.HANGS["limit"].format(limit_s=timeout_s) + (
+        return clinic_messages.HANGS["limit"].format(limit_s=timeout_s) + (
             f"\n{visit.fault.text}" if visit.fault else ""
         )
     steps = min(_counts(visit), default=0)
-    return words.HANGS["no" if steps else "no step"].format(
-        steps=steps, whole=words.HANGS["end"] if to_end else ""
+    return clinic_messages.HANGS["no" if steps else "no step"].format(
+        steps=steps, whole=clinic_messages.HANGS["end"] if to_end else ""
     )
 
 
 def _gpus(visit: Visit, cost: Costs | None) -> tuple[str, list[Said], str]:
-    """What the rehearsal has found: (the verdict, [`Said`, ...], how it was looked for)."""
+    """What the rehearsal has found: (the diagnosis, [`Said`, ...], how it was looked for)."""
     rehearsal = visit.rehearsal
     if visit.not_rehearsed:
-        return words.GPUS["not judged"].format(error=visit.not_rehearsed), [], ""
+        return clinic_messages.GPUS["not judged"].format(error=visit.not_rehearsed), [], ""
     if rehearsal is None:
         return (
-            words.GPUS[
+            clinic_messages.GPUS[
                 (
                     "gpu"
                     if cost and cost.gpu
@@ -339,30 +344,32 @@ def _gpus(visit: Visit, cost: Costs | None) -> tuple[str, list[Said], str]:
         )
     if rehearsal.errors:
         error = rehearsal.errors[min(rehearsal.errors)].strip().splitlines()[-1]
-        return words.GPUS["failed"].format(error=error), [], ""
-    from manyhands.rehearsal import telling
+        return clinic_messages.GPUS["failed"].format(error=error), [], ""
+    from manyhands.rehearsal import rehearsal_report
 
     said = [_of_rehearsal(one) for one in rehearsal.findings]
-    open_ends = [words.GPUS[key] for key in ("waits", "ended", "cut") if getattr(rehearsal, key)]
+    open_ends = [
+        clinic_messages.GPUS[key] for key in ("waits", "ended", "cut") if getattr(rehearsal, key)
+    ]
     if not rehearsal.calls and not said:
-        return " ".join(open_ends) or words.GPUS["no call"], [], ""
+        return " ".join(open_ends) or clinic_messages.GPUS["no call"], [], ""
     count = sum(one.key != "remark" for one in said)
-    text = words.GPUS["some" if count else "none"].format(
+    text = clinic_messages.GPUS["some" if count else "none"].format(
         count=count,
-        seen=telling.seen(rehearsal.traces),
+        seen=rehearsal_report.describe_coverage(rehearsal.traces),
         what="thing was" if count == 1 else "things were",
     )
-    far = words.GPUS["steps" if rehearsal.whole else "end"].format(steps=STEPS)
+    far = clinic_messages.GPUS["steps" if rehearsal.whole else "end"].format(steps=STEPS)
     return (
         " ".join([*open_ends, text]),
         said,
-        words.GPUS["rest"].format(far=far, cannot=telling.CANNOT_SEE),
+        clinic_messages.GPUS["rest"].format(far=far, cannot=rehearsal_report.CANNOT_SEE),
     )
 
 
 def _of_rehearsal(finding: RuleFinding) -> Said:
     place = f"{finding.file}:{finding.line}" if finding.file else "outside your code"
-    title = f"{words.SEVERITIES[finding.severity]}: {place}, {ranks_text(finding.ranks)}"
+    title = f"{clinic_messages.SEVERITIES[finding.severity]}: {place}, {ranks_text(finding.ranks)}"
     return Said(
         "remark" if finding.is_remark else "gpu",
         f"{finding.call} {finding.text}.",
@@ -372,7 +379,10 @@ def _of_rehearsal(finding: RuleFinding) -> Said:
 
 
 def _measured(evidence: Evidence | None, wrong: Sequence[Finding] = ()) -> list[tuple[str, str]]:
-    """The numbers behind the verdict; those that a right script's remarks explain are left out."""
+    """The numbers behind the diagnosis.
+
+    Those that the remarks on a right script explain are left out.
+    """
     if evidence is None or evidence.ranks == 1:
         return []
     if not evidence.count:
@@ -424,7 +434,7 @@ def _measured(evidence: Evidence | None, wrong: Sequence[Finding] = ()) -> list[
 
 
 def _mistake(finding: Finding, visit: Visit) -> Said:
-    title, text, remedy, units = words.MISTAKES[finding.key]
+    title, text, remedy, units = clinic_messages.MISTAKES[finding.key]
     other: str = finding.values.get("remedy") or ""
     if other == "uneven":  # the batches, and not the collective, are what to learn about
         units = ("06", "14")
@@ -432,7 +442,7 @@ def _mistake(finding: Finding, visit: Visit) -> Said:
         finding.key,
         _capital(text.format(**shown(finding.values, visit))),
         title,
-        words.REMEDIES.get(other, remedy),
+        clinic_messages.REMEDIES.get(other, remedy),
         units,
     )
 
@@ -440,8 +450,8 @@ def _mistake(finding: Finding, visit: Visit) -> Said:
 def _remark(finding: Finding) -> Said:
     return Said(
         finding.key,
-        _capital(words.REMARKS[finding.key].format(**shown(finding.values))),
-        units=words.REMARK_UNITS.get(finding.key, ()),
+        _capital(clinic_messages.REMARKS[finding.key].format(**shown(finding.values))),
+        units=clinic_messages.REMARK_UNITS.get(finding.key, ()),
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 from manyhands.clinic.rule import Finding
 
 if TYPE_CHECKING:
-    from manyhands.clinic.noted import Cost, Span
+    from manyhands.clinic.records import Cost, Span
     from manyhands.ledger.account import Account
 
 KINDS = ("input", "forward", "backward", "step")

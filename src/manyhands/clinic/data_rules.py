@@ -12,7 +12,7 @@ from manyhands.clinic.rule import Finding, rule
 
 if TYPE_CHECKING:
     from manyhands.clinic.evidence import Evidence, Step
-    from manyhands.clinic.noted import Loader, Order
+    from manyhands.clinic.records import Loader, Order
 
 HALF = 0.5  # of a rank's rows, which another rank has in the same step, in every step
 FEW = 4  # so many rows that agree in their order are no accident
@@ -232,7 +232,7 @@ def _whole_batches(evidence: Evidence, loaders: list[Loader]) -> bool:
 
 def _way_to_share(loader: Loader | None) -> str | None:
     """Which remedy fits the way in which the script gets its rows: a key of
-    `clinic_words.REMEDIES`, or None.
+    `clinic_messages.REMEDIES`, or None.
     """
     if loader is None:
         return "rows by hand"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
     from torch.distributed.tensor import DTensor
 
-    from manyhands.clinic.noted import Placement, Shard
+    from manyhands.clinic.records import Placement, Shard
 
 
 def shard_of(parameter: DTensor, data_mesh: DeviceMesh | None) -> Shard:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, cast
 from manyhands.clinic.dtensor_parts import joined, twins
 from manyhands.clinic.flat_parts import put_together
 from manyhands.clinic.loss_factors import CLOSE, loss_scale, scale_of_each, shares
-from manyhands.clinic.replay_rows import divided
+from manyhands.clinic.one_process_run import divided
 
 if TYPE_CHECKING:
     import torch
 
-    from manyhands.clinic.noted import Clip, Given, Parts, StepKey
+    from manyhands.clinic.records import Clip, Given, Parts, StepKey
     from manyhands.clinic.visit import Visit
 
 # of a vector's length; a compressed message has 1e-3

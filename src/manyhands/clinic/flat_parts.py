@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import torch
     from torch.optim import Optimizer
 
-    from manyhands.clinic.noted import Pieces
+    from manyhands.clinic.records import Pieces
 
 
 Place = tuple[str, int, int, int]  # (name, begin in the parameter, count, begin in the part)

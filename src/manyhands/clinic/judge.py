@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import torch
 
     from manyhands.clinic.evidence import Comparable, Evidence, Step
-    from manyhands.clinic.noted import Clip
+    from manyhands.clinic.records import Clip
 
 NEAR = 0.02  # a factor counts as N, 1 or 1 / N up to so much
 
@@ -309,7 +309,7 @@ def _is_own(given: torch.Tensor, local: torch.Tensor, clips: list[Clip], near: f
 
 def _way_to_average(evidence: Evidence, names: Collection[str] = ()) -> str | None:
     """Which remedy fits a script whose gradients (of the parameters `names` only) are not averaged:
-    a key of `clinic_words.REMEDIES`, or None.
+    a key of `clinic_messages.REMEDIES`, or None.
     """
     ddp = evidence.first.get("ddp") or {}
     if not ddp.get("made"):

@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING
 
 from manyhands.clinic import judge
 from manyhands.clinic.average_rules import average_mistakes, share_outer
-from manyhands.clinic.data_rules import data_mistakes
-from manyhands.clinic.dtensor_parts import cut_groups
-from manyhands.clinic.evidence import Evidence, apart
-from manyhands.clinic.part_rules import copies_in_group, different_losses, tied_copies
-from manyhands.clinic.rule import Finding
-from manyhands.clinic.sent_groups import (
+from manyhands.clinic.communication_groups import (
     MOST,
     first_inside,
     groups_inside,
@@ -24,9 +19,14 @@ from manyhands.clinic.sent_groups import (
     sizes_of,
     stages,
 )
+from manyhands.clinic.data_rules import data_mistakes
+from manyhands.clinic.dtensor_parts import cut_groups
+from manyhands.clinic.evidence import Evidence, apart
+from manyhands.clinic.part_rules import copies_in_group, different_losses, tied_copies
+from manyhands.clinic.rule import Finding
 
 if TYPE_CHECKING:
-    from manyhands.clinic.noted import Seen, StepNoted
+    from manyhands.clinic.records import Seen, StepNoted
     from manyhands.clinic.visit import Visit
 
 # found where ranks hold parts of one row
@@ -36,7 +36,7 @@ AVERAGES = ("allreduce", "reducescatter", "allgather", "send", "recv")  # how we
 
 @dataclass
 class Layout:
-    """What the script looks like: `kinds` are keys of `layout_words.LAYOUTS`, `groups` the ranks
+    """What the script looks like: `kinds` are keys of `layout_messages.LAYOUTS`, `groups` the ranks
     that average their gradients, `parts` groups of ranks that hold parts of one model, `names` the
     parameters that each rank trains alone.
     """

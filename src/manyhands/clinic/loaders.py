@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
-    from manyhands.clinic.noted import Loader, Order, Split
+    from manyhands.clinic.records import Loader, Order, Split
 
 SHOWN = 4096  # indices of a drawn order, or of a loader's batches, that are kept
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence, Sized
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from manyhands.clinic.noted import Backward, Loss
+    from manyhands.clinic.records import Backward, Loss
 
 CLOSE = 1e-4  # factors of a loss that count as the same
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import torch
     from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-    from manyhands.clinic.noted import Clip, Loss
+    from manyhands.clinic.records import Clip, Loss
 
 LOSSES = (
     "cross_entropy",

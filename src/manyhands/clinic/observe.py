@@ -16,7 +16,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
-from manyhands.clinic.average_seen import Average
+from manyhands.clinic.average_observer import Average
+from manyhands.clinic.communication import Messages
 from manyhands.clinic.dtensor_parts import (
     data_parallel_meshes,
     is_low,
@@ -27,11 +28,9 @@ from manyhands.clinic.dtensor_parts import (
 from manyhands.clinic.flat_parts import FlatParts
 from manyhands.clinic.loaders import Loaders, digest
 from manyhands.clinic.losses import Losses
-from manyhands.clinic.messages import Messages
-from manyhands.clinic.observers_end import MEASURE, RECORD, End, Options
-from manyhands.clinic.replay_rows import autocast_now, copied, watch_attributes
-from manyhands.clinic.spans import Spans
-from manyhands.clinic.values_seen import (
+from manyhands.clinic.observer_end import MEASURE, RECORD, End, Options
+from manyhands.clinic.one_process_run import autocast_now, copied, watch_attributes
+from manyhands.clinic.recorded_values import (
     is_wrapper,
     kept,
     noise_state,
@@ -39,6 +38,7 @@ from manyhands.clinic.values_seen import (
     rows_of,
     trains,
 )
+from manyhands.clinic.spans import Spans
 
 if TYPE_CHECKING:
     import torch
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from torch.nn.parallel import DistributedDataParallel
     from torch.optim import Optimizer
 
-    from manyhands.clinic.noted import BeforeCall, Call
+    from manyhands.clinic.records import BeforeCall, Call
     from manyhands.clinic.reporter import Reporter
 
 NUMBERS = 2_000_000  # so many of a model's numbers are kept; of a larger model every n-th

@@ -7,7 +7,7 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from manyhands.clinic.clinic_words import NOT_YET, QUESTIONS
+from manyhands.clinic.clinic_messages import NOT_YET, QUESTIONS
 from manyhands.clinic.plain_page import as_remark, headline
 
 if TYPE_CHECKING:

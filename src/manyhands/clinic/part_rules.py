@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import torch
 
     from manyhands.clinic.evidence import Comparable, Evidence
-    from manyhands.clinic.noted import Seen, Shard, StepNoted
+    from manyhands.clinic.records import Seen, Shard, StepNoted
 
 NOTHING = 1e-6  # of the whole gradient's length: what is left of a gradient of 0 by rounding
 NEAR = 0.02  # factors that differ by less are the same

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from manyhands.clinic.clinic_words import NOT_YET, QUESTIONS
+from manyhands.clinic.clinic_messages import NOT_YET, QUESTIONS
 
 if TYPE_CHECKING:
     from manyhands.clinic.conclude import Conclusion, Said

@@ -140,7 +140,7 @@ def _batch(text: str) -> int | str:
 
 def _predict(arguments: argparse.Namespace) -> int:
     from manyhands.clinic import scale
-    from manyhands.clinic.clinic_words import REMARKS
+    from manyhands.clinic.clinic_messages import REMARKS
     from manyhands.clinic.conclude import left_out_in_words
     from manyhands.cluster.launch.run_script import LaunchError
     from manyhands.plots.scaling import efficiency

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 
 class Finding(NamedTuple):
-    """A key of `clinic_words.MISTAKES` or REMARKS, and what its sentence is filled with."""
+    """A key of `clinic_messages.MISTAKES` or REMARKS, and what its sentence is filled with."""
 
     key: str
     values: dict[str, Any]

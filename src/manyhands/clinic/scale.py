@@ -19,7 +19,7 @@ from manyhands.clinic import costs
 from manyhands.clinic.observe import RECORD
 
 if TYPE_CHECKING:
-    from manyhands.clinic.noted import SentCall, StepNoted
+    from manyhands.clinic.records import SentCall, StepNoted
     from manyhands.clinic.visit import Visit
     from manyhands.simulate.training_step import Layer, Machine
     from manyhands.simulate.training_step import Step as SimulatedStep

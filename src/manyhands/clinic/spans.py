@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from manyhands.clinic.noted import SentCall, Span, SpansNoted
+    from manyhands.clinic.records import SentCall, Span, SpansNoted
     from manyhands.ledger import Ledger
     from manyhands.ledger.account import Account
 

@@ -22,14 +22,14 @@ from manyhands.gpu_stand_in.kernels import sentence
 from manyhands.own_environment import failed_import
 
 if TYPE_CHECKING:
-    from manyhands.clinic.noted import AverageNoted, Cost, OneProcess, Seen
+    from manyhands.clinic.records import AverageNoted, Cost, OneProcess, Seen
     from manyhands.cluster.faults.kinds import Fault
     from manyhands.cluster.launch.command_lines import Launcher
     from manyhands.cluster.launch.run_script import Launch
     from manyhands.cluster.launch.script_copy import Place
     from manyhands.rehearsal.rehearse_command import Rehearsal
 
-IN_RANK = str(Path(__file__).with_name("in_rank.py"))
+RANK_PROGRAM = str(Path(__file__).with_name("rank_program.py"))
 STEPS = 9  # of a rehearsal, as of the visit
 
 
@@ -100,7 +100,7 @@ def visit(
             options[STAND_IN] = "1"
         with watcher:
             done = launch(
-                IN_RANK,
+                RANK_PROGRAM,
                 notes,
                 str(place.script),
                 *arguments,

@@ -7,7 +7,7 @@
 `trace` is the record of the calls, `replay` puts them through NCCL's queues, `rules` says what
 hangs, fails or differs. All three are plain Python: they need neither a GPU nor torch nor
 processes. `trace_recorder` makes the traces on the ranks, for cells of a cluster (`cells`) or a
-script (`rehearse_command`, `on_rank_of_script`); `telling` says what came.
+script (`rehearse_command`, `on_rank_of_script`); `rehearsal_report` says what came.
 
 Nothing here has been compared with a run on several GPUs. What NCCL does is taken from the sources
 of PyTorch 2.13 and NCCL 2.30, from their documentation, and from reports of hangs; `rules` names

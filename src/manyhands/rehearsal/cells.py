@@ -7,8 +7,8 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from manyhands.rehearsal.rehearsal_report import draw_hang, report_lines
 from manyhands.rehearsal.rules import judge
-from manyhands.rehearsal.telling import lines, picture
 from manyhands.rehearsal.trace import load
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ class Rehearsed:
             rank: [_on_all_ranks(event) for event in load(text)] for rank, text in enumerate(texts)
         }
         self.findings = judge(self.traces)
-        self.picture = picture(self.findings, self.traces)
-        print("\n".join(lines(self.findings, self.traces, self._cluster.place)))
+        self.picture = draw_hang(self.findings, self.traces)
+        print("\n".join(report_lines(self.findings, self.traces, self._cluster.place)))
         if self.picture is not None:
             from IPython.display import display
 

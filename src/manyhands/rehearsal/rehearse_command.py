@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from manyhands import command_line, gpu_stand_in
 from manyhands.cluster.launch.command_lines import LaunchError
 from manyhands.own_environment import failed_import
-from manyhands.rehearsal import flight_recorder, telling
+from manyhands.rehearsal import flight_recorder, rehearsal_report
 from manyhands.rehearsal.hang_watch import PATIENCE_S, HangWatch
 from manyhands.rehearsal.on_rank_of_script import STEPS
 from manyhands.rehearsal.rules import judge
@@ -271,7 +271,11 @@ def told(rehearsal: Rehearsal) -> list[str]:
             f"Not determined, because {rehearsal.script} did not call torch.distributed. Is it the "
             "script that torchrun starts?"
         )
-    return lines + (telling.lines(rehearsal.findings, rehearsal.traces) if rehearsal.calls else [])
+    return lines + (
+        rehearsal_report.report_lines(rehearsal.findings, rehearsal.traces)
+        if rehearsal.calls
+        else []
+    )
 
 
 @command_line.sigterm_exits()

@@ -29,8 +29,9 @@ from manyhands.cluster.on_rank.recorder import same_memory
 from manyhands.cluster.on_rank.stack import is_user_file
 from manyhands.ledger import taps
 from manyhands.ledger.entry import CALLS, tensors_in
-from manyhands.rehearsal import objects
+from manyhands.rehearsal import object_collectives
 from manyhands.rehearsal.gpu_choice import GpuChoice
+from manyhands.rehearsal.group_watch import watch_groups
 from manyhands.rehearsal.tensor_uses import Clocks, Reads, Uses
 from manyhands.rehearsal.trace import (
     CPU_TENSOR,
@@ -44,8 +45,7 @@ from manyhands.rehearsal.trace import (
     Layout,
     Part,
 )
-from manyhands.rehearsal.watched_groups import watch_groups
-from manyhands.rehearsal.works import BATCH, backend_of, completed, listed
+from manyhands.rehearsal.work_handles import BATCH, backend_of, completed, listed
 
 if TYPE_CHECKING:
     import torch
@@ -143,9 +143,9 @@ class Recorder:
             "backend": "gloo" if entry.group in cpu_groups.NAMES else "nccl",
         }
         outer = next((name for name in names if name in OBJECTS or name == BATCH), None)
-        with_device = frame if outer in OBJECTS else objects.running(names)
+        with_device = frame if outer in OBJECTS else object_collectives.running(names)
         if with_device:
-            device, facts["text"] = objects.device(with_device, library)
+            device, facts["text"] = object_collectives.device(with_device, library)
             if entry.group in self.with_cpu and (device is None or facts["text"] == ON_CPU):
                 facts.update(backend="gloo", text="")
             elif facts["text"] == CURRENT and (
@@ -163,7 +163,9 @@ class Recorder:
             for one in () if library else operations:
                 self._uses.fly(one.tensor, number, written=one.op.__name__ == "irecv")
         elif outer and frame is not None:
-            number = self.note("collective", call=outer, root=objects.root(frame), **facts)
+            number = self.note(
+                "collective", call=outer, root=object_collectives.root(frame), **facts
+            )
         elif entry.call in ("send", "recv"):
             self._message(entry, given, names, facts)
             number = len(self.events) - 1
@@ -385,7 +387,7 @@ def _watch_works(recorder: Recorder) -> list[Callable[[], object]]:
             if name == BATCH:
                 original = listed(recorder, original)
             elif name == "recv_object_list":
-                original = objects.read(recorder, original)
+                original = object_collectives.read(recorder, original)
             wrapped = _noting_errors(recorder, name, original)
             for module in (c10d, dist):
                 undo.append(functools.partial(setattr, module, name, getattr(module, name)))

@@ -86,7 +86,7 @@ def test_the_commands_import_nothing_that_only_the_course_needs(empty, tmp_path)
         "clinic.plain_page",
         "clinic.predict_command",
         "clinic.scale",
-        "clinic.in_rank",
+        "clinic.rank_program",
         "clinic.observe",
         "rehearsal.rehearse_command",
         "rehearsal.on_rank_of_script",

@@ -6,12 +6,11 @@ from importlib.resources import files
 
 import pytest
 
-from manyhands.clinic import clinic_words as words
-from manyhands.clinic import conclude, costs
+from manyhands.clinic import clinic_messages, conclude, costs
 from manyhands.clinic.conclude import Conclusion, Said
+from manyhands.clinic.message_values import percent
 from manyhands.clinic.page import as_html
 from manyhands.clinic.plain_page import WIDTH, as_text
-from manyhands.clinic.shown_values import percent
 from manyhands.clinic.visit import Visit
 from manyhands.rehearsal import Event, Layout, judge
 from manyhands.rehearsal.rehearse_command import Rehearsal
@@ -22,15 +21,15 @@ UNITS = {
 }
 
 
-@pytest.mark.parametrize("key", words.MISTAKES)
+@pytest.mark.parametrize("key", clinic_messages.MISTAKES)
 def test_every_mistake_names_units_that_the_course_has(key):
-    title, text, remedy, units = words.MISTAKES[key]
+    title, text, remedy, units = clinic_messages.MISTAKES[key]
     assert title and text and remedy and units and set(units) <= UNITS
 
 
 def test_units_of_remarks_are_there():
-    assert set(words.REMARK_UNITS) <= set(words.REMARKS)
-    assert {unit for units in words.REMARK_UNITS.values() for unit in units} <= UNITS
+    assert set(clinic_messages.REMARK_UNITS) <= set(clinic_messages.REMARKS)
+    assert {unit for units in clinic_messages.REMARK_UNITS.values() for unit in units} <= UNITS
 
 
 @pytest.mark.parametrize(
@@ -107,7 +106,10 @@ def done():
 def test_the_page_holds_all_and_escapes_it(done):
     page = as_html(done)
     assert "&lt;train&gt;.py --lr 0.1" in page and "2 &lt; 4" in page and "<title>.py" not in page
-    assert all(question in page for question in words.QUESTIONS) and "<em>On GPUs</em>" in page
+    assert (
+        all(question in page for question in clinic_messages.QUESTIONS)
+        and "<em>On GPUs</em>" in page
+    )
     assert not re.search(r"(src|href)=", page)
 
 

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from manyhands.clinic import judge, layouts, remark_rules, replay_rows
+from manyhands.clinic import judge, layouts, one_process_run, remark_rules
 from manyhands.clinic.evidence import Step, apart, fit
 from manyhands.clinic.loss_factors import loss_scale, shares
-from manyhands.clinic.values_seen import rows_of
+from manyhands.clinic.recorded_values import rows_of
 
 SIZES = [3, 2]
 
@@ -450,7 +450,7 @@ def test_inputs_that_are_padded_to_different_lengths_are_not_put_together():
             ]
             for length in lengths
         ]
-        return replay_rows._cannot([calls])
+        return one_process_run._cannot([calls])
 
     assert (word(5, 5), word(5, 7)) == (None, "shapes")
 

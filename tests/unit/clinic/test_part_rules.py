@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from manyhands.clinic import replay_rows
+from manyhands.clinic import one_process_run
 from manyhands.clinic.dtensor_parts import twins
 from manyhands.clinic.evidence import Step
 from manyhands.clinic.flat_parts import FlatParts, places, put_together
@@ -153,7 +153,7 @@ def test_a_part_that_several_ranks_hold_gets_one_gradient():
 def test_a_copy_has_the_heads_of_the_whole_layer(monkeypatch):
     # to be put back
     monkeypatch.setattr(torch.nn.Module, "__setattr__", torch.nn.Module.__setattr__)
-    replay_rows.watch_attributes()
+    one_process_run.watch_attributes()
     model = torch.nn.Linear(2, 2)
     model.heads, model.width = 8, 8
     model.heads, model.width = 4, 2  # divided by two ranks; set to something else
@@ -161,7 +161,7 @@ def test_a_copy_has_the_heads_of_the_whole_layer(monkeypatch):
     monkeypatch.setattr(
         torch.nn.Parameter, "device_mesh", SimpleNamespace(mesh=torch.arange(2)), raising=False
     )
-    copy = replay_rows.copied(model)
+    copy = one_process_run.copied(model)
     assert (copy.heads, copy.width) == (8, 2)
 
 
@@ -227,7 +227,7 @@ def test_a_copy_of_a_sharded_model_keeps_its_tied_weights(monkeypatch):
     monkeypatch.setattr(
         torch.nn.Parameter, "device_mesh", SimpleNamespace(mesh=torch.arange(2)), raising=False
     )
-    copy = replay_rows.copied(model)
+    copy = one_process_run.copied(model)
     assert copy[1].weight is copy[0].weight and [name for name, _ in copy.named_parameters()] == [
         "0.weight"
     ]

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import torch
 
 from manyhands.clinic.data_rules import data_mistakes
-from manyhands.clinic.replay_rows import _joined
-from manyhands.clinic.values_seen import rows_of
+from manyhands.clinic.one_process_run import _joined
+from manyhands.clinic.recorded_values import rows_of
 
 
 def images(*numbers):

@@ -20,7 +20,7 @@ CANNOT_SEE = (
 )
 
 
-def lines(
+def report_lines(
     findings: Iterable[Finding], traces: Traces, place: Callable[[str, int], str] | None = None
 ) -> list[str]:
     """The lines for a terminal or a cell: each finding, then what was looked at and what cannot be
@@ -49,11 +49,13 @@ def lines(
     remarks = sum(one.is_remark for one, *_ in alike.values())
     number = len(alike) - remarks
     also = f" and {_number(remarks, 'remark')}" if remarks else ""
-    told.append(f"{number or 'No'} finding{'' if number == 1 else 's'}{also} in {seen(traces)}.")
+    told.append(
+        f"{number or 'No'} finding{'' if number == 1 else 's'}{also} in {describe_coverage(traces)}."
+    )
     return [*told, CANNOT_SEE]
 
 
-def seen(traces: Traces) -> str:
+def describe_coverage(traces: Traces) -> str:
     """What was looked at, in words."""
     kinds = Counter(event.kind for events in traces.values() for event in events)
     messages = sum(
@@ -76,7 +78,7 @@ def _number(n: int, noun: str) -> str:
     return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
-def picture(findings: Iterable[Finding], traces: Traces) -> Svg | None:
+def draw_hang(findings: Iterable[Finding], traces: Traces) -> Svg | None:
     """What is done and what is stuck with NCCL, as a drawing (`manyhands.plots.stuck`); None where
     nothing hangs.
     """

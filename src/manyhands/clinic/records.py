@@ -182,7 +182,7 @@ class Seen(TypedDict):
 AverageNoted = TypedDict(
     "AverageNoted",
     {
-        # see `average_seen`
+        # see `average_observer`
         "step": int,
         "before": Parts,
         "after": Parts,
@@ -192,8 +192,8 @@ AverageNoted = TypedDict(
     total=False,
 )
 
-# `one.pt`, see `replay_rows`: with "not" and perhaps "error" where it could not be tried, else with
-# the rest
+# `one.pt`, see `one_process_run`: with "not" and perhaps "error" where it could not be tried, else
+# with the rest
 OneProcess = TypedDict(
     "OneProcess",
     {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     import torch
 
-    from manyhands.clinic.noted import Message
+    from manyhands.clinic.records import Message
     from manyhands.ledger.entry import Entry
 
 SHOWN = 2000  # messages of a step that are kept

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from manyhands.clinic.layouts import Layout
 
 NAMED = 4  # so many names of parameters are shown
-# as in `clinic_words.MISTAKES`
+# as in `clinic_messages.MISTAKES`
 MISTAKES_OF_LAYOUTS = {
     "tensor rows": (
         "Ranks that compute parts of one layer got different rows",
@@ -98,7 +98,7 @@ MISTAKES_OF_LAYOUTS = {
         ("01", "09"),
     ),
 }
-# as in `clinic_words.REMEDIES`
+# as in `clinic_messages.REMEDIES`
 REMEDIES_OF_LAYOUTS = {
     "not sharded": (
         "These parameters are not sharded, so FSDP2 does not average their gradients. Call "

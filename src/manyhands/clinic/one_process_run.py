@@ -13,15 +13,15 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 from manyhands.clinic.dtensor_parts import cut_groups, joined
+from manyhands.clinic.recorded_values import lists_of_samples, numbers_of
 from manyhands.clinic.reporter import write_tensors
-from manyhands.clinic.values_seen import lists_of_samples, numbers_of
 
 if TYPE_CHECKING:
     import torch
     from torch import nn
     from torch.distributed.tensor import DTensor
 
-    from manyhands.clinic.noted import Call, OneProcess, Seen
+    from manyhands.clinic.records import Call, OneProcess, Seen
 
 READ = "seen-{}.pt"
 # module -> {name: a whole number that was replaced by one of its divisors}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from manyhands.clinic.messages import sums_gradients
+from manyhands.clinic.communication import sums_gradients
 
 if TYPE_CHECKING:
-    from manyhands.clinic.noted import Message
+    from manyhands.clinic.records import Message
     from manyhands.clinic.visit import Visit
 
 MOST = 0.5  # of a rank's parameters: a sum of so many counts as the sum of its gradients

@@ -1,6 +1,6 @@
 """The sentences on rows that ranks read alike, and on parts of a data set."""
 
-# as in `clinic_words.MISTAKES`
+# as in `clinic_messages.MISTAKES`
 MISTAKES_OF_DATA = {
     "shifted rows": (
         "Ranks train on the same rows",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from manyhands.clinic import clinic_words as words
+from manyhands.clinic import clinic_messages
 from manyhands.cluster.faults.sentences import ranks_text
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def shown(values: dict[str, Any], visit: Visit | None = None) -> dict[str, Any]:
     for name in ("told", "first", "seeds", "lengths"):
         if name in values:
             as_text[name] = ", ".join(map(str, values[name]))
-    as_text["place"] = words.PLACES.get(values.get("place", ""), "")
+    as_text["place"] = clinic_messages.PLACES.get(values.get("place", ""), "")
     as_text["data_parallel"] = (
         " nn.DataParallel does not communicate with other processes."
         if values.get("wrapper") == "DataParallel"

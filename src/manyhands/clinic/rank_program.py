@@ -1,6 +1,6 @@
 """The program on each rank: a team's script, with observers in place.
 
-`python in_rank.py FOLDER SCRIPT [ARGUMENTS]`.
+`python rank_program.py FOLDER SCRIPT [ARGUMENTS]`.
 
 What was seen goes into FOLDER: `where-R.json` a few times a second, `seen-R.pt`, `cost-R.json` and,
 where the script fails, `error-R.json`. A file `stop` in FOLDER ends the process.

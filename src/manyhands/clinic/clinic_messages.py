@@ -1,7 +1,7 @@
 """The sentences of the clinic: one table, so that the course can be translated."""
 
-from manyhands.clinic.data_words import MISTAKES_OF_DATA
-from manyhands.clinic.layout_words import MISTAKES_OF_LAYOUTS, REMEDIES_OF_LAYOUTS
+from manyhands.clinic.data_messages import MISTAKES_OF_DATA
+from manyhands.clinic.layout_messages import MISTAKES_OF_LAYOUTS, REMEDIES_OF_LAYOUTS
 
 # key -> (title, what was measured, what to do, the units that treat it)
 MISTAKES = {
@@ -528,8 +528,8 @@ REMARK_UNITS = {
     "few cores": (),
     "undivided parts": ("06", "17"),
 }
-UNKNOWN = "Not determined"  # a verdict that begins so is none
-VERDICTS = {
+UNKNOWN = "Not determined"  # a diagnosis that begins so is none
+DIAGNOSES = {
     "same": (
         "Yes. In each of {steps} steps all ranks had the same weights, and the gradient was what a "
         "single process computes from the same {rows} rows."

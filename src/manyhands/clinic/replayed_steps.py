@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import torch
 
     from manyhands.clinic.evidence import Comparable, Evidence
-    from manyhands.clinic.noted import StepNoted
+    from manyhands.clinic.records import StepNoted
 
 
 def wished(step: Comparable, ranks: int) -> torch.Tensor:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import torch
     from torch.optim import Optimizer
 
-    from manyhands.clinic.noted import AverageNoted, Parts
+    from manyhands.clinic.records import AverageNoted, Parts
 
 
 class Average:

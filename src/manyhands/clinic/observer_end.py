@@ -12,23 +12,23 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from manyhands import gpu_stand_in
+from manyhands.clinic.communication import sums_gradients
 from manyhands.clinic.loaders import digest
-from manyhands.clinic.messages import sums_gradients
-from manyhands.clinic.replay_rows import one_process
+from manyhands.clinic.one_process_run import one_process
+from manyhands.clinic.recorded_values import is_plain
 from manyhands.clinic.reporter import write_json, write_tensors
-from manyhands.clinic.values_seen import is_plain
 
 if TYPE_CHECKING:
     import torch
     from torch import nn
     from torch.optim import Optimizer
 
-    from manyhands.clinic.average_seen import Average
+    from manyhands.clinic.average_observer import Average
+    from manyhands.clinic.communication import Messages
     from manyhands.clinic.flat_parts import FlatParts
     from manyhands.clinic.loaders import Loaders
     from manyhands.clinic.losses import Losses
-    from manyhands.clinic.messages import Messages
-    from manyhands.clinic.noted import Backward, Call, Given, Parts, Placement, Shard, StepNoted
+    from manyhands.clinic.records import Backward, Call, Given, Parts, Placement, Shard, StepNoted
     from manyhands.clinic.reporter import Reporter
     from manyhands.clinic.spans import Spans
 

@@ -10,7 +10,7 @@ from stories import story
 
 from manyhands.rehearsal import Finding, dump, judge, rehearse_command
 from manyhands.rehearsal.hang_watch import HangWatch
-from manyhands.rehearsal.telling import lines, picture
+from manyhands.rehearsal.rehearsal_report import draw_hang, report_lines
 
 
 def ring(r):
@@ -21,7 +21,7 @@ def ring(r):
 
 def told(size, tell, **options):
     traces = story(size, tell)
-    return lines(judge(traces), traces, **options)
+    return report_lines(judge(traces), traces, **options)
 
 
 def test_nothing_found_says_what_was_looked_at_and_what_cannot_be_seen():
@@ -56,7 +56,7 @@ def test_findings_that_differ_in_more_than_numbers_are_told_apart():
         replace(one, call="irecv"),
         replace(one, severity="may hang"),
     ]
-    assert [line for line in lines([one, *others], {}) if line[0] != " "][:-2] == [
+    assert [line for line in report_lines([one, *others], {}) if line[0] != " "][:-2] == [
         "HANGS: outside your code, ranks 0, 1",
         *["HANGS: outside your code, rank 0"] * 4,
         "MAY HANG: outside your code, rank 0",
@@ -65,16 +65,16 @@ def test_findings_that_differ_in_more_than_numbers_are_told_apart():
 
 def test_the_picture_shows_who_waits_for_whom_in_red():
     traces = story(4, ring)
-    drawn = picture(judge(traces), traces)
+    drawn = draw_hang(judge(traces), traces)
     ET.fromstring(drawn.text)
-    assert drawn.text == picture(judge(traces), traces).text
+    assert drawn.text == draw_hang(judge(traces), traces).text
     assert drawn.text.count(">isend<") == 4 and "#c81e1e" in drawn.text
 
 
 def test_no_picture_where_nothing_hangs():
     for tell in (lambda r: r.collective(), lambda r: r.collective(op="BOR")):
         traces = story(2, tell)
-        assert picture(judge(traces), traces) is None
+        assert draw_hang(judge(traces), traces) is None
 
 
 LOST = (
