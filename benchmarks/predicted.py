@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 
 from manyhands import Cluster
-from manyhands.clinic import costs, scale
+from manyhands.clinic import costs, predict_messages, scale
 from manyhands.clinic.visit import visit
 from manyhands.simulate.calibrate import calibrate
 from manyhands.simulate.training_step import Machine
@@ -93,7 +93,7 @@ def rows(name):
     alone, together = (visit(script, arguments, ranks, "torchrun") for ranks in (1, 2))
     network, running = scale.measured(alone, together), costs.add_up(alone.cost).runs[0]
     print(
-        f"\n{script.name}: {scale.told(network)} It needs a core for {running:.0%} of its step.",
+        f"\n{script.name}: {predict_messages.describe_step(network)} It needs a core for {running:.0%} of its step.",
         flush=True,
     )
     link = {"latency_s": DELAY_MS / 1e3}

@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from manyhands.clinic.evidence import apart, fit, vector
-from manyhands.clinic.judge import NEAR
 from manyhands.clinic.rule import Finding
+from manyhands.clinic.tolerances import AVERAGE_TOLERANCE, FACTOR_TOLERANCE
 
 if TYPE_CHECKING:
     import torch
 
     from manyhands.clinic.records import AverageNoted
-
-# how near, in parts of its length, the average of what ranks have learned is to their mean
-TOGETHER = 1e-2
 
 
 def share_outer(averages: list[AverageNoted | None]) -> bool:
@@ -23,7 +20,7 @@ def share_outer(averages: list[AverageNoted | None]) -> bool:
     """
     given = [one["given"] for one in averages if one and one.get("given")]
     return len(given) == len(averages) and all(
-        apart(one.get(name), part) < TOGETHER
+        apart(one.get(name), part) < AVERAGE_TOLERANCE
         for one in given[1:]
         for name, part in given[0].items()
     )
@@ -48,8 +45,12 @@ def average_mistakes(averages: list[AverageNoted | None]) -> list[Finding]:
         ]
     result = vector(first, names, sizes)
     factor, rest = fit(result, cast("torch.Tensor", sum(parts)) / n)
-    if rest < TOGETHER:
-        summed = abs(abs(factor) / n - 1) < NEAR
+    if rest < AVERAGE_TOLERANCE:
+        summed = abs(abs(factor) / n - 1) < FACTOR_TOLERANCE
         return [Finding("weights summed", {"n": n, "step": step})] if summed else []
-    own = [rank for rank, part in enumerate(parts) if outer and fit(result, part)[1] < TOGETHER]
+    own = [
+        rank
+        for rank, part in enumerate(parts)
+        if outer and fit(result, part)[1] < AVERAGE_TOLERANCE
+    ]
     return [Finding("one rank's weights", {"rank": own[0], "step": step})] if own else []

@@ -6,6 +6,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
+from manyhands.clinic.clinic_limits import CLINIC_RANKS, STEPS, TIMEOUT_S
 from manyhands.clinic.page import MADE_BY
 from manyhands.cluster.launch import launch_line
 from manyhands.command_line import completed, no_output_file, part, refuse, seconds, sigterm_exits
@@ -14,7 +15,6 @@ from manyhands.command_line import parser as command_parser
 DESCRIPTION = """Run your own training script for a few steps, with observers in place, and write a page about it: is it right, does it hang,
 will it run on GPUs, what does it cost? The script is one for torchrun (DDP, FSDP2, Lightning, Accelerate, all_reduce by hand) or horovodrun. Neither it nor
 its repository is changed: it runs in a copy. Exit code 0: nothing found; 1: a mistake found; 2: the script failed; 3: not determined."""
-RANKS = 4  # by default
 STOPPED = "\nStopped; all processes of the script have ended."
 
 
@@ -29,7 +29,7 @@ def parser() -> ArgumentParser:
             "train.py --with horovodrun",
         ],
     )
-    launch_line.add_options(made, RANKS)
+    launch_line.add_options(made, CLINIC_RANKS)
     made.add_argument(
         "--to-end",
         action="store_true",
@@ -44,9 +44,9 @@ def parser() -> ArgumentParser:
     made.add_argument(
         "--timeout",
         type=seconds,
-        default=300,
+        default=TIMEOUT_S,
         metavar="S",
-        help="time limit of the whole run in seconds (300)",
+        help=f"time limit of the whole run in seconds ({TIMEOUT_S:g})",
     )
     made.add_argument(
         "--output",
@@ -63,7 +63,7 @@ def parser() -> ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     try:
         arguments = launch_line.parsed(
-            completed(parser()), sys.argv[1:] if argv is None else argv, "clinic", RANKS
+            completed(parser()), sys.argv[1:] if argv is None else argv, "clinic", CLINIC_RANKS
         )
     except ValueError as error:
         return refuse("clinic", error)
@@ -80,7 +80,7 @@ def _look(arguments: Namespace) -> int:
     from manyhands.clinic.conclude import conclude
     from manyhands.clinic.page import as_html
     from manyhands.clinic.plain_page import as_text
-    from manyhands.clinic.visit import STEPS, may_rehearse, rehearsed, visit
+    from manyhands.clinic.visit import may_rehearse, rehearsed, visit
     from manyhands.cluster.launch.run_script import LaunchError
 
     line, stand_in = arguments.line, not arguments.as_it_is

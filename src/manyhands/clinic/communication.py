@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from manyhands.clinic.clinic_limits import RECORDED_MESSAGES
+
 if TYPE_CHECKING:
     import torch
 
     from manyhands.clinic.records import Message
     from manyhands.ledger.entry import Entry
-
-SHOWN = 2000  # messages of a step that are kept
 
 
 class Messages:
@@ -39,7 +39,7 @@ class Messages:
     def add(self, entry: Entry, given: Sequence[Any] = ()) -> None:
         from manyhands.ledger.entry import CALLS, tensors_in
 
-        if len(self._noted) >= SHOWN:
+        if len(self._noted) >= RECORDED_MESSAGES:
             return
         place = CALLS.get(entry.call)
         tensors = tensors_in(given[place]) if place is not None and len(given) > place else []

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from manyhands.clinic.communication import sums_gradients
+from manyhands.clinic.tolerances import MOST_PARAMETERS
 
 if TYPE_CHECKING:
     from manyhands.clinic.records import Message
     from manyhands.clinic.visit import Visit
-
-MOST = 0.5  # of a rank's parameters: a sum of so many counts as the sum of its gradients
 
 
 def sizes_of(visit: Visit, rank: int) -> dict[str, int]:
@@ -21,7 +20,7 @@ def messages_of(visit: Visit, rank: int) -> list[Message]:
     return [message for step in visit.seen[rank]["steps"] for message in step["messages"]]
 
 
-def groups_of_sums(visit: Visit, rank: int, most: float = MOST) -> list[tuple[int, ...]]:
+def groups_of_sums(visit: Visit, rank: int, most: float = MOST_PARAMETERS) -> list[tuple[int, ...]]:
     """The groups over which a rank sums most of its parameters' gradients, the largest first."""
     steps, sizes = visit.seen[rank]["steps"], set(sizes_of(visit, rank).values())
     total = sum(sizes_of(visit, rank).values())

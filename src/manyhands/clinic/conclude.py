@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from manyhands import gpu_stand_in
 from manyhands.clinic import clinic_messages, costs, judge, layouts, remark_rules
+from manyhands.clinic.clinic_limits import LAST_LINES, SHOWN_NAMES, STEPS, TIMEOUT_S
+from manyhands.clinic.exit_codes import FOUND, NOT_DETERMINED, NOTHING_FOUND, SCRIPT_FAILED
 from manyhands.clinic.layout_messages import looks_like
-from manyhands.clinic.message_values import NAMED, shown
+from manyhands.clinic.message_values import shown
 from manyhands.clinic.recommended_units import units_of
 from manyhands.clinic.replayed_steps import moved_apart, of_torch
 from manyhands.clinic.rule import NOT_JUDGED, Finding, not_judged
 from manyhands.clinic.tracebacks import dead, of_visit
-from manyhands.clinic.visit import STEPS
 from manyhands.cluster.faults.sentences import ranks_text
 from manyhands.cluster.launch.script_copy import some
 
@@ -26,9 +27,7 @@ if TYPE_CHECKING:
     from manyhands.clinic.visit import Visit
     from manyhands.rehearsal.rules import Finding as RuleFinding
 
-NOTHING, FOUND, FAILS, NOT_DETERMINED = 0, 1, 2, 3  # exit codes
-OTHER_SIZE = "Received data size doesn't match expected size"  # gloo, when it ends the process
-LAST_LINES = 8  # of what a rank printed
+WRONG_SIZE = "Received data size doesn't match expected size"  # gloo, when it ends the process
 # remarks on the gradient itself
 CHANGED = {"scaled by parameter", "same but other", "own length", "length varies", "gathers rows"}
 
@@ -59,7 +58,7 @@ class Conclusion:
     cost_remarks: list[Said] = field(default_factory=list)
     traceback: str = ""
     units: list[tuple[str, str, str]] = field(default_factory=list)  # (number, title, why)
-    code: int = NOTHING
+    code: int = NOTHING_FOUND
     gpu_findings: list[Said] = field(default_factory=list)
     gpu_remarks: list[Said] = field(default_factory=list)
     gpu_note: str = ""  # how it was looked for
@@ -85,7 +84,7 @@ class Questions:
             return default
 
 
-def conclude(visit: Visit, to_end: bool = False, timeout_s: float = 300) -> Conclusion:
+def conclude(visit: Visit, to_end: bool = False, timeout_s: float = TIMEOUT_S) -> Conclusion:
     """What is to be said of a `Visit`."""
     ask = Questions()
     evidence, found, layout = (
@@ -103,7 +102,7 @@ def conclude(visit: Visit, to_end: bool = False, timeout_s: float = 300) -> Conc
     remarks = _remarks(visit, evidence, ask)
     fault = visit.fault
     # by gloo: another call's message came
-    aborted = any(OTHER_SIZE in text for text in visit.output.values())
+    aborted = any(WRONG_SIZE in text for text in visit.output.values())
     hangs = (
         fault is not None and fault.kind in ("hang", "mismatch") and not (visit.errors or aborted)
     )
@@ -153,7 +152,7 @@ def conclude(visit: Visit, to_end: bool = False, timeout_s: float = 300) -> Conc
     done.hangs = _hangs(visit, failed, hangs, to_end, timeout_s)
     done.units = units_of([*done.mistakes, *done.remarks, *done.cost_remarks])
     if failed:
-        done.code, done.traceback = FAILS, "\n".join([of_visit(visit), *visit.reasons])
+        done.code, done.traceback = SCRIPT_FAILED, "\n".join([of_visit(visit), *visit.reasons])
     elif found or done.gpu_findings:
         done.code = FOUND
     elif (
@@ -217,7 +216,7 @@ def _counts(visit: Visit) -> list[int]:
 
 def left_out_in_words(visit: Visit) -> str:
     """The first names of what is missing in the copy."""
-    return some(visit.left_out, NAMED)
+    return some(visit.left_out, SHOWN_NAMES)
 
 
 def _wrong(found: list[Finding]) -> str:

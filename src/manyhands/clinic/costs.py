@@ -9,13 +9,13 @@ from statistics import mean
 from typing import TYPE_CHECKING, cast
 
 from manyhands.clinic.rule import Finding
+from manyhands.clinic.tolerances import ASLEEP_DIFFERENCE, INPUT_SHARE, NO_CORE_SHARE
 
 if TYPE_CHECKING:
     from manyhands.clinic.records import Cost, Span
     from manyhands.ledger.account import Account
 
 KINDS = ("input", "forward", "backward", "step")
-MANY, APART = 0.3, 0.3  # parts of a step that are remarked upon
 
 
 @dataclass
@@ -165,11 +165,11 @@ def remarks(found: Costs, horovod: bool) -> list[Finding]:
     waits = mean(
         kinds["input"] / step for kinds, step in zip(found.kinds_ms, found.step_ms, strict=False)
     )
-    if waits > MANY:
+    if waits > INPUT_SHARE:
         said.append(Finding("input", {"part": waits}))
-    if found.ready and mean(found.ready) > 0.1:
+    if found.ready and mean(found.ready) > NO_CORE_SHARE:
         said.append(Finding("few cores", {"part": mean(found.ready), "cores": os.cpu_count()}))
-    elif found.asleep and max(found.asleep) - min(found.asleep) > APART:
+    elif found.asleep and max(found.asleep) - min(found.asleep) > ASLEEP_DIFFERENCE:
         said.append(
             Finding(
                 "straggler",

@@ -9,13 +9,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from manyhands.clinic.rule import Finding, rule
+from manyhands.clinic.tolerances import FEW_ROWS, SHARED_ROWS
 
 if TYPE_CHECKING:
     from manyhands.clinic.evidence import Evidence, Step
     from manyhands.clinic.records import Loader, Order
-
-HALF = 0.5  # of a rank's rows, which another rank has in the same step, in every step
-FEW = 4  # so many rows that agree in their order are no accident
 
 
 def data_mistakes(evidence: Evidence) -> list[Finding]:
@@ -29,7 +27,7 @@ def _rows(evidence: Evidence) -> list[Finding]:
     of one data set; or that all draw from the whole of it.
     """
     shares = {pair: _share(evidence, *pair) for pair in _pairs(evidence)}
-    same = [pair for pair, share in shares.items() if share >= HALF]
+    same = [pair for pair, share in shares.items() if share >= SHARED_ROWS]
     if same:
         return [
             Finding(
@@ -125,10 +123,10 @@ def _shift(evidence: Evidence, a: int, b: int) -> tuple[int, int, int] | None:
             for number, step in enumerate(evidence.steps)
             for call in _calls(evidence, number, step, a, b)
         ]
-        batch = any(of_a == of_b and len(set(of_a)) >= FEW for of_a, of_b in calls)
-        found = batch or common >= max(FEW, count / 4)
+        batch = any(of_a == of_b and len(set(of_a)) >= FEW_ROWS for of_a, of_b in calls)
+        found = batch or common >= max(FEW_ROWS, count / 4)
     else:
-        found = bool(shift) and common >= HALF * count
+        found = bool(shift) and common >= SHARED_ROWS * count
     return (abs(shift), common, count) if found else None
 
 
@@ -216,7 +214,7 @@ def _overlap(evidence: Evidence) -> list[Finding]:
             row for row, number in steps[one].items() if steps[other].get(row, number) != number
         ]
         # the last batches may be filled up with the first rows
-        if len(common) > max(FEW, evidence.ranks):
+        if len(common) > max(FEW_ROWS, evidence.ranks):
             ranks = [list(givers(evidence))[place] for place in (one, other)]
             return [
                 Finding("overlap", {"ranks": ranks, "count": len(common), "of": len(steps[one])})

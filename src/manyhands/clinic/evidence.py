@@ -11,18 +11,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 from manyhands.clinic.dtensor_parts import joined, twins
 from manyhands.clinic.flat_parts import put_together
-from manyhands.clinic.loss_factors import CLOSE, loss_scale, scale_of_each, shares
+from manyhands.clinic.loss_factors import loss_scale, scale_of_each, shares
 from manyhands.clinic.one_process_run import divided
+from manyhands.clinic.tolerances import COARSE_TOLERANCE, GRADIENT_TOLERANCE, LOSS_FACTOR_TOLERANCE
 
 if TYPE_CHECKING:
     import torch
 
     from manyhands.clinic.records import Clip, Given, Parts, StepKey
     from manyhands.clinic.visit import Visit
-
-# of a vector's length; a compressed message has 1e-3
-TOLERANCE = {"torch.float64": 1e-7, "torch.float32": 2e-3}
-COARSE = 5e-2  # of shorter numbers
 
 
 @dataclass
@@ -98,7 +95,7 @@ class Evidence:
         self.dtype = next(
             (str(part.dtype) for part in self.first["start"].values()), "torch.float32"
         )
-        self.tolerance = TOLERANCE.get(self.dtype, COARSE)
+        self.tolerance = GRADIENT_TOLERANCE.get(self.dtype, COARSE_TOLERANCE)
         self.sharded = self.first["sharded"]
         self.givers = divided(self.seen)  # the ranks whose rows are parts of the batch
         # a gradient that can only be compared with that of the copy has the rounding of the type it
@@ -106,7 +103,7 @@ class Evidence:
         autocast = any(
             call["autocast"] for one in self.seen for step in one["steps"] for call in step["calls"]
         )
-        self.coarse = COARSE if self.first["low"] or autocast else self.tolerance
+        self.coarse = COARSE_TOLERANCE if self.first["low"] or autocast else self.tolerance
         if self.sharded:
             self.tolerance = self.coarse
         count = min(len(one["steps"]) for one in self.seen)
@@ -270,7 +267,10 @@ class Evidence:
         )
         same = all(
             len(of_rank) == len(values[0])
-            and all(abs(a - b) <= CLOSE * abs(b) for a, b in zip(of_rank, values[0], strict=True))
+            and all(
+                abs(a - b) <= LOSS_FACTOR_TOLERANCE * abs(b)
+                for a, b in zip(of_rank, values[0], strict=True)
+            )
             for of_rank in values[1:]
         )
         return (

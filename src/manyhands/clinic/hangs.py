@@ -14,6 +14,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
+from manyhands.clinic.clinic_limits import (
+    LAST_LINES,
+    OUTSIDE_AFTER_S,
+    OUTSIDE_S,
+    REPORT_PERIOD_S,
+    STALE_S,
+)
 from manyhands.cluster.faults import explain
 from manyhands.cluster.faults.kinds import Outcome
 from manyhands.cluster.faults.source_lines import Places
@@ -25,12 +32,6 @@ if TYPE_CHECKING:
     from manyhands.cluster.faults.kinds import Fault
     from manyhands.cluster.launch.run_script import Launch
     from manyhands.cluster.payloads import Exit
-
-PERIOD_S, STALE_S = 0.2, 3.0
-# a rank that has not reported for so long is looked at from outside, so often
-OUTSIDE_AFTER_S, OUTSIDE_S = 2.0, 0.5
-LAST_LINES = 8  # of what a rank wrote: there a library says why it has ended the process
-
 
 Report = dict[str, Any]  # where a rank stands, as `reporter.Reporter` writes it
 
@@ -69,7 +70,7 @@ class Watcher:
             }
 
     def _look(self) -> None:
-        while not self._over.wait(PERIOD_S):
+        while not self._over.wait(REPORT_PERIOD_S):
             reports = {
                 rank: self._also_from_outside(rank, report)
                 for rank, report in reports_of(self.notes, self.ranks).items()

@@ -9,14 +9,13 @@ from manyhands.clinic.data_rules import data_mistakes, givers
 from manyhands.clinic.evidence import apart, buffers_apart, fit
 from manyhands.clinic.part_rules import copies_of_sharded, own_parts, parts_held
 from manyhands.clinic.rule import Finding, rule
+from manyhands.clinic.tolerances import FACTOR_TOLERANCE
 
 if TYPE_CHECKING:
     import torch
 
     from manyhands.clinic.evidence import Comparable, Evidence, Step
     from manyhands.clinic.records import Clip
-
-NEAR = 0.02  # a factor counts as N, 1 or 1 / N up to so much
 
 
 def mistakes(evidence: Evidence) -> list[Finding]:
@@ -122,7 +121,7 @@ def _gradient(evidence: Evidence) -> list[Finding]:
             continue
         factor = _factor(step, fits[0][0])
         # what adds up over several backward calls may be divided afterwards
-        divided = step.undivided is not False and abs(factor * step.parts - 1) < NEAR
+        divided = step.undivided is not False and abs(factor * step.parts - 1) < FACTOR_TOLERANCE
         lengths.append((1.0 if divided else factor, step))
     return _length(evidence, lengths)
 
@@ -148,13 +147,14 @@ def _length(evidence: Evidence, lengths: list[tuple[float, Comparable]]) -> list
     # with tensor parallelism there are fewer parts than ranks
     counts = {n, evidence.ranks, evidence.ranks // n} - {1}
     for factor, step in lengths:
-        if abs(factor - 1) < NEAR or (
-            step.scales is None and (step.gathered or abs(factor / n - 1) < NEAR)
+        if abs(factor - 1) < FACTOR_TOLERANCE or (
+            step.scales is None and (step.gathered or abs(factor / n - 1) < FACTOR_TOLERANCE)
         ):
             continue  # the latter: a sum of losses that may have been divided before; a remark
         wish = (
             step.scales[0]
-            if step.scales and max(step.scales) - min(step.scales) < NEAR * step.scales[0]
+            if step.scales
+            and max(step.scales) - min(step.scales) < FACTOR_TOLERANCE * step.scales[0]
             else 1.0
         )
         key = next(
@@ -162,25 +162,28 @@ def _length(evidence: Evidence, lengths: list[tuple[float, Comparable]]) -> list
                 key
                 for count in sorted(counts)
                 for key, wanted in (("sum", count), ("divided twice", 1 / count))
-                if abs(factor / wanted - 1) < NEAR
+                if abs(factor / wanted - 1) < FACTOR_TOLERANCE
             ),
             None,
         )
         key = (
             "own length"
-            if key == "divided twice" and step.weighted and abs(factor / wish - 1) < NEAR
+            if key == "divided twice"
+            and step.weighted
+            and abs(factor / wish - 1) < FACTOR_TOLERANCE
             else key
         )
-        if key or abs(factor / wish - 1) >= NEAR:
+        if key or abs(factor / wish - 1) >= FACTOR_TOLERANCE:
             key = key or (None if step.scales and len(lengths) > 1 else "own length")
             wrong.append(("gathered" if step.gathered and key == "divided twice" else key, factor))
     if (
         not wrong
-        or max(factor for _, factor in wrong) / min(factor for _, factor in wrong) > 1 + NEAR
+        or max(factor for _, factor in wrong) / min(factor for _, factor in wrong)
+        > 1 + FACTOR_TOLERANCE
     ):
         return []
     key, factor = wrong[0]
-    by_n = n > 1 and min(abs(factor / n - 1), abs(factor * n - 1)) < NEAR
+    by_n = n > 1 and min(abs(factor / n - 1), abs(factor * n - 1)) < FACTOR_TOLERANCE
     values = {"factor": factor, "ranks": n, "n": n, "remedy": None if by_n else "one loss"}
     return [Finding(key, values)] if key else [Finding("factor", {"factor": factor})]
 
@@ -198,7 +201,7 @@ def _varies(evidence: Evidence) -> bool:
     return (
         not evidence.first["scaled"]
         and bool(factors)
-        and (max(factors) > (1 + NEAR) * min(factors) and min(factors) > 0)
+        and (max(factors) > (1 + FACTOR_TOLERANCE) * min(factors) and min(factors) > 0)
     )
 
 
@@ -211,7 +214,7 @@ def undivided_parts(evidence: Evidence) -> list[Finding]:
             step.undivided is not False
             and _can_compare(step)
             and not evidence.first["scaled"]
-            and (abs(_factor(step, fit(step.given[0], step.right)[0]) - 1) < NEAR)
+            and (abs(_factor(step, fit(step.given[0], step.right)[0]) - 1) < FACTOR_TOLERANCE)
         ):
             return [
                 Finding(
@@ -235,7 +238,7 @@ def untold(evidence: Evidence) -> Literal["summed", "uneven"] | None:
                 fit(given, wanted) if wanted is not None and given is not None else (0.0, 1.0)
             )
             if rest < evidence.tolerance and (
-                key == "uneven" or abs(factor / evidence.ranks - 1) < NEAR
+                key == "uneven" or abs(factor / evidence.ranks - 1) < FACTOR_TOLERANCE
             ):
                 found.add(key)
                 break
@@ -279,7 +282,7 @@ def _other(evidence: Evidence, number: int, step: Comparable) -> Finding | None:
             return Finding("one rank's", {"rank": rank})
     norms = [clips[-1][1] for clips in step.clips if clips]
     if len(norms) == n and all(
-        abs(norm / max(float(local.norm()), 1e-30) - 1) < NEAR
+        abs(norm / max(float(local.norm()), 1e-30) - 1) < FACTOR_TOLERANCE
         for norm, local in zip(norms, step.local, strict=False)
     ):
         return Finding("clip first", {"norms": norms, "right": float(step.right.norm())})

@@ -7,11 +7,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from manyhands.clinic.clinic_limits import SHOWN_NAMES
+
 if TYPE_CHECKING:
     from manyhands.clinic.evidence import Evidence
     from manyhands.clinic.layouts import Layout
 
-NAMED = 4  # so many names of parameters are shown
 # as in `clinic_messages.MISTAKES`
 MISTAKES_OF_LAYOUTS = {
     "tensor rows": (
@@ -203,7 +204,9 @@ def looks_like(layout: Layout, evidence: Evidence | None) -> str:
     key = compared or ("not put together" if layout.groups else "nothing")
     said.append(LAYOUT[key].format(**shown))
     if layout.names:
-        names = ", ".join(layout.names[:NAMED]) + (", ..." if len(layout.names) > NAMED else "")
+        names = ", ".join(layout.names[:SHOWN_NAMES]) + (
+            ", ..." if len(layout.names) > SHOWN_NAMES else ""
+        )
         said.append(LAYOUT["names"].format(k=len(layout.names), names=names))
     return " ".join([*said, LAYOUT["open"]])
 

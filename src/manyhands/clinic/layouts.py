@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from manyhands.clinic import judge
 from manyhands.clinic.average_rules import average_mistakes, share_outer
 from manyhands.clinic.communication_groups import (
-    MOST,
     first_inside,
     groups_inside,
     groups_of_sums,
@@ -24,6 +23,7 @@ from manyhands.clinic.dtensor_parts import cut_groups
 from manyhands.clinic.evidence import Evidence, apart
 from manyhands.clinic.part_rules import copies_in_group, different_losses, tied_copies
 from manyhands.clinic.rule import Finding
+from manyhands.clinic.tolerances import MOST_PARAMETERS
 
 if TYPE_CHECKING:
     from manyhands.clinic.records import Seen, StepNoted
@@ -227,9 +227,9 @@ def _mostly_other(visit: Visit, group: Sequence[int]) -> bool:
     known = _rows(visit.seen[group[0]]["steps"][0]) and not _rows_differ(visit, group)
     if len(group) < 2 or not known or any(sizes_of(visit, rank) != sizes for rank in group):
         return False
-    return sum(sizes[name] for name in Evidence(visit, group).start_differs()) > MOST * sum(
-        sizes.values()
-    )
+    return sum(
+        sizes[name] for name in Evidence(visit, group).start_differs()
+    ) > MOST_PARAMETERS * sum(sizes.values())
 
 
 def _start_differs(visit: Visit, group: Sequence[int]) -> bool:
@@ -456,7 +456,7 @@ def _local(visit: Visit, found: list[Finding]) -> Layout | None:
     averaged = any(
         message["call"].startswith(AVERAGES)
         and message["phase"] in ("apart", "step", "after")
-        and (message["of"] == "weights" or message["numel"] >= MOST * total)
+        and (message["of"] == "weights" or message["numel"] >= MOST_PARAMETERS * total)
         for rank in range(visit.ranks)
         for message in messages_of(visit, rank)
     )

@@ -11,12 +11,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from manyhands.clinic.clinic_limits import RECORDED_INDICES
+
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
     from manyhands.clinic.records import Loader, Order, Split
-
-SHOWN = 4096  # indices of a drawn order, or of a loader's batches, that are kept
 
 
 def digest(value: Any) -> str:
@@ -87,7 +87,7 @@ class Loaders:
                     "seed": getattr(sampler, "seed", None),
                     "length": len(order),
                     "steps": 0,
-                    "order": order[:SHOWN],
+                    "order": order[:RECORDED_INDICES],
                 }
             )
             return iter(order)
@@ -118,7 +118,7 @@ class Loaders:
                 self._indices.setdefault(id(iterator._dataset), []),
                 (list(indices) if isinstance(indices, (list, tuple)) else [indices]),
             )
-            if len(seen) < SHOWN:
+            if len(seen) < RECORDED_INDICES:
                 seen.extend(batch)
                 vars(iterator).setdefault("batches_drawn", []).append(batch)
             return indices
@@ -147,8 +147,10 @@ class Loaders:
                     "dataset": dataset,
                     "parts": [digest(str(list(part.indices))) for part in parts],
                     "lengths": [len(part) for part in parts],
-                    "first": [int(i) for i in parts[0].indices[:SHOWN]],
-                    "others": [int(i) for part in parts[1:] for i in part.indices][:SHOWN],
+                    "first": [int(i) for i in parts[0].indices[:RECORDED_INDICES]],
+                    "others": [int(i) for part in parts[1:] for i in part.indices][
+                        :RECORDED_INDICES
+                    ],
                 }
             )
             return parts
@@ -208,7 +210,7 @@ class Loaders:
 
 
 def _plain(indices: Sequence[Any]) -> list[int | str]:
-    return [int(i) if hasattr(i, "__index__") else str(i) for i in indices[:SHOWN]]
+    return [int(i) if hasattr(i, "__index__") else str(i) for i in indices[:RECORDED_INDICES]]
 
 
 def rows_by_digest(dataset: Any, seed: int = 0) -> tuple[int | None, list[str] | None]:

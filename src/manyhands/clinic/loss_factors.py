@@ -8,10 +8,10 @@ import math
 from collections.abc import Sequence, Sized
 from typing import TYPE_CHECKING
 
+from manyhands.clinic.tolerances import LOSS_FACTOR_TOLERANCE
+
 if TYPE_CHECKING:
     from manyhands.clinic.records import Backward, Loss
-
-CLOSE = 1e-4  # factors of a loss that count as the same
 
 
 def loss_scale(backwards: list[Backward], ranks: int = 0) -> float | None:
@@ -31,7 +31,7 @@ def scale_of_each(backwards: list[Backward], ranks: int = 0) -> float | None:
     found = [factor for factor, _ in factors(backwards, ranks)]
     if not _same(found):
         return None
-    return 1.0 if abs(found[0] - 1) < CLOSE else found[0]
+    return 1.0 if abs(found[0] - 1) < LOSS_FACTOR_TOLERANCE else found[0]
 
 
 def factors(backwards: list[Backward], ranks: int = 0) -> list[tuple[float, int]]:
@@ -66,7 +66,7 @@ def _same(numbers: list[float]) -> bool:
     return (
         bool(numbers)
         and all(map(math.isfinite, numbers))
-        and (max(numbers) - min(numbers) <= CLOSE * abs(max(numbers)))
+        and (max(numbers) - min(numbers) <= LOSS_FACTOR_TOLERANCE * abs(max(numbers)))
     )
 
 
@@ -85,7 +85,11 @@ def _sum_of(backward: Backward, ranks: int) -> Loss:
     ):
         return unknown
     factors = {scale * part for scale in (1, ranks or 1) for part in (1, 1 / len(losses))}
-    close = [factor for factor in factors if abs(backward["value"] / total / factor - 1) < CLOSE]
+    close = [
+        factor
+        for factor in factors
+        if abs(backward["value"] / total / factor - 1) < LOSS_FACTOR_TOLERANCE
+    ]
     if not close or (close[0] == 1 and ranks == len(losses)):
         return unknown  # the latter: the sum, or `ranks` times the mean
     value = total if close[0] in (1, ranks) else total / len(losses)

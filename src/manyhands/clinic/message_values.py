@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from manyhands.clinic import clinic_messages
+from manyhands.clinic.clinic_limits import SHOWN_NAMES
 from manyhands.cluster.faults.sentences import ranks_text
 
 if TYPE_CHECKING:
     from manyhands.clinic.visit import Visit
-
-NAMED = 4  # so many names of parameters, or of files, are shown
 
 
 def shown(values: dict[str, Any], visit: Visit | None = None) -> dict[str, Any]:
@@ -28,7 +27,8 @@ def shown(values: dict[str, Any], visit: Visit | None = None) -> dict[str, Any]:
     if "names" in values:
         names = values["names"]
         as_text.update(
-            names=", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else ""), k=len(names)
+            names=", ".join(names[:SHOWN_NAMES]) + (", ..." if len(names) > SHOWN_NAMES else ""),
+            k=len(names),
         )
     for name in ("share", "apart", "part"):
         if name in values:

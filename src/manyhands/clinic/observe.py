@@ -1,7 +1,7 @@
 """The observers of one rank: the first steps of training are written down, the next ones are timed.
 
-    steps 1 to RECORD     rows that go in, gradients before and after they are averaged, weights after the step
-    the next MEASURE      no tensor is looked at: times, messages, memory (`spans`)
+    steps 1 to RECORDED_STEPS     rows that go in, gradients before and after they are averaged, weights after the step
+    the next MEASURED_STEPS      no tensor is looked at: times, messages, memory (`spans`)
     then                  the training loader is cut, so that the next epoch begins, where a sampler is to draw anew;
                           where no gradient was sent, an average of the weights is waited for;
                           or, with `to_end`, the script runs on as it is
@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from manyhands.clinic.average_observer import Average
+from manyhands.clinic.clinic_limits import RECORDED_NUMBERS, RECORDED_STEPS, STEPS
 from manyhands.clinic.communication import Messages
 from manyhands.clinic.dtensor_parts import (
     data_parallel_meshes,
@@ -28,7 +29,7 @@ from manyhands.clinic.dtensor_parts import (
 from manyhands.clinic.flat_parts import FlatParts
 from manyhands.clinic.loaders import Loaders, digest
 from manyhands.clinic.losses import Losses
-from manyhands.clinic.observer_end import MEASURE, RECORD, End, Options
+from manyhands.clinic.observer_end import End, Options
 from manyhands.clinic.one_process_run import autocast_now, copied, watch_attributes
 from manyhands.clinic.recorded_values import (
     is_wrapper,
@@ -48,8 +49,6 @@ if TYPE_CHECKING:
 
     from manyhands.clinic.records import BeforeCall, Call
     from manyhands.clinic.reporter import Reporter
-
-NUMBERS = 2_000_000  # so many of a model's numbers are kept; of a larger model every n-th
 
 
 class Observer(End):
@@ -110,7 +109,7 @@ class Observer(End):
 
     @property
     def recording(self) -> bool:
-        return self.done < RECORD and not self.going_on
+        return self.done < RECORDED_STEPS and not self.going_on
 
     @property
     def phase(self) -> str:
@@ -274,7 +273,9 @@ class Observer(End):
         if number == 0:
             self.seed = torch.initial_seed()
             self.loaders.training, self.loaders.first_epoch = self.loaders.last, self.loaders.drawn
-            self.stride = max(1, -(-sum(p.numel() for p in module.parameters()) // NUMBERS))
+            self.stride = max(
+                1, -(-sum(p.numel() for p in module.parameters()) // RECORDED_NUMBERS)
+            )
             if self.rank == 0:
                 self.copy = copied(module)
         self.low = self.low or is_low(module)
@@ -325,7 +326,7 @@ class Observer(End):
         """The weights as a step begins, at its first call of a model: something may have written
         into them since the step before. In the steps that are timed only the first is looked at.
         """
-        timed = RECORD < self.done < RECORD + MEASURE and not self.going_on
+        timed = RECORDED_STEPS < self.done < STEPS and not self.going_on
         if not self.done or self.done in self.begins or timed:
             return
         self.begins[self.done] = self._weights_digest()
@@ -447,15 +448,15 @@ class Observer(End):
         if self.recording:
             self._record_step(optimizer)
         self.done += 1
-        if self.done <= RECORD or self.going_on:
+        if self.done <= RECORDED_STEPS or self.going_on:
             self.ends[self.done] = self._weights_digest()
-        if self._alone or self.done == RECORD + MEASURE:
+        if self._alone or self.done == STEPS:
             self.average.stepped(optimizer, self._weights())
         if self.going_on:
             if self._averaged or (not self._silent and self.loaders.trained_twice()):
                 self.end()
-        elif self.done == RECORD:
+        elif self.done == RECORDED_STEPS:
             self._save()
             self.spans.open()
-        elif self.done == RECORD + MEASURE:
+        elif self.done == STEPS:
             self._steps_are_over()

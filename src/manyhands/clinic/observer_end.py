@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from manyhands import gpu_stand_in
+from manyhands.clinic.clinic_limits import AVERAGE_S, NEXT_EPOCH_S, OTHERS_S, RECORDED_STEPS, STEPS
 from manyhands.clinic.communication import sums_gradients
 from manyhands.clinic.loaders import digest
 from manyhands.clinic.one_process_run import one_process
@@ -32,9 +33,6 @@ if TYPE_CHECKING:
     from manyhands.clinic.reporter import Reporter
     from manyhands.clinic.spans import Spans
 
-RECORD, MEASURE = 4, 5  # steps; of those measured the first is not counted
-NEXT_EPOCH_S, OTHERS_S = 10, 30  # how long the next epoch, and the other ranks, are waited for
-AWAIT_S = 5  # how long an average of the weights is waited for
 ENDING = threading.Lock()
 
 
@@ -139,11 +137,11 @@ class End:
         return False
 
     def _note_step_of_other(self, optimizer: Optimizer) -> None:
-        if len(self.steps) < RECORD:
+        if len(self.steps) < RECORDED_STEPS:
             self._out = dict.fromkeys(self.parameters)
             self._record_step(optimizer)
         self.strangers += 1
-        if self.strangers == RECORD + MEASURE:
+        if self.strangers == STEPS:
             self.done = self.strangers
             self.end()
 
@@ -219,10 +217,10 @@ class End:
         self.ends[self.done] = self._weights_digest()
         self.going_on = True
         if self._silent:  # the average may come in this epoch, or at its end
-            _after(AWAIT_S / 2, self._cut)
+            _after(AVERAGE_S / 2, self._cut)
         else:
             self._cut()
-        _after(AWAIT_S if self._silent else NEXT_EPOCH_S, self.end)
+        _after(AVERAGE_S if self._silent else NEXT_EPOCH_S, self.end)
 
     def _cut(self) -> None:
         """Let the epoch end here."""
@@ -284,9 +282,9 @@ class End:
             os.path.join(self.folder, f"cost-{self.rank}.json"),
             {
                 **self.spans.facts(),
-                "steps": RECORD + MEASURE if self.going_on else self.done,
+                "steps": STEPS if self.going_on else self.done,
                 "orders": list(self.loaders.orders),
-                "rates": self.rates[: RECORD + MEASURE],
+                "rates": self.rates[:STEPS],
                 "metrics": list(self.losses.metrics),
                 "begins": dict(self.begins),
                 "ends": dict(self.ends),

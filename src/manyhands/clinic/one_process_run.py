@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from manyhands.clinic.dtensor_parts import cut_groups, joined
 from manyhands.clinic.recorded_values import lists_of_samples, numbers_of
 from manyhands.clinic.reporter import write_tensors
+from manyhands.clinic.tolerances import ROUNDED_SLOPE
 
 if TYPE_CHECKING:
     import torch
@@ -28,7 +29,6 @@ READ = "seen-{}.pt"
 BEFORE: weakref.WeakKeyDictionary[nn.Module, dict[str, int]] = weakref.WeakKeyDictionary()
 # an output, and the slope that backward begins with there
 Slope = tuple["torch.Tensor", "torch.Tensor"]
-NOTHING = 1e-3  # of a slope: what is left of it by rounding
 
 
 def watch_attributes() -> None:
@@ -346,7 +346,7 @@ def _roots(slopes: list[Slope]) -> list[Slope]:
                 allow_unused=True,
             )[0]
             rest = slope if through is None else slope - through
-            if float(rest.norm()) <= NOTHING * float(slope.norm()):
+            if float(rest.norm()) <= ROUNDED_SLOPE * float(slope.norm()):
                 continue
             slope = rest
         roots.append((out, slope))

@@ -8,16 +8,17 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from manyhands.clinic.clinic_messages import NOT_YET, QUESTIONS
+from manyhands.clinic.exit_codes import FOUND, NOT_DETERMINED, NOTHING_FOUND, SCRIPT_FAILED
 from manyhands.clinic.plain_page import as_remark, headline
 
 if TYPE_CHECKING:
     from manyhands.clinic.conclude import Conclusion, Said
 
 MARK = {
-    0: ("well", "nothing found"),
-    1: ("bad", "something found"),
-    2: ("bad", "the script failed"),
-    3: ("open", "not determined"),
+    NOTHING_FOUND: ("well", "nothing found"),
+    FOUND: ("bad", "something found"),
+    SCRIPT_FAILED: ("bad", "the script failed"),
+    NOT_DETERMINED: ("open", "not determined"),
 }
 # by it the command knows a page that it may write over
 MADE_BY = '<meta name="generator" content="manyhands clinic">'

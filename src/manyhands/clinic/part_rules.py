@@ -9,8 +9,14 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from manyhands.clinic.dtensor_parts import twins
-from manyhands.clinic.evidence import COARSE, TOLERANCE, apart, fit
+from manyhands.clinic.evidence import apart, fit
 from manyhands.clinic.rule import Finding, rule
+from manyhands.clinic.tolerances import (
+    COARSE_TOLERANCE,
+    FACTOR_TOLERANCE,
+    GRADIENT_TOLERANCE,
+    ROUNDED_GRADIENT,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -18,8 +24,6 @@ if TYPE_CHECKING:
     from manyhands.clinic.evidence import Comparable, Evidence
     from manyhands.clinic.records import Seen, Shard, StepNoted
 
-NOTHING = 1e-6  # of the whole gradient's length: what is left of a gradient of 0 by rounding
-NEAR = 0.02  # factors that differ by less are the same
 # their weights begin as ones, but on the ranks of a group they are copies
 NORMS = ("LayerNorm", "RMSNorm")
 
@@ -33,7 +37,7 @@ def copies_of_sharded(evidence: Evidence) -> list[Finding]:
     for number in range(evidence.count if evidence.sharded else 0):
         given, names, own = evidence.of(number, "given"), list(evidence.first["start"]), []
         copies: dict[str, list[int]] = {}
-        least, rows = NOTHING * _length(given[0]), evidence.steps[number].rows
+        least, rows = ROUNDED_GRADIENT * _length(given[0]), evidence.steps[number].rows
         for name in names:
             for group in twins(_cut_now(evidence, number, name)):
                 unlike = [
@@ -81,7 +85,7 @@ def parts_held(evidence: Evidence, number: int, step: Comparable) -> Finding | N
     factors = [factor for factor, _ in fits]
     if (
         max(rest for _, rest in fits) < evidence.tolerance
-        and max(factors) > (1 + NEAR) * min(factors) > 0
+        and max(factors) > (1 + FACTOR_TOLERANCE) * min(factors) > 0
     ):
         return Finding("own clip", {"factors": factors})
     return None
@@ -196,7 +200,7 @@ def tied_copies(seen: list[Seen]) -> list[Finding]:
 def _unlike(seen: list[Seen], copies: list[list[tuple[int, str]]]) -> list[Finding]:
     """The finding on `copies`, lists of (rank, name), whose gradients differ in a step."""
     for number, of_step in enumerate(_steps(seen)):
-        least = NOTHING * max(_length(step["given"]) for step in of_step)
+        least = ROUNDED_GRADIENT * max(_length(step["given"]) for step in of_step)
         found = [
             places
             for places in copies
@@ -227,7 +231,9 @@ def _numbers(seen: list[Seen]) -> list[int]:
 
 
 def _tolerance(seen: list[Seen]) -> float:
-    return TOLERANCE.get(next((str(part.dtype) for part in seen[0]["start"].values()), ""), COARSE)
+    return GRADIENT_TOLERANCE.get(
+        next((str(part.dtype) for part in seen[0]["start"].values()), ""), COARSE_TOLERANCE
+    )
 
 
 def _varies(part: torch.Tensor) -> bool:

@@ -13,6 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from manyhands import gpu_stand_in
+from manyhands.clinic import predict_messages
+from manyhands.clinic.clinic_limits import MOST_RANKS, PREDICT_RANKS, TIMEOUT_S
+from manyhands.clinic.exit_codes import NOT_DETERMINED, SCRIPT_FAILED
+from manyhands.clinic.global_batch import PER_RANK, describe_batch, most_ranks, parse_batch
 from manyhands.cluster.launch import launch_line
 from manyhands.command_line import completed, no_output_file, part, refuse, seconds, sigterm_exits
 from manyhands.command_line import parser as command_parser
@@ -27,19 +31,6 @@ a table, a picture, and the three largest costs. Neither the script nor its fold
 option is wrong; 3: nothing could be predicted, because there were no steps, no messages or no core to measure with."""
 STOPPED = "\nStopped; all processes of the script have ended."
 MADE_BY = "manyhands predict"
-FAILED, NOT_DETERMINED = 2, 3  # exit codes
-RANKS = 2  # of the second run here, by default
-NEEDS_RANKS = (
-    "{why} Therefore the computing of one rank was measured on {ranks} ranks, and includes their "
-    "waiting for each other. "
-)
-SUMS = {
-    "ring": "sums by rings",
-    "tree": "sums by a double tree",
-    "two-level": "sums in two levels",
-    "auto": "each sum by the fastest of rings, trees and switches that add",
-}
-MOST_RANKS = 1_000_000  # each is a place of an array
 
 
 def parser() -> argparse.ArgumentParser:
@@ -48,7 +39,7 @@ def parser() -> argparse.ArgumentParser:
         DESCRIPTION,
         ["train.py --to 8,64,1024 --machine dgx-h100", "train.py --times-as-fast 40 -- --epochs 1"],
     )
-    launch_line.add_options(made, RANKS)
+    launch_line.add_options(made, PREDICT_RANKS)
     made.add_argument(
         "--to",
         default="8,64,1024",
@@ -77,7 +68,7 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument(
         "--global-batch",
-        type=_batch,
+        type=parse_batch,
         default="auto",
         metavar="CHOICE",
         help=(
@@ -97,9 +88,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--timeout",
         type=seconds,
-        default=300,
+        default=TIMEOUT_S,
         metavar="S",
-        help="time limit of each of the two runs in seconds (300)",
+        help=f"time limit of each of the two runs in seconds ({TIMEOUT_S:g})",
     )
     made.add_argument(
         "--output",
@@ -115,7 +106,7 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     try:
         arguments = launch_line.parsed(
-            completed(parser()), sys.argv[1:] if argv is None else argv, "predict", RANKS
+            completed(parser()), sys.argv[1:] if argv is None else argv, "predict", PREDICT_RANKS
         )
     except ValueError as problem:
         return refuse("predict", problem)
@@ -125,17 +116,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(STOPPED, file=sys.stderr)
         return 130
-
-
-def _batch(text: str) -> int | str:
-    """The type of --global-batch."""
-    if text in ("auto", "fixed", "per-rank"):
-        return text
-    if text.isascii() and text.isdigit() and 0 < int(text) < 10**12:
-        return int(text)
-    raise argparse.ArgumentTypeError(
-        f"{text!r} is not fixed, per-rank, auto or a number of rows, such as 4096"
-    )
 
 
 def _predict(arguments: argparse.Namespace) -> int:
@@ -154,22 +134,22 @@ def _predict(arguments: argparse.Namespace) -> int:
         except scale.NothingMeasured as problem:
             if alone.timed_out:
                 raise
-            needs_ranks = NEEDS_RANKS.format(why=problem, ranks=arguments.ranks)
+            needs_ranks = predict_messages.NEEDS_RANKS.format(why=problem, ranks=arguments.ranks)
         with part(f"2 of 2: {arguments.ranks} ranks"):
             together = _run(arguments, arguments.ranks)
         if needs_ranks:
             alone, measured_on = together, scale.steps_of(together)
-        usable, of_cores = scale.without_core(measured_on)
+        usable, of_cores = predict_messages.judge_core_time(measured_on)
         if not usable:
             raise scale.NothingMeasured(of_cores, alone.ranks)
         found = scale.measured(alone, together)
-        of_rows = needs_ranks + scale.rows_in_words(found, arguments.global_batch)
+        of_rows = needs_ranks + describe_batch(found, arguments.global_batch)
         batch = (
-            found.batch() or scale.PER_RANK
+            found.batch() or PER_RANK
             if arguments.global_batch == "auto"
             else arguments.global_batch
         )
-        most = scale.most_ranks(found, batch) or MOST_RANKS
+        most = most_ranks(found, batch) or MOST_RANKS
         if ranks[0] > most:
             raise ValueError(
                 f"{of_rows} Therefore {ranks[0]:,} ranks would get less than one row each. Give "
@@ -177,10 +157,10 @@ def _predict(arguments: argparse.Namespace) -> int:
             )
     except scale.NothingMeasured as problem:
         refuse("predict", f"{problem}{_clinic(arguments, problem)}")
-        return FAILED if problem.failed else NOT_DETERMINED
+        return SCRIPT_FAILED if problem.failed else NOT_DETERMINED
     except (ValueError, LaunchError) as problem:
         return refuse("predict", problem)
-    print("\n".join(filter(None, [scale.told(found), of_rows, of_cores])))
+    print("\n".join(filter(None, [predict_messages.describe_step(found), of_rows, of_cores])))
     if together.substituted:
         print(gpu_stand_in.in_words(together.substituted))
     if together.left_out:
@@ -202,7 +182,7 @@ def _predict(arguments: argparse.Namespace) -> int:
     ]
     print(
         f"\n{kind.what}; {arguments.reached:.0%} of its links' rates; one rank computes "
-        f"{arguments.times_as_fast:g} times as fast as here; {SUMS[arguments.all_reduce]}:\n\n"
+        f"{arguments.times_as_fast:g} times as fast as here; {predict_messages.SUMS[arguments.all_reduce]}:\n\n"
         f"{scale.table(forecasts)}"
     )
     picture = efficiency(

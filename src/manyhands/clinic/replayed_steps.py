@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from manyhands.clinic.evidence import apart, vector
+from manyhands.clinic.tolerances import FACTOR_TOLERANCE
 
 if TYPE_CHECKING:
     import torch
@@ -22,7 +23,7 @@ def wished(step: Comparable, ranks: int) -> torch.Tensor:
     scale = step.scales[0] if step.scales and len(set(step.scales)) == 1 else 1.0
     return (
         step.right
-        if any(abs(scale / odd - 1) < 0.02 for odd in (ranks, 1 / ranks))
+        if any(abs(scale / odd - 1) < FACTOR_TOLERANCE for odd in (ranks, 1 / ranks))
         else step.right * scale
     )
 

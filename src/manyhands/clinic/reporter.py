@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from manyhands.clinic.clinic_limits import REPORT_PERIOD_S
+from manyhands.clinic.exit_codes import RANK_STOPPED
 from manyhands.clinic.spans import of_main_thread
 from manyhands.cluster.on_rank import signalled_stack, tf_config
 from manyhands.cluster.on_rank.recorder import Recorder
@@ -19,9 +21,6 @@ from manyhands.cluster.on_rank.stack import Stack, innermost_of, is_user_file
 
 if TYPE_CHECKING:
     from manyhands.cluster.payloads import Stand
-
-PERIOD_S = 0.2
-STOPPED = 70  # the exit code of a rank that was stopped because all of them wait
 
 
 def processor_s() -> float:
@@ -53,8 +52,8 @@ class Reporter:
             self.write()
             if self.told_to_stop():
                 self.on_stop()
-                os._exit(STOPPED)
-            time.sleep(PERIOD_S)
+                os._exit(RANK_STOPPED)
+            time.sleep(REPORT_PERIOD_S)
 
     def told_to_stop(self) -> bool:
         return os.path.exists(os.path.join(self.folder, "stop"))

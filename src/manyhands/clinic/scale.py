@@ -16,7 +16,10 @@ from statistics import mean, median
 from typing import TYPE_CHECKING
 
 from manyhands.clinic import costs
-from manyhands.clinic.observe import RECORD
+from manyhands.clinic.clinic_limits import SIMULATED_STEPS
+from manyhands.clinic.global_batch import FIXED, PER_RANK, multiply_rows
+from manyhands.clinic.predict_messages import explain_untimed
+from manyhands.clinic.tolerances import OVERLAPPING
 
 if TYPE_CHECKING:
     from manyhands.clinic.records import SentCall, StepNoted
@@ -26,12 +29,6 @@ if TYPE_CHECKING:
 
 # how the ledger's names of these calls begin, without their `_`
 SUMS = ("allreduce", "reducescatter", "allgather")
-AFTER = 0.05  # less of the messages' time than this inside backward: they do not overlap
-DRAWS = 5  # steps that are simulated, with other late ranks in each
-# what stays the same with more ranks: the batch of a rank, the global batch
-PER_RANK, FIXED = "per-rank", "fixed"
-# parts of the time without a core: a warning, and no prediction
-WAITED_SOME, WAITED_MUCH = 0.05, 0.2
 ALL_REDUCES = {"ring": "ring", "tree": "double tree", "two-level": "hierarchical", "auto": "auto"}
 
 
@@ -121,7 +118,7 @@ def measured(alone: Visit, together: Visit) -> Measured:
     step_s, backward_s = one.step_ms[0] / 1e3, one.kinds_ms[0]["backward"] / 1e3
     bounds = alone.cost[0]["bounds"]
     each_s = [stop - start for start, stop in pairwise(bounds[1:])] or [step_s]
-    overlaps = many.overlap is not None and many.overlap >= AFTER
+    overlaps = many.overlap is not None and many.overlap >= OVERLAPPING
     return Measured(
         step_s - backward_s,
         backward_s,
@@ -143,52 +140,11 @@ def steps_of(visit: Visit) -> costs.Costs:
     found = costs.add_up(visit.cost) if len(visit.cost) == visit.ranks else None
     if found is None:
         ranks = "one rank" if visit.ranks == 1 else f"{visit.ranks} ranks"
-        why, failed = _why(visit)
+        why, failed = explain_untimed(visit)
         raise NothingMeasured(
             f"With {ranks}, no step of {visit.script} could be timed. {why}", visit.ranks, failed
         )
     return found
-
-
-def _why(visit: Visit) -> tuple[str, bool]:
-    """(why a visit has no times, as far as it is known, whether the script failed)."""
-    if visit.errors:
-        rank = min(visit.errors)
-        return (
-            (
-                f"Rank {rank} failed: "
-                f"{visit.errors[rank]['traceback'].strip().splitlines()[-1].strip()}"
-            ),
-            True,
-        )
-    if visit.told:
-        return (
-            (
-                f"{visit.launcher} ended before a rank began: "
-                f"{visit.told.strip().splitlines()[-1].strip()}"
-            ),
-            True,
-        )
-    if visit.timed_out:
-        return f"The time limit was reached first (--timeout sets it).{_printed_last(visit)}", False
-    if visit.fault:
-        return visit.fault.text.strip().splitlines()[0], True
-    dead = [f"rank {rank} with {code}" for rank, code in visit.codes.items() if code]
-    if dead:
-        return f"These ranks ended with an exit code other than 0: {', '.join(dead)}.", True
-    done = min((one["steps"] for one in visit.cost.values()), default=0)
-    return (
-        (
-            f"It ended after {done} steps of an optimiser; {RECORD + 1} are "
-            f"needed.{_printed_last(visit)}"
-        ),
-        False,
-    )
-
-
-def _printed_last(visit: Visit) -> str:
-    lines = visit.output.get(0, "").strip().splitlines()
-    return f" The last line that rank 0 printed: {lines[-1].strip()}" if lines else ""
 
 
 def _rows(visit: Visit) -> int:
@@ -231,7 +187,7 @@ def forecast(
     `batch`: PER_RANK; FIXED: the rows of a step here, of all ranks of the run with the fewest,
     divided among the ranks; or a number of rows, likewise.
     """
-    in_all = _rows_in_all(found, batch, ranks)
+    in_all = multiply_rows(found, batch, ranks)
     whole, found = found.with_rows(in_all), found.with_rows(in_all / ranks)
     step = _mean_step(found, machine, ranks, times_as_fast, all_reduce)
     seconds = step.seconds
@@ -256,52 +212,6 @@ def forecast(
     return Forecast(ranks, seconds, step, alone_s / seconds, {"computing": base_s, **saved})
 
 
-def _rows_in_all(found: Measured, batch: int | str, ranks: int) -> float:
-    """The rows of a step of so many ranks, as a multiple of one rank's here."""
-    if batch == PER_RANK:
-        return ranks
-    return found.alone if isinstance(batch, str) else batch / found.rows  # FIXED
-
-
-def rows_in_words(found: Measured, batch: int | str) -> str:
-    """Which batch was assumed, and why, in sentences.
-
-    `batch`: as for `forecast`, or "auto"; ValueError for a number of rows where none were seen.
-    """
-    with_one = f"{found.rows} with one rank, " if found.alone == 1 else ""
-    seen = f"Rows in a step: {with_one}{found.rows_each} on each of {found.ranks} ranks. "
-    if not (found.rows and found.rows_each):
-        seen = "The number of rows in a step is not known. "
-        if batch not in (PER_RANK, FIXED, "auto"):
-            raise ValueError(f"--global-batch {batch}: {seen}Choose {FIXED} or {PER_RANK}.")
-    elif not found.batch() and batch == "auto":
-        seen += "This is neither a fixed global batch nor a fixed batch per rank. "
-    kind = found.batch() or PER_RANK if batch == "auto" else batch
-    if kind == PER_RANK:
-        then = (
-            "the batch of each rank stays the same, so that the global batch grows with the ranks"
-        )
-    else:
-        rows = f"of {found.rows_in_all if kind == FIXED else kind} rows " if found.rows else ""
-        then = f"the global batch {rows}stays the same and is divided among the ranks"
-    if batch == "auto":
-        return f"{seen}It is assumed that {then} (--global-batch chooses)."
-    return f"{seen}As --global-batch asks, {then}."
-
-
-def most_ranks(found: Measured, batch: int | str) -> int | None:
-    """The largest number of ranks of which each gets a row; None where there is no such limit, or
-    it is not known.
-    """
-    return (
-        batch
-        if not isinstance(batch, str)
-        else None
-        if batch == PER_RANK
-        else found.rows_in_all or None
-    )
-
-
 def largest(one: Forecast, count: int = 3) -> list[tuple[str, float]]:
     """[(what, seconds)] of the largest costs."""
     return sorted(one.costs.items(), key=lambda pair: -pair[1])[:count]
@@ -316,7 +226,7 @@ def _mean_step(
     way = Way(ranks, bucket_bytes=0, all_reduce=all_reduce)
     drawn = [
         slowness(way, 0, found.factors, seed)
-        for seed in range(DRAWS if len(found.factors) > 1 else 1)
+        for seed in range(SIMULATED_STEPS if len(found.factors) > 1 else 1)
     ]
     layers = _layers(found, times_as_fast)
     steps = [step(machine, layers, way, slow) for slow in drawn]
@@ -353,51 +263,3 @@ def table(forecasts: Iterable[Forecast]) -> str:
             f"   {told}"
         )
     return "\n".join(lines)
-
-
-def without_core(one: costs.Costs) -> tuple[bool, str]:
-    """(whether the `Costs` of one rank can be used, what is said of it), by how long it waited for
-    a core.
-    """
-    if not one.waited:
-        return (
-            True,
-            (
-                "It is not known whether the rank had a core all the time, because this system does"
-                " not count it."
-            ),
-        )
-    waited, step_ms = one.waited[0], one.step_ms[0]
-    if waited <= WAITED_SOME:
-        return True, ""
-    said = (
-        f"The rank was ready to run but had to wait for a core for {waited:.0%} of the measured "
-        f"time: {waited * step_ms:.4g} ms of {step_ms:.4g} ms a step. "
-    )
-    if waited <= WAITED_MUCH:
-        return (
-            True,
-            (
-                f"Warning: {said}The prediction is more accurate when no other program needs this "
-                "machine's cores."
-            ),
-        )
-    return (
-        False,
-        (
-            f"{said}Nothing is predicted from that. Run the command again when other programs leave"
-            " a core free."
-        ),
-    )
-
-
-def told(found: Measured) -> str:
-    """What was measured, in a line."""
-    total, count = sum(found.sizes), len(found.sizes)
-    apart = max(found.factors) / median(found.factors) - 1
-    return (
-        f"One rank here: {1e3 * found.step_s:.4g} ms a step, {1e3 * found.backward_s:.4g} ms of it "
-        f"in the backward pass; its slowest step takes {apart:.0%} longer than the middle one. "
-        f"Sums in a step: {count}, {total / 1e6:.4g} MB, {'during' if found.overlaps else 'after'} "
-        "the backward pass."
-    )

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from manyhands.clinic.clinic_limits import STEPS, TIMEOUT_S
 from manyhands.clinic.hangs import Watcher, report
 from manyhands.cluster.host.devices import PATIENCE_S, gpu_ids
 from manyhands.cluster.launch.as_main import STAND_IN, substituted
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from manyhands.rehearsal.rehearse_command import Rehearsal
 
 RANK_PROGRAM = str(Path(__file__).with_name("rank_program.py"))
-STEPS = 9  # of a rehearsal, as of the visit
 
 
 @dataclass
@@ -78,7 +78,7 @@ def visit(
     launcher: Launcher = "torchrun",
     to_end: bool = False,
     patience_s: float | None = None,
-    timeout_s: float = 300,
+    timeout_s: float = TIMEOUT_S,
     stand_in: bool = True,
     nodes: int = 1,
     env: Mapping[str, str] | None = None,
@@ -143,7 +143,7 @@ def _why(found: Visit, notes: str, place: Place, stand_in: bool) -> None:
 
 
 def rehearsed(
-    found: Visit, script: str | Path, timeout_s: float = 300, stand_in: bool = True
+    found: Visit, script: str | Path, timeout_s: float = TIMEOUT_S, stand_in: bool = True
 ) -> None:
     """Run it once more, from a new copy, as a rehearsal for GPUs: `found`, a `Visit`, gets what
     came of it.

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from manyhands.cli import main
-from manyhands.clinic import predict_command, scale
+from manyhands.clinic import global_batch, predict_command, predict_messages, scale
 from manyhands.clinic.costs import Costs
 from manyhands.simulate import ring_s
 from manyhands.simulate.training_step import Machine
@@ -112,7 +112,10 @@ def test_the_table_has_a_line_for_each_number_of_ranks():
     assert [line.split()[0] for line in lines] == ["ranks", "8", "1,024"] and "latencies" in lines[
         2
     ]
-    assert "Sums in a step: 2, 0.006 MB, during the backward pass" in scale.told(found)
+    assert (
+        "Sums in a step: 2, 0.006 MB, during the backward pass"
+        in predict_messages.describe_step(found)
+    )
 
 
 def test_the_ledgers_own_names_are_known_and_a_sharded_sum_counts_once(tmp_path):
@@ -195,7 +198,7 @@ def test_the_two_numbers_of_rows_say_which_batch_stays_the_same(rows, each, rank
         visit(ranks, each, steps_s=[0.1] * 5, backward_part=0.5, calls=[(4000, 0.6, 0.7)]),
     )
     assert found.batch() == kind
-    said = scale.rows_in_words(found, "auto")
+    said = global_batch.describe_batch(found, "auto")
     assert ("not known" in said) == (not rows) and ("is neither" in said) == (rows == 9)
     assert ("global batch of" in said) == (kind == "fixed")
 
@@ -208,7 +211,7 @@ def test_rows_that_are_divided_shorten_all_but_the_optimiser():
     assert scale.forecast(found, MACHINE, 4, batch=256).costs["computing"] == pytest.approx(0.1)
     assert (
         scale.forecast(found, MACHINE, 4, batch=256).efficiency < 1
-        and scale.most_ranks(found, "fixed") == 64
+        and global_batch.most_ranks(found, "fixed") == 64
     )
 
 
@@ -282,6 +285,6 @@ def test_a_machine_file_that_makes_no_sense_is_refused_before_anything_runs(
     ],
 )
 def test_a_wait_for_a_core_is_a_warning_and_above_a_fifth_the_end(waited, usable, said):
-    answer = scale.without_core(Costs([1146.0], [], waited=waited))
+    answer = predict_messages.judge_core_time(Costs([1146.0], [], waited=waited))
     assert answer[0] == usable and said in answer[1] and bool(answer[1]) == bool(said)
     assert waited != [0.8] or "916.8 ms of 1146 ms" in answer[1]
