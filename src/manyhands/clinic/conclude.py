@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from manyhands import gpu_stand_in
 from manyhands.clinic import clinic_messages, costs, judge, layouts, remark_rules
 from manyhands.clinic.clinic_limits import LAST_LINES, SHOWN_NAMES, STEPS, TIMEOUT_S
 from manyhands.clinic.exit_codes import FOUND, NOT_DETERMINED, NOTHING_FOUND, SCRIPT_FAILED
@@ -20,6 +19,7 @@ from manyhands.clinic.rule import NOT_JUDGED, Finding, not_judged
 from manyhands.clinic.tracebacks import dead, of_visit
 from manyhands.cluster.faults.sentences import ranks_text
 from manyhands.cluster.launch.script_copy import some
+from manyhands.gpu_stand_in.substitution_messages import describe_substitutions
 
 if TYPE_CHECKING:
     from manyhands.clinic.costs import Costs
@@ -174,7 +174,7 @@ def _stepped(visit: Visit) -> bool:
 
 def _rehearsal_is_whole(visit: Visit) -> bool:
     """Whether a second run that was to be judged, was judged as far as it was to go."""
-    from manyhands.rehearsal.rehearse_command import CLEAN, FOUND
+    from manyhands.rehearsal.rehearsal_limits import CLEAN, FOUND
 
     made = visit.rehearsal
     return not visit.not_rehearsed and (
@@ -201,7 +201,7 @@ def _remarks(visit: Visit, evidence: Evidence | None, ask: Questions) -> list[Fi
     if len(set(counts)) > 1:
         found.append(Finding("unequal steps", {"counts": ", ".join(map(str, counts))}))
     if visit.substituted:
-        found.append(Finding("stand-in", {"words": gpu_stand_in.in_words(visit.substituted)}))
+        found.append(Finding("stand-in", {"words": describe_substitutions(visit.substituted)}))
     if visit.linked:
         found.append(Finding("linked", {"files": some(visit.linked)}))
     if visit.left_out:

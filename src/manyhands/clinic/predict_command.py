@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from manyhands import gpu_stand_in
 from manyhands.clinic import predict_messages
 from manyhands.clinic.clinic_limits import MOST_RANKS, PREDICT_RANKS, TIMEOUT_S
 from manyhands.clinic.exit_codes import NOT_DETERMINED, SCRIPT_FAILED
@@ -20,6 +19,7 @@ from manyhands.clinic.global_batch import PER_RANK, describe_batch, most_ranks, 
 from manyhands.cluster.launch import launch_line
 from manyhands.command_line import completed, no_output_file, part, refuse, seconds, sigterm_exits
 from manyhands.command_line import parser as command_parser
+from manyhands.gpu_stand_in.substitution_messages import describe_substitutions
 
 if TYPE_CHECKING:
     from manyhands.clinic.scale import NothingMeasured
@@ -162,7 +162,7 @@ def _predict(arguments: argparse.Namespace) -> int:
         return refuse("predict", problem)
     print("\n".join(filter(None, [predict_messages.describe_step(found), of_rows, of_cores])))
     if together.substituted:
-        print(gpu_stand_in.in_words(together.substituted))
+        print(describe_substitutions(together.substituted))
     if together.left_out:
         print(REMARKS["left out"].format(files=left_out_in_words(together)))
     if left_out := [count for count in ranks if count > most]:

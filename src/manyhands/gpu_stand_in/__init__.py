@@ -23,7 +23,6 @@ runs one script installs the stand-in: nothing is put back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from manyhands.gpu_stand_in.stand_in_state import INDEX, REPORT, USED
@@ -63,9 +62,10 @@ def no_nccl_takes(tensor: torch.Tensor) -> bool:
     """
     if not active():
         return False
-    from manyhands.gpu_stand_in import cuda_devices, groups
+    from manyhands.gpu_stand_in import cuda_devices
+    from manyhands.gpu_stand_in.substitution_messages import NCCL
 
-    return groups.NCCL in USED and cuda_devices.made_on_cpu(tensor)
+    return NCCL in USED and cuda_devices.made_on_cpu(tensor)
 
 
 def alone() -> None:
@@ -74,13 +74,3 @@ def alone() -> None:
         from manyhands.gpu_stand_in import groups
 
         groups.ALONE.append(True)
-
-
-def in_words(substituted: Iterable[str]) -> str:
-    """A sentence for a page or a terminal on what was substituted in a run, phrases of its
-    `report`.
-    """
-    return (
-        "There is no GPU here. A stand-in took the place of GPUs, so that the script takes the "
-        f"same branches as with GPUs: {'; '.join(substituted)}. --as-it-is switches it off."
-    )

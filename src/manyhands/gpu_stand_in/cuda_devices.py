@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from manyhands.gpu_stand_in.stand_in_state import INDEX, USED, asked_by_torch, note, replace
+from manyhands.gpu_stand_in.substitution_messages import DEVICES
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-DEVICES = "device cuda is the CPU"
 DRAWN = (
     "rand",
     "randn",

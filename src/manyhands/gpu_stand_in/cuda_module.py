@@ -10,22 +10,15 @@ import resource
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from manyhands.gpu_stand_in.cuda_devices import DEVICES, OWN, REAL, index_of
+from manyhands.gpu_stand_in.cuda_devices import OWN, REAL, index_of
+from manyhands.gpu_stand_in.stand_in_gpu import CAPABILITY, MEMORY_BYTES, NAME, properties
 from manyhands.gpu_stand_in.stand_in_state import INDEX, for_scripts, note, replace
+from manyhands.gpu_stand_in.substitution_messages import DEVICES, FOUND, GRAPHS, STREAMS
 
 if TYPE_CHECKING:
     import torch
-
-NAME = "NVIDIA A100-SXM4-80GB (a stand-in of manyhands: the CPU)"
-CAPABILITY, MEMORY_BYTES = (8, 0), 80 * 2**30
-FOUND, STREAMS, GRAPHS = (
-    "torch.cuda.is_available() returns True",
-    "streams and events of CUDA follow the CPU's order",
-    "CUDA graphs record kernels of a GPU, which a CPU cannot replace",
-)
 
 
 class Stream:
@@ -133,26 +126,6 @@ def held_bytes(device: object = None) -> int:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
         return peak_bytes()
-
-
-def properties(device: object = None) -> SimpleNamespace:
-    return SimpleNamespace(
-        name=NAME,
-        major=CAPABILITY[0],
-        minor=CAPABILITY[1],
-        total_memory=MEMORY_BYTES,
-        multi_processor_count=108,
-        warp_size=32,
-        max_threads_per_multi_processor=2048,
-        regs_per_multiprocessor=65536,
-        shared_memory_per_block=49152,
-        shared_memory_per_multiprocessor=167936,
-        L2_cache_size=40 * 2**20,
-        is_integrated=False,
-        is_multi_gpu_board=False,
-        gcnArchName="",
-        uuid="stand-in",
-    )
 
 
 def install() -> None:

@@ -19,16 +19,11 @@ from manyhands.gpu_stand_in.stand_in_state import (
     replace,
     when_imported,
 )
+from manyhands.gpu_stand_in.substitution_messages import IDS, MESH, NCCL, SYNC
 
 if TYPE_CHECKING:
     import torch
 
-NCCL, MESH, IDS, SYNC = (
-    "backend nccl is gloo",
-    "a mesh of GPUs is a mesh of CPUs",
-    "device_ids of DDP are ignored",
-    "SyncBatchNorm computes on the CPU, with the same collectives forward and backward",
-)
 # group -> the backend that the script asked for
 _asked: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 ALONE: list[bool] = []  # not empty: no other rank answers any more

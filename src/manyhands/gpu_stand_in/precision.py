@@ -10,15 +10,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from manyhands.gpu_stand_in.stand_in_state import note, replace
+from manyhands.gpu_stand_in.substitution_messages import AUTOCAST, COMPILE, SCALER
 
 if TYPE_CHECKING:
     import torch
 
-AUTOCAST, SCALER, COMPILE = (
-    "autocast is the CPU's, with the same type",
-    "GradScaler scales gradients on the CPU",
-    "torch.compile does not change the function",
-)
 DEFAULT: dict[str, torch.dtype] = {}  # "cuda": the type that autocast takes on a GPU
 
 

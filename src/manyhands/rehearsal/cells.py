@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from manyhands.rehearsal.rehearsal_report import draw_hang, report_lines
+from manyhands.rehearsal.rehearsal_report import describe_findings, draw_hang
 from manyhands.rehearsal.rules import judge
 from manyhands.rehearsal.trace import load
 
@@ -57,7 +57,7 @@ class Rehearsed:
         }
         self.findings = judge(self.traces)
         self.picture = draw_hang(self.findings, self.traces)
-        print("\n".join(report_lines(self.findings, self.traces, self._cluster.place)))
+        print("\n".join(describe_findings(self.findings, self.traces, self._cluster.place)))
         if self.picture is not None:
             from IPython.display import display
 

@@ -18,13 +18,11 @@ from manyhands.cluster.faults.sentences import SENTENCES
 from manyhands.cluster.faults.source_lines import Places
 from manyhands.cluster.on_rank import tf_config
 from manyhands.cluster.on_rank.signalled_stack import Outside
+from manyhands.rehearsal.rehearsal_limits import PATIENCE_S, PERIOD_S, QUIET_S
 
 if TYPE_CHECKING:
     from manyhands.cluster.faults.kinds import Fault
     from manyhands.cluster.payloads import Stand
-
-# a rank is looked at once it has asked for nothing for QUIET_S
-PERIOD_S, QUIET_S, PATIENCE_S = 0.5, 2.0, 10.0
 
 
 class HangWatch:

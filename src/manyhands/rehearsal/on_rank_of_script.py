@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from manyhands.rehearsal.trace_recorder import Recorder
 
 
-STEPS, OTHERS_S = "MANYHANDS_REHEARSAL_STEPS", 60
+STEPS = "MANYHANDS_REHEARSAL_STEPS"
 
 
 def main() -> None:
@@ -94,6 +94,8 @@ def _end_after(steps: int, recorder: Recorder, base: Path) -> None:
 
 def _wait_for_others(folder: Path) -> None:
     """Who ends early closes connections that others still need."""
+    from manyhands.rehearsal.rehearsal_limits import OTHERS_S
+
     until = time.monotonic() + OTHERS_S
     while time.monotonic() < until and len(list(folder.glob("*.end"))) < int(
         os.environ["WORLD_SIZE"]

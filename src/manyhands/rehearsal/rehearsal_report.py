@@ -1,26 +1,34 @@
-"""What a rehearsal tells, in words and as a picture."""
+"""The report of a rehearsal: its sentences, and the picture of a hang."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from manyhands import command_line
+from manyhands.gpu_stand_in.substitution_messages import describe_substitutions
+from manyhands.rehearsal.gloo_errors import is_lost_connection
 from manyhands.rehearsal.replay import Replay
 
 if TYPE_CHECKING:
     from manyhands.plots import Svg
+    from manyhands.rehearsal.rehearse_command import Rehearsal
     from manyhands.rehearsal.rules import Finding
     from manyhands.rehearsal.trace import Event, Traces
 
+BY_TORCHRUN = (
+    "A rehearsal starts the ranks as torchrun does, not with {launcher}. Therefore the script must "
+    "take its rank from torchrun's variables, and the calls of Horovod and MPI are not seen."
+)
 CANNOT_SEE = (
     "It cannot see branches that this run did not take, C++ code that calls NCCL directly, streams "
     "that you create, most tensors that stay on the CPU, and the use of memory."
 )
 
 
-def report_lines(
+def describe_findings(
     findings: Iterable[Finding], traces: Traces, place: Callable[[str, int], str] | None = None
 ) -> list[str]:
     """The lines for a terminal or a cell: each finding, then what was looked at and what cannot be
@@ -109,3 +117,51 @@ def _awaited(replay: Replay, rank: int, event: Event) -> list[int]:
         return sorted(hold[1])
     others = [part.peer for part in event.parts if part.peer is not None] or event.ranks
     return sorted({other for other in others if other != rank})
+
+
+def describe_rehearsal(rehearsal: Rehearsal) -> list[str]:
+    """Describe in lines for a terminal what came of the rehearsal of a script."""
+    if rehearsal.errors:
+        rank, script = first_cause(rehearsal.errors), command_line.printable(rehearsal.script)
+        return [
+            f"rank {rank} of {script} failed by itself, so nothing was judged:",
+            rehearsal.errors[rank].rstrip(),
+            *rehearsal.cause.splitlines(),
+            *rehearsal.reasons,
+        ]
+    lines = [describe_substitutions(rehearsal.substituted)] if rehearsal.substituted else []
+    if rehearsal.hang:
+        lines += [
+            "All ranks that had not ended waited for so long (--patience) that they were stopped.",
+            *rehearsal.hang.splitlines(),
+        ]
+    for rank, words in rehearsal.refused.items():
+        lines.append(
+            f"With gloo, too, rank {rank} could not continue, because gloo ended it. {words}".rstrip()
+        )
+    if rehearsal.left:
+        lines.append("With gloo, too, a rank had ended while others waited for it.")
+    elif rehearsal.lost and not rehearsal.refused:
+        lines.append("With gloo, too, a rank waited in vain for another rank.")
+    if rehearsal.cut:
+        lines.append(
+            "Not determined, because the script had not ended when the time was over (--limit)"
+            + (
+                ", so later calls, and a hang at its end, were not looked for."
+                if rehearsal.calls
+                else ", and had not yet called anything of torch.distributed."
+            )
+        )
+    elif not rehearsal.calls and not rehearsal.hang:
+        lines.append(
+            f"Not determined, because {rehearsal.script} did not call torch.distributed. Is it the "
+            "script that torchrun starts?"
+        )
+    return lines + (
+        describe_findings(rehearsal.findings, rehearsal.traces) if rehearsal.calls else []
+    )
+
+
+def first_cause(errors: Mapping[int, str]) -> int:
+    """Find the rank whose error is the cause of the others', if that is seen."""
+    return min(errors, key=lambda rank: (is_lost_connection(errors[rank]), rank))

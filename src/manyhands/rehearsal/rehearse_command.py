@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import signal
 import sys
 import tempfile
@@ -12,12 +11,28 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from manyhands import command_line, gpu_stand_in
+from manyhands import command_line
 from manyhands.cluster.launch.command_lines import LaunchError
 from manyhands.own_environment import failed_import
 from manyhands.rehearsal import flight_recorder, rehearsal_report
-from manyhands.rehearsal.hang_watch import PATIENCE_S, HangWatch
+from manyhands.rehearsal.gloo_errors import (
+    GLOO_ENDED_IT,
+    REFUSED,
+    TIMED_OUT,
+    is_lost_connection,
+)
+from manyhands.rehearsal.hang_watch import HangWatch
 from manyhands.rehearsal.on_rank_of_script import STEPS
+from manyhands.rehearsal.rehearsal_limits import (
+    CLEAN,
+    FAILED,
+    FOUND,
+    PATIENCE_S,
+    RANKS,
+    TIMEOUT_S,
+    UNKNOWN,
+)
+from manyhands.rehearsal.rehearsal_report import first_cause
 from manyhands.rehearsal.rules import judge
 from manyhands.rehearsal.trace import load
 
@@ -27,17 +42,6 @@ if TYPE_CHECKING:
     from manyhands.rehearsal.trace import Event
 
 ON_RANK = str(Path(__file__).with_name("on_rank_of_script.py"))
-CLEAN, FOUND, FAILED, UNKNOWN = 0, 1, 2, 3
-RANKS = 4  # by default
-BY_TORCHRUN = (
-    "A rehearsal starts the ranks as torchrun does, not with {launcher}. Therefore the script must "
-    "take its rank from torchrun's variables, and the calls of Horovod and MPI are not seen."
-)
-GONE = re.compile("closed by peer|reset by peer|Broken pipe")
-TIMED_OUT = re.compile("[Tt]imed out")
-REFUSED = re.compile(r"\[enforce fail at \S*gloo\S*\]\s*(.*)")  # in an error that gloo raises
-# in the output of a rank that gloo has aborted
-GLOO_ENDED_IT = re.compile(r"what\(\):\s*(?:\[[^]]*\]\s*)?(.*)")
 
 
 @dataclass
@@ -100,8 +104,8 @@ class Rehearsal:
 def rehearse(
     script: str | Path,
     arguments: Sequence[str] = (),
-    ranks: int = 4,
-    limit_s: float = 120,
+    ranks: int = RANKS,
+    limit_s: float = TIMEOUT_S,
     echo: bool = False,
     steps: int | None = None,
     patience_s: float = PATIENCE_S,
@@ -148,7 +152,7 @@ def rehearse(
             raise LaunchError(problem)
         made = _judged(place.script, folder, ranks, done, watch)
         made.substituted = substituted(folder, ranks)
-        kernel = sentence(made.errors[_cause(made.errors)], stand_in) if made.errors else None
+        kernel = sentence(made.errors[first_cause(made.errors)], stand_in) if made.errors else None
         made.reasons = [*([kernel] if kernel else []), place.facts()]
         made.errors = {rank: place.shown(text) for rank, text in made.errors.items()}
         made.findings = [replace(one, file=place.shown(one.file)) for one in made.findings]
@@ -171,7 +175,7 @@ def _judged(script: Path, folder: str, ranks: int, done: Launch, watch: HangWatc
             running.append(rank)
     made = Rehearsal(script.name, traces, [], errors, whole=whole if len(whole) == ranks else None)
     made.cause = watch.cause_of(errors)
-    if watch.hung and all(map(_lost, errors.values())):
+    if watch.hung and all(map(is_lost_connection, errors.values())):
         made.hang, made.errors = watch.fault().text, {}
     elif done.timed_out:
         made.cut = True
@@ -183,11 +187,6 @@ def _judged(script: Path, folder: str, ranks: int, done: Launch, watch: HangWatc
         complete = bool(made.hang) or not running
         made.findings = [_shown(one, script) for one in judge(traces, source, complete, made.whole)]
     return made
-
-
-def _cause(errors: Mapping[int, str]) -> int:
-    """The rank whose error is the cause of the others', if that is seen."""
-    return min(errors, key=lambda rank: (_lost(errors[rank]), rank))
 
 
 def _look_at_deaths(made: Rehearsal, running: list[int], done: Launch) -> None:
@@ -205,7 +204,7 @@ def _look_at_deaths(made: Rehearsal, running: list[int], done: Launch) -> None:
     own = {
         rank: text
         for rank, text in made.errors.items()
-        if not _lost(text) and rank not in made.refused
+        if not is_lost_connection(text) and rank not in made.refused
     }
     first = done.first_failed
     if not own and first in running and first not in made.refused and first is not None:
@@ -223,59 +222,9 @@ def _look_at_deaths(made: Rehearsal, running: list[int], done: Launch) -> None:
     made.errors = {} if by_gloo else {**made.errors, **own}
 
 
-def _lost(error: str) -> bool:
-    """Whether an error is gloo's: the other side of a connection has gone, or does not answer."""
-    return "gloo/transport" in error and bool(GONE.search(error) or TIMED_OUT.search(error))
-
-
 def _shown(finding: Finding, script: Path) -> Finding:
     """With the file as it was typed: the script's by its name, others as they are."""
     return replace(finding, file=script.name) if Path(finding.file).name == script.name else finding
-
-
-def told(rehearsal: Rehearsal) -> list[str]:
-    """The lines that a terminal shows."""
-    if rehearsal.errors:
-        rank, script = _cause(rehearsal.errors), command_line.printable(rehearsal.script)
-        return [
-            f"rank {rank} of {script} failed by itself, so nothing was judged:",
-            rehearsal.errors[rank].rstrip(),
-            *rehearsal.cause.splitlines(),
-            *rehearsal.reasons,
-        ]
-    lines = [gpu_stand_in.in_words(rehearsal.substituted)] if rehearsal.substituted else []
-    if rehearsal.hang:
-        lines += [
-            "All ranks that had not ended waited for so long (--patience) that they were stopped.",
-            *rehearsal.hang.splitlines(),
-        ]
-    for rank, words in rehearsal.refused.items():
-        lines.append(
-            f"With gloo, too, rank {rank} could not continue, because gloo ended it. {words}".rstrip()
-        )
-    if rehearsal.left:
-        lines.append("With gloo, too, a rank had ended while others waited for it.")
-    elif rehearsal.lost and not rehearsal.refused:
-        lines.append("With gloo, too, a rank waited in vain for another rank.")
-    if rehearsal.cut:
-        lines.append(
-            "Not determined, because the script had not ended when the time was over (--limit)"
-            + (
-                ", so later calls, and a hang at its end, were not looked for."
-                if rehearsal.calls
-                else ", and had not yet called anything of torch.distributed."
-            )
-        )
-    elif not rehearsal.calls and not rehearsal.hang:
-        lines.append(
-            f"Not determined, because {rehearsal.script} did not call torch.distributed. Is it the "
-            "script that torchrun starts?"
-        )
-    return lines + (
-        rehearsal_report.report_lines(rehearsal.findings, rehearsal.traces)
-        if rehearsal.calls
-        else []
-    )
 
 
 @command_line.sigterm_exits()
@@ -301,9 +250,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--limit",
         type=command_line.seconds,
-        default=120,
+        default=TIMEOUT_S,
         metavar="SECONDS",
-        help="stop the run after this time (default: 120)",
+        help=f"stop the run after this time (default: {TIMEOUT_S:g})",
     )
     parser.add_argument(
         "--patience",
@@ -327,7 +276,7 @@ def main(argv: list[str]) -> int:
         line = options.line
         launch_line.warn(line)
         if line.launcher != "torchrun":
-            print(BY_TORCHRUN.format(launcher=line.launcher), file=sys.stderr)
+            print(rehearsal_report.BY_TORCHRUN.format(launcher=line.launcher), file=sys.stderr)
         rehearsal = rehearse(
             line.script,
             line.arguments,
@@ -360,5 +309,5 @@ def main(argv: list[str]) -> int:
             )
         )
     else:
-        print("\n".join(told(rehearsal)))
+        print("\n".join(rehearsal_report.describe_rehearsal(rehearsal)))
     return rehearsal.code

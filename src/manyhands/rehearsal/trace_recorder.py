@@ -29,7 +29,7 @@ from manyhands.cluster.on_rank.recorder import same_memory
 from manyhands.cluster.on_rank.stack import is_user_file
 from manyhands.ledger import taps
 from manyhands.ledger.entry import CALLS, tensors_in
-from manyhands.rehearsal import object_collectives
+from manyhands.rehearsal import gloo_errors, object_collectives
 from manyhands.rehearsal.gpu_choice import GpuChoice
 from manyhands.rehearsal.group_watch import watch_groups
 from manyhands.rehearsal.tensor_uses import Clocks, Reads, Uses
@@ -75,9 +75,6 @@ MESSAGES = ("send", "recv", "isend", "irecv")
 # listens here
 _CALLED = re.compile(
     r"/(distributed_c10d|c10d_logger|typing_extensions|warnings)\.py$|/manyhands/(rehearsal|ledger)/"
-)
-_NO_ANSWER = re.compile(
-    r"[Tt]imed out|[Tt]imeout|(closed|reset) by peer|Broken pipe|(Read|Write) error"
 )
 
 
@@ -426,7 +423,9 @@ def _noting_errors(
             return original(*args, **kwargs)
         except RuntimeError as error:
             if is_user_file(sys._getframe(1).f_code.co_filename):
-                text = NO_ANSWER if _NO_ANSWER.search(str(error)) else type(error).__name__
+                text = (
+                    NO_ANSWER if gloo_errors.NO_ANSWER.search(str(error)) else type(error).__name__
+                )
                 recorder.error(call=name, text=text, backend=backend_of(kwargs.get("group")))
             raise
 

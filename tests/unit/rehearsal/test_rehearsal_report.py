@@ -10,7 +10,7 @@ from stories import story
 
 from manyhands.rehearsal import Finding, dump, judge, rehearse_command
 from manyhands.rehearsal.hang_watch import HangWatch
-from manyhands.rehearsal.rehearsal_report import draw_hang, report_lines
+from manyhands.rehearsal.rehearsal_report import describe_findings, describe_rehearsal, draw_hang
 
 
 def ring(r):
@@ -21,7 +21,7 @@ def ring(r):
 
 def told(size, tell, **options):
     traces = story(size, tell)
-    return report_lines(judge(traces), traces, **options)
+    return describe_findings(judge(traces), traces, **options)
 
 
 def test_nothing_found_says_what_was_looked_at_and_what_cannot_be_seen():
@@ -56,7 +56,7 @@ def test_findings_that_differ_in_more_than_numbers_are_told_apart():
         replace(one, call="irecv"),
         replace(one, severity="may hang"),
     ]
-    assert [line for line in report_lines([one, *others], {}) if line[0] != " "][:-2] == [
+    assert [line for line in describe_findings([one, *others], {}) if line[0] != " "][:-2] == [
         "HANGS: outside your code, ranks 0, 1",
         *["HANGS: outside your code, rank 0"] * 4,
         "MAY HANG: outside your code, rank 0",
@@ -106,7 +106,7 @@ def test_a_rank_that_leaves_early_is_judged_though_gloo_raises_on_the_others(tmp
     assert (made.errors, made.code, made.left) == ({}, rehearse_command.FOUND, True)
     assert [(one.severity, one.ranks) for one in made.findings] == [("hangs", (0, 1))]
     assert (
-        rehearse_command.told(made)[0]
+        describe_rehearsal(made)[0]
         == "With gloo, too, a rank had ended while others waited for it."
     )
 
@@ -114,7 +114,7 @@ def test_a_rank_that_leaves_early_is_judged_though_gloo_raises_on_the_others(tmp
 def test_of_several_errors_the_cause_is_told_and_not_what_came_of_it(tmp_path):
     made = left_behind(tmp_path, [LOST, "KeyError: 'mine'", ""])
     assert made.code == rehearse_command.FAILED and not made.findings
-    assert rehearse_command.told(made) == [
+    assert describe_rehearsal(made) == [
         "rank 1 of train.py failed by itself, so nothing was judged:",
         "KeyError: 'mine'",
     ]
@@ -124,7 +124,7 @@ def test_of_several_errors_the_cause_is_told_and_not_what_came_of_it(tmp_path):
 
 def test_a_script_that_calls_nothing_is_not_taken_for_a_clean_one():
     made = rehearse_command.Rehearsal("train.py", {0: [], 1: []}, [], {})
-    assert rehearse_command.told(made) == [
+    assert describe_rehearsal(made) == [
         "Not determined, because train.py did not call torch.distributed. Is it the script that "
         "torchrun starts?"
     ]
