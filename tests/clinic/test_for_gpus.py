@@ -11,7 +11,7 @@ import pytest
 from manyhands.cli import main
 from manyhands.cluster.launch import launch_line
 from manyhands.cluster.launch.script_copy import copied
-from manyhands.gpu_stand_in.kernels import sentence
+from manyhands.gpu_stand_in.kernels import explain_gpu_error
 
 TRAIN = """
     import os, sys
@@ -422,7 +422,7 @@ def test_nothing_that_a_user_made_is_overwritten_in_whatever_way_it_is_opened(
     ],
 )
 def test_what_no_stand_in_can_take_the_place_of(error, what):
-    said = sentence(f"Traceback:\n{error}\n")
+    said = explain_gpu_error(f"Traceback:\n{error}\n")
     assert said is None if what is None else what in said
 
 

@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     import torch
     from torch.optim import Optimizer
 
-    from manyhands.clinic.records import AverageNoted, Parts
+    from manyhands.clinic.records import AverageRecord, Parts
 
 
-class Average:
+class AverageObserver:
     """`facts`, once it was seen: the "step" it followed, the rank's weights "before" it, and the
     weights "after" it. If an outer optimiser takes the step (DiLoCo): the weights that it starts
     "from", and the gradient "given" to it.
     """
 
-    facts: AverageNoted | None
+    facts: AverageRecord | None
     _weights: Parts
     _optimizer: Optimizer | None
 

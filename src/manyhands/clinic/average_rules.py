@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from manyhands.clinic.evidence import apart, fit, vector
+from manyhands.clinic.evidence import fit, relative_distance, vector
 from manyhands.clinic.rule import Finding
 from manyhands.clinic.tolerances import AVERAGE_TOLERANCE, FACTOR_TOLERANCE
 
 if TYPE_CHECKING:
     import torch
 
-    from manyhands.clinic.records import AverageNoted
+    from manyhands.clinic.records import AverageRecord
 
 
-def share_outer(averages: list[AverageNoted | None]) -> bool:
+def have_same_outer_gradient(averages: list[AverageRecord | None]) -> bool:
     """Whether the outer optimisers of all ranks got the same, so that ranks that began apart stay
     apart.
     """
     given = [one["given"] for one in averages if one and one.get("given")]
     return len(given) == len(averages) and all(
-        apart(one.get(name), part) < AVERAGE_TOLERANCE
+        relative_distance(one.get(name), part) < AVERAGE_TOLERANCE
         for one in given[1:]
         for name, part in given[0].items()
     )
 
 
-def average_mistakes(averages: list[AverageNoted | None]) -> list[Finding]:
+def average_mistakes(averages: list[AverageRecord | None]) -> list[Finding]:
     """What is wrong with the average of the ranks' weights, or, where an outer optimiser takes a
     step, of the changes of them, as `average_observer` has noted it on each rank.
     """

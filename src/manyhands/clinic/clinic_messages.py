@@ -36,7 +36,7 @@ MISTAKES = {
     ),
     "replicas": (
         "The sampler distributes rows over a wrong number of ranks",
-        "There are {ranks_n} ranks, but the sampler distributes the rows over {told}.",
+        "There are {ranks_n} ranks, but the sampler distributes the rows over {reported}.",
         "Omit num_replicas and rank of DistributedSampler, or give it the world size.",
         ("06",),
     ),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from manyhands.ledger.entry import Entry
 
 
-class Messages:
+class CommunicationObserver:
     """A listener of the ledger's taps, until `close`.
 
     `phase()` is where in a step the script is.
@@ -25,7 +25,7 @@ class Messages:
     def __init__(
         self, phase: Callable[[], str], parameters: Callable[[], Iterable[torch.Tensor]]
     ) -> None:
-        self.log, self._phase, self._parameters = _Nothing(), phase, parameters
+        self.log, self._phase, self._parameters = _EmptyLog(), phase, parameters
         self._noted: list[Message] = []
         self._open = False
         try:
@@ -87,7 +87,7 @@ class Messages:
             self._open = False
 
 
-class _Nothing:
+class _EmptyLog:
     """The log of a ledger that keeps none."""
 
     def append(self, event: object) -> None:

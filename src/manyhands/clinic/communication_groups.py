@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from manyhands.clinic.visit import Visit
 
 
-def sizes_of(visit: Visit, rank: int) -> dict[str, int]:
+def parameter_sizes(visit: Visit, rank: int) -> dict[str, int]:
     return {name: part.numel() for name, part in visit.seen[rank]["start"].items()}
 
 
@@ -22,8 +22,8 @@ def messages_of(visit: Visit, rank: int) -> list[Message]:
 
 def groups_of_sums(visit: Visit, rank: int, most: float = MOST_PARAMETERS) -> list[tuple[int, ...]]:
     """The groups over which a rank sums most of its parameters' gradients, the largest first."""
-    steps, sizes = visit.seen[rank]["steps"], set(sizes_of(visit, rank).values())
-    total = sum(sizes_of(visit, rank).values())
+    steps, sizes = visit.seen[rank]["steps"], set(parameter_sizes(visit, rank).values())
+    total = sum(parameter_sizes(visit, rank).values())
     count: dict[tuple[int, ...], int] = {}
     for message in messages_of(visit, rank):
         # and no gradient of activations

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from manyhands.clinic import clinic_messages, costs, judge, layouts, remark_rules
 from manyhands.clinic.clinic_limits import LAST_LINES, SHOWN_NAMES, STEPS, TIMEOUT_S
 from manyhands.clinic.exit_codes import FOUND, NOT_DETERMINED, NOTHING_FOUND, SCRIPT_FAILED
-from manyhands.clinic.layout_messages import looks_like
-from manyhands.clinic.message_values import shown
+from manyhands.clinic.layout_messages import describe_layout
+from manyhands.clinic.message_values import format_values
 from manyhands.clinic.recommended_units import units_of
-from manyhands.clinic.replayed_steps import moved_apart, of_torch
+from manyhands.clinic.replayed_steps import compare_replayed_weights, is_torch_optimizer
 from manyhands.clinic.rule import NOT_JUDGED, Finding, not_judged
-from manyhands.clinic.tracebacks import dead, of_visit
+from manyhands.clinic.tracebacks import crashed_ranks, describe_failure
 from manyhands.cluster.faults.sentences import ranks_text
 from manyhands.cluster.launch.script_copy import some
 from manyhands.gpu_stand_in.substitution_messages import describe_substitutions
@@ -33,7 +33,7 @@ CHANGED = {"scaled by parameter", "same but other", "own length", "length varies
 
 
 @dataclass
-class Said:
+class Statement:
     """One mistake or remark, in words."""
 
     key: str
@@ -51,16 +51,16 @@ class Conclusion:
     right: str
     hangs: str
     gpus: str
-    mistakes: list[Said] = field(default_factory=list)
-    remarks: list[Said] = field(default_factory=list)
+    mistakes: list[Statement] = field(default_factory=list)
+    remarks: list[Statement] = field(default_factory=list)
     measured: list[tuple[str, str]] = field(default_factory=list)  # (what, value)
     costs: Costs | None = None
-    cost_remarks: list[Said] = field(default_factory=list)
+    cost_remarks: list[Statement] = field(default_factory=list)
     traceback: str = ""
     units: list[tuple[str, str, str]] = field(default_factory=list)  # (number, title, why)
     code: int = NOTHING_FOUND
-    gpu_findings: list[Said] = field(default_factory=list)
-    gpu_remarks: list[Said] = field(default_factory=list)
+    gpu_findings: list[Statement] = field(default_factory=list)
+    gpu_remarks: list[Statement] = field(default_factory=list)
     gpu_note: str = ""  # how it was looked for
     # [(whose, last lines)], where the diagnosis is "not determined"
     printed: list[tuple[str, str]] = field(default_factory=list)
@@ -106,7 +106,11 @@ def conclude(visit: Visit, to_end: bool = False, timeout_s: float = TIMEOUT_S) -
     hangs = (
         fault is not None and fault.kind in ("hang", "mismatch") and not (visit.errors or aborted)
     )
-    failed = bool(visit.errors or visit.told or (not hangs and not visit.timed_out and dead(visit)))
+    failed = bool(
+        visit.errors
+        or visit.launcher_message
+        or (not hangs and not visit.timed_out and crashed_ranks(visit))
+    )
     # a rank that has left a call out has a gradient that nothing else explains
     if fault is not None and hangs:
         found = [one for one in found if one.key != "other"]
@@ -130,7 +134,7 @@ def conclude(visit: Visit, to_end: bool = False, timeout_s: float = TIMEOUT_S) -
     if wrong and (evidence or layout):
         right = _wrong(wrong)
     elif layout and not doubts:
-        right = looks_like(layout, evidence)
+        right = describe_layout(layout, evidence)
     elif doubts or not compared or visit.ranks == 1:
         right = _unknown(visit, evidence, failed, hangs, doubts)
     else:
@@ -152,7 +156,10 @@ def conclude(visit: Visit, to_end: bool = False, timeout_s: float = TIMEOUT_S) -
     done.hangs = _hangs(visit, failed, hangs, to_end, timeout_s)
     done.units = units_of([*done.mistakes, *done.remarks, *done.cost_remarks])
     if failed:
-        done.code, done.traceback = SCRIPT_FAILED, "\n".join([of_visit(visit), *visit.reasons])
+        done.code, done.traceback = (
+            SCRIPT_FAILED,
+            "\n".join([describe_failure(visit), *visit.reasons]),
+        )
     elif found or done.gpu_findings:
         done.code = FOUND
     elif (
@@ -191,7 +198,9 @@ def _remarks(visit: Visit, evidence: Evidence | None, ask: Questions) -> list[Fi
                 Finding("not tried: stopped", {}) if one.key == "not tried: no copy" else one
                 for one in found
             ]
-        if not evidence.sharded and not all(of_torch(step) for step in evidence.first["steps"]):
+        if not evidence.sharded and not all(
+            is_torch_optimizer(step) for step in evidence.first["steps"]
+        ):
             found.append(Finding("other optimiser", {}))
     if evidence and evidence.first["wrapper"] == "DataParallel":
         found.append(Finding("DataParallel", {}))
@@ -205,7 +214,7 @@ def _remarks(visit: Visit, evidence: Evidence | None, ask: Questions) -> list[Fi
     if visit.linked:
         found.append(Finding("linked", {"files": some(visit.linked)}))
     if visit.left_out:
-        found.append(Finding("left out", {"files": left_out_in_words(visit)}))
+        found.append(Finding("left out", {"files": describe_left_out(visit)}))
     return found
 
 
@@ -214,7 +223,7 @@ def _counts(visit: Visit) -> list[int]:
     return [visit.cost[rank]["steps"] for rank in sorted(visit.cost)]
 
 
-def left_out_in_words(visit: Visit) -> str:
+def describe_left_out(visit: Visit) -> str:
     """The first names of what is missing in the copy."""
     return some(visit.left_out, SHOWN_NAMES)
 
@@ -243,7 +252,7 @@ def _right(evidence: Evidence, compared: int, remarks: list[Finding]) -> str:
             )
         )
     )
-    rows = sum(len(evidence.steps[0].rows[rank]) for rank in evidence.givers) or "same"
+    rows = sum(len(evidence.steps[0].rows[rank]) for rank in evidence.batch_ranks) or "same"
     return clinic_messages.DIAGNOSES[key].format(
         steps=compared, rows=rows, calls=max(calls, default=1)
     )
@@ -318,8 +327,8 @@ def _hangs(visit: Visit, failed: bool, hangs: bool, to_end: bool, timeout_s: flo
     )
 
 
-def _gpus(visit: Visit, cost: Costs | None) -> tuple[str, list[Said], str]:
-    """What the rehearsal has found: (the diagnosis, [`Said`, ...], how it was looked for)."""
+def _gpus(visit: Visit, cost: Costs | None) -> tuple[str, list[Statement], str]:
+    """What the rehearsal has found: (the diagnosis, [`Statement`, ...], how it was looked for)."""
     rehearsal = visit.rehearsal
     if visit.not_rehearsed:
         return clinic_messages.GPUS["not judged"].format(error=visit.not_rehearsed), [], ""
@@ -366,10 +375,10 @@ def _gpus(visit: Visit, cost: Costs | None) -> tuple[str, list[Said], str]:
     )
 
 
-def _of_rehearsal(finding: RuleFinding) -> Said:
+def _of_rehearsal(finding: RuleFinding) -> Statement:
     place = f"{finding.file}:{finding.line}" if finding.file else "outside your code"
     title = f"{clinic_messages.SEVERITIES[finding.severity]}: {place}, {ranks_text(finding.ranks)}"
-    return Said(
+    return Statement(
         "remark" if finding.is_remark else "gpu",
         f"{finding.call} {finding.text}.",
         title,
@@ -396,7 +405,7 @@ def _measured(evidence: Evidence | None, wrong: Sequence[Finding] = ()) -> list[
         found.append(
             ("distance between the ranks' weights, relative to their length", f"{far:.1e}")
         )
-        way = moved_apart(evidence)
+        way = compare_replayed_weights(evidence)
         # rounding decides where Adam goes with a gradient of nothing
         if way and not evidence.first["scaled"] and (wrong or max(way) < evidence.tolerance):
             found.append(
@@ -408,8 +417,8 @@ def _measured(evidence: Evidence | None, wrong: Sequence[Finding] = ()) -> list[
                     f"{max(way):.1e} apart",
                 )
             )
-    tried = remark_rules.tried(evidence)
-    if tried is not None and not remark_rules.disagree(evidence):
+    tried = remark_rules.distance_from_single_process(evidence)
+    if tried is not None and not remark_rules.measures_disagree(evidence):
         found.append(
             (
                 (
@@ -432,24 +441,24 @@ def _measured(evidence: Evidence | None, wrong: Sequence[Finding] = ()) -> list[
 # -- words -----------------------------------------------------------------------------------------
 
 
-def _mistake(finding: Finding, visit: Visit) -> Said:
+def _mistake(finding: Finding, visit: Visit) -> Statement:
     title, text, remedy, units = clinic_messages.MISTAKES[finding.key]
     other: str = finding.values.get("remedy") or ""
     if other == "uneven":  # the batches, and not the collective, are what to learn about
         units = ("06", "14")
-    return Said(
+    return Statement(
         finding.key,
-        _capital(text.format(**shown(finding.values, visit))),
+        _capital(text.format(**format_values(finding.values, visit))),
         title,
         clinic_messages.REMEDIES.get(other, remedy),
         units,
     )
 
 
-def _remark(finding: Finding) -> Said:
-    return Said(
+def _remark(finding: Finding) -> Statement:
+    return Statement(
         finding.key,
-        _capital(clinic_messages.REMARKS[finding.key].format(**shown(finding.values))),
+        _capital(clinic_messages.REMARKS[finding.key].format(**format_values(finding.values))),
         units=clinic_messages.REMARK_UNITS.get(finding.key, ()),
     )
 

@@ -61,13 +61,13 @@ def _ranks_of(pairs: Iterable[tuple[int, int]]) -> list[int]:
     return sorted({rank for pair in pairs for rank in pair})
 
 
-def givers(evidence: Evidence) -> Sequence[int]:
+def batch_ranks(evidence: Evidence) -> Sequence[int]:
     """The ranks whose rows are parts of the batch."""
-    return getattr(evidence, "givers", range(evidence.ranks))
+    return getattr(evidence, "batch_ranks", range(evidence.ranks))
 
 
 def _pairs(evidence: Evidence) -> list[tuple[int, int]]:
-    return [(a, b) for a in givers(evidence) for b in givers(evidence) if a < b]
+    return [(a, b) for a in batch_ranks(evidence) for b in batch_ranks(evidence) if a < b]
 
 
 def _share(evidence: Evidence, a: int, b: int) -> float:
@@ -140,7 +140,7 @@ def _loaders(evidence: Evidence) -> list[Loader] | None:
     """Each rank's loader of the training data; None where not all have one, or where these read
     different data sets.
     """
-    ranks = givers(evidence)
+    ranks = batch_ranks(evidence)
     loaders = [
         loader for rank in ranks if (loader := evidence.seen[rank]["loader"]) and loader["rows"]
     ]
@@ -215,7 +215,7 @@ def _overlap(evidence: Evidence) -> list[Finding]:
         ]
         # the last batches may be filled up with the first rows
         if len(common) > max(FEW_ROWS, evidence.ranks):
-            ranks = [list(givers(evidence))[place] for place in (one, other)]
+            ranks = [list(batch_ranks(evidence))[place] for place in (one, other)]
             return [
                 Finding("overlap", {"ranks": ranks, "count": len(common), "of": len(steps[one])})
             ]
@@ -258,14 +258,16 @@ def _sampler(evidence: Evidence) -> list[Finding]:
             Finding("set_epoch", {"first": again[0][0]["order"][:4], "epoch": again[0][1]["epoch"]})
         )
     counts = {order["replicas"] for of_rank in orders for order in of_rank}
-    if counts and counts != {len(givers(evidence))}:
-        found.append(Finding("replicas", {"told": sorted(counts), "ranks": len(givers(evidence))}))
+    if counts and counts != {len(batch_ranks(evidence))}:
+        found.append(
+            Finding("replicas", {"reported": sorted(counts), "ranks": len(batch_ranks(evidence))})
+        )
     return found + _sampler_of_ranks(evidence, orders)
 
 
 def _sampler_of_ranks(evidence: Evidence, orders: list[list[Order]]) -> list[Finding]:
     """The first order of each rank, against the others' (of real samplers, which have a seed)."""
-    numbers = list(givers(evidence))
+    numbers = list(batch_ranks(evidence))
     firsts = [
         orders[rank][0]
         for rank in numbers

@@ -85,7 +85,7 @@ def data_parallel_meshes(module: nn.Module) -> dict[int, DeviceMesh]:
     return found
 
 
-def is_low(module: nn.Module) -> bool:
+def computes_in_short_type(module: nn.Module) -> bool:
     """Whether FSDP2 computes this model in a shorter type than that of its weights."""
     return any(
         getattr(getattr(cast(Any, part)._get_fsdp_state(), "_mp_policy", None), "param_dtype", None)
@@ -111,7 +111,7 @@ def cut_groups(shard: Shard) -> list[list[int]]:
     return mesh.permute(*shard["data"], *other).reshape(-1, size).tolist()
 
 
-def twins(shards: Sequence[Shard | None]) -> list[list[int]]:
+def groups_with_same_part(shards: Sequence[Shard | None]) -> list[list[int]]:
     """The groups of ranks that hold the same part of a parameter, each of two ranks or more.
 
     `shards` says by rank how it is cut there (None: not at all); a mesh may hold some of the ranks
@@ -136,7 +136,7 @@ def _part_on(rank: int, shard: Shard | None) -> tuple[tuple[Placement, int], ...
     )
 
 
-def joined(parts: Mapping[int, torch.Tensor], shard: Shard | None) -> torch.Tensor | None:
+def join_parts(parts: Mapping[int, torch.Tensor], shard: Shard | None) -> torch.Tensor | None:
     """The whole of a parameter from {rank: its part}; None where that is not known."""
     import torch
 

@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from manyhands.clinic.dtensor_parts import joined, twins
-from manyhands.clinic.flat_parts import put_together
+from manyhands.clinic.dtensor_parts import groups_with_same_part, join_parts
+from manyhands.clinic.flat_parts import assemble
 from manyhands.clinic.loss_factors import loss_scale, scale_of_each, shares
-from manyhands.clinic.one_process_run import divided
+from manyhands.clinic.one_process_run import data_parallel_ranks
 from manyhands.clinic.tolerances import COARSE_TOLERANCE, GRADIENT_TOLERANCE, LOSS_FACTOR_TOLERANCE
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Evidence:
         )
         self.ranks = len(self.members)
         self.seen = [visit.seen[rank] for rank in self.members]
-        self.one = visit.one if members is None else None
+        self.one_process = visit.one_process if members is None else None
         self.cost = {
             place: visit.cost[rank] for place, rank in enumerate(self.members) if rank in visit.cost
         }
@@ -97,7 +97,9 @@ class Evidence:
         )
         self.tolerance = GRADIENT_TOLERANCE.get(self.dtype, COARSE_TOLERANCE)
         self.sharded = self.first["sharded"]
-        self.givers = divided(self.seen)  # the ranks whose rows are parts of the batch
+        self.batch_ranks = data_parallel_ranks(
+            self.seen
+        )  # the ranks whose rows are parts of the batch
         # a gradient that can only be compared with that of the copy has the rounding of the type it
         # is computed in
         autocast = any(
@@ -126,7 +128,7 @@ class Evidence:
         ]
         holders: dict[str, torch.Tensor] | None = None
         if any(pieces := self.of(number, "pieces")):
-            whole, holders = put_together(
+            whole, holders = assemble(
                 pieces, {name: part.numel() for name, part in self.first["start"].items()}
             )
             given = [whole] * self.ranks
@@ -198,8 +200,8 @@ class Evidence:
         return self._checked(step, number)
 
     def _checked(self, step: Step, number: int) -> Step:
-        step.finite = all(map(finite, [*step.given, *step.local]))
-        if step.right is not None and not finite(step.right):
+        step.finite = all(map(is_finite, [*step.given, *step.local]))
+        if step.right is not None and not is_finite(step.right):
             step.right = None
         backwards = self.of(number, "backwards")
         counts = {
@@ -234,9 +236,9 @@ class Evidence:
             }
         for what, by_rank in looked_at.items():
             found = {
-                rank: next(one for one in parts if one is not None and not finite(one))
+                rank: next(one for one in parts if one is not None and not is_finite(one))
                 for rank, parts in enumerate(by_rank)
-                if not all(map(finite, parts))
+                if not all(map(is_finite, parts))
             }
             if found:
                 return what, found
@@ -309,7 +311,7 @@ class Evidence:
             shard = shard and {**shard, "placements": cuts.get(name, shard["placements"])}
             held = {rank: part.get(name) for rank, part in zip(self.members, given, strict=False)}
             parts.append(
-                joined({rank: part for rank, part in held.items() if part is not None}, shard)
+                join_parts({rank: part for rank, part in held.items() if part is not None}, shard)
             )
         known = [part.reshape(-1).double() for part in parts if part is not None]
         return torch.cat(known) if len(known) == len(parts) else None
@@ -317,16 +319,16 @@ class Evidence:
     def _in_one_process(self, names: list[str], number: int) -> torch.Tensor | None:
         import torch
 
-        gradient = self.tried_gradient(number)
+        gradient = self.one_process_gradient(number)
         if gradient is None or any(name not in gradient for name in names):
             return None
         return torch.cat([gradient[name].double() for name in names])
 
-    def tried_gradient(self, number: int = 0) -> Parts | None:
+    def one_process_gradient(self, number: int = 0) -> Parts | None:
         """A step's gradient of the run in one process, {name: numbers}; None where it is no measure
         of anything.
         """
-        one = self.one
+        one = self.one_process
         if (
             not one
             or "not" in one
@@ -347,8 +349,9 @@ class Evidence:
             for name in self.first["start"]
             if self.names is None or name in self.names
             if any(
-                apart(starts[rank].get(name), starts[group[0]].get(name)) > self.tolerance
-                for group in twins([one["sharded"].get(name) for one in self.seen])
+                relative_distance(starts[rank].get(name), starts[group[0]].get(name))
+                > self.tolerance
+                for group in groups_with_same_part([one["sharded"].get(name) for one in self.seen])
                 for rank in group[1:]
             )
         ]
@@ -361,7 +364,7 @@ class Evidence:
         return [
             max(
                 (
-                    apart(part[name], own)
+                    relative_distance(part[name], own)
                     for name, own in weights[0].items()
                     if name in part and (self.names is None or name in self.names)
                 ),
@@ -400,12 +403,12 @@ def vector(
     )
 
 
-def finite(tensor: torch.Tensor | None) -> bool:
+def is_finite(tensor: torch.Tensor | None) -> bool:
     """Whether it holds neither NaN nor infinity; what is not known counts as finite."""
     return tensor is None or bool(tensor.isfinite().all())
 
 
-def apart(a: torch.Tensor | None, b: torch.Tensor | None) -> float:
+def relative_distance(a: torch.Tensor | None, b: torch.Tensor | None) -> float:
     """The length of the difference, in parts of b's length; inf where they cannot be compared.
 
     What is not finite is the same where both have it at the same places.
@@ -413,9 +416,13 @@ def apart(a: torch.Tensor | None, b: torch.Tensor | None) -> float:
     if a is None or b is None or a.shape != b.shape:
         return float("inf")
     a, b = a.double(), b.double()
-    if not (finite(a) and finite(b)):
+    if not (is_finite(a) and is_finite(b)):
         both = a.isfinite() & b.isfinite()
-        return apart(a[both], b[both]) if a.isfinite().equal(b.isfinite()) else float("inf")
+        return (
+            relative_distance(a[both], b[both])
+            if a.isfinite().equal(b.isfinite())
+            else float("inf")
+        )
     return (
         float((a - b).norm() / b.norm().clamp(min=1e-30)) if b.numel() and not a.equal(b) else 0.0
     )
@@ -432,7 +439,7 @@ def fit(given: torch.Tensor, wanted: torch.Tensor) -> tuple[float, float]:
     return factor, float((given - factor * wanted).norm() / given.norm())
 
 
-def buffers_apart(evidence: Evidence) -> tuple[list[str], int | None]:
+def find_unequal_buffers(evidence: Evidence) -> tuple[list[str], int | None]:
     """The buffers that differ as forward begins, in every step from the second on, and the number
     of the first.
     """

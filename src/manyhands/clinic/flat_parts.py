@@ -38,7 +38,7 @@ class FlatParts:
         """
         for part in _of(optimizer):
             if id(part) not in self._places:
-                self._places[id(part)] = places(part, parameters)
+                self._places[id(part)] = find_slots(part, parameters)
             if part.grad is not None:
                 numbers = part.grad.detach().reshape(-1).float().cpu()
                 for name, begin, count, at in self._places[id(part)]:
@@ -55,7 +55,7 @@ def _of(optimizer: Optimizer) -> list[torch.Tensor]:
     return [part for group in optimizer.param_groups for part in group["params"]]
 
 
-def places(part: torch.Tensor, parameters: Mapping[str, torch.Tensor]) -> list[Place]:
+def find_slots(part: torch.Tensor, parameters: Mapping[str, torch.Tensor]) -> list[Place]:
     """[(name, begin in the parameter, count, begin in the part)] of the parameters that this part
     holds numbers of. A number that occurs once in the model tells where it comes from; parameters
     with no such number are left out.
@@ -89,7 +89,7 @@ def places(part: torch.Tensor, parameters: Mapping[str, torch.Tensor]) -> list[P
     return found
 
 
-def put_together(
+def assemble(
     pieces: Sequence[Pieces], sizes: Mapping[str, int]
 ) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
     """({name: gradient}, {name: for each of its numbers, the rank that holds it}) from the pieces

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Report = dict[str, Any]  # where a rank stands, as `reporter.Reporter` writes it
 
 
-class Watcher:
+class HangWatcher:
     """Looks at the ranks' reports in a thread, between `with` and its end.
 
     `hang` is "hang" if it had to stop them; `reports` are those of that moment: a rank that is
@@ -55,7 +55,7 @@ class Watcher:
         self._seen: dict[int, tuple[Report, Report]] = {}
         self._thread = threading.Thread(target=self._look, daemon=True)
 
-    def __enter__(self) -> Watcher:
+    def __enter__(self) -> HangWatcher:
         self._thread.start()
         return self
 
@@ -65,7 +65,7 @@ class Watcher:
         if not self.hang:
             self.reports = {
                 rank: seen if report == own else report
-                for rank, report in reports_of(self.notes, self.ranks).items()
+                for rank, report in read_reports(self.notes, self.ranks).items()
                 for own, seen in [self._seen.get(rank, ({}, {}))]
             }
 
@@ -73,7 +73,7 @@ class Watcher:
         while not self._over.wait(REPORT_PERIOD_S):
             reports = {
                 rank: self._also_from_outside(rank, report)
-                for rank, report in reports_of(self.notes, self.ranks).items()
+                for rank, report in read_reports(self.notes, self.ranks).items()
             }
             if len(reports) == self.ranks and self._all_wait(reports):
                 self.hang, self.reports = "hang", reports
@@ -116,7 +116,7 @@ class Watcher:
         )
 
 
-def reports_of(notes: str, ranks: int) -> dict[int, Report]:
+def read_reports(notes: str, ranks: int) -> dict[int, Report]:
     found = {}
     for rank in range(ranks):
         try:
@@ -138,7 +138,7 @@ def report(
     rank raised or was killed; None if all is well. `reports`: where the ranks stood; by default
     their last ones.
     """
-    reports = reports or reports_of(notes, ranks)
+    reports = reports or read_reports(notes, ranks)
     errors = {
         rank: json.loads(Path(notes, f"error-{rank}.json").read_text())
         for rank in range(ranks)

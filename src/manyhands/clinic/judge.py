@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Literal, TypeGuard, cast
 
-from manyhands.clinic.data_rules import data_mistakes, givers
-from manyhands.clinic.evidence import apart, buffers_apart, fit
+from manyhands.clinic.data_rules import batch_ranks, data_mistakes
+from manyhands.clinic.evidence import find_unequal_buffers, fit, relative_distance
 from manyhands.clinic.part_rules import copies_of_sharded, own_parts, parts_held
 from manyhands.clinic.rule import Finding, rule
 from manyhands.clinic.tolerances import FACTOR_TOLERANCE
@@ -143,7 +143,7 @@ def _length(evidence: Evidence, lengths: list[tuple[float, Comparable]]) -> list
     script sets the length itself. So it may do where its loss is not known or has a weight (0.5 *
     loss), or where one step alone was compared: "own length", a remark.
     """
-    n, wrong = len(givers(evidence)), []
+    n, wrong = len(batch_ranks(evidence)), []
     # with tensor parallelism there are fewer parts than ranks
     counts = {n, evidence.ranks, evidence.ranks // n} - {1}
     for factor, step in lengths:
@@ -224,7 +224,7 @@ def undivided_parts(evidence: Evidence) -> list[Finding]:
     return []
 
 
-def untold(evidence: Evidence) -> Literal["summed", "uneven"] | None:
+def find_unknown_loss(evidence: Evidence) -> Literal["summed", "uneven"] | None:
     """Where the script's loss is not known: "summed" or "uneven", what may be right or wrong; or
     None.
     """
@@ -265,7 +265,7 @@ def _other(evidence: Evidence, number: int, step: Comparable) -> Finding | None:
         return found
     if not step.local or step.plain is None or getattr(step, "gathered", "") == "parts":
         return None  # all ranks have the same; or what one process has is not known: a remark
-    differ = max(apart(local, step.plain) for local in step.local) > near
+    differ = max(relative_distance(local, step.plain) for local in step.local) > near
     if differ and all(
         _is_own(*of_rank, near) for of_rank in zip(step.given, step.local, step.clips, strict=False)
     ):
@@ -275,10 +275,14 @@ def _other(evidence: Evidence, number: int, step: Comparable) -> Finding | None:
             return None  # a loss that is not known: a remark
         return Finding(
             "mean of means",
-            {"shares": step.shares, "step": number + 1, "apart": apart(step.plain, step.right)},
+            {
+                "shares": step.shares,
+                "step": number + 1,
+                "apart": relative_distance(step.plain, step.right),
+            },
         )
     for rank in range(n):
-        if all(apart(given, step.local[rank]) < near for given in step.given):
+        if all(relative_distance(given, step.local[rank]) < near for given in step.given):
             return Finding("one rank's", {"rank": rank})
     norms = [clips[-1][1] for clips in step.clips if clips]
     if len(norms) == n and all(
@@ -297,17 +301,20 @@ def _other(evidence: Evidence, number: int, step: Comparable) -> Finding | None:
             "part own",
             {"names": own, "of": len(step.names), "remedy": _way_to_average(evidence, own)},
         )
-    if all(apart(given, step.given[0]) < near for given in step.given):
+    if all(relative_distance(given, step.given[0]) < near for given in step.given):
         return None  # never a mistake of distribution: a remark
     return Finding(
         "other",
-        {"step": number + 1, "apart": max(apart(given, step.right) for given in step.given)},
+        {
+            "step": number + 1,
+            "apart": max(relative_distance(given, step.right) for given in step.given),
+        },
     )
 
 
 def _is_own(given: torch.Tensor, local: torch.Tensor, clips: list[Clip], near: float) -> bool:
     """Whether a rank's optimiser got the rank's own gradient; clipping may have shortened it."""
-    return apart(given, local) < near or (bool(clips) and fit(given, local)[1] < near)
+    return relative_distance(given, local) < near or (bool(clips) and fit(given, local)[1] < near)
 
 
 def _way_to_average(evidence: Evidence, names: Collection[str] = ()) -> str | None:
@@ -409,7 +416,7 @@ def elsewhere(evidence: Evidence) -> list[Finding]:
                 "scaled by parameter" if each else "same but other",
                 {
                     "step": number + 1,
-                    "apart": apart(step.given[0], step.right),
+                    "apart": relative_distance(step.given[0], step.right),
                     "least": min(factor for factor, _ in parts),
                     "most": max(factor for factor, _ in parts),
                 },
@@ -480,6 +487,6 @@ def _drift(evidence: Evidence) -> list[Finding]:
 @rule
 def _buffers(evidence: Evidence) -> list[Finding]:
     """No broadcast was asked for, so the buffers differ."""
-    names, step = buffers_apart(evidence)
+    names, step = find_unequal_buffers(evidence)
     wrong = names and not (evidence.first.get("ddp") or {}).get("sends buffers")
     return [Finding("buffers", {"names": names, "step": step})] if wrong else []

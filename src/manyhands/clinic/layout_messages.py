@@ -175,7 +175,7 @@ LAYOUT = {
 }
 
 
-def looks_like(layout: Layout, evidence: Evidence | None) -> str:
+def describe_layout(layout: Layout, evidence: Evidence | None) -> str:
     """What the script looks like, and what was compared inside its groups."""
     shown = {
         "parts": _sets(layout.parts),
@@ -191,7 +191,7 @@ def looks_like(layout: Layout, evidence: Evidence | None) -> str:
     if layout.kinds == ["local"]:
         return " ".join(said + ([LAYOUT["local"].format(**shown)] if layout.again else []))
     if evidence is not None and layout.checked:
-        rows = sum(len(evidence.steps[0].rows[rank]) for rank in evidence.givers)
+        rows = sum(len(evidence.steps[0].rows[rank]) for rank in evidence.batch_ranks)
         return " ".join(
             [
                 *said,

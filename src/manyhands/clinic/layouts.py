@@ -9,24 +9,24 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from manyhands.clinic import judge
-from manyhands.clinic.average_rules import average_mistakes, share_outer
+from manyhands.clinic.average_rules import average_mistakes, have_same_outer_gradient
 from manyhands.clinic.communication_groups import (
     first_inside,
     groups_inside,
     groups_of_sums,
     messages_of,
-    sizes_of,
+    parameter_sizes,
     stages,
 )
 from manyhands.clinic.data_rules import data_mistakes
 from manyhands.clinic.dtensor_parts import cut_groups
-from manyhands.clinic.evidence import Evidence, apart
+from manyhands.clinic.evidence import Evidence, relative_distance
 from manyhands.clinic.part_rules import copies_in_group, different_losses, tied_copies
 from manyhands.clinic.rule import Finding
 from manyhands.clinic.tolerances import MOST_PARAMETERS
 
 if TYPE_CHECKING:
-    from manyhands.clinic.records import Seen, StepNoted
+    from manyhands.clinic.records import RankRecord, StepRecord
     from manyhands.clinic.visit import Visit
 
 # found where ranks hold parts of one row
@@ -71,7 +71,7 @@ def examined(visit: Visit) -> tuple[Evidence | None, list[Finding], Layout | Non
         evidence = Evidence(visit, list(ranks), names=())
         found = data_mistakes(evidence)
         return None, found, Layout(["flat"], steps=evidence.count, found=found)
-    alike = all(sizes_of(visit, rank) == sizes_of(visit, 0) for rank in ranks)
+    alike = all(parameter_sizes(visit, rank) == parameter_sizes(visit, 0) for rank in ranks)
     whole = Evidence(visit) if alike or visit.seen[0]["sharded"] else None
     cut = sorted(
         {
@@ -109,10 +109,10 @@ def _tensors(
             # these follow from the rows
             *(one for one in found if one.key not in ("own", "part own", "copies")),
         ]
-    elif not found and (evidence.one or {}).get("unfaithful", 0) > evidence.tolerance:
+    elif not found and (evidence.one_process or {}).get("unfaithful", 0) > evidence.tolerance:
         for group in parts:
             found = found or different_losses([visit.seen[rank] for rank in group])
-    groups = [list(evidence.givers)] if len(evidence.givers) > 1 else []
+    groups = [list(evidence.batch_ranks)] if len(evidence.batch_ranks) > 1 else []
     compared = any(step.right is not None for step in evidence.steps)
     return (
         evidence,
@@ -146,7 +146,7 @@ def _rows_differ(visit: Visit, group: Sequence[int]) -> bool:
     )
 
 
-def _rows(step: StepNoted) -> list[str]:
+def _rows(step: StepRecord) -> list[str]:
     return [row for call in step["calls"] for row in call["rows"]]
 
 
@@ -223,9 +223,9 @@ def _mostly_other(visit: Visit, group: Sequence[int]) -> bool:
     """Whether the ranks of a group hold different parameters of the same layers, and have the same
     rows.
     """
-    sizes = sizes_of(visit, group[0])
+    sizes = parameter_sizes(visit, group[0])
     known = _rows(visit.seen[group[0]]["steps"][0]) and not _rows_differ(visit, group)
-    if len(group) < 2 or not known or any(sizes_of(visit, rank) != sizes for rank in group):
+    if len(group) < 2 or not known or any(parameter_sizes(visit, rank) != sizes for rank in group):
         return False
     return sum(
         sizes[name] for name in Evidence(visit, group).start_differs()
@@ -234,7 +234,7 @@ def _mostly_other(visit: Visit, group: Sequence[int]) -> bool:
 
 def _start_differs(visit: Visit, group: Sequence[int]) -> bool:
     """Whether the ranks of a group hold different parameters, or began with different weights."""
-    alike = all(sizes_of(visit, rank) == sizes_of(visit, group[0]) for rank in group)
+    alike = all(parameter_sizes(visit, rank) == parameter_sizes(visit, group[0]) for rank in group)
     return not alike or bool(Evidence(visit, group).start_differs())
 
 
@@ -262,7 +262,10 @@ def _replicas(visit: Visit, layout: Layout) -> list[list[int]]:
             other
             for other in range(visit.ranks)
             if other == rank
-            or (not tied[rank] & tied[other] and sizes_of(visit, other) == sizes_of(visit, rank))
+            or (
+                not tied[rank] & tied[other]
+                and parameter_sizes(visit, other) == parameter_sizes(visit, rank)
+            )
         ]
         copies = [other for other in copies if not Evidence(visit, [rank, other]).start_differs()]
         if len(copies) > 1 and copies not in found and not _changed(Evidence(visit, copies)):
@@ -295,7 +298,7 @@ def _sequence(visit: Visit, found: list[Finding]) -> Layout | None:
         [list(ranks)],
         steps=steps,
         checked=judge.compared(evidence) > 0,
-        changed=bool(judge.elsewhere(evidence)) or judge.untold(evidence) is not None,
+        changed=bool(judge.elsewhere(evidence)) or judge.find_unknown_loss(evidence) is not None,
     )
 
 
@@ -306,7 +309,9 @@ def _groups(visit: Visit, sums: list[list[tuple[int, ...]]]) -> list[list[int]]:
     found: list[list[int]] = []
     for rank, of_rank in enumerate(sums):
         for group in of_rank:
-            alike = all(sizes_of(visit, other) == sizes_of(visit, rank) for other in group)
+            alike = all(
+                parameter_sizes(visit, other) == parameter_sizes(visit, rank) for other in group
+            )
             shared = all(group in sums[other] for other in group)
             if alike and shared and not any(set(group) & set(one) for one in found):
                 found.append(list(group))
@@ -322,7 +327,9 @@ def _within(visit: Visit, layout: Layout, names: list[str] | None = None) -> Lay
             layout.checked or judge.compared(evidence) > 0,
         )
         layout.changed = (
-            layout.changed or bool(judge.elsewhere(evidence)) or judge.untold(evidence) is not None
+            layout.changed
+            or bool(judge.elsewhere(evidence))
+            or judge.find_unknown_loss(evidence) is not None
         )
         for one in judge.mistakes(evidence):
             if one.key not in [other.key for other in layout.found]:
@@ -375,7 +382,9 @@ def _tensor_rows(visit: Visit, layout: Layout) -> list[Finding]:
 
 
 def _of_parts(
-    visit: Visit, groups: Sequence[Sequence[int]], *rules: Callable[[list[Seen]], list[Finding]]
+    visit: Visit,
+    groups: Sequence[Sequence[int]],
+    *rules: Callable[[list[RankRecord]], list[Finding]],
 ) -> list[Finding]:
     """What the first of the rules that finds something says of the first group of ranks."""
     found = (rule([visit.seen[rank] for rank in group]) for rule in rules for group in groups)
@@ -391,7 +400,7 @@ def _experts(visit: Visit, found: list[Finding], world: tuple[int, ...]) -> Layo
         one.key: one.values["names"] for one in found if one.key in ("start", "part own")
     }
     alone = names.get("start") or names.get("part own") or []
-    rest = [name for name in sizes_of(visit, 0) if name not in alone]
+    rest = [name for name in parameter_sizes(visit, 0) if name not in alone]
     if not rest:
         return None
     return _within(visit, Layout(["experts"], [list(world)], names=alone), rest)
@@ -437,7 +446,7 @@ def _local(visit: Visit, found: list[Finding]) -> Layout | None:
     ]
     layout = Layout(["local"], steps=evidence.count, found=rest)
     averages = [visit.averages.get(rank) for rank in range(visit.ranks)]
-    if again is not None or share_outer(averages):
+    if again is not None or have_same_outer_gradient(averages):
         taken = (
             []
             if again is None
@@ -452,7 +461,7 @@ def _local(visit: Visit, found: list[Finding]) -> Layout | None:
         layout.found += average_mistakes(averages)
         layout.again, layout.checked = again + 1 if again else 0, True
         return layout
-    total = sum(sizes_of(visit, 0).values())
+    total = sum(parameter_sizes(visit, 0).values())
     averaged = any(
         message["call"].startswith(AVERAGES)
         and message["phase"] in ("apart", "step", "after")
@@ -466,7 +475,7 @@ def _local(visit: Visit, found: list[Finding]) -> Layout | None:
 def _changed(evidence: Evidence) -> bool:
     """Whether something writes into the weights between a step and the next."""
     return any(
-        name in steps[number]["begin"] and apart(steps[number]["begin"][name], part) > 0
+        name in steps[number]["begin"] and relative_distance(steps[number]["begin"][name], part) > 0
         for steps in (one["steps"] for one in evidence.seen)
         for number in range(1, evidence.count)
         for name, part in steps[number - 1]["weights"].items()

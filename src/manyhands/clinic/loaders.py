@@ -39,7 +39,7 @@ def digest(value: Any) -> str:
     return hashlib.blake2b(text, digest_size=8).hexdigest()
 
 
-class Loaders:
+class LoaderObserver:
     """Observers of torch's DataLoader, DistributedSampler and random_split.
 
     `waited(start, stop)` is called after each wait for a batch.
@@ -174,7 +174,7 @@ class Loaders:
         loader = self.loaders.get(self.training)
         if loader is None:
             return None
-        length, rows = rows_by_digest(loader.dataset)
+        length, rows = digest_rows(loader.dataset)
         batches = loader.batch_sampler
         # a loader that is given a batch sampler has a sampler that it does not use
         sampler = (
@@ -183,7 +183,7 @@ class Loaders:
             else loader.sampler
         )
         return {
-            "random": rows is not None and rows != rows_by_digest(loader.dataset, seed=1)[1],
+            "random": rows is not None and rows != digest_rows(loader.dataset, seed=1)[1],
             "samplers": [type(sampler).__name__, type(batches).__name__],
             "batch_size": loader.batch_size or getattr(batches, "batch_size", None),
             "rows": rows,
@@ -196,7 +196,7 @@ class Loaders:
         """What random_split has made, as plain values."""
         facts: list[Any] = []
         for one in self.splits:
-            length, rows = rows_by_digest(one["dataset"])
+            length, rows = digest_rows(one["dataset"])
             facts.append(
                 {
                     **{key: value for key, value in one.items() if key != "dataset"},
@@ -213,7 +213,7 @@ def _plain(indices: Sequence[Any]) -> list[int | str]:
     return [int(i) if hasattr(i, "__index__") else str(i) for i in indices[:RECORDED_INDICES]]
 
 
-def rows_by_digest(dataset: Any, seed: int = 0) -> tuple[int | None, list[str] | None]:
+def digest_rows(dataset: Any, seed: int = 0) -> tuple[int | None, list[str] | None]:
     """(length, [digests of three rows, drawn under this seed]); None where the data set has no such
     thing.
     """

@@ -27,7 +27,7 @@ LOSSES = (
 )
 
 
-class Losses:
+class LossObserver:
     """What has been called since it was last taken."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from manyhands.clinic.visit import Visit
 
 
-def shown(values: dict[str, Any], visit: Visit | None = None) -> dict[str, Any]:
+def format_values(values: dict[str, Any], visit: Visit | None = None) -> dict[str, Any]:
     """The values as text for the sentences."""
     as_text = dict(values)
     if visit:
@@ -46,7 +46,7 @@ def shown(values: dict[str, Any], visit: Visit | None = None) -> dict[str, Any]:
     ):
         if name in values:
             as_text[name] = ", ".join(f"{one:.{digits}g}" for one in values[name])
-    for name in ("told", "first", "seeds", "lengths"):
+    for name in ("reported", "first", "seeds", "lengths"):
         if name in values:
             as_text[name] = ", ".join(map(str, values[name]))
     as_text["place"] = clinic_messages.PLACES.get(values.get("place", ""), "")

@@ -16,27 +16,27 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
-from manyhands.clinic.average_observer import Average
+from manyhands.clinic.average_observer import AverageObserver
 from manyhands.clinic.clinic_limits import RECORDED_NUMBERS, RECORDED_STEPS, STEPS
-from manyhands.clinic.communication import Messages
+from manyhands.clinic.communication import CommunicationObserver
 from manyhands.clinic.dtensor_parts import (
+    computes_in_short_type,
     data_parallel_meshes,
-    is_low,
     placements_of,
     shard_of,
     watch_placing,
 )
 from manyhands.clinic.flat_parts import FlatParts
-from manyhands.clinic.loaders import Loaders, digest
-from manyhands.clinic.losses import Losses
-from manyhands.clinic.observer_end import End, Options
-from manyhands.clinic.one_process_run import autocast_now, copied, watch_attributes
+from manyhands.clinic.loaders import LoaderObserver, digest
+from manyhands.clinic.losses import LossObserver
+from manyhands.clinic.observer_end import ObserverEnd, Options
+from manyhands.clinic.one_process_run import active_autocast, copy_model, watch_attributes
 from manyhands.clinic.recorded_values import (
+    copy_values,
     is_wrapper,
-    kept,
     noise_state,
-    numbers_of,
     rows_of,
+    sample_numbers,
     trains,
 )
 from manyhands.clinic.spans import Spans
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from manyhands.clinic.reporter import Reporter
 
 
-class Observer(End):
+class Observer(ObserverEnd):
     """Everything that is written down of one rank."""
 
     def __init__(
@@ -89,10 +89,10 @@ class Observer(End):
             "apart",
         )
         self._placed, self._owned, self._backward_depth, self._averaged = None, set(), 0, False
-        self.average, self.spans, self.flat_parts = Average(), Spans(), FlatParts()
-        self.loaders = Loaders(self.spans.input)
-        self.losses = Losses()
-        self.messages = Messages(lambda: self.phase, lambda: self.parameters.values())
+        self.average, self.spans, self.flat_parts = AverageObserver(), Spans(), FlatParts()
+        self.loaders = LoaderObserver(self.spans.input)
+        self.losses = LossObserver()
+        self.messages = CommunicationObserver(lambda: self.phase, lambda: self.parameters.values())
         self._watch_calls()
         self._watch_wrapping()
         watch_placing(self._note_placing)
@@ -145,7 +145,7 @@ class Observer(End):
                 or not (torch.is_grad_enabled() and module.training and trains(module))
             ):
                 # by the model itself
-                self.low = self.low or (self._inside and self.recording and bool(autocast_now()))
+                self.low = self.low or (self._inside and self.recording and bool(active_autocast()))
                 # in backward: a checkpointed block that runs again
                 return call(module, *args, **kwargs)
             start, self._depth = time.perf_counter(), self._depth + 1
@@ -225,7 +225,11 @@ class Observer(End):
         number = self._model(getattr(module, "_orig_mod", module))  # of torch.compile
         given, _ = tree_flatten((args, kwargs))
         drawn = len(self.loaders.drawn[-1]) if self.loaders.drawn else 0
-        inputs, rows, noise = kept((args, kwargs)), rows_of(args, kwargs, drawn), noise_state()
+        inputs, rows, noise = (
+            copy_values((args, kwargs)),
+            rows_of(args, kwargs, drawn),
+            noise_state(),
+        )
         self._placed = None
         return number, given, inputs, rows, noise
 
@@ -238,11 +242,11 @@ class Observer(End):
         record: Call = {
             "model": number,
             "inputs": inputs,
-            "out": kept(flat),
+            "out": copy_values(flat),
             "slopes": [None] * len(flat),
             "random": digest(noise) != digest(noise_state()),
             "noise": digest(noise),
-            "autocast": autocast_now(),
+            "autocast": active_autocast(),
             "rows": rows[0],
             "rows_first": rows[1],
             "placed": self._placed,
@@ -252,7 +256,9 @@ class Observer(End):
         for place, value in enumerate(flat):
             if isinstance(value, torch.Tensor) and value.requires_grad:
                 value.register_hook(
-                    lambda slope, place=place: record["slopes"].__setitem__(place, kept(slope))
+                    lambda slope, place=place: record["slopes"].__setitem__(
+                        place, copy_values(slope)
+                    )
                 )
         self.calls.append(record)
 
@@ -277,8 +283,8 @@ class Observer(End):
                 1, -(-sum(p.numel() for p in module.parameters()) // RECORDED_NUMBERS)
             )
             if self.rank == 0:
-                self.copy = copied(module)
-        self.low = self.low or is_low(module)
+                self.copy = copy_model(module)
+        self.low = self.low or computes_in_short_type(module)
         self.flat = self.flat or any(
             type(part).__name__ == "FullyShardedDataParallel" for part in module.modules()
         )
@@ -345,7 +351,7 @@ class Observer(End):
         with torch.no_grad():
             if hasattr(tensor, "to_local"):
                 return tensor.to_local().detach().cpu().clone()
-            return numbers_of(tensor, self.stride)
+            return sample_numbers(tensor, self.stride)
 
     # -- backward ----------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from manyhands import gpu_stand_in
 from manyhands.clinic.clinic_limits import AVERAGE_S, NEXT_EPOCH_S, OTHERS_S, RECORDED_STEPS, STEPS
 from manyhands.clinic.communication import sums_gradients
 from manyhands.clinic.loaders import digest
-from manyhands.clinic.one_process_run import one_process
+from manyhands.clinic.one_process_run import run_in_one_process
 from manyhands.clinic.recorded_values import is_plain
 from manyhands.clinic.reporter import write_json, write_tensors
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from torch import nn
     from torch.optim import Optimizer
 
-    from manyhands.clinic.average_observer import Average
-    from manyhands.clinic.communication import Messages
+    from manyhands.clinic.average_observer import AverageObserver
+    from manyhands.clinic.communication import CommunicationObserver
     from manyhands.clinic.flat_parts import FlatParts
-    from manyhands.clinic.loaders import Loaders
-    from manyhands.clinic.losses import Losses
-    from manyhands.clinic.records import Backward, Call, Given, Parts, Placement, Shard, StepNoted
+    from manyhands.clinic.loaders import LoaderObserver
+    from manyhands.clinic.losses import LossObserver
+    from manyhands.clinic.records import Backward, Call, Given, Parts, Placement, Shard, StepRecord
     from manyhands.clinic.reporter import Reporter
     from manyhands.clinic.spans import Spans
 
@@ -42,7 +42,7 @@ class Options(TypedDict):
     to_end: bool
 
 
-class End:
+class ObserverEnd:
     """The part of an `Observer` that follows its steps."""
 
     folder: str
@@ -52,7 +52,7 @@ class End:
     options: Options
     going_on: bool
     done: int
-    steps: list[StepNoted]
+    steps: list[StepRecord]
     models: list[nn.Module]
     names: dict[int, str]
     stride: int
@@ -76,12 +76,12 @@ class End:
     backwards: list[Backward]
     buffers: dict[str, str]
     wrapped: list[bool]
-    average: Average
+    average: AverageObserver
     spans: Spans
     flat_parts: FlatParts
-    loaders: Loaders
-    losses: Losses
-    messages: Messages
+    loaders: LoaderObserver
+    losses: LossObserver
+    messages: CommunicationObserver
     _out: Given
     _cuts: dict[str, list[Placement]]
     _owned: set[str]
@@ -307,8 +307,8 @@ class End:
         if not code:
             self._wait_for_others()
             if self.rank == 0 and self.copy is not None:
-                gpu_stand_in.alone()
-                one_process(self.copy, self.folder, self.size, self.stride)
+                gpu_stand_in.work_alone()
+                run_in_one_process(self.copy, self.folder, self.size, self.stride)
         os._exit(code)
 
     def _wait_for_others(self) -> None:

@@ -12,8 +12,8 @@ from contextlib import ExitStack
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
-from manyhands.clinic.dtensor_parts import cut_groups, joined
-from manyhands.clinic.recorded_values import lists_of_samples, numbers_of
+from manyhands.clinic.dtensor_parts import cut_groups, join_parts
+from manyhands.clinic.recorded_values import lists_of_samples, sample_numbers
 from manyhands.clinic.reporter import write_tensors
 from manyhands.clinic.tolerances import ROUNDED_SLOPE
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from torch import nn
     from torch.distributed.tensor import DTensor
 
-    from manyhands.clinic.records import Call, OneProcess, Seen
+    from manyhands.clinic.records import Call, OneProcess, RankRecord
 
 READ = "seen-{}.pt"
 # module -> {name: a whole number that was replaced by one of its divisors}
@@ -54,7 +54,7 @@ def watch_attributes() -> None:
     nn.Module.__setattr__ = noted  # type: ignore[method-assign,assignment]
 
 
-def copied(module: nn.Module) -> nn.Module | None:
+def copy_model(module: nn.Module) -> nn.Module | None:
     """A copy of the model that no wrapper and no hook of a wrapper belongs to; None where it cannot
     be made.
     """
@@ -120,7 +120,7 @@ def _without_shards(module: nn.Module, made: dict[int, Any], sizes: set[int]) ->
     return new
 
 
-def one_process(model: nn.Module, folder: str, size: int, stride: int) -> None:
+def run_in_one_process(model: nn.Module, folder: str, size: int, stride: int) -> None:
     """Try it, and write what came to `one.pt`; what cannot be tried is told by a word."""
     import torch
 
@@ -135,7 +135,7 @@ def one_process(model: nn.Module, folder: str, size: int, stride: int) -> None:
     write_tensors(os.path.join(folder, "one.pt"), found)
 
 
-def autocast_now() -> list[tuple[str, torch.dtype]]:
+def active_autocast() -> list[tuple[str, torch.dtype]]:
     """[(kind of device, type)] of the autocast that is active."""
     import torch
 
@@ -146,7 +146,7 @@ def autocast_now() -> list[tuple[str, torch.dtype]]:
     ]
 
 
-def divided(seen: Sequence[Seen]) -> list[int]:
+def data_parallel_ranks(seen: Sequence[RankRecord]) -> list[int]:
     """The numbers of the ranks whose rows are parts of the batch: of ranks among which parameters
     are cut (tensor parallelism), which all have the same rows, the first.
     """
@@ -157,15 +157,15 @@ def divided(seen: Sequence[Seen]) -> list[int]:
     return [number for number in range(len(seen)) if number not in followers]
 
 
-def _try(model: nn.Module, seen: list[Seen], stride: int) -> OneProcess:
+def _try(model: nn.Module, seen: list[RankRecord], stride: int) -> OneProcess:
     """The first step; of a sharded model, whose gradients nobody sees before they are averaged,
     each step.
     """
     sharded = bool(seen[0]["sharded"])
-    givers = [seen[number] for number in divided(seen)]
+    batch_ranks = [seen[number] for number in data_parallel_ranks(seen)]
     steps = min(len(rank["steps"]) for rank in seen)
     calls = [
-        [rank["steps"][number]["calls"] for rank in givers]
+        [rank["steps"][number]["calls"] for rank in batch_ranks]
         for number in range(steps if sharded else steps and 1)
     ]
     word = _cannot(calls) or _sends(seen, sharded)
@@ -187,7 +187,7 @@ def _try(model: nn.Module, seen: list[Seen], stride: int) -> OneProcess:
             _one_call(model, together, found)
         found["gradients"].append(
             {
-                name: numbers_of(p.grad, 1 if sharded else stride)
+                name: sample_numbers(p.grad, 1 if sharded else stride)
                 for name, p in model.named_parameters()
                 if p.grad is not None
             }
@@ -243,7 +243,7 @@ def _of_rows(values: Sequence[Any], rows: Sequence[int], torch: ModuleType) -> b
     )
 
 
-def _sends(seen: list[Seen], sharded: bool) -> str | None:
+def _sends(seen: list[RankRecord], sharded: bool) -> str | None:
     """The word for a model that sends messages in its forward: the other ranks are no longer there
     to answer. Those of FSDP2 and DTensor are not in the copy.
     """
@@ -365,7 +365,7 @@ def _nodes(out: torch.Tensor) -> set[Any]:
     return found
 
 
-def _fill(model: nn.Module, seen: list[Seen], number: int) -> None:
+def _fill(model: nn.Module, seen: list[RankRecord], number: int) -> None:
     """The weights as they were before the step of this number, from the shards of all ranks."""
     import torch
 
@@ -375,7 +375,7 @@ def _fill(model: nn.Module, seen: list[Seen], number: int) -> None:
             if name in held[0]:
                 parts = {rank: part[name] for rank, part in enumerate(held) if name in part}
                 # all ranks' parts are there
-                whole = cast("torch.Tensor", joined(parts, seen[0]["sharded"].get(name)))
+                whole = cast("torch.Tensor", join_parts(parts, seen[0]["sharded"].get(name)))
                 parameter.copy_(whole.reshape(parameter.shape))
 
 

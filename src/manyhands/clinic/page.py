@@ -12,7 +12,7 @@ from manyhands.clinic.exit_codes import FOUND, NOT_DETERMINED, NOTHING_FOUND, SC
 from manyhands.clinic.plain_page import as_remark, headline
 
 if TYPE_CHECKING:
-    from manyhands.clinic.conclude import Conclusion, Said
+    from manyhands.clinic.conclude import Conclusion, Statement
 
 MARK = {
     NOTHING_FOUND: ("well", "nothing found"),
@@ -83,7 +83,7 @@ def _right(done: Conclusion) -> str:
     )
 
 
-def _mistakes(listed: Iterable[Said]) -> str:
+def _mistakes(listed: Iterable[Statement]) -> str:
     return "".join(
         f'<div class="mistake"><h3>{escape(one.title)}</h3><p>{escape(one.text)}</p>'
         f'<p class="remedy">{escape(one.remedy)}</p></div>'
@@ -100,7 +100,7 @@ def _gpus(done: Conclusion) -> str:
     )
 
 
-def _remarks(remarks: Sequence[Said]) -> str:
+def _remarks(remarks: Sequence[Statement]) -> str:
     return (
         "<ul>" + "".join(f"<li>{escape(one.text)}</li>" for one in remarks) + "</ul>"
         if remarks

@@ -8,8 +8,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from manyhands.clinic.dtensor_parts import twins
-from manyhands.clinic.evidence import apart, fit
+from manyhands.clinic.dtensor_parts import groups_with_same_part
+from manyhands.clinic.evidence import fit, relative_distance
 from manyhands.clinic.rule import Finding, rule
 from manyhands.clinic.tolerances import (
     COARSE_TOLERANCE,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import torch
 
     from manyhands.clinic.evidence import Comparable, Evidence
-    from manyhands.clinic.records import Seen, Shard, StepNoted
+    from manyhands.clinic.records import RankRecord, Shard, StepRecord
 
 # their weights begin as ones, but on the ranks of a group they are copies
 NORMS = ("LayerNorm", "RMSNorm")
@@ -39,7 +39,7 @@ def copies_of_sharded(evidence: Evidence) -> list[Finding]:
         copies: dict[str, list[int]] = {}
         least, rows = ROUNDED_GRADIENT * _length(given[0]), evidence.steps[number].rows
         for name in names:
-            for group in twins(_cut_now(evidence, number, name)):
+            for group in groups_with_same_part(_cut_now(evidence, number, name)):
                 unlike = [
                     rank
                     for rank in group[1:]
@@ -100,11 +100,11 @@ def own_parts(step: Comparable, plain: torch.Tensor, near: float) -> list[str]:
     means, found = plain.split(step.sizes), []
     for place, name in enumerate(step.names):
         pairs, mean = [of_rank[place] for of_rank in by_rank], means[place]
-        own = all(apart(given, local) < near for given, local in pairs)
+        own = all(relative_distance(given, local) < near for given, local in pairs)
         along = all(fit(given, local)[1] < near for given, local in pairs) and any(
             fit(given, mean)[1] > near for given, _ in pairs
         )
-        if along or (own and any(apart(local, mean) > near for _, local in pairs)):
+        if along or (own and any(relative_distance(local, mean) > near for _, local in pairs)):
             found.append(name)
     return found
 
@@ -125,7 +125,7 @@ def _cut_now(evidence: Evidence, number: int, name: str) -> list[Shard | None]:
 def _differ(a: torch.Tensor | None, b: torch.Tensor | None, tolerance: float, least: float) -> bool:
     if a is None or b is None or a.shape != b.shape:
         return a is not b
-    return apart(a, b) > tolerance and float((a.double() - b.double()).norm()) > least
+    return relative_distance(a, b) > tolerance and float((a.double() - b.double()).norm()) > least
 
 
 def _length(parts: Mapping[str, torch.Tensor | None]) -> float:
@@ -138,7 +138,7 @@ def _length(parts: Mapping[str, torch.Tensor | None]) -> float:
 
 
 @rule
-def different_losses(seen: list[Seen]) -> list[Finding]:
+def different_losses(seen: list[RankRecord]) -> list[Finding]:
     """Ranks that compute one loss together, from the same rows, must all have it."""
     for number, of_step in enumerate(_steps(seen)):
         rows = [[row for call in step["calls"] for row in call["rows"]] for step in of_step]
@@ -165,21 +165,24 @@ def different_losses(seen: list[Seen]) -> list[Finding]:
 
 
 @rule
-def copies_in_group(seen: list[Seen]) -> list[Finding]:
+def copies_in_group(seen: list[RankRecord]) -> list[Finding]:
     """Parameters of one name that begin the same on all ranks of a tensor-parallel group: the same
     gradient.
     """
     names = [
         name
         for name, part in seen[0]["start"].items()
-        if all(name in other["start"] and apart(other["start"][name], part) == 0 for other in seen)
+        if all(
+            name in other["start"] and relative_distance(other["start"][name], part) == 0
+            for other in seen
+        )
         and (_varies(part) or seen[0]["kinds"].get(name, "").endswith(NORMS))
     ]
     return _unlike(seen, [[(rank, name) for rank in range(len(seen))] for name in names])
 
 
 @rule
-def tied_copies(seen: list[Seen]) -> list[Finding]:
+def tied_copies(seen: list[RankRecord]) -> list[Finding]:
     """An embedding and a layer on another stage of a pipeline that begin with the same numbers: the
     same gradient.
     """
@@ -192,12 +195,12 @@ def tied_copies(seen: list[Seen]) -> list[Finding]:
                     for other, of_rank in enumerate(seen)
                     if other != rank
                     for its, numbers in of_rank["start"].items()
-                    if its != name and apart(numbers, part) == 0
+                    if its != name and relative_distance(numbers, part) == 0
                 ]
     return _unlike(seen, pairs)
 
 
-def _unlike(seen: list[Seen], copies: list[list[tuple[int, str]]]) -> list[Finding]:
+def _unlike(seen: list[RankRecord], copies: list[list[tuple[int, str]]]) -> list[Finding]:
     """The finding on `copies`, lists of (rank, name), whose gradients differ in a step."""
     for number, of_step in enumerate(_steps(seen)):
         least = ROUNDED_GRADIENT * max(_length(step["given"]) for step in of_step)
@@ -221,16 +224,16 @@ def _unlike(seen: list[Seen], copies: list[list[tuple[int, str]]]) -> list[Findi
     return []
 
 
-def _steps(seen: list[Seen]) -> Iterator[tuple[StepNoted, ...]]:
+def _steps(seen: list[RankRecord]) -> Iterator[tuple[StepRecord, ...]]:
     """Of each step that all ranks have taken: what each has noted."""
     return zip(*(one["steps"] for one in seen), strict=False)
 
 
-def _numbers(seen: list[Seen]) -> list[int]:
+def _numbers(seen: list[RankRecord]) -> list[int]:
     return [one["rank"] for one in seen]
 
 
-def _tolerance(seen: list[Seen]) -> float:
+def _tolerance(seen: list[RankRecord]) -> float:
     return GRADIENT_TOLERANCE.get(
         next((str(part.dtype) for part in seen[0]["start"].values()), ""), COARSE_TOLERANCE
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from manyhands.clinic.clinic_messages import NOT_YET, QUESTIONS
 
 if TYPE_CHECKING:
-    from manyhands.clinic.conclude import Conclusion, Said
+    from manyhands.clinic.conclude import Conclusion, Statement
     from manyhands.clinic.costs import Costs
 
 WIDTH = 100
@@ -89,7 +89,7 @@ def _mistakes(done: Conclusion) -> list[str]:
     return _listed([one for one in done.mistakes if one.key != "hang"])
 
 
-def _listed(mistakes: Iterable[Said]) -> list[str]:
+def _listed(mistakes: Iterable[Statement]) -> list[str]:
     lines: list[str] = []
     for one in mistakes:
         lines += [
@@ -100,7 +100,7 @@ def _listed(mistakes: Iterable[Said]) -> list[str]:
     return lines
 
 
-def as_remark(said: Said) -> str:
+def as_remark(said: Statement) -> str:
     """A remark that has a title and a remedy, in one line."""
     return f"{said.title}: {said.text} {said.remedy}"
 
@@ -113,7 +113,7 @@ def _printed(printed: Iterable[tuple[str, str]]) -> list[str]:
     ]
 
 
-def _remarks(remarks: Iterable[Said]) -> list[str]:
+def _remarks(remarks: Iterable[Statement]) -> list[str]:
     return [line for one in remarks for line in _wrapped("* " + one.text, "   ")]
 
 

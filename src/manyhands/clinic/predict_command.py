@@ -22,7 +22,7 @@ from manyhands.command_line import parser as command_parser
 from manyhands.gpu_stand_in.substitution_messages import describe_substitutions
 
 if TYPE_CHECKING:
-    from manyhands.clinic.scale import NothingMeasured
+    from manyhands.clinic.scale import NothingMeasuredError
     from manyhands.clinic.visit import Visit
     from manyhands.simulate.machines import Kind
 
@@ -121,7 +121,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _predict(arguments: argparse.Namespace) -> int:
     from manyhands.clinic import scale
     from manyhands.clinic.clinic_messages import REMARKS
-    from manyhands.clinic.conclude import left_out_in_words
+    from manyhands.clinic.conclude import describe_left_out
     from manyhands.cluster.launch.run_script import LaunchError
     from manyhands.plots.scaling import efficiency
 
@@ -130,18 +130,18 @@ def _predict(arguments: argparse.Namespace) -> int:
         with part("1 of 2: one rank"):
             alone, needs_ranks = _run(arguments, 1), ""
         try:
-            measured_on = scale.steps_of(alone)
-        except scale.NothingMeasured as problem:
+            measured_on = scale.timed_steps(alone)
+        except scale.NothingMeasuredError as problem:
             if alone.timed_out:
                 raise
             needs_ranks = predict_messages.NEEDS_RANKS.format(why=problem, ranks=arguments.ranks)
         with part(f"2 of 2: {arguments.ranks} ranks"):
             together = _run(arguments, arguments.ranks)
         if needs_ranks:
-            alone, measured_on = together, scale.steps_of(together)
+            alone, measured_on = together, scale.timed_steps(together)
         usable, of_cores = predict_messages.judge_core_time(measured_on)
         if not usable:
-            raise scale.NothingMeasured(of_cores, alone.ranks)
+            raise scale.NothingMeasuredError(of_cores, alone.ranks)
         found = scale.measured(alone, together)
         of_rows = needs_ranks + describe_batch(found, arguments.global_batch)
         batch = (
@@ -155,7 +155,7 @@ def _predict(arguments: argparse.Namespace) -> int:
                 f"{of_rows} Therefore {ranks[0]:,} ranks would get less than one row each. Give "
                 "smaller numbers with --to, or a larger --global-batch."
             )
-    except scale.NothingMeasured as problem:
+    except scale.NothingMeasuredError as problem:
         refuse("predict", f"{problem}{_clinic(arguments, problem)}")
         return SCRIPT_FAILED if problem.failed else NOT_DETERMINED
     except (ValueError, LaunchError) as problem:
@@ -164,7 +164,7 @@ def _predict(arguments: argparse.Namespace) -> int:
     if together.substituted:
         print(describe_substitutions(together.substituted))
     if together.left_out:
-        print(REMARKS["left out"].format(files=left_out_in_words(together)))
+        print(REMARKS["left out"].format(files=describe_left_out(together)))
     if left_out := [count for count in ranks if count > most]:
         named = ", ".join(f"{count:,}" for count in left_out)
         print(f"Not predicted, because each rank would get less than one row: {named} ranks.")
@@ -217,7 +217,7 @@ def _machine(arguments: argparse.Namespace) -> Kind:
     return machines.named(arguments.machine, arguments.reached)
 
 
-def _clinic(arguments: argparse.Namespace, problem: NothingMeasured) -> str:
+def _clinic(arguments: argparse.Namespace, problem: NothingMeasuredError) -> str:
     """The clinic's command line for the run that failed, as part of a message."""
     if not problem.failed:
         return ""

@@ -36,11 +36,11 @@ def explain_untimed(visit: Visit) -> tuple[str, bool]:
             ),
             True,
         )
-    if visit.told:
+    if visit.launcher_message:
         return (
             (
                 f"{visit.launcher} ended before a rank began: "
-                f"{visit.told.strip().splitlines()[-1].strip()}"
+                f"{visit.launcher_message.strip().splitlines()[-1].strip()}"
             ),
             True,
         )

@@ -31,7 +31,7 @@ def note_error(folder: str, rank: int, error: BaseException, script: str) -> Non
     with few of libraries.
     """
     from manyhands.clinic.reporter import write_json
-    from manyhands.clinic.tracebacks import shortened
+    from manyhands.clinic.tracebacks import shorten_traceback
     from manyhands.cluster.on_rank.agent import describe
     from manyhands.own_environment import note_failed_import
 
@@ -42,7 +42,7 @@ def note_error(folder: str, rank: int, error: BaseException, script: str) -> Non
     error = error.with_traceback(frames or error.__traceback__)
     write_json(
         os.path.join(folder, f"error-{rank}.json"),
-        {**describe(error), "traceback": shortened(error)},
+        {**describe(error), "traceback": shorten_traceback(error)},
     )
     traceback.print_exception(error)
 
@@ -75,7 +75,7 @@ def main() -> None:
             note_error(folder, rank, ended, script)
             observer.end(1 if not isinstance(ended.code, int) else ended.code)
     except BaseException as error:  # noqa: BLE001 - whatever ends the script is noted
-        if reporter.told_to_stop():
+        if reporter.must_stop():
             # the connection is lost because the others were stopped: this process is too, at once
             time.sleep(60)
         if not observer.going_on:

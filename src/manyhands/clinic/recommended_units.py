@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from manyhands.clinic.conclude import Said
+    from manyhands.clinic.conclude import Statement
 
 
-def units_of(said: Iterable[Said]) -> list[tuple[str, str, str]]:
+def units_of(said: Iterable[Statement]) -> list[tuple[str, str, str]]:
     """[(number, title, why)] in the order of the units; the units that treat what was found."""
     from importlib.resources import files
 

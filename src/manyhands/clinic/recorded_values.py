@@ -23,7 +23,7 @@ def is_wrapper(module: nn.Module) -> bool:
     )
 
 
-def numbers_of(tensor: torch.Tensor, stride: int) -> torch.Tensor:
+def sample_numbers(tensor: torch.Tensor, stride: int) -> torch.Tensor:
     """A copy of every `stride`-th number of a tensor, in one row.
 
     The gradient of an Embedding may be sparse.
@@ -51,7 +51,7 @@ def is_plain(value: object) -> bool:
     )
 
 
-def kept(tree: Any) -> Any:
+def copy_values(tree: Any) -> Any:
     """The tree with copies of its tensors, on the CPU."""
     import torch
     from torch.utils._pytree import tree_map

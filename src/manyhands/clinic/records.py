@@ -78,7 +78,7 @@ class Message(TypedDict):
     of: Literal["", "gradients", "weights"]
 
 
-class StepNoted(TypedDict):
+class StepRecord(TypedDict):
     """One step of an optimiser."""
 
     calls: list[Call]
@@ -156,14 +156,14 @@ class Split(TypedDict):
 Ddp = TypedDict("Ddp", {"made": bool, "sends buffers": bool, "unfrozen": list[str]})
 
 
-class Seen(TypedDict):
+class RankRecord(TypedDict):
     """`seen-R.pt`: all that was written down of a rank's first steps."""
 
     rank: int
     size: int
     missed: str
     start: Parts
-    steps: list[StepNoted]
+    steps: list[StepRecord]
     kinds: dict[str, str]
     seed: int | None
     models: int
@@ -179,8 +179,8 @@ class Seen(TypedDict):
     frameworks: list[str]
 
 
-AverageNoted = TypedDict(
-    "AverageNoted",
+AverageRecord = TypedDict(
+    "AverageRecord",
     {
         # see `average_observer`
         "step": int,
@@ -218,7 +218,7 @@ class SentCall(TypedDict):
     stop: float | None
 
 
-class SpansNoted(TypedDict):
+class SpansRecord(TypedDict):
     """What `spans` knows of the steps that were timed."""
 
     spans: list[Span]
@@ -231,7 +231,7 @@ class SpansNoted(TypedDict):
     peak_bytes: int
 
 
-class Cost(SpansNoted):
+class Cost(SpansRecord):
     """`cost-R.json`: what a step costs a rank, and what was noted in all its steps.
 
     Keys of `begins` and `ends` are numbers of steps, as text.

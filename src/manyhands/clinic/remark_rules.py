@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from manyhands.clinic.evidence import apart, buffers_apart, finite
-from manyhands.clinic.judge import elsewhere, undivided_parts, untold
+from manyhands.clinic.evidence import find_unequal_buffers, is_finite, relative_distance
+from manyhands.clinic.judge import elsewhere, find_unknown_loss, undivided_parts
 from manyhands.clinic.rule import Finding
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def remarks(evidence: Evidence) -> list[Finding]:
     """What is no mistake, and what one should know: [Finding]."""
-    found, one = [], evidence.one or {}
+    found, one = [], evidence.one_process or {}
     calls = [call for rank in evidence.seen for step in rank["steps"] for call in step["calls"]]
     if any(call["random"] for call in calls):
         same = (
@@ -49,11 +49,11 @@ def remarks(evidence: Evidence) -> list[Finding]:
         found.append(Finding("not tried: no copy", {}))
     found += undivided_parts(evidence)
     found += elsewhere(evidence)
-    if disagree(evidence):
-        found.append(Finding("two measures", {"apart": tried(evidence)}))
-    if (evidence.first.get("ddp") or {}).get("sends buffers") and buffers_apart(evidence)[0]:
-        found.append(Finding("buffers not sent", {"names": buffers_apart(evidence)[0]}))
-    if loss := untold(evidence):
+    if measures_disagree(evidence):
+        found.append(Finding("two measures", {"apart": distance_from_single_process(evidence)}))
+    if (evidence.first.get("ddp") or {}).get("sends buffers") and find_unequal_buffers(evidence)[0]:
+        found.append(Finding("buffers not sent", {"names": find_unequal_buffers(evidence)[0]}))
+    if loss := find_unknown_loss(evidence):
         found.append(Finding(loss, {"factor": float(evidence.ranks)}))
     if evidence.first["scaled"]:
         found.append(Finding("scaled", {}))
@@ -80,11 +80,11 @@ def _norm_of_scaled(evidence: Evidence) -> float | None:
     return None
 
 
-def tried(evidence: Evidence) -> float | None:
+def distance_from_single_process(evidence: Evidence) -> float | None:
     """How far the first gradient is from that of the run in one process, in parts of its length;
     None where that run is the only measure there is, or where there is none.
     """
-    gradient = evidence.tried_gradient()
+    gradient = evidence.one_process_gradient()
     if gradient is None or not evidence.count or evidence.sharded:
         return None
     import torch
@@ -99,12 +99,12 @@ def tried(evidence: Evidence) -> float | None:
     ranks = cast(
         "torch.Tensor", sum(count * local for count, local in zip(rows, step.local, strict=True))
     ) / max(1, sum(rows))
-    return apart(whole, ranks) if finite(whole) and finite(ranks) else None
+    return relative_distance(whole, ranks) if is_finite(whole) and is_finite(ranks) else None
 
 
-def disagree(evidence: Evidence) -> bool:
+def measures_disagree(evidence: Evidence) -> bool:
     """Whether the run in one process gives another gradient than the ranks' own, weighted by their
     terms.
     """
-    far = tried(evidence)
+    far = distance_from_single_process(evidence)
     return far is not None and far > evidence.coarse

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from manyhands.clinic.evidence import apart, vector
+from manyhands.clinic.evidence import relative_distance, vector
 from manyhands.clinic.tolerances import FACTOR_TOLERANCE
 
 if TYPE_CHECKING:
     import torch
 
     from manyhands.clinic.evidence import Comparable, Evidence
-    from manyhands.clinic.records import StepNoted
+    from manyhands.clinic.records import StepRecord
 
 
-def wished(step: Comparable, ranks: int) -> torch.Tensor:
+def expected_gradient(step: Comparable, ranks: int) -> torch.Tensor:
     """The gradient of one process, as short as clipping has made it, or with a factor of the loss
     that somebody may want: not the number of ranks.
     """
@@ -28,7 +28,7 @@ def wished(step: Comparable, ranks: int) -> torch.Tensor:
     )
 
 
-def of_torch(step: StepNoted) -> bool:
+def is_torch_optimizer(step: StepRecord) -> bool:
     """Whether the optimiser is one of torch's."""
     import torch
 
@@ -36,7 +36,7 @@ def of_torch(step: StepNoted) -> bool:
     return hasattr(torch.optim, kind) and (module.startswith("torch.optim") or "horovod" in module)
 
 
-def moved_apart(evidence: Evidence) -> list[float] | None:
+def compare_replayed_weights(evidence: Evidence) -> list[float] | None:
     """Take the steps anew with the gradients of one process, and say how far each rank's way is
     from that, in parts of its length: [by rank], or None where the optimiser is not torch's, or no
     gradient of one process is known.
@@ -57,7 +57,7 @@ def moved_apart(evidence: Evidence) -> list[float] | None:
     for number, step in enumerate(steps):
         whole, groups = evidence.steps[number], [group for group in step["groups"] if group[1]]
         kind = step["optimizer"][1]
-        if not of_torch(step) or whole.right is None or not float(whole.right.norm()):
+        if not is_torch_optimizer(step) or whole.right is None or not float(whole.right.norm()):
             return None
         key = (kind, *(name for _, names in groups for name in names))
         if key not in optimizers:
@@ -69,7 +69,7 @@ def moved_apart(evidence: Evidence) -> list[float] | None:
             group.update(options)
         for name, part in zip(
             whole.names,
-            wished(cast("Comparable", whole), evidence.ranks).split(whole.sizes),
+            expected_gradient(cast("Comparable", whole), evidence.ranks).split(whole.sizes),
             strict=False,
         ):
             start[name].grad = part.to(start[name].dtype)
@@ -80,6 +80,6 @@ def moved_apart(evidence: Evidence) -> list[float] | None:
     before = vector(evidence.first["start"], names, sizes)
     way = vector({name: start[name].detach() for name in names}, names, sizes) - before
     return [
-        apart(vector(weights, names, sizes) - before, way)
+        relative_distance(vector(weights, names, sizes) - before, way)
         for weights in evidence.of(evidence.count - 1, "weights")
     ]

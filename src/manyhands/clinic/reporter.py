@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from manyhands.clinic.clinic_limits import REPORT_PERIOD_S
 from manyhands.clinic.exit_codes import RANK_STOPPED
-from manyhands.clinic.spans import of_main_thread
+from manyhands.clinic.spans import main_thread_times
 from manyhands.cluster.on_rank import signalled_stack, tf_config
 from manyhands.cluster.on_rank.recorder import Recorder
 from manyhands.cluster.on_rank.stack import Stack, innermost_of, is_user_file
@@ -27,7 +27,7 @@ def processor_s() -> float:
     """The processor time of this process; with Horovod that of the main thread, since its own
     thread never rests.
     """
-    told = of_main_thread() if "horovod" in sys.modules else None
+    told = main_thread_times() if "horovod" in sys.modules else None
     return told[0] if told else time.process_time()
 
 
@@ -50,12 +50,12 @@ class Reporter:
     def _report(self) -> None:
         while True:
             self.write()
-            if self.told_to_stop():
+            if self.must_stop():
                 self.on_stop()
                 os._exit(RANK_STOPPED)
             time.sleep(REPORT_PERIOD_S)
 
-    def told_to_stop(self) -> bool:
+    def must_stop(self) -> bool:
         return os.path.exists(os.path.join(self.folder, "stop"))
 
     def write(self) -> None:

@@ -22,7 +22,7 @@ from manyhands.clinic.predict_messages import explain_untimed
 from manyhands.clinic.tolerances import OVERLAPPING
 
 if TYPE_CHECKING:
-    from manyhands.clinic.records import SentCall, StepNoted
+    from manyhands.clinic.records import SentCall, StepRecord
     from manyhands.clinic.visit import Visit
     from manyhands.simulate.training_step import Layer, Machine
     from manyhands.simulate.training_step import Step as SimulatedStep
@@ -89,7 +89,7 @@ class Forecast:
     costs: dict[str, float]
 
 
-class NothingMeasured(ValueError):
+class NothingMeasuredError(ValueError):
     """No steps, no messages or no trustworthy times came out of a run.
 
     `ranks`: of that run; `failed`: whether the script failed in it.
@@ -101,16 +101,16 @@ class NothingMeasured(ValueError):
 
 
 def measured(alone: Visit, together: Visit) -> Measured:
-    """`Measured`, from a visit of one rank and one of several; `NothingMeasured` where one did not
+    """`Measured`, from a visit of one rank and one of several; `NothingMeasuredError` where one did not
     get so far.
     """
-    one, many = steps_of(alone), steps_of(together)
+    one, many = timed_steps(alone), timed_steps(together)
     facts = together.cost[0]
     sent = [n_bytes for call in facts["calls"] if (n_bytes := _as_sum(call, together.ranks))]
     steps = max(1, len(facts["bounds"]) - 1)
     per_step = round(len(sent) / steps)
     if not per_step:
-        raise NothingMeasured(
+        raise NothingMeasuredError(
             f"{together.script} sums nothing over its ranks in a step as far as the ledger sees, so"
             " there is nothing to predict. (Horovod's messages are not seen.)",
             together.ranks,
@@ -133,15 +133,15 @@ def measured(alone: Visit, together: Visit) -> Measured:
     )
 
 
-def steps_of(visit: Visit) -> costs.Costs:
-    """The `Costs` of a visit; `NothingMeasured`, with the reason, where no step was timed on all
+def timed_steps(visit: Visit) -> costs.Costs:
+    """The `Costs` of a visit; `NothingMeasuredError`, with the reason, where no step was timed on all
     ranks.
     """
     found = costs.add_up(visit.cost) if len(visit.cost) == visit.ranks else None
     if found is None:
         ranks = "one rank" if visit.ranks == 1 else f"{visit.ranks} ranks"
         why, failed = explain_untimed(visit)
-        raise NothingMeasured(
+        raise NothingMeasuredError(
             f"With {ranks}, no step of {visit.script} could be timed. {why}", visit.ranks, failed
         )
     return found
@@ -152,7 +152,7 @@ def _rows(visit: Visit) -> int:
     none were seen.
     """
 
-    def of(step: StepNoted) -> int:
+    def of(step: StepRecord) -> int:
         return sum(len(call["rows"]) for call in step["calls"] if call["model"] == 0)
 
     each = [[rows for step in one["steps"] if (rows := of(step))] for one in visit.seen.values()]
@@ -212,7 +212,7 @@ def forecast(
     return Forecast(ranks, seconds, step, alone_s / seconds, {"computing": base_s, **saved})
 
 
-def largest(one: Forecast, count: int = 3) -> list[tuple[str, float]]:
+def largest_costs(one: Forecast, count: int = 3) -> list[tuple[str, float]]:
     """[(what, seconds)] of the largest costs."""
     return sorted(one.costs.items(), key=lambda pair: -pair[1])[:count]
 
@@ -257,7 +257,7 @@ def table(forecasts: Iterable[Forecast]) -> str:
         "three largest costs"
     ]
     for one in forecasts:
-        told = ", ".join(f"{what} {seconds * 1e3:.3g} ms" for what, seconds in largest(one))
+        told = ", ".join(f"{what} {seconds * 1e3:.3g} ms" for what, seconds in largest_costs(one))
         lines.append(
             f"{one.ranks:>8,}{one.seconds * 1e3:>12.4g}{one.efficiency:>12.2f}{one.step.computing:>11.0%}{one.step.bubble + one.step.exposed:>9.0%}"
             f"   {told}"

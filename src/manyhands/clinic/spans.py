@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from manyhands.clinic.records import SentCall, Span, SpansNoted
+    from manyhands.clinic.records import SentCall, Span, SpansRecord
     from manyhands.ledger import Ledger
     from manyhands.ledger.account import Account
 
@@ -50,8 +50,8 @@ class Spans:
         self._begun = None
         if self._open:
             self.bounds.append(now)
-            self._kernel.append(of_main_thread())
-            self._threads.append(waits_of_threads())
+            self._kernel.append(main_thread_times())
+            self._threads.append(thread_waits())
 
     def open(self) -> None:
         from manyhands.ledger import Ledger
@@ -61,8 +61,8 @@ class Spans:
         self._open = True
         self.bounds, self._kernel, self._threads = (
             [time.perf_counter()],
-            [of_main_thread()],
-            [waits_of_threads()],
+            [main_thread_times()],
+            [thread_waits()],
         )
 
     def close(self) -> None:
@@ -76,7 +76,7 @@ class Spans:
             for e in self.ledger.entries
         ]
 
-    def facts(self) -> SpansNoted:
+    def facts(self) -> SpansRecord:
         """All as plain values; times are those of one clock for all processes of this machine."""
         return {
             "spans": self.spans,
@@ -90,7 +90,7 @@ class Spans:
         }
 
 
-def of_main_thread() -> tuple[float, float] | None:
+def main_thread_times() -> tuple[float, float] | None:
     """Seconds that the main thread has run, and has been ready and waited for a core; None where it
     is no Linux.
     """
@@ -102,7 +102,7 @@ def of_main_thread() -> tuple[float, float] | None:
         return None
 
 
-def waits_of_threads() -> dict[str, float]:
+def thread_waits() -> dict[str, float]:
     """{thread: seconds for which it has been ready to run and waited for a core}; empty where it is
     no Linux.
     """

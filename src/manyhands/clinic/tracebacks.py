@@ -21,7 +21,7 @@ MESSAGE_LINES = 12  # of an exception's message
 LEFT_OUT = "  ... ({number} {what} of {whose} left out)\n"
 
 
-def shortened(error: BaseException) -> str:
+def shorten_traceback(error: BaseException) -> str:
     """The traceback as text.
 
     Each exception of a chain keeps the calls of the script and the last calls of the library that
@@ -74,7 +74,7 @@ def _of_message(text: str) -> str:
     return text if len(lines) <= MESSAGE_LINES else "".join([*lines[:MESSAGE_LINES], "  ...\n"])
 
 
-def dead(visit: Visit) -> list[int]:
+def crashed_ranks(visit: Visit) -> list[int]:
     """The ranks that have ended badly, without an exception and before they had written anything
     down.
     """
@@ -85,7 +85,7 @@ def dead(visit: Visit) -> list[int]:
     ]
 
 
-def of_visit(visit: Visit) -> str:
+def describe_failure(visit: Visit) -> str:
     """That of the rank that failed first, shortened; what the launcher said where no rank came so
     far.
     """
@@ -97,9 +97,9 @@ def of_visit(visit: Visit) -> str:
     if not visit.errors:
         ends = [
             f"rank {rank} ended with exit code {visit.codes[rank]}\n{visit.output[rank][-2000:]}"
-            for rank in dead(visit)
+            for rank in crashed_ranks(visit)
         ]
-        return visit.told or "\n".join(ends)
+        return visit.launcher_message or "\n".join(ends)
     fault = visit.fault
     rank = next(
         (rank for rank in getattr(fault, "culprits", []) if rank in visit.errors), min(visit.errors)

@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from manyhands.clinic.clinic_limits import STEPS, TIMEOUT_S
-from manyhands.clinic.hangs import Watcher, report
+from manyhands.clinic.hangs import HangWatcher, report
 from manyhands.cluster.host.devices import PATIENCE_S, gpu_ids
 from manyhands.cluster.launch.as_main import STAND_IN, substituted
 from manyhands.cluster.launch.run_script import LaunchError, launch
 from manyhands.cluster.launch.script_copy import copied
-from manyhands.gpu_stand_in.kernels import sentence
+from manyhands.gpu_stand_in.kernels import explain_gpu_error
 from manyhands.own_environment import failed_import
 
 if TYPE_CHECKING:
-    from manyhands.clinic.records import AverageNoted, Cost, OneProcess, Seen
+    from manyhands.clinic.records import AverageRecord, Cost, OneProcess, RankRecord
     from manyhands.cluster.faults.kinds import Fault
     from manyhands.cluster.launch.command_lines import Launcher
     from manyhands.cluster.launch.run_script import Launch
@@ -44,17 +44,17 @@ class Visit:
     ranks: int
     launcher: str
     arguments: list[str] = field(default_factory=list)
-    seen: dict[int, Seen] = field(default_factory=dict)
+    seen: dict[int, RankRecord] = field(default_factory=dict)
     cost: dict[int, Cost] = field(default_factory=dict)
     errors: dict[int, dict[str, Any]] = field(default_factory=dict)
     # by rank: how ranks that train alone put together what they learn
-    averages: dict[int, AverageNoted] = field(default_factory=dict)
-    one: OneProcess | None = None  # what the rows of all ranks gave in one process
+    averages: dict[int, AverageRecord] = field(default_factory=dict)
+    one_process: OneProcess | None = None  # what the rows of all ranks gave in one process
     fault: Fault | None = None  # the Fault of ranks that wait for ever
     output: dict[int, str] = field(default_factory=dict)
     codes: dict[int, int | None] = field(default_factory=dict)
     timed_out: bool = False
-    told: str = ""  # by the launcher, where no rank began
+    launcher_message: str = ""  # of the launcher, where no rank began
     # paths of what the copy of the script's repository lacks
     left_out: list[str] = field(default_factory=list)
     # paths of what is too large for the copy: links to the originals
@@ -90,7 +90,7 @@ def visit(
     """
     patience_s = patience_s or PATIENCE_S["nccl" if gpu_ids() else "gloo"]
     with _notes() as notes, copied(script) as place:
-        watcher = Watcher(notes, ranks, patience_s)
+        watcher = HangWatcher(notes, ranks, patience_s)
         options = {
             "MANYHANDS_CLINIC": json.dumps({"to_end": to_end}),
             "PYTHONDONTWRITEBYTECODE": "1",
@@ -138,7 +138,7 @@ def _why(found: Visit, notes: str, place: Place, stand_in: bool) -> None:
         if found.codes.get(rank) and rank not in found.errors
     ]
     found.substituted = substituted(notes, found.ranks)
-    told = [*filter(None, (sentence(error, stand_in) for error in errors))]
+    told = [*filter(None, (explain_gpu_error(error, stand_in) for error in errors))]
     found.reasons = [*told[:1], place.facts()]
 
 
@@ -177,7 +177,7 @@ def may_rehearse(found: Visit) -> bool:
 
 
 def _all_well(found: Visit) -> bool:
-    return not (found.errors or found.told) and len(found.cost) == found.ranks
+    return not (found.errors or found.launcher_message) and len(found.cost) == found.ranks
 
 
 @contextmanager
@@ -203,8 +203,8 @@ def _gather(found: Visit, notes: str, done: Launch, place: Place) -> None:
             if path.exists():
                 into[rank] = torch.load(path, weights_only=False)
     if Path(notes, "one.pt").exists():
-        found.one = torch.load(Path(notes, "one.pt"), weights_only=False)
+        found.one_process = torch.load(Path(notes, "one.pt"), weights_only=False)
     found.output = {rank: place.shown(text) for rank, text in done.output.items()}
     found.codes, found.timed_out = done.returncodes, done.timed_out
     if not any(code is not None for code in done.returncodes.values()):
-        found.told = "\n".join(done.launcher_output.splitlines()[-15:])
+        found.launcher_message = "\n".join(done.launcher_output.splitlines()[-15:])

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from manyhands.cluster.faults.kinds import Fault, Outcome
     from manyhands.cluster.launch.command_lines import Launcher
     from manyhands.cluster.launch.run_script import Launch
-    from manyhands.rehearsal.cells import Rehearsed
+    from manyhands.rehearsal.cells import CellRehearsal
 
 T = TypeVar("T")
 # when a cell's line may first be shown: of ranks that wait, and of others
@@ -263,14 +263,14 @@ class Cluster(Healing, UnderWay):
             **options,
         )
 
-    def rehearse(self) -> Rehearsed:
+    def rehearse(self) -> CellRehearsal:
         """`with cluster.rehearse():` around cells of torch: what NCCL on GPUs would do with what
         the ranks ask of torch.distributed in the block is told when it ends; see
         manyhands.rehearsal. `%%px --rehearse` does one cell.
         """
-        from manyhands.rehearsal.cells import Rehearsed
+        from manyhands.rehearsal.cells import CellRehearsal
 
-        return Rehearsed(self)
+        return CellRehearsal(self)
 
     def place(self, file: str, line: int) -> str:
         """A line of the learner's in words: "line 3 of this cell", where the cell that ran last is

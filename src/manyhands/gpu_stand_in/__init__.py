@@ -56,7 +56,7 @@ def active() -> bool:
     return bool(INDEX["gpus"])
 
 
-def no_nccl_takes(tensor: torch.Tensor) -> bool:
+def is_refused_by_nccl(tensor: torch.Tensor) -> bool:
     """Whether a script that asks for NCCL has made this tensor on the CPU, as far as the stand-in
     knows.
     """
@@ -68,7 +68,7 @@ def no_nccl_takes(tensor: torch.Tensor) -> bool:
     return NCCL in USED and cuda_devices.made_on_cpu(tensor)
 
 
-def alone() -> None:
+def work_alone() -> None:
     """From now on no other rank answers: SyncBatchNorm takes the rows of this process."""
     if active():
         from manyhands.gpu_stand_in import groups

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from manyhands.gpu_stand_in.cuda_devices import OWN, REAL, index_of
 from manyhands.gpu_stand_in.stand_in_gpu import CAPABILITY, MEMORY_BYTES, NAME, properties
-from manyhands.gpu_stand_in.stand_in_state import INDEX, for_scripts, note, replace
+from manyhands.gpu_stand_in.stand_in_state import INDEX, note, replace, replace_for_scripts
 from manyhands.gpu_stand_in.substitution_messages import DEVICES, FOUND, GRAPHS, STREAMS
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def install() -> None:
         "is_initialized": lambda: True,
         "device_count": count,
     }.items():
-        for_scripts(cuda, name, answer)
+        replace_for_scripts(cuda, name, answer)
     for name, answer in _functions(torch, current).items():
         replace(cuda, name, answer)
         for module in (cuda.memory, cuda.random, cuda.streams):
@@ -269,7 +269,7 @@ def _accelerator(torch: Any, current: Stream) -> None:
         "current_accelerator": lambda check_available=False: REAL["device"]("cuda"),
     }
     for name, answer in seen.items():
-        for_scripts(accelerator, name, answer)
+        replace_for_scripts(accelerator, name, answer)
     answers: dict[str, Callable[..., Any]] = {
         "current_device_index": lambda: INDEX["current"],
         "current_device_idx": lambda: INDEX["current"],

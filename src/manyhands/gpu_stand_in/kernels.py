@@ -67,7 +67,7 @@ REMEDY = (
 )
 
 
-def sentence(error: str, stand_in: bool = True) -> str | None:
+def explain_gpu_error(error: str, stand_in: bool = True) -> str | None:
     """Why a script failed that has asked for what only a GPU has, and what to do; None for any
     other error, a text.
     """

@@ -44,7 +44,7 @@ def asked_by_torch(depth: int = 2) -> bool:
     return name == "torch" or name.startswith(("torch.", "manyhands."))
 
 
-def for_scripts(owner: Any, name: str, answer: Callable[..., Any]) -> None:
+def replace_for_scripts(owner: Any, name: str, answer: Callable[..., Any]) -> None:
     """Put `answer` in the place of `owner.name` for scripts and libraries; torch itself gets its
     own answer.
     """

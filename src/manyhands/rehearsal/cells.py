@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from manyhands.rehearsal.trace_recorder import Recorder
 
 
-class Rehearsed:
+class CellRehearsal:
     """`with cluster.rehearse() as rehearsal:`: what the ranks ask of torch.distributed in the block
     is judged when it ends. `findings` and `traces` then hold what came of it, `picture` is a
     drawing where something hangs, else None.
@@ -34,7 +34,7 @@ class Rehearsed:
         self.traces: dict[int, list[Event]] = {}
         self.picture: Svg | None = None
 
-    def __enter__(self) -> Rehearsed:
+    def __enter__(self) -> CellRehearsal:
         self._cluster.run(_start)
         return self
 

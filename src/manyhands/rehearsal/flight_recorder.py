@@ -61,7 +61,7 @@ def write_flight_record(traces: Traces, folder: str | Path) -> list[Path]:
     is made.
 
     Returns the files. Raises FileExistsError where the folder holds something already,
-    `trace.BadTrace` as `judge`.
+    `trace.BadTraceError` as `judge`.
     """
     folder = Path(folder)
     check_free(folder)

@@ -23,7 +23,7 @@ _SAYS_CPU = re.compile(r"'cpu(:\d+)?'|([\w.]+\.)?device\((type=)?'cpu(:\d+)?'(, 
 WITH_DEVICE = {*MESSAGES_OF_OBJECTS, "barrier"}
 
 
-def running(names: Iterable[str]) -> FrameType | None:
+def find_frame(names: Iterable[str]) -> FrameType | None:
     """The frame of the send_object_list, recv_object_list or barrier that runs, or None; `names`
     are the functions of torch.distributed that run.
     """
@@ -59,7 +59,7 @@ def device(frame: FrameType, library: bool) -> tuple[Any, str]:
     return given, ON_CPU if _SAYS_CPU.fullmatch(said) else "on a device that is given"
 
 
-def read(recorder: Recorder, original: Callable[..., Any]) -> Callable[..., Any]:
+def observe_reads(recorder: Recorder, original: Callable[..., Any]) -> Callable[..., Any]:
     """`recv_object_list`, which reads the sizes before it can make room for the bytes: on a GPU,
     Python waits.
     """

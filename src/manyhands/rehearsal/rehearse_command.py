@@ -124,7 +124,7 @@ def rehearse(
     from manyhands.cluster.launch.as_main import STAND_IN, substituted
     from manyhands.cluster.launch.run_script import launch
     from manyhands.cluster.launch.script_copy import copied
-    from manyhands.gpu_stand_in.kernels import sentence
+    from manyhands.gpu_stand_in.kernels import explain_gpu_error
 
     if problem := command_line.no_script(script):
         raise FileNotFoundError(problem)
@@ -150,16 +150,20 @@ def rehearse(
             )
         if problem := failed_import(folder):
             raise LaunchError(problem)
-        made = _judged(place.script, folder, ranks, done, watch)
+        made = _judge_run(place.script, folder, ranks, done, watch)
         made.substituted = substituted(folder, ranks)
-        kernel = sentence(made.errors[first_cause(made.errors)], stand_in) if made.errors else None
+        kernel = (
+            explain_gpu_error(made.errors[first_cause(made.errors)], stand_in)
+            if made.errors
+            else None
+        )
         made.reasons = [*([kernel] if kernel else []), place.facts()]
         made.errors = {rank: place.shown(text) for rank, text in made.errors.items()}
         made.findings = [replace(one, file=place.shown(one.file)) for one in made.findings]
     return made
 
 
-def _judged(script: Path, folder: str, ranks: int, done: Launch, watch: HangWatch) -> Rehearsal:
+def _judge_run(script: Path, folder: str, ranks: int, done: Launch, watch: HangWatch) -> Rehearsal:
     traces: dict[int, list[Event]] = {}
     errors: dict[int, str] = {}
     whole: dict[int, int] = {}
@@ -180,16 +184,18 @@ def _judged(script: Path, folder: str, ranks: int, done: Launch, watch: HangWatc
     elif done.timed_out:
         made.cut = True
     else:
-        _look_at_deaths(made, running, done)
+        _diagnose_deaths(made, running, done)
     if not made.errors:
         source = script.read_text(encoding="utf-8", errors="replace")
         # a rank that its launcher has ended may have been on its way to the next call
         complete = bool(made.hang) or not running
-        made.findings = [_shown(one, script) for one in judge(traces, source, complete, made.whole)]
+        made.findings = [
+            _with_typed_file(one, script) for one in judge(traces, source, complete, made.whole)
+        ]
     return made
 
 
-def _look_at_deaths(made: Rehearsal, running: list[int], done: Launch) -> None:
+def _diagnose_deaths(made: Rehearsal, running: list[int], done: Launch) -> None:
     """Tell the script's own failures from what gloo does to ranks whose calls do not fit together.
 
     That is judged.
@@ -222,7 +228,7 @@ def _look_at_deaths(made: Rehearsal, running: list[int], done: Launch) -> None:
     made.errors = {} if by_gloo else {**made.errors, **own}
 
 
-def _shown(finding: Finding, script: Path) -> Finding:
+def _with_typed_file(finding: Finding, script: Path) -> Finding:
     """With the file as it was typed: the script's by its name, others as they are."""
     return replace(finding, file=script.name) if Path(finding.file).name == script.name else finding
 

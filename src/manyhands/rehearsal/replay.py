@@ -53,16 +53,16 @@ class Item:
 
 
 class Replay:
-    """Replays `traces`, {global rank: [Event, ...]}; `stuck` and `odd` tell what came out.
+    """Replays `traces`, {global rank: [Event, ...]}; `stuck` and `mismatches` tell what came out.
 
-    Raises `trace.BadTrace`.
+    Raises `trace.BadTraceError`.
     """
 
     def __init__(self, traces: trace.Traces, eager: bool = False, buffered: bool = False) -> None:
         trace.check(traces)
         self.traces, self.eager, self.buffered = traces, eager, buffered
         # (item, other item, severity, in what they do not agree and what comes of it)
-        self.odd: list[tuple[Item, Item, str, str]] = []
+        self.mismatches: list[tuple[Item, Item, str, str]] = []
         # in order what was done: [(rank, event), ...] of a collective, or of a message's two ends
         self.done: list[list[tuple[int, Event]]] = []
         self.at = dict.fromkeys(traces, 0)  # Python's place
@@ -273,8 +273,8 @@ class Replay:
         )
         for one, other in pairs:
             if apart := compare_calls(one.event, other.event, one.rank, other.rank):
-                self.odd.append((one, other, *apart))
+                self.mismatches.append((one, other, *apart))
 
     def _pair(self, item: Item, part: Part, other: Item, answer: Part) -> None:
         if apart := compare_messages(part, answer):
-            self.odd.append((item, other, *apart))
+            self.mismatches.append((item, other, *apart))

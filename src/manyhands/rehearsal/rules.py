@@ -66,7 +66,7 @@ class Finding:
 
 
 # (severity, file, line, call, text, remedy) -> the ranks that it concerns
-Found = dict[tuple[str, str, int, str, str, str], set[int]]
+RanksByFinding = dict[tuple[str, str, int, str, str, str], set[int]]
 FirstCalls = dict[str, "dict[int, Event]"]  # by group and rank
 Whole = Mapping[int, int] | None  # how many of a rank's events must have come to their end
 
@@ -81,29 +81,29 @@ def judge(
     may only have been cut off, and is not told: only calls that have begun are compared with each
     other. `whole`: where all ranks were cut off at the same place, {rank: so many of its events}:
     those must have come to their end, and what is left open of later ones is not told. The ranks
-    that a line concerns in the same way are one finding. Raises `trace.BadTrace`.
+    that a line concerns in the same way are one finding. Raises `trace.BadTraceError`.
     """
     check(traces)
-    found: Found = defaultdict(set)
+    ranks_of: RanksByFinding = defaultdict(set)
     first = _first_calls(traces)
     for rank, events in traces.items():
         for event, severity, text, remedy in _of_one_rank(
             rank, events, first, source, ended, whole
         ):
-            found[severity, event.file, event.line, event.call, text, remedy].add(rank)
+            ranks_of[severity, event.file, event.line, event.call, text, remedy].add(rank)
     refused = any(
         part.peer is None for events in traces.values() for event in events for part in event.parts
     )
-    hangs = _replayed(traces, found, ended and not refused, whole)
+    hangs = _replayed(traces, ranks_of, ended and not refused, whole)
     if not hangs:
-        _orders(traces, found)
-    _groups(traces, found, ended)
-    _same_gpu(traces, found)
+        _orders(traces, ranks_of)
+    _groups(traces, ranks_of, ended)
+    _same_gpu(traces, ranks_of)
     if not ended and whole is None:
-        _begun(traces, found)
+        _begun(traces, ranks_of)
     findings = [
         Finding(severity, tuple(sorted(ranks)), file, line, call, text, remedy)
-        for (severity, file, line, call, text, remedy), ranks in found.items()
+        for (severity, file, line, call, text, remedy), ranks in ranks_of.items()
     ]
     return sorted(
         findings,
@@ -125,7 +125,7 @@ def _of_one_rank(
             yield from ((event, *one) for one in find_refusals(event))
             yield from ((event, *one) for one in _set_up(rank, event, first))
             unwaited = event.is_async and number not in waited and not event.library
-            if unwaited and ended and _counts(rank, number, whole):
+            if unwaited and ended and _must_end(rank, number, whole):
                 yield (
                     event,
                     "differs",
@@ -162,7 +162,7 @@ def _of_one_rank(
             yield event, "differs", f"raised {event.text}, which the program caught: {then}", remedy
 
 
-def _counts(rank: int, number: int, whole: Whole) -> bool:
+def _must_end(rank: int, number: int, whole: Whole) -> bool:
     """Whether an event was to have come to its end where its rank was cut off."""
     return whole is None or number < whole[rank]
 
@@ -197,7 +197,9 @@ def _first_calls(traces: Traces) -> FirstCalls:
 # --- all ranks together ---------------------------------------------------------------------------
 
 
-def _replayed(traces: Traces, found: Found, ended: bool, whole: Whole) -> dict[Any, set[bool]]:
+def _replayed(
+    traces: Traces, ranks_of: RanksByFinding, ended: bool, whole: Whole
+) -> dict[Any, set[bool]]:
     """Add what the replay in its four ways says; whether anything is stuck."""
     stuck: dict[Any, set[bool]] = defaultdict(set)
     odd: set[Any] = set()
@@ -206,12 +208,12 @@ def _replayed(traces: Traces, found: Found, ended: bool, whole: Whole) -> dict[A
         sure = bool(strict.stuck()) and bool(Replay(traces, eager, buffered=True).stuck())
         for rank, event, why in strict.stuck() if ended else ():
             number = next(number for number, one in enumerate(traces[rank]) if one is event)
-            if not _counts(rank, number, whole):
+            if not _must_end(rank, number, whole):
                 continue
             stuck[
                 rank, event.file, event.line, event.call, why, "hangs" if sure else "may hang"
             ].add(eager)
-        for one, other, severity, what in strict.odd:
+        for one, other, severity, what in strict.mismatches:
             where = f"meets {other.event.call} of rank {other.rank} (line {other.event.line})"
             odd.add(
                 ((severity, where + what), one.rank, one.event.file, one.event.line, one.event.call)
@@ -225,9 +227,9 @@ def _replayed(traces: Traces, found: Found, ended: bool, whole: Whole) -> dict[A
             else " (without device_id)"
         )
         small = "" if severity == "hangs" else "; a small message may get through"
-        found[(severity, *place, why + only + small, _remedy(place[2], why))].add(rank)
+        ranks_of[(severity, *place, why + only + small, _remedy(place[2], why))].add(rank)
     for (severity, text), rank, *place in odd:
-        found[(severity, *place, text, SAME)].add(rank)
+        ranks_of[(severity, *place, text, SAME)].add(rank)
     return stuck
 
 
@@ -242,14 +244,14 @@ def _remedy(call: str, why: str) -> str:
     return "let all ranks of the group make this call, in one order with all others"
 
 
-def _orders(traces: Traces, found: Found) -> None:
+def _orders(traces: Traces, ranks_of: RanksByFinding) -> None:
     """Collectives of several groups under way at once have to be started in one order
     everywhere.
     """
     for a, b in combinations(sorted(traces), 2):
         for one, other in zip(_shared(traces[a], a, b), _shared(traces[b], a, b), strict=False):
             if one.group != other.group:
-                found[
+                ranks_of[
                     "may hang",
                     one.file,
                     one.line,
@@ -261,7 +263,7 @@ def _orders(traces: Traces, found: Found) -> None:
                 break
 
 
-def _groups(traces: Traces, found: Found, ended: bool) -> None:
+def _groups(traces: Traces, ranks_of: RanksByFinding, ended: bool) -> None:
     """All ranks have to make the same groups in one order, also those that they are no members
     of.
     """
@@ -273,7 +275,7 @@ def _groups(traces: Traces, found: Found, ended: bool) -> None:
         there = {rank: call for rank, call in zip(made, calls, strict=True) if call}
         if len({call.text for call in there.values()}) > 1 or (ended and len(there) < len(made)):
             for rank, call in there.items():
-                found[
+                ranks_of[
                     "may hang",
                     call.file,
                     call.line,
@@ -285,7 +287,7 @@ def _groups(traces: Traces, found: Found, ended: bool) -> None:
             break
 
 
-def _same_gpu(traces: Traces, found: Found) -> None:
+def _same_gpu(traces: Traces, ranks_of: RanksByFinding) -> None:
     """Collectives for which several ranks have their tensors on one GPU; of each group the first
     one.
     """
@@ -301,7 +303,7 @@ def _same_gpu(traces: Traces, found: Found) -> None:
                 for pair in pairs
             ]
             for rank, call in shared:
-                found[
+                ranks_of[
                     "fails",
                     call.file,
                     call.line,
@@ -325,7 +327,7 @@ def _collectives(traces: Traces) -> dict[str, dict[int, list[Event]]]:
     return begun
 
 
-def _begun(traces: Traces, found: Found) -> None:
+def _begun(traces: Traces, ranks_of: RanksByFinding) -> None:
     """Of collectives that some ranks of the group have not come to: whether the others have begun
     the same one.
     """
@@ -337,7 +339,7 @@ def _begun(traces: Traces, found: Found) -> None:
             for other, call in others if len(others) + 1 < len(event.ranks) else ():
                 if apart := compare_calls(event, call, rank, other):
                     severity, what = apart
-                    found[
+                    ranks_of[
                         severity,
                         event.file,
                         event.line,

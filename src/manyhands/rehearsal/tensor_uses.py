@@ -39,7 +39,7 @@ CLOCKS = ("time", "perf_counter", "monotonic", "time_ns", "perf_counter_ns", "mo
 Bytes = tuple[int, int]  # from which of a storage, to which
 
 
-class Uses(dispatch.TorchDispatchMode):
+class TensorUses(dispatch.TorchDispatchMode):
     """Hears of each operation on tensors, and notes those on tensors of an asynchronous call before
     its wait.
 
@@ -54,7 +54,7 @@ class Uses(dispatch.TorchDispatchMode):
         # storage -> [(its weak reference, its bytes that are under way, the event, whether it is
         # written), ...]
         self._recorder = recorder
-        self._flying: dict[int, list[tuple[StorageWeakRef, Bytes, int, bool]]] = {}
+        self._under_way_by_storage: dict[int, list[tuple[StorageWeakRef, Bytes, int, bool]]] = {}
         self._thread, self._hears = threading.get_ident(), False
         # while it does an operation, it is not in the stack, and comes back by itself
         self._aside = False
@@ -120,21 +120,26 @@ class Uses(dispatch.TorchDispatchMode):
     def _hear_no_more(self) -> None:
         self._place([])
 
-    def fly(self, tensor: torch.Tensor, number: int, written: bool) -> None:
+    def begin_operation(self, tensor: torch.Tensor, number: int, written: bool) -> None:
         self._hear()
         storage = StorageWeakRef(tensor.untyped_storage())
-        self._flying.setdefault(storage.cdata, []).append((storage, _span(tensor), number, written))
+        self._under_way_by_storage.setdefault(storage.cdata, []).append(
+            (storage, _span(tensor), number, written)
+        )
 
-    def land(self, number: int) -> None:
+    def end_operation(self, number: int) -> None:
         left = {
-            key: [one for one in flying if one[2] != number] for key, flying in self._flying.items()
+            key: [one for one in operations if one[2] != number]
+            for key, operations in self._under_way_by_storage.items()
         }
-        self._flying = {key: flying for key, flying in left.items() if flying}
+        self._under_way_by_storage = {
+            key: operations for key, operations in left.items() if operations
+        }
 
     def __torch_dispatch__(
         self, operator: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        if self._flying and operator.namespace == "aten":
+        if self._under_way_by_storage and operator.namespace == "aten":
             self._look(operator._schema, args)
         self._aside = True
         try:
@@ -165,11 +170,11 @@ class Uses(dispatch.TorchDispatchMode):
 
         if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout != torch.strided:
             return None
-        flying = self._flying.get(tensor.untyped_storage()._cdata, ())
+        operations = self._under_way_by_storage.get(tensor.untyped_storage()._cdata, ())
         return next(
             (
                 number
-                for storage, span, number, written in flying
+                for storage, span, number, written in operations
                 if (written or writes) and not storage.expired() and _overlap(span, _span(tensor))
             ),
             None,

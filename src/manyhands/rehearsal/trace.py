@@ -25,7 +25,7 @@ CPU_WAITS = {
 }
 
 
-class BadTrace(ValueError):
+class BadTraceError(ValueError):
     """A trace that says something that cannot be; the message names the event and what to do."""
 
 
@@ -154,28 +154,32 @@ def load(text: str) -> list[Event]:
         except (ValueError, TypeError, KeyError) as problem:
             if number == len(lines):
                 break
-            raise BadTrace(
+            raise BadTraceError(
                 f"line {number} of the trace is no event ({problem}): record the trace anew"
             ) from None
     return events
 
 
 def check(traces: Traces) -> None:
-    """Raise `BadTrace` if the traces, {rank: [Event, ...]}, do not belong together."""
+    """Raise `BadTraceError` if the traces, {rank: [Event, ...]}, do not belong together."""
     for rank, events in traces.items():
         for number, event in enumerate(events):
             where = f"event {number} of rank {rank}"
             if event.kind not in KINDS:
-                raise BadTrace(f"{where} is of kind {event.kind!r}: it can be {', '.join(KINDS)}")
+                raise BadTraceError(
+                    f"{where} is of kind {event.kind!r}: it can be {', '.join(KINDS)}"
+                )
             if event.kind in ("collective", "message") and rank not in event.ranks:
-                raise BadTrace(
+                raise BadTraceError(
                     f"{where}, {event.call}, is on a group of ranks {event.ranks}, and {rank} is "
                     "none of them: put the traces under the ranks that made them"
                 )
             if event.kind == "message" and not event.parts:
-                raise BadTrace(f"{where}, {event.call}, has no message in it: give it its parts")
+                raise BadTraceError(
+                    f"{where}, {event.call}, has no message in it: give it its parts"
+                )
             if event.kind == "wait" and not (event.of is not None and 0 <= event.of < number):
-                raise BadTrace(
+                raise BadTraceError(
                     f"{where} waits for event {event.of}: it can wait for an earlier one only"
                 )
 

@@ -32,7 +32,7 @@ from manyhands.ledger.entry import CALLS, tensors_in
 from manyhands.rehearsal import gloo_errors, object_collectives
 from manyhands.rehearsal.gpu_choice import GpuChoice
 from manyhands.rehearsal.group_watch import watch_groups
-from manyhands.rehearsal.tensor_uses import Clocks, Reads, Uses
+from manyhands.rehearsal.tensor_uses import Clocks, Reads, TensorUses
 from manyhands.rehearsal.trace import (
     CPU_TENSOR,
     CPU_WAITS,
@@ -45,7 +45,7 @@ from manyhands.rehearsal.trace import (
     Layout,
     Part,
 )
-from manyhands.rehearsal.work_handles import BATCH, backend_of, completed, listed
+from manyhands.rehearsal.work_handles import BATCH, backend_of, observe_batches, observe_completed
 
 if TYPE_CHECKING:
     import torch
@@ -94,7 +94,7 @@ class Recorder:
         self._heard = heard
         self._events_of: dict[Entry, int] = {}  # entry of an asynchronous call -> its number
         self._frame: FrameType | None = None  # the last c10d frame
-        self._uses = Uses(self)
+        self._uses = TensorUses(self)
         self._undo: list[Callable[[], object]] = []
         self.gpu = GpuChoice(gpu_chosen)
         self._error: Event | None = None  # an error that the program has yet to catch: its event
@@ -140,7 +140,7 @@ class Recorder:
             "backend": "gloo" if entry.group in cpu_groups.NAMES else "nccl",
         }
         outer = next((name for name in names if name in OBJECTS or name == BATCH), None)
-        with_device = frame if outer in OBJECTS else object_collectives.running(names)
+        with_device = frame if outer in OBJECTS else object_collectives.find_frame(names)
         if with_device:
             device, facts["text"] = object_collectives.device(with_device, library)
             if entry.group in self.with_cpu and (device is None or facts["text"] == ON_CPU):
@@ -158,7 +158,7 @@ class Recorder:
             )
             number = self.note("message", call=BATCH, parts=parts, is_async=True, **facts)
             for one in () if library else operations:
-                self._uses.fly(one.tensor, number, written=one.op.__name__ == "irecv")
+                self._uses.begin_operation(one.tensor, number, written=one.op.__name__ == "irecv")
         elif outer and frame is not None:
             number = self.note(
                 "collective", call=outer, root=object_collectives.root(frame), **facts
@@ -182,7 +182,7 @@ class Recorder:
             self._events_of = {
                 entry: other for entry, other in self._events_of.items() if other != number
             }
-            self._uses.land(number)
+            self._uses.end_operation(number)
             self.note("wait", of=number)
 
     def _follow(self, entry: Entry, number: int) -> None:
@@ -206,7 +206,7 @@ class Recorder:
             **facts,
         )
         if is_async and not facts["library"]:
-            self._uses.fly(tensor, number, written=entry.call == "recv")
+            self._uses.begin_operation(tensor, number, written=entry.call == "recv")
 
     def _collective(
         self, entry: Entry, given: Sequence[Any], names: Sequence[str], facts: dict[str, Any]
@@ -222,7 +222,7 @@ class Recorder:
             and entry.group not in self.with_cpu
             and any(
                 # torch moves by itself what it is given
-                map(gpu_stand_in.no_nccl_takes, handed_in + filled)
+                map(gpu_stand_in.is_refused_by_nccl, handed_in + filled)
             )
         ):
             facts["text"] = CPU_TENSOR
@@ -244,9 +244,9 @@ class Recorder:
         )
         if is_async and not facts["library"]:
             for tensor in handed_in:
-                self._uses.fly(tensor, number, written=place == 0)
+                self._uses.begin_operation(tensor, number, written=place == 0)
             for tensor in filled:
-                self._uses.fly(tensor, number, written=True)
+                self._uses.begin_operation(tensor, number, written=True)
 
     # --- events -----------------------------------------------------------------------------------
 
@@ -382,9 +382,9 @@ def _watch_works(recorder: Recorder) -> list[Callable[[], object]]:
         original = getattr(c10d, name, None)
         if original is not None:
             if name == BATCH:
-                original = listed(recorder, original)
+                original = observe_batches(recorder, original)
             elif name == "recv_object_list":
-                original = object_collectives.read(recorder, original)
+                original = object_collectives.observe_reads(recorder, original)
             wrapped = _noting_errors(recorder, name, original)
             for module in (c10d, dist):
                 undo.append(functools.partial(setattr, module, name, getattr(module, name)))
@@ -392,7 +392,7 @@ def _watch_works(recorder: Recorder) -> list[Callable[[], object]]:
     for name, made in (
         ("wait", _noting_errors(recorder, "wait", dist.Work.wait)),
         ("get_future", _future(recorder)),
-        ("is_completed", completed()),
+        ("is_completed", observe_completed()),
     ):
         undo.append(functools.partial(setattr, dist.Work, name, getattr(dist.Work, name)))
         setattr(dist.Work, name, made)

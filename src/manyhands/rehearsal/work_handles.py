@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 BATCH = "batch_isend_irecv"
 
 
-def listed(recorder: Recorder, original: Callable[..., Any]) -> Callable[..., Any]:
+def observe_batches(recorder: Recorder, original: Callable[..., Any]) -> Callable[..., Any]:
     """`batch_isend_irecv` whose works tell the recorder if the program takes more than one of
     them.
     """
 
     @functools.wraps(original)
-    def batch_isend_irecv(p2p_op_list: Sequence[Any]) -> Works:
-        return Works(original(p2p_op_list), recorder, backend_of(p2p_op_list[0].group))
+    def batch_isend_irecv(p2p_op_list: Sequence[Any]) -> WorkList:
+        return WorkList(original(p2p_op_list), recorder, backend_of(p2p_op_list[0].group))
 
     return batch_isend_irecv
 
 
-class Works(list[Any]):
+class WorkList(list[Any]):
     """The works of a batch.
 
     It notes where the program takes another one than the first, unless it has asked how many there
@@ -69,7 +69,7 @@ class Works(list[Any]):
 
 
 # what Python says of it to a program: "'list' object has no attribute 'wait'"
-Works.__name__ = "list"
+WorkList.__name__ = "list"
 
 
 def backend_of(group: object) -> Literal["gloo", "nccl"]:
@@ -77,7 +77,7 @@ def backend_of(group: object) -> Literal["gloo", "nccl"]:
     return "gloo" if str(getattr(group, "group_name", "")) in cpu_groups.NAMES else "nccl"
 
 
-def completed() -> Callable[[dist.Work], bool]:
+def observe_completed() -> Callable[[dist.Work], bool]:
     """`Work.is_completed`: who is told that a work has ended need not wait for it."""
     import torch.distributed as dist
 

@@ -7,7 +7,7 @@ from importlib.resources import files
 import pytest
 
 from manyhands.clinic import clinic_messages, conclude, costs
-from manyhands.clinic.conclude import Conclusion, Said
+from manyhands.clinic.conclude import Conclusion, Statement
 from manyhands.clinic.message_values import percent
 from manyhands.clinic.page import as_html
 from manyhands.clinic.plain_page import WIDTH, as_text
@@ -95,8 +95,8 @@ def done():
         "No. 1 likely mistake was found.",
         "No. Every rank completed 9 steps.",
         "*On GPUs*",
-        [Said("sum", "It is 2 < 4 times.", "A <title>", "Divide.", ("01",))],
-        [Said("noise", "A remark of many words. " * 20)],
+        [Statement("sum", "It is 2 < 4 times.", "A <title>", "Divide.", ("01",))],
+        [Statement("noise", "A remark of many words. " * 20)],
         [("steps", "4")],
         units=[("01", "By hand", "A <title>")],
         code=1,

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from manyhands.clinic import judge, layouts, one_process_run, remark_rules
-from manyhands.clinic.evidence import Step, apart, fit
+from manyhands.clinic.evidence import Step, fit, relative_distance
 from manyhands.clinic.loss_factors import loss_scale, shares
 from manyhands.clinic.recorded_values import rows_of
 
@@ -65,7 +65,7 @@ def evidence(*steps, scaled=False, orders=(), calls=("all_reduce",), count=None,
         seen=seen,
         first=seen[0],
         cost=cost,
-        one=None,
+        one_process=None,
         sharded={},
         tolerance=1e-7,
         steps=list(steps),
@@ -144,10 +144,10 @@ def test_uneven_parts_that_are_weighted_by_hand_are_right():
 
 def test_a_loss_that_is_not_known_is_a_remark():
     found = evidence(step([4 * MEAN] * 4, LOCAL, scales=None))
-    assert judge.mistakes(found) == [] and judge.untold(found) == "summed"
+    assert judge.mistakes(found) == [] and judge.find_unknown_loss(found) == "summed"
     found = evidence(step([MEAN] * 4, LOCAL, parts=[0.7, 0.1, 0.1, 0.1], scales=None))
-    assert judge.mistakes(found) == [] and judge.untold(found) == "uneven"
-    assert judge.untold(evidence(step([MEAN] * 4, LOCAL, scales=None))) is None
+    assert judge.mistakes(found) == [] and judge.find_unknown_loss(found) == "uneven"
+    assert judge.find_unknown_loss(evidence(step([MEAN] * 4, LOCAL, scales=None))) is None
 
 
 def test_what_a_loss_is_multiplied_by():
@@ -241,7 +241,9 @@ def test_zero_nan_and_infinity_are_findings_and_decide_no_comparison():
         )
         assert judge.mistakes(found)[0] == (key, {"step": 2, "place": "local", "ranks": [1, 3]})
         assert [one.key for one in judge.mistakes(found)[1:]] == ["sum"]  # in the step before
-    assert apart(nan, nan) == 0 and apart(nan, zero) == apart(zero, nan) == float("inf")
+    assert relative_distance(nan, nan) == 0 and relative_distance(nan, zero) == relative_distance(
+        zero, nan
+    ) == float("inf")
     assert (
         loss_scale(
             [
@@ -428,10 +430,10 @@ def test_the_run_in_one_process_weights_rows_and_the_ranks_may_weight_tokens():
         )
     )
     found.coarse, found.tried_gradient = 1e-7, lambda: {"a": MEAN[:3], "b": MEAN[3:]}
-    assert remark_rules.disagree(found)
+    assert remark_rules.measures_disagree(found)
     whole = sum(part * one for part, one in zip(parts, LOCAL, strict=True))
     found.tried_gradient = lambda: {"a": whole[:3], "b": whole[3:]}
-    assert not remark_rules.disagree(found)
+    assert not remark_rules.measures_disagree(found)
 
 
 def test_inputs_that_are_padded_to_different_lengths_are_not_put_together():

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from manyhands.clinic import one_process_run
-from manyhands.clinic.dtensor_parts import twins
+from manyhands.clinic.dtensor_parts import groups_with_same_part
 from manyhands.clinic.evidence import Step
-from manyhands.clinic.flat_parts import FlatParts, places, put_together
+from manyhands.clinic.flat_parts import FlatParts, assemble, find_slots
 from manyhands.clinic.layouts import examined
 from manyhands.clinic.part_rules import (
     copies_in_group,
@@ -146,7 +146,8 @@ def test_a_part_that_several_ranks_hold_gets_one_gradient():
         ("own", None)
     ]
     assert (
-        twins([None, None]) == [[0, 1]] and twins([{"mesh": [0, 1], "placements": [cut]}] * 2) == []
+        groups_with_same_part([None, None]) == [[0, 1]]
+        and groups_with_same_part([{"mesh": [0, 1], "placements": [cut]}] * 2) == []
     )
 
 
@@ -161,7 +162,7 @@ def test_a_copy_has_the_heads_of_the_whole_layer(monkeypatch):
     monkeypatch.setattr(
         torch.nn.Parameter, "device_mesh", SimpleNamespace(mesh=torch.arange(2)), raising=False
     )
-    copy = one_process_run.copied(model)
+    copy = one_process_run.copy_model(model)
     assert (copy.heads, copy.width) == (8, 2)
 
 
@@ -173,8 +174,8 @@ def test_parts_of_the_weights_behind_one_another_are_recognised():
     flat = torch.cat([*(p.detach().reshape(-1) for p in parameters.values()), torch.zeros(1)])
     parts = [torch.nn.Parameter(part.clone()) for part in flat.chunk(2)]
     # the layer norm's ones and zeros may be anybody's
-    assert places(parts[0], parameters) == [("0.weight", 0, 6, 0), ("0.bias", 0, 2, 6)]
-    assert places(parts[1], parameters) == [("2.weight", 0, 6, 1), ("2.bias", 0, 3, 7)]
+    assert find_slots(parts[0], parameters) == [("0.weight", 0, 6, 0), ("0.bias", 0, 2, 6)]
+    assert find_slots(parts[1], parameters) == [("2.weight", 0, 6, 1), ("2.bias", 0, 3, 7)]
     pieces = []
     for number, part in enumerate(parts):
         part.grad, optimizer, noted = (
@@ -186,7 +187,7 @@ def test_parts_of_the_weights_behind_one_another_are_recognised():
         noted.note(optimizer, parameters)
         assert noted.holds(optimizer)
         pieces.append(noted.take())
-    whole, holders = put_together(pieces, {name: p.numel() for name, p in parameters.items()})
+    whole, holders = assemble(pieces, {name: p.numel() for name, p in parameters.items()})
     assert list(whole) == ["0.weight", "0.bias", "2.weight", "2.bias"] and whole[
         "2.bias"
     ].tolist() == [18, 19, 20]
@@ -227,7 +228,7 @@ def test_a_copy_of_a_sharded_model_keeps_its_tied_weights(monkeypatch):
     monkeypatch.setattr(
         torch.nn.Parameter, "device_mesh", SimpleNamespace(mesh=torch.arange(2)), raising=False
     )
-    copy = one_process_run.copied(model)
+    copy = one_process_run.copy_model(model)
     assert copy[1].weight is copy[0].weight and [name for name, _ in copy.named_parameters()] == [
         "0.weight"
     ]
@@ -319,7 +320,9 @@ def tensor_parallel(
         rank: {"bounds": [0, 1], "calls": ["all_reduce"], "orders": [], "begins": {}, "ends": {}}
         for rank in range(4)
     }
-    _, mistakes, layout = examined(SimpleNamespace(ranks=4, seen=found, cost=cost, one=None))
+    _, mistakes, layout = examined(
+        SimpleNamespace(ranks=4, seen=found, cost=cost, one_process=None)
+    )
     return [(one.key, one.values.get("ranks")) for one in mistakes], layout
 
 
@@ -349,5 +352,7 @@ def test_ranks_of_which_only_later_ones_hold_shards_train_parts():
         }
         for rank in range(3)
     }
-    evidence, mistakes, layout = examined(SimpleNamespace(ranks=3, seen=seen, cost={}, one=None))
+    evidence, mistakes, layout = examined(
+        SimpleNamespace(ranks=3, seen=seen, cost={}, one_process=None)
+    )
     assert evidence is None and mistakes == [] and layout.kinds == ["parts"] and not layout.settled

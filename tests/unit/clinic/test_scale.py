@@ -93,7 +93,7 @@ def test_messages_after_the_backward_add_up_and_beside_it_hide():
     assert one.costs["late ranks"] == pytest.approx(0) and one.costs["computing"] == pytest.approx(
         0.1
     )
-    assert [what for what, _ in scale.largest(one)] == ["computing", "latencies", "bytes"]
+    assert [what for what, _ in scale.largest_costs(one)] == ["computing", "latencies", "bytes"]
 
 
 def test_one_rank_is_what_was_measured_and_a_faster_one_is_faster():
@@ -146,7 +146,7 @@ def test_the_ledgers_own_names_are_known_and_a_sharded_sum_counts_once(tmp_path)
 
 
 def test_runs_without_messages_are_told():
-    with pytest.raises(scale.NothingMeasured, match="sums nothing"):
+    with pytest.raises(scale.NothingMeasuredError, match="sums nothing"):
         scale.measured(ALONE, visit(2, steps_s=[0.1] * 5, backward_part=0.5, calls=[]))
 
 

@@ -4,7 +4,7 @@ import os
 import time
 from types import SimpleNamespace
 
-from manyhands.clinic.hangs import Watcher, report
+from manyhands.clinic.hangs import HangWatcher, report
 from manyhands.clinic.reporter import write_json
 
 CALL = {
@@ -35,7 +35,7 @@ def test_a_rank_that_is_stopped_last_has_left_its_call_by_then(tmp_path):
     then raises.
     """
     notes = str(tmp_path)
-    with Watcher(notes, 2, patience_s=0.5) as watcher:
+    with HangWatcher(notes, 2, patience_s=0.5) as watcher:
         until = time.monotonic() + 60
         while watcher.hang is None and time.monotonic() < until:
             stands(notes, 0, blocked=True, key="call 3", call=CALL)

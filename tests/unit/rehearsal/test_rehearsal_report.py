@@ -92,7 +92,7 @@ def left_behind(folder, ends):
         (folder / f"{rank}.trace").write_text(dump(traces[rank]))
         (folder / f"{rank}.end").write_text(end)
     (folder / "train.py").touch()
-    return rehearse_command._judged(
+    return rehearse_command._judge_run(
         folder / "train.py",
         folder,
         3,

@@ -6,7 +6,7 @@ import pytest
 from stories import story
 
 from manyhands.rehearsal import Replay
-from manyhands.rehearsal.trace import BadTrace, Event
+from manyhands.rehearsal.trace import BadTraceError, Event
 
 
 def stuck(size, tell, **ways):
@@ -97,5 +97,5 @@ def test_ten_thousand_events_of_four_ranks_take_seconds():
     ],
 )
 def test_traces_that_cannot_be(event, says):
-    with pytest.raises(BadTrace, match=says):
+    with pytest.raises(BadTraceError, match=says):
         Replay({0: [event]})

@@ -4,7 +4,7 @@ import pytest
 from stories import story
 
 from manyhands.rehearsal import Layout, dump, load
-from manyhands.rehearsal.trace import BadTrace
+from manyhands.rehearsal.trace import BadTraceError
 
 
 def tell(r):
@@ -30,7 +30,7 @@ def test_a_last_line_that_was_cut_off_is_left_out():
 
 
 def test_a_spoilt_line_is_told():
-    with pytest.raises(BadTrace, match="line 1 of the trace is no event"):
+    with pytest.raises(BadTraceError, match="line 1 of the trace is no event"):
         load('{"kind": "clock", "loud": 1}\n' + dump(story(1, tell)[0][:1]))
 
 
