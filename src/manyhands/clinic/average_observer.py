@@ -1,6 +1,4 @@
-"""How ranks that take their steps alone put together what they have learned: what is noted of the
-first time.
-"""
+"""Observes the first time that ranks which step alone put together what they learned."""
 
 from __future__ import annotations
 
@@ -15,7 +13,9 @@ if TYPE_CHECKING:
 
 
 class AverageObserver:
-    """`facts`, once it was seen: the "step" it followed, the rank's weights "before" it, and the
+    """Observes how the weights of ranks that train alone are averaged.
+
+    `facts`, once it was seen: the "step" it followed, the rank's weights "before" it, and the
     weights "after" it. If an outer optimiser takes the step (DiLoCo): the weights that it starts
     "from", and the gradient "given" to it.
     """
@@ -43,8 +43,9 @@ class AverageObserver:
         parameters: dict[str, torch.Tensor],
         part: Callable[[torch.Tensor], torch.Tensor],
     ) -> None:
-        """An optimiser is about to take a step on these parameters; `part` gives what is kept of a
-        tensor.
+        """Note that an optimiser is about to take a step on these parameters.
+
+        `part` gives what is recorded of a tensor.
         """
         if (
             self.facts is None

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 
 def have_same_outer_gradient(averages: list[AverageRecord | None]) -> bool:
-    """Whether the outer optimisers of all ranks got the same, so that ranks that began apart stay
-    apart.
+    """Whether the outer optimisers of all ranks got the same gradient.
+
+    Then ranks that began apart stay apart.
     """
     given = [one["given"] for one in averages if one and one.get("given")]
     return len(given) == len(averages) and all(
@@ -27,8 +28,10 @@ def have_same_outer_gradient(averages: list[AverageRecord | None]) -> bool:
 
 
 def average_mistakes(averages: list[AverageRecord | None]) -> list[Finding]:
-    """What is wrong with the average of the ranks' weights, or, where an outer optimiser takes a
-    step, of the changes of them, as `average_observer` has noted it on each rank.
+    """Find what is wrong with the average of the ranks' weights.
+
+    Where an outer optimiser takes a step, the average is of the changes of the weights. `averages`
+    is what `average_observer` has noted on each rank.
     """
     noted, n = [one for one in averages if one], len(averages)
     if len(noted) < n or len({(one["step"], "given" in one) for one in noted}) > 1:

@@ -1,6 +1,4 @@
-"""What a rank sends in the steps that are written down: which call, among which ranks, when, and of
-what.
-"""
+"""Records what a rank sends in the recorded steps: which call, to which ranks, when, and what."""
 
 from __future__ import annotations
 
@@ -62,8 +60,9 @@ class CommunicationObserver:
         )
 
     def _of(self, tensors: list[torch.Tensor], phase: str) -> Literal["", "gradients", "weights"]:
-        """Say "gradients" or "weights" where the tensors are the gradients or weights of the
-        script's parameters, or share memory with them.
+        """Say whether these tensors share memory with the script's "gradients" or "weights".
+
+        "" where they are neither.
         """
         if phase in ("forward", "between"):
             return ""
@@ -104,8 +103,9 @@ def _place(tensor: Any) -> int:
 
 
 def sums_gradients(message: Message) -> bool:
-    """Whether this message may be a sum of gradients: by its memory, or a sum by DDP or FSDP in
-    backward.
+    """Whether this message may be a sum of gradients.
+
+    It is recognised by its memory, or as a sum that DDP or FSDP makes in backward.
     """
     summed = message["call"].startswith(("allreduce", "reducescatter"))
     return len(message["ranks"]) > 1 and (

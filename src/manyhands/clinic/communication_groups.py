@@ -45,8 +45,9 @@ def groups_inside(visit: Visit, rank: int) -> dict[tuple[int, ...], set[str]]:
 
 
 def first_inside(visit: Visit, rank: int, group: tuple[int, ...]) -> tuple[str, list[int] | None]:
-    """(call, shape) of the first message of this group in forward: a sum of rows, or an exchange of
-    rows before it.
+    """Return (call, shape) of the first message of this group in forward.
+
+    It is a sum of rows, or an exchange of rows before one.
     """
     return next(
         (

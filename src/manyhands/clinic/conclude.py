@@ -1,6 +1,4 @@
-"""From a visit to what is said of it: diagnoses, mistakes, remarks, costs and units, as text for any
-page.
-"""
+"""From a visit to its conclusion: diagnoses, mistakes, remarks, costs and units, as text."""
 
 from __future__ import annotations
 
@@ -289,8 +287,9 @@ def _unknown(
 
 
 def _printed(visit: Visit) -> list[tuple[str, str]]:
-    """[(whose, text)]: the last lines that each rank printed; ranks that printed the same are
-    one.
+    """Return [(whose, text)], the last lines that each rank printed.
+
+    Ranks that printed the same are one entry.
     """
     texts: dict[str, list[int]] = {}
     for rank in range(visit.ranks):

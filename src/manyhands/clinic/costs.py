@@ -20,9 +20,7 @@ KINDS = ("input", "forward", "backward", "step")
 
 @dataclass
 class Costs:
-    """By rank: milliseconds of a step and of its kinds of work, parts of the time that the kernel
-    tells, MiB.
-    """
+    """What a step costs, by rank: milliseconds, by kind of work; parts of the time; MiB."""
 
     step_ms: list[float]
     kinds_ms: list[dict[str, float]]  # by rank {kind: ms}
@@ -45,8 +43,9 @@ class Costs:
 
 
 def add_up(cost: Mapping[int, Cost]) -> Costs | None:
-    """The `Costs` of what the ranks have told, {rank: facts}; None where no step was timed on all
-    of them.
+    """Add up the `Costs` of {rank: what it has recorded}.
+
+    None where no step was timed on all of them.
     """
     ranks = [cost[rank] for rank in sorted(cost)]
     count = min((len(one["bounds"]) - 1 for one in ranks), default=0)
@@ -79,8 +78,9 @@ def add_up(cost: Mapping[int, Cost]) -> Costs | None:
 
 
 def _waited(before: Mapping[str, float], after: Mapping[str, float], seconds: float) -> float:
-    """The part of this time in which one thread was ready to run and waited for a core: the largest
-    of all threads.
+    """Return the part of this time in which one thread was ready to run and had no core.
+
+    It is the largest part of all threads.
     """
     return (
         max((ready - before.get(thread, 0.0) for thread, ready in after.items()), default=0.0)
@@ -89,8 +89,9 @@ def _waited(before: Mapping[str, float], after: Mapping[str, float], seconds: fl
 
 
 def update_s(facts: Cost) -> float:
-    """Seconds that one rank's optimiser takes in a step, without a forward or backward that it
-    calls (a closure).
+    """Return the seconds that one rank's optimiser takes in a step.
+
+    A forward or backward that it calls (in a closure) is not counted.
     """
     count = len(facts["bounds"]) - 1
     first = 1 if count > 1 else 0

@@ -23,8 +23,10 @@ def data_mistakes(evidence: Evidence) -> list[Finding]:
 
 @rule
 def _rows(evidence: Evidence) -> list[Finding]:
-    """Ranks that get the same rows in the same step, or some steps later; that read the same places
-    of one data set; or that all draw from the whole of it.
+    """Find ranks that train on the same rows, or on rows that overlap.
+
+    They get the same rows in the same step, or some steps later; they read the same places of one
+    data set; or all of them draw from the whole of it.
     """
     shares = {pair: _share(evidence, *pair) for pair in _pairs(evidence)}
     same = [pair for pair, share in shares.items() if share >= SHARED_ROWS]
@@ -71,8 +73,10 @@ def _pairs(evidence: Evidence) -> list[tuple[int, int]]:
 
 
 def _share(evidence: Evidence, a: int, b: int) -> float:
-    """The smallest part of a's rows that b has too, over the calls of the models in all steps: the
-    noise that a GAN begins with may be the same. 0 where all rows of the run look alike.
+    """Return the smallest part of a's rows that b has too, over all calls of models in all steps.
+
+    The smallest, because the noise that a GAN begins with may be the same. 0 where all rows of the
+    run look alike.
     """
     if len({row for step in evidence.steps for row in step.rows[a]}) < 2:
         return 0.0
@@ -89,8 +93,9 @@ def _share(evidence: Evidence, a: int, b: int) -> float:
 def _calls(
     evidence: Evidence, number: int, step: Step, a: int, b: int
 ) -> list[tuple[list[str], list[str]]]:
-    """[(rows of a, rows of b)], a pair for each call of a model; for the whole step where the
-    ranks' calls differ.
+    """Return [(rows of a, rows of b)], a pair for each call of a model.
+
+    Where the ranks' calls differ, there is one pair for the whole step.
     """
     noted = evidence.seen[0]["steps"]
     calls = (
@@ -102,10 +107,11 @@ def _calls(
 
 
 def _shift(evidence: Evidence, a: int, b: int) -> tuple[int, int, int] | None:
-    """(rows, common, all): one of the ranks reads what the other has read so many rows before, in
-    the same order; None where that is less than half of what was seen. Where rows are drawn by hand
-    for one model, a quarter is enough, or a whole batch: all ranks draw with one seed, and one has
-    drawn more numbers in between, which may be many.
+    """Return (rows, common, all) where one rank reads what the other has read so many rows before.
+
+    They read them in the same order; None where that is less than half of what was seen. Where rows
+    are drawn by hand for one model, a quarter is enough, or a whole batch: all ranks draw with one
+    seed, and one has drawn more numbers in between, which may be many.
     """
     rows = [[row for step in evidence.steps for row in step.rows[rank]] for rank in (a, b)]
     count = len(rows[0])
@@ -137,8 +143,9 @@ def _one_model(evidence: Evidence) -> bool:
 
 
 def _loaders(evidence: Evidence) -> list[Loader] | None:
-    """Each rank's loader of the training data; None where not all have one, or where these read
-    different data sets.
+    """Return each rank's loader of the training data.
+
+    None where not all have one, or where these read different data sets.
     """
     ranks = batch_ranks(evidence)
     loaders = [
@@ -150,8 +157,9 @@ def _loaders(evidence: Evidence) -> list[Loader] | None:
 
 
 def _same_places(evidence: Evidence) -> list[Finding]:
-    """Rows that are changed at random as they are read (augmented) differ, though they are the same
-    rows of one set.
+    """Find ranks that read the same rows of one data set, although the rows' values differ.
+
+    They differ because they are changed at random as they are read (augmented).
     """
     loaders = _loaders(evidence) or []
     indices = [loader.get("indices") or [] for loader in loaders]
@@ -229,8 +237,9 @@ def _whole_batches(evidence: Evidence, loaders: list[Loader]) -> bool:
 
 
 def _way_to_share(loader: Loader | None) -> str | None:
-    """Which remedy fits the way in which the script gets its rows: a key of
-    `clinic_messages.REMEDIES`, or None.
+    """Choose the remedy that fits the way in which the script gets its rows.
+
+    It is a key of `clinic_messages.REMEDIES`, or None.
     """
     if loader is None:
         return "rows by hand"

@@ -1,6 +1,4 @@
-"""How a parameter is cut over the ranks (DTensor), as plain values, and the whole of it from its
-parts.
-"""
+"""How a parameter is cut over the ranks (DTensor), as plain values; the whole from its parts."""
 
 from __future__ import annotations
 
@@ -17,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def shard_of(parameter: DTensor, data_mesh: DeviceMesh | None) -> Shard:
-    """{"placements": of each dimension of the mesh, "mesh": its ranks, "data": its dimensions over
+    """Describe how a parameter is cut, as plain values.
+
+    {"placements": of each dimension of the mesh, "mesh": its ranks, "data": its dimensions over
     which the rows are divided (FSDP), "shape": of the whole}.
     """
     mesh = parameter.device_mesh
@@ -51,8 +51,9 @@ def _plain(placement: Any) -> Placement:
 
 
 def watch_placing(note: Callable[[Literal["whole", "shard"]], object]) -> None:
-    """Call `note` with how each tensor that is handed to DTensor is declared: "whole" on every
-    rank, or "shard".
+    """Call `note` with how each tensor that is handed to DTensor is declared.
+
+    That is "whole" on every rank, or "shard".
     """
     from torch.distributed.tensor import DTensor
 
@@ -96,8 +97,9 @@ def computes_in_short_type(module: nn.Module) -> bool:
 
 
 def cut_groups(shard: Shard) -> list[list[int]]:
-    """The groups of ranks among which this parameter is cut otherwise than by FSDP: each a list of
-    ranks.
+    """Return the groups of ranks among which this parameter is cut otherwise than by FSDP.
+
+    Each is a list of ranks.
     """
     import torch
 

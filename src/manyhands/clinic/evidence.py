@@ -1,6 +1,4 @@
-"""What the ranks have seen, put side by side: rows, weights, and of each step the gradients as
-vectors.
-"""
+"""What the ranks have seen, compared: rows, weights, and the gradients of each step as vectors."""
 
 from __future__ import annotations
 
@@ -69,9 +67,10 @@ if TYPE_CHECKING:
 
 
 class Evidence:
-    """All ranks of a visit that have come through at least one step; or `members`, some of them,
-    with the parameters of these `names` only. Ranks are numbered from 0 here: `members` has their
-    numbers in the world.
+    """What all ranks of a visit have recorded that have completed at least one step.
+
+    Or what `members` have, some of the ranks, with the parameters of these `names` only. Ranks are
+    numbered from 0 here: `members` has their numbers in the world.
     """
 
     def __init__(
@@ -221,9 +220,10 @@ class Evidence:
         return step
 
     def not_finite(self, number: int) -> tuple[str, dict[int, torch.Tensor]] | None:
-        """What holds NaN or infinity in a step, and on which ranks: ("local" | "given" | "weights",
-        {rank: tensor}); or None. A GradScaler leaves such gradients out, so only weights count
-        then.
+        """Return what holds NaN or infinity in a step, and on which ranks; or None.
+
+        ("local" | "given" | "weights", {rank: tensor}). A GradScaler leaves such gradients out, so
+        only weights count then.
         """
         step = self.steps[number]
         weights = [list(weights.values()) for weights in self.of(number, "weights")]
@@ -245,8 +245,9 @@ class Evidence:
         return None
 
     def _gathered(self, number: int, step: Step) -> str:
-        """Whether what the model gives is gathered from other ranks before backward: see
-        `Step.gathered`.
+        """Say whether the model's outputs are gathered from other ranks before backward.
+
+        The answer is one of those of `Step.gathered`.
         """
         messages = self.of(number, "messages")[0]
         # rows of numbers: a loss for the log is gathered as well
@@ -325,8 +326,9 @@ class Evidence:
         return torch.cat([gradient[name].double() for name in names])
 
     def one_process_gradient(self, number: int = 0) -> Parts | None:
-        """A step's gradient of the run in one process, {name: numbers}; None where it is no measure
-        of anything.
+        """Return a step's gradient of the run in one process, {name: numbers}.
+
+        None where it is no measure of anything.
         """
         one = self.one_process
         if (
@@ -338,8 +340,9 @@ class Evidence:
         return one["gradients"][number] if number < len(one["gradients"]) else None
 
     def start_differs(self) -> list[str]:
-        """[names] of parameters that do not begin the same on all ranks that hold the same part of
-        them.
+        """Return the names of parameters that do not begin the same on all ranks.
+
+        Only ranks that hold the same part of a parameter are compared.
         """
         if self.sharded and self.ranks < self.world:
             return []
@@ -374,8 +377,10 @@ class Evidence:
         ]
 
     def after(self, rank: int, number: int) -> Parts:
-        """{name: numbers}: a rank's weights after a step; as the next one begins, where that is
-        known, since a script may send them after its optimiser's step.
+        """Return {name: numbers}, a rank's weights after a step.
+
+        They are those as the next step begins, where that is known, since a script may send them
+        after its optimiser's step.
         """
         steps = self.seen[rank]["steps"]
         return {
@@ -429,8 +434,9 @@ def relative_distance(a: torch.Tensor | None, b: torch.Tensor | None) -> float:
 
 
 def fit(given: torch.Tensor, wanted: torch.Tensor) -> tuple[float, float]:
-    """(factor, rest): `given` is factor * `wanted`, up to a rest in parts of the length of
-    `given`.
+    """Return (factor, rest), where `given` is factor * `wanted` up to a rest.
+
+    The rest is in parts of the length of `given`.
     """
     length = float(wanted @ wanted)
     if not length or not float(given @ given):
@@ -440,8 +446,9 @@ def fit(given: torch.Tensor, wanted: torch.Tensor) -> tuple[float, float]:
 
 
 def find_unequal_buffers(evidence: Evidence) -> tuple[list[str], int | None]:
-    """The buffers that differ as forward begins, in every step from the second on, and the number
-    of the first.
+    """Find the buffers that differ as forward begins, in every step from the second on.
+
+    Returns (their names, the number of the first step).
     """
     names: set[str] | None = None
     first = None

@@ -1,6 +1,6 @@
-"""Optimisers that hold a part of the model's weights, laid one behind the other, and not its
-parameters (ZeRO by hand): which numbers of which parameters these are. They are recognised by their
-values before the first step.
+"""Optimisers that hold a flat part of the model's weights and not its parameters (ZeRO by hand).
+
+Which numbers of which parameters these are is recognised by their values before the first step.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ Place = tuple[str, int, int, int]  # (name, begin in the parameter, count, begin
 
 
 class FlatParts:
-    """What the optimisers of one rank hold, and the gradients they got since these were last
-    taken.
-    """
+    """What the optimisers of one rank hold, and the gradients they got since the last `take`."""
 
     def __init__(self) -> None:
         self._places: dict[int, list[Place]] = {}
@@ -33,8 +31,9 @@ class FlatParts:
         return any(self._places.get(id(part)) for part in _of(optimizer))
 
     def note(self, optimizer: Optimizer, parameters: Mapping[str, torch.Tensor]) -> None:
-        """Note the gradients that this optimiser gets, of parts of the model's `parameters`, {name:
-        parameter}.
+        """Note the gradients that this optimiser gets, of parts of the model.
+
+        `parameters` are the model's, {name: parameter}.
         """
         for part in _of(optimizer):
             if id(part) not in self._places:
@@ -56,9 +55,10 @@ def _of(optimizer: Optimizer) -> list[torch.Tensor]:
 
 
 def find_slots(part: torch.Tensor, parameters: Mapping[str, torch.Tensor]) -> list[Place]:
-    """[(name, begin in the parameter, count, begin in the part)] of the parameters that this part
-    holds numbers of. A number that occurs once in the model tells where it comes from; parameters
-    with no such number are left out.
+    """Find which numbers of the `parameters` this part holds.
+
+    Returns [(name, begin in the parameter, count, begin in the part)]. A number that occurs once in
+    the model shows where it comes from; parameters with no such number are left out.
     """
     import torch
 
@@ -92,8 +92,10 @@ def find_slots(part: torch.Tensor, parameters: Mapping[str, torch.Tensor]) -> li
 def assemble(
     pieces: Sequence[Pieces], sizes: Mapping[str, int]
 ) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
-    """({name: gradient}, {name: for each of its numbers, the rank that holds it}) from the pieces
-    of all ranks. Those that the ranks do not hold whole are left out.
+    """Put gradients together from the pieces of all ranks.
+
+    Returns ({name: gradient}, {name: for each of its numbers, the rank that holds it}). Those that
+    the ranks do not hold whole are left out.
     """
     import torch
 

@@ -1,5 +1,6 @@
-"""The watch over the ranks of a script: all that have not ended wait in the same call for too long;
-then they are stopped, and it is said who waits for whom, as for the cell of a cluster.
+"""Watches the ranks of a script, and stops them if all that have not ended wait for too long.
+
+Then a report says which rank waits for which, as for the cell of a cluster.
 """
 
 from __future__ import annotations
@@ -134,9 +135,10 @@ def report(
     limit_s: float,
     reports: Mapping[int, Report] | None = None,
 ) -> Fault | None:
-    """The `Fault` of a run, `done`, that was stopped for `reason`, "hang" or "limit", or in which a
-    rank raised or was killed; None if all is well. `reports`: where the ranks stood; by default
-    their last ones.
+    """Make the `Fault` of a run, `done`; None if all is well.
+
+    The run was stopped for `reason`, "hang" or "limit", or a rank raised or was killed in it.
+    `reports`: where the ranks stood; by default their last ones.
     """
     reports = reports or read_reports(notes, ranks)
     errors = {

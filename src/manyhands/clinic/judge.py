@@ -52,8 +52,9 @@ def start_mistakes(evidence: Evidence) -> list[Finding]:
 
 
 def _silent(evidence: Evidence) -> bool:
-    """Whether the ranks were timed, and none of them has sent anything, by torch.distributed or
-    otherwise.
+    """Whether the ranks were timed and none of them has sent anything.
+
+    Neither by torch.distributed nor otherwise.
     """
     other_ways = {"horovod", "mpi4py"} & set(evidence.first["frameworks"])
     return (
@@ -104,8 +105,9 @@ def _changed_by_value(evidence: Evidence, step: Comparable) -> bool:
 
 @rule
 def _gradient(evidence: Evidence) -> list[Finding]:
-    """What the optimisers got, against the gradient of one process: the first step that is wrong is
-    described.
+    """Compare what the optimisers got with the gradient of one process.
+
+    The first step that is wrong is described.
     """
     lengths = []
     for number, step in enumerate(evidence.steps[: evidence.count]):
@@ -189,8 +191,9 @@ def _length(evidence: Evidence, lengths: list[tuple[float, Comparable]]) -> list
 
 
 def _varies(evidence: Evidence) -> bool:
-    """Whether the gradient points where that of one process does, and has a length that the script
-    sets: one that the mistakes of length do not explain.
+    """Whether the gradient has the right direction and a length that the script sets.
+
+    It is a length that the mistakes of length do not explain.
     """
     fits = [
         fit(step.given[0], step.right)
@@ -206,9 +209,7 @@ def _varies(evidence: Evidence) -> bool:
 
 
 def undivided_parts(evidence: Evidence) -> list[Finding]:
-    """Several backward calls that add up in a step, undivided or of a loss that is not known:
-    [Finding].
-    """
+    """Find several backward calls that add up in a step, undivided or of an unknown loss."""
     for step in evidence.steps[: evidence.count]:
         if (
             step.undivided is not False
@@ -225,8 +226,9 @@ def undivided_parts(evidence: Evidence) -> list[Finding]:
 
 
 def find_unknown_loss(evidence: Evidence) -> Literal["summed", "uneven"] | None:
-    """Where the script's loss is not known: "summed" or "uneven", what may be right or wrong; or
-    None.
+    """Say what may be right or wrong where the script's loss is not known.
+
+    "summed" or "uneven"; None where it is known.
     """
     found = set()
     for step in evidence.steps[: evidence.count]:
@@ -318,8 +320,10 @@ def _is_own(given: torch.Tensor, local: torch.Tensor, clips: list[Clip], near: f
 
 
 def _way_to_average(evidence: Evidence, names: Collection[str] = ()) -> str | None:
-    """Which remedy fits a script whose gradients (of the parameters `names` only) are not averaged:
-    a key of `clinic_messages.REMEDIES`, or None.
+    """Choose the remedy that fits a script whose gradients are not averaged.
+
+    It is a key of `clinic_messages.REMEDIES`, or None. With `names`, only the gradients of these
+    parameters are not.
     """
     ddp = evidence.first.get("ddp") or {}
     if not ddp.get("made"):
@@ -339,8 +343,9 @@ def _way_to_average(evidence: Evidence, names: Collection[str] = ()) -> str | No
 
 
 def _before(evidence: Evidence, number: int) -> int | None:
-    """The number of the last step before this one whose optimiser has the same parameters; or
-    None.
+    """Return the number of the last step before this one whose optimiser has the same parameters.
+
+    None where there is no such step.
     """
     return next(
         (
@@ -354,9 +359,10 @@ def _before(evidence: Evidence, number: int) -> int | None:
 
 
 def _follows(evidence: Evidence, last: int, number: int, step: Comparable) -> bool:
-    """Whether the gradient of that last step is still in it; clipping may have shortened both
-    together. Parameters whose gradient the script changed in the last step (a tied embedding)
-    decide nothing.
+    """Whether the gradient of that last step is still in it.
+
+    Clipping may have shortened both together. Parameters whose gradient the script changed in the
+    last step (a tied embedding) decide nothing.
     """
     import torch
 
@@ -380,9 +386,7 @@ def _follows(evidence: Evidence, last: int, number: int, step: Comparable) -> bo
 
 
 def elsewhere(evidence: Evidence) -> list[Finding]:
-    """The remark on a gradient that is the same on all ranks and merely is not that of one process,
-    as [Finding].
-    """
+    """Remark on a gradient that is the same on all ranks and merely is not that of one process."""
     if found := _gradient(evidence):
         return [one for one in found if one.key == "own length"]
     for number, step in enumerate(evidence.steps[: evidence.count]):
@@ -437,8 +441,10 @@ def elsewhere(evidence: Evidence) -> list[Finding]:
 
 @rule
 def _rates(evidence: Evidence) -> list[Finding]:
-    """Learning rates that differ, in the steps that were written down or in those that were timed
-    (a warm-up may have the same rates on all ranks).
+    """Find learning rates that differ between the ranks.
+
+    They may differ in the steps that were recorded or only in those that were timed, because a
+    warm-up may have the same rates on all ranks.
     """
     noted = [
         [[options.get("lr") for options, _ in groups] for groups in evidence.of(number, "groups")]
@@ -465,9 +471,7 @@ def _rates(evidence: Evidence) -> list[Finding]:
 
 @rule
 def _metrics(evidence: Evidence) -> list[Finding]:
-    """A scheduler that waits for a plateau decides on each rank by the loss that this rank gives
-    it.
-    """
+    """Find schedulers that decide on each rank by that rank's own loss (ReduceLROnPlateau)."""
     for values in zip(*(cost.get("metrics", ()) for cost in evidence.cost.values()), strict=False):
         if max(values) - min(values) > 1e-6 * abs(max(values)):
             return [Finding("metrics", {"values": list(values)})]

@@ -1,6 +1,4 @@
-"""The sentences on kinds of parallelism: what a script looks like, and what was compared in its
-groups.
-"""
+"""The sentences on kinds of parallelism: what a script looks like, what was compared in groups."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Which ranks train what: data parallelism over the world, or a different kind of parallelism, in
-which some groups of ranks may be data parallel. Only such groups can be compared with one process.
+"""Which ranks train what: data parallelism over the world, or a different kind of parallelism.
+
+In a different kind, some groups of ranks may be data parallel. Only such groups can be compared
+with one process.
 """
 
 from __future__ import annotations
@@ -36,9 +38,11 @@ AVERAGES = ("allreduce", "reducescatter", "allgather", "send", "recv")  # how we
 
 @dataclass
 class Layout:
-    """What the script looks like: `kinds` are keys of `layout_messages.LAYOUTS`, `groups` the ranks
-    that average their gradients, `parts` groups of ranks that hold parts of one model, `names` the
-    parameters that each rank trains alone.
+    """What kind of parallelism the script looks like.
+
+    `kinds` are keys of `layout_messages.LAYOUTS`, `groups` the ranks that average their gradients,
+    `parts` groups of ranks that hold parts of one model, `names` the parameters that each rank
+    trains alone.
     """
 
     kinds: list[str]
@@ -54,8 +58,9 @@ class Layout:
 
     @property
     def settled(self) -> bool:
-        """Whether what was compared decides: not where only groups were, whose means may have to be
-        averaged, too.
+        """Whether what was compared decides.
+
+        It does not where only groups were, whose means may have to be averaged, too.
         """
         return self.checked and self.kinds != ["groups"]
 
@@ -96,9 +101,7 @@ def examined(visit: Visit) -> tuple[Evidence | None, list[Finding], Layout | Non
 def _tensors(
     visit: Visit, evidence: Evidence, parts: list[list[int]]
 ) -> tuple[Evidence, list[Finding], Layout]:
-    """The run in one process holds tensor parallelism to what it should be, where the copy could be
-    run.
-    """
+    """Judge tensor parallelism by the run in one process, where the copy could be run."""
     found = [one for one in judge.mistakes(evidence) if one.key != "alone"]
     apart_in = [
         group for group in parts if _placed_whole(visit, group) and _rows_differ(visit, group)
@@ -154,8 +157,9 @@ def _rows(step: StepRecord) -> list[str]:
 
 
 def _recognised(visit: Visit, found: list[Finding]) -> Layout | None:
-    """A `Layout`, or None where the mistakes that were found are no sign of another kind of
-    parallelism.
+    """Recognise a different kind of parallelism by what was sent.
+
+    None where the mistakes that were found are no sign of one.
     """
     ranks, keys = range(visit.ranks), {one.key for one in found}
     world = tuple(ranks)
@@ -220,8 +224,9 @@ def _recognised(visit: Visit, found: list[Finding]) -> Layout | None:
 
 
 def _mostly_other(visit: Visit, group: Sequence[int]) -> bool:
-    """Whether the ranks of a group hold different parameters of the same layers, and have the same
-    rows.
+    """Whether the ranks of a group hold different parameters of the same layers.
+
+    They have to have the same rows.
     """
     sizes = parameter_sizes(visit, group[0])
     known = _rows(visit.seen[group[0]]["steps"][0]) and not _rows_differ(visit, group)
@@ -239,8 +244,10 @@ def _start_differs(visit: Visit, group: Sequence[int]) -> bool:
 
 
 def _replicas(visit: Visit, layout: Layout) -> list[list[int]]:
-    """The groups of ranks that began with the same weights, but send each other nothing, not even
-    by others. They hold copies of a part of the model, and should have averaged their gradients.
+    """Find the groups of ranks that began with the same weights but send each other nothing.
+
+    They do not even send it through other ranks. They hold copies of a part of the model, and
+    should have averaged their gradients.
     """
     tied = [
         {
@@ -274,8 +281,9 @@ def _replicas(visit: Visit, layout: Layout) -> list[list[int]]:
 
 
 def _sequence(visit: Visit, found: list[Finding]) -> Layout | None:
-    """Ranks that hold parts of the same rows, and send each other what attention needs of the
-    others' parts.
+    """Recognise ranks that hold parts of the same rows.
+
+    They send each other what attention needs of the others' parts.
     """
     ranks = range(visit.ranks)
     exchange = all(
@@ -303,8 +311,9 @@ def _sequence(visit: Visit, found: list[Finding]) -> Layout | None:
 
 
 def _groups(visit: Visit, sums: list[list[tuple[int, ...]]]) -> list[list[int]]:
-    """The groups of ranks that average their gradients, and hold the same parameters: each rank is
-    in one at most.
+    """Find the groups of ranks that average their gradients and hold the same parameters.
+
+    Each rank is in one group at most.
     """
     found: list[list[int]] = []
     for rank, of_rank in enumerate(sums):
@@ -361,8 +370,9 @@ def _in_world(finding: Finding, group: Sequence[int]) -> Finding:
 
 
 def _tensor_rows(visit: Visit, layout: Layout) -> list[Finding]:
-    """Activations of different rows that are summed, by ranks that hold different weights of the
-    same layers.
+    """Find activations of different rows that are summed.
+
+    The ranks that sum them hold different weights of the same layers.
     """
     for group in layout.parts:
         calls = [
@@ -392,9 +402,10 @@ def _of_parts(
 
 
 def _experts(visit: Visit, found: list[Finding], world: tuple[int, ...]) -> Layout | None:
-    """Experts are parameters that each rank trains alone, in a model that sends rows to the ranks
-    that hold them. Where some parameters start differently, these are the experts. If a different
-    one is not averaged, that is a mistake.
+    """Recognise experts: parameters that each rank trains alone in a model that sends rows to them.
+
+    Where some parameters start differently, these are the experts. If a different one is not
+    averaged, that is a mistake.
     """
     names: dict[str, list[str]] = {
         one.key: one.values["names"] for one in found if one.key in ("start", "part own")

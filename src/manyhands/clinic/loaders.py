@@ -1,6 +1,7 @@
-"""What a rank's data loaders give out: how long the script waits for them, which order a sampler
-draws, which rows of the data set they read, how data sets are split, and whether every rank reads
-the same data set.
+"""Observes what a rank's data loaders give out.
+
+How long the script waits for them, which order a sampler draws, which rows of the data set they
+read, how data sets are split, and whether every rank reads the same data set.
 """
 
 from __future__ import annotations
@@ -168,8 +169,9 @@ class LoaderObserver:
         return len(drawn) > len(set(drawn))
 
     def facts(self) -> Loader | None:
-        """The loader of the training data as plain values; three of its rows by digest, drawn under
-        one seed, so that ranks can be compared. None where there is none.
+        """Return the loader of the training data as plain values; None where there is none.
+
+        Three of its rows are given by digest, drawn under one seed, so that ranks can be compared.
         """
         loader = self.loaders.get(self.training)
         if loader is None:
@@ -214,8 +216,9 @@ def _plain(indices: Sequence[Any]) -> list[int | str]:
 
 
 def digest_rows(dataset: Any, seed: int = 0) -> tuple[int | None, list[str] | None]:
-    """(length, [digests of three rows, drawn under this seed]); None where the data set has no such
-    thing.
+    """Return (length, [digests of three rows, drawn under this seed]).
+
+    None instead of each where the data set has no such thing.
     """
     import random
 

@@ -1,6 +1,4 @@
-"""What the ranks multiply their losses by before they call backward, and each rank's part of the
-global mean.
-"""
+"""What the ranks multiply their losses by before backward, and their parts of the global mean."""
 
 from __future__ import annotations
 
@@ -15,8 +13,10 @@ if TYPE_CHECKING:
 
 
 def loss_scale(backwards: list[Backward], ranks: int = 0) -> float | None:
-    """What a rank multiplies the mean of its loss's terms by before it calls backward; over several
-    calls in a step, as the one call with all of them would be. None where it is not known.
+    """Return what a rank multiplies the mean of its loss's terms by before it calls backward.
+
+    Over several calls in a step, it is as the one call with all of them would be. None where it is
+    not known.
     """
     each, found = scale_of_each(backwards, ranks), factors(backwards, ranks)
     if each is None and by_terms(found):
@@ -25,8 +25,9 @@ def loss_scale(backwards: list[Backward], ranks: int = 0) -> float | None:
 
 
 def scale_of_each(backwards: list[Backward], ranks: int = 0) -> float | None:
-    """What the mean of each loss is multiplied by, where that is the same for all backward calls;
-    else None.
+    """Return what the mean of each loss is multiplied by.
+
+    None where that is not the same for all backward calls.
     """
     found = [factor for factor, _ in factors(backwards, ranks)]
     if not _same(found):
@@ -35,8 +36,10 @@ def scale_of_each(backwards: list[Backward], ranks: int = 0) -> float | None:
 
 
 def factors(backwards: list[Backward], ranks: int = 0) -> list[tuple[float, int]]:
-    """[(factor, terms)] of a rank's backward calls: what the mean of each loss is multiplied by,
-    and of how many terms it is; empty where that is not known of each of them.
+    """Return [(factor, terms)] of a rank's backward calls.
+
+    The mean of each loss is multiplied by its factor, and is of so many terms; empty where that is
+    not known of each of them.
     """
     found: list[tuple[float, int]] = []
     for one in backwards:
@@ -56,8 +59,9 @@ def factors(backwards: list[Backward], ranks: int = 0) -> list[tuple[float, int]
 
 
 def by_terms(found: list[tuple[float, int]]) -> bool:
-    """Whether `factors` weight each term of all backward calls alike: sums that are divided by one
-    number.
+    """Whether `factors` weight each term of all backward calls alike.
+
+    They do where sums are divided by one number.
     """
     return _same([factor / terms for factor, terms in found])
 
@@ -71,8 +75,9 @@ def _same(numbers: list[float]) -> bool:
 
 
 def _sum_of(backward: Backward, ranks: int) -> Loss:
-    """Several mean losses as one, where the script's is their sum or their mean, or `ranks` times
-    that.
+    """Return several mean losses as one.
+
+    The script's loss has to be their sum or their mean, or `ranks` times that.
     """
     losses = backward["losses"]
     total = sum(loss["value"] or 0.0 for loss in losses)

@@ -1,5 +1,7 @@
-"""How many terms a rank's mean loss has, what clips or scales the gradients, and by which loss a
-scheduler decides: seen by wrapping torch's functions.
+"""Observes losses, clipping, scaling and ReduceLROnPlateau by wrapping torch's functions.
+
+So it is known how many terms a rank's mean loss has, what clips or scales the gradients, and by
+which loss a scheduler decides.
 """
 
 from __future__ import annotations
@@ -120,8 +122,9 @@ class LossObserver:
 
 
 def _scales_now(scaler: torch.amp.GradScaler | None) -> bool:
-    """Whether the gradients of its backward calls are still multiplied: it has unscaled those of no
-    optimiser yet.
+    """Whether the gradients of its backward calls are still multiplied.
+
+    It has unscaled those of no optimiser yet.
     """
     from torch.amp.grad_scaler import OptState
 
@@ -150,8 +153,9 @@ def _note(name: str, value: torch.Tensor, target: torch.Tensor, options: dict[st
 
 
 def _terms(name: str, target: torch.Tensor, options: dict[str, Any]) -> int:
-    """How many terms the mean has: of a loss over classes those targets that are not to be
-    ignored.
+    """Count the terms of a mean loss.
+
+    A loss over classes has those targets that are not to be ignored.
     """
     if name in ("cross_entropy", "nll_loss") and not target.is_floating_point():
         return int((target != options.get("ignore_index", -100)).sum())

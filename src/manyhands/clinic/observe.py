@@ -113,8 +113,9 @@ class Observer(ObserverEnd):
 
     @property
     def phase(self) -> str:
-        """Where in a step the script is: "forward", "between" that and "backward", "after" it,
-        "step" or "apart".
+        """Say where in a step the script is.
+
+        "forward", "between" that and "backward", "after" it, "step" or "apart".
         """
         return (
             "backward"
@@ -263,8 +264,9 @@ class Observer(ObserverEnd):
         self.calls.append(record)
 
     def _model(self, module: nn.Module) -> int:
-        """The number of a model; at its first call its weights are noted, and its parameters get
-        hooks.
+        """Return the number of a model.
+
+        At its first call its weights are noted, and its parameters get hooks.
         """
         from torch.distributed.tensor import DTensor
 
@@ -311,8 +313,9 @@ class Observer(ObserverEnd):
             self.buffers = {name: digest(buffer) for name, buffer in module.named_buffers()}
 
     def _local_gradient(self, name: str, slope: torch.Tensor) -> None:
-        """The sum of what backward has given for a parameter since its optimiser's last step, or
-        since it was set back: the losses of several models reach parameters whose gradients are
+        """Sum what backward has given for a parameter since its optimiser's last step.
+
+        Or since it was set back: the losses of several models reach parameters whose gradients are
         thrown away.
         """
         if self.recording:
@@ -329,8 +332,10 @@ class Observer(ObserverEnd):
             )
 
     def _look_at_weights(self) -> None:
-        """The weights as a step begins, at its first call of a model: something may have written
-        into them since the step before. In the steps that are timed only the first is looked at.
+        """Note the weights as a step begins, at its first call of a model.
+
+        Something may have written into them since the step before. In the steps that are timed only
+        the first is looked at.
         """
         timed = RECORDED_STEPS < self.done < STEPS and not self.going_on
         if not self.done or self.done in self.begins or timed:
@@ -343,8 +348,9 @@ class Observer(ObserverEnd):
         self._averaged = self.going_on and self.average.facts is not None
 
     def _part(self, tensor: torch.Tensor) -> torch.Tensor:
-        """What is kept of a tensor: its numbers, in one row; of a large model every n-th; of a
-        shard all.
+        """Return what is recorded of a tensor: its numbers, in one row.
+
+        Of a large model it is every n-th, of a shard all.
         """
         import torch
 
@@ -392,9 +398,10 @@ class Observer(ObserverEnd):
     def _before_step(
         self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-        """Horovod's and others' optimisers call their base's step inside theirs: the innermost
-        counts, where the gradients are averaged. A closure (Lightning) is called inside step: then
-        the gradients are there after it.
+        """Note that a step begins; the innermost counts, where the gradients are averaged.
+
+        Horovod's and others' optimisers call their base's step inside theirs. A closure (Lightning)
+        is called inside step: then the gradients exist after it.
         """
         self._in_step += 1
         self.spans.step_begins()

@@ -1,6 +1,4 @@
-"""How an observer ends: what it waits for after the steps, what it writes down, and the end of the
-process.
-"""
+"""How an observer ends: what it waits for after the steps, what it writes, the process's end."""
 
 from __future__ import annotations
 
@@ -102,9 +100,7 @@ class ObserverEnd:
 
     @property
     def _silent(self) -> bool:
-        """Whether no gradient and no activation was sent in the steps that were written down, as
-        far as is seen.
-        """
+        """Whether no gradient and no activation is seen to be sent in the recorded steps."""
         return (
             self.size > 1
             and not {"horovod", "mpi4py"} & set(sys.modules)

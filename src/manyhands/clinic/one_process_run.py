@@ -1,5 +1,6 @@
-"""One process with the rows of all ranks: on rank 0, at the end, with a copy of the model as it was
-at the start.
+"""Runs a copy of the model, as it was at the start, in one process on the rows of all ranks.
+
+Rank 0 does so at the end.
 """
 
 from __future__ import annotations
@@ -32,8 +33,10 @@ Slope = tuple["torch.Tensor", "torch.Tensor"]
 
 
 def watch_attributes() -> None:
-    """Note the whole numbers that modules are given first: a script for tensor parallelism divides
-    the number of heads of a cut layer by the number of ranks.
+    """Note the whole numbers that modules are given first.
+
+    A script for tensor parallelism divides the number of heads of a cut layer by the number of
+    ranks.
     """
     from torch import nn
 
@@ -55,8 +58,9 @@ def watch_attributes() -> None:
 
 
 def copy_model(module: nn.Module) -> nn.Module | None:
-    """A copy of the model that no wrapper and no hook of a wrapper belongs to; None where it cannot
-    be made.
+    """Copy the model without its wrappers and their hooks.
+
+    None where it cannot be copied.
     """
     try:
         if any(hasattr(parameter, "to_local") for parameter in module.parameters()):
@@ -147,8 +151,10 @@ def active_autocast() -> list[tuple[str, torch.dtype]]:
 
 
 def data_parallel_ranks(seen: Sequence[RankRecord]) -> list[int]:
-    """The numbers of the ranks whose rows are parts of the batch: of ranks among which parameters
-    are cut (tensor parallelism), which all have the same rows, the first.
+    """Return the numbers of the ranks whose rows are parts of the batch.
+
+    Of ranks among which parameters are cut (tensor parallelism), which all have the same rows, it
+    is the first.
     """
     groups = [
         group for rank in seen for shard in rank["sharded"].values() for group in cut_groups(shard)
@@ -158,8 +164,9 @@ def data_parallel_ranks(seen: Sequence[RankRecord]) -> list[int]:
 
 
 def _try(model: nn.Module, seen: list[RankRecord], stride: int) -> OneProcess:
-    """The first step; of a sharded model, whose gradients nobody sees before they are averaged,
-    each step.
+    """Run the first step; of a sharded model, each step.
+
+    No process sees the gradients of a sharded model before they are averaged.
     """
     sharded = bool(seen[0]["sharded"])
     batch_ranks = [seen[number] for number in data_parallel_ranks(seen)]
@@ -220,8 +227,9 @@ def _cannot(calls: list[list[list[Call]]]) -> str | None:
 
 
 def _fit_together(together: Sequence[Call]) -> bool:
-    """Whether the inputs of the ranks' calls can be put one behind the other: not where each rank
-    pads its rows to a different length.
+    """Whether the inputs of the ranks' calls can be put one behind the other.
+
+    They cannot where each rank pads its rows to a different length.
     """
     import torch
     from torch.utils._pytree import tree_flatten
@@ -244,8 +252,10 @@ def _of_rows(values: Sequence[Any], rows: Sequence[int], torch: ModuleType) -> b
 
 
 def _sends(seen: list[RankRecord], sharded: bool) -> str | None:
-    """The word for a model that sends messages in its forward: the other ranks are no longer there
-    to answer. Those of FSDP2 and DTensor are not in the copy.
+    """Return the word for a model that sends messages in its forward, or None.
+
+    The other ranks no longer exist to answer. The messages of FSDP2 and DTensor are not in the
+    copy.
     """
     messages = [message for rank in seen for step in rank["steps"] for message in step["messages"]]
     return (
@@ -256,8 +266,9 @@ def _sends(seen: list[RankRecord], sharded: bool) -> str | None:
 
 
 def _one_call(model: nn.Module, together: Sequence[Call], found: OneProcess) -> None:
-    """Forward on each rank's rows alone and on all at once; backward from the slopes that the
-    ranks' losses had.
+    """Run forward on each rank's rows alone and on all together, and backward.
+
+    Backward begins with the slopes that the ranks' losses had.
     """
     import torch
 
@@ -387,8 +398,10 @@ def _outputs(model: nn.Module, inputs: tuple[Any, dict[str, Any]]) -> list[Any]:
 
 
 def _joined(inputs: Sequence[tuple[Any, dict[str, Any]]], rows: Sequence[int]) -> Any:
-    """The inputs of all ranks as one: tensors of a rank's rows, or lists of its samples, one behind
-    the other; anything else as rank 0 has it.
+    """Join the inputs of all ranks.
+
+    Tensors of a rank's rows, or lists of its samples, are put one behind the other; anything else
+    is as rank 0 has it.
     """
     import torch
     from torch.utils._pytree import tree_flatten, tree_unflatten

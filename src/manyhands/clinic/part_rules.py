@@ -1,5 +1,7 @@
-"""The mistakes among ranks that hold parts of one model: what they hold copies of must get the same
-gradient, and what they compute together must give the same loss.
+"""The mistakes among ranks that hold parts of one model.
+
+What they hold copies of must get the same gradient, and what they compute together must give the
+same loss.
 """
 
 from __future__ import annotations
@@ -30,9 +32,10 @@ NORMS = ("LayerNorm", "RMSNorm")
 
 @rule
 def copies_of_sharded(evidence: Evidence) -> list[Finding]:
-    """Parameters of a sharded model (FSDP2, DTensor) that get different gradients on ranks that
-    hold the same part: on ranks with the same rows, or only on ranks whose rows differ, so that
-    these ranks' gradients are not averaged.
+    """Find parameters of a sharded model (FSDP2, DTensor) whose copies get different gradients.
+
+    The ranks hold the same part. They have the same rows, or only ranks whose rows differ have
+    different gradients, so that these ranks' gradients are not averaged.
     """
     for number in range(evidence.count if evidence.sharded else 0):
         given, names, own = evidence.of(number, "given"), list(evidence.first["start"]), []
@@ -63,9 +66,10 @@ def copies_of_sharded(evidence: Evidence) -> list[Finding]:
 
 
 def parts_held(evidence: Evidence, number: int, step: Comparable) -> Finding | None:
-    """The finding on ranks whose optimisers each hold a part of the parameters, and got that part
-    of the rank's own gradient, or of the gradient of one process with a factor of that rank; or
-    None.
+    """Judge ranks whose optimisers each hold a part of the parameters.
+
+    The finding is that they got that part of the rank's own gradient, or of the gradient of one
+    process with a factor of that rank; or None.
     """
     holders = getattr(step, "holders", None)
     if holders is None or len(holders.unique()) < 2:
@@ -110,8 +114,9 @@ def own_parts(step: Comparable, plain: torch.Tensor, near: float) -> list[str]:
 
 
 def _cut_now(evidence: Evidence, number: int, name: str) -> list[Shard | None]:
-    """By rank: how the gradient of a parameter is cut in a step; empty where not all ranks have
-    one.
+    """Return by rank how the gradient of a parameter is cut in a step.
+
+    Empty where not all ranks have one.
     """
     cuts, shards = evidence.of(number, "cuts"), [one["sharded"].get(name) for one in evidence.seen]
     if any(shard and name not in of_rank for shard, of_rank in zip(shards, cuts, strict=False)):
@@ -166,8 +171,9 @@ def different_losses(seen: list[RankRecord]) -> list[Finding]:
 
 @rule
 def copies_in_group(seen: list[RankRecord]) -> list[Finding]:
-    """Parameters of one name that begin the same on all ranks of a tensor-parallel group: the same
-    gradient.
+    """Find copies in a tensor-parallel group that get different gradients.
+
+    They are parameters of one name that begin the same on all of its ranks.
     """
     names = [
         name
@@ -183,8 +189,9 @@ def copies_in_group(seen: list[RankRecord]) -> list[Finding]:
 
 @rule
 def tied_copies(seen: list[RankRecord]) -> list[Finding]:
-    """An embedding and a layer on another stage of a pipeline that begin with the same numbers: the
-    same gradient.
+    """Find an embedding and a layer on a different stage of a pipeline that should stay tied.
+
+    They begin with the same numbers, and get different gradients.
     """
     pairs: list[list[tuple[int, str]]] = []
     for rank, one in enumerate(seen):

@@ -1,5 +1,6 @@
-"""`manyhands predict train.py --to 8,64,1024 --machine dgx-h100`: your own script on a machine that
-you do not have.
+"""`manyhands predict`: how long a step of your own script takes on a machine that you lack.
+
+For example `manyhands predict train.py --to 8,64,1024 --machine dgx-h100`.
 """
 
 from __future__ import annotations

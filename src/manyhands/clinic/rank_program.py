@@ -27,8 +27,10 @@ def rank_and_size() -> tuple[int, int]:
 
 
 def note_error(folder: str, rank: int, error: BaseException, script: str) -> None:
-    """The exception, without the frames of this program and of runpy above the script's own, and
-    with few of libraries.
+    """Write the exception to `error-R.json`, with a short traceback.
+
+    The frames of this program and of runpy above the script's own are left out, and most of those
+    of libraries.
     """
     from manyhands.clinic.reporter import write_json
     from manyhands.clinic.tracebacks import shorten_traceback

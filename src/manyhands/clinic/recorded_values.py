@@ -15,8 +15,9 @@ WRAPPERS = ("DistributedDataParallel", "DataParallel")
 
 
 def is_wrapper(module: nn.Module) -> bool:
-    """Whether this module only hands on what it gets: to one inner model, or, Lightning's, to the
-    script's method.
+    """Whether this module only passes on what it gets.
+
+    It passes it to one inner model, or, as Lightning's, to the script's method.
     """
     return type(module).__name__ in WRAPPERS or any(
         cls.__name__ == "LightningModule" for cls in type(module).__mro__
@@ -65,9 +66,10 @@ def copy_values(tree: Any) -> Any:
 
 
 def lists_of_samples(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Sequence[Any]]:
-    """The arguments that are lists with one entry for each sample, as a detector takes images of
-    different sizes and their targets; none where the rows are in tensors. A list of crops holds
-    tensors that have all rows.
+    """Return the arguments that are lists with one entry for each sample.
+
+    A detector takes images of different sizes and their targets in this way. There are none where
+    the rows are in tensors. A list of crops holds tensors that have all rows.
     """
     import torch
 
@@ -86,10 +88,11 @@ def lists_of_samples(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Sequ
 def rows_of(
     args: tuple[Any, ...], kwargs: dict[str, Any], drawn: int = 0
 ) -> tuple[list[str], bool]:
-    """(The digest of each row: of what goes into the model, in all tensors that have as many rows
-    as the first, or in the lists that have an entry for each row; whether the rows are in the first
-    dimension.) They are in the second, as sequences of a Transformer may be, where that one has as
-    many entries as the loader has `drawn` rows, and the first has not.
+    """Return (the digest of each row that goes into a model, whether rows are in dimension 0).
+
+    A row is what all tensors that have as many rows as the first, or the lists that have an entry
+    for each row, have of it. Rows are in the second dimension, as sequences of a Transformer may
+    be, where that one has as many entries as the loader has `drawn` rows, and the first has not.
     """
     import torch
     from torch.utils._pytree import tree_flatten

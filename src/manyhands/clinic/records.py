@@ -1,5 +1,7 @@
-"""What the observers of a rank write down, as the rules read it: the dicts in `seen-R.pt`,
-`average-R.pt`, `one.pt` and `cost-R.json`. Only types; at run time these are plain dicts.
+"""The types of what the observers of a rank record, as the rules read it.
+
+These are the dicts in `seen-R.pt`, `average-R.pt`, `one.pt` and `cost-R.json`, at run time plain
+dicts.
 """
 
 from __future__ import annotations

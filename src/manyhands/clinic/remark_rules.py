@@ -68,8 +68,9 @@ def remarks(evidence: Evidence) -> list[Finding]:
 
 
 def _norm_of_scaled(evidence: Evidence) -> float | None:
-    """The norm that clipping saw of gradients that a GradScaler had multiplied; None where there is
-    no such step.
+    """Return the norm that clipping saw of gradients that a GradScaler had multiplied.
+
+    None where there is no such step.
     """
     for step in evidence.steps[: evidence.count]:
         if step.raw is None or not step.clips:
@@ -81,8 +82,10 @@ def _norm_of_scaled(evidence: Evidence) -> float | None:
 
 
 def distance_from_single_process(evidence: Evidence) -> float | None:
-    """How far the first gradient is from that of the run in one process, in parts of its length;
-    None where that run is the only measure there is, or where there is none.
+    """Return how far the first gradient is from that of the run in one process.
+
+    It is in parts of its length; None where that run is the only measure there is, or where there
+    is none.
     """
     gradient = evidence.one_process_gradient()
     if gradient is None or not evidence.count or evidence.sharded:
@@ -103,8 +106,9 @@ def distance_from_single_process(evidence: Evidence) -> float | None:
 
 
 def measures_disagree(evidence: Evidence) -> bool:
-    """Whether the run in one process gives another gradient than the ranks' own, weighted by their
-    terms.
+    """Whether the run in one process gives a different gradient than the ranks.
+
+    The ranks' own gradients are weighted by their terms.
     """
     far = distance_from_single_process(evidence)
     return far is not None and far > evidence.coarse

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
 
 def expected_gradient(step: Comparable, ranks: int) -> torch.Tensor:
-    """The gradient of one process, as short as clipping has made it, or with a factor of the loss
-    that somebody may want: not the number of ranks.
+    """Return the gradient of one process, as clipping or the loss has scaled it.
+
+    It is as short as clipping has made it, or has a factor of the loss that may be intended: not
+    the number of ranks.
     """
     if any(step.clips):
         return step.right * (step.given[0].norm() / step.right.norm().clamp(min=1e-30))
@@ -37,9 +39,10 @@ def is_torch_optimizer(step: StepRecord) -> bool:
 
 
 def compare_replayed_weights(evidence: Evidence) -> list[float] | None:
-    """Take the steps anew with the gradients of one process, and say how far each rank's way is
-    from that, in parts of its length: [by rank], or None where the optimiser is not torch's, or no
-    gradient of one process is known.
+    """Take the steps anew with the gradients of one process, and compare the weights.
+
+    Returns by rank how far the change of its weights is from that, in parts of its length; None
+    where the optimiser is not torch's, or no gradient of one process is known.
     """
     import torch
 

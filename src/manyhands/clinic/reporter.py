@@ -1,6 +1,4 @@
-"""A thread of each rank that writes down where the script stands, and ends the process when it is
-told to.
-"""
+"""A thread of each rank that reports where the script is, and ends the process when asked to."""
 
 from __future__ import annotations
 
@@ -24,8 +22,9 @@ if TYPE_CHECKING:
 
 
 def processor_s() -> float:
-    """The processor time of this process; with Horovod that of the main thread, since its own
-    thread never rests.
+    """Return the processor time of this process.
+
+    With Horovod it is that of the main thread, since its own thread never rests.
     """
     told = main_thread_times() if "horovod" in sys.modules else None
     return told[0] if told else time.process_time()
@@ -109,7 +108,8 @@ def write_tensors(path: str, value: Any) -> None:
 
 
 def _part(path: str) -> str:
-    """A name for an unfinished file, different in each thread: two of them may write the same
-    file.
+    """Return a name for an unfinished file, different in each thread.
+
+    Two of them may write the same file.
     """
     return f"{path}.{threading.get_ident()}.part"

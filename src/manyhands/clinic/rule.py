@@ -1,5 +1,6 @@
-"""What a rule of the clinic gives: findings; a rule that raises an exception has decided
-nothing.
+"""What a rule of the clinic gives: findings.
+
+A rule that raises an exception has decided nothing.
 """
 
 import functools

@@ -1,5 +1,6 @@
-"""What a script would take on many ranks of another machine: from its steps here, by
-`manyhands.simulate`.
+"""How long a step of a script would take on many ranks of a different machine.
+
+It is predicted from the steps here, by `manyhands.simulate`.
 
 From a run of the clinic come what one rank computes in a step, how much its steps vary, and the
 messages of a step: how many, how large, and whether they lie in the backward or after it. The rows
@@ -53,8 +54,9 @@ class Measured:
         return self.forward_s + self.backward_s
 
     def batch(self) -> str | None:
-        """What stays the same with more ranks, by the two numbers of rows: PER_RANK, FIXED or,
-        where they fit neither, None.
+        """Return what stays the same with more ranks, by the two numbers of rows.
+
+        PER_RANK, FIXED or, where they fit neither, None.
         """
         if self.rows and self.rows == self.rows_each:
             return PER_RANK
@@ -66,8 +68,9 @@ class Measured:
         return self.rows * self.alone
 
     def with_rows(self, part: float) -> Measured:
-        """This step with a part of its rows: computing gets shorter with them, the optimiser does
-        not.
+        """Return this step with a part of its rows.
+
+        Computing gets shorter with them, the optimiser does not.
         """
         return replace(
             self,
@@ -78,8 +81,9 @@ class Measured:
 
 @dataclass
 class Forecast:
-    """Of one number of ranks: the `Step`, the efficiency against one rank, and {what: seconds that
-    it costs}.
+    """What is predicted for one number of ranks.
+
+    The `Step`, the efficiency against one rank, and {what: seconds that it costs}.
     """
 
     ranks: int
@@ -101,8 +105,9 @@ class NothingMeasuredError(ValueError):
 
 
 def measured(alone: Visit, together: Visit) -> Measured:
-    """`Measured`, from a visit of one rank and one of several; `NothingMeasuredError` where one did not
-    get so far.
+    """Return what was `Measured`, from a visit of one rank and one of several.
+
+    Raises `NothingMeasuredError` where one did not get so far.
     """
     one, many = timed_steps(alone), timed_steps(together)
     facts = together.cost[0]
@@ -134,8 +139,9 @@ def measured(alone: Visit, together: Visit) -> Measured:
 
 
 def timed_steps(visit: Visit) -> costs.Costs:
-    """The `Costs` of a visit; `NothingMeasuredError`, with the reason, where no step was timed on all
-    ranks.
+    """Return the `Costs` of a visit.
+
+    Raises `NothingMeasuredError`, with the reason, where no step was timed on all ranks.
     """
     found = costs.add_up(visit.cost) if len(visit.cost) == visit.ranks else None
     if found is None:
@@ -148,8 +154,9 @@ def timed_steps(visit: Visit) -> costs.Costs:
 
 
 def _rows(visit: Visit) -> int:
-    """The rows that go through a rank's first model in a step, of the rank with the most; 0 where
-    none were seen.
+    """Return the rows that go through a rank's first model in a step.
+
+    It is the rank with the most; 0 where none were seen.
     """
 
     def of(step: StepRecord) -> int:
@@ -160,8 +167,9 @@ def _rows(visit: Visit) -> int:
 
 
 def _as_sum(call: SentCall, ranks: int) -> float:
-    """Bytes of the all-reduce over so many ranks that sends as much as this call of the ledger; 0:
-    none of `SUMS`.
+    """Return the bytes of the all-reduce that sends as much as this call of the ledger.
+
+    It is over so many ranks; 0 for a call that is none of `SUMS`.
     """
     name = call["call"].replace("_", "")
     if not name.startswith(SUMS):
@@ -234,9 +242,10 @@ def _mean_step(
 
 
 def _layers(found: Measured, times_as_fast: float) -> list[Layer]:
-    """One layer a message, the first that is sent last: each with its part of the backward, or,
-    where the messages do not overlap, all computing in the last, so that all messages are ready
-    together.
+    """Return one layer a message, the first that is sent last.
+
+    Each has its part of the backward, or, where the messages do not overlap, the last has all
+    computing, so that all messages are ready together.
     """
     from manyhands.simulate.training_step import Layer
 

@@ -1,6 +1,4 @@
-"""What a step costs this rank: its time by what was done, its messages, its memory, by kernel and
-clock.
-"""
+"""Records what a step costs this rank: its time by kind of work, its messages, its memory."""
 
 from __future__ import annotations
 
@@ -17,8 +15,9 @@ if TYPE_CHECKING:
 
 
 class Spans:
-    """Notes spans of time always, and keeps those between `open` and `close`, with the ledger of
-    that time.
+    """Notes spans of time between `open` and `close`, with the ledger of that time.
+
+    Before and after, what is noted is dropped.
     """
 
     def __init__(self) -> None:
@@ -91,8 +90,9 @@ class Spans:
 
 
 def main_thread_times() -> tuple[float, float] | None:
-    """Seconds that the main thread has run, and has been ready and waited for a core; None where it
-    is no Linux.
+    """Return the seconds that the main thread has run, and has waited for a core.
+
+    While it waited it was ready to run. None where the system is not Linux.
     """
     try:
         with open(f"/proc/self/task/{os.getpid()}/schedstat") as file:
@@ -103,8 +103,9 @@ def main_thread_times() -> tuple[float, float] | None:
 
 
 def thread_waits() -> dict[str, float]:
-    """{thread: seconds for which it has been ready to run and waited for a core}; empty where it is
-    no Linux.
+    """Return {thread: seconds for which it has been ready to run and waited for a core}.
+
+    Empty where the system is not Linux.
     """
     waits: dict[str, float] = {}
     for path in glob.glob("/proc/self/task/*/schedstat"):

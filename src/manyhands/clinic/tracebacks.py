@@ -1,5 +1,6 @@
-"""The traceback of a script that failed, short enough for a page: the script's own calls, and the
-last of a library.
+"""The traceback of a script that failed, short enough for a page.
+
+It has the script's own calls, and the last of a library.
 """
 
 from __future__ import annotations
@@ -75,8 +76,9 @@ def _of_message(text: str) -> str:
 
 
 def crashed_ranks(visit: Visit) -> list[int]:
-    """The ranks that have ended badly, without an exception and before they had written anything
-    down.
+    """Return the ranks that ended badly without an exception.
+
+    They had not yet written anything down.
     """
     return [
         rank
@@ -86,8 +88,9 @@ def crashed_ranks(visit: Visit) -> list[int]:
 
 
 def describe_failure(visit: Visit) -> str:
-    """That of the rank that failed first, shortened; what the launcher said where no rank came so
-    far.
+    """Return the shortened traceback of the rank that failed first.
+
+    Where no rank got so far, it is what the launcher said.
     """
     if visit.fault is not None and visit.fault.kind in ("died", "mismatch"):
         ends = [

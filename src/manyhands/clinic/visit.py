@@ -1,5 +1,6 @@
-"""Run the script: in a copy of its repository, under a launcher, with observers on each rank and a
-watch beside it.
+"""Runs the script in a copy of its repository, under a launcher, observed and watched.
+
+The observers are on each rank, the watch is in this process.
 """
 
 from __future__ import annotations
@@ -145,8 +146,9 @@ def _why(found: Visit, notes: str, place: Place, stand_in: bool) -> None:
 def rehearsed(
     found: Visit, script: str | Path, timeout_s: float = TIMEOUT_S, stand_in: bool = True
 ) -> None:
-    """Run it once more, from a new copy, as a rehearsal for GPUs: `found`, a `Visit`, gets what
-    came of it.
+    """Run it once more, from a new copy, as a rehearsal for GPUs.
+
+    `found`, a `Visit`, gets what came of it.
 
     Only where the first run went well: a script that fails or hangs does so again; and only under
     torchrun.

@@ -1,5 +1,6 @@
-"""A stand-in for GPUs, put in place before a script starts on a machine without one: device `cuda`
-is the CPU.
+"""A stand-in for GPUs for scripts on a machine without one: device `cuda` is the CPU.
+
+It is put in place before a script starts.
 
     from manyhands import gpu_stand_in
     gpu_stand_in.install(gpus=2, index=0, report="used-0.json")
@@ -32,8 +33,9 @@ if TYPE_CHECKING:
 
 
 def install(gpus: int, index: int = 0, report: str | None = None) -> bool:
-    """Put the stand-in in place, with so many GPUs, unless there is a real one; returns whether it
-    is in place.
+    """Put the stand-in in place, with so many GPUs, unless there is a real one.
+
+    Returns whether it is in place.
     """
     import torch
 
@@ -57,8 +59,9 @@ def active() -> bool:
 
 
 def is_refused_by_nccl(tensor: torch.Tensor) -> bool:
-    """Whether a script that asks for NCCL has made this tensor on the CPU, as far as the stand-in
-    knows.
+    """Whether a script that asks for NCCL has made this tensor on the CPU.
+
+    It is so as far as the stand-in knows.
     """
     if not active():
         return False

@@ -55,8 +55,9 @@ OWN: dict[str, Any] = {
 
 
 def is_gpu(device: Any) -> bool:
-    """Whether `device`, as a script writes it, is a GPU: "cuda", "cuda:1", torch.device("cuda") or
-    a number.
+    """Whether `device`, as a script writes it, is a GPU.
+
+    It is for "cuda", "cuda:1", torch.device("cuda") or a number.
     """
     if isinstance(device, str):
         return device == "cuda" or device.startswith("cuda:")
@@ -73,15 +74,17 @@ def index_of(device: Any) -> int:
 
 
 def gpu_of(tensor: torch.Tensor) -> int | None:
-    """The number of the GPU that a tensor was made on or moved to; None for the result of a
-    computation.
+    """Return the number of the GPU that a tensor was made on or moved to.
+
+    None for the result of a computation.
     """
     return getattr(_memory(tensor), "on_gpu", None)
 
 
 def made_on_cpu(tensor: torch.Tensor) -> bool:
-    """Whether a script made this tensor on the CPU; of what is computed from tensors, that is not
-    known.
+    """Whether a script made this tensor on the CPU.
+
+    Of what is computed from tensors, that is not known.
     """
     return getattr(_memory(tensor), "made_on_cpu", False)
 
@@ -169,8 +172,9 @@ def _classes(torch: Any) -> None:
 
 
 def _on_gpu(tensor: Any, device: Any) -> Any:
-    """The same tensor; its memory is marked with the number of a GPU, so that a second move there
-    does not copy it.
+    """Return the same tensor, marked as one of a GPU.
+
+    Its memory has the number of the GPU, so that a second move there does not copy it.
     """
     note(DEVICES)
     memory = _memory(tensor)
@@ -189,8 +193,9 @@ def _may_be_on_gpu(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _memory(tensor: torch.Tensor) -> Any:
-    """The memory of a plain tensor; None of a sparse one, of one of torch.func, or of a
-    subclass.
+    """Return the memory of a plain tensor.
+
+    None of a sparse one, of one of torch.func, or of a subclass.
     """
     if type(tensor).__name__ not in ("Tensor", "Parameter") or tensor.is_sparse:
         return None
@@ -297,8 +302,10 @@ def _what_tensors_say(torch: Any) -> None:
         )
 
     def number_of(tensor: Tensor) -> int:
-        """The result of a computation is on the GPU that the script has named last, since it names
-        one for its data.
+        """Return the number of the GPU that a tensor is on.
+
+        The result of a computation is on the GPU that the script has named last, since it names one
+        for its data.
         """
         number = gpu_of(tensor)
         return INDEX.get("named", INDEX["current"]) if number is None else number

@@ -1,6 +1,4 @@
-"""`torch.cuda` and `torch.accelerator`: the functions that ask for GPUs, choose one, wait for it or
-measure it.
-"""
+"""`torch.cuda` and `torch.accelerator`: what asks for GPUs, chooses, waits for or measures one."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Process groups and what is built on them: NCCL's groups become gloo's, wrappers of a GPU's
-modules the CPU's.
+"""Process groups and what is built on them: NCCL's groups become gloo's.
+
+Wrappers of a GPU's modules become wrappers of the CPU's.
 """
 
 from __future__ import annotations
@@ -118,8 +119,9 @@ def _backend(c10d: Any, original: Callable[..., Any]) -> Callable[..., str]:
 
 
 def _multiplied_first(c10d: Any, original: Callable[..., Any]) -> Callable[..., Any]:
-    """A collective whose sum may be ReduceOp.PREMUL_SUM, which gloo lacks: multiply first, then
-    sum.
+    """Make a collective multiply first and sum then, where its sum is ReduceOp.PREMUL_SUM.
+
+    gloo lacks this operation.
     """
     signature = inspect.signature(inspect.unwrap(original))
 
@@ -156,8 +158,9 @@ def _of_any_shape(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _in_parts(c10d: Any) -> Callable[..., Any]:
-    """gloo has no `gather_single` (PyTorch 2.15): the parts of the tensor are gathered, each in its
-    place.
+    """Make `gather_single` (PyTorch 2.15), which gloo lacks, of a gather of parts.
+
+    The parts of the tensor are gathered, each in its slot.
     """
 
     @functools.wraps(c10d.gather_single)
@@ -222,8 +225,9 @@ def _meshes(dist: Any, device_mesh: Any) -> None:
 
 
 def _wrappers(torch: Any) -> None:
-    """DataParallel, which has no GPUs to share out to; DDP and FSDP, whose modules are on the
-    CPU.
+    """Let DDP and FSDP take modules that are on the CPU.
+
+    DataParallel has no GPUs to distribute to.
     """
     DDP, begin = (
         torch.nn.parallel.DistributedDataParallel,
@@ -266,8 +270,9 @@ def _fully_sharded(module: Any) -> None:
 
 
 def _sync_batch_norm(torch: Any) -> None:
-    """torch's own autograd function, which holds the collectives, on kernels that are written for
-    the CPU.
+    """Run torch's own autograd function of SyncBatchNorm on kernels that are written for the CPU.
+
+    It holds the collectives.
     """
     from torch.nn.modules import _functions
     from torch.nn.modules.batchnorm import SyncBatchNorm, _BatchNorm

@@ -68,8 +68,9 @@ REMEDY = (
 
 
 def explain_gpu_error(error: str, stand_in: bool = True) -> str | None:
-    """Why a script failed that has asked for what only a GPU has, and what to do; None for any
-    other error, a text.
+    """Explain why a script failed that has asked for what only a GPU has, and what to do.
+
+    `error` is its text; None for any other error.
     """
     last = error.rstrip().rpartition("\n")[2]
     if found := MISSING.search(last):

@@ -1,6 +1,4 @@
-"""Autocast, GradScaler and compiled code: what a GPU does in shorter types, the CPU does in the
-same types.
-"""
+"""Autocast, GradScaler and compiled code: the CPU computes in the same types as a GPU."""
 
 from __future__ import annotations
 
@@ -122,8 +120,9 @@ def _decorators(torch: Any) -> None:
 
 
 def _compile(torch: Any) -> None:
-    """What `torch.compile` makes for a GPU cannot run here; the function itself gives the same
-    numbers.
+    """Let `torch.compile` leave the function as it is.
+
+    What it makes for a GPU cannot run here, and the function itself gives the same numbers.
     """
     compiled = torch.compile
 

@@ -1,5 +1,6 @@
-"""What the modules of the stand-in share: the GPUs that there seem to be, what was substituted, and
-how a function is replaced.
+"""What the modules of the stand-in share.
+
+The GPUs that there seem to be, what was substituted, and how a function is replaced.
 """
 
 from __future__ import annotations
@@ -45,8 +46,9 @@ def asked_by_torch(depth: int = 2) -> bool:
 
 
 def replace_for_scripts(owner: Any, name: str, answer: Callable[..., Any]) -> None:
-    """Put `answer` in the place of `owner.name` for scripts and libraries; torch itself gets its
-    own answer.
+    """Replace `owner.name` by `answer` for scripts and libraries.
+
+    torch itself gets its own answer.
     """
     original = getattr(owner, name, answer)
 
@@ -57,8 +59,9 @@ def replace_for_scripts(owner: Any, name: str, answer: Callable[..., Any]) -> No
 
 
 def replace(owner: Any, name: str, new: Any, original: Any = None) -> None:
-    """Put the function `new` in the place of `owner.name`, under that name; torch.jit takes it for
-    what it replaces.
+    """Replace `owner.name` by the function `new`, under that name.
+
+    torch.jit takes it for what it replaces.
     """
     from torch.jit import _builtins
 
@@ -73,8 +76,9 @@ def replace(owner: Any, name: str, new: Any, original: Any = None) -> None:
 
 
 def when_imported(name: str, change: Callable[[ModuleType], object]) -> None:
-    """Call `change` with the module `name` as soon as the script imports it; at once if it is
-    imported already.
+    """Call `change` with the module `name` as soon as the script imports it.
+
+    If it is imported already, that is now.
     """
     if name in sys.modules:
         change(sys.modules[name])
@@ -83,8 +87,9 @@ def when_imported(name: str, change: Callable[[ModuleType], object]) -> None:
 
 
 class _Awaited:
-    """A finder of one module, which leaves the search to all others and changes the module once it
-    is loaded.
+    """A finder of one module, which changes the module once it is loaded.
+
+    It leaves the search to all others.
     """
 
     def __init__(self, name: str, change: Callable[[ModuleType], object]) -> None:

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 
 class CellRehearsal:
-    """`with cluster.rehearse() as rehearsal:`: what the ranks ask of torch.distributed in the block
-    is judged when it ends. `findings` and `traces` then hold what came of it, `picture` is a
-    drawing where something hangs, else None.
+    """Records what the ranks ask of torch.distributed in a block, and judges it when it ends.
+
+    `with cluster.rehearse() as rehearsal:`. `findings` and `traces` then hold what came of it,
+    `picture` is a drawing where something hangs, else None.
 
     Communicators are taken as new at the beginning of the block. Where the block raises, nothing is
     judged.

@@ -1,5 +1,4 @@
-"""Traces in the format of PyTorch's flight recorder, so that `torchfrtrace` can read what a
-rehearsal has recorded.
+"""Traces in the format of PyTorch's flight recorder, which `torchfrtrace` can read.
 
     write_flight_record(traces, "record")          # record/rank_0, record/rank_1, ...
     torchfrtrace record --prefix rank_             # or -j, to list the calls
@@ -57,8 +56,9 @@ DTYPES = {
 
 
 def write_flight_record(traces: Traces, folder: str | Path) -> list[Path]:
-    """Write `rank_N` for each rank of `traces`, {global rank: [Event, ...]}, into `folder`, which
-    is made.
+    """Write `rank_N` for each rank of `traces` into `folder`, which is made.
+
+    `traces` is {global rank: [Event, ...]}.
 
     Returns the files. Raises FileExistsError where the folder holds something already,
     `trace.BadTraceError` as `judge`.
@@ -115,8 +115,9 @@ def flight_record(traces: Traces) -> dict[int, dict[str, Any]]:
 
 
 def _sequences(calls: Iterable[Event]) -> Iterator[tuple[int, int]]:
-    """(how many collectives, how many messages) each call's group has had, itself included; a batch
-    counts as one.
+    """Yield how many collectives and how many messages each call's group has had.
+
+    The call itself is included; a batch counts as one.
     """
     counts: Counter[tuple[str, str]] = Counter()
     for event in calls:
@@ -164,8 +165,9 @@ def _entries(rank: int, event: Event, seqs: tuple[int, int], state: str) -> list
 def _given_and_filled(
     name: str, tensors: Sequence[Layout], size: int
 ) -> tuple[list[list[int]], list[list[int]]]:
-    """(input sizes, output sizes) as NCCL's recorder has them: of a list of tensors that go with
-    one, the sum.
+    """Return (input sizes, output sizes) as NCCL's recorder has them.
+
+    Of a list of tensors that go with one, it is the sum.
     """
     shapes = [list(one.shape) for one in tensors]
     if not shapes:

@@ -1,5 +1,6 @@
-"""Whether the program has chosen its GPU: objects and barriers for which no device is named go
-through the current one.
+"""Whether the program has chosen its GPU.
+
+Objects and barriers for which no device is named go through the current one.
 
 What counts are calls that are made, by whatever module: `torch.cuda.set_device`, `with
 torch.cuda.device(...)`, a `DeviceMesh` and `device_id=` of `init_process_group`, and a new value of
@@ -85,8 +86,10 @@ class GpuChoice:
         self._of_model = next(map(_gpu_of, module.parameters()), None)
 
     def number(self, tensors: Sequence[torch.Tensor], native: bool) -> int | None:
-        """The number of the GPU that a call's tensors are on, among those of all machines; None
-        where it is not known. What C++ sends is DDP's, a copy of gradients, weights or buffers.
+        """Return the number of the GPU that a call's tensors are on, among those of all machines.
+
+        None where it is not known. What C++ sends is DDP's, a copy of gradients, weights or
+        buffers.
         """
         known = [self._of_model] if native else [_gpu_of(tensor) for tensor in tensors]
         if None in known or not known or os.environ.get(VISIBLE) != self._visible:
@@ -130,8 +133,9 @@ def _gpu_of(tensor: torch.Tensor) -> int | None:
 
 
 def _before(owner: Any, name: str, hear: Callable[..., object]) -> Undo:
-    """Have `hear` called before each call of this function, as it is called; returns how to undo
-    it.
+    """Have `hear` called before each call of this function, as it is called.
+
+    Returns how to undo it.
     """
     original = getattr(owner, name)
 

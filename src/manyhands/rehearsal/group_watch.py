@@ -1,6 +1,4 @@
-"""What a rehearsal sees of groups when they are made: which backend was asked for, and which
-members.
-"""
+"""Observes which backend and which members are asked for when a group is made."""
 
 from __future__ import annotations
 
@@ -19,8 +17,7 @@ if TYPE_CHECKING:
 
 
 def watch_groups(recorder: Recorder) -> list[Callable[[], object]]:
-    """See to groups: those that are asked of NCCL are made of gloo here, and those that name gloo
-    are the CPU's.
+    """Make groups that are asked of NCCL of gloo, and take those that name gloo for the CPU's.
 
     Returns how to undo it.
     """
@@ -77,8 +74,9 @@ def _by_name(
 def _for_a_cpu(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> dict[str, Any]:
-    """The arguments of a call that makes a group, by name: gloo in place of NCCL, without what only
-    a GPU has.
+    """Return the arguments of a call that makes a group, by name, for a CPU.
+
+    They have gloo instead of NCCL, and nothing that only a GPU has.
     """
     given = _by_name(function, args, kwargs)
     # which does so itself

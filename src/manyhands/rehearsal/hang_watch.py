@@ -1,6 +1,7 @@
-"""The watch over the ranks of a rehearsed script: where all that have not ended wait in
-communication for long, they are ended, and the report says which rank waits for which, as for the
-cell of a cluster.
+"""Watches the ranks of a rehearsed script, and ends them where all wait for long.
+
+They have to wait in communication, all that have not ended. The report says which rank waits for
+which, as for the cell of a cluster.
 """
 
 from __future__ import annotations

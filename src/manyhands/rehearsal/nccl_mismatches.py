@@ -95,8 +95,9 @@ def _facts(event: Event) -> dict[str, Any]:
 
 
 def _moved(event: Event, rank: int, other: int, sends: bool) -> int | None:
-    """How many bytes `rank` sends to `other` in its call, or makes room for; None where that is
-    none or not known.
+    """Return how many bytes `rank` sends to `other` in its call, or makes room for.
+
+    None where that is none or not known.
     """
     sizes, members = [one.bytes for one in event.tensors], list(event.ranks)
     place, size = members.index(other), len(members)

@@ -1,5 +1,6 @@
-"""Calls that send Python's objects: their root, the device that the bytes travel on, and what the
-receiver reads; and the device of a barrier, which is chosen in the same way.
+"""Calls that send Python's objects: their root, their device, and what the receiver reads.
+
+Also the device of a barrier, which is chosen in the same way.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ WITH_DEVICE = {*MESSAGES_OF_OBJECTS, "barrier"}
 
 
 def find_frame(names: Iterable[str]) -> FrameType | None:
-    """The frame of the send_object_list, recv_object_list or barrier that runs, or None; `names`
-    are the functions of torch.distributed that run.
+    """Find the frame of the send_object_list, recv_object_list or barrier that runs.
+
+    None where none runs; `names` are the functions of torch.distributed that run.
     """
     frame: FrameType | None = sys._getframe(1) if WITH_DEVICE.intersection(names) else None
     while frame is not None and not (
@@ -60,8 +62,9 @@ def device(frame: FrameType, library: bool) -> tuple[Any, str]:
 
 
 def observe_reads(recorder: Recorder, original: Callable[..., Any]) -> Callable[..., Any]:
-    """`recv_object_list`, which reads the sizes before it can make room for the bytes: on a GPU,
-    Python waits.
+    """Wrap `recv_object_list`, which reads the sizes before it can make room for the bytes.
+
+    On a GPU, Python waits there.
     """
 
     @functools.wraps(original)

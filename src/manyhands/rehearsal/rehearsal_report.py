@@ -31,8 +31,9 @@ CANNOT_SEE = (
 def describe_findings(
     findings: Iterable[Finding], traces: Traces, place: Callable[[str, int], str] | None = None
 ) -> list[str]:
-    """The lines for a terminal or a cell: each finding, then what was looked at and what cannot be
-    seen.
+    """Return the lines for a terminal or a cell.
+
+    They have each finding, then what was looked at and what cannot be seen.
 
     Findings of one line that differ only in the numbers of ranks are reported once, in the words of
     the first. `place(file, line)` names a line; without it, file and number.
@@ -87,8 +88,9 @@ def _number(n: int, noun: str) -> str:
 
 
 def draw_hang(findings: Iterable[Finding], traces: Traces) -> Svg | None:
-    """What is done and what is stuck with NCCL, as a drawing (`manyhands.plots.stuck`); None where
-    nothing hangs.
+    """Draw what is done and what is stuck with NCCL (`manyhands.plots.stuck`).
+
+    None where nothing hangs.
     """
     if not any(one.severity in ("hangs", "may hang") for one in findings):
         return None
@@ -109,8 +111,9 @@ def draw_hang(findings: Iterable[Finding], traces: Traces) -> Svg | None:
 
 
 def _awaited(replay: Replay, rank: int, event: Event) -> list[int]:
-    """The ranks that this one waits for: those that are late to a meeting, else the other sides of
-    the call.
+    """Return the ranks that this one waits for.
+
+    They are those that are late to a meeting, else the other sides of the call.
     """
     hold = replay.hold[rank]
     if hold and hold[0] == "meets":

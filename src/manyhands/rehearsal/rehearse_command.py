@@ -113,9 +113,10 @@ def rehearse(
     nodes: int = 1,
     env: Mapping[str, str] | None = None,
 ) -> Rehearsal:
-    """Run `script` on `ranks` processes under torchrun, in a copy of its repository, and judge what
-    they asked of torch.distributed: a `Rehearsal`. `stand_in`: where there are no GPUs, one takes
-    their place.
+    """Run `script` under torchrun in a copy of its repository, and judge its calls for NCCL.
+
+    What its `ranks` processes asked of torch.distributed is judged: a `Rehearsal`. `stand_in`:
+    where there are no GPUs, one takes their place.
 
     With `steps`, each rank ends after so many steps of its optimizers; what the last one began need
     not have come to its end. Where all ranks wait for `patience_s`, they are ended. No process is

@@ -1,5 +1,6 @@
-"""The replay: traces put through NCCL's queues, as far as PyTorch's sources and NCCL's
-documentation tell of them.
+"""The replay: traces put through NCCL's queues.
+
+It follows PyTorch's sources and NCCL's documentation, as far as these describe the queues.
 
 On each rank Python hands work to the GPU and mostly goes on at once. The GPU has streams; what is
 on one stream is done in order. A collective goes on the stream `current`, with `async_op=True` on
@@ -38,8 +39,9 @@ Hold = tuple[str, Collection[int]]  # ("meets", the ranks that are late) or ("re
 
 
 class Item:
-    """On a stream: an operation of the communicator `comm`, or (no comm) the stream's wait for the
-    item `after`.
+    """An entry of a stream: an operation of the communicator `comm`, or a wait.
+
+    A wait (no comm) is the stream's, for the item `after`.
     """
 
     __slots__ = ("after", "comm", "done", "event", "left", "parts", "rank")

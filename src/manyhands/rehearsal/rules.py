@@ -42,9 +42,11 @@ CAUGHT = {
 
 @dataclass(frozen=True)
 class Finding:
-    """`severity` is one of `SEVERITIES`; `ranks` those that it concerns; `text` what happens;
-    `remedy` what to do. A remark is about a measurement, and not about what the program computes:
-    it is no mistake.
+    """One thing that hangs, may hang, fails or differs with NCCL, or a remark.
+
+    `severity` is one of `SEVERITIES`; `ranks` those that it concerns; `text` what happens; `remedy`
+    what to do. A remark is about a measurement, and not about what the program computes: it is no
+    mistake.
     """
 
     severity: str
@@ -245,8 +247,9 @@ def _remedy(call: str, why: str) -> str:
 
 
 def _orders(traces: Traces, ranks_of: RanksByFinding) -> None:
-    """Collectives of several groups under way at once have to be started in one order
-    everywhere.
+    """Find collectives of several groups that are started in different orders.
+
+    Where they are under way simultaneously, all ranks have to start them in one order.
     """
     for a, b in combinations(sorted(traces), 2):
         for one, other in zip(_shared(traces[a], a, b), _shared(traces[b], a, b), strict=False):
@@ -264,8 +267,9 @@ def _orders(traces: Traces, ranks_of: RanksByFinding) -> None:
 
 
 def _groups(traces: Traces, ranks_of: RanksByFinding, ended: bool) -> None:
-    """All ranks have to make the same groups in one order, also those that they are no members
-    of.
+    """Find groups that not all ranks make in one order.
+
+    They have to make also those that they are no members of.
     """
     made = {
         rank: [event for event in events if event.kind == "group"]
@@ -288,8 +292,9 @@ def _groups(traces: Traces, ranks_of: RanksByFinding, ended: bool) -> None:
 
 
 def _same_gpu(traces: Traces, ranks_of: RanksByFinding) -> None:
-    """Collectives for which several ranks have their tensors on one GPU; of each group the first
-    one.
+    """Find collectives for which several ranks have their tensors on one GPU.
+
+    Of each group it is the first one.
     """
     for by_rank in _collectives(traces).values():
         for calls in zip(*by_rank.values(), strict=False):
@@ -328,8 +333,9 @@ def _collectives(traces: Traces) -> dict[str, dict[int, list[Event]]]:
 
 
 def _begun(traces: Traces, ranks_of: RanksByFinding) -> None:
-    """Of collectives that some ranks of the group have not come to: whether the others have begun
-    the same one.
+    """Compare collectives that some ranks of the group have not come to.
+
+    The others must have begun the same one.
     """
     for by_rank in _collectives(traces).values():
         for calls in zip_longest(*by_rank.values()):

@@ -1,5 +1,7 @@
-"""What a program does with tensors and clocks while operations are under way: uses before the wait,
-values that Python reads, clocks that it looks at. A GPU would not have come as far as the CPU has.
+"""What a program does with tensors and clocks while operations are under way.
+
+It uses tensors before the wait, reads values in Python, and looks at clocks. A GPU would not have
+come as far as the CPU has.
 """
 
 from __future__ import annotations
@@ -40,8 +42,9 @@ Bytes = tuple[int, int]  # from which of a storage, to which
 
 
 class TensorUses(dispatch.TorchDispatchMode):
-    """Hears of each operation on tensors, and notes those on tensors of an asynchronous call before
-    its wait.
+    """Notes operations on tensors of an asynchronous call before its wait.
+
+    It hears of each operation on tensors.
 
     A tensor that is being sent may be read; one that is being received or reduced may not even be
     read. To hear makes every operation some microseconds longer, so it begins with the first such
@@ -110,8 +113,9 @@ class TensorUses(dispatch.TorchDispatchMode):
             self._place([self])
 
     def _place(self, lowest: Sequence[Any]) -> None:
-        """Put these below the other modes, which end before; in the midst of a backward that lasts
-        for a step of it.
+        """Put these below the other modes, which end before.
+
+        In the midst of a backward that lasts for a step of it.
         """
         others = [dispatch._pop_mode() for _ in dispatch._get_current_dispatch_mode_stack()]
         for mode in (*lowest, *(one for one in reversed(others) if one is not self)):
@@ -213,8 +217,10 @@ def _compile_nothing() -> Callable[[], object]:
 
 
 def _runs_code_of_the_program(outputs: Iterable[Any]) -> bool:
-    """Whether a backward from these comes to a Function in Python (DDP's, FSDP's and ours aside:
-    others may call the program, as checkpoint's do), or to a hook of a parameter or module.
+    """Whether a backward from these runs code of the program.
+
+    That is a Function in Python (DDP's, FSDP's and ours aside: others may call the program, as
+    checkpoint's do), or a hook of a parameter or module.
     """
     seen: set[Any] = set()
     ahead: list[Any] = [
@@ -239,8 +245,9 @@ def _runs_code_of_the_program(outputs: Iterable[Any]) -> bool:
 
 
 def _span(tensor: torch.Tensor) -> Bytes:
-    """From which byte of its storage to which a tensor lies; what is between its elements counts as
-    its own.
+    """Return from which byte of its storage to which a tensor is.
+
+    What is between its elements counts as its own.
     """
     first = int(tensor.storage_offset())
     last = first + sum(

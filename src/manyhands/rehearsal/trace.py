@@ -31,8 +31,9 @@ class BadTraceError(ValueError):
 
 @dataclass(frozen=True)
 class Layout:
-    """A tensor as far as NCCL minds: dtype ("float32"), shape, device ("cpu", "cuda"), and how it
-    lies in memory.
+    """A tensor as far as NCCL is concerned: its type, shape, device and layout in memory.
+
+    For example dtype "float32" and device "cpu" or "cuda".
 
     `dense`: its elements fill their memory without gaps or overlaps, in whatever order; each
     contiguous tensor does. `channels_last`: it is not contiguous, but would be with its channels as
@@ -62,8 +63,9 @@ class Layout:
 
 @dataclass(frozen=True)
 class Part:
-    """One message: way "send" or "recv", the other side's global rank (None: anybody), its tag and
-    tensor.
+    """One message: way "send" or "recv", the peer, its tag and tensor.
+
+    `peer` is the other side's global rank (None: any).
     """
 
     way: str

@@ -1,5 +1,6 @@
-"""The recorder of one rank: what the rank asks of torch.distributed becomes a trace, one `Event`
-after the other.
+"""The recorder of one rank: what the rank asks of torch.distributed becomes a trace.
+
+The trace is one `Event` after the other.
 
 It listens where the ledger does (`manyhands.ledger.taps`): at the methods of ProcessGroup, at
 torch's dispatcher and at functional collectives, so that DistributedDataParallel, FSDP and DTensor
@@ -172,8 +173,9 @@ class Recorder:
         self._follow(entry, number)
 
     def append(self, told: Sequence[Any]) -> None:
-        """The taps' log: of what is told only the waits are new; `add` has heard of the
-        beginnings.
+        """Take an event of the taps' log, of which only the waits are new.
+
+        `add` has heard of the beginnings.
         """
         if told[0] != "wait":
             return
@@ -256,8 +258,9 @@ class Recorder:
         return self._append(_event(kind, **facts))
 
     def error(self, **facts: Any) -> None:
-        """A call raises: it is an event when the program goes on after it, so once it was
-        caught.
+        """Note that a call raises.
+
+        It is an event when the program goes on after it, so once it was caught.
         """
         self._error = _event("error", **facts)
 
@@ -280,9 +283,10 @@ def _event(kind: str, **facts: Any) -> Event:
 
 
 def _c10d_names() -> tuple[list[str], FrameType | None, bool]:
-    """(names of the functions of torch.distributed that are running, the outermost first; the frame
-    of the one that is a batch or an object collective, or None; whether another package called
-    them, and not the program).
+    """Return what of torch.distributed is running, as the stack shows.
+
+    (names of its functions, the outermost first; the frame of the one that is a batch or an object
+    collective, or None; whether another package called them, and not the program).
     """
     names: list[str] = []
     found: FrameType | None = None
@@ -325,8 +329,9 @@ def _layout(tensor: torch.Tensor) -> Layout:
 
 
 def _dense(tensor: torch.Tensor) -> bool:
-    """Whether the numbers fill a piece of memory without gaps and overlaps, in any order of the
-    dimensions.
+    """Whether the numbers fill a piece of memory without gaps and overlaps.
+
+    The dimensions may be in any order.
     """
     filled = 1
     for stride, size in sorted(
@@ -360,8 +365,9 @@ def _operation(options: Any) -> str | None:
 
 
 def _watch_works(recorder: Recorder) -> list[Callable[[], object]]:
-    """See to errors of communication that the program may catch, to futures, and to what a batch
-    returns. Returns how to undo it.
+    """Observe errors of communication, futures, and what a batch returns.
+
+    The program may catch such errors. Returns how to undo it.
     """
     import torch.distributed as dist
     from torch.distributed import distributed_c10d as c10d

@@ -1,5 +1,7 @@
-"""The works that calls return, as a program uses them: the list of a batch (with gloo a work of
-each message, with NCCL one of all), and the question whether one has ended.
+"""The works that calls return, as a program uses them.
+
+With gloo the list of a batch has a work of each message, with NCCL one of all. Also the question
+whether one has ended.
 """
 
 from __future__ import annotations
@@ -23,9 +25,7 @@ BATCH = "batch_isend_irecv"
 
 
 def observe_batches(recorder: Recorder, original: Callable[..., Any]) -> Callable[..., Any]:
-    """`batch_isend_irecv` whose works tell the recorder if the program takes more than one of
-    them.
-    """
+    """Wrap `batch_isend_irecv`, whose works report if the program takes more than one."""
 
     @functools.wraps(original)
     def batch_isend_irecv(p2p_op_list: Sequence[Any]) -> WorkList:

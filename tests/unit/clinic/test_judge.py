@@ -71,7 +71,7 @@ def evidence(*steps, scaled=False, orders=(), calls=("all_reduce",), count=None,
         steps=list(steps),
         count=len(steps) if count is None else count,
         not_finite=lambda number: not_finite,
-        tried_gradient=lambda: None,
+        one_process_gradient=lambda: None,
         start_differs=lambda: [],
         weights_apart=lambda number: [0.0] * ranks,
         of=lambda number, what: [facts[number][what]] * ranks,
@@ -429,10 +429,10 @@ def test_the_run_in_one_process_weights_rows_and_the_ranks_may_weight_tokens():
             scales=[4 * part for part in parts],
         )
     )
-    found.coarse, found.tried_gradient = 1e-7, lambda: {"a": MEAN[:3], "b": MEAN[3:]}
+    found.coarse, found.one_process_gradient = 1e-7, lambda: {"a": MEAN[:3], "b": MEAN[3:]}
     assert remark_rules.measures_disagree(found)
     whole = sum(part * one for part, one in zip(parts, LOCAL, strict=True))
-    found.tried_gradient = lambda: {"a": whole[:3], "b": whole[3:]}
+    found.one_process_gradient = lambda: {"a": whole[:3], "b": whole[3:]}
     assert not remark_rules.measures_disagree(found)
 
 
