@@ -19,6 +19,7 @@ STOPPED = "\nStopped; all processes of the script have ended."
 
 
 def parser() -> ArgumentParser:
+    """Make the parser of `manyhands clinic`."""
     made = command_parser(
         "clinic",
         DESCRIPTION,
@@ -61,6 +62,7 @@ def parser() -> ArgumentParser:
 
 @sigterm_exits()
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run `manyhands clinic`; returns its exit code (see `exit_codes`)."""
     try:
         arguments = launch_line.parsed(
             completed(parser()), sys.argv[1:] if argv is None else argv, "clinic", CLINIC_RANKS

@@ -35,6 +35,7 @@ class CommunicationObserver:
             pass
 
     def add(self, entry: Entry, given: Sequence[Any] = ()) -> None:
+        """Note a call of torch.distributed as it begins, up to `RECORDED_MESSAGES` of a step."""
         from manyhands.ledger.entry import CALLS, tensors_in
 
         if len(self._noted) >= RECORDED_MESSAGES:
@@ -75,10 +76,12 @@ class CommunicationObserver:
         return ""
 
     def take(self) -> list[Message]:
+        """Return what was noted since the last `take`."""
         noted, self._noted = self._noted, []
         return noted
 
     def close(self) -> None:
+        """Stop listening to the ledger's taps; a second call does nothing."""
         if self._open:
             from manyhands.ledger import taps
 

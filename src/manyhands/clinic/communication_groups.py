@@ -13,10 +13,12 @@ if TYPE_CHECKING:
 
 
 def parameter_sizes(visit: Visit, rank: int) -> dict[str, int]:
+    """Return {name: how many numbers} of the parameters that a rank trains."""
     return {name: part.numel() for name, part in visit.seen[rank]["start"].items()}
 
 
 def messages_of(visit: Visit, rank: int) -> list[Message]:
+    """Return the messages of all recorded steps of a rank, in order."""
     return [message for step in visit.seen[rank]["steps"] for message in step["messages"]]
 
 

@@ -75,6 +75,7 @@ class Questions:
         self.left_out: list[Finding] = []
 
     def __call__(self, default: Any, question: Callable[..., Any], *args: Any) -> Any:
+        """Return `question(*args)`; where it raises an exception, note it and return `default`."""
         try:
             return question(*args)
         except Exception as error:  # noqa: BLE001 - a question that fails is left out, and the report says so

@@ -396,6 +396,7 @@ def _sum(parts: Iterable[torch.Tensor]) -> torch.Tensor:
 def vector(
     parts: Mapping[str, torch.Tensor | None], names: Sequence[str], sizes: Sequence[int]
 ) -> torch.Tensor:
+    """Join the `parts` of these names to one vector of float64; a missing part is zeros."""
     import torch
 
     held = [parts.get(name) for name in names]

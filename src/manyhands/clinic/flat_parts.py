@@ -46,6 +46,7 @@ class FlatParts:
                     )
 
     def take(self) -> Pieces:
+        """Return the gradients noted since the last `take`, {name: [(begin, numbers), ...]}."""
         pieces, self._pieces = self._pieces, {}
         return pieces
 

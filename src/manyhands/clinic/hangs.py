@@ -118,6 +118,7 @@ class HangWatcher:
 
 
 def read_reports(notes: str, ranks: int) -> dict[int, Report]:
+    """Read the last report of each rank that has written a whole one."""
     found = {}
     for rank in range(ranks):
         try:

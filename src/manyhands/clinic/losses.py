@@ -43,10 +43,12 @@ class LossObserver:
         self._watch_plateaus()
 
     def take(self) -> list[Loss]:
+        """Return the losses noted since the last `take`."""
         noted, self.noted = self.noted, []
         return noted
 
     def take_clips(self) -> list[Clip]:
+        """Return the clippings noted since the last `take_clips`."""
         clips, self.clips = self.clips, []
         return clips
 

@@ -59,6 +59,7 @@ def format_values(values: dict[str, Any], visit: Visit | None = None) -> dict[st
 
 
 def percent(part: float) -> str:
+    """Write a part of 1 as text in percent."""
     if part == float("inf") or part > 100:
         return "more than 100 times"
     return f"{part:.0%}" if part >= 0.095 else f"{part:.1%}" if part >= 0.00095 else f"{part:.1e}"

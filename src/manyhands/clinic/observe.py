@@ -109,6 +109,7 @@ class Observer(ObserverEnd):
 
     @property
     def recording(self) -> bool:
+        """Whether the step that is under way is written down."""
         return self.done < RECORDED_STEPS and not self.going_on
 
     @property

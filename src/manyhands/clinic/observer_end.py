@@ -90,7 +90,8 @@ class ObserverEnd:
     if TYPE_CHECKING:  # an Observer has these
 
         @property
-        def recording(self) -> bool: ...
+        def recording(self) -> bool:
+            """Whether the step that is under way is written down."""
 
         def _fresh(self) -> None: ...
 

@@ -53,6 +53,7 @@ def as_text(done: Conclusion) -> str:
 
 
 def headline(done: Conclusion) -> str:
+    """Return the title of the page: the command, the number of ranks and the launcher."""
     visit = done.visit
     return (
         f"{' '.join([visit.script, *visit.arguments])} on {visit.ranks} "

@@ -35,6 +35,7 @@ MADE_BY = "manyhands predict"
 
 
 def parser() -> argparse.ArgumentParser:
+    """Make the parser of `manyhands predict`."""
     made = command_parser(
         "predict",
         DESCRIPTION,
@@ -105,6 +106,7 @@ def parser() -> argparse.ArgumentParser:
 
 @sigterm_exits()
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run `manyhands predict`; returns its exit code (see `exit_codes`)."""
     try:
         arguments = launch_line.parsed(
             completed(parser()), sys.argv[1:] if argv is None else argv, "predict", PREDICT_RANKS

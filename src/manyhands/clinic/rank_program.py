@@ -50,6 +50,7 @@ def note_error(folder: str, rank: int, error: BaseException, script: str) -> Non
 
 
 def main() -> None:
+    """Run the script on this rank until it, its observed steps, or the clinic ends."""
     folder, script, *arguments = sys.argv[1:]
     faulthandler.enable()
     rank, size = rank_and_size()

@@ -43,10 +43,12 @@ def noise_state() -> list[torch.Tensor]:
 
 
 def trains(module: nn.Module) -> bool:
+    """Whether any parameter of this module is trained."""
     return any(parameter.requires_grad for parameter in module.parameters())
 
 
 def is_plain(value: object) -> bool:
+    """Whether a value can be written down as it is, without tensors."""
     return isinstance(value, (int, float, bool, str, type(None))) or (
         isinstance(value, tuple) and all(isinstance(one, (int, float)) for one in value)
     )

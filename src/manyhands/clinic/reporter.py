@@ -55,9 +55,11 @@ class Reporter:
             time.sleep(REPORT_PERIOD_S)
 
     def must_stop(self) -> bool:
+        """Whether the clinic has asked all ranks to end, by the file `stop`."""
         return os.path.exists(os.path.join(self.folder, "stop"))
 
     def write(self) -> None:
+        """Write where this rank is to `where-R.json`; any thread may call it."""
         with self._writing:  # the last report to be written is also the last one that was made
             here = {
                 "rank": self.rank,

@@ -34,6 +34,7 @@ def rule(judge: Callable[[Judged], list[Finding]]) -> Callable[[Judged], list[Fi
 
 
 def not_judged(what: str, error: Exception) -> Finding:
+    """Make the finding that `what`, a rule or a question, raised this error."""
     return Finding(
         NOT_JUDGED, {"what": what.strip("_"), "error": f"{type(error).__name__}: {error}"[:300]}
     )

@@ -51,6 +51,7 @@ class Measured:
 
     @property
     def step_s(self) -> float:
+        """Seconds of the whole step on one rank."""
         return self.forward_s + self.backward_s
 
     def batch(self) -> str | None:

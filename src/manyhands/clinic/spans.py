@@ -32,17 +32,21 @@ class Spans:
         self._open = False
 
     def note(self, kind: str, start: float, stop: float) -> None:
+        """Note a span of time, in seconds of `time.perf_counter`, if this is open."""
         if self._open:
             self.spans.append((kind, start, stop))
 
     def input(self, start: float, stop: float) -> None:
+        """Note a span in which the script waited for a batch."""
         self.note("input", start, stop)
 
     def step_begins(self) -> None:
+        """Note that an optimiser's step begins; the outermost of nested ones counts."""
         if self._begun is None:
             self._begun = time.perf_counter()
 
     def step_ends(self) -> None:
+        """Note that the optimiser's step ended, with the counts of the kernel at this time."""
         now = time.perf_counter()
         if self._begun is not None:
             self.note("step", self._begun, now)
@@ -53,6 +57,7 @@ class Spans:
             self._threads.append(thread_waits())
 
     def open(self) -> None:
+        """Begin to keep spans, and begin a ledger."""
         from manyhands.ledger import Ledger
 
         self.ledger = Ledger()
@@ -65,6 +70,7 @@ class Spans:
         )
 
     def close(self) -> None:
+        """End the ledger and keep no more spans; a second call does nothing."""
         if not self._open or self.ledger is None:
             return
         self._open = False

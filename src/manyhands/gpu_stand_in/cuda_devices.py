@@ -90,6 +90,7 @@ def made_on_cpu(tensor: torch.Tensor) -> bool:
 
 
 def install() -> None:
+    """Replace the functions that make, move, load and describe tensors."""
     import torch
     from torch.utils import _device
 

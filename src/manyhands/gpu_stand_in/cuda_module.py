@@ -33,20 +33,22 @@ class Stream:
     device = property(lambda stream: REAL["device"]("cuda", INDEX["current"]))
 
     def wait_stream(self, other: object) -> None:
-        pass
+        """Return immediately, since the other stream has done everything."""
 
     def wait_event(self, event: object) -> None:
-        pass
+        """Return immediately, since the event has happened."""
 
     def record_event(self, event: Event | None = None) -> Event:
+        """Record an event, a new one by default, and return it."""
         event = event or Event()
         event.record(self)
         return event
 
     def synchronize(self) -> None:
-        pass
+        """Return immediately, since the CPU has done everything."""
 
     def query(self) -> bool:
+        """Whether all work is done, which it always is."""
         return True
 
     def __enter__(self) -> Stream:
@@ -64,9 +66,11 @@ class Event:
         self.at_s: float | None = None
 
     def record(self, stream: object = None) -> None:
+        """Note the time at which the CPU is here."""
         self.at_s = time.perf_counter()
 
     def elapsed_time(self, other: Event) -> float:
+        """Return the milliseconds from this event to the other; both must be recorded."""
         if other.at_s is None or self.at_s is None:
             raise RuntimeError(
                 "both events must be recorded before the time between them is asked for"
@@ -74,12 +78,13 @@ class Event:
         return 1e3 * (other.at_s - self.at_s)
 
     def wait(self, stream: object = None) -> None:
-        pass
+        """Return immediately, since the event has happened."""
 
     def synchronize(self) -> None:
-        pass
+        """Return immediately, since the event has happened."""
 
     def query(self) -> bool:
+        """Whether the event has happened, which it always has."""
         return True
 
 
@@ -110,15 +115,18 @@ def count() -> int:
 
 
 def set_device(device: Any) -> None:
+    """Make a GPU the current one."""
     note(DEVICES)
     INDEX["current"] = index_of(device)
 
 
 def peak_bytes(device: object = None) -> int:
+    """Return the largest memory that this process has had, in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def held_bytes(device: object = None) -> int:
+    """Return the memory that this process has now; where that is not known, its peak."""
     try:
         with open("/proc/self/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -127,6 +135,7 @@ def held_bytes(device: object = None) -> int:
 
 
 def install() -> None:
+    """Replace the functions and classes of `torch.cuda` and `torch.accelerator`."""
     import torch
 
     cuda: Any = torch.cuda  # its attributes are replaced

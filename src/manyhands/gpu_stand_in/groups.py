@@ -31,6 +31,7 @@ ALONE: list[bool] = []  # not empty: no other rank answers any more
 
 
 def install() -> None:
+    """Replace what makes process groups and meshes, and what wraps modules of a GPU."""
     import torch
     import torch.distributed as dist
 

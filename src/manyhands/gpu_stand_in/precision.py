@@ -17,6 +17,7 @@ DEFAULT: dict[str, torch.dtype] = {}  # "cuda": the type that autocast takes on 
 
 
 def install() -> None:
+    """Replace autocast, GradScaler and `torch.compile`."""
     import torch
     from torch.amp import autocast_mode, grad_scaler
 

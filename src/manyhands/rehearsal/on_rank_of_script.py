@@ -27,6 +27,7 @@ STEPS = "MANYHANDS_REHEARSAL_STEPS"
 
 
 def main() -> None:
+    """Run the script on this rank, recorded, until it ends or has taken its steps."""
     folder, script, *arguments = sys.argv[1:]
     from manyhands.own_environment import note_failed_import
 

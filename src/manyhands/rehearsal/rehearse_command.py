@@ -74,6 +74,7 @@ class Rehearsal:
 
     @property
     def waits(self) -> bool:
+        """Whether all ranks that had not ended waited for each other."""
         return bool(self.hang)
 
     @property
@@ -92,6 +93,7 @@ class Rehearsal:
 
     @property
     def code(self) -> int:
+        """The exit code of the command (see `rehearsal_limits`)."""
         if self.errors:
             return FAILED
         if self.hang or not all(one.is_remark for one in self.findings):
@@ -236,6 +238,7 @@ def _with_typed_file(finding: Finding, script: Path) -> Finding:
 
 @command_line.sigterm_exits()
 def main(argv: list[str]) -> int:
+    """Run `manyhands rehearse`; returns its exit code."""
     from manyhands.cluster.launch import launch_line
 
     parser = command_line.parser(

@@ -59,6 +59,7 @@ class Finding:
 
     @property
     def is_remark(self) -> bool:
+        """Whether it is about a measurement, and no mistake."""
         return self.severity == "remark"
 
     def __str__(self) -> str:

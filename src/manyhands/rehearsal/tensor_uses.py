@@ -125,6 +125,7 @@ class TensorUses(dispatch.TorchDispatchMode):
         self._place([])
 
     def begin_operation(self, tensor: torch.Tensor, number: int, written: bool) -> None:
+        """Watch a tensor of the asynchronous call with this number until its wait."""
         self._hear()
         storage = StorageWeakRef(tensor.untyped_storage())
         self._under_way_by_storage.setdefault(storage.cdata, []).append(
@@ -132,6 +133,7 @@ class TensorUses(dispatch.TorchDispatchMode):
         )
 
     def end_operation(self, number: int) -> None:
+        """Watch the tensors of this call no more, because its wait has come."""
         left = {
             key: [one for one in operations if one[2] != number]
             for key, operations in self._under_way_by_storage.items()

@@ -50,6 +50,7 @@ class Layout:
 
     @property
     def numel(self) -> int:
+        """The number of elements."""
         number = 1
         for size in self.shape:
             number *= size
@@ -57,6 +58,7 @@ class Layout:
 
     @property
     def bytes(self) -> int:
+        """The bytes of all elements together; a bool has one."""
         bits = re.search(r"\d+", self.dtype)  # of bool there are none in its name
         return self.numel * max(1, int(bits[0]) // 8 if bits else 1)
 
@@ -117,10 +119,12 @@ class Event:
 
     @property
     def on_cpu(self) -> bool:
+        """Whether the call is on a group of the CPU, with which NCCL has nothing to do."""
         return self.backend == "gloo"
 
     @property
     def is_batch(self) -> bool:
+        """Whether the call is batch_isend_irecv, whose messages begin together."""
         return self.call == "batch_isend_irecv"
 
     @property

@@ -105,6 +105,7 @@ class Recorder:
         self.with_cpu: set[str] = set()
 
     def start(self) -> None:
+        """Begin to record: listen to the taps and replace torch's functions until `stop`."""
         taps.listen(self)
         self._undo = [
             *watch_groups(self),
