@@ -59,7 +59,7 @@ def texts(path):
     cells = re.split(r"^# %%(.*)$", path.read_text(encoding="utf-8"), flags=re.M)
     return [
         re.sub(r"^# ?", "", text.strip(), flags=re.M)
-        for head, text in zip(cells[1::2], cells[2::2], strict=False)
+        for head, text in zip(cells[1::2], cells[2::2], strict=True)
         if "[markdown]" in head
     ]
 

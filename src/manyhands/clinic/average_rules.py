@@ -43,8 +43,7 @@ def average_mistakes(averages: list[AverageRecord | None]) -> list[Finding]:
     parts = [vector(one["before"], names, sizes) for one in noted]
     if outer:
         parts = [
-            vector(one["from"], names, sizes) - part
-            for one, part in zip(noted, parts, strict=False)
+            vector(one["from"], names, sizes) - part for one, part in zip(noted, parts, strict=True)
         ]
     result = vector(first, names, sizes)
     factor, rest = fit(result, cast("torch.Tensor", sum(parts)) / n)

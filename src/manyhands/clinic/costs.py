@@ -64,9 +64,9 @@ def add_up(cost: Mapping[int, Cost]) -> Costs | None:
     kernels = [[times for times in one["kernel"] if times] for one in ranks]
     if all(
         kernel and len(kernel) == len(one["kernel"])
-        for kernel, one in zip(kernels, ranks, strict=False)
+        for kernel, one in zip(kernels, ranks, strict=True)
     ):
-        for one, kernel, (start, stop) in zip(ranks, kernels, windows, strict=False):
+        for one, kernel, (start, stop) in zip(ranks, kernels, windows, strict=True):
             ran, ready = (kernel[count][i] - kernel[first][i] for i in (0, 1))
             found.runs.append(ran / (stop - start))
             found.ready.append(ready / (stop - start))
@@ -164,7 +164,7 @@ def remarks(found: Costs, horovod: bool) -> list[Finding]:
     """What one should know of the costs: [Finding]."""
     said = []
     waits = mean(
-        kinds["input"] / step for kinds, step in zip(found.kinds_ms, found.step_ms, strict=False)
+        kinds["input"] / step for kinds, step in zip(found.kinds_ms, found.step_ms, strict=True)
     )
     if waits > INPUT_SHARE:
         said.append(Finding("input", {"part": waits}))

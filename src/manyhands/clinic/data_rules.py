@@ -103,7 +103,7 @@ def _calls(
     )
     if not calls[0] or len(calls[0]) != len(calls[1]):
         return [(step.rows[a], step.rows[b])]
-    return [(one["rows"], other["rows"]) for one, other in zip(*calls, strict=False)]
+    return [(one["rows"], other["rows"]) for one, other in zip(*calls, strict=True)]
 
 
 def _shift(evidence: Evidence, a: int, b: int) -> tuple[int, int, int] | None:
@@ -214,7 +214,7 @@ def _overlap(evidence: Evidence) -> list[Finding]:
     if any(
         sum(map(len, loader.get("first_epoch", ()))) > len(step)
         or "Weighted" in loader["samplers"][0]
-        for loader, step in zip(loaders, steps, strict=False)
+        for loader, step in zip(loaders, steps, strict=True)
     ):
         return []  # rows are drawn with replacement
     for one, other in itertools.combinations(range(len(loaders)), 2):
@@ -291,9 +291,7 @@ def _sampler_of_ranks(evidence: Evidence, orders: list[list[Order]]) -> list[Fin
         return []
     same, times = Counter(first["rank"] for first in firsts).most_common(1)[0]
     if times > 1 and not _own_data(evidence):
-        ranks = [
-            rank for rank, first in zip(numbers, firsts, strict=False) if first["rank"] == same
-        ]
+        ranks = [rank for rank, first in zip(numbers, firsts, strict=True) if first["rank"] == same]
         if (
             len(
                 {
@@ -331,7 +329,8 @@ def _own_data(evidence: Evidence) -> bool:
 @rule
 def _splits(evidence: Evidence) -> list[Finding]:
     """random_split of one data set that gives other parts on other ranks."""
-    for of_ranks in zip(*(one.get("splits", []) for one in evidence.seen), strict=False):
+    # a rank may split data sets that others do not
+    for of_ranks in zip(*(rank.get("splits", []) for rank in evidence.seen), strict=False):
         alike = all(
             one["lengths"] == of_ranks[0]["lengths"] and one["rows"] == of_ranks[0]["rows"]
             for one in of_ranks

@@ -133,7 +133,7 @@ def _part_on(rank: int, shard: Shard | None) -> tuple[tuple[Placement, int], ...
     (where,) = (torch.tensor(shard["mesh"]) == rank).nonzero().tolist()
     return tuple(
         (placement, place)
-        for placement, place in zip(shard["placements"], where, strict=False)
+        for placement, place in zip(shard["placements"], where, strict=True)
         if placement != ("whole",)
     )
 

@@ -166,7 +166,7 @@ class Evidence:
             of_all = self._whole(given, names, number)
             step.sizes = [
                 math.prod(self.sharded[name]["shape"]) if name in self.sharded else size
-                for name, size in zip(names, sizes, strict=False)
+                for name, size in zip(names, sizes, strict=True)
             ]
             step.given, step.holders = [of_all] * self.ranks, self._holders(given, names, number)
             step.raw = step.right = None if of_all is None else self._in_one_process(names, number)
@@ -205,7 +205,7 @@ class Evidence:
         backwards = self.of(number, "backwards")
         counts = {
             len(of_rank) if len(calls) >= len(of_rank) else 1
-            for of_rank, calls in zip(backwards, self.of(number, "calls"), strict=False)
+            for of_rank, calls in zip(backwards, self.of(number, "calls"), strict=True)
         }
         if len(counts) == 1 and max(counts) > 1:
             known = all(loss_scale(of_rank, self.ranks) for of_rank in backwards)
@@ -310,7 +310,7 @@ class Evidence:
         for name in names:
             shard = self.sharded.get(name)
             shard = shard and {**shard, "placements": cuts.get(name, shard["placements"])}
-            held = {rank: part.get(name) for rank, part in zip(self.members, given, strict=False)}
+            held = {rank: part.get(name) for rank, part in zip(self.members, given, strict=True)}
             parts.append(
                 join_parts({rank: part for rank, part in held.items() if part is not None}, shard)
             )
@@ -404,7 +404,7 @@ def vector(
         [torch.zeros(0, dtype=torch.float64)]
         + [
             torch.zeros(size, dtype=torch.float64) if part is None else part.double()
-            for part, size in zip(held, sizes, strict=False)
+            for part, size in zip(held, sizes, strict=True)
         ]
     )
 

@@ -269,7 +269,7 @@ def _other(evidence: Evidence, number: int, step: Comparable) -> Finding | None:
         return None  # all ranks have the same; or what one process has is not known: a remark
     differ = max(relative_distance(local, step.plain) for local in step.local) > near
     if differ and all(
-        _is_own(*of_rank, near) for of_rank in zip(step.given, step.local, step.clips, strict=False)
+        _is_own(*of_rank, near) for of_rank in zip(step.given, step.local, step.clips, strict=True)
     ):
         return Finding("own", {"step": number + 1, "remedy": _way_to_average(evidence)})
     if max(fit(given, step.plain)[1] for given in step.given) < near:
@@ -289,7 +289,7 @@ def _other(evidence: Evidence, number: int, step: Comparable) -> Finding | None:
     norms = [clips[-1][1] for clips in step.clips if clips]
     if len(norms) == n and all(
         abs(norm / max(float(local.norm()), 1e-30) - 1) < FACTOR_TOLERANCE
-        for norm, local in zip(norms, step.local, strict=False)
+        for norm, local in zip(norms, step.local, strict=True)
     ):
         return Finding("clip first", {"norms": norms, "right": float(step.right.norm())})
     before = None if last is None else evidence.steps[last].right
@@ -450,9 +450,9 @@ def _rates(evidence: Evidence) -> list[Finding]:
         [[options.get("lr") for options, _ in groups] for groups in evidence.of(number, "groups")]
         for number in range(evidence.count)
     ]
-    timed = [*zip(*(cost.get("rates", []) for cost in evidence.cost.values()), strict=False)][
-        len(noted) :
-    ]
+    by_rank = [cost.get("rates", []) for cost in evidence.cost.values()]
+    # of steps that all ranks have taken
+    timed = [*zip(*by_rank, strict=False)][len(noted) :]
     for number, rates in enumerate(
         [*noted, *timed] if len(evidence.cost) == evidence.ranks else noted
     ):
@@ -472,6 +472,7 @@ def _rates(evidence: Evidence) -> list[Finding]:
 @rule
 def _metrics(evidence: Evidence) -> list[Finding]:
     """Find schedulers that decide on each rank by that rank's own loss (ReduceLROnPlateau)."""
+    # of calls that all ranks have made
     for values in zip(*(cost.get("metrics", ()) for cost in evidence.cost.values()), strict=False):
         if max(values) - min(values) > 1e-6 * abs(max(values)):
             return [Finding("metrics", {"values": list(values)})]

@@ -190,7 +190,7 @@ def _try(model: nn.Module, seen: list[RankRecord], stride: int) -> OneProcess:
         if sharded:
             _fill(model, seen, number)
         model.zero_grad()
-        for together in zip(*of_step, strict=False):
+        for together in zip(*of_step, strict=True):
             _one_call(model, together, found)
         found["gradients"].append(
             {
@@ -220,7 +220,7 @@ def _cannot(calls: list[list[list[Call]]]) -> str | None:
     return (
         None
         if all(
-            _fit_together(together) for of_step in calls for together in zip(*of_step, strict=False)
+            _fit_together(together) for of_step in calls for together in zip(*of_step, strict=True)
         )
         else "shapes"
     )
@@ -236,6 +236,7 @@ def _fit_together(together: Sequence[Call]) -> bool:
 
     rows = [len(call["rows"]) for call in together]
     flat = [tree_flatten(call["inputs"])[0] for call in together]
+    # inputs that some ranks lack do not decide; `_joined` takes them as rank 0 has them
     return all(
         len({value.shape[1:] for value in values}) == 1
         for values in zip(*flat, strict=False)
@@ -247,7 +248,7 @@ def _of_rows(values: Sequence[Any], rows: Sequence[int], torch: ModuleType) -> b
     """Whether these inputs, one of each rank, have an entry for each of its rows."""
     return all(
         isinstance(value, torch.Tensor) and value.dim() and len(value) == count
-        for value, count in zip(values, rows, strict=False)
+        for value, count in zip(values, rows, strict=True)
     )
 
 
@@ -277,7 +278,8 @@ def _one_call(model: nn.Module, together: Sequence[Call], found: OneProcess) -> 
     with _autocast(together[0]["autocast"]):
         alone = [_outputs(model, call["inputs"]) for call in together]
         joint = _outputs(model, _joined([call["inputs"] for call in together], rows))
-    for one, call in zip(alone, together, strict=False):
+    for one, call in zip(alone, together, strict=True):
+        # a rank's model may have given more or fewer outputs than its copy
         for a, b in zip(one, call["out"], strict=False):
             found["unfaithful"] = max(
                 found["unfaithful"], _far(a, b) if isinstance(a, torch.Tensor) else 0.0
@@ -292,15 +294,15 @@ def _one_call(model: nn.Module, together: Sequence[Call], found: OneProcess) -> 
             slope = (
                 None
                 if any(one is None for one in own)
-                else torch.cat([one.cpu() * part for one, part in zip(own, parts_of, strict=False)])
+                else torch.cat([one.cpu() * part for one, part in zip(own, parts_of, strict=True)])
             )
         else:
             # a loss that the model gives, a mean over the rows; or what has nothing to do with rows
-            whole = sum(part * share for part, share in zip(parts, parts_of, strict=False))
+            whole = sum(part * share for part, share in zip(parts, parts_of, strict=True))
             slope = (
                 None
                 if any(one is None for one in own)
-                else sum(one.cpu() * part for one, part in zip(own, parts_of, strict=False))
+                else sum(one.cpu() * part for one, part in zip(own, parts_of, strict=True))
             )
         found["far"] = max(found["far"], _far(out, whole))
         if slope is not None and out.requires_grad and not any(out is other for other, _ in slopes):
@@ -416,7 +418,8 @@ def _joined(inputs: Sequence[tuple[Any, dict[str, Any]]], rows: Sequence[int]) -
             return [entry for value in values for entry in value]
         return torch.cat(list(values)) if _of_rows(values, rows, torch) else values[0]
 
-    flat, shape = zip(*(tree_flatten(one, is_leaf=is_list) for one in inputs), strict=False)
+    flat, shape = zip(*(tree_flatten(one, is_leaf=is_list) for one in inputs), strict=True)
+    # ranks may have different numbers of inputs: what does not fit rank 0's raises an exception
     return tree_unflatten([whole(values) for values in zip(*flat, strict=False)], shape[0])
 
 

@@ -31,7 +31,7 @@ def as_html(done: Conclusion) -> str:
     parts = [_made(part, done) for part in (_right, _hangs, _gpus, _costs, _scale, _units)]
     body = "".join(
         f"<section><h2>{number}. {question}</h2>{part}</section>"
-        for number, (question, part) in enumerate(zip(QUESTIONS, parts, strict=False), 1)
+        for number, (question, part) in enumerate(zip(QUESTIONS, parts, strict=True), 1)
     )
     failed = ""
     if done.traceback:

@@ -119,11 +119,11 @@ def _cut_now(evidence: Evidence, number: int, name: str) -> list[Shard | None]:
     Empty where not all ranks have one.
     """
     cuts, shards = evidence.of(number, "cuts"), [one["sharded"].get(name) for one in evidence.seen]
-    if any(shard and name not in of_rank for shard, of_rank in zip(shards, cuts, strict=False)):
+    if any(shard and name not in of_rank for shard, of_rank in zip(shards, cuts, strict=True)):
         return []
     return [
         shard and {**shard, "placements": of_rank[name]}
-        for shard, of_rank in zip(shards, cuts, strict=False)
+        for shard, of_rank in zip(shards, cuts, strict=True)
     ]
 
 
@@ -153,7 +153,7 @@ def different_losses(seen: list[RankRecord]) -> list[Finding]:
         ]
         if not rows[0] or any(one != rows[0] for one in rows[1:]) or len(set(map(len, losses))) > 1:
             continue
-        for of_ranks in zip(*losses, strict=False):
+        for of_ranks in zip(*losses, strict=True):
             values = [loss["value"] for loss in of_ranks]
             if (
                 None not in values

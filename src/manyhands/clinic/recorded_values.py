@@ -100,7 +100,7 @@ def rows_of(
     from torch.utils._pytree import tree_flatten
 
     if lists := lists_of_samples(args, kwargs):
-        return [digest(tree_flatten(entries)[0]) for entries in zip(*lists, strict=False)], True
+        return [digest(tree_flatten(entries)[0]) for entries in zip(*lists, strict=True)], True
     tensors = [
         value
         for value in tree_flatten((args, kwargs))[0]

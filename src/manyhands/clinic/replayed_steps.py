@@ -68,12 +68,13 @@ def compare_replayed_weights(evidence: Evidence) -> list[float] | None:
                 {"params": [start[name] for name in names], **options} for options, names in groups
             ]
             optimizers[key] = getattr(torch.optim, kind)(made, lr=made[0]["lr"])
+        # the same parameters may be in groups of different sizes
         for group, (options, _) in zip(optimizers[key].param_groups, groups, strict=False):
             group.update(options)
         for name, part in zip(
             whole.names,
             expected_gradient(cast("Comparable", whole), evidence.ranks).split(whole.sizes),
-            strict=False,
+            strict=True,
         ):
             start[name].grad = part.to(start[name].dtype)
         optimizers[key].step()

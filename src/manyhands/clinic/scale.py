@@ -239,7 +239,7 @@ def _mean_step(
     ]
     layers = _layers(found, times_as_fast)
     steps = [step(machine, layers, way, slow) for slow in drawn]
-    return Step(*(mean(numbers) for numbers in zip(*steps, strict=False)))
+    return Step(*(mean(numbers) for numbers in zip(*steps, strict=True)))
 
 
 def _layers(found: Measured, times_as_fast: float) -> list[Layer]:

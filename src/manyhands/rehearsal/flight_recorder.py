@@ -91,7 +91,7 @@ def flight_record(traces: Traces) -> dict[int, dict[str, Any]]:
         reached = events[: replay.at[rank] + bool(replay.hold[rank])]
         calls = [event for event in reached if event.kind in ("collective", "message")]
         entries: list[dict[str, Any]] = []
-        for event, seqs in zip(calls, _sequences(calls), strict=False):
+        for event, seqs in zip(calls, _sequences(calls), strict=True):
             done = event.on_cpu or ended[id(event)] >= max(1, len(event.parts))
             runs = stuck.get(id(event), "").startswith("runs")
             entries += _entries(

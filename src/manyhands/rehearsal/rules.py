@@ -253,6 +253,7 @@ def _orders(traces: Traces, ranks_of: RanksByFinding) -> None:
     Where they are under way simultaneously, all ranks have to start them in one order.
     """
     for a, b in combinations(sorted(traces), 2):
+        # a rank may start more of them: other rules say so
         for one, other in zip(_shared(traces[a], a, b), _shared(traces[b], a, b), strict=False):
             if one.group != other.group:
                 ranks_of[
@@ -298,6 +299,7 @@ def _same_gpu(traces: Traces, ranks_of: RanksByFinding) -> None:
     Of each group it is the first one.
     """
     for by_rank in _collectives(traces).values():
+        # of those that all ranks have come to
         for calls in zip(*by_rank.values(), strict=False):
             by_gpu: dict[int | None, list[tuple[int, Event]]] = defaultdict(list)
             for rank, call in zip(by_rank, calls, strict=True):
@@ -341,7 +343,7 @@ def _begun(traces: Traces, ranks_of: RanksByFinding) -> None:
     for by_rank in _collectives(traces).values():
         for calls in zip_longest(*by_rank.values()):
             (rank, event), *others = [
-                (rank, call) for rank, call in zip(by_rank, calls, strict=False) if call
+                (rank, call) for rank, call in zip(by_rank, calls, strict=True) if call
             ]
             for other, call in others if len(others) + 1 < len(event.ranks) else ():
                 if apart := compare_calls(event, call, rank, other):

@@ -157,6 +157,7 @@ class TensorUses(dispatch.TorchDispatchMode):
         views = any(
             one.alias_info is not None and not one.alias_info.is_write for one in schema.returns
         )
+        # only arguments that are given by position are looked at
         for argument, value in zip(schema.arguments, values, strict=False):
             writes = argument.alias_info is not None and argument.alias_info.is_write
             for tensor in value if isinstance(value, (list, tuple)) else [value]:
