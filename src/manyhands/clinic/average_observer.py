@@ -55,8 +55,10 @@ class AverageObserver:
             self.facts = {
                 "step": step,
                 "before": self._weights,
-                "from": {name: part(one) for name, one in parameters.items()},
+                "from": {name: part(parameter) for name, parameter in parameters.items()},
                 "given": {
-                    name: part(one.grad) for name, one in parameters.items() if one.grad is not None
+                    name: part(parameter.grad)
+                    for name, parameter in parameters.items()
+                    if parameter.grad is not None
                 },
             }

@@ -19,10 +19,10 @@ def have_same_outer_gradient(averages: list[AverageRecord | None]) -> bool:
 
     Then ranks that began apart stay apart.
     """
-    given = [one["given"] for one in averages if one and one.get("given")]
+    given = [average["given"] for average in averages if average and average.get("given")]
     return len(given) == len(averages) and all(
-        relative_distance(one.get(name), part) < AVERAGE_TOLERANCE
-        for one in given[1:]
+        relative_distance(other.get(name), part) < AVERAGE_TOLERANCE
+        for other in given[1:]
         for name, part in given[0].items()
     )
 
@@ -33,17 +33,18 @@ def average_mistakes(averages: list[AverageRecord | None]) -> list[Finding]:
     Where an outer optimiser takes a step, the average is of the changes of the weights. `averages`
     is what `average_observer` has noted on each rank.
     """
-    noted, n = [one for one in averages if one], len(averages)
-    if len(noted) < n or len({(one["step"], "given" in one) for one in noted}) > 1:
+    noted, n = [average for average in averages if average], len(averages)
+    if len(noted) < n or len({(average["step"], "given" in average) for average in noted}) > 1:
         return []
     outer, step = "given" in noted[0], noted[0]["step"]
     first = noted[0]["given"] if outer else noted[0]["after"]
     names = sorted(first)
     sizes = [first[name].numel() for name in names]
-    parts = [vector(one["before"], names, sizes) for one in noted]
+    parts = [vector(average["before"], names, sizes) for average in noted]
     if outer:
         parts = [
-            vector(one["from"], names, sizes) - part for one, part in zip(noted, parts, strict=True)
+            vector(average["from"], names, sizes) - part
+            for average, part in zip(noted, parts, strict=True)
         ]
     result = vector(first, names, sizes)
     factor, rest = fit(result, cast("torch.Tensor", sum(parts)) / n)

@@ -32,18 +32,20 @@ def groups_of_sums(visit: Visit, rank: int, most: float = MOST_PARAMETERS) -> li
         bucket = len(message["shape"] or ()) < 2 or message["numel"] in sizes
         if sums_gradients(message) and (bucket or message["native"] or message["of"]):
             count[message["ranks"]] = count.get(message["ranks"], 0) + message["numel"]
-    found = [group for group, numel in count.items() if numel >= most * total * len(steps)]
-    return sorted(found, key=len, reverse=True)
+    groups = [group for group, numel in count.items() if numel >= most * total * len(steps)]
+    return sorted(groups, key=len, reverse=True)
 
 
 def groups_inside(visit: Visit, rank: int) -> dict[tuple[int, ...], set[str]]:
     """{group: calls} of what a rank's model sends in its forward."""
-    found: dict[tuple[int, ...], set[str]] = {}
+    calls_by_group: dict[tuple[int, ...], set[str]] = {}
     for message in messages_of(visit, rank):
         several = message["peer"] is None and len(message["ranks"]) > 1 and message["numel"] > 1
         if several and message["phase"] == "forward":
-            found.setdefault(message["ranks"], set()).add(message["call"])
-    return {group: calls for group, calls in found.items() if calls - {"broadcast", "barrier"}}
+            calls_by_group.setdefault(message["ranks"], set()).add(message["call"])
+    return {
+        group: calls for group, calls in calls_by_group.items() if calls - {"broadcast", "barrier"}
+    }
 
 
 def first_inside(visit: Visit, rank: int, group: tuple[int, ...]) -> tuple[str, list[int] | None]:
@@ -63,7 +65,7 @@ def first_inside(visit: Visit, rank: int, group: tuple[int, ...]) -> tuple[str, 
 
 def stages(visit: Visit) -> list[list[int]]:
     """The groups of ranks that are stages of one pipeline: those that send each other messages."""
-    found: list[set[int]] = []
+    groups: list[set[int]] = []
     for rank in range(visit.ranks):
         group = {
             rank,
@@ -73,6 +75,6 @@ def stages(visit: Visit) -> list[list[int]]:
                 if message["peer"] is not None
             ),
         }
-        joined = [other for other in found if other & group]
-        found = [other for other in found if other not in joined] + [group.union(*joined)]
-    return [sorted(group) for group in found]
+        joined = [other for other in groups if other & group]
+        groups = [other for other in groups if other not in joined] + [group.union(*joined)]
+    return [sorted(group) for group in groups]

@@ -86,17 +86,17 @@ class Questions:
 def conclude(visit: Visit, to_end: bool = False, timeout_s: float = TIMEOUT_S) -> Conclusion:
     """What is to be said of a `Visit`."""
     ask = Questions()
-    evidence, found, layout = (
+    evidence, findings, layout = (
         ask((None, [], None), layouts.examined, visit) if _stepped(visit) else (None, [], None)
     )
     compared = ask(0, judge.compared, evidence) if evidence else 0
-    ask.left_out += [one for one in found if one.key == NOT_JUDGED]
+    ask.left_out += [finding for finding in findings if finding.key == NOT_JUDGED]
     ask.left_out += [
         Finding("not noted", {"rank": rank, "error": seen["missed"]})
         for rank, seen in sorted(visit.seen.items())
         if seen.get("missed")
     ][:1]
-    found = [one for one in found if one.key != NOT_JUDGED]
+    findings = [finding for finding in findings if finding.key != NOT_JUDGED]
     doubts = bool(ask.left_out)
     remarks = _remarks(visit, evidence, ask)
     fault = visit.fault
@@ -112,8 +112,8 @@ def conclude(visit: Visit, to_end: bool = False, timeout_s: float = TIMEOUT_S) -
     )
     # a rank that has left a call out has a gradient that nothing else explains
     if fault is not None and hangs:
-        found = [one for one in found if one.key != "other"]
-        found.append(
+        findings = [finding for finding in findings if finding.key != "other"]
+        findings.append(
             Finding(
                 "hang",
                 {
@@ -124,12 +124,12 @@ def conclude(visit: Visit, to_end: bool = False, timeout_s: float = TIMEOUT_S) -
         )
     elif fault is not None and (fault.kind == "mismatch" or aborted):
         cause = fault.text.splitlines()[-1] if fault.kind == "mismatch" else clinic_messages.CROSSED
-        found.append(Finding("crossed", {"text": cause}))
+        findings.append(Finding("crossed", {"text": cause}))
     cost = ask(None, costs.add_up, visit.cost) if len(visit.cost) == visit.ranks else None
     horovod = 0 in visit.seen and "horovod" in visit.seen[0]["frameworks"]
     of_costs = ask([], costs.remarks, cost, horovod) if cost else []
-    measured = ask([], _measured, evidence, found)
-    wrong = [one for one in found if one.key != "hang"]
+    measured = ask([], _measured, evidence, findings)
+    wrong = [finding for finding in findings if finding.key != "hang"]
     if wrong and (evidence or layout):
         right = _wrong(wrong)
     elif layout and not doubts:
@@ -143,15 +143,15 @@ def conclude(visit: Visit, to_end: bool = False, timeout_s: float = TIMEOUT_S) -
         right,
         "",
         "",
-        [_mistake(one, visit) for one in found],
-        [_remark(one) for one in [*remarks, *ask.left_out]],
+        [_mistake(finding, visit) for finding in findings],
+        [_remark(finding) for finding in [*remarks, *ask.left_out]],
         measured,
         cost,
-        [_remark(one) for one in of_costs],
+        [_remark(finding) for finding in of_costs],
     )
-    done.gpus, said, done.gpu_note = _gpus(visit, cost)
-    done.gpu_findings = [one for one in said if one.key != "remark"]
-    done.gpu_remarks = [one for one in said if one.key == "remark"]
+    done.gpus, statements, done.gpu_note = _gpus(visit, cost)
+    done.gpu_findings = [statement for statement in statements if statement.key != "remark"]
+    done.gpu_remarks = [statement for statement in statements if statement.key == "remark"]
     done.hangs = _hangs(visit, failed, hangs, to_end, timeout_s)
     done.units = units_of([*done.mistakes, *done.remarks, *done.cost_remarks])
     if failed:
@@ -159,7 +159,7 @@ def conclude(visit: Visit, to_end: bool = False, timeout_s: float = TIMEOUT_S) -
             SCRIPT_FAILED,
             "\n".join([describe_failure(visit), *visit.reasons]),
         )
-    elif found or done.gpu_findings:
+    elif findings or done.gpu_findings:
         done.code = FOUND
     elif (
         visit.timed_out
@@ -175,7 +175,7 @@ def conclude(visit: Visit, to_end: bool = False, timeout_s: float = TIMEOUT_S) -
 
 def _stepped(visit: Visit) -> bool:
     """Whether all ranks have come through one step."""
-    return len(visit.seen) == visit.ranks and all(one["steps"] for one in visit.seen.values())
+    return len(visit.seen) == visit.ranks and all(record["steps"] for record in visit.seen.values())
 
 
 def _rehearsal_is_whole(visit: Visit) -> bool:
@@ -189,32 +189,34 @@ def _rehearsal_is_whole(visit: Visit) -> bool:
 
 
 def _remarks(visit: Visit, evidence: Evidence | None, ask: Questions) -> list[Finding]:
-    found = []
+    remarks = []
     if evidence and visit.ranks > 1:
-        found += ask([], remark_rules.remarks, evidence)
+        remarks += ask([], remark_rules.remarks, evidence)
         if visit.fault or visit.timed_out:
-            found = [
-                Finding("not tried: stopped", {}) if one.key == "not tried: no copy" else one
-                for one in found
+            remarks = [
+                Finding("not tried: stopped", {})
+                if finding.key == "not tried: no copy"
+                else finding
+                for finding in remarks
             ]
         if not evidence.sharded and not all(
             is_torch_optimizer(step) for step in evidence.first["steps"]
         ):
-            found.append(Finding("other optimiser", {}))
+            remarks.append(Finding("other optimiser", {}))
     if evidence and evidence.first["wrapper"] == "DataParallel":
-        found.append(Finding("DataParallel", {}))
+        remarks.append(Finding("DataParallel", {}))
     elif visit.ranks == 1:
-        found.append(Finding("one rank", {}))
+        remarks.append(Finding("one rank", {}))
     counts = _counts(visit)
     if len(set(counts)) > 1:
-        found.append(Finding("unequal steps", {"counts": ", ".join(map(str, counts))}))
+        remarks.append(Finding("unequal steps", {"counts": ", ".join(map(str, counts))}))
     if visit.substituted:
-        found.append(Finding("stand-in", {"words": describe_substitutions(visit.substituted)}))
+        remarks.append(Finding("stand-in", {"words": describe_substitutions(visit.substituted)}))
     if visit.linked:
-        found.append(Finding("linked", {"files": some(visit.linked)}))
+        remarks.append(Finding("linked", {"files": some(visit.linked)}))
     if visit.left_out:
-        found.append(Finding("left out", {"files": describe_left_out(visit)}))
-    return found
+        remarks.append(Finding("left out", {"files": describe_left_out(visit)}))
+    return remarks
 
 
 def _counts(visit: Visit) -> list[int]:
@@ -227,18 +229,18 @@ def describe_left_out(visit: Visit) -> str:
     return some(visit.left_out, SHOWN_NAMES)
 
 
-def _wrong(found: list[Finding]) -> str:
-    what = "likely mistake was" if len(found) == 1 else "likely mistakes were"
-    return clinic_messages.DIAGNOSES["wrong"].format(count=len(found), what=what)
+def _wrong(findings: list[Finding]) -> str:
+    what = "likely mistake was" if len(findings) == 1 else "likely mistakes were"
+    return clinic_messages.DIAGNOSES["wrong"].format(count=len(findings), what=what)
 
 
 def _right(evidence: Evidence, compared: int, remarks: list[Finding]) -> str:
     """The answer to the first question where gradients were compared and no mistake was found."""
-    calls = [one.values["calls"] for one in remarks if one.key == "undivided parts"]
+    calls = [finding.values["calls"] for finding in remarks if finding.key == "undivided parts"]
     mild = {"stand-in", "linked", "left out", "sampled", "unequal steps"}
     key = (
         "changed"
-        if any(one.key in CHANGED for one in remarks)
+        if any(finding.key in CHANGED for finding in remarks)
         else (
             "undivided parts"
             if calls
@@ -246,7 +248,7 @@ def _right(evidence: Evidence, compared: int, remarks: list[Finding]) -> str:
                 "sharded"
                 if evidence.sharded
                 else "same"
-                if all(one.key in mild for one in remarks)
+                if all(finding.key in mild for finding in remarks)
                 else "same but"
             )
         )
@@ -355,13 +357,13 @@ def _gpus(visit: Visit, cost: Costs | None) -> tuple[str, list[Statement], str]:
         return clinic_messages.GPUS["failed"].format(error=error), [], ""
     from manyhands.rehearsal import rehearsal_report
 
-    said = [_of_rehearsal(one) for one in rehearsal.findings]
+    statements = [_of_rehearsal(finding) for finding in rehearsal.findings]
     open_ends = [
         clinic_messages.GPUS[key] for key in ("waits", "ended", "cut") if getattr(rehearsal, key)
     ]
-    if not rehearsal.calls and not said:
+    if not rehearsal.calls and not statements:
         return " ".join(open_ends) or clinic_messages.GPUS["no call"], [], ""
-    count = sum(one.key != "remark" for one in said)
+    count = sum(statement.key != "remark" for statement in statements)
     text = clinic_messages.GPUS["some" if count else "none"].format(
         count=count,
         seen=rehearsal_report.describe_coverage(rehearsal.traces),
@@ -370,7 +372,7 @@ def _gpus(visit: Visit, cost: Costs | None) -> tuple[str, list[Statement], str]:
     far = clinic_messages.GPUS["steps" if rehearsal.whole else "end"].format(steps=STEPS)
     return (
         " ".join([*open_ends, text]),
-        said,
+        statements,
         clinic_messages.GPUS["rest"].format(far=far, cannot=rehearsal_report.CANNOT_SEE),
     )
 
@@ -395,20 +397,20 @@ def _measured(evidence: Evidence | None, wrong: Sequence[Finding] = ()) -> list[
         return []
     if not evidence.count:
         return [("steps compared", "0")]
-    found = [
+    numbers = [
         ("steps compared", str(evidence.count)),
         ("rows in a step, by rank", " ".join(str(len(rows)) for rows in evidence.steps[0].rows)),
         ("type of the weights", evidence.dtype.removeprefix("torch.")),
     ]
     if not evidence.sharded:
         far = max(max(evidence.weights_apart(number)) for number in range(evidence.count))
-        found.append(
+        numbers.append(
             ("distance between the ranks' weights, relative to their length", f"{far:.1e}")
         )
         way = compare_replayed_weights(evidence)
         # rounding decides where Adam goes with a gradient of nothing
         if way and not evidence.first["scaled"] and (wrong or max(way) < evidence.tolerance):
-            found.append(
+            numbers.append(
                 (
                     (
                         f"change of the weights in {evidence.count} steps, compared with the "
@@ -419,7 +421,7 @@ def _measured(evidence: Evidence | None, wrong: Sequence[Finding] = ()) -> list[
             )
     tried = remark_rules.distance_from_single_process(evidence)
     if tried is not None and not remark_rules.measures_disagree(evidence):
-        found.append(
+        numbers.append(
             (
                 (
                     "first gradient, compared with a copy of the model that got the rows of all "
@@ -432,10 +434,10 @@ def _measured(evidence: Evidence | None, wrong: Sequence[Finding] = ()) -> list[
         options["lr"] for options, _ in evidence.of(0, "groups")[0] if options.get("lr") is not None
     ]
     if rates:
-        found.append(
+        numbers.append(
             ("learning rate in the first step", " ".join(f"{float(rate):.4g}" for rate in rates))
         )
-    return found
+    return numbers
 
 
 # -- words -----------------------------------------------------------------------------------------

@@ -48,33 +48,35 @@ def add_up(cost: Mapping[int, Cost]) -> Costs | None:
     None where no step was timed on all of them.
     """
     ranks = [cost[rank] for rank in sorted(cost)]
-    count = min((len(one["bounds"]) - 1 for one in ranks), default=0)
+    count = min((len(cost["bounds"]) - 1 for cost in ranks), default=0)
     if count < 1:
         return None
     first = 1 if count > 1 else 0  # the first one warms up
-    windows = [(one["bounds"][first], one["bounds"][count]) for one in ranks]
+    windows = [(cost["bounds"][first], cost["bounds"][count]) for cost in ranks]
     steps = count - first
-    found = Costs(
+    costs = Costs(
         [(stop - start) * 1e3 / steps for start, stop in windows],
-        [_kinds(one, window, steps) for one, window in zip(ranks, windows, strict=True)],
+        [_kinds(cost, window, steps) for cost, window in zip(ranks, windows, strict=True)],
         steps=steps,
     )
-    found.gpu = any(one["gpu_peak_bytes"] for one in ranks)
-    found.peak_mib = [(one["gpu_peak_bytes"] or one["peak_bytes"]) / 2**20 for one in ranks]
-    kernels = [[times for times in one["kernel"] if times] for one in ranks]
+    costs.gpu = any(cost["gpu_peak_bytes"] for cost in ranks)
+    costs.peak_mib = [(cost["gpu_peak_bytes"] or cost["peak_bytes"]) / 2**20 for cost in ranks]
+    kernels = [[times for times in cost["kernel"] if times] for cost in ranks]
     if all(
-        kernel and len(kernel) == len(one["kernel"])
-        for kernel, one in zip(kernels, ranks, strict=True)
+        kernel and len(kernel) == len(cost["kernel"])
+        for kernel, cost in zip(kernels, ranks, strict=True)
     ):
-        for one, kernel, (start, stop) in zip(ranks, kernels, windows, strict=True):
+        for rank_cost, kernel, (start, stop) in zip(ranks, kernels, windows, strict=True):
             ran, ready = (kernel[count][i] - kernel[first][i] for i in (0, 1))
-            found.runs.append(ran / (stop - start))
-            found.ready.append(ready / (stop - start))
-            found.asleep.append(max(0.0, 1 - (ran + ready) / (stop - start)))
-            found.waited.append(_waited(one["threads"][first], one["threads"][count], stop - start))
-    _messages(found, ranks, windows[0], steps)
-    _lanes(found, ranks, first + steps // 2)
-    return found
+            costs.runs.append(ran / (stop - start))
+            costs.ready.append(ready / (stop - start))
+            costs.asleep.append(max(0.0, 1 - (ran + ready) / (stop - start)))
+            costs.waited.append(
+                _waited(rank_cost["threads"][first], rank_cost["threads"][count], stop - start)
+            )
+    _messages(costs, ranks, windows[0], steps)
+    _lanes(costs, ranks, first + steps // 2)
+    return costs
 
 
 def _waited(before: Mapping[str, float], after: Mapping[str, float], seconds: float) -> float:
@@ -106,10 +108,10 @@ def update_s(facts: Cost) -> float:
     ) / (count - first)
 
 
-def _kinds(one: Cost, window: tuple[float, float], steps: int) -> dict[str, float]:
+def _kinds(cost: Cost, window: tuple[float, float], steps: int) -> dict[str, float]:
     return {
         kind: sum(
-            _common((start, stop), window) for name, start, stop in one["spans"] if name == kind
+            _common((start, stop), window) for name, start, stop in cost["spans"] if name == kind
         )
         * 1e3
         / steps
@@ -121,66 +123,66 @@ def _common(a: Sequence[float], b: Sequence[float]) -> float:
     return max(0.0, min(a[1], b[1]) - max(a[0], b[0]))
 
 
-def _messages(found: Costs, ranks: list[Cost], window: tuple[float, float], steps: int) -> None:
+def _messages(costs: Costs, ranks: list[Cost], window: tuple[float, float], steps: int) -> None:
     from manyhands.ledger import merge
 
     calls = [call for call in ranks[0]["calls"] if window[0] <= call["start"] < window[1]]
-    found.calls = len(calls) / steps
+    costs.calls = len(calls) / steps
     # a rank that has timed a step has one
-    merged = merge(cast("list[Account]", [one["account"] for one in ranks]))
-    all_steps = max(1, min(len(one["bounds"]) - 1 for one in ranks))
-    found.sent_bytes = [one["bytes_sent"] / all_steps for one in merged.ranks]
-    found.table = merged.table() if merged.messages else ""
+    merged = merge(cast("list[Account]", [cost["account"] for cost in ranks]))
+    all_steps = max(1, min(len(cost["bounds"]) - 1 for cost in ranks))
+    costs.sent_bytes = [account["bytes_sent"] / all_steps for account in merged.ranks]
+    costs.table = merged.table() if merged.messages else ""
     ended = [(call["start"], call["stop"]) for call in calls if call["stop"]]
     under_way = sum(stop - start for start, stop in ended)
     backwards = [(start, stop) for name, start, stop in ranks[0]["spans"] if name == "backward"]
     if under_way:
-        found.overlap = sum(_common(call, span) for call in ended for span in backwards) / under_way
+        costs.overlap = sum(_common(call, span) for call in ended for span in backwards) / under_way
 
 
-def _lanes(found: Costs, ranks: list[Cost], number: int) -> None:
-    begin = min(one["bounds"][number] for one in ranks)
-    for rank, one in enumerate(ranks):
-        window = one["bounds"][number : number + 2]
+def _lanes(costs: Costs, ranks: list[Cost], number: int) -> None:
+    begin = min(cost["bounds"][number] for cost in ranks)
+    for rank, cost in enumerate(ranks):
+        window = cost["bounds"][number : number + 2]
         if len(window) < 2:
             return
         spans = [
             (kind, start, stop)
-            for kind, start, stop in one["spans"]
+            for kind, start, stop in cost["spans"]
             if _common((start, stop), window)
         ]
         spans += [
             ("message", call["start"], call["stop"])
-            for call in one["calls"]
+            for call in cost["calls"]
             if call["stop"] and _common((call["start"], call["stop"]), window)
         ]
-        found.lanes[rank] = [
+        costs.lanes[rank] = [
             (kind, (max(start, window[0]) - begin) * 1e3, (min(stop, window[1]) - begin) * 1e3)
             for kind, start, stop in spans
         ]
 
 
-def remarks(found: Costs, horovod: bool) -> list[Finding]:
+def remarks(costs: Costs, horovod: bool) -> list[Finding]:
     """What one should know of the costs: [Finding]."""
-    said = []
+    findings = []
     waits = mean(
-        kinds["input"] / step for kinds, step in zip(found.kinds_ms, found.step_ms, strict=True)
+        kinds["input"] / step for kinds, step in zip(costs.kinds_ms, costs.step_ms, strict=True)
     )
     if waits > INPUT_SHARE:
-        said.append(Finding("input", {"part": waits}))
-    if found.ready and mean(found.ready) > NO_CORE_SHARE:
-        said.append(Finding("few cores", {"part": mean(found.ready), "cores": os.cpu_count()}))
-    elif found.asleep and max(found.asleep) - min(found.asleep) > ASLEEP_DIFFERENCE:
-        said.append(
+        findings.append(Finding("input", {"part": waits}))
+    if costs.ready and mean(costs.ready) > NO_CORE_SHARE:
+        findings.append(Finding("few cores", {"part": mean(costs.ready), "cores": os.cpu_count()}))
+    elif costs.asleep and max(costs.asleep) - min(costs.asleep) > ASLEEP_DIFFERENCE:
+        findings.append(
             Finding(
                 "straggler",
                 {
-                    "least": min(found.asleep),
-                    "most": max(found.asleep),
-                    "rank": found.asleep.index(min(found.asleep)),
+                    "least": min(costs.asleep),
+                    "most": max(costs.asleep),
+                    "rank": costs.asleep.index(min(costs.asleep)),
                 },
             )
         )
     if horovod:
-        said.append(Finding("horovod bytes", {}))
-    return said
+        findings.append(Finding("horovod bytes", {}))
+    return findings

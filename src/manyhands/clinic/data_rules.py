@@ -103,7 +103,7 @@ def _calls(
     )
     if not calls[0] or len(calls[0]) != len(calls[1]):
         return [(step.rows[a], step.rows[b])]
-    return [(one["rows"], other["rows"]) for one, other in zip(*calls, strict=True)]
+    return [(call["rows"], other["rows"]) for call, other in zip(*calls, strict=True)]
 
 
 def _shift(evidence: Evidence, a: int, b: int) -> tuple[int, int, int] | None:
@@ -130,15 +130,18 @@ def _shift(evidence: Evidence, a: int, b: int) -> tuple[int, int, int] | None:
             for call in _calls(evidence, number, step, a, b)
         ]
         batch = any(of_a == of_b and len(set(of_a)) >= FEW_ROWS for of_a, of_b in calls)
-        found = batch or common >= max(FEW_ROWS, count / 4)
+        agree = batch or common >= max(FEW_ROWS, count / 4)
     else:
-        found = bool(shift) and common >= SHARED_ROWS * count
-    return (abs(shift), common, count) if found else None
+        agree = bool(shift) and common >= SHARED_ROWS * count
+    return (abs(shift), common, count) if agree else None
 
 
 def _one_model(evidence: Evidence) -> bool:
     return not any(
-        call["model"] for one in evidence.seen for step in one["steps"] for call in step["calls"]
+        call["model"]
+        for record in evidence.seen
+        for step in record["steps"]
+        for call in step["calls"]
     )
 
 
@@ -163,7 +166,7 @@ def _same_places(evidence: Evidence) -> list[Finding]:
     """
     loaders = _loaders(evidence) or []
     indices = [loader.get("indices") or [] for loader in loaders]
-    if not indices or len(set(indices[0])) < 2 or any(one != indices[0] for one in indices):
+    if not indices or len(set(indices[0])) < 2 or any(other != indices[0] for other in indices):
         return []
     if not all(loader.get("random") for loader in loaders) or not _whole_batches(evidence, loaders):
         return []  # each rank takes another part of the same batch
@@ -190,12 +193,12 @@ def _read_twice(loaders: list[Loader]) -> bool:
     A sampler that deals the rows out gives some of them twice only at the end of an epoch, to fill
     the last batches.
     """
-    one, other = (
+    first, second = (
         {row for batch in loader.get("first_epoch", ()) for row in batch} for loader in loaders[:2]
     )
     # known of each that tells its rows
-    ended = len(loaders) * len(one) >= (loaders[0]["length"] or 0)
-    return len(one & other) > (len(loaders) * (loaders[0]["batch_size"] or 0) if ended else 0)
+    ended = len(loaders) * len(first) >= (loaders[0]["length"] or 0)
+    return len(first & second) > (len(loaders) * (loaders[0]["batch_size"] or 0) if ended else 0)
 
 
 def _overlap(evidence: Evidence) -> list[Finding]:
@@ -217,15 +220,15 @@ def _overlap(evidence: Evidence) -> list[Finding]:
         for loader, step in zip(loaders, steps, strict=True)
     ):
         return []  # rows are drawn with replacement
-    for one, other in itertools.combinations(range(len(loaders)), 2):
+    for first, second in itertools.combinations(range(len(loaders)), 2):
         common = [
-            row for row, number in steps[one].items() if steps[other].get(row, number) != number
+            row for row, number in steps[first].items() if steps[second].get(row, number) != number
         ]
         # the last batches may be filled up with the first rows
         if len(common) > max(FEW_ROWS, evidence.ranks):
-            ranks = [list(batch_ranks(evidence))[place] for place in (one, other)]
+            ranks = [list(batch_ranks(evidence))[place] for place in (first, second)]
             return [
-                Finding("overlap", {"ranks": ranks, "count": len(common), "of": len(steps[one])})
+                Finding("overlap", {"ranks": ranks, "count": len(common), "of": len(steps[first])})
             ]
     return []
 
@@ -251,7 +254,7 @@ def _way_to_share(loader: Loader | None) -> str | None:
 @rule
 def _sampler(evidence: Evidence) -> list[Finding]:
     """What each rank's samplers have drawn, in the epochs that were trained on."""
-    found = []
+    findings = []
     orders = [
         [order for order in cost["orders"] if order.get("steps", 1)]
         for cost in evidence.cost.values()
@@ -263,15 +266,15 @@ def _sampler(evidence: Evidence) -> list[Finding]:
         if first["shuffle"] and first["length"] > 1 and first["order"] == second["order"]
     ]
     if again:
-        found.append(
+        findings.append(
             Finding("set_epoch", {"first": again[0][0]["order"][:4], "epoch": again[0][1]["epoch"]})
         )
     counts = {order["replicas"] for of_rank in orders for order in of_rank}
     if counts and counts != {len(batch_ranks(evidence))}:
-        found.append(
+        findings.append(
             Finding("replicas", {"reported": sorted(counts), "ranks": len(batch_ranks(evidence))})
         )
-    return found + _sampler_of_ranks(evidence, orders)
+    return findings + _sampler_of_ranks(evidence, orders)
 
 
 def _sampler_of_ranks(evidence: Evidence, orders: list[list[Order]]) -> list[Finding]:
@@ -321,7 +324,7 @@ def _sampler_of_ranks(evidence: Evidence, orders: list[list[Order]]) -> list[Fin
 
 def _own_data(evidence: Evidence) -> bool:
     """Whether the ranks are known to read different data sets."""
-    loaders = [one["loader"] for one in evidence.seen]
+    loaders = [record["loader"] for record in evidence.seen]
     rows = [loader["rows"] for loader in loaders if loader]
     return all(rows) and len(rows) == len(loaders) and len({str(of_rank) for of_rank in rows}) > 1
 
@@ -332,11 +335,11 @@ def _splits(evidence: Evidence) -> list[Finding]:
     # a rank may split data sets that others do not
     for of_ranks in zip(*(rank.get("splits", []) for rank in evidence.seen), strict=False):
         alike = all(
-            one["lengths"] == of_ranks[0]["lengths"] and one["rows"] == of_ranks[0]["rows"]
-            for one in of_ranks
+            split["lengths"] == of_ranks[0]["lengths"] and split["rows"] == of_ranks[0]["rows"]
+            for split in of_ranks
         )
         other = next(
-            (rank for rank, one in enumerate(of_ranks) if one["parts"] != of_ranks[0]["parts"]),
+            (rank for rank, split in enumerate(of_ranks) if split["parts"] != of_ranks[0]["parts"]),
             None,
         )
         if alike and other is not None and of_ranks[0]["rows"]:

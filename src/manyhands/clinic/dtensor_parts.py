@@ -65,7 +65,11 @@ def watch_placing(note: Callable[[Literal["whole", "shard"]], object]) -> None:
         placements: Sequence[Any] | None = None,
         **kwargs: Any,
     ) -> DTensor:
-        note("whole" if placements and all(one.is_replicate() for one in placements) else "shard")
+        note(
+            "whole"
+            if placements and all(placement.is_replicate() for placement in placements)
+            else "shard"
+        )
         return from_local(tensor, device_mesh, placements, **kwargs)
 
     # torch's own is replaced
@@ -74,16 +78,16 @@ def watch_placing(note: Callable[[Literal["whole", "shard"]], object]) -> None:
 
 def data_parallel_meshes(module: nn.Module) -> dict[int, DeviceMesh]:
     """{id of a parameter: the mesh over which FSDP2 shards it}."""
-    found: dict[int, DeviceMesh] = {}
+    meshes: dict[int, DeviceMesh] = {}
     for part in module.modules():
         state = cast(Any, part)._get_fsdp_state() if hasattr(part, "_get_fsdp_state") else None
         groups = getattr(state, "_fsdp_param_groups", None) or [
             getattr(state, "_fsdp_param_group", None)
         ]
         for group in groups:
-            for one in getattr(group, "fsdp_params", ()):
-                found[id(one.sharded_param)] = group.mesh_info.mesh
-    return found
+            for parameter in getattr(group, "fsdp_params", ()):
+                meshes[id(parameter.sharded_param)] = group.mesh_info.mesh
+    return meshes
 
 
 def computes_in_short_type(module: nn.Module) -> bool:
@@ -146,7 +150,7 @@ def join_parts(parts: Mapping[int, torch.Tensor], shard: Shard | None) -> torch.
         return parts[min(parts)]
     mesh = torch.tensor(shard["mesh"])
     unknown = any(
-        one[0] == "partial" and one[1] not in ("sum", "avg") for one in shard["placements"]
+        placed[0] == "partial" and placed[1] not in ("sum", "avg") for placed in shard["placements"]
     )
     if unknown or any(rank not in parts for rank in mesh.flatten().tolist()):
         return None
@@ -157,12 +161,17 @@ def join_parts(parts: Mapping[int, torch.Tensor], shard: Shard | None) -> torch.
         for rank, part in parts.items()
         if (mesh == rank).any()
     }
-    for place in [*strided, *reversed([one for one in places if one not in strided])]:
+    for place in [
+        *strided,
+        *reversed([dimension for dimension in places if dimension not in strided]),
+    ]:
         left: dict[tuple[int, ...], list[torch.Tensor]] = {}
         placement = shard["placements"][place]
         for where in sorted(pieces):
             left.setdefault((*where[:place], 0, *where[place + 1 :]), []).append(pieces[where])
-        pieces = {where: _put_together(found, placement) for where, found in left.items()}
+        pieces = {
+            where: _put_together(parts_there, placement) for where, parts_there in left.items()
+        }
     (whole,) = pieces.values()
     return whole if whole.numel() == _numel(shard["shape"]) else None
 
@@ -180,6 +189,6 @@ def _put_together(parts: list[torch.Tensor], placement: Placement) -> torch.Tens
 
 def _numel(shape: Sequence[int]) -> int:
     count = 1
-    for one in shape:
-        count *= one
+    for size in shape:
+        count *= size
     return count

@@ -102,12 +102,15 @@ class Evidence:
         # a gradient that can only be compared with that of the copy has the rounding of the type it
         # is computed in
         autocast = any(
-            call["autocast"] for one in self.seen for step in one["steps"] for call in step["calls"]
+            call["autocast"]
+            for record in self.seen
+            for step in record["steps"]
+            for call in step["calls"]
         )
         self.coarse = COARSE_TOLERANCE if self.first["low"] or autocast else self.tolerance
         if self.sharded:
             self.tolerance = self.coarse
-        count = min(len(one["steps"]) for one in self.seen)
+        count = min(len(record["steps"]) for record in self.seen)
         self.steps = [self._step(number) for number in range(count)]
         # the steps before the first one that leaves numbers that are not finite: no other can be
         # compared
@@ -115,7 +118,7 @@ class Evidence:
 
     def of(self, number: int, what: StepKey) -> list[Any]:
         """By rank: what was noted of this step."""
-        return [one["steps"][number][what] for one in self.seen]
+        return [record["steps"][number][what] for record in self.seen]
 
     def _step(self, number: int) -> Step:
         given = self.of(number, "given")
@@ -190,7 +193,7 @@ class Evidence:
                 for share, part, scale in zip(step.shares, step.local, step.scales, strict=True)
             )
         step.weighted = all(
-            one.get("weighted") for of_rank in self.of(number, "backwards") for one in of_rank
+            entry.get("weighted") for of_rank in self.of(number, "backwards") for entry in of_rank
         )
         step.plain = _sum(step.local) / self.ranks
         step.gathered = self._gathered(number, step)
@@ -230,18 +233,18 @@ class Evidence:
         looked_at: dict[str, list[list[Any]]] = {"weights": weights}
         if not self.first["scaled"]:
             looked_at = {
-                "local": [[one] for one in step.local],
-                "given": [[one] for one in step.given],
+                "local": [[entry] for entry in step.local],
+                "given": [[entry] for entry in step.given],
                 **looked_at,
             }
         for what, by_rank in looked_at.items():
-            found = {
-                rank: next(one for one in parts if one is not None and not is_finite(one))
+            broken = {
+                rank: next(part for part in parts if part is not None and not is_finite(part))
                 for rank, parts in enumerate(by_rank)
                 if not all(map(is_finite, parts))
             }
-            if found:
-                return what, found
+            if broken:
+                return what, broken
         return None
 
     def _gathered(self, number: int, step: Step) -> str:
@@ -252,21 +255,25 @@ class Evidence:
         messages = self.of(number, "messages")[0]
         # rows of numbers: a loss for the log is gathered as well
         gathers = [
-            one
-            for one in messages
-            if one["call"].startswith("allgather")
-            and one["follows"]
-            and one["phase"] in ("forward", "between")
-            and list(one["ranks"]) == self.members
-            and len(one["shape"] or ()) > 1
+            message
+            for message in messages
+            if message["call"].startswith("allgather")
+            and message["follows"]
+            and message["phase"] in ("forward", "between")
+            and list(message["ranks"]) == self.members
+            and len(message["shape"] or ()) > 1
         ]
-        values = [[one["value"] for one in of_rank] for of_rank in self.of(number, "backwards")]
-        if not gathers or any(one is None for of_rank in values for one in of_rank):
+        values = [[entry["value"] for entry in of_rank] for of_rank in self.of(number, "backwards")]
+        if not gathers or any(entry is None for of_rank in values for entry in of_rank):
             return ""
-        sizes = {size for one in gathers for size in (one["numel"], one["numel"] * self.ranks)}
+        sizes = {
+            size
+            for message in gathers
+            for size in (message["numel"], message["numel"] * self.ranks)
+        }
         back = any(
-            one["phase"] == "backward" and one["numel"] in sizes and not one["native"]
-            for one in messages
+            message["phase"] == "backward" and message["numel"] in sizes and not message["native"]
+            for message in messages
         )
         same = all(
             len(of_rank) == len(values[0])
@@ -330,14 +337,14 @@ class Evidence:
 
         None where it is no measure of anything.
         """
-        one = self.one_process
+        run = self.one_process
         if (
-            not one
-            or "not" in one
-            or not all(one[key] <= self.coarse for key in ("far", "unfaithful"))
+            not run
+            or "not" in run
+            or not all(run[key] <= self.coarse for key in ("far", "unfaithful"))
         ):
             return None
-        return one["gradients"][number] if number < len(one["gradients"]) else None
+        return run["gradients"][number] if number < len(run["gradients"]) else None
 
     def start_differs(self) -> list[str]:
         """Return the names of parameters that do not begin the same on all ranks.
@@ -346,7 +353,7 @@ class Evidence:
         """
         if self.sharded and self.ranks < self.world:
             return []
-        starts = [one["start"] for one in self.seen]
+        starts = [record["start"] for record in self.seen]
         return [
             name
             for name in self.first["start"]
@@ -354,7 +361,9 @@ class Evidence:
             if any(
                 relative_distance(starts[rank].get(name), starts[group[0]].get(name))
                 > self.tolerance
-                for group in groups_with_same_part([one["sharded"].get(name) for one in self.seen])
+                for group in groups_with_same_part(
+                    [record["sharded"].get(name) for record in self.seen]
+                )
                 for rank in group[1:]
             )
         ]

@@ -71,9 +71,9 @@ def find_slots(part: torch.Tensor, parameters: Mapping[str, torch.Tensor]) -> li
     rare = torch.isin(numbers, values[counts == 1]).nonzero().flatten().tolist()
     begins: dict[str, int] = {}
     begin = 0
-    for name, one in flat.items():
-        begins[name], begin = begin, begin + one.numel()
-    found: list[Place] = []
+    for name, part_of in flat.items():
+        begins[name], begin = begin, begin + part_of.numel()
+    slots: list[Place] = []
     at = 0
     for place in rare:
         if place < at:
@@ -85,9 +85,9 @@ def find_slots(part: torch.Tensor, parameters: Mapping[str, torch.Tensor]) -> li
         count = min(flat[name].numel() - begin, numbers.numel() - first)
         if not numbers[first : first + count].equal(flat[name][begin : begin + count]):
             return []
-        found.append((name, begin, count, first))
+        slots.append((name, begin, count, first))
         at = first + count
-    return found
+    return slots
 
 
 def assemble(

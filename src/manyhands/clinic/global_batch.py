@@ -25,40 +25,40 @@ def parse_batch(text: str) -> int | str:
     )
 
 
-def multiply_rows(found: Measured, batch: int | str, ranks: int) -> float:
+def multiply_rows(step: Measured, batch: int | str, ranks: int) -> float:
     """Return the rows of a step of so many ranks, as a multiple of one rank's here."""
     if batch == PER_RANK:
         return ranks
-    return found.alone if isinstance(batch, str) else batch / found.rows  # FIXED
+    return step.alone if isinstance(batch, str) else batch / step.rows  # FIXED
 
 
-def describe_batch(found: Measured, batch: int | str) -> str:
+def describe_batch(step: Measured, batch: int | str) -> str:
     """Explain in sentences which batch was assumed, and why.
 
     `batch`: as for `forecast`, or "auto"; ValueError for a number of rows where none were seen.
     """
-    with_one = f"{found.rows} with one rank, " if found.alone == 1 else ""
-    seen = f"Rows in a step: {with_one}{found.rows_each} on each of {found.ranks} ranks. "
-    if not (found.rows and found.rows_each):
+    with_one = f"{step.rows} with one rank, " if step.alone == 1 else ""
+    seen = f"Rows in a step: {with_one}{step.rows_each} on each of {step.ranks} ranks. "
+    if not (step.rows and step.rows_each):
         seen = "The number of rows in a step is not known. "
         if batch not in (PER_RANK, FIXED, "auto"):
             raise ValueError(f"--global-batch {batch}: {seen}Choose {FIXED} or {PER_RANK}.")
-    elif not found.batch() and batch == "auto":
+    elif not step.batch() and batch == "auto":
         seen += "This is neither a fixed global batch nor a fixed batch per rank. "
-    kind = found.batch() or PER_RANK if batch == "auto" else batch
+    kind = step.batch() or PER_RANK if batch == "auto" else batch
     if kind == PER_RANK:
         then = (
             "the batch of each rank stays the same, so that the global batch grows with the ranks"
         )
     else:
-        rows = f"of {found.rows_in_all if kind == FIXED else kind} rows " if found.rows else ""
+        rows = f"of {step.rows_in_all if kind == FIXED else kind} rows " if step.rows else ""
         then = f"the global batch {rows}stays the same and is divided among the ranks"
     if batch == "auto":
         return f"{seen}It is assumed that {then} (--global-batch chooses)."
     return f"{seen}As --global-batch asks, {then}."
 
 
-def most_ranks(found: Measured, batch: int | str) -> int | None:
+def most_ranks(step: Measured, batch: int | str) -> int | None:
     """Return the largest number of ranks of which each gets a row.
 
     None where there is no such limit, or where it is not known.
@@ -68,5 +68,5 @@ def most_ranks(found: Measured, batch: int | str) -> int | None:
         if not isinstance(batch, str)
         else None
         if batch == PER_RANK
-        else found.rows_in_all or None
+        else step.rows_in_all or None
     )

@@ -119,13 +119,13 @@ class HangWatcher:
 
 def read_reports(notes: str, ranks: int) -> dict[int, Report]:
     """Read the last report of each rank that has written a whole one."""
-    found = {}
+    reports = {}
     for rank in range(ranks):
         try:
-            found[rank] = json.loads(Path(notes, f"where-{rank}.json").read_text())
+            reports[rank] = json.loads(Path(notes, f"where-{rank}.json").read_text())
         except (OSError, ValueError):
             continue
-    return found
+    return reports
 
 
 def report(

@@ -26,23 +26,23 @@ def mistakes(evidence: Evidence) -> list[Finding]:
         )
         return [alone, *_numbers(evidence)]
     numbers = _numbers(evidence)
-    found = [*data_mistakes(evidence), *numbers]
+    findings = [*data_mistakes(evidence), *numbers]
     start = start_mistakes(evidence)
     gradient = (
         []
-        if any(one.key == "no gradient" for one in numbers)
-        else [one for one in _gradient(evidence) if one.key != "own length"]
+        if any(finding.key == "no gradient" for finding in numbers)
+        else [finding for finding in _gradient(evidence) if finding.key != "own length"]
     )
-    found += [*start, *gradient]
+    findings += [*start, *gradient]
     if not start and not gradient:
-        found += copies_of_sharded(evidence)
-    if not any(one.key == "own" for one in gradient):
+        findings += copies_of_sharded(evidence)
+    if not any(finding.key == "own" for finding in gradient):
         rates = _rates(evidence)
-        found += rates or _metrics(evidence)
+        findings += rates or _metrics(evidence)
         if not start and not gradient and not rates:
-            found += _drift(evidence)
-        found += _buffers(evidence)
-    return found
+            findings += _drift(evidence)
+        findings += _buffers(evidence)
+    return findings
 
 
 def start_mistakes(evidence: Evidence) -> list[Finding]:
@@ -115,9 +115,9 @@ def _gradient(evidence: Evidence) -> list[Finding]:
             continue
         fits = [fit(given, step.right) for given in step.given]
         if max(rest for _, rest in fits) > evidence.tolerance:
-            found = _other(evidence, number, step)
-            if found:
-                return [found]
+            finding = _other(evidence, number, step)
+            if finding:
+                return [finding]
             continue
         if evidence.first["scaled"]:
             continue
@@ -230,7 +230,7 @@ def find_unknown_loss(evidence: Evidence) -> Literal["summed", "uneven"] | None:
 
     "summed" or "uneven"; None where it is known.
     """
-    found = set()
+    keys = set()
     for step in evidence.steps[: evidence.count]:
         if step.right is None or step.scales or evidence.ranks == 1:
             continue
@@ -242,9 +242,9 @@ def find_unknown_loss(evidence: Evidence) -> Literal["summed", "uneven"] | None:
             if rest < evidence.tolerance and (
                 key == "uneven" or abs(factor / evidence.ranks - 1) < FACTOR_TOLERANCE
             ):
-                found.add(key)
+                keys.add(key)
                 break
-    return "summed" if "summed" in found else "uneven" if found and _uneven(evidence) else None
+    return "summed" if "summed" in keys else "uneven" if keys and _uneven(evidence) else None
 
 
 def _uneven(evidence: Evidence) -> bool:
@@ -262,9 +262,9 @@ def _other(evidence: Evidence, number: int, step: Comparable) -> Finding | None:
     last = _before(evidence, number)
     if last is not None and _follows(evidence, last, number, step):
         return Finding("no zero_grad", {"step": number + 1})
-    found = parts_held(evidence, number, step)
-    if found:
-        return found
+    finding = parts_held(evidence, number, step)
+    if finding:
+        return finding
     if not step.local or step.plain is None or getattr(step, "gathered", "") == "parts":
         return None  # all ranks have the same; or what one process has is not known: a remark
     differ = max(relative_distance(local, step.plain) for local in step.local) > near
@@ -369,16 +369,18 @@ def _follows(evidence: Evidence, last: int, number: int, step: Comparable) -> bo
     before = cast("Comparable", evidence.steps[last])  # as `_before` has found it
     fits: list[bool] = []
     for size, right, *given in zip(
-        step.sizes, *(one.split(step.sizes) for one in (before.right, *before.given)), strict=True
+        step.sizes,
+        *(vector.split(step.sizes) for vector in (before.right, *before.given)),
+        strict=True,
     ):
-        fits += [all(fit(one, right)[1] < evidence.tolerance for one in given)] * size
+        fits += [all(fit(vector, right)[1] < evidence.tolerance for vector in given)] * size
     known = torch.tensor(fits) if any(fits) else slice(None)
     return all(
         min(
             min(
-                fit((given - last)[known], one[known])[1], fit(given[known], (last + one)[known])[1]
+                fit((given - last)[known], own[known])[1], fit(given[known], (last + own)[known])[1]
             )
-            for one in (step.right, *step.local[rank : rank + 1])
+            for own in (step.right, *step.local[rank : rank + 1])
         )
         < evidence.tolerance
         for rank, (given, last) in enumerate(zip(step.given, before.given, strict=True))
@@ -387,8 +389,8 @@ def _follows(evidence: Evidence, last: int, number: int, step: Comparable) -> bo
 
 def elsewhere(evidence: Evidence) -> list[Finding]:
     """Remark on a gradient that is the same on all ranks and merely is not that of one process."""
-    if found := _gradient(evidence):
-        return [one for one in found if one.key == "own length"]
+    if findings := _gradient(evidence):
+        return [finding for finding in findings if finding.key == "own length"]
     for number, step in enumerate(evidence.steps[: evidence.count]):
         if (
             not _can_compare(step)
@@ -405,7 +407,7 @@ def elsewhere(evidence: Evidence) -> list[Finding]:
             step.local
             and step.plain is not None
             and not step.scales
-            and (max(fit(one, step.plain)[1] for one in step.given) < evidence.tolerance)
+            and (max(fit(given, step.plain)[1] for given in step.given) < evidence.tolerance)
         ):
             continue  # the remark "uneven"
         pairs = zip(step.given[0].split(step.sizes), step.right.split(step.sizes), strict=True)
@@ -484,7 +486,7 @@ def _drift(evidence: Evidence) -> list[Finding]:
     for number in range(evidence.count):
         far = evidence.weights_apart(number)
         if max(far) > evidence.tolerance:
-            ranks = [rank for rank, one in enumerate(far) if one > evidence.tolerance]
+            ranks = [rank for rank, distance in enumerate(far) if distance > evidence.tolerance]
             return [Finding("drift", {"ranks": ranks, "step": number + 1, "apart": max(far)})]
     return []
 

@@ -181,32 +181,32 @@ def describe_layout(layout: Layout, evidence: Evidence | None) -> str:
         "steps": layout.steps,
         "again": layout.again,
     }
-    said = [
+    sentences = [
         LAYOUT["looks"].format(
             kinds=" and ".join(LAYOUTS[kind].format(**shown) for kind in layout.kinds)
         )
     ]
     if layout.kinds == ["local"]:
-        return " ".join(said + ([LAYOUT["local"].format(**shown)] if layout.again else []))
+        return " ".join(sentences + ([LAYOUT["local"].format(**shown)] if layout.again else []))
     if evidence is not None and layout.checked:
         rows = sum(len(evidence.steps[0].rows[rank]) for rank in evidence.batch_ranks)
         return " ".join(
             [
-                *said,
+                *sentences,
                 LAYOUT["remarks" if layout.changed else "one process"].format(rows=rows, **shown),
             ]
         )
     if layout.kinds == ["flat"]:
-        return " ".join([*said, LAYOUT["flat"]])
+        return " ".join([*sentences, LAYOUT["flat"]])
     compared = "changed" if layout.changed else "groups" if layout.checked else None
     key = compared or ("not put together" if layout.groups else "nothing")
-    said.append(LAYOUT[key].format(**shown))
+    sentences.append(LAYOUT[key].format(**shown))
     if layout.names:
         names = ", ".join(layout.names[:SHOWN_NAMES]) + (
             ", ..." if len(layout.names) > SHOWN_NAMES else ""
         )
-        said.append(LAYOUT["names"].format(k=len(layout.names), names=names))
-    return " ".join([*said, LAYOUT["open"]])
+        sentences.append(LAYOUT["names"].format(k=len(layout.names), names=names))
+    return " ".join([*sentences, LAYOUT["open"]])
 
 
 def _sets(groups: Sequence[Sequence[int]]) -> str:

@@ -54,7 +54,9 @@ class Layout:
     checked: bool = False
     # whether the gradient in a group is not known to be the mean over its rows
     changed: bool = False
-    found: list[Finding] = field(default_factory=list)  # mistakes, as `judge.mistakes` gives them
+    findings: list[Finding] = field(
+        default_factory=list
+    )  # mistakes, as `judge.mistakes` gives them
 
     @property
     def settled(self) -> bool:
@@ -74,8 +76,8 @@ def examined(visit: Visit) -> tuple[Evidence | None, list[Finding], Layout | Non
     ranks = range(visit.ranks)
     if any(visit.seen[rank]["flat"] for rank in ranks):
         evidence = Evidence(visit, list(ranks), names=())
-        found = data_mistakes(evidence)
-        return None, found, Layout(["flat"], steps=evidence.count, found=found)
+        findings = data_mistakes(evidence)
+        return None, findings, Layout(["flat"], steps=evidence.count, findings=findings)
     alike = all(parameter_sizes(visit, rank) == parameter_sizes(visit, 0) for rank in ranks)
     whole = Evidence(visit) if alike or visit.seen[0]["sharded"] else None
     cut = sorted(
@@ -88,11 +90,11 @@ def examined(visit: Visit) -> tuple[Evidence | None, list[Finding], Layout | Non
     )
     if cut and whole:
         return _tensors(visit, whole, [list(group) for group in cut])
-    found = judge.mistakes(whole) if whole else [Finding("parts", {})]
-    layout = _recognised(visit, found) if found else None
+    findings = judge.mistakes(whole) if whole else [Finding("parts", {})]
+    layout = _recognised(visit, findings) if findings else None
     if layout is None:
-        return whole, found if whole else [], None
-    return None, layout.found, layout
+        return whole, findings if whole else [], None
+    return None, layout.findings, layout
 
 
 # -- tensor parallelism by DTensor -----------------------------------------------------------------
@@ -102,31 +104,31 @@ def _tensors(
     visit: Visit, evidence: Evidence, parts: list[list[int]]
 ) -> tuple[Evidence, list[Finding], Layout]:
     """Judge tensor parallelism by the run in one process, where the copy could be run."""
-    found = [one for one in judge.mistakes(evidence) if one.key != "alone"]
+    findings = [finding for finding in judge.mistakes(evidence) if finding.key != "alone"]
     apart_in = [
         group for group in parts if _placed_whole(visit, group) and _rows_differ(visit, group)
     ]
     if apart_in:
-        found = [
+        findings = [
             Finding("tensor rows", {"ranks": apart_in[0]}),
             # these follow from the rows
-            *(one for one in found if one.key not in ("own", "part own", "copies")),
+            *(finding for finding in findings if finding.key not in ("own", "part own", "copies")),
         ]
-    elif not found and (evidence.one_process or {}).get("unfaithful", 0) > evidence.tolerance:
+    elif not findings and (evidence.one_process or {}).get("unfaithful", 0) > evidence.tolerance:
         for group in parts:
-            found = found or different_losses([visit.seen[rank] for rank in group])
+            findings = findings or different_losses([visit.seen[rank] for rank in group])
     groups = [list(evidence.batch_ranks)] if len(evidence.batch_ranks) > 1 else []
     compared = any(step.right is not None for step in evidence.steps)
     return (
         evidence,
-        found,
+        findings,
         Layout(
             ["tensor"],
             groups,
             parts,
             steps=evidence.count,
             checked=compared,
-            found=found,
+            findings=findings,
             changed=bool(judge.elsewhere(evidence)),
         ),
     )
@@ -137,7 +139,7 @@ def _placed_whole(visit: Visit, group: Sequence[int]) -> bool:
     placed = [
         call["placed"] for rank in group for call in visit.seen[rank]["steps"][0]["calls"][:1]
     ]
-    return len(placed) == len(group) and all(one == "whole" for one in placed)
+    return len(placed) == len(group) and all(place == "whole" for place in placed)
 
 
 def _rows_differ(visit: Visit, group: Sequence[int]) -> bool:
@@ -156,12 +158,12 @@ def _rows(step: StepRecord) -> list[str]:
 # -- other kinds, by what was sent -----------------------------------------------------------------
 
 
-def _recognised(visit: Visit, found: list[Finding]) -> Layout | None:
+def _recognised(visit: Visit, findings: list[Finding]) -> Layout | None:
     """Recognise a different kind of parallelism by what was sent.
 
     None where the mistakes that were found are no sign of one.
     """
-    ranks, keys = range(visit.ranks), {one.key for one in found}
+    ranks, keys = range(visit.ranks), {finding.key for finding in findings}
     world = tuple(ranks)
     sums = [groups_of_sums(visit, rank) for rank in ranks]
     inside = [groups_inside(visit, rank) for rank in ranks]
@@ -182,9 +184,9 @@ def _recognised(visit: Visit, found: list[Finding]) -> Layout | None:
         None,
     )
     if mixed:
-        found = [Finding("other parameters", {"ranks": list(mixed[0])})]
+        findings = [Finding("other parameters", {"ranks": list(mixed[0])})]
         return Layout(
-            ["tensor"], parts=[list(mixed[1])], steps=len(visit.seen[0]["steps"]), found=found
+            ["tensor"], parts=[list(mixed[1])], steps=len(visit.seen[0]["steps"]), findings=findings
         )
     over_all = all(world in of_rank for of_rank in sums)
     partly = all(world in groups_of_sums(visit, rank, 0) for rank in ranks)
@@ -193,9 +195,9 @@ def _recognised(visit: Visit, found: list[Finding]) -> Layout | None:
     )
     signs = {"start", "own", "part own", "alone", "parts", "other"} & keys
     if partly and exchanged and {"start", "part own"} & keys:
-        return _experts(visit, found, world)
+        return _experts(visit, findings, world)
     if over_all:
-        return _sequence(visit, found) if keys <= DATA else None
+        return _sequence(visit, findings) if keys <= DATA else None
     layout = Layout([], _groups(visit, sums))
     if peers and signs - {"start"}:
         layout.kinds.append("pipeline")
@@ -214,7 +216,7 @@ def _recognised(visit: Visit, found: list[Finding]) -> Layout | None:
     if not layout.kinds and layout.groups and signs:
         layout.kinds.append("groups")
     if not layout.kinds and {"own", "alone"} & keys:
-        return _local(visit, found)
+        return _local(visit, findings)
     if not layout.kinds:
         return None
     if {"tensor", "pipeline"} & set(layout.kinds):
@@ -263,7 +265,7 @@ def _replicas(visit: Visit, layout: Layout) -> list[list[int]]:
     ]
     for _ in tied:  # to what they are tied to by others
         tied = [set().union(*(tied[other] for other in of_rank)) for of_rank in tied]
-    found: list[list[int]] = []
+    groups: list[list[int]] = []
     for rank in range(visit.ranks):
         copies = [
             other
@@ -275,12 +277,12 @@ def _replicas(visit: Visit, layout: Layout) -> list[list[int]]:
             )
         ]
         copies = [other for other in copies if not Evidence(visit, [rank, other]).start_differs()]
-        if len(copies) > 1 and copies not in found and not _changed(Evidence(visit, copies)):
-            found.append(copies)
-    return found
+        if len(copies) > 1 and copies not in groups and not _changed(Evidence(visit, copies)):
+            groups.append(copies)
+    return groups
 
 
-def _sequence(visit: Visit, found: list[Finding]) -> Layout | None:
+def _sequence(visit: Visit, findings: list[Finding]) -> Layout | None:
     """Recognise ranks that hold parts of the same rows.
 
     They send each other what attention needs of the others' parts.
@@ -298,9 +300,9 @@ def _sequence(visit: Visit, found: list[Finding]) -> Layout | None:
         )
         for rank in ranks
     )
-    if not exchange or "same rows" in {one.key for one in found}:
+    if not exchange or "same rows" in {finding.key for finding in findings}:
         return None
-    evidence, steps = Evidence(visit), min(len(one["steps"]) for one in visit.seen.values())
+    evidence, steps = Evidence(visit), min(len(record["steps"]) for record in visit.seen.values())
     return Layout(
         ["sequence"],
         [list(ranks)],
@@ -315,16 +317,20 @@ def _groups(visit: Visit, sums: list[list[tuple[int, ...]]]) -> list[list[int]]:
 
     Each rank is in one group at most.
     """
-    found: list[list[int]] = []
+    groups: list[list[int]] = []
     for rank, of_rank in enumerate(sums):
         for group in of_rank:
             alike = all(
                 parameter_sizes(visit, other) == parameter_sizes(visit, rank) for other in group
             )
             shared = all(group in sums[other] for other in group)
-            if alike and shared and not any(set(group) & set(one) for one in found):
-                found.append(list(group))
-    return sorted(found)
+            if (
+                alike
+                and shared
+                and not any(set(group) & set(other_group) for other_group in groups)
+            ):
+                groups.append(list(group))
+    return sorted(groups)
 
 
 def _within(visit: Visit, layout: Layout, names: list[str] | None = None) -> Layout:
@@ -340,22 +346,25 @@ def _within(visit: Visit, layout: Layout, names: list[str] | None = None) -> Lay
             or bool(judge.elsewhere(evidence))
             or judge.find_unknown_loss(evidence) is not None
         )
-        for one in judge.mistakes(evidence):
-            if one.key not in [other.key for other in layout.found]:
-                layout.found.append(_in_world(one, group))
+        for finding in judge.mistakes(evidence):
+            if finding.key not in [other.key for other in layout.findings]:
+                layout.findings.append(_in_world(finding, group))
     # what is not averaged reaches other groups, too
-    if {"own", "part own"} & {one.key for one in layout.found}:
-        layout.found = [one for one in layout.found if one.key != "other"]
+    if {"own", "part own"} & {finding.key for finding in layout.findings}:
+        layout.findings = [finding for finding in layout.findings if finding.key != "other"]
     if "tensor" in layout.kinds:
         wrong_rows = _tensor_rows(visit, layout)
         if wrong_rows:  # the rows of one data-parallel group follow from that
-            layout.found = [*wrong_rows, *(one for one in layout.found if one.key not in DATA)]
+            layout.findings = [
+                *wrong_rows,
+                *(finding for finding in layout.findings if finding.key not in DATA),
+            ]
         else:
-            layout.found += _of_parts(visit, layout.parts, different_losses, copies_in_group)
+            layout.findings += _of_parts(visit, layout.parts, different_losses, copies_in_group)
     if "pipeline" in layout.kinds:
-        layout.found += _of_parts(visit, stages(visit), tied_copies)
+        layout.findings += _of_parts(visit, stages(visit), tied_copies)
     if not layout.groups:
-        layout.steps = min(len(one["steps"]) for one in visit.seen.values())
+        layout.steps = min(len(record["steps"]) for record in visit.seen.values())
     return layout
 
 
@@ -397,18 +406,20 @@ def _of_parts(
     *rules: Callable[[list[RankRecord]], list[Finding]],
 ) -> list[Finding]:
     """What the first of the rules that finds something says of the first group of ranks."""
-    found = (rule([visit.seen[rank] for rank in group]) for rule in rules for group in groups)
-    return next(filter(None, found), [])
+    findings = (rule([visit.seen[rank] for rank in group]) for rule in rules for group in groups)
+    return next(filter(None, findings), [])
 
 
-def _experts(visit: Visit, found: list[Finding], world: tuple[int, ...]) -> Layout | None:
+def _experts(visit: Visit, findings: list[Finding], world: tuple[int, ...]) -> Layout | None:
     """Recognise experts: parameters that each rank trains alone in a model that sends rows to them.
 
     Where some parameters start differently, these are the experts. If a different one is not
     averaged, that is a mistake.
     """
     names: dict[str, list[str]] = {
-        one.key: one.values["names"] for one in found if one.key in ("start", "part own")
+        finding.key: finding.values["names"]
+        for finding in findings
+        if finding.key in ("start", "part own")
     }
     alone = names.get("start") or names.get("part own") or []
     rest = [name for name in parameter_sizes(visit, 0) if name not in alone]
@@ -420,7 +431,7 @@ def _experts(visit: Visit, found: list[Finding], world: tuple[int, ...]) -> Layo
 # -- local SGD -------------------------------------------------------------------------------------
 
 
-def _local(visit: Visit, found: list[Finding]) -> Layout | None:
+def _local(visit: Visit, findings: list[Finding]) -> Layout | None:
     """Whether the ranks' weights, which their steps take apart, come together again."""
     evidence = Evidence(visit)
     costs = [visit.cost.get(rank) for rank in range(visit.ranks)]
@@ -448,14 +459,16 @@ def _local(visit: Visit, found: list[Finding]) -> Layout | None:
         ),
         None,
     )
-    rest = [one for one in found if one.key not in ("own", "alone", "drift", "other")]
-    known = [one.key for one in rest]  # of ranks that sent nothing, only that was looked at
-    rest += [
-        one
-        for one in [*data_mistakes(evidence), *judge.start_mistakes(evidence)]
-        if one.key not in known
+    rest = [
+        finding for finding in findings if finding.key not in ("own", "alone", "drift", "other")
     ]
-    layout = Layout(["local"], steps=evidence.count, found=rest)
+    known = [finding.key for finding in rest]  # of ranks that sent nothing, only that was looked at
+    rest += [
+        finding
+        for finding in [*data_mistakes(evidence), *judge.start_mistakes(evidence)]
+        if finding.key not in known
+    ]
+    layout = Layout(["local"], steps=evidence.count, findings=rest)
     averages = [visit.averages.get(rank) for rank in range(visit.ranks)]
     if again is not None or have_same_outer_gradient(averages):
         taken = (
@@ -468,8 +481,8 @@ def _local(visit: Visit, found: list[Finding]) -> Layout | None:
             ]
         )
         if len(taken) == 1:
-            layout.found.append(Finding("one rank's weights", {"rank": taken[0], "step": again}))
-        layout.found += average_mistakes(averages)
+            layout.findings.append(Finding("one rank's weights", {"rank": taken[0], "step": again}))
+        layout.findings += average_mistakes(averages)
         layout.again, layout.checked = again + 1 if again else 0, True
         return layout
     total = sum(parameter_sizes(visit, 0).values())
@@ -487,7 +500,7 @@ def _changed(evidence: Evidence) -> bool:
     """Whether something writes into the weights between a step and the next."""
     return any(
         name in steps[number]["begin"] and relative_distance(steps[number]["begin"][name], part) > 0
-        for steps in (one["steps"] for one in evidence.seen)
+        for steps in (record["steps"] for record in evidence.seen)
         for number in range(1, evidence.count)
         for name, part in steps[number - 1]["weights"].items()
     )

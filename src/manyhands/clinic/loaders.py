@@ -30,9 +30,9 @@ def digest(value: Any) -> str:
             data = data.reshape(-1).view(torch.uint8) if data.numel() else data
         text = str(tuple(value.shape)).encode() + data.numpy().tobytes()
     elif isinstance(value, (list, tuple)):
-        text = "".join(digest(one) for one in value).encode()
+        text = "".join(digest(entry) for entry in value).encode()
     elif isinstance(value, dict):
-        text = "".join(f"{name}{digest(one)}" for name, one in value.items()).encode()
+        text = "".join(f"{name}{digest(entry)}" for name, entry in value.items()).encode()
     elif hasattr(value, "tobytes"):
         text = value.tobytes()
     else:
@@ -197,11 +197,11 @@ class LoaderObserver:
     def split_facts(self) -> list[Split]:
         """What random_split has made, as plain values."""
         facts: list[Any] = []
-        for one in self.splits:
-            length, rows = digest_rows(one["dataset"])
+        for split in self.splits:
+            length, rows = digest_rows(split["dataset"])
             facts.append(
                 {
-                    **{key: value for key, value in one.items() if key != "dataset"},
+                    **{key: value for key, value in split.items() if key != "dataset"},
                     "rows": rows,
                     "length": length,
                 }

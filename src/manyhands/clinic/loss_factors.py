@@ -18,9 +18,9 @@ def loss_scale(backwards: list[Backward], ranks: int = 0) -> float | None:
     Over several calls in a step, it is as the one call with all of them would be. None where it is
     not known.
     """
-    each, found = scale_of_each(backwards, ranks), factors(backwards, ranks)
-    if each is None and by_terms(found):
-        return found[0][0] / found[0][1] * sum(terms for _, terms in found)
+    each, known = scale_of_each(backwards, ranks), factors(backwards, ranks)
+    if each is None and by_terms(known):
+        return known[0][0] / known[0][1] * sum(terms for _, terms in known)
     return each if each in (1.0, None) else each * len(backwards)
 
 
@@ -29,10 +29,10 @@ def scale_of_each(backwards: list[Backward], ranks: int = 0) -> float | None:
 
     None where that is not the same for all backward calls.
     """
-    found = [factor for factor, _ in factors(backwards, ranks)]
-    if not _same(found):
+    known = [factor for factor, _ in factors(backwards, ranks)]
+    if not _same(known):
         return None
-    return 1.0 if abs(found[0] - 1) < LOSS_FACTOR_TOLERANCE else found[0]
+    return 1.0 if abs(known[0] - 1) < LOSS_FACTOR_TOLERANCE else known[0]
 
 
 def factors(backwards: list[Backward], ranks: int = 0) -> list[tuple[float, int]]:
@@ -41,29 +41,29 @@ def factors(backwards: list[Backward], ranks: int = 0) -> list[tuple[float, int]
     The mean of each loss is multiplied by its factor, and is of so many terms; empty where that is
     not known of each of them.
     """
-    found: list[tuple[float, int]] = []
-    for one in backwards:
-        loss = one["losses"][0] if len(one["losses"]) == 1 else _sum_of(one, ranks)
+    known: list[tuple[float, int]] = []
+    for backward in backwards:
+        loss = backward["losses"][0] if len(backward["losses"]) == 1 else _sum_of(backward, ranks)
         if (
             loss["reduction"] not in ("mean", "sum")
             or not loss["value"]
-            or not one["value"]
+            or not backward["value"]
             or not loss["terms"]
         ):
             return []
-        if loss["reduction"] == "sum" and one["value"] == loss["value"]:
+        if loss["reduction"] == "sum" and backward["value"] == loss["value"]:
             return []  # a sum as it is: one process would take it over all rows, or would divide it
         mean = loss["value"] / (loss["terms"] if loss["reduction"] == "sum" else 1)
-        found.append((one["value"] / mean, loss["terms"]))
-    return found
+        known.append((backward["value"] / mean, loss["terms"]))
+    return known
 
 
-def by_terms(found: list[tuple[float, int]]) -> bool:
+def by_terms(known: list[tuple[float, int]]) -> bool:
     """Whether `factors` weight each term of all backward calls alike.
 
     They do where sums are divided by one number.
     """
-    return _same([factor / terms for factor, terms in found])
+    return _same([factor / terms for factor, terms in known])
 
 
 def _same(numbers: list[float]) -> bool:
@@ -109,9 +109,10 @@ def shares(backwards: Sequence[list[Backward]], rows: Sequence[Sized]) -> list[f
     terms: list[int] = []  # 0 where they are not known
     for of_rank in backwards:
         each = [
-            one["losses"][0]["terms"] or 0
-            for one in of_rank
-            if len(one["losses"]) == 1 and one["losses"][0]["reduction"] in ("mean", "sum")
+            backward["losses"][0]["terms"] or 0
+            for backward in of_rank
+            if len(backward["losses"]) == 1
+            and backward["losses"][0]["reduction"] in ("mean", "sum")
         ]
         known = (
             each

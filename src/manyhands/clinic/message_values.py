@@ -45,7 +45,7 @@ def format_values(values: dict[str, Any], visit: Visit | None = None) -> dict[st
         ("values", 6),
     ):
         if name in values:
-            as_text[name] = ", ".join(f"{one:.{digits}g}" for one in values[name])
+            as_text[name] = ", ".join(f"{number:.{digits}g}" for number in values[name])
     for name in ("reported", "first", "seeds", "lengths"):
         if name in values:
             as_text[name] = ", ".join(map(str, values[name]))

@@ -320,13 +320,15 @@ class Observer(ObserverEnd):
         thrown away.
         """
         if self.recording:
-            part, kept, (before, steps) = (
+            part, gradient, (before, steps) = (
                 self._part(slope),
                 self.parameters[name].grad,
                 self.local.get(name, (None, 0)),
             )
-            kept = kept.to_dense() if kept is not None and kept.is_sparse else kept
-            thrown_away = steps < len(self.steps) and (kept is None or not kept.any())
+            gradient = (
+                gradient.to_dense() if gradient is not None and gradient.is_sparse else gradient
+            )
+            thrown_away = steps < len(self.steps) and (gradient is None or not gradient.any())
             self.local[name] = (
                 part if before is None or thrown_away else before + part,
                 len(self.steps),

@@ -106,9 +106,11 @@ class ObserverEnd:
             self.size > 1
             and not {"horovod", "mpi4py"} & set(sys.modules)
             and not any(
-                sums_gradients(one) or one["phase"] == "forward" or one["peer"] is not None
+                sums_gradients(message)
+                or message["phase"] == "forward"
+                or message["peer"] is not None
                 for step in self.steps
-                for one in step["messages"]
+                for message in step["messages"]
             )
         )
 

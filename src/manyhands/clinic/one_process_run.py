@@ -133,10 +133,10 @@ def run_in_one_process(model: nn.Module, folder: str, size: int, stride: int) ->
             torch.load(os.path.join(folder, READ.format(rank)), weights_only=False)
             for rank in range(size)
         ]
-        found = _try(model, seen, stride)
+        outcome = _try(model, seen, stride)
     except Exception as error:  # noqa: BLE001 - a user's model may raise anything
-        found = {"not": "fails", "error": f"{type(error).__name__}: {error}"[:300]}
-    write_tensors(os.path.join(folder, "one.pt"), found)
+        outcome = {"not": "fails", "error": f"{type(error).__name__}: {error}"[:300]}
+    write_tensors(os.path.join(folder, "one.pt"), outcome)
 
 
 def active_autocast() -> list[tuple[str, torch.dtype]]:
@@ -179,7 +179,7 @@ def _try(model: nn.Module, seen: list[RankRecord], stride: int) -> OneProcess:
     if word:
         return {"not": word}
     model.train()
-    found: OneProcess = {
+    outcome: OneProcess = {
         "far": 0.0,
         "unfaithful": 0.0,
         "gradients": [],
@@ -191,15 +191,15 @@ def _try(model: nn.Module, seen: list[RankRecord], stride: int) -> OneProcess:
             _fill(model, seen, number)
         model.zero_grad()
         for together in zip(*of_step, strict=True):
-            _one_call(model, together, found)
-        found["gradients"].append(
+            _one_call(model, together, outcome)
+        outcome["gradients"].append(
             {
                 name: sample_numbers(p.grad, 1 if sharded else stride)
                 for name, p in model.named_parameters()
                 if p.grad is not None
             }
         )
-    return found
+    return outcome
 
 
 def _cannot(calls: list[list[list[Call]]]) -> str | None:
@@ -266,7 +266,7 @@ def _sends(seen: list[RankRecord], sharded: bool) -> str | None:
     )
 
 
-def _one_call(model: nn.Module, together: Sequence[Call], found: OneProcess) -> None:
+def _one_call(model: nn.Module, together: Sequence[Call], outcome: OneProcess) -> None:
     """Run forward on each rank's rows alone and on all together, and backward.
 
     Backward begins with the slopes that the ranks' losses had.
@@ -278,33 +278,44 @@ def _one_call(model: nn.Module, together: Sequence[Call], found: OneProcess) -> 
     with _autocast(together[0]["autocast"]):
         alone = [_outputs(model, call["inputs"]) for call in together]
         joint = _outputs(model, _joined([call["inputs"] for call in together], rows))
-    for one, call in zip(alone, together, strict=True):
+    for outputs, call in zip(alone, together, strict=True):
         # a rank's model may have given more or fewer outputs than its copy
-        for a, b in zip(one, call["out"], strict=False):
-            found["unfaithful"] = max(
-                found["unfaithful"], _far(a, b) if isinstance(a, torch.Tensor) else 0.0
+        for a, b in zip(outputs, call["out"], strict=False):
+            outcome["unfaithful"] = max(
+                outcome["unfaithful"], _far(a, b) if isinstance(a, torch.Tensor) else 0.0
             )
     slopes: list[Slope] = []  # [(output, slope)], each output once
     for place, out in enumerate(joint):
         if not isinstance(out, torch.Tensor):
             continue
-        parts, own = [one[place] for one in alone], [call["slopes"][place] for call in together]
+        parts, own = (
+            [outputs[place] for outputs in alone],
+            [call["slopes"][place] for call in together],
+        )
         if out.dim() and len(out) == sum(rows):
             whole = torch.cat(parts)
             slope = (
                 None
-                if any(one is None for one in own)
-                else torch.cat([one.cpu() * part for one, part in zip(own, parts_of, strict=True)])
+                if any(slope_of_rank is None for slope_of_rank in own)
+                else torch.cat(
+                    [
+                        slope_of_rank.cpu() * part
+                        for slope_of_rank, part in zip(own, parts_of, strict=True)
+                    ]
+                )
             )
         else:
             # a loss that the model gives, a mean over the rows; or what has nothing to do with rows
             whole = sum(part * share for part, share in zip(parts, parts_of, strict=True))
             slope = (
                 None
-                if any(one is None for one in own)
-                else sum(one.cpu() * part for one, part in zip(own, parts_of, strict=True))
+                if any(slope_of_rank is None for slope_of_rank in own)
+                else sum(
+                    slope_of_rank.cpu() * part
+                    for slope_of_rank, part in zip(own, parts_of, strict=True)
+                )
             )
-        found["far"] = max(found["far"], _far(out, whole))
+        outcome["far"] = max(outcome["far"], _far(out, whole))
         if slope is not None and out.requires_grad and not any(out is other for other, _ in slopes):
             slopes.append((out, slope.to(out.device, out.dtype).reshape(out.shape)))
     roots = _roots(slopes)
@@ -339,22 +350,22 @@ def _roots(slopes: list[Slope]) -> list[Slope]:
         # next: an output that no other of those that are left depends on
         out, slope = next(
             (
-                one
-                for one in waiting
+                candidate
+                for candidate in waiting
                 if not any(
-                    other is not one[0] and one[0].grad_fn in below[id(other)]
+                    other is not candidate[0] and candidate[0].grad_fn in below[id(other)]
                     for other, _ in waiting
                 )
             ),
             waiting[0],
         )
-        waiting = [one for one in waiting if one[0] is not out]
+        waiting = [candidate for candidate in waiting if candidate[0] is not out]
         users = [(other, its) for other, its in roots if out.grad_fn in below[id(other)]]
         if users:
             through = torch.autograd.grad(
-                [one for one, _ in users],
+                [output for output, _ in users],
                 out,
-                [one for _, one in users],
+                [its_slope for _, its_slope in users],
                 retain_graph=True,
                 allow_unused=True,
             )[0]
@@ -368,14 +379,14 @@ def _roots(slopes: list[Slope]) -> list[Slope]:
 
 def _nodes(out: torch.Tensor) -> set[Any]:
     """All nodes of the graph that this output depends on, its own among them."""
-    found: set[Any] = set()
+    nodes: set[Any] = set()
     waiting: list[Any] = [out.grad_fn]
     while waiting:
         node = waiting.pop()
-        if node is not None and node not in found:
-            found.add(node)
-            waiting += [one for one, _ in node.next_functions]
-    return found
+        if node is not None and node not in nodes:
+            nodes.add(node)
+            waiting += [before for before, _ in node.next_functions]
+    return nodes
 
 
 def _fill(model: nn.Module, seen: list[RankRecord], number: int) -> None:
@@ -408,7 +419,7 @@ def _joined(inputs: Sequence[tuple[Any, dict[str, Any]]], rows: Sequence[int]) -
     import torch
     from torch.utils._pytree import tree_flatten, tree_unflatten
 
-    lists = {id(one) for args, kwargs in inputs for one in lists_of_samples(args, kwargs)}
+    lists = {id(samples) for args, kwargs in inputs for samples in lists_of_samples(args, kwargs)}
 
     def is_list(value: object) -> bool:
         return id(value) in lists
@@ -418,7 +429,7 @@ def _joined(inputs: Sequence[tuple[Any, dict[str, Any]]], rows: Sequence[int]) -
             return [entry for value in values for entry in value]
         return torch.cat(list(values)) if _of_rows(values, rows, torch) else values[0]
 
-    flat, shape = zip(*(tree_flatten(one, is_leaf=is_list) for one in inputs), strict=True)
+    flat, shape = zip(*(tree_flatten(given, is_leaf=is_list) for given in inputs), strict=True)
     # ranks may have different numbers of inputs: what does not fit rank 0's raises an exception
     return tree_unflatten([whole(values) for values in zip(*flat, strict=False)], shape[0])
 

@@ -64,7 +64,7 @@ def _emphasis(text: str) -> str:
 
 
 def _right(done: Conclusion) -> str:
-    mistakes = _mistakes(one for one in done.mistakes if one.key != "hang")
+    mistakes = _mistakes(mistake for mistake in done.mistakes if mistake.key != "hang")
     rows = "".join(
         f"<tr><td>{escape(what)}</td><td>{escape(value)}</td></tr>" for what, value in done.measured
     )
@@ -85,15 +85,15 @@ def _right(done: Conclusion) -> str:
 
 def _mistakes(listed: Iterable[Statement]) -> str:
     return "".join(
-        f'<div class="mistake"><h3>{escape(one.title)}</h3><p>{escape(one.text)}</p>'
-        f'<p class="remedy">{escape(one.remedy)}</p></div>'
-        for one in listed
+        f'<div class="mistake"><h3>{escape(mistake.title)}</h3><p>{escape(mistake.text)}</p>'
+        f'<p class="remedy">{escape(mistake.remedy)}</p></div>'
+        for mistake in listed
     )
 
 
 def _gpus(done: Conclusion) -> str:
     note = f"<p>{_emphasis(done.gpu_note)}</p>" if done.gpu_note else ""
-    remarks = "".join(f"<li>{escape(as_remark(one))}</li>" for one in done.gpu_remarks)
+    remarks = "".join(f"<li>{escape(as_remark(remark))}</li>" for remark in done.gpu_remarks)
     return (
         f'<p class="verdict">{_emphasis(done.gpus)}</p>{_mistakes(done.gpu_findings)}'
         f"{remarks and f'<ul>{remarks}</ul>'}{note}"
@@ -102,7 +102,7 @@ def _gpus(done: Conclusion) -> str:
 
 def _remarks(remarks: Sequence[Statement]) -> str:
     return (
-        "<ul>" + "".join(f"<li>{escape(one.text)}</li>" for one in remarks) + "</ul>"
+        "<ul>" + "".join(f"<li>{escape(remark.text)}</li>" for remark in remarks) + "</ul>"
         if remarks
         else ""
     )

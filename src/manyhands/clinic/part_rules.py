@@ -101,7 +101,7 @@ def own_parts(step: Comparable, plain: torch.Tensor, near: float) -> list[str]:
         list(zip(given.split(step.sizes), local.split(step.sizes), strict=True))
         for given, local in zip(step.given, step.local, strict=True)
     ]
-    means, found = plain.split(step.sizes), []
+    means, own_names = plain.split(step.sizes), []
     for place, name in enumerate(step.names):
         pairs, mean = [of_rank[place] for of_rank in by_rank], means[place]
         own = all(relative_distance(given, local) < near for given, local in pairs)
@@ -109,8 +109,8 @@ def own_parts(step: Comparable, plain: torch.Tensor, near: float) -> list[str]:
             fit(given, mean)[1] > near for given, _ in pairs
         )
         if along or (own and any(relative_distance(local, mean) > near for _, local in pairs)):
-            found.append(name)
-    return found
+            own_names.append(name)
+    return own_names
 
 
 def _cut_now(evidence: Evidence, number: int, name: str) -> list[Shard | None]:
@@ -118,7 +118,10 @@ def _cut_now(evidence: Evidence, number: int, name: str) -> list[Shard | None]:
 
     Empty where not all ranks have one.
     """
-    cuts, shards = evidence.of(number, "cuts"), [one["sharded"].get(name) for one in evidence.seen]
+    cuts, shards = (
+        evidence.of(number, "cuts"),
+        [record["sharded"].get(name) for record in evidence.seen],
+    )
     if any(shard and name not in of_rank for shard, of_rank in zip(shards, cuts, strict=True)):
         return []
     return [
@@ -151,7 +154,11 @@ def different_losses(seen: list[RankRecord]) -> list[Finding]:
             [loss for backward in step["backwards"] for loss in backward["losses"]]
             for step in of_step
         ]
-        if not rows[0] or any(one != rows[0] for one in rows[1:]) or len(set(map(len, losses))) > 1:
+        if (
+            not rows[0]
+            or any(other != rows[0] for other in rows[1:])
+            or len(set(map(len, losses))) > 1
+        ):
             continue
         for of_ranks in zip(*losses, strict=True):
             values = [loss["value"] for loss in of_ranks]
@@ -194,9 +201,9 @@ def tied_copies(seen: list[RankRecord]) -> list[Finding]:
     They begin with the same numbers, and get different gradients.
     """
     pairs: list[list[tuple[int, str]]] = []
-    for rank, one in enumerate(seen):
-        for name, part in one["start"].items():
-            if "Embedding" in one["kinds"].get(name, "") and _varies(part):
+    for rank, record in enumerate(seen):
+        for name, part in record["start"].items():
+            if "Embedding" in record["kinds"].get(name, "") and _varies(part):
                 pairs += [
                     [(rank, name), (other, its)]
                     for other, of_rank in enumerate(seen)
@@ -211,7 +218,7 @@ def _unlike(seen: list[RankRecord], copies: list[list[tuple[int, str]]]) -> list
     """The finding on `copies`, lists of (rank, name), whose gradients differ in a step."""
     for number, of_step in enumerate(_steps(seen)):
         least = ROUNDED_GRADIENT * max(_length(step["given"]) for step in of_step)
-        found = [
+        unlike = [
             places
             for places in copies
             if any(
@@ -224,20 +231,20 @@ def _unlike(seen: list[RankRecord], copies: list[list[tuple[int, str]]]) -> list
                 for rank, name in places[1:]
             )
         ]
-        if found:
-            names = list(dict.fromkeys(name for places in found for _, name in places))
-            ranks = sorted({_numbers(seen)[rank] for places in found for rank, _ in places})
+        if unlike:
+            names = list(dict.fromkeys(name for places in unlike for _, name in places))
+            ranks = sorted({_numbers(seen)[rank] for places in unlike for rank, _ in places})
             return [Finding("copies", {"names": names, "step": number + 1, "ranks": ranks})]
     return []
 
 
 def _steps(seen: list[RankRecord]) -> Iterator[tuple[StepRecord, ...]]:
     """Of each step that all ranks have taken: what each has noted."""
-    return zip(*(one["steps"] for one in seen), strict=False)
+    return zip(*(record["steps"] for record in seen), strict=False)
 
 
 def _numbers(seen: list[RankRecord]) -> list[int]:
-    return [one["rank"] for one in seen]
+    return [record["rank"] for record in seen]
 
 
 def _tolerance(seen: list[RankRecord]) -> float:

@@ -35,7 +35,7 @@ def as_text(done: Conclusion) -> str:
         *_question(2, done.gpus),
         *_listed(done.gpu_findings),
     ]
-    lines += [line for one in done.gpu_remarks for line in _wrapped("* " + as_remark(one))]
+    lines += [line for remark in done.gpu_remarks for line in _wrapped("* " + as_remark(remark))]
     lines += [*_wrapped(done.gpu_note.replace("*", "")), ""]
     lines += [
         *_question(3, ""),
@@ -87,23 +87,23 @@ def _depth(line: str) -> int:
 
 
 def _mistakes(done: Conclusion) -> list[str]:
-    return _listed([one for one in done.mistakes if one.key != "hang"])
+    return _listed([mistake for mistake in done.mistakes if mistake.key != "hang"])
 
 
 def _listed(mistakes: Iterable[Statement]) -> list[str]:
     lines: list[str] = []
-    for one in mistakes:
+    for mistake in mistakes:
         lines += [
-            f"   ! {one.title}",
-            *_wrapped(one.text, "     "),
-            *_wrapped("-> " + one.remedy, "     "),
+            f"   ! {mistake.title}",
+            *_wrapped(mistake.text, "     "),
+            *_wrapped("-> " + mistake.remedy, "     "),
         ]
     return lines
 
 
-def as_remark(said: Statement) -> str:
+def as_remark(statement: Statement) -> str:
     """A remark that has a title and a remedy, in one line."""
-    return f"{said.title}: {said.text} {said.remedy}"
+    return f"{statement.title}: {statement.text} {statement.remedy}"
 
 
 def _printed(printed: Iterable[tuple[str, str]]) -> list[str]:
@@ -115,7 +115,7 @@ def _printed(printed: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def _remarks(remarks: Iterable[Statement]) -> list[str]:
-    return [line for one in remarks for line in _wrapped("* " + one.text, "   ")]
+    return [line for remark in remarks for line in _wrapped("* " + remark.text, "   ")]
 
 
 def cost_lines(costs: Costs) -> list[str]:

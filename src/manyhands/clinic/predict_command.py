@@ -145,14 +145,12 @@ def _predict(arguments: argparse.Namespace) -> int:
         usable, of_cores = predict_messages.judge_core_time(measured_on)
         if not usable:
             raise scale.NothingMeasuredError(of_cores, alone.ranks)
-        found = scale.measured(alone, together)
-        of_rows = needs_ranks + describe_batch(found, arguments.global_batch)
+        step = scale.measured(alone, together)
+        of_rows = needs_ranks + describe_batch(step, arguments.global_batch)
         batch = (
-            found.batch() or PER_RANK
-            if arguments.global_batch == "auto"
-            else arguments.global_batch
+            step.batch() or PER_RANK if arguments.global_batch == "auto" else arguments.global_batch
         )
-        most = most_ranks(found, batch) or MOST_RANKS
+        most = most_ranks(step, batch) or MOST_RANKS
         if ranks[0] > most:
             raise ValueError(
                 f"{of_rows} Therefore {ranks[0]:,} ranks would get less than one row each. Give "
@@ -163,7 +161,7 @@ def _predict(arguments: argparse.Namespace) -> int:
         return SCRIPT_FAILED if problem.failed else NOT_DETERMINED
     except (ValueError, LaunchError) as problem:
         return refuse("predict", problem)
-    print("\n".join(filter(None, [predict_messages.describe_step(found), of_rows, of_cores])))
+    print("\n".join(filter(None, [predict_messages.describe_step(step), of_rows, of_cores])))
     if together.substituted:
         print(describe_substitutions(together.substituted))
     if together.left_out:
@@ -173,7 +171,7 @@ def _predict(arguments: argparse.Namespace) -> int:
         print(f"Not predicted, because each rank would get less than one row: {named} ranks.")
     forecasts = [
         scale.forecast(
-            found,
+            step,
             kind.machine,
             count,
             arguments.times_as_fast,
@@ -189,7 +187,7 @@ def _predict(arguments: argparse.Namespace) -> int:
         f"{scale.table(forecasts)}"
     )
     picture = efficiency(
-        {kind.name: {1: 1.0, **{one.ranks: one.efficiency for one in forecasts}}},
+        {kind.name: {1: 1.0, **{forecast.ranks: forecast.efficiency for forecast in forecasts}}},
         title=f"{MADE_BY}: efficiency against the number of ranks",
     )
     arguments.output.write_text(picture.text, encoding="utf-8")
@@ -238,7 +236,7 @@ def _clinic(arguments: argparse.Namespace, problem: NothingMeasuredError) -> str
 def _wanted(arguments: argparse.Namespace) -> list[int]:
     """The numbers of ranks to predict; ValueError where what was typed cannot be."""
     try:
-        ranks = sorted({int(one) for one in arguments.to.split(",")})
+        ranks = sorted({int(number) for number in arguments.to.split(",")})
     except ValueError:
         ranks = []
     if not ranks or ranks[0] < 1 or ranks[-1] > MOST_RANKS:

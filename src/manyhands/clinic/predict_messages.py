@@ -51,7 +51,7 @@ def explain_untimed(visit: Visit) -> tuple[str, bool]:
     dead = [f"rank {rank} with {code}" for rank, code in visit.codes.items() if code]
     if dead:
         return f"These ranks ended with an exit code other than 0: {', '.join(dead)}.", True
-    done = min((one["steps"] for one in visit.cost.values()), default=0)
+    done = min((cost["steps"] for cost in visit.cost.values()), default=0)
     return (
         (
             f"It ended after {done} steps of an optimiser; {RECORDED_STEPS + 1} are "
@@ -66,12 +66,12 @@ def _printed_last(visit: Visit) -> str:
     return f" The last line that rank 0 printed: {lines[-1].strip()}" if lines else ""
 
 
-def judge_core_time(one: Costs) -> tuple[bool, str]:
+def judge_core_time(costs: Costs) -> tuple[bool, str]:
     """Judge by how long it waited for a core whether the `Costs` of one rank can be used.
 
     Returns (whether they can, what is said of it).
     """
-    if not one.waited:
+    if not costs.waited:
         return (
             True,
             (
@@ -79,10 +79,10 @@ def judge_core_time(one: Costs) -> tuple[bool, str]:
                 " not count it."
             ),
         )
-    waited, step_ms = one.waited[0], one.step_ms[0]
+    waited, step_ms = costs.waited[0], costs.step_ms[0]
     if waited <= WAITED_SOME:
         return True, ""
-    said = (
+    sentence = (
         f"The rank was ready to run but had to wait for a core for {waited:.0%} of the measured "
         f"time: {waited * step_ms:.4g} ms of {step_ms:.4g} ms a step. "
     )
@@ -90,26 +90,26 @@ def judge_core_time(one: Costs) -> tuple[bool, str]:
         return (
             True,
             (
-                f"Warning: {said}The prediction is more accurate when no other program needs this "
+                f"Warning: {sentence}The prediction is more accurate when no other program needs this "
                 "machine's cores."
             ),
         )
     return (
         False,
         (
-            f"{said}Nothing is predicted from that. Run the command again when other programs leave"
+            f"{sentence}Nothing is predicted from that. Run the command again when other programs leave"
             " a core free."
         ),
     )
 
 
-def describe_step(found: Measured) -> str:
+def describe_step(step: Measured) -> str:
     """Describe in a line what was measured."""
-    total, count = sum(found.sizes), len(found.sizes)
-    apart = max(found.factors) / median(found.factors) - 1
+    total, count = sum(step.sizes), len(step.sizes)
+    apart = max(step.factors) / median(step.factors) - 1
     return (
-        f"One rank here: {1e3 * found.step_s:.4g} ms a step, {1e3 * found.backward_s:.4g} ms of it "
+        f"One rank here: {1e3 * step.step_s:.4g} ms a step, {1e3 * step.backward_s:.4g} ms of it "
         f"in the backward pass; its slowest step takes {apart:.0%} longer than the middle one. "
-        f"Sums in a step: {count}, {total / 1e6:.4g} MB, {'during' if found.overlaps else 'after'} "
+        f"Sums in a step: {count}, {total / 1e6:.4g} MB, {'during' if step.overlaps else 'after'} "
         "the backward pass."
     )

@@ -71,7 +71,7 @@ def main() -> None:
         note_failed_import(folder, error)
         raise
     try:
-        kept = as_main.run(script)  # noqa: F841
+        namespace = as_main.run(script)  # noqa: F841
     except SystemExit as ended:
         # later, it may well miss what the loader was cut short of
         if ended.code and not observer.going_on:

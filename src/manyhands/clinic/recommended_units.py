@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from manyhands.clinic.conclude import Statement
 
 
-def units_of(said: Iterable[Statement]) -> list[tuple[str, str, str]]:
+def units_of(statements: Iterable[Statement]) -> list[tuple[str, str, str]]:
     """[(number, title, why)] in the order of the units; the units that treat what was found."""
     from importlib.resources import files
 
@@ -18,9 +18,9 @@ def units_of(said: Iterable[Statement]) -> list[tuple[str, str, str]]:
     units = toml.loads((files("manyhands") / "units.toml").read_text(encoding="utf-8"))["unit"]
     titles = {unit["name"][:2]: unit["title"] for unit in units}
     why: dict[str, list[str]] = {}
-    for one in said:
-        for number in one.units:
-            why.setdefault(number, []).append(one.title or one.key)
+    for statement in statements:
+        for number in statement.units:
+            why.setdefault(number, []).append(statement.title or statement.key)
     return [
         (number, titles[number], ", ".join(dict.fromkeys(why[number]))) for number in sorted(why)
     ]

@@ -50,7 +50,7 @@ def trains(module: nn.Module) -> bool:
 def is_plain(value: object) -> bool:
     """Whether a value can be written down as it is, without tensors."""
     return isinstance(value, (int, float, bool, str, type(None))) or (
-        isinstance(value, tuple) and all(isinstance(one, (int, float)) for one in value)
+        isinstance(value, tuple) and all(isinstance(entry, (int, float)) for entry in value)
     )
 
 
@@ -80,9 +80,11 @@ def lists_of_samples(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Sequ
     if not isinstance(first, (list, tuple)) or not first:
         return []
     lists: list[Sequence[Any]] = [
-        one for one in given if isinstance(one, (list, tuple)) and len(one) == len(first)
+        argument
+        for argument in given
+        if isinstance(argument, (list, tuple)) and len(argument) == len(first)
     ]
-    of_dicts = any(isinstance(entry, dict) for one in lists for entry in one)
+    of_dicts = any(isinstance(entry, dict) for argument in lists for entry in argument)
     lengths = {len(entry) for entry in first if isinstance(entry, torch.Tensor) and entry.dim()}
     return lists if of_dicts or len(lengths) > 1 else []
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def remarks(evidence: Evidence) -> list[Finding]:
     """What is no mistake, and what one should know: [Finding]."""
-    found, one = [], evidence.one_process or {}
+    findings, run = [], evidence.one_process or {}
     calls = [call for rank in evidence.seen for step in rank["steps"] for call in step["calls"]]
     if any(call["random"] for call in calls):
         same = (
@@ -28,43 +28,43 @@ def remarks(evidence: Evidence) -> list[Finding]:
             == 1
         )
         key = "same noise" if same and evidence.ranks > 1 else "noise"
-        found.append(Finding(key, {"seed": evidence.first["seed"]}))
-    if "not" in one and one["not"] != "random":
-        found.append(Finding("not tried: " + one["not"], {"error": one.get("error", "")}))
-    elif one.get("unfaithful", 0) > getattr(evidence, "coarse", evidence.tolerance):
-        found.append(Finding("not tried: other output", {"apart": one["unfaithful"]}))
-    elif one.get("far", 0) > getattr(evidence, "coarse", evidence.tolerance):
-        found.append(
+        findings.append(Finding(key, {"seed": evidence.first["seed"]}))
+    if "not" in run and run["not"] != "random":
+        findings.append(Finding("not tried: " + run["not"], {"error": run.get("error", "")}))
+    elif run.get("unfaithful", 0) > getattr(evidence, "coarse", evidence.tolerance):
+        findings.append(Finding("not tried: other output", {"apart": run["unfaithful"]}))
+    elif run.get("far", 0) > getattr(evidence, "coarse", evidence.tolerance):
+        findings.append(
             Finding(
-                "batch norm" if one["mixers"] else "mixes rows",
+                "batch norm" if run["mixers"] else "mixes rows",
                 {
-                    "names": one["mixers"],
-                    "apart": one["far"],
-                    "rows": one["rows"],
-                    "each": one["rows"] / evidence.ranks,
+                    "names": run["mixers"],
+                    "apart": run["far"],
+                    "rows": run["rows"],
+                    "each": run["rows"] / evidence.ranks,
                 },
             )
         )
-    elif not one and not any(call["random"] for call in calls):
-        found.append(Finding("not tried: no copy", {}))
-    found += undivided_parts(evidence)
-    found += elsewhere(evidence)
+    elif not run and not any(call["random"] for call in calls):
+        findings.append(Finding("not tried: no copy", {}))
+    findings += undivided_parts(evidence)
+    findings += elsewhere(evidence)
     if measures_disagree(evidence):
-        found.append(Finding("two measures", {"apart": distance_from_single_process(evidence)}))
+        findings.append(Finding("two measures", {"apart": distance_from_single_process(evidence)}))
     if (evidence.first.get("ddp") or {}).get("sends buffers") and find_unequal_buffers(evidence)[0]:
-        found.append(Finding("buffers not sent", {"names": find_unequal_buffers(evidence)[0]}))
+        findings.append(Finding("buffers not sent", {"names": find_unequal_buffers(evidence)[0]}))
     if loss := find_unknown_loss(evidence):
-        found.append(Finding(loss, {"factor": float(evidence.ranks)}))
+        findings.append(Finding(loss, {"factor": float(evidence.ranks)}))
     if evidence.first["scaled"]:
-        found.append(Finding("scaled", {}))
+        findings.append(Finding("scaled", {}))
     norm = _norm_of_scaled(evidence)
     if norm:
-        found.append(Finding("clipped scaled", {"norm": norm}))
+        findings.append(Finding("clipped scaled", {"norm": norm}))
     if any(kind == "value" for step in evidence.steps for clips in step.clips for kind, _ in clips):
-        found.append(Finding("clipped by value", {}))
+        findings.append(Finding("clipped by value", {}))
     if evidence.first["stride"] > 1:
-        found.append(Finding("sampled", {"stride": evidence.first["stride"]}))
-    return found
+        findings.append(Finding("sampled", {"stride": evidence.first["stride"]}))
+    return findings
 
 
 def _norm_of_scaled(evidence: Evidence) -> float | None:

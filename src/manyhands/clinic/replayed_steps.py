@@ -48,10 +48,10 @@ def compare_replayed_weights(evidence: Evidence) -> list[float] | None:
 
     steps = evidence.first["steps"][: evidence.count]
     own = [
-        [sorted(step["weights"]) for step in one["steps"][: evidence.count]]
-        for one in evidence.seen
+        [sorted(step["weights"]) for step in record["steps"][: evidence.count]]
+        for record in evidence.seen
     ]
-    if not steps or evidence.sharded or any(one != own[0] for one in own):
+    if not steps or evidence.sharded or any(names_of_rank != own[0] for names_of_rank in own):
         return None
     start = {
         name: torch.nn.Parameter(part.clone()) for name, part in evidence.first["start"].items()

@@ -26,8 +26,8 @@ def processor_s() -> float:
 
     With Horovod it is that of the main thread, since its own thread never rests.
     """
-    told = main_thread_times() if "horovod" in sys.modules else None
-    return told[0] if told else time.process_time()
+    times = main_thread_times() if "horovod" in sys.modules else None
+    return times[0] if times else time.process_time()
 
 
 class Reporter:
@@ -61,7 +61,7 @@ class Reporter:
     def write(self) -> None:
         """Write where this rank is to `where-R.json`; any thread may call it."""
         with self._writing:  # the last report to be written is also the last one that was made
-            here = {
+            report = {
                 "rank": self.rank,
                 "cell": 0,
                 "state": self.state,
@@ -69,12 +69,12 @@ class Reporter:
                 "backwards": self.backwards,
                 **self._where(),
             }
-            write_json(os.path.join(self.folder, f"where-{self.rank}.json"), here)
+            write_json(os.path.join(self.folder, f"where-{self.rank}.json"), report)
 
     def _where(self) -> Stand:
-        here, recorder = self._stack.look(), self.recorder
+        report, recorder = self._stack.look(), self.recorder
         if recorder.in_call and recorder.last:
-            here |= {
+            report |= {
                 "blocked": True,
                 "key": f"call {recorder.entered}",
                 "call": recorder.last.copy(),
@@ -82,11 +82,11 @@ class Reporter:
         elif recorder.waits is not None:
             number, note = recorder.waits
             call: Any = {
-                **(note or here["call"] or {"call": "Work.wait"}),
-                **innermost_of(here["lines"]),
+                **(note or report["call"] or {"call": "Work.wait"}),
+                **innermost_of(report["lines"]),
             }
-            here |= {"blocked": True, "key": f"work {number}", "call": call}
-        return here
+            report |= {"blocked": True, "key": f"work {number}", "call": call}
+        return report
 
 
 def write_json(path: str, value: Any) -> None:

@@ -110,7 +110,7 @@ def measured(alone: Visit, together: Visit) -> Measured:
 
     Raises `NothingMeasuredError` where one did not get so far.
     """
-    one, many = timed_steps(alone), timed_steps(together)
+    alone_costs, together_costs = timed_steps(alone), timed_steps(together)
     facts = together.cost[0]
     sent = [n_bytes for call in facts["calls"] if (n_bytes := _as_sum(call, together.ranks))]
     steps = max(1, len(facts["bounds"]) - 1)
@@ -121,10 +121,10 @@ def measured(alone: Visit, together: Visit) -> Measured:
             " there is nothing to predict. (Horovod's messages are not seen.)",
             together.ranks,
         )
-    step_s, backward_s = one.step_ms[0] / 1e3, one.kinds_ms[0]["backward"] / 1e3
+    step_s, backward_s = alone_costs.step_ms[0] / 1e3, alone_costs.kinds_ms[0]["backward"] / 1e3
     bounds = alone.cost[0]["bounds"]
     each_s = [stop - start for start, stop in pairwise(bounds[1:])] or [step_s]
-    overlaps = many.overlap is not None and many.overlap >= OVERLAPPING
+    overlaps = together_costs.overlap is not None and together_costs.overlap >= OVERLAPPING
     return Measured(
         step_s - backward_s,
         backward_s,
@@ -144,14 +144,14 @@ def timed_steps(visit: Visit) -> costs.Costs:
 
     Raises `NothingMeasuredError`, with the reason, where no step was timed on all ranks.
     """
-    found = costs.add_up(visit.cost) if len(visit.cost) == visit.ranks else None
-    if found is None:
+    visit_costs = costs.add_up(visit.cost) if len(visit.cost) == visit.ranks else None
+    if visit_costs is None:
         ranks = "one rank" if visit.ranks == 1 else f"{visit.ranks} ranks"
         why, failed = explain_untimed(visit)
         raise NothingMeasuredError(
             f"With {ranks}, no step of {visit.script} could be timed. {why}", visit.ranks, failed
         )
-    return found
+    return visit_costs
 
 
 def _rows(visit: Visit) -> int:
@@ -163,7 +163,9 @@ def _rows(visit: Visit) -> int:
     def of(step: StepRecord) -> int:
         return sum(len(call["rows"]) for call in step["calls"] if call["model"] == 0)
 
-    each = [[rows for step in one["steps"] if (rows := of(step))] for one in visit.seen.values()]
+    each = [
+        [rows for step in record["steps"] if (rows := of(step))] for record in visit.seen.values()
+    ]
     return max((round(median(rows)) for rows in each if rows), default=0)
 
 
@@ -182,7 +184,7 @@ def _as_sum(call: SentCall, ranks: int) -> float:
 
 
 def forecast(
-    found: Measured,
+    measured_step: Measured,
     machine: Machine,
     ranks: int,
     times_as_fast: float = 1.0,
@@ -196,11 +198,11 @@ def forecast(
     `batch`: PER_RANK; FIXED: the rows of a step here, of all ranks of the run with the fewest,
     divided among the ranks; or a number of rows, likewise.
     """
-    in_all = multiply_rows(found, batch, ranks)
-    whole, found = found.with_rows(in_all), found.with_rows(in_all / ranks)
-    step = _mean_step(found, machine, ranks, times_as_fast, all_reduce)
+    in_all = multiply_rows(measured_step, batch, ranks)
+    whole, measured_step = measured_step.with_rows(in_all), measured_step.with_rows(in_all / ranks)
+    step = _mean_step(measured_step, machine, ranks, times_as_fast, all_reduce)
     seconds = step.seconds
-    base_s = found.step_s / times_as_fast
+    base_s = measured_step.step_s / times_as_fast
     without = {
         "latencies": machine._replace(
             inside=(0.0, machine.inside[1]), between=(0.0, machine.between[1])
@@ -210,10 +212,10 @@ def forecast(
         ),
     }
     saved = {
-        what: seconds - _mean_step(found, other, ranks, times_as_fast, all_reduce).seconds
+        what: seconds - _mean_step(measured_step, other, ranks, times_as_fast, all_reduce).seconds
         for what, other in without.items()
     }
-    alike = replace(found, factors=[1.0])
+    alike = replace(measured_step, factors=[1.0])
     saved["late ranks"] = (
         seconds - _mean_step(alike, machine, ranks, times_as_fast, all_reduce).seconds
     )
@@ -221,28 +223,28 @@ def forecast(
     return Forecast(ranks, seconds, step, alone_s / seconds, {"computing": base_s, **saved})
 
 
-def largest_costs(one: Forecast, count: int = 3) -> list[tuple[str, float]]:
+def largest_costs(forecast: Forecast, count: int = 3) -> list[tuple[str, float]]:
     """[(what, seconds)] of the largest costs."""
-    return sorted(one.costs.items(), key=lambda pair: -pair[1])[:count]
+    return sorted(forecast.costs.items(), key=lambda pair: -pair[1])[:count]
 
 
 def _mean_step(
-    found: Measured, machine: Machine, ranks: int, times_as_fast: float, all_reduce: str
+    measured_step: Measured, machine: Machine, ranks: int, times_as_fast: float, all_reduce: str
 ) -> SimulatedStep:
     from manyhands.simulate.stragglers import slowness
     from manyhands.simulate.training_step import Step, Way, step
 
     way = Way(ranks, bucket_bytes=0, all_reduce=all_reduce)
     drawn = [
-        slowness(way, 0, found.factors, seed)
-        for seed in range(SIMULATED_STEPS if len(found.factors) > 1 else 1)
+        slowness(way, 0, measured_step.factors, seed)
+        for seed in range(SIMULATED_STEPS if len(measured_step.factors) > 1 else 1)
     ]
-    layers = _layers(found, times_as_fast)
+    layers = _layers(measured_step, times_as_fast)
     steps = [step(machine, layers, way, slow) for slow in drawn]
     return Step(*(mean(numbers) for numbers in zip(*steps, strict=True)))
 
 
-def _layers(found: Measured, times_as_fast: float) -> list[Layer]:
+def _layers(measured_step: Measured, times_as_fast: float) -> list[Layer]:
     """Return one layer a message, the first that is sent last.
 
     Each has its part of the backward, or, where the messages do not overlap, the last has all
@@ -250,9 +252,12 @@ def _layers(found: Measured, times_as_fast: float) -> list[Layer]:
     """
     from manyhands.simulate.training_step import Layer
 
-    forward_s, backward_s = found.forward_s / times_as_fast, found.backward_s / times_as_fast
-    sizes, count = found.sizes[::-1], len(found.sizes)
-    if found.overlaps:
+    forward_s, backward_s = (
+        measured_step.forward_s / times_as_fast,
+        measured_step.backward_s / times_as_fast,
+    )
+    sizes, count = measured_step.sizes[::-1], len(measured_step.sizes)
+    if measured_step.overlaps:
         return [Layer(size, forward_s / count, backward_s / count) for size in sizes]
     return [
         *(Layer(size, 0.0, 0.0) for size in sizes[:-1]),
@@ -266,10 +271,12 @@ def table(forecasts: Iterable[Forecast]) -> str:
         f"{'ranks':>8}{'ms a step':>12}{'efficiency':>12}{'computing':>11}{'waiting':>9}   the "
         "three largest costs"
     ]
-    for one in forecasts:
-        told = ", ".join(f"{what} {seconds * 1e3:.3g} ms" for what, seconds in largest_costs(one))
+    for prediction in forecasts:
+        largest = ", ".join(
+            f"{what} {seconds * 1e3:.3g} ms" for what, seconds in largest_costs(prediction)
+        )
         lines.append(
-            f"{one.ranks:>8,}{one.seconds * 1e3:>12.4g}{one.efficiency:>12.2f}{one.step.computing:>11.0%}{one.step.bubble + one.step.exposed:>9.0%}"
-            f"   {told}"
+            f"{prediction.ranks:>8,}{prediction.seconds * 1e3:>12.4g}{prediction.efficiency:>12.2f}{prediction.step.computing:>11.0%}{prediction.step.bubble + prediction.step.exposed:>9.0%}"
+            f"   {largest}"
         )
     return "\n".join(lines)

@@ -114,7 +114,7 @@ def visit(
             )
         if problem := failed_import(notes):
             raise LaunchError(problem)
-        found = Visit(
+        outcome = Visit(
             place.script.name,
             ranks,
             launcher,
@@ -124,62 +124,64 @@ def visit(
             nodes=nodes,
             env=dict(env or {}),
         )
-        _gather(found, notes, done, place)
+        _gather(outcome, notes, done, place)
         reason = watcher.hang or ("limit" if done.timed_out else None)
-        found.fault = report(notes, ranks, done, reason, timeout_s, watcher.reports)
-        _why(found, notes, place, stand_in)
-    return found
+        outcome.fault = report(notes, ranks, done, reason, timeout_s, watcher.reports)
+        _why(outcome, notes, place, stand_in)
+    return outcome
 
 
-def _why(found: Visit, notes: str, place: Place, stand_in: bool) -> None:
+def _why(outcome: Visit, notes: str, place: Place, stand_in: bool) -> None:
     """What the stand-in and the place have to say: of a failure, too."""
-    errors = [found.errors[rank]["traceback"] for rank in sorted(found.errors)] + [
-        found.output[rank]
-        for rank in sorted(found.output)
-        if found.codes.get(rank) and rank not in found.errors
+    errors = [outcome.errors[rank]["traceback"] for rank in sorted(outcome.errors)] + [
+        outcome.output[rank]
+        for rank in sorted(outcome.output)
+        if outcome.codes.get(rank) and rank not in outcome.errors
     ]
-    found.substituted = substituted(notes, found.ranks)
-    told = [*filter(None, (explain_gpu_error(error, stand_in) for error in errors))]
-    found.reasons = [*told[:1], place.facts()]
+    outcome.substituted = substituted(notes, outcome.ranks)
+    sentences = [*filter(None, (explain_gpu_error(error, stand_in) for error in errors))]
+    outcome.reasons = [*sentences[:1], place.facts()]
 
 
 def rehearsed(
-    found: Visit, script: str | Path, timeout_s: float = TIMEOUT_S, stand_in: bool = True
+    outcome: Visit, script: str | Path, timeout_s: float = TIMEOUT_S, stand_in: bool = True
 ) -> None:
     """Run it once more, from a new copy, as a rehearsal for GPUs.
 
-    `found`, a `Visit`, gets what came of it.
+    `outcome`, a `Visit`, gets what came of it.
 
     Only where the first run went well: a script that fails or hangs does so again; and only under
     torchrun.
     """
     from manyhands.rehearsal.rehearse_command import rehearse
 
-    if not may_rehearse(found):
+    if not may_rehearse(outcome):
         return
     try:
-        found.rehearsal = rehearse(
+        outcome.rehearsal = rehearse(
             script,
-            found.arguments,
-            found.ranks,
+            outcome.arguments,
+            outcome.ranks,
             timeout_s,
             steps=STEPS,
             stand_in=stand_in,
-            nodes=found.nodes,
-            env=found.env,
+            nodes=outcome.nodes,
+            env=outcome.env,
         )
     except Exception as error:  # noqa: BLE001 - the first run is told of all the same
-        found.not_rehearsed = f"{type(error).__name__}: {error}"[:300]
+        outcome.not_rehearsed = f"{type(error).__name__}: {error}"[:300]
 
 
-def may_rehearse(found: Visit) -> bool:
+def may_rehearse(outcome: Visit) -> bool:
     """Whether a second run, as a rehearsal, has anything to tell."""
-    stopped = found.fault or found.timed_out
-    return found.launcher == "torchrun" and found.ranks > 1 and not stopped and _all_well(found)
+    stopped = outcome.fault or outcome.timed_out
+    return (
+        outcome.launcher == "torchrun" and outcome.ranks > 1 and not stopped and _all_well(outcome)
+    )
 
 
-def _all_well(found: Visit) -> bool:
-    return not (found.errors or found.launcher_message) and len(found.cost) == found.ranks
+def _all_well(outcome: Visit) -> bool:
+    return not (outcome.errors or outcome.launcher_message) and len(outcome.cost) == outcome.ranks
 
 
 @contextmanager
@@ -191,22 +193,22 @@ def _notes() -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _gather(found: Visit, notes: str, done: Launch, place: Place) -> None:
+def _gather(outcome: Visit, notes: str, done: Launch, place: Place) -> None:
     import torch
 
-    for rank in range(found.ranks):
+    for rank in range(outcome.ranks):
         into: dict[int, Any]
-        for name, into in (("cost", found.cost), ("error", found.errors)):
+        for name, into in (("cost", outcome.cost), ("error", outcome.errors)):
             path = Path(notes, f"{name}-{rank}.json")
             if path.exists():
                 into[rank] = json.loads(place.shown(path.read_text()))
-        for name, into in (("seen", found.seen), ("average", found.averages)):
+        for name, into in (("seen", outcome.seen), ("average", outcome.averages)):
             path = Path(notes, f"{name}-{rank}.pt")
             if path.exists():
                 into[rank] = torch.load(path, weights_only=False)
     if Path(notes, "one.pt").exists():
-        found.one_process = torch.load(Path(notes, "one.pt"), weights_only=False)
-    found.output = {rank: place.shown(text) for rank, text in done.output.items()}
-    found.codes, found.timed_out = done.returncodes, done.timed_out
+        outcome.one_process = torch.load(Path(notes, "one.pt"), weights_only=False)
+    outcome.output = {rank: place.shown(text) for rank, text in done.output.items()}
+    outcome.codes, outcome.timed_out = done.returncodes, done.timed_out
     if not any(code is not None for code in done.returncodes.values()):
-        found.launcher_message = "\n".join(done.launcher_output.splitlines()[-15:])
+        outcome.launcher_message = "\n".join(done.launcher_output.splitlines()[-15:])

@@ -98,7 +98,12 @@ def install() -> None:
     constructors = _device._device_constructors()
     OWN["generator"] = torch.Generator().manual_seed(torch.initial_seed())
     _classes(torch)
-    for name in {one.__name__ for one in constructors} | {*DRAWN, *LIKE, "asarray", "from_file"}:
+    for name in {constructor.__name__ for constructor in constructors} | {
+        *DRAWN,
+        *LIKE,
+        "asarray",
+        "from_file",
+    }:
         if hasattr(torch, name):
             replace(torch, name, _made(getattr(torch, name), name in DRAWN, name in FROM_NOTHING))
     for name in NEW:
@@ -121,9 +126,9 @@ def _made(
         on_gpu = is_gpu(asked)
         if on_gpu:
             kwargs["device"] = "cpu"
-        for place, one in enumerate(args):
-            if isinstance(one, REAL["device"]) and one.type == "cuda":
-                args, on_gpu, asked = (*args[:place], "cpu", *args[place + 1 :]), True, one
+        for place, argument in enumerate(args):
+            if isinstance(argument, REAL["device"]) and argument.type == "cuda":
+                args, on_gpu, asked = (*args[:place], "cpu", *args[place + 1 :]), True, argument
         if on_gpu and drawn and kwargs.get("generator") is None and not _of_meta(args):
             kwargs["generator"] = OWN["generator"]
         made = original(*args, **kwargs)

@@ -73,8 +73,8 @@ def explain_gpu_error(error: str, stand_in: bool = True) -> str | None:
     `error` is its text; None for any other error.
     """
     last = error.rstrip().rpartition("\n")[2]
-    if found := MISSING.search(last):
-        package = (found[1] or found[2]).partition(".")[0]
+    if missing := MISSING.search(last):
+        package = (missing[1] or missing[2]).partition(".")[0]
         if package in PACKAGES:
             return (
                 f"{package} is a package of kernels for GPUs, which have no CPU implementation. "

@@ -169,14 +169,14 @@ def _given_and_filled(
 
     Of a list of tensors that go with one, it is the sum.
     """
-    shapes = [list(one.shape) for one in tensors]
+    shapes = [list(tensor.shape) for tensor in tensors]
     if not shapes:
         # a barrier; an object, whose bytes nobody counted
         return [[1]], [[size if name == "all_gather" else 1]]
     if name in ONE_TO_MANY:
-        return shapes[:1], [[sum(one.numel for one in tensors[1:])]] if shapes[1:] else [[]]
+        return shapes[:1], [[sum(tensor.numel for tensor in tensors[1:])]] if shapes[1:] else [[]]
     if name in MANY_TO_ONE:
-        return [[sum(one.numel for one in tensors[:-1])]] if shapes[1:] else [[]], shapes[-1:]
+        return [[sum(tensor.numel for tensor in tensors[:-1])]] if shapes[1:] else [[]], shapes[-1:]
     half = len(shapes) if name in IN_PLACE else len(shapes) // 2
     return shapes[:half], shapes if name in IN_PLACE else shapes[half:]
 
@@ -188,7 +188,7 @@ def _entry(
     tensors: Sequence[Layout],
     same: dict[str, Any],
 ) -> dict[str, Any]:
-    dtypes = [DTYPES.get(one.dtype, one.dtype) for one in tensors[:1]] or ["Float"]
+    dtypes = [DTYPES.get(tensor.dtype, tensor.dtype) for tensor in tensors[:1]] or ["Float"]
     return {
         **same,
         "profiling_name": name,

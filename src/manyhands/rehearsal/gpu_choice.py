@@ -167,17 +167,17 @@ def _chooses(file: str) -> bool:
 def _is_choice(node: ast.AST) -> bool:
     if isinstance(node, ast.Call):
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-        named = {one.arg for one in node.keywords}
+        named = {keyword.arg for keyword in node.keywords}
         objects = {
-            one
+            name
             for package, classes in CHOOSE_ON_A_GPU.items()
             if package in sys.modules
-            for one in classes
+            for name in classes
         }
         return name in CHOOSERS | objects or (name == "init_process_group" and "device_id" in named)
     if isinstance(node, ast.With):
-        managers = [ast.unparse(one.context_expr) for one in node.items]
+        managers = [ast.unparse(item.context_expr) for item in node.items]
         return any(text.startswith(("torch.cuda.device(", "cuda.device(")) for text in managers)
     return isinstance(node, ast.Assign) and any(
-        f"environ['{VISIBLE}']" in ast.unparse(one) for one in node.targets
+        f"environ['{VISIBLE}']" in ast.unparse(target) for target in node.targets
     )

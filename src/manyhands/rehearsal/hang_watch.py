@@ -93,9 +93,9 @@ class HangWatch:
     def cause_of(self, errors: Mapping[int, str]) -> str:
         """What TensorFlow's tasks have to do with errors, {rank: text}; or ""."""
         for text in errors.values():
-            if said := tf_tasks.mismatch({"evalue": text}):
+            if cause := tf_tasks.mismatch({"evalue": text}):
                 return "\n".join(
-                    (SENTENCES["title mismatch"], SENTENCES["cause"].format(cause=said))
+                    (SENTENCES["title mismatch"], SENTENCES["cause"].format(cause=cause))
                 )
             if tf_tasks.TAKEN in text:
                 same = tf_tasks.cause_of_same_task(self._tf_configs())

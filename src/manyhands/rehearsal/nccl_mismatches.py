@@ -32,8 +32,8 @@ SAME_SIZE = {
 MOVES = {"all_gather", "gather", "scatter", "all_to_all"}
 
 
-def compare_calls(event: Event, answer: Event, one: int, other: int) -> tuple[str, str] | None:
-    """Compare two ranks' calls of one collective, `event` of rank `one` and `answer` of `other`.
+def compare_calls(event: Event, answer: Event, rank: int, other: int) -> tuple[str, str] | None:
+    """Compare two ranks' calls of one collective, `event` of `rank` and `answer` of `other`.
 
     Returns (severity, in what they do not agree and what comes of it), or None.
     """
@@ -45,7 +45,7 @@ def compare_calls(event: Event, answer: Event, one: int, other: int) -> tuple[st
     facts, others = _facts(event), _facts(answer)
     differ = [name for name in facts if facts[name] != others[name]]
     moved = [
-        (_moved(event, one, other, sends=way), _moved(answer, other, one, sends=not way))
+        (_moved(event, rank, other, sends=way), _moved(answer, other, rank, sends=not way))
         for way in (True, False)
     ]
     if any(None not in sizes and sizes[0] != sizes[1] for sizes in moved):
@@ -81,7 +81,7 @@ def _facts(event: Event) -> dict[str, Any]:
     first = event.tensors[0] if event.tensors else None
     same = first if event.call in SAME_SIZE else None
     size = (
-        [one.bytes for one in event.tensors[:-1]]
+        [tensor.bytes for tensor in event.tensors[:-1]]
         if event.call == "reduce_scatter"
         else same and same.bytes
     )
@@ -99,7 +99,7 @@ def _moved(event: Event, rank: int, other: int, sends: bool) -> int | None:
 
     None where that is none or not known.
     """
-    sizes, members = [one.bytes for one in event.tensors], list(event.ranks)
+    sizes, members = [tensor.bytes for tensor in event.tensors], list(event.ranks)
     place, size = members.index(other), len(members)
     root = None if event.root is None else members[event.root]
     if event.call == "all_gather" or (

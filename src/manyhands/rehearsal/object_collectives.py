@@ -57,8 +57,8 @@ def device(frame: FrameType, library: bool) -> tuple[Any, str]:
     if given is None:
         return None, CURRENT
     caller = None if library or is_barrier else cpu_groups.user_frame()
-    said = cpu_groups.written(caller, "device", 3) if caller else ""
-    return given, ON_CPU if _SAYS_CPU.fullmatch(said) else "on a device that is given"
+    written = cpu_groups.written(caller, "device", 3) if caller else ""
+    return given, ON_CPU if _SAYS_CPU.fullmatch(written) else "on a device that is given"
 
 
 def observe_reads(recorder: Recorder, original: Callable[..., Any]) -> Callable[..., Any]:

@@ -51,7 +51,7 @@ def main() -> None:
             _end_after(int(os.environ[STEPS]), recorder, base)
         ended = ""
         try:
-            kept = as_main.run(script)  # noqa: F841
+            namespace = as_main.run(script)  # noqa: F841
         except SystemExit as problem:
             ended = "" if problem.code in (None, 0) else f"SystemExit: {problem.code}"
         except BaseException as problem:  # noqa: BLE001 - whatever ends the script is noted

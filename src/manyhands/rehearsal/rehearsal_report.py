@@ -39,29 +39,36 @@ def describe_findings(
     the first. `place(file, line)` names a line; without it, file and number.
     """
     place = place or (lambda file, line: f"{file}:{line}" if file else "outside your code")
-    told: list[str] = []
+    lines: list[str] = []
     alike: dict[tuple[object, ...], list[Finding]] = {}
-    for one in findings:
-        key = one.severity, one.file, one.line, one.call, one.remedy, re.sub(r"\d+", "", one.text)
-        alike.setdefault(key, []).append(one)
-    for one, *others in alike.values():
-        all_ranks = sorted({rank for each in (one, *others) for rank in each.ranks})
+    for finding in findings:
+        key = (
+            finding.severity,
+            finding.file,
+            finding.line,
+            finding.call,
+            finding.remedy,
+            re.sub(r"\d+", "", finding.text),
+        )
+        alike.setdefault(key, []).append(finding)
+    for first, *others in alike.values():
+        all_ranks = sorted({rank for each in (first, *others) for rank in each.ranks})
         ranks = f"rank{'s' if len(all_ranks) > 1 else ''} {', '.join(map(str, all_ranks))}"
-        says = f"{one.call} {one.text}."
+        says = f"{first.call} {first.text}."
         if others:
-            says = f"On rank {one.ranks[0]}: {says} The same holds on the other ranks."
-        told += [
-            f"{one.severity.upper()}: {place(one.file, one.line)}, {ranks}",
+            says = f"On rank {first.ranks[0]}: {says} The same holds on the other ranks."
+        lines += [
+            f"{first.severity.upper()}: {place(first.file, first.line)}, {ranks}",
             f"    {says}",
-            f"    What to do: {one.remedy}.",
+            f"    What to do: {first.remedy}.",
         ]
-    remarks = sum(one.is_remark for one, *_ in alike.values())
+    remarks = sum(first.is_remark for first, *_ in alike.values())
     number = len(alike) - remarks
     also = f" and {_number(remarks, 'remark')}" if remarks else ""
-    told.append(
+    lines.append(
         f"{number or 'No'} finding{'' if number == 1 else 's'}{also} in {describe_coverage(traces)}."
     )
-    return [*told, CANNOT_SEE]
+    return [*lines, CANNOT_SEE]
 
 
 def describe_coverage(traces: Traces) -> str:
@@ -92,19 +99,19 @@ def draw_hang(findings: Iterable[Finding], traces: Traces) -> Svg | None:
 
     None where nothing hangs.
     """
-    if not any(one.severity in ("hangs", "may hang") for one in findings):
+    if not any(finding.severity in ("hangs", "may hang") for finding in findings):
         return None
     for eager in (False, True):
         replay = Replay(traces, eager)
-        found = replay.stuck()
-        if found:
+        stuck_calls = replay.stuck()
+        if stuck_calls:
             break
     else:
         return None
     from manyhands.plots.stuck import stuck
 
     done = [(ends[0][1].call, [rank for rank, _ in ends], ends[0][1].kind) for ends in replay.done]
-    waiting = {rank: (event.call, _awaited(replay, rank, event)) for rank, event, _ in found}
+    waiting = {rank: (event.call, _awaited(replay, rank, event)) for rank, event, _ in stuck_calls}
     return stuck(
         done, waiting, traces, title="calls that finish with NCCL, and calls that never do"
     )

@@ -96,7 +96,7 @@ class Rehearsal:
         """The exit code of the command (see `rehearsal_limits`)."""
         if self.errors:
             return FAILED
-        if self.hang or not all(one.is_remark for one in self.findings):
+        if self.hang or not all(finding.is_remark for finding in self.findings):
             return FOUND
         if self.ended:
             return FAILED
@@ -162,7 +162,9 @@ def rehearse(
         )
         made.reasons = [*([kernel] if kernel else []), place.facts()]
         made.errors = {rank: place.shown(text) for rank, text in made.errors.items()}
-        made.findings = [replace(one, file=place.shown(one.file)) for one in made.findings]
+        made.findings = [
+            replace(finding, file=place.shown(finding.file)) for finding in made.findings
+        ]
     return made
 
 
@@ -193,7 +195,8 @@ def _judge_run(script: Path, folder: str, ranks: int, done: Launch, watch: HangW
         # a rank that its launcher has ended may have been on its way to the next call
         complete = bool(made.hang) or not running
         made.findings = [
-            _with_typed_file(one, script) for one in judge(traces, source, complete, made.whole)
+            _with_typed_file(finding, script)
+            for finding in judge(traces, source, complete, made.whole)
         ]
     return made
 
@@ -313,7 +316,7 @@ def main(argv: list[str]) -> int:
                     "hang": rehearsal.hang,
                     "refused": rehearsal.refused,
                     "calls": rehearsal.calls,
-                    "findings": [asdict(one) for one in rehearsal.findings],
+                    "findings": [asdict(finding) for finding in rehearsal.findings],
                 },
                 indent=1,
             )

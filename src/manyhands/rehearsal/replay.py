@@ -87,7 +87,7 @@ class Replay:
 
     def stuck(self) -> list[tuple[int, Event, str]]:
         """[(rank, event, why)] of the ranks that cannot go on, other than in CPU groups."""
-        found = []
+        stuck_calls = []
         for rank, events in self.traces.items():
             heads = [queue[0] for queue in self._streams[rank].values() if queue]
             running = [
@@ -95,10 +95,10 @@ class Replay:
             ]
             hold = self.hold[rank]
             if hold and hold[0] == "meets" and not events[self.at[rank]].on_cpu:
-                found.append((rank, events[self.at[rank]], describe_late(hold[1])))
+                stuck_calls.append((rank, events[self.at[rank]], describe_late(hold[1])))
             elif running or heads:
                 event = (running or heads)[0].event
-                found.append(
+                stuck_calls.append(
                     (
                         rank,
                         event,
@@ -108,7 +108,7 @@ class Replay:
                         ),
                     )
                 )
-        return found
+        return stuck_calls
 
     # --- Python -----------------------------------------------------------------------------------
 
@@ -202,28 +202,28 @@ class Replay:
         return item if item and not item.done else None
 
     def _collective(self, item: Item) -> None:
-        everybody = [
-            one
+        members = [
+            member
             for rank in item.event.ranks
-            if (one := self._other(rank, item.comm)) and not one.parts
+            if (member := self._other(rank, item.comm)) and not member.parts
         ]
-        if len(everybody) == len(item.event.ranks):
-            self._compare(everybody)
-            self.done.append([(one.rank, one.event) for one in everybody])
-            for one in everybody:
-                one.done = True
+        if len(members) == len(item.event.ranks):
+            self._compare(members)
+            self.done.append([(member.rank, member.event) for member in members])
+            for member in members:
+                member.done = True
             self._wake(item.event.ranks)
 
     def _messages(self, item: Item) -> None:
         begun = set()  # (way, peer) that have a part still under way: later ones wait
-        for mine in item.parts:
-            part, done = mine
+        for entry in item.parts:
+            part, done = entry
             if done or (part.way, part.peer) in begun:
                 continue
             if not (self._alone(item, part) if self.buffered else self._answered(item, part)):
                 begun.add((part.way, part.peer))
                 continue
-            mine[1] = True
+            entry[1] = True
             item.left -= 1
         item.done = item.left == 0
 
@@ -273,9 +273,9 @@ class Replay:
             if items[0].event.call in MOVES
             else ((items[0], item) for item in items[1:])
         )
-        for one, other in pairs:
-            if apart := compare_calls(one.event, other.event, one.rank, other.rank):
-                self.mismatches.append((one, other, *apart))
+        for mine, other in pairs:
+            if apart := compare_calls(mine.event, other.event, mine.rank, other.rank):
+                self.mismatches.append((mine, other, *apart))
 
     def _pair(self, item: Item, part: Part, other: Item, answer: Part) -> None:
         if apart := compare_messages(part, answer):

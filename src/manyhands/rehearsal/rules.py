@@ -110,7 +110,13 @@ def judge(
     ]
     return sorted(
         findings,
-        key=lambda one: (SEVERITIES.index(one.severity), one.file, one.line, one.ranks, one.text),
+        key=lambda finding: (
+            SEVERITIES.index(finding.severity),
+            finding.file,
+            finding.line,
+            finding.ranks,
+            finding.text,
+        ),
     )
 
 
@@ -125,8 +131,8 @@ def _of_one_rank(
     for number, event in enumerate(events):
         if event.kind in ("collective", "message") and not event.on_cpu:
             queued = not event.waits_for_gpu
-            yield from ((event, *one) for one in find_refusals(event))
-            yield from ((event, *one) for one in _set_up(rank, event, first))
+            yield from ((event, *refusal) for refusal in find_refusals(event))
+            yield from ((event, *refusal) for refusal in _set_up(rank, event, first))
             unwaited = event.is_async and number not in waited and not event.library
             if unwaited and ended and _must_end(rank, number, whole):
                 yield (
@@ -210,16 +216,24 @@ def _replayed(
         strict = Replay(traces, eager)
         sure = bool(strict.stuck()) and bool(Replay(traces, eager, buffered=True).stuck())
         for rank, event, why in strict.stuck() if ended else ():
-            number = next(number for number, one in enumerate(traces[rank]) if one is event)
+            number = next(
+                number for number, candidate in enumerate(traces[rank]) if candidate is event
+            )
             if not _must_end(rank, number, whole):
                 continue
             stuck[
                 rank, event.file, event.line, event.call, why, "hangs" if sure else "may hang"
             ].add(eager)
-        for one, other, severity, what in strict.mismatches:
+        for item, other, severity, what in strict.mismatches:
             where = f"meets {other.event.call} of rank {other.rank} (line {other.event.line})"
             odd.add(
-                ((severity, where + what), one.rank, one.event.file, one.event.line, one.event.call)
+                (
+                    (severity, where + what),
+                    item.rank,
+                    item.event.file,
+                    item.event.line,
+                    item.event.call,
+                )
             )
     for (rank, *place, why, severity), ways in stuck.items():
         only = (
@@ -254,13 +268,13 @@ def _orders(traces: Traces, ranks_of: RanksByFinding) -> None:
     """
     for a, b in combinations(sorted(traces), 2):
         # a rank may start more of them: other rules say so
-        for one, other in zip(_shared(traces[a], a, b), _shared(traces[b], a, b), strict=False):
-            if one.group != other.group:
+        for call, other in zip(_shared(traces[a], a, b), _shared(traces[b], a, b), strict=False):
+            if call.group != other.group:
                 ranks_of[
                     "may hang",
-                    one.file,
-                    one.line,
-                    one.call,
+                    call.file,
+                    call.line,
+                    call.call,
                     "is started before a collective of another group, "
                     f"and rank {b} starts them in the other order (line {other.line})",
                     "start the collectives of all groups in one order on all ranks",

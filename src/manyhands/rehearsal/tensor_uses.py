@@ -118,7 +118,7 @@ class TensorUses(dispatch.TorchDispatchMode):
         In the midst of a backward that lasts for a step of it.
         """
         others = [dispatch._pop_mode() for _ in dispatch._get_current_dispatch_mode_stack()]
-        for mode in (*lowest, *(one for one in reversed(others) if one is not self)):
+        for mode in (*lowest, *(other for other in reversed(others) if other is not self)):
             dispatch._push_mode(mode)
 
     def _hear_no_more(self) -> None:
@@ -135,7 +135,7 @@ class TensorUses(dispatch.TorchDispatchMode):
     def end_operation(self, number: int) -> None:
         """Watch the tensors of this call no more, because its wait has come."""
         left = {
-            key: [one for one in operations if one[2] != number]
+            key: [operation for operation in operations if operation[2] != number]
             for key, operations in self._under_way_by_storage.items()
         }
         self._under_way_by_storage = {
@@ -155,7 +155,8 @@ class TensorUses(dispatch.TorchDispatchMode):
 
     def _look(self, schema: Any, values: Sequence[Any]) -> None:
         views = any(
-            one.alias_info is not None and not one.alias_info.is_write for one in schema.returns
+            returned.alias_info is not None and not returned.alias_info.is_write
+            for returned in schema.returns
         )
         # only arguments that are given by position are looked at
         for argument, value in zip(schema.arguments, values, strict=False):
@@ -227,7 +228,7 @@ def _runs_code_of_the_program(outputs: Iterable[Any]) -> bool:
     """
     seen: set[Any] = set()
     ahead: list[Any] = [
-        getattr(one, "grad_fn", None) or getattr(one, "node", None) for one in outputs
+        getattr(output, "grad_fn", None) or getattr(output, "node", None) for output in outputs
     ]
     while ahead:
         node = ahead.pop()
@@ -262,8 +263,8 @@ def _span(tensor: torch.Tensor) -> Bytes:
     )
 
 
-def _overlap(one: Bytes, other: Bytes) -> bool:
-    return max(one[0], other[0]) < min(one[1], other[1])
+def _overlap(first: Bytes, second: Bytes) -> bool:
+    return max(first[0], second[0]) < min(first[1], second[1])
 
 
 class Reads:
@@ -291,7 +292,7 @@ def _note(recorder: Recorder, kind: str, name: str) -> None:
 
 
 def _replace(
-    owner: Any, name: str, told: Callable[[str], object], undo: list[Callable[[], object]]
+    owner: Any, name: str, hear: Callable[[str], object], undo: list[Callable[[], object]]
 ) -> None:
     """Have `told(name)` called whenever the program itself calls this."""
     original = getattr(owner, name)
@@ -300,7 +301,7 @@ def _replace(
     @functools.wraps(original)
     def noted(*args: Any, **kwargs: Any) -> Any:
         if is_user_file(sys._getframe(1).f_code.co_filename):
-            told(name)
+            hear(name)
         return original(*args, **kwargs)
 
     setattr(owner, name, noted)

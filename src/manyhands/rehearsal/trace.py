@@ -194,7 +194,7 @@ def _event(given: dict[str, Any]) -> Event:
     parts = tuple(
         Part(**{**part, "tensor": _layout(part["tensor"])}) for part in given.pop("parts", ())
     )
-    tensors = tuple(_layout(one) for one in given.pop("tensors", ()))
+    tensors = tuple(_layout(tensor) for tensor in given.pop("tensors", ()))
     return Event(
         **{**given, "ranks": tuple(given.get("ranks", ())), "parts": parts, "tensors": tensors}
     )

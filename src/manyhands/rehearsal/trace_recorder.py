@@ -156,11 +156,14 @@ class Recorder:
         if outer == BATCH and frame is not None:
             operations = frame.f_locals["p2p_op_list"]
             parts = tuple(
-                _part(one.op.__name__, one.tensor, one.peer, one.tag) for one in operations
+                _part(operation.op.__name__, operation.tensor, operation.peer, operation.tag)
+                for operation in operations
             )
             number = self.note("message", call=BATCH, parts=parts, is_async=True, **facts)
-            for one in () if library else operations:
-                self._uses.begin_operation(one.tensor, number, written=one.op.__name__ == "irecv")
+            for operation in () if library else operations:
+                self._uses.begin_operation(
+                    operation.tensor, number, written=operation.op.__name__ == "irecv"
+                )
         elif outer and frame is not None:
             number = self.note(
                 "collective", call=outer, root=object_collectives.root(frame), **facts
@@ -173,14 +176,14 @@ class Recorder:
             number = len(self.events) - 1
         self._follow(entry, number)
 
-    def append(self, told: Sequence[Any]) -> None:
+    def append(self, event: Sequence[Any]) -> None:
         """Take an event of the taps' log, of which only the waits are new.
 
         `add` has heard of the beginnings.
         """
-        if told[0] != "wait":
+        if event[0] != "wait":
             return
-        number = self._events_of.pop(told[1], None)
+        number = self._events_of.pop(event[1], None)
         if number is not None:
             self._events_of = {
                 entry: other for entry, other in self._events_of.items() if other != number
@@ -239,7 +242,7 @@ class Recorder:
             "collective",
             call=NAMES.get(entry.call, entry.call),
             op=_operation(options),
-            tensors=tuple(_layout(one) for one in handed_in + filled),
+            tensors=tuple(_layout(tensor) for tensor in handed_in + filled),
             root=entry.root if entry.call in ROOTED else None,
             is_async=is_async,
             gpu=self.gpu.number(handed_in + filled, entry.native),
@@ -290,7 +293,7 @@ def _c10d_names() -> tuple[list[str], FrameType | None, bool]:
     collective, or None; whether another package called them, and not the program).
     """
     names: list[str] = []
-    found: FrameType | None = None
+    caller: FrameType | None = None
     frame: FrameType | None = sys._getframe(2)
     outermost = ""
     while frame is not None and not is_user_file(frame.f_code.co_filename):
@@ -299,11 +302,11 @@ def _c10d_names() -> tuple[list[str], FrameType | None, bool]:
         if code.co_filename.endswith("distributed_c10d.py"):
             names.append(code.co_name)
             if code.co_name in OBJECTS or code.co_name == BATCH:
-                found = frame
+                caller = frame
         elif code.co_filename.endswith("_functional_collectives.py"):
             names.append("_functional_collectives")
         frame = frame.f_back
-    return names[::-1], found, _CALLED.search(outermost) is None
+    return names[::-1], caller, _CALLED.search(outermost) is None
 
 
 def _part(call: str, tensor: torch.Tensor, peer: int | None, tag: int | None) -> Part:
