@@ -1,5 +1,6 @@
-"""What the hostile submissions share: a sandbox, things outside of it that must stay as they are,
-and how each is graded.
+"""What the hostile submissions share.
+
+A sandbox, things outside of it that must stay as they are, and how each is graded.
 """
 
 import sys
@@ -22,8 +23,9 @@ def in_sandbox(works_in_sandbox):
 
 @pytest.fixture
 def attack(lab, outside, monkeypatch):
-    """Grade a hostile notebook in the sandbox: a `target.Graded`; afterwards none of its processes
-    is left.
+    """Grade a hostile notebook in the sandbox: a `target.Graded`.
+
+    Afterwards none of its processes is left.
     """
     seen = target.watch(monkeypatch)
     yield lambda notebook, **options: target.graded(lab, notebook, seen, **options)

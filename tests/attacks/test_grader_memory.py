@@ -1,5 +1,6 @@
-"""What a kernel shows, and what is handed in, that costs the grader far more memory or time than it
-is long.
+"""What costs the grader far more memory or time than it is long.
+
+A kernel shows it, or it is handed in.
 """
 
 from pathlib import Path

@@ -1,6 +1,4 @@
-"""What a submission can put before the eyes of the instructor and of other programs: text, and
-nothing else.
-"""
+"""What a submission can show to the instructor and to other programs: text, and nothing else."""
 
 import html.parser
 import json
@@ -40,8 +38,9 @@ class Tags(html.parser.HTMLParser):
 
 @pytest.fixture
 def hostile(lab):
-    """A notebook that says something wherever a submission can: errors, cells' names, reports,
-    messages.
+    """Make a notebook that says something wherever a submission can.
+
+    In errors, cells' names, reports and messages.
     """
 
     def hostile(payload):

@@ -87,7 +87,8 @@ class Notebook:
         )
 
     def wait(self, quiet_ms=0, to_the_end=False):
-        """Until no cell is waiting or running, and the kernel has been idle for `quiet_ms`;
+        """Wait until no cell is waiting or running, and the kernel has been idle for `quiet_ms`.
+
         `to_the_end`: or the last cell has run.
         """
         self.page.wait_for_function(

@@ -1,5 +1,6 @@
-"""The board's pages with a full room, in Chromium: what is large enough, what fits, and that what
-attendees send stays text.
+"""The board's pages with a full room, in Chromium.
+
+What is large enough, what fits, and that what attendees send stays text.
 """
 
 import asyncio

@@ -1,5 +1,6 @@
-"""The decks as a room sees them: each slide is drawn by a real Chromium, and everything on it is
-read, in size, and in its place.
+"""The decks as a room sees them: each slide is drawn by a real Chromium.
+
+Everything on it is read, in size, and in its position.
 
 No text may be smaller than 20 px of 720, the footer and the number of the page included.
 """
@@ -83,8 +84,9 @@ def test_every_slide_can_be_read_in_the_last_row(path, seen):
 
 
 def test_a_picture_is_built_up_key_by_key(page):
-    """In deck 00 each key draws an arrow of the circle of waiting ranks; the next one turns the
-    page.
+    """In deck 00 each key draws an arrow of the circle of waiting ranks.
+
+    The next one turns the page.
     """
     (path,) = (ROOT / "slides" / "built").glob("00_*.html")
     page.goto(path.as_uri() + "#7")

@@ -1,5 +1,6 @@
-"""The hackathon's board in Chromium: on a stage, frozen, dark, on a phone: that it fits, and that
-it can be read.
+"""The hackathon's board in Chromium: that it fits, and that it can be read.
+
+On a stage, frozen, dark, on a phone.
 """
 
 import dataclasses

@@ -1,5 +1,7 @@
-"""A learner predicts in JupyterLab: picks, locks, runs, reads what came, and cannot change it
-afterwards. The source of these cells is hidden.
+"""A learner predicts in JupyterLab.
+
+They pick, lock, run, read the outcome, and cannot change it afterwards. The source of these cells
+is hidden.
 """
 
 import json

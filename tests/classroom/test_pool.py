@@ -1,5 +1,6 @@
-"""Jobs side by side: what each does to its process is its own affair, and none outlives the one
-that started them.
+"""Jobs side by side: what each does to its process concerns no other job.
+
+None outlives the process that started them.
 """
 
 import multiprocessing

@@ -1,6 +1,4 @@
-"""The scripts of `patterns/`, the mistakes that can be planted in each, and what the clinic is to
-find of them.
-"""
+"""The scripts of `patterns/`, the mistakes to plant in each, and what the clinic is to find."""
 
 import importlib.util
 import os
@@ -121,8 +119,9 @@ PATTERNS = (
 
 
 def look(pattern, mistake="", ranks=2, patience_s=6, gpus=False):
-    """The conclusion of the clinic on a pattern with this mistake; with the third question, where
-    `gpus`.
+    """Return the conclusion of the clinic on a pattern with this mistake.
+
+    With the third question, where `gpus`.
     """
     from manyhands.clinic.conclude import conclude
     from manyhands.clinic.visit import rehearsed, visit

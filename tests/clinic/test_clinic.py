@@ -162,8 +162,10 @@ ENDED_SILENTLY = """
     "code, line", [(CROSSED, 9), (ENDED_SILENTLY, 11)], ids=["raised", "silent"]
 )
 def test_a_rank_that_gloo_has_ended_is_told_with_the_calls_that_do_not_fit(script, code, line):
-    """Its process is aborted by the library: the other rank's exception is only that the connection
-    is lost, and the launcher may end that rank before it has written the exception down.
+    """Its process is aborted by the library.
+
+    The other rank's exception is only that the connection is lost, and the launcher may end that
+    rank before it has written the exception down.
     """
     done = conclude(visit(script(code), ranks=2))
     assert (keys(done), done.code) == (["crossed"], 2)

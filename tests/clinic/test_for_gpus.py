@@ -1,6 +1,4 @@
-"""Scripts that were written for GPUs, in the repositories that they live in, through the three
-commands.
-"""
+"""Scripts written for GPUs, in the repositories that they are in, through the three commands."""
 
 import os
 import tempfile
@@ -87,8 +85,9 @@ TRAIN = """
 
 @pytest.fixture
 def repository(tmp_path, monkeypatch):
-    """A repository with a script in a folder, a package beside that, and data; it is the current
-    folder.
+    """Make a repository with a script in a folder, a package beside that, and data.
+
+    It is the current folder.
     """
     top = tmp_path / "repository"
     for name, text in {
@@ -341,8 +340,9 @@ WRITES = """
 def test_nothing_that_a_user_made_is_overwritten_in_whatever_way_it_is_opened(
     repository, monkeypatch, capsys, tmp_path
 ):
-    """The folder for temporary files is reached by a link, and is below the folder that is
-    copied.
+    """The folder for temporary files is reached by a link.
+
+    It is below the folder that is copied.
     """
     from manyhands.cluster.launch import script_copy
 

@@ -1,5 +1,6 @@
-"""The clinic on scripts that are not plain data parallel, and on evidence that was recorded and not
-used before.
+"""The clinic on scripts that are not plain data parallel.
+
+Also on evidence that was recorded and not used before.
 """
 
 import textwrap
@@ -92,8 +93,9 @@ PIPELINE = """
 
 
 def test_a_pipeline_is_no_mistake_and_a_sum_in_one_of_its_groups_is(tmp_path):
-    """In a pipeline the ranks begin with different weights and keep their own gradients: neither is
-    named.
+    """In a pipeline the ranks begin with different weights and keep their own gradients.
+
+    Neither is named.
     """
     done = looked_at(tmp_path, PIPELINE, ranks=4)
     assert keys(done.mistakes) == ["sum"] and done.code == 1
@@ -141,8 +143,9 @@ TENSORS = """
 def test_cut_layers_are_held_to_the_whole_ones_with_autocast_checkpointing_and_two_outputs(
     tmp_path,
 ):
-    """The run in one process puts the parts together, is in autocast too, and counts neither loss
-    nor block twice.
+    """The run in one process puts the parts together, and is in autocast too.
+
+    It counts neither loss nor block twice.
     """
     done = looked_at(tmp_path, TENSORS)
     assert (keys(done.mistakes), done.code) == ([], 0)

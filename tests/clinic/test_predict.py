@@ -1,5 +1,6 @@
-"""`manyhands predict` on scripts that run here: the batch, a machine of one's own, a core that is
-missing, a failure.
+"""`manyhands predict` on scripts that run here.
+
+The batch, a machine that a user describes, a core that is missing, a failure.
 """
 
 import os
@@ -65,8 +66,9 @@ MACHINE = """
 
 @pytest.fixture
 def predict(tmp_path):
-    """Runs the command where no other package of the course can be imported, by the command or by a
-    rank.
+    """Run the command where no other package of the course can be imported.
+
+    Neither the command nor a rank can import it.
     """
     (tmp_path / "absent").mkdir()
     (tmp_path / "absent" / "sitecustomize.py").write_text(BLOCKER)

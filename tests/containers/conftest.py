@@ -8,8 +8,9 @@ from engines import PODMAN, Engine, compose_command, docker_answers, missing, wa
 
 
 def pytest_collection_finish(session):
-    """They run only for who asks for them by name; where that cannot be, it is a failure, and says
-    so once.
+    """They run only for those who ask for them by name.
+
+    Where that cannot be, it is a failure, and is reported once.
     """
     asked = (
         any(item.get_closest_marker("containers") for item in session.items)
@@ -62,8 +63,9 @@ def hub(engine):
 
 @pytest.fixture
 def project(engine, monkeypatch):
-    """The name of a compose project of the test's own; its containers, networks and volumes go with
-    the test.
+    """Return the name of a compose project for one test.
+
+    Its containers, networks and volumes go with the test.
     """
     name = f"manyhands-test-{os.getpid()}"
     monkeypatch.setenv("MANYHANDS_PORT", "")

@@ -1,5 +1,7 @@
-"""An engine of containers for the tests: Docker, or podman with the docker client over its socket;
-compose on top. Not in conftest: `import conftest` may mean another folder's.
+"""An engine of containers for the tests: Docker, or podman with the docker client.
+
+podman is reached over its socket; compose is on top. Not in conftest: `import conftest` may mean
+another folder's.
 """
 
 import json
@@ -54,8 +56,9 @@ def wait_for(what, patience_s=300):
 
 
 def docker_answers(*words):
-    """Whether there is a docker client, and what it asks for too: its engine (`version`), or its
-    compose.
+    """Whether there is a docker client, and what it asks for too.
+
+    That is its engine (`version`), or its compose.
     """
     return (
         bool(needs.search("docker"))

@@ -1,5 +1,6 @@
-"""Runs in the ring's notebook container, beside tests/dist: `python in_ring.py notebook`, or
-`python in_ring.py node`.
+"""Runs in the ring's notebook container, beside tests/dist.
+
+`python in_ring.py notebook`, or `python in_ring.py node`.
 """
 
 import json

@@ -1,5 +1,6 @@
-"""Submissions that run in a container, because bubblewrap is not to be had: what they are worth,
-what they can do, and that none is left.
+"""Submissions that run in a container, because bubblewrap is not available.
+
+What they are worth, what they can do, and that none is left.
 
 The attacks are those of tests/attacks; that each of them is real is tested there.
 """

@@ -1,5 +1,6 @@
-"""The service `hub`: a class whose hub runs in a container, and each attendee's server in
-another.
+"""The service `hub`: a class whose hub runs in a container.
+
+Each attendee's server runs in another.
 """
 
 import os
@@ -170,8 +171,9 @@ def test_a_hub_that_was_killed_leaves_no_server_of_its_own_to_the_next(engine, h
 
 
 def test_the_hub_grades_in_containers(hub):
-    """Its own has no frameworks and no bubblewrap; the gradebook is where the hub's formgrader
-    looks.
+    """The hub's own container has no frameworks and no bubblewrap.
+
+    The gradebook is where the hub's formgrader looks.
     """
     for student, part in (("alice", "labs"), ("bob", "solutions")):
         folder = hub.folder / "classroom" / "submitted" / student / "00_preflight"

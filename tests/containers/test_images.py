@@ -46,8 +46,9 @@ def test_a_learner_cannot_change_the_kit(engine, cpu):
 
 @pytest.mark.parametrize("target", ["cpu", "hub"])
 def test_no_setting_of_a_package_index_is_in_the_image(engine, target, request):
-    """pip's and apt's settings are Debian's, and nothing that the set-up wrote names another
-    place.
+    """pip's and apt's settings are Debian's.
+
+    Nothing that the set-up wrote names a different place.
     """
     script = (
         "cat /etc/pip.conf ~/.config/pip/pip.conf 2>/dev/null; ls /opt/manyhands/.manyhands /wheel "

@@ -1,6 +1,4 @@
-"""The services of `ring`: a notebook whose ranks live on three hosts of their own, one of which is
-killed.
-"""
+"""The services of `ring`: a notebook whose ranks are on three hosts, one of which is killed."""
 
 import json
 import os
@@ -17,8 +15,9 @@ NODES, MEMORY_BYTES = 3, 1500 * 2**20
 
 @pytest.fixture
 def ring(engine, cpu, project):
-    """The project with its notebook and nodes up, and the tests' own files in the notebook's
-    container.
+    """Start the project with its notebook and nodes.
+
+    The tests' own files are in the notebook's container.
     """
     engine.compose(project, "--profile", "ring", "up", "--detach")
     notebook = engine.compose(project, "ps", "--quiet", "ring").strip()

@@ -1,5 +1,6 @@
-"""What cannot be shown stops the build of the site, with notebook, cell and cause; and nothing is
-written.
+"""What cannot be shown stops the build of the site, with notebook, cell and cause.
+
+Nothing is written then.
 """
 
 import json

@@ -69,8 +69,9 @@ def run_site(root, folder):
 
 @pytest.fixture
 def opened(site, page):
-    """A function that opens a page of the site; at the end no request has left the disk, and no
-    script has failed.
+    """Return a function that opens a page of the site.
+
+    At the end no request has left the disk, and no script has failed.
     """
     asked, failed = [], []
     page.set_default_timeout(120_000)  # a busy machine
@@ -196,8 +197,9 @@ def cells_of(text):
 
 
 def texts_of(site, pages):
-    """(name, text) of all that a reader can read or download: pages, notebooks, scripts, the search
-    index.
+    """Yield (name, text) of all that a reader can read or download.
+
+    Pages, notebooks, scripts, the search index.
     """
     for path, page in pages.items():
         yield str(path.relative_to(site)), flat("".join(page.text))
@@ -245,8 +247,10 @@ def test_no_text_of_a_solution_is_in_it(site, pages):
 
 
 def test_the_comparison_would_find_an_answer(site, pages):
-    """It finds the code that is meant to be there: the longest stub of a lab, on its page, in its
-    downloads, and in the texts of the search.
+    """It finds the code that is meant to be there.
+
+    That is the longest stub of a lab, on its page, in its downloads, and in the texts of the
+    search.
     """
     cells = [
         cell

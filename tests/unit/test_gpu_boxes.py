@@ -29,8 +29,9 @@ def boxes(text):
 
 
 def problems(cells, deck, wanted):
-    """What is wrong with the boxes of a unit: `cells` are the texts of its tutorial, `deck` is the
-    text of its slides.
+    """Return what is wrong with the boxes of a unit.
+
+    `cells` are the texts of its tutorial, `deck` is the text of its slides.
     """
     own, shown = [cell for cell in cells if boxes(cell)], boxes(deck)
     if not own and not shown:

@@ -382,8 +382,9 @@ def test_the_same_rows_some_steps_apart():
 
 
 def test_one_seed_on_all_ranks_of_which_one_draws_more_in_between():
-    """nanoGPT: all ranks read the first batch alike, then rank 0 draws the rows that it evaluates
-    on.
+    """In nanoGPT, all ranks read the first batch alike.
+
+    Then rank 0 draws the rows that it evaluates on.
     """
 
     def found(drawn, models=(0,), loader=None):

@@ -1,5 +1,6 @@
-"""What the clinic makes of ranks that hold parts of one model, on evidence that is written down
-here: no script runs.
+"""What the clinic makes of ranks that hold parts of one model.
+
+The evidence is written down here, and no script runs.
 """
 
 from types import SimpleNamespace
@@ -257,8 +258,9 @@ def tensor_parallel(
     averaged=lambda rank: (rank % 2, rank % 2 + 2),
     norm=lambda rank: 1.0,
 ):
-    """Ranks that train w, cut in two, and copies of n; one step, in which the gradients of w are
-    averaged.
+    """Make the records of ranks that train w, cut in two, and copies of n.
+
+    There is one step, in which the gradients of w are averaged.
     """
     locals_ = [torch.arange(1.0, 9) * (1 + rows(rank)) + 9 * (rank % 2) for rank in range(4)]
     found = {}

@@ -12,8 +12,9 @@ from manyhands.clinic.reporter import write_json, write_tensors
 def test_a_rank_that_is_ended_while_it_writes_leaves_nothing_that_cannot_be_read(
     tmp_path, monkeypatch
 ):
-    """As on a busy machine, where ranks that hang are stopped, and then ended before they have
-    written what they saw.
+    """Ranks may be ended before they have written what they saw.
+
+    So it is on a busy machine, where ranks that hang are stopped, and ended then.
     """
     path, whole = tmp_path / "seen-0.pt", torch.save
 
@@ -33,9 +34,7 @@ def test_a_rank_that_is_ended_while_it_writes_leaves_nothing_that_cannot_be_read
 
 
 def test_two_threads_may_write_the_same_file(tmp_path):
-    """A thread reports where the script is, while the script itself comes to its end and reports
-    that.
-    """
+    """A thread reports where the script is while the script itself ends and reports that."""
     path = tmp_path / "where-0.json"
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(lambda number: write_json(path, {"number": number}), range(400)))

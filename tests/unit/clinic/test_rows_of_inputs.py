@@ -1,6 +1,4 @@
-"""What counts as a row of a model's input, how the rows of all ranks are put together, and which
-places are read.
-"""
+"""What counts as a row of a model's input, how rows are put together, which indices are read."""
 
 from types import SimpleNamespace
 
@@ -43,8 +41,9 @@ def test_a_detectors_images_are_rows_and_crops_of_a_batch_are_not():
 
 
 def batches(first_epochs, samplers=("RandomSampler", "GroupedBatchSampler")):
-    """The mistakes of two ranks whose loaders have read these places of 48 rows, in batches of
-    four.
+    """Find the mistakes of two ranks whose loaders have read these indices of 48 rows.
+
+    They read in batches of four.
     """
     seen = [
         {

@@ -1,5 +1,6 @@
-"""`manyhands predict`: from what the observers told to a forecast, without running a script; and
-what it refuses.
+"""`manyhands predict`: from what the observers recorded to a forecast, and what it refuses.
+
+No script runs.
 """
 
 from types import SimpleNamespace
@@ -16,8 +17,9 @@ MACHINE = Machine(1, (0.0, 1e30), (1e-3, 1e6))
 
 
 def facts(steps_s, backward_part, calls):
-    """What one rank tells of steps of these seconds: `calls` [(bytes, from, to)] in parts of each
-    step.
+    """Return what one rank records of steps of these seconds.
+
+    `calls` are [(bytes, from, to)] in parts of each step.
     """
     bounds, spans, sent = [10.0], [], []
     for step_s in steps_s:

@@ -31,8 +31,9 @@ def stands(notes, rank, state="runs", **where):
 
 
 def test_a_rank_that_is_stopped_last_has_left_its_call_by_then(tmp_path):
-    """On a busy machine the first rank that is stopped ends some time before the second, whose call
-    then raises.
+    """On a busy machine the first rank that is stopped ends some time before the second.
+
+    Then the second one's call raises.
     """
     notes = str(tmp_path)
     with HangWatcher(notes, 2, patience_s=0.5) as watcher:

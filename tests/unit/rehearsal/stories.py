@@ -1,6 +1,4 @@
-"""Traces written by hand: what each rank does, as the programs of the tests would have been
-recorded.
-"""
+"""Traces written by hand: what each rank does, as the programs of tests would be recorded."""
 
 from manyhands.rehearsal import Event, Layout, Part
 

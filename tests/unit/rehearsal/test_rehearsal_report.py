@@ -1,5 +1,6 @@
-"""What a rehearsal says: findings with their place, what was looked at, and a picture where
-something hangs.
+"""What a rehearsal reports: findings with their lines, what was looked at, and a picture.
+
+The picture is drawn where something hangs.
 """
 
 import xml.etree.ElementTree as ET
@@ -84,9 +85,7 @@ LOST = (
 
 
 def left_behind(folder, ends):
-    """What is made of a script whose ranks 0 and 1 reduce once more than rank 2, where the ranks'
-    ends say this.
-    """
+    """Judge a script whose ranks 0 and 1 reduce once more than rank 2, with these ends of ranks."""
     traces = story(3, lambda r: [r.collective() for _ in range(1 if r.rank == 2 else 2)])
     for rank, end in enumerate(ends):
         (folder / f"{rank}.trace").write_text(dump(traces[rank]))

@@ -1,6 +1,4 @@
-"""Programs as traces: the bad ones with what is to be said of them, the good ones of which nothing
-is to be said.
-"""
+"""Programs as traces: the bad ones with what is to be found, the good ones with nothing."""
 
 import pytest
 from stories import SMALL, story
@@ -86,8 +84,9 @@ def messages_against_collective(r):
 
 
 def with_cpu_wait_crossed(r):
-    """Rank 0 reads before it joins the second collective; rank 1 has the second one first on the
-    stream.
+    """Rank 0 reads before it joins the second collective.
+
+    Rank 1 has the second one first on the stream.
     """
     groups = [("a", r.all), ("b", r.all)]
     for group in groups if r.rank == 0 else reversed(groups):

@@ -1,5 +1,7 @@
-"""The recorder hears of operations on tensors from the first asynchronous call on, also where that
-comes in the midst of a backward; before, and where none comes, it costs nothing.
+"""The recorder hears of operations on tensors from the first asynchronous call on.
+
+It does so also where that comes in the midst of a backward; before, and where none comes, it costs
+nothing.
 """
 
 import threading
@@ -23,8 +25,9 @@ def alone():
 
 
 def early(program):
-    """The operations that the program does too early, and whether operations were listened to when
-    it ended.
+    """Return the operations that the program does too early, and whether they were listened to.
+
+    The latter is as it was when the program ended.
     """
     recorder = Recorder()
     recorder.start()
