@@ -129,14 +129,14 @@ def look(pattern, mistake="", ranks=2, patience_s=6, gpus=False):
     before = os.environ.get("MISTAKE")
     os.environ["MISTAKE"] = mistake
     try:
-        found = visit(
+        outcome = visit(
             pattern.script,
             ranks=pattern.ranks or ranks,
             launcher=pattern.launcher,
             patience_s=patience_s,
         )
         if gpus:
-            rehearsed(found, pattern.script)
-        return conclude(found)
+            rehearsed(outcome, pattern.script)
+        return conclude(outcome)
     finally:
         os.environ.pop("MISTAKE") if before is None else os.environ.update(MISTAKE=before)

@@ -26,7 +26,7 @@ HAND, RESNET = BY_NAME["by_hand"], BY_NAME["ddp_resnet"]
 
 
 def keys(done):
-    return [one.key for one in done.mistakes]
+    return [finding.key for finding in done.mistakes]
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_a_mistake_is_named():
 def test_batch_norm_is_a_remark_and_the_next_epoch_is_reached():
     done = look(RESNET, "no set_epoch")
     assert (keys(done), done.code) == (["set_epoch"], 1)
-    assert "batch norm" in [one.key for one in done.remarks]
+    assert "batch norm" in [finding.key for finding in done.remarks]
 
 
 def test_a_hang_comes_with_who_waits_for_whom():
@@ -227,8 +227,8 @@ LAST_LAYER = """
 def test_a_script_that_ends_early_and_calls_two_models_whose_numbers_become_nan(
     script, monkeypatch
 ):
-    found = visit(script(LAST_LAYER), ["4"], ranks=2)
-    done = conclude(found)
+    outcome = visit(script(LAST_LAYER), ["4"], ranks=2)
+    done = conclude(outcome)
     assert keys(done) == ["nan", "part own"] and "1:weight, 1:bias" in done.mistakes[1].text
     assert (
         "In step 4 the gradient that backward computed on rank 1 holds NaN" in done.mistakes[0].text
@@ -237,7 +237,7 @@ def test_a_script_that_ends_early_and_calls_two_models_whose_numbers_become_nan(
     assert done.mistakes[1].remedy.startswith(
         "These parameters are not in the module that DistributedDataParallel wraps"
     )
-    assert "not tried: several models" in [one.key for one in done.remarks]
+    assert "not tried: several models" in [finding.key for finding in done.remarks]
     assert done.hangs == "No. Every rank completed 4 steps."
     for name, code in (
         ("remark_rules.remarks", 1),
@@ -248,7 +248,7 @@ def test_a_script_that_ends_early_and_calls_two_models_whose_numbers_become_nan(
     ):
         with monkeypatch.context() as patch:
             patch.setattr(f"manyhands.clinic.{name}", lambda *_: {}["unforeseen"])
-            done = conclude(found)
+            done = conclude(outcome)
         assert (
             "unforeseen" in as_text(done) and "unforeseen" in as_html(done) and done.code == code
         ), name
@@ -327,20 +327,21 @@ def test_one_rank_that_hangs_is_ended_by_ctrl_c(script):
     )
 
     def living():
-        found = []
-        for one in psutil.process_iter():
+        processes = []
+        for process in psutil.process_iter():
             try:
-                if one.status() != psutil.STATUS_ZOMBIE and one.environ().get("CLINIC_MARK") == str(
-                    path
-                ):
-                    found.append(one)
+                if process.status() != psutil.STATUS_ZOMBIE and process.environ().get(
+                    "CLINIC_MARK"
+                ) == str(path):
+                    processes.append(process)
             except psutil.Error:
                 pass
-        return found
+        return processes
 
     deadline = time.monotonic() + 60
     while (
-        len([one for one in living() if "rank_program.py" in " ".join(one.cmdline())]) < 2
+        len([process for process in living() if "rank_program.py" in " ".join(process.cmdline())])
+        < 2
         and time.monotonic() < deadline
     ):
         time.sleep(0.2)
@@ -376,13 +377,13 @@ FAILS_ON_GPUS = """
 
 def test_the_clinic_says_what_would_fail_on_gpus(script):
     path = script(FAILS_ON_GPUS)
-    found = visit(path, ranks=2)
-    rehearsed(found, path)
-    done = conclude(found)
+    outcome = visit(path, ranks=2)
+    rehearsed(outcome, path)
+    done = conclude(outcome)
     assert done.right.startswith(("Yes.", "Yes, as far as")) and done.code == 1
-    assert [one.title for one in done.gpu_findings] == ["Fails: train.py:16, ranks 0, 1"]
-    assert found.rehearsal.whole == {0: 33, 1: 33} and "for 9 steps" in done.gpu_note
-    assert [one.name for one in path.parent.iterdir()] == ["train.py"]
+    assert [finding.title for finding in done.gpu_findings] == ["Fails: train.py:16, ranks 0, 1"]
+    assert outcome.rehearsal.whole == {0: 33, 1: 33} and "for 9 steps" in done.gpu_note
+    assert [path_there.name for path_there in path.parent.iterdir()] == ["train.py"]
 
 
 def test_pipes_and_sockets_beside_a_script_are_left_out_and_named(script, capsys):
@@ -409,9 +410,9 @@ def test_pipes_and_sockets_beside_a_script_are_left_out_and_named(script, capsys
     os.mkfifo(path.with_name("pipe"))
     with socket.socket(socket.AF_UNIX) as made:
         made.bind("a socket")
-    code, said = main(["clinic", "train.py", "--ranks", "2"]), capsys.readouterr()
-    text = " ".join(said.out.split())
-    assert code == 0 and "Traceback" not in said.err  # what is worth a remark gives no 1
+    code, printed = main(["clinic", "train.py", "--ranks", "2"]), capsys.readouterr()
+    text = " ".join(printed.out.split())
+    assert code == 0 and "Traceback" not in printed.err  # what is worth a remark gives no 1
     assert "a socket, pipe." in text
     assert "no loss is divided by 2, which acts like a learning rate 2 times as high." in text
     assert (

@@ -113,9 +113,9 @@ def test_a_script_for_gpus_in_a_subfolder_is_looked_at_as_it_is_started(
     before = files(repository)
     words = "torchrun --standalone --nproc_per_node=2 scripts/train.py --lr 0.1".split()
     code = main(["clinic", "--output", str(tmp_path / "page.html"), *words])
-    said = capsys.readouterr()
-    text = " ".join(said.out.split())
-    assert code in (0, 3) and "Every rank completed 9 steps" in text, said.out
+    printed = capsys.readouterr()
+    text = " ".join(printed.out.split())
+    assert code in (0, 3) and "Every rank completed 9 steps" in text, printed.out
     assert (
         "A stand-in took the place of GPUs" in text
         and "backend nccl is gloo" in text
@@ -123,7 +123,7 @@ def test_a_script_for_gpus_in_a_subfolder_is_looked_at_as_it_is_started(
     )
     assert "The model draws random numbers" in text  # those that are drawn on the GPU, too
     assert "--as-it-is switches it off" in " ".join((tmp_path / "page.html").read_text().split())
-    assert said.err.startswith("1 of 2: 9 steps, ") and "2 of 2: rehearsal, " in said.err
+    assert printed.err.startswith("1 of 2: 9 steps, ") and "2 of 2: rehearsal, " in printed.err
     assert files(repository) == before
 
 
@@ -158,23 +158,28 @@ def test_processes_that_a_script_spawns_are_ranks_and_a_failure_says_why(reposit
         textwrap.dedent(SPAWNS).replace("import flash_attn", "pass")
     )
     assert main(["rehearse", "spawn.py", "--ranks", "2"]) == 1
-    said = capsys.readouterr().out
-    assert "FAILS: spawn.py:12, ranks 0, 1" in said and "on the same GPU on several ranks" in said
+    printed = capsys.readouterr().out
     assert (
-        "FAILS: spawn.py:16, ranks 0, 1" in said
-        and "all_reduce is given a tensor that was made on the CPU" in said
+        "FAILS: spawn.py:12, ranks 0, 1" in printed
+        and "on the same GPU on several ranks" in printed
     )
     assert (
-        "2 findings in" in said
-        and "2 ranks in 2 groups" in said
-        and "A stand-in took the place" in said
+        "FAILS: spawn.py:16, ranks 0, 1" in printed
+        and "all_reduce is given a tensor that was made on the CPU" in printed
+    )
+    assert (
+        "2 findings in" in printed
+        and "2 ranks in 2 groups" in printed
+        and "A stand-in took the place" in printed
     )
     assert not (repository / "left.pt").exists()
     (repository / "spawn.py").write_text(textwrap.dedent(SPAWNS))
     assert main(["rehearse", "spawn.py", "--ranks", "1"]) == 2
-    said = capsys.readouterr().out
-    assert "flash_attn is a package of kernels for GPUs, which have no CPU implementation" in said
-    assert "It ran in a copy of the folder repository." in said
+    printed = capsys.readouterr().out
+    assert (
+        "flash_attn is a package of kernels for GPUs, which have no CPU implementation" in printed
+    )
+    assert "It ran in a copy of the folder repository." in printed
     assert main(["rehearse", "spawn.py", "--ranks", "1", "--as-it-is", "--", "2"]) == 2
     assert (
         "starts 2 processes by itself, and 1 rank was asked for. Ask for as many: --ranks 2."
@@ -216,13 +221,13 @@ def test_predict_takes_a_script_that_needs_two_ranks(repository, capsys, tmp_pat
         )
         == 0
     )
-    said = capsys.readouterr()
-    assert "two GPUs are needed" in said.out and "was measured on 2 ranks" in said.out
+    printed = capsys.readouterr()
+    assert "two GPUs are needed" in printed.out and "was measured on 2 ranks" in printed.out
     assert (
-        "the global batch of 16 rows stays the same" in said.out
-        and "less than one row: 32 ranks." in said.out
+        "the global batch of 16 rows stays the same" in printed.out
+        and "less than one row: 32 ranks." in printed.out
     )
-    assert "1 of 2: one rank, " in said.err and "2 of 2: 2 ranks, " in said.err
+    assert "1 of 2: one rank, " in printed.err and "2 of 2: 2 ranks, " in printed.err
 
 
 def test_a_script_that_takes_no_step_is_not_determined_and_its_last_words_are_shown(
@@ -246,12 +251,12 @@ def test_a_script_that_takes_no_step_is_not_determined_and_its_last_words_are_sh
         )
         == 3
     )
-    said = capsys.readouterr().out
+    printed = capsys.readouterr().out
     assert (
-        "Not determined, because no step of a torch optimiser was seen" in said
-        and "The last lines that ranks 0, 1 printed:" in said
+        "Not determined, because no step of a torch optimiser was seen" in printed
+        and "The last lines that ranks 0, 1 printed:" in printed
     )
-    assert "two GPUs are needed" in said and "Nothing was found" not in said
+    assert "two GPUs are needed" in printed and "Nothing was found" not in printed
 
 
 @pytest.mark.parametrize(
@@ -375,10 +380,10 @@ def test_nothing_that_a_user_made_is_overwritten_in_whatever_way_it_is_opened(
         led = place.environment({"PYTHONPATH": f"src:{repository / 'lib'}:/usr"})["PYTHONPATH"]
         assert led == f"src:{place.root / 'lib'}:/usr"
     assert main(["rehearse", "mpirun", "-np", "1", "python", "write.py"]) == 3
-    said = capsys.readouterr()
+    printed = capsys.readouterr()
     assert (
-        "All was written." in said.out
-        and "starts the ranks as torchrun does, not with mpirun" in said.err
+        "All was written." in printed.out
+        and "starts the ranks as torchrun does, not with mpirun" in printed.err
     )
     assert [len(path.read_text()) for path in originals] == [
         9,
@@ -422,8 +427,8 @@ def test_nothing_that_a_user_made_is_overwritten_in_whatever_way_it_is_opened(
     ],
 )
 def test_what_no_stand_in_can_take_the_place_of(error, what):
-    said = explain_gpu_error(f"Traceback:\n{error}\n")
-    assert said is None if what is None else what in said
+    sentence = explain_gpu_error(f"Traceback:\n{error}\n")
+    assert sentence is None if what is None else what in sentence
 
 
 def test_the_time_between_events_that_were_not_recorded_is_refused_as_on_a_gpu(monkeypatch):

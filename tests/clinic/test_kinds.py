@@ -20,8 +20,8 @@ def looked_at(folder, text, ranks=2):
     return conclude(visit(write(folder, text), ranks=ranks, patience_s=6))
 
 
-def keys(said):
-    return [one.key for one in said]
+def keys(findings):
+    return [finding.key for finding in findings]
 
 
 LOCAL_SGD = """
@@ -50,12 +50,12 @@ def test_local_sgd_is_recognised(tmp_path, capsys, monkeypatch):
     write(tmp_path, LOCAL_SGD)
     monkeypatch.chdir(tmp_path)
     assert main(["clinic", "train.py", "--ranks", "2"]) == 0
-    told = " ".join(capsys.readouterr().out.split())
+    printed = " ".join(capsys.readouterr().out.split())
     assert (
-        "The script looks like local SGD" in told
-        and "were the same on all ranks again when step 13 began" in told
+        "The script looks like local SGD" in printed
+        and "were the same on all ranks again when step 13 began" in printed
     )
-    assert "No. Every rank completed 9 steps" in told and "Nothing was found" in told
+    assert "No. Every rank completed 9 steps" in printed and "Nothing was found" in printed
 
 
 PIPELINE = """

@@ -43,7 +43,7 @@ def play(program, folder, rank, ranks, limit_s):
         faulthandler.dump_traceback_later(limit_s, file=stacks)
         recorder = Recorder(heard=lambda event: trace.write(dump([event])))
         recorder.start()
-        kept = runpy.run_path(str(program), run_name="__main__")  # noqa: F841 (why: see on_rank_of_script)
+        namespace = runpy.run_path(str(program), run_name="__main__")  # noqa: F841 (why: see on_rank_of_script)
         recorder.stop()
         faulthandler.cancel_dump_traceback_later()
     (folder / f"{rank}.end").touch()

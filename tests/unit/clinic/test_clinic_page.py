@@ -53,7 +53,7 @@ def facts(bounds, spans, calls=(), kernel=None):
         "spans": spans,
         "calls": list(calls),
         "kernel": kernel or [None] * len(bounds),
-        "threads": [{"7": one[1], "8": 3 * one[1]} for one in kernel or ()],
+        "threads": [{"7": times[1], "8": 3 * times[1]} for times in kernel or ()],
         "account": account,
         "peak_bytes": 2**20,
         "gpu_peak_bytes": None,

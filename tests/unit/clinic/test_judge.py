@@ -20,10 +20,10 @@ def draw(seed, ranks=4):
 
 def step(given, local, parts=None, rows=None, clips=None, scales=(1.0,) * 4):
     parts = parts or [1 / len(local)] * len(local)
-    raw = sum(part * one for part, one in zip(parts, local, strict=True))
+    raw = sum(part * gradient for part, gradient in zip(parts, local, strict=True))
     right = sum(
-        part * one / scale
-        for part, one, scale in zip(parts, local, scales or (1.0,) * 4, strict=True)
+        part * gradient / scale
+        for part, gradient, scale in zip(parts, local, scales or (1.0,) * 4, strict=True)
     )
     return Step(
         ["a", "b"],
@@ -79,7 +79,7 @@ def evidence(*steps, scaled=False, orders=(), calls=("all_reduce",), count=None,
 
 
 def keys(*args, **options):
-    return [one.key for one in judge.mistakes(evidence(*args, **options))]
+    return [finding.key for finding in judge.mistakes(evidence(*args, **options))]
 
 
 LOCAL = draw(0)
@@ -100,16 +100,16 @@ def test_a_wrong_length(factor, key):
 def test_the_factor_of_the_loss_counts_too():
     # the ranks' losses are multiplied by one number, then the mean gradient by another
     def scaled(loss, gradient):
-        local = [loss * one for one in LOCAL]
+        local = [loss * gradient for gradient in LOCAL]
         return step([gradient * loss * MEAN] * 4, local, scales=[loss] * 4)
 
     assert keys(scaled(0.25, 1)) == ["divided twice"]
     product = evidence(scaled(0.25, 1), scaled(0.25, 1))
     for one in product.steps:
         one.weighted = True  # 0.25 * loss, and not loss / 4
-    assert judge.mistakes(product) == [] and [one.key for one in judge.elsewhere(product)] == [
-        "own length"
-    ]
+    assert judge.mistakes(product) == [] and [
+        finding.key for finding in judge.elsewhere(product)
+    ] == ["own length"]
     assert keys(scaled(4, 1)) == ["sum"]
     assert keys(scaled(0.25, 4)) == []  # divided first, then summed
     assert keys(scaled(0.7, 1)) == []  # a weight that somebody wants
@@ -120,22 +120,24 @@ def test_the_factor_of_the_loss_counts_too():
     "steps", [[step([3 * MEAN] * 4, LOCAL)], [step([3 * MEAN] * 4, LOCAL, scales=None)] * 2]
 )
 def test_a_length_in_one_step_or_of_a_loss_that_is_not_known_is_a_remark(steps):
-    found = evidence(*steps)
-    assert judge.mistakes(found) == [] and [one.key for one in judge.elsewhere(found)] == [
-        "own length"
-    ]
+    compared = evidence(*steps)
+    assert judge.mistakes(compared) == [] and [
+        finding.key for finding in judge.elsewhere(compared)
+    ] == ["own length"]
 
 
 def test_rates_that_differ_after_a_warm_up_are_found_in_the_steps_that_are_timed():
     found = evidence(step([MEAN] * 4, LOCAL))
     for rank in range(4):
         found.cost[rank]["rates"] = [[0.1], [0.1, None], [0.1 + (rank == 3), None]]
-    assert [(one.key, one.values["step"]) for one in judge.mistakes(found)] == [("rate", 3)]
+    assert [(finding.key, finding.values["step"]) for finding in judge.mistakes(found)] == [
+        ("rate", 3)
+    ]
 
 
 def test_uneven_parts_that_are_weighted_by_hand_are_right():
     parts = [0.7, 0.1, 0.1, 0.1]
-    local = [4 * part * one for part, one in zip(parts, LOCAL, strict=True)]
+    local = [4 * part * gradient for part, gradient in zip(parts, LOCAL, strict=True)]
     assert (
         keys(step([sum(local) / 4] * 4, local, parts=parts, scales=[4 * part for part in parts]))
         == []
@@ -143,10 +145,10 @@ def test_uneven_parts_that_are_weighted_by_hand_are_right():
 
 
 def test_a_loss_that_is_not_known_is_a_remark():
-    found = evidence(step([4 * MEAN] * 4, LOCAL, scales=None))
-    assert judge.mistakes(found) == [] and judge.find_unknown_loss(found) == "summed"
-    found = evidence(step([MEAN] * 4, LOCAL, parts=[0.7, 0.1, 0.1, 0.1], scales=None))
-    assert judge.mistakes(found) == [] and judge.find_unknown_loss(found) == "uneven"
+    compared = evidence(step([4 * MEAN] * 4, LOCAL, scales=None))
+    assert judge.mistakes(compared) == [] and judge.find_unknown_loss(compared) == "summed"
+    compared = evidence(step([MEAN] * 4, LOCAL, parts=[0.7, 0.1, 0.1, 0.1], scales=None))
+    assert judge.mistakes(compared) == [] and judge.find_unknown_loss(compared) == "uneven"
     assert judge.find_unknown_loss(evidence(step([MEAN] * 4, LOCAL, scales=None))) is None
 
 
@@ -194,8 +196,10 @@ def test_clipping_after_the_mean_is_right_and_its_norm_tells_a_sum():
 
 
 def test_clipping_before_the_mean():
-    norms = [float(one.norm()) for one in LOCAL]
-    given = sum(one * min(1, 0.5 / norm) for one, norm in zip(LOCAL, norms, strict=True)) / 4
+    norms = [float(gradient.norm()) for gradient in LOCAL]
+    given = (
+        sum(gradient * min(1, 0.5 / norm) for gradient, norm in zip(LOCAL, norms, strict=True)) / 4
+    )
     assert keys(step([given] * 4, LOCAL, clips=[[("norm", norm)] for norm in norms])) == [
         "clip first"
     ]
@@ -214,14 +218,16 @@ def test_backward_calls_that_add_up_undivided_are_a_remark_with_their_number():
         return evidence(one)
 
     for undivided, said in ((True, "undivided parts"), (None, "unknown parts")):
-        found = parts(1, undivided)
-        assert judge.mistakes(found) == [] and (said, {"calls": 4}) in remark_rules.remarks(found)
+        compared = parts(1, undivided)
+        assert judge.mistakes(compared) == [] and (said, {"calls": 4}) in remark_rules.remarks(
+            compared
+        )
         # the gradients are divided by 4 before the step; 4 is the number of ranks, too
-        found = parts(1 / 4, undivided)
-        assert judge.mistakes(found) == [] and said not in [
-            one.key for one in remark_rules.remarks(found)
+        compared = parts(1 / 4, undivided)
+        assert judge.mistakes(compared) == [] and said not in [
+            finding.key for finding in remark_rules.remarks(compared)
         ]
-    assert [one.key for one in judge.mistakes(parts(4))] == ["sum"]
+    assert [finding.key for finding in judge.mistakes(parts(4))] == ["sum"]
 
 
 def test_zero_nan_and_infinity_are_findings_and_decide_no_comparison():
@@ -233,14 +239,16 @@ def test_zero_nan_and_infinity_are_findings_and_decide_no_comparison():
         "no gradient"
     ]
     for number, key in ((nan, "nan"), (nan.nan_to_num(float("inf")), "infinite")):
-        found = evidence(
+        compared = evidence(
             step([4 * MEAN] * 4, LOCAL),
             step([number] * 4, [LOCAL[0], number] * 2),
             count=1,
             not_finite=("local", {1: number, 3: number}),
         )
-        assert judge.mistakes(found)[0] == (key, {"step": 2, "place": "local", "ranks": [1, 3]})
-        assert [one.key for one in judge.mistakes(found)[1:]] == ["sum"]  # in the step before
+        assert judge.mistakes(compared)[0] == (key, {"step": 2, "place": "local", "ranks": [1, 3]})
+        assert [finding.key for finding in judge.mistakes(compared)[1:]] == [
+            "sum"
+        ]  # in the step before
     assert relative_distance(nan, nan) == 0 and relative_distance(nan, zero) == relative_distance(
         zero, nan
     ) == float("inf")
@@ -260,15 +268,17 @@ def test_zero_nan_and_infinity_are_findings_and_decide_no_comparison():
 def test_a_rule_that_cannot_be_applied_leaves_what_others_find():
     found = evidence(step([4 * MEAN] * 4, LOCAL))
     found.of = None  # the rates cannot be asked for
-    assert [one.key for one in judge.mistakes(found)] == ["sum", "not judged"]
+    assert [finding.key for finding in judge.mistakes(found)] == ["sum", "not judged"]
 
 
 def test_remedies_fit_the_script():
     def remedy(key, *args, ddp=None, wrapped=(), loader=None, **options):
-        found = evidence(*args, **options)
-        for one in found.seen:
-            one.update(ddp=ddp, loader=loader, steps=[{"wrapped": list(wrapped), "calls": []}])
-        return next(one.values["remedy"] for one in judge.mistakes(found) if one.key == key)
+        compared = evidence(*args, **options)
+        for record in compared.seen:
+            record.update(ddp=ddp, loader=loader, steps=[{"wrapped": list(wrapped), "calls": []}])
+        return next(
+            finding.values["remedy"] for finding in judge.mistakes(compared) if finding.key == key
+        )
 
     made, own = {"made": True, "unfrozen": ["b"]}, step(LOCAL, LOCAL)
     part = step([torch.cat([MEAN[:3], local[3:]]) for local in LOCAL], LOCAL)
@@ -304,8 +314,8 @@ def test_gradients_of_one_rank_each():
 
 def test_one_parameter_is_left_out():
     given = [torch.cat([MEAN[:3], local[3:]]) for local in LOCAL]
-    (found,) = judge.mistakes(evidence(step(given, LOCAL)))
-    assert (found.key, found.values["names"]) == ("part own", ["b"])
+    (finding,) = judge.mistakes(evidence(step(given, LOCAL)))
+    assert (finding.key, finding.values["names"]) == ("part own", ["b"])
 
 
 def test_a_mean_of_means():
@@ -324,17 +334,17 @@ def test_what_stays_from_the_step_before_and_is_clipped_with_what_has_come():
     mean, clipped = sum(later) / 4, MEAN / float(MEAN.norm())
     whole = clipped + mean
     norms = [[[("norm", float(one.norm()))]] * 4 for one in (MEAN, whole)]
-    found = keys(
+    found_keys = keys(
         step([clipped] * 4, LOCAL, clips=norms[0]),
         step([whole / float(whole.norm())] * 4, later, clips=norms[1]),
     )
-    assert found == ["no zero_grad"]
+    assert found_keys == ["no zero_grad"]
 
 
 def test_clipping_before_a_scaler_has_divided_is_a_remark():
     def said(kind, norm):
-        found = evidence(step([MEAN] * 4, LOCAL, clips=[[(kind, norm)]] * 4), scaled=True)
-        return "clipped scaled" in [one.key for one in remark_rules.remarks(found)]
+        compared = evidence(step([MEAN] * 4, LOCAL, clips=[[(kind, norm)]] * 4), scaled=True)
+        return "clipped scaled" in [finding.key for finding in remark_rules.remarks(compared)]
 
     norm = float(MEAN.norm())
     # divided by hand
@@ -347,10 +357,10 @@ def test_clipping_before_a_scaler_has_divided_is_a_remark():
 
 def test_something_else_is_a_mistake_only_where_the_ranks_do_not_agree():
     assert keys(step([draw(3)[0]] * 3 + [draw(4)[0]], LOCAL)) == ["other"]
-    found = evidence(step([draw(3)[0]] * 4, LOCAL))
-    assert judge.mistakes(found) == [] and [one.key for one in judge.elsewhere(found)] == [
-        "same but other"
-    ]
+    compared = evidence(step([draw(3)[0]] * 4, LOCAL))
+    assert judge.mistakes(compared) == [] and [
+        finding.key for finding in judge.elsewhere(compared)
+    ] == ["same but other"]
 
 
 def test_the_same_rows_in_every_step_and_by_chance_in_one():
@@ -377,8 +387,12 @@ def test_the_same_rows_some_steps_apart():
         )
         for now in range(4)
     ]
-    (found,) = judge.mistakes(evidence(*ahead))
-    assert (found.key, found.values["ranks"], found.values["rows"]) == ("shifted rows", [0, 1], 4)
+    (finding,) = judge.mistakes(evidence(*ahead))
+    assert (finding.key, finding.values["ranks"], finding.values["rows"]) == (
+        "shifted rows",
+        [0, 1],
+        4,
+    )
 
 
 def test_one_seed_on_all_ranks_of_which_one_draws_more_in_between():
@@ -398,9 +412,9 @@ def test_one_seed_on_all_ranks_of_which_one_draws_more_in_between():
             for numbers in drawn
         ]
         given = evidence(*steps)
-        for rank, one in enumerate(given.seen):
-            one["loader"] = loader
-            one["steps"] = [
+        for rank, record in enumerate(given.seen):
+            record["loader"] = loader
+            record["steps"] = [
                 {
                     "calls": [
                         {
@@ -412,7 +426,7 @@ def test_one_seed_on_all_ranks_of_which_one_draws_more_in_between():
                 }
                 for number in range(len(drawn))
             ]
-        return [one.key for one in judge.mistakes(given)]
+        return [finding.key for finding in judge.mistakes(given)]
 
     assert found([(0, 0), (5, 1), (6, 2), (7, 3)]) == ["one seed"]
     assert found([(3, 0), (4, 1), (5, 2), (6, 3)]) == ["shifted rows"]
@@ -425,14 +439,14 @@ def test_the_run_in_one_process_weights_rows_and_the_ranks_may_weight_tokens():
     found = evidence(
         step(
             [MEAN] * 4,
-            [4 * part * one for part, one in zip(parts, LOCAL, strict=True)],
+            [4 * part * gradient for part, gradient in zip(parts, LOCAL, strict=True)],
             parts=parts,
             scales=[4 * part for part in parts],
         )
     )
     found.coarse, found.one_process_gradient = 1e-7, lambda: {"a": MEAN[:3], "b": MEAN[3:]}
     assert remark_rules.measures_disagree(found)
-    whole = sum(part * one for part, one in zip(parts, LOCAL, strict=True))
+    whole = sum(part * gradient for part, gradient in zip(parts, LOCAL, strict=True))
     found.one_process_gradient = lambda: {"a": whole[:3], "b": whole[3:]}
     assert not remark_rules.measures_disagree(found)
 
@@ -483,8 +497,8 @@ def test_rows_in_the_second_dimension():
 def test_parts_of_one_data_set_that_overlap():
     def found(*epochs, sampler="SequentialSampler"):
         given = evidence(step([MEAN] * 2, LOCAL[:2], scales=(1.0,) * 2))
-        for one, epoch in zip(given.seen, epochs, strict=True):
-            one["loader"] = {
+        for record, epoch in zip(given.seen, epochs, strict=True):
+            record["loader"] = {
                 "rows": ["a"],
                 "samplers": [sampler, "BucketSampler"],
                 "first_epoch": epoch,
@@ -492,7 +506,7 @@ def test_parts_of_one_data_set_that_overlap():
                 "batch_size": None,
                 "indices": [row for batch in epoch for row in batch],
             }
-        return [one.key for one in judge.mistakes(given)]
+        return [finding.key for finding in judge.mistakes(given)]
 
     # filled up, at most
     assert found([[0, 1, 2, 3], [4, 5, 6, 7]], [[8, 9, 0, 1], [2, 3, 10, 11]]) == []
@@ -514,16 +528,16 @@ def test_parts_of_one_data_set_that_overlap():
 def test_samplers_of_different_ranks():
     def found(orders):
         given = evidence(step([MEAN] * 4, LOCAL))
-        for rank, one in enumerate(orders):
-            given.cost[rank]["orders"] = [{**one, "steps": 4}]
-        return [one.key for one in judge.mistakes(given)]
+        for rank, order in enumerate(orders):
+            given.cost[rank]["orders"] = [{**order, "steps": 4}]
+        return [finding.key for finding in judge.mistakes(given)]
 
     right = [
         {**order(0, 0, list(range(rank, 40, 4))), "rank": rank, "seed": 0} for rank in range(4)
     ]
     assert found(right) == []
-    assert found([{**one, "rank": 0, "order": [1, 2, 3]} for one in right]) == ["sampler rank"]
-    assert found([{**one, "seed": one["rank"]} for one in right]) == ["sampler seed"]
+    assert found([{**order, "rank": 0, "order": [1, 2, 3]} for order in right]) == ["sampler rank"]
+    assert found([{**order, "seed": order["rank"]} for order in right]) == ["sampler seed"]
 
 
 def test_a_loss_over_rows_that_an_all_gather_without_backward_has_collected():
@@ -538,15 +552,15 @@ def test_a_loss_over_rows_that_an_all_gather_without_backward_has_collected():
 
 
 def test_a_length_that_the_script_sets_anew_in_each_step_is_a_remark():
-    found = evidence(*(step([factor * MEAN] * 4, LOCAL) for factor in (0.3, 0.5, 0.7)))
-    assert judge.mistakes(found) == [] and [one.key for one in judge.elsewhere(found)] == [
-        "length varies"
-    ]
+    compared = evidence(*(step([factor * MEAN] * 4, LOCAL) for factor in (0.3, 0.5, 0.7)))
+    assert judge.mistakes(compared) == [] and [
+        finding.key for finding in judge.elsewhere(compared)
+    ] == ["length varies"]
     by_parameter = torch.cat([0.2 * MEAN[:3], 0.5 * MEAN[3:]])
-    found = evidence(step([by_parameter] * 4, LOCAL))
-    assert judge.mistakes(found) == [] and [one.key for one in judge.elsewhere(found)] == [
-        "scaled by parameter"
-    ]
+    compared = evidence(step([by_parameter] * 4, LOCAL))
+    assert judge.mistakes(compared) == [] and [
+        finding.key for finding in judge.elsewhere(compared)
+    ] == ["scaled by parameter"]
 
 
 def order(sampler, epoch, drawn, shuffle=True, replicas=4):
@@ -566,7 +580,9 @@ def test_buffers_that_differ_are_a_mistake_unless_ddp_was_made_to_broadcast_them
     # a second optimiser's step has none
     facts, buffers = found.of, {1: [{}] * 4, 2: [{"mean": rank} for rank in range(4)]}
     found.of = lambda number, what: buffers[number] if what == "buffers" else facts(number, what)
-    assert [(one.key, one.values["step"]) for one in judge.mistakes(found)] == [("buffers", 3)]
+    assert [(finding.key, finding.values["step"]) for finding in judge.mistakes(found)] == [
+        ("buffers", 3)
+    ]
     found.first["ddp"] = {"sends buffers": True}
     assert judge.mistakes(found) == []
 
@@ -605,13 +621,13 @@ def test_fit():
 def test_how_ranks_that_train_alone_put_together_what_they_have_learned():
     def found(result, outer):
         start, weights = LOCAL[3], [LOCAL[3] + 0.1 * one for one in draw(5, ranks=2)]
-        changes = [start - one for one in weights]
+        changes = [start - weight for weight in weights]
         got = result(changes if outer else weights)
         facts = {"from": {"a": start}, "given": {"a": got}} if outer else {"after": {"a": got}}
-        said = layouts.average_mistakes(
-            [{"step": 7, "before": {"a": one}, **facts} for one in weights]
+        findings = layouts.average_mistakes(
+            [{"step": 7, "before": {"a": weight}, **facts} for weight in weights]
         )
-        return [(one.key, one.values.get("rank")) for one in said]
+        return [(finding.key, finding.values.get("rank")) for finding in findings]
 
     for outer in (True, False):
         assert found(lambda parts: sum(parts) / 2, outer) == []
@@ -626,8 +642,8 @@ def test_buffers_that_a_wrapper_was_to_broadcast_are_a_remark():
     found.of = lambda number, what: (
         [{"1.mean": rank} for rank in range(4)] if what == "buffers" else of(number, what)
     )
-    assert [one.key for one in judge.mistakes(found)] == ["buffers"]
-    for one in found.seen:
-        one["ddp"] = {"made": True, "sends buffers": True, "unfrozen": []}
+    assert [finding.key for finding in judge.mistakes(found)] == ["buffers"]
+    for record in found.seen:
+        record["ddp"] = {"made": True, "sends buffers": True, "unfrozen": []}
     assert judge.mistakes(found) == []
     assert ("buffers not sent", {"names": ["1.mean"]}) in remark_rules.remarks(found)

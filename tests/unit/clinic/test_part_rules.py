@@ -41,9 +41,11 @@ def test_ranks_that_compute_parts_of_a_layer_have_one_loss():
 
     assert found(1.0, 1.0) == []
     # no rows were seen
-    assert [(one.key, one.values["losses"]) for one in found(1.0, 2.0, rows=())] == []
-    (one,) = different_losses([seen(2, {"w": PART}, {}), seen(3, {"w": PART}, {}, losses=[2.0])])
-    assert one.key == "part losses" and one.values == {
+    assert [(finding.key, finding.values["losses"]) for finding in found(1.0, 2.0, rows=())] == []
+    (finding,) = different_losses(
+        [seen(2, {"w": PART}, {}), seen(3, {"w": PART}, {}, losses=[2.0])]
+    )
+    assert finding.key == "part losses" and finding.values == {
         "losses": [1.0, 2.0],
         "step": 1,
         "ranks": [2, 3],
@@ -72,21 +74,24 @@ def test_copies_in_a_tensor_parallel_group_get_one_gradient(name, start, kind, f
             seen(
                 rank,
                 {name: start, "cut": PART + rank},
-                {name: one, "cut": PART * rank},
+                {name: gradients, "cut": PART * rank},
                 {name: kind},
             )
-            for rank, one in enumerate(given)
+            for rank, gradients in enumerate(given)
         ]
 
     assert copies_in_group(group(PART, PART)) == []
-    assert [one.values["names"] for one in copies_in_group(group(PART, 2 * PART))] == (
+    assert [finding.values["names"] for finding in copies_in_group(group(PART, 2 * PART))] == (
         [[name]] if found else []
     )
     # a gradient of 0, by rounding
     noise = [{name: PART * 1e-9 * rank, "cut": PART + 1} for rank in (1, 2)]
     assert (
         copies_in_group(
-            [seen(rank, {name: start}, one, {name: kind}) for rank, one in enumerate(noise)]
+            [
+                seen(rank, {name: start}, gradients, {name: kind})
+                for rank, gradients in enumerate(noise)
+            ]
         )
         == []
     )
@@ -105,8 +110,11 @@ def test_a_tied_embedding_gets_one_gradient_on_both_stages():
         ]
 
     assert tied_copies(stages(PART, PART)) == [] == tied_copies(stages(PART, 2 * PART, "Linear"))
-    (one,) = tied_copies(stages(PART, 2 * PART))
-    assert one.key == "copies" and one.values["names"] == ["embedding.weight", "head.weight"]
+    (finding,) = tied_copies(stages(PART, 2 * PART))
+    assert finding.key == "copies" and finding.values["names"] == [
+        "embedding.weight",
+        "head.weight",
+    ]
 
 
 def sharded(given, placements, mesh=lambda rank: [[0, 1], [2, 3]], names=("w", "plain")):
@@ -114,7 +122,7 @@ def sharded(given, placements, mesh=lambda rank: [[0, 1], [2, 3]], names=("w", "
         {"w": {"placements": placements, "mesh": mesh(rank), "shape": (8,)}} for rank in range(4)
     ]
     rows = [[f"{rank // 2}"] for rank in range(4)]
-    found = copies_of_sharded(
+    findings = copies_of_sharded(
         SimpleNamespace(
             count=1,
             ranks=4,
@@ -122,11 +130,14 @@ def sharded(given, placements, mesh=lambda rank: [[0, 1], [2, 3]], names=("w", "
             tolerance=2e-3,
             first={"start": dict.fromkeys(names)},
             steps=[SimpleNamespace(rows=rows)],
-            seen=[{"sharded": one} for one in shards],
+            seen=[{"sharded": shard} for shard in shards],
             of=lambda number, what: [{"w": placements}] * 4 if what == "cuts" else given,
         )
     )
-    return [(one.key, one.values.get("ranks") or one.values.get("names")) for one in found]
+    return [
+        (finding.key, finding.values.get("ranks") or finding.values.get("names"))
+        for finding in findings
+    ]
 
 
 def test_a_part_that_several_ranks_hold_gets_one_gradient():
@@ -136,12 +147,12 @@ def test_a_part_that_several_ranks_hold_gets_one_gradient():
     # ranks 2 and 3 have different rows
     assert sharded(right, [whole, whole]) == [("part own", ["w"])]
     assert sharded(right, [("partial", "sum"), ("partial", "sum")]) == []  # parts of a sum
-    assert sharded([{**one, "w": PART + rank} for rank, one in enumerate(right)], [cut, whole]) == [
-        ("copies", [0, 1])
-    ]
-    assert sharded([{**one, "plain": PART * one["w"][0]} for one in right], [cut, whole]) == [
-        ("part own", ["plain"])
-    ]
+    assert sharded(
+        [{**gradients, "w": PART + rank} for rank, gradients in enumerate(right)], [cut, whole]
+    ) == [("copies", [0, 1])]
+    assert sharded(
+        [{**gradients, "plain": PART * gradients["w"][0]} for gradients in right], [cut, whole]
+    ) == [("part own", ["plain"])]
     # two meshes of two ranks, and no averaging over them
     assert sharded(right, [cut], lambda rank: [rank // 2 * 2, rank // 2 * 2 + 1], ["w"]) == [
         ("own", None)
@@ -214,8 +225,8 @@ def test_each_ranks_part_of_the_gradient():
             [0.5] * 2,
             holders=holders,
         )
-        one = parts_held(SimpleNamespace(tolerance=1e-3, ranks=2), 0, step)
-        return one and one.key
+        finding = parts_held(SimpleNamespace(tolerance=1e-3, ranks=2), 0, step)
+        return finding and finding.key
 
     assert found(right) is None and found(2 * right) is None
     assert found(right * torch.tensor([1, 1, 0.5, 0.5])) == "own clip"
@@ -325,7 +336,7 @@ def tensor_parallel(
     _, mistakes, layout = examined(
         SimpleNamespace(ranks=4, seen=found, cost=cost, one_process=None)
     )
-    return [(one.key, one.values.get("ranks")) for one in mistakes], layout
+    return [(finding.key, finding.values.get("ranks")) for finding in mistakes], layout
 
 
 def test_tensor_parallelism_by_hand_in_groups_of_two():

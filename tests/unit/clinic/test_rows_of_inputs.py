@@ -23,7 +23,7 @@ def test_a_detectors_images_are_rows_and_crops_of_a_batch_are_not():
     assert [*map(len, rows)] == [3, 2] and set(rows[0]) & set(rows[1]) == {rows[0][0]}
     (together, wanted), _ = _joined([(first, {}), (second, {})], [3, 2])
     assert [image.shape[1] for image in together] == [4, 5, 6, 7, 4] and [
-        one["image_id"] for one in wanted
+        target["image_id"] for target in wanted
     ] == [0, 1, 2, 3, 0]
     # texts of different lengths
     assert len(rows_of(([torch.zeros(5), torch.zeros(7)],), {})[0]) == 2
@@ -60,7 +60,7 @@ def batches(first_epochs, samplers=("RandomSampler", "GroupedBatchSampler")):
         }
         for rank, places in enumerate(first_epochs)
     ]
-    step = SimpleNamespace(rows=[one["steps"][0]["calls"][0]["rows"] for one in seen])
+    step = SimpleNamespace(rows=[record["steps"][0]["calls"][0]["rows"] for record in seen])
     evidence = SimpleNamespace(
         ranks=2,
         seen=seen,
@@ -68,7 +68,7 @@ def batches(first_epochs, samplers=("RandomSampler", "GroupedBatchSampler")):
         steps=[step],
         cost={rank: {"orders": []} for rank in range(2)},
     )
-    return [one.key for one in data_mistakes(evidence)]
+    return [finding.key for finding in data_mistakes(evidence)]
 
 
 def test_a_sampler_of_batches_is_known_by_what_it_reads():

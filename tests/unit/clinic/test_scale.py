@@ -51,12 +51,12 @@ def facts(steps_s, backward_part, calls):
     }
 
 
-def visit(ranks, rows=8, **told):
+def visit(ranks, rows=8, **options):
     step = {"calls": [{"model": 0, "rows": ["a row"] * rows}, {"model": 1, "rows": ["a row"] * 3}]}
     return SimpleNamespace(
         ranks=ranks,
         script="train.py",
-        cost={rank: facts(**told) for rank in range(ranks)},
+        cost={rank: facts(**options) for rank in range(ranks)},
         seen={rank: {"steps": [step] * 4} for rank in range(ranks)},
     )
 
@@ -67,13 +67,13 @@ BEHIND = visit(2, steps_s=[0.1] * 5, backward_part=0.5, calls=[(4000, 0.1, 0.2),
 
 
 def test_what_is_taken_from_the_runs():
-    found = scale.measured(ALONE, BESIDE)
+    measured_step = scale.measured(ALONE, BESIDE)
     # the first step only warms up
-    assert (found.forward_s, found.backward_s) == pytest.approx((0.05, 0.05))
+    assert (measured_step.forward_s, measured_step.backward_s) == pytest.approx((0.05, 0.05))
     assert (
-        found.sizes == [4000, 2000]
-        and found.overlaps
-        and found.factors == pytest.approx([1, 1.2, 0.8, 1])
+        measured_step.sizes == [4000, 2000]
+        and measured_step.overlaps
+        and measured_step.factors == pytest.approx([1, 1.2, 0.8, 1])
     )
     assert not scale.measured(ALONE, BEHIND).overlaps
 
@@ -81,21 +81,25 @@ def test_what_is_taken_from_the_runs():
 def test_messages_after_the_backward_add_up_and_beside_it_hide():
     behind, beside = scale.measured(ALONE, BEHIND), scale.measured(ALONE, BESIDE)
     behind.factors = beside.factors = [1.0]
-    one = scale.forecast(behind, MACHINE, 4, all_reduce="ring")
-    assert one.seconds == pytest.approx(
+    forecast = scale.forecast(behind, MACHINE, 4, all_reduce="ring")
+    assert forecast.seconds == pytest.approx(
         0.1 + ring_s(4, 4000, 1e-3, 1e6) + ring_s(4, 2000, 1e-3, 1e6)
     )
     assert scale.forecast(beside, MACHINE, 4, all_reduce="ring").seconds == pytest.approx(
         0.1 + ring_s(4, 2000, 1e-3, 1e6)
     )
-    assert one.efficiency == pytest.approx(0.1 / one.seconds)
-    assert one.costs["latencies"] == pytest.approx(12e-3) and one.costs["bytes"] == pytest.approx(
-        9e-3
-    )
-    assert one.costs["late ranks"] == pytest.approx(0) and one.costs["computing"] == pytest.approx(
-        0.1
-    )
-    assert [what for what, _ in scale.largest_costs(one)] == ["computing", "latencies", "bytes"]
+    assert forecast.efficiency == pytest.approx(0.1 / forecast.seconds)
+    assert forecast.costs["latencies"] == pytest.approx(12e-3) and forecast.costs[
+        "bytes"
+    ] == pytest.approx(9e-3)
+    assert forecast.costs["late ranks"] == pytest.approx(0) and forecast.costs[
+        "computing"
+    ] == pytest.approx(0.1)
+    assert [what for what, _ in scale.largest_costs(forecast)] == [
+        "computing",
+        "latencies",
+        "bytes",
+    ]
 
 
 def test_one_rank_is_what_was_measured_and_a_faster_one_is_faster():
@@ -109,14 +113,16 @@ def test_one_rank_is_what_was_measured_and_a_faster_one_is_faster():
 
 
 def test_the_table_has_a_line_for_each_number_of_ranks():
-    found = scale.measured(ALONE, BESIDE)
-    lines = scale.table([scale.forecast(found, MACHINE, ranks) for ranks in (8, 1024)]).splitlines()
+    measured_step = scale.measured(ALONE, BESIDE)
+    lines = scale.table(
+        [scale.forecast(measured_step, MACHINE, ranks) for ranks in (8, 1024)]
+    ).splitlines()
     assert [line.split()[0] for line in lines] == ["ranks", "8", "1,024"] and "latencies" in lines[
         2
     ]
     assert (
         "Sums in a step: 2, 0.006 MB, during the backward pass"
-        in predict_messages.describe_step(found)
+        in predict_messages.describe_step(measured_step)
     )
 
 
@@ -140,7 +146,9 @@ def test_the_ledgers_own_names_are_known_and_a_sharded_sum_counts_once(tmp_path)
             model(torch.ones(2, 3)).sum().backward()
     finally:
         dist.destroy_process_group()
-    seen = [scale._as_sum({"call": one.call, "bytes": one.bytes}, 1) for one in ledger.entries]
+    seen = [
+        scale._as_sum({"call": entry.call, "bytes": entry.bytes}, 1) for entry in ledger.entries
+    ]
     # DDP's: 3 * 5 weights and 5 biases
     assert [n_bytes for n_bytes in seen if n_bytes] == [400, 200, 200, 200, 80]
     assert scale._as_sum({"call": "_allgather_base", "bytes": 100}, 4) == 200
@@ -195,36 +203,40 @@ def test_no_file_of_the_users_is_written_over(tmp_path, capsys):
     ],
 )
 def test_the_two_numbers_of_rows_say_which_batch_stays_the_same(rows, each, ranks, kind):
-    found = scale.measured(
+    measured_step = scale.measured(
         visit(1, rows, steps_s=[0.1] * 5, backward_part=0.5, calls=[]),
         visit(ranks, each, steps_s=[0.1] * 5, backward_part=0.5, calls=[(4000, 0.6, 0.7)]),
     )
-    assert found.batch() == kind
-    said = global_batch.describe_batch(found, "auto")
-    assert ("not known" in said) == (not rows) and ("is neither" in said) == (rows == 9)
-    assert ("global batch of" in said) == (kind == "fixed")
+    assert measured_step.batch() == kind
+    sentence = global_batch.describe_batch(measured_step, "auto")
+    assert ("not known" in sentence) == (not rows) and ("is neither" in sentence) == (rows == 9)
+    assert ("global batch of" in sentence) == (kind == "fixed")
 
 
 def test_rows_that_are_divided_shorten_all_but_the_optimiser():
-    found = scale.Measured(0.06, 0.04, [4000], True, [1.0], update_s=0.02, rows=64, rows_each=32)
-    fixed = scale.forecast(found, MACHINE, 4, batch="fixed", all_reduce="ring")
+    measured_step = scale.Measured(
+        0.06, 0.04, [4000], True, [1.0], update_s=0.02, rows=64, rows_each=32
+    )
+    fixed = scale.forecast(measured_step, MACHINE, 4, batch="fixed", all_reduce="ring")
     assert fixed.costs["computing"] == pytest.approx(0.02 + 0.08 / 4)
     assert fixed.efficiency == pytest.approx(0.1 / 4 / fixed.seconds)
-    assert scale.forecast(found, MACHINE, 4, batch=256).costs["computing"] == pytest.approx(0.1)
+    assert scale.forecast(measured_step, MACHINE, 4, batch=256).costs["computing"] == pytest.approx(
+        0.1
+    )
     assert (
-        scale.forecast(found, MACHINE, 4, batch=256).efficiency < 1
-        and global_batch.most_ranks(found, "fixed") == 64
+        scale.forecast(measured_step, MACHINE, 4, batch=256).efficiency < 1
+        and global_batch.most_ranks(measured_step, "fixed") == 64
     )
 
 
 @pytest.mark.parametrize("n_bytes", [100, 10**7])
 def test_auto_is_the_fastest_of_the_three(n_bytes):
-    machine, found = (
+    machine, measured_step = (
         Machine(8, (1e-6, 1e11), (1e-5, 1e10)),
         scale.Measured(0.01, 0.01, [n_bytes], False, [1.0]),
     )
     took = {
-        name: scale.forecast(found, machine, 64, all_reduce=way).seconds
+        name: scale.forecast(measured_step, machine, 64, all_reduce=way).seconds
         for name, way in scale.ALL_REDUCES.items()
     }
     assert took.pop("auto") == min(took.values()) and len(set(took.values())) == 3
@@ -259,8 +271,8 @@ def test_a_machine_file_that_makes_no_sense_is_refused_before_anything_runs(
         )
         == 2
     )
-    said = capsys.readouterr().err
-    assert message in said and str(machine) in said
+    printed = capsys.readouterr().err
+    assert message in printed and str(machine) in printed
     assert (
         main(
             [

@@ -17,7 +17,7 @@ CALL = {
 
 
 def stands(notes, rank, state="runs", **where):
-    here = {
+    report_of_rank = {
         "rank": rank,
         "cell": 0,
         "state": state,
@@ -27,7 +27,7 @@ def stands(notes, rank, state="runs", **where):
         "call": None,
         "lines": [],
     }
-    write_json(os.path.join(notes, f"where-{rank}.json"), {**here, **where})
+    write_json(os.path.join(notes, f"where-{rank}.json"), {**report_of_rank, **where})
 
 
 def test_a_rank_that_is_stopped_last_has_left_its_call_by_then(tmp_path):

@@ -55,7 +55,7 @@ def read(tmp_path, caplog):
 
 def states(traces):
     return {
-        rank: [(one["profiling_name"], one["state"]) for one in dump["entries"]]
+        rank: [(entry["profiling_name"], entry["state"]) for entry in dump["entries"]]
         for rank, dump in flight_record(traces).items()
     }
 
@@ -72,24 +72,24 @@ def test_what_ends_is_matched_without_a_word(read):
         collective("all_to_all_single", (4,), (4,)),
     ]
     traces = dict.fromkeys(WORLD, calls)
-    said = read(traces)
-    assert "collective:" not in said and "error" not in said.lower(), said
+    analysis = read(traces)
+    assert "collective:" not in analysis and "error" not in analysis.lower(), analysis
     assert {state for of_rank in states(traces).values() for _, state in of_rank} == {"completed"}
 
 
 def test_a_rank_that_does_not_come_is_named_with_the_line(read):
     both = [collective("all_reduce", (3,), line=7)]
-    said = read({0: [*both, collective("all_reduce", (5,), line=9)], 1: both})
+    analysis = read({0: [*both, collective("all_reduce", (5,), line=9)], 1: both})
     assert (
-        "Not all ranks joining collective" in said
-        and "missing ranks: {1}" in said
-        and "train.py:9" in said
+        "Not all ranks joining collective" in analysis
+        and "missing ranks: {1}" in analysis
+        and "train.py:9" in analysis
     )
 
 
 def test_another_size_is_a_mismatch(read):
-    said = read({rank: [collective("all_reduce", (3 + rank,))] for rank in WORLD})
-    assert "SIZE_OR_SYNTAX_MISMATCH" in said and "'[[3]]'" in said and "'[[4]]'" in said
+    analysis = read({rank: [collective("all_reduce", (3 + rank,))] for rank in WORLD})
+    assert "SIZE_OR_SYNTAX_MISMATCH" in analysis and "'[[3]]'" in analysis and "'[[4]]'" in analysis
 
 
 def test_what_a_replay_leaves_waiting_is_not_done_and_what_python_has_not_come_to_is_not_there():
@@ -119,20 +119,22 @@ def test_a_batch_is_messages_and_their_end():
         )
         for rank in WORLD
     ]
-    found = flight_record({rank: [pair[rank]] for rank in WORLD})
-    assert [one["profiling_name"] for one in found[1]["entries"]] == [
+    dumps = flight_record({rank: [pair[rank]] for rank in WORLD})
+    assert [entry["profiling_name"] for entry in dumps[1]["entries"]] == [
         "nccl:send 1->0",
         "nccl:recv 1<-0",
         "nccl:coalesced",
     ]
-    assert {(one["state"], one["p2p_seq_id"], one["is_p2p"]) for one in found[1]["entries"]} == {
-        ("completed", 1, True)
-    }
+    assert {
+        (entry["state"], entry["p2p_seq_id"], entry["is_p2p"]) for entry in dumps[1]["entries"]
+    } == {("completed", 1, True)}
 
 
 def test_batches_and_messages_are_listed(read, capsys):
-    said = read({rank: [message(rank, "send" if rank == 0 else "recv")] for rank in WORLD}, "-j")
-    assert "send" in said + capsys.readouterr().out
+    analysis = read(
+        {rank: [message(rank, "send" if rank == 0 else "recv")] for rank in WORLD}, "-j"
+    )
+    assert "send" in analysis + capsys.readouterr().out
 
 
 def test_groups_keep_their_ranks_and_gloos_are_gloos():
@@ -145,11 +147,11 @@ def test_groups_keep_their_ranks_and_gloos_are_gloos():
         tensors=(Layout(shape=(2,)),),
         root=0,
     )
-    found = flight_record({0: [], 1: [wires], 2: [wires]})
-    assert found[0]["pg_config"] == {} and found[2]["pg_config"] == {
+    dumps = flight_record({0: [], 1: [wires], 2: [wires]})
+    assert dumps[0]["pg_config"] == {} and dumps[2]["pg_config"] == {
         "3": {"name": "3", "desc": "undefined", "ranks": "[1, 2]"}
     }
-    assert [one["profiling_name"] for one in found[2]["entries"]] == ["gloo:broadcast"]
+    assert [entry["profiling_name"] for entry in dumps[2]["entries"]] == ["gloo:broadcast"]
 
 
 def test_a_folder_that_holds_something_is_left_alone(tmp_path):

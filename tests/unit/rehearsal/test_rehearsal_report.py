@@ -36,28 +36,28 @@ def test_nothing_found_says_what_was_looked_at_and_what_cannot_be_seen():
 
 
 def test_a_finding_has_its_place_its_ranks_and_a_remedy():
-    said = told(2, ring, place=lambda file, line: f"line {line} of this cell")
-    assert said[0] == "HANGS: line 2 of this cell, ranks 0, 1" and said[1].startswith(
+    lines = told(2, ring, place=lambda file, line: f"line {line} of this cell")
+    assert lines[0] == "HANGS: line 2 of this cell, ranks 0, 1" and lines[1].startswith(
         "    On rank 0: isend waits in Python for rank 1"
     )
-    assert said[1].endswith(". The same holds on the other ranks.") and said[2].startswith(
+    assert lines[1].endswith(". The same holds on the other ranks.") and lines[2].startswith(
         "    What to do: "
     )
-    assert said[3].startswith("1 finding in 2 calls of collectives and 2 messages of 2 ranks")
+    assert lines[3].startswith("1 finding in 2 calls of collectives and 2 messages of 2 ranks")
     assert told(2, lambda r: r.collective(op="BOR"))[0] == "FAILS: outside your code, ranks 0, 1"
 
 
 def test_findings_that_differ_in_more_than_numbers_are_told_apart():
-    one = Finding("hangs", (0,), "", 3, "isend", "waits for rank 1", "wait")
+    finding = Finding("hangs", (0,), "", 3, "isend", "waits for rank 1", "wait")
     others = [
-        replace(one, ranks=(1,), text="waits for rank 2"),
-        replace(one, line=4),
-        replace(one, text="waits for ever"),
-        replace(one, remedy="do not"),
-        replace(one, call="irecv"),
-        replace(one, severity="may hang"),
+        replace(finding, ranks=(1,), text="waits for rank 2"),
+        replace(finding, line=4),
+        replace(finding, text="waits for ever"),
+        replace(finding, remedy="do not"),
+        replace(finding, call="irecv"),
+        replace(finding, severity="may hang"),
     ]
-    assert [line for line in describe_findings([one, *others], {}) if line[0] != " "][:-2] == [
+    assert [line for line in describe_findings([finding, *others], {}) if line[0] != " "][:-2] == [
         "HANGS: outside your code, ranks 0, 1",
         *["HANGS: outside your code, rank 0"] * 4,
         "MAY HANG: outside your code, rank 0",
@@ -103,7 +103,7 @@ def left_behind(folder, ends):
 def test_a_rank_that_leaves_early_is_judged_though_gloo_raises_on_the_others(tmp_path):
     made = left_behind(tmp_path, [LOST, LOST, ""])
     assert (made.errors, made.code, made.left) == ({}, rehearse_command.FOUND, True)
-    assert [(one.severity, one.ranks) for one in made.findings] == [("hangs", (0, 1))]
+    assert [(finding.severity, finding.ranks) for finding in made.findings] == [("hangs", (0, 1))]
     assert (
         describe_rehearsal(made)[0]
         == "With gloo, too, a rank had ended while others waited for it."

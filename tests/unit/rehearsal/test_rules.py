@@ -473,12 +473,16 @@ GOOD = {
 @pytest.mark.parametrize("name", BAD)
 def test_bad(name):
     size, program, severity, says = BAD[name]
-    found = judge(story(size, program))
-    alike = [one for one in found if one.severity == severity]
-    assert alike and any(part in str(one) for one in alike for part in says.split("|")), found
-    assert all(one.text and one.remedy and one.ranks and one.line for one in found)
+    findings = judge(story(size, program))
+    alike = [finding for finding in findings if finding.severity == severity]
+    assert alike and any(part in str(finding) for finding in alike for part in says.split("|")), (
+        findings
+    )
+    assert all(
+        finding.text and finding.remedy and finding.ranks and finding.line for finding in findings
+    )
     # one mistake in each program: no second kind of finding
-    assert len({one.severity for one in found}) == 1, found
+    assert len({finding.severity for finding in findings}) == 1, findings
 
 
 @pytest.mark.parametrize("name", GOOD)
@@ -492,11 +496,11 @@ def test_objects_and_barriers_on_a_gpu_that_was_not_chosen():
         traces = story(
             2, lambda r, call=call: r.add("collective", call=call, ranks=r.all, text=CURRENT)
         )
-        assert [one.severity for one in judge(traces)] == ["may hang"]
+        assert [finding.severity for finding in judge(traces)] == ["may hang"]
         assert (
             judge(story(2, lambda r, call=call: r.add("collective", call=call, ranks=r.all))) == []
         )
-    assert [one.call for one in judge(story(2, lambda r: objects(r, text=CURRENT)))] == [
+    assert [finding.call for finding in judge(story(2, lambda r: objects(r, text=CURRENT)))] == [
         "send_object_list",
         "recv_object_list",
     ]
@@ -516,20 +520,23 @@ def test_tensors_of_several_ranks_on_one_gpu():
             for of in gpus
         ]
 
-    (found,) = judge(story(3, program((0, 1, 2), (0, 1, 0))))
-    assert (found.severity, found.ranks, found.line) == (
+    (findings,) = judge(story(3, program((0, 1, 2), (0, 1, 0))))
+    assert (findings.severity, findings.ranks, findings.line) == (
         "fails",
         (0, 2),
         2,
-    ) and "on the same GPU" in found.text
+    ) and "on the same GPU" in findings.text
     assert judge(story(3, program((0, 1, 2), (None, None, 0)))) == []
 
 
 def test_the_worst_first_and_ranks_together():
-    found = judge(
+    findings = judge(
         story(3, lambda r: (r.collective(op="BOR"), r.rank and r.collective(tensor=SMALL)))
     )
-    assert [(one.severity, one.ranks) for one in found] == [("hangs", (1, 2)), ("fails", (0, 1, 2))]
+    assert [(finding.severity, finding.ranks) for finding in findings] == [
+        ("hangs", (1, 2)),
+        ("fails", (0, 1, 2)),
+    ]
     assert SEVERITIES[0] == "hangs"
 
 
@@ -543,9 +550,9 @@ def test_a_finding_is_one_sentence_with_its_place():
         file="train.py",
         line=7,
     )
-    [one] = judge({0: [event]})
+    [finding] = judge({0: [event]})
     assert (
-        str(one)
+        str(finding)
         == "fails: train.py:7, rank 0: all_reduce reduces by BOR, which NCCL does not have; "
         "use one of AVG, MAX, MIN, PREMUL_SUM, PRODUCT, SUM."
     )
@@ -557,11 +564,14 @@ def test_of_ranks_that_were_cut_off_at_one_place_only_what_came_before_it_must_h
         r.collective(later=True)
 
     traces = story(2, open_at_its_end)
-    assert [one.severity for one in judge(traces)] == ["differs"] and len(
+    assert [finding.severity for finding in judge(traces)] == ["differs"] and len(
         judge(traces)[0].ranks
     ) == 2
     assert judge(traces, whole={0: 2, 1: 2}) == []
-    assert [one.severity for one in judge(traces, whole={0: 3, 1: 3})] == ["differs"]
+    assert [finding.severity for finding in judge(traces, whole={0: 3, 1: 3})] == ["differs"]
     traces = story(2, sends_first)
-    assert next(one.severity for one in judge(traces, whole={0: 1, 1: 1})) in ("hangs", "may hang")
+    assert next(finding.severity for finding in judge(traces, whole={0: 1, 1: 1})) in (
+        "hangs",
+        "may hang",
+    )
     assert judge(traces, whole={0: 0, 1: 0}) == judge(traces, ended=False) == []
