@@ -242,7 +242,7 @@ def test_a_script_that_ends_early_and_calls_two_models_whose_numbers_become_nan(
     for name, code in (
         ("remark_rules.remarks", 1),
         ("judge.fit", 1),
-        ("judge.mistakes", 3),
+        ("judge.find_mistakes", 3),
         ("layouts.Evidence", 3),
         ("costs.add_up", 1),
     ):

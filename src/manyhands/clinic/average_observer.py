@@ -27,16 +27,16 @@ class AverageObserver:
     def __init__(self) -> None:
         self.facts, self._weights, self._optimizer = None, {}, None
 
-    def stepped(self, optimizer: Optimizer, weights: Parts) -> None:
+    def note_step(self, optimizer: Optimizer, weights: Parts) -> None:
         """An optimiser has left these weights, {name: numbers}."""
         self._weights, self._optimizer = weights, optimizer
 
-    def written(self, step: int, weights: Parts) -> None:
+    def note_change(self, step: int, weights: Parts) -> None:
         """Since the last step, something has written these weights."""
         if self.facts is None and self._weights:
             self.facts = {"step": step, "before": self._weights, "after": weights}
 
-    def taken_over(
+    def note_outer_step(
         self,
         optimizer: Optimizer,
         step: int,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from manyhands.clinic.evidence import fit, relative_distance, vector
+from manyhands.clinic.evidence import fit, join_vector, relative_distance
 from manyhands.clinic.rule import Finding
 from manyhands.clinic.tolerances import AVERAGE_TOLERANCE, FACTOR_TOLERANCE
 
@@ -27,7 +27,7 @@ def have_same_outer_gradient(averages: list[AverageRecord | None]) -> bool:
     )
 
 
-def average_mistakes(averages: list[AverageRecord | None]) -> list[Finding]:
+def find_average_mistakes(averages: list[AverageRecord | None]) -> list[Finding]:
     """Find what is wrong with the average of the ranks' weights.
 
     Where an outer optimiser takes a step, the average is of the changes of the weights. `averages`
@@ -40,13 +40,13 @@ def average_mistakes(averages: list[AverageRecord | None]) -> list[Finding]:
     first = noted[0]["given"] if outer else noted[0]["after"]
     names = sorted(first)
     sizes = [first[name].numel() for name in names]
-    parts = [vector(average["before"], names, sizes) for average in noted]
+    parts = [join_vector(average["before"], names, sizes) for average in noted]
     if outer:
         parts = [
-            vector(average["from"], names, sizes) - part
+            join_vector(average["from"], names, sizes) - part
             for average, part in zip(noted, parts, strict=True)
         ]
-    result = vector(first, names, sizes)
+    result = join_vector(first, names, sizes)
     factor, rest = fit(result, cast("torch.Tensor", sum(parts)) / n)
     if rest < AVERAGE_TOLERANCE:
         summed = abs(abs(factor) / n - 1) < FACTOR_TOLERANCE

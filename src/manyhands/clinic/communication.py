@@ -67,11 +67,11 @@ class CommunicationObserver:
         """
         if phase in ("forward", "between"):
             return ""
-        places = {_place(tensor) for tensor in tensors}
+        places = {_memory_address(tensor) for tensor in tensors}
         for parameter in self._parameters():
-            if parameter.grad is not None and _place(parameter.grad) in places:
+            if parameter.grad is not None and _memory_address(parameter.grad) in places:
                 return "gradients"
-            if _place(parameter) in places:
+            if _memory_address(parameter) in places:
                 return "weights"
         return ""
 
@@ -99,7 +99,7 @@ class _EmptyLog:
         return 0
 
 
-def _place(tensor: Any) -> int:
+def _memory_address(tensor: Any) -> int:
     local = tensor.to_local() if hasattr(tensor, "to_local") else tensor
     local = local._values() if local.is_sparse else local
     return local.untyped_storage().data_ptr()

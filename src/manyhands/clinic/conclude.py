@@ -87,7 +87,9 @@ def conclude(visit: Visit, to_end: bool = False, timeout_s: float = TIMEOUT_S) -
     """What is to be said of a `Visit`."""
     ask = Questions()
     evidence, findings, layout = (
-        ask((None, [], None), layouts.examined, visit) if _stepped(visit) else (None, [], None)
+        ask((None, [], None), layouts.examined, visit)
+        if _all_have_stepped(visit)
+        else (None, [], None)
     )
     compared = ask(0, judge.compared, evidence) if evidence else 0
     ask.left_out += [finding for finding in findings if finding.key == NOT_JUDGED]
@@ -98,7 +100,7 @@ def conclude(visit: Visit, to_end: bool = False, timeout_s: float = TIMEOUT_S) -
     ][:1]
     findings = [finding for finding in findings if finding.key != NOT_JUDGED]
     doubts = bool(ask.left_out)
-    remarks = _remarks(visit, evidence, ask)
+    remarks = _collect_remarks(visit, evidence, ask)
     fault = visit.fault
     # by gloo: another call's message came
     aborted = any(WRONG_SIZE in text for text in visit.output.values())
@@ -131,28 +133,28 @@ def conclude(visit: Visit, to_end: bool = False, timeout_s: float = TIMEOUT_S) -
     measured = ask([], _measured, evidence, findings)
     wrong = [finding for finding in findings if finding.key != "hang"]
     if wrong and (evidence or layout):
-        right = _wrong(wrong)
+        right = _describe_wrong(wrong)
     elif layout and not doubts:
         right = describe_layout(layout, evidence)
     elif doubts or not compared or visit.ranks == 1:
-        right = _unknown(visit, evidence, failed, hangs, doubts)
+        right = _describe_unknown(visit, evidence, failed, hangs, doubts)
     else:
-        right = _right(evidence, compared, remarks)
+        right = _describe_right(evidence, compared, remarks)
     done = Conclusion(
         visit,
         right,
         "",
         "",
-        [_mistake(finding, visit) for finding in findings],
-        [_remark(finding) for finding in [*remarks, *ask.left_out]],
+        [_state_mistake(finding, visit) for finding in findings],
+        [_state_remark(finding) for finding in [*remarks, *ask.left_out]],
         measured,
         cost,
-        [_remark(finding) for finding in of_costs],
+        [_state_remark(finding) for finding in of_costs],
     )
-    done.gpus, statements, done.gpu_note = _gpus(visit, cost)
+    done.gpus, statements, done.gpu_note = _describe_gpus(visit, cost)
     done.gpu_findings = [statement for statement in statements if statement.key != "remark"]
     done.gpu_remarks = [statement for statement in statements if statement.key == "remark"]
-    done.hangs = _hangs(visit, failed, hangs, to_end, timeout_s)
+    done.hangs = _describe_hangs(visit, failed, hangs, to_end, timeout_s)
     done.units = units_of([*done.mistakes, *done.remarks, *done.cost_remarks])
     if failed:
         done.code, done.traceback = (
@@ -169,11 +171,11 @@ def conclude(visit: Visit, to_end: bool = False, timeout_s: float = TIMEOUT_S) -
     ):
         done.code = NOT_DETERMINED
     if evidence is None and layout is None and not failed:
-        done.printed = _printed(visit)
+        done.printed = _last_lines(visit)
     return done
 
 
-def _stepped(visit: Visit) -> bool:
+def _all_have_stepped(visit: Visit) -> bool:
     """Whether all ranks have come through one step."""
     return len(visit.seen) == visit.ranks and all(record["steps"] for record in visit.seen.values())
 
@@ -188,7 +190,7 @@ def _rehearsal_is_whole(visit: Visit) -> bool:
     )
 
 
-def _remarks(visit: Visit, evidence: Evidence | None, ask: Questions) -> list[Finding]:
+def _collect_remarks(visit: Visit, evidence: Evidence | None, ask: Questions) -> list[Finding]:
     remarks = []
     if evidence and visit.ranks > 1:
         remarks += ask([], remark_rules.remarks, evidence)
@@ -207,7 +209,7 @@ def _remarks(visit: Visit, evidence: Evidence | None, ask: Questions) -> list[Fi
         remarks.append(Finding("DataParallel", {}))
     elif visit.ranks == 1:
         remarks.append(Finding("one rank", {}))
-    counts = _counts(visit)
+    counts = _count_steps(visit)
     if len(set(counts)) > 1:
         remarks.append(Finding("unequal steps", {"counts": ", ".join(map(str, counts))}))
     if visit.substituted:
@@ -219,7 +221,7 @@ def _remarks(visit: Visit, evidence: Evidence | None, ask: Questions) -> list[Fi
     return remarks
 
 
-def _counts(visit: Visit) -> list[int]:
+def _count_steps(visit: Visit) -> list[int]:
     """How many steps each rank took."""
     return [visit.cost[rank]["steps"] for rank in sorted(visit.cost)]
 
@@ -229,12 +231,12 @@ def describe_left_out(visit: Visit) -> str:
     return some(visit.left_out, SHOWN_NAMES)
 
 
-def _wrong(findings: list[Finding]) -> str:
+def _describe_wrong(findings: list[Finding]) -> str:
     what = "likely mistake was" if len(findings) == 1 else "likely mistakes were"
     return clinic_messages.DIAGNOSES["wrong"].format(count=len(findings), what=what)
 
 
-def _right(evidence: Evidence, compared: int, remarks: list[Finding]) -> str:
+def _describe_right(evidence: Evidence, compared: int, remarks: list[Finding]) -> str:
     """The answer to the first question where gradients were compared and no mistake was found."""
     calls = [finding.values["calls"] for finding in remarks if finding.key == "undivided parts"]
     mild = {"stand-in", "linked", "left out", "sampled", "unequal steps"}
@@ -259,11 +261,11 @@ def _right(evidence: Evidence, compared: int, remarks: list[Finding]) -> str:
     )
 
 
-def _unknown(
+def _describe_unknown(
     visit: Visit, evidence: Evidence | None, failed: bool, hangs: bool, doubts: bool
 ) -> str:
     """Why the first question has no answer."""
-    counts = _counts(visit)
+    counts = _count_steps(visit)
     if doubts:
         key = "not judged"
     elif evidence:
@@ -289,7 +291,7 @@ def _unknown(
     return clinic_messages.DIAGNOSES[key].format(counts=", ".join(map(str, counts)))
 
 
-def _printed(visit: Visit) -> list[tuple[str, str]]:
+def _last_lines(visit: Visit) -> list[tuple[str, str]]:
     """Return [(whose, text)], the last lines that each rank printed.
 
     Ranks that printed the same are one entry.
@@ -300,7 +302,7 @@ def _printed(visit: Visit) -> list[tuple[str, str]]:
         texts.setdefault("\n".join(lines), []).append(rank)
     return [
         (
-            _capital(
+            _capitalise(
                 (clinic_messages.PRINTED if text else clinic_messages.PRINTED_NOTHING).format(
                     ranks=ranks_text(ranks)
                 )
@@ -311,7 +313,7 @@ def _printed(visit: Visit) -> list[tuple[str, str]]:
     ]
 
 
-def _hangs(visit: Visit, failed: bool, hangs: bool, to_end: bool, timeout_s: float) -> str:
+def _describe_hangs(visit: Visit, failed: bool, hangs: bool, to_end: bool, timeout_s: float) -> str:
     if hangs and visit.fault is not None:
         remedy = (
             f"\nWhat to do: {clinic_messages.REMEDIES['uneven']}" if visit.fault.less_often else ""
@@ -323,13 +325,13 @@ def _hangs(visit: Visit, failed: bool, hangs: bool, to_end: bool, timeout_s: flo
         return clinic_messages.HANGS["limit"].format(limit_s=timeout_s) + (
             f"\n{visit.fault.text}" if visit.fault else ""
         )
-    steps = min(_counts(visit), default=0)
+    steps = min(_count_steps(visit), default=0)
     return clinic_messages.HANGS["no" if steps else "no step"].format(
         steps=steps, whole=clinic_messages.HANGS["end"] if to_end else ""
     )
 
 
-def _gpus(visit: Visit, cost: Costs | None) -> tuple[str, list[Statement], str]:
+def _describe_gpus(visit: Visit, cost: Costs | None) -> tuple[str, list[Statement], str]:
     """What the rehearsal has found: (the diagnosis, [`Statement`, ...], how it was looked for)."""
     rehearsal = visit.rehearsal
     if visit.not_rehearsed:
@@ -357,7 +359,7 @@ def _gpus(visit: Visit, cost: Costs | None) -> tuple[str, list[Statement], str]:
         return clinic_messages.GPUS["failed"].format(error=error), [], ""
     from manyhands.rehearsal import rehearsal_report
 
-    statements = [_of_rehearsal(finding) for finding in rehearsal.findings]
+    statements = [_state_rehearsal_finding(finding) for finding in rehearsal.findings]
     open_ends = [
         clinic_messages.GPUS[key] for key in ("waits", "ended", "cut") if getattr(rehearsal, key)
     ]
@@ -377,14 +379,14 @@ def _gpus(visit: Visit, cost: Costs | None) -> tuple[str, list[Statement], str]:
     )
 
 
-def _of_rehearsal(finding: RuleFinding) -> Statement:
+def _state_rehearsal_finding(finding: RuleFinding) -> Statement:
     place = f"{finding.file}:{finding.line}" if finding.file else "outside your code"
     title = f"{clinic_messages.SEVERITIES[finding.severity]}: {place}, {ranks_text(finding.ranks)}"
     return Statement(
         "remark" if finding.is_remark else "gpu",
         f"{finding.call} {finding.text}.",
         title,
-        _capital(finding.remedy) + ".",
+        _capitalise(finding.remedy) + ".",
     )
 
 
@@ -403,7 +405,7 @@ def _measured(evidence: Evidence | None, wrong: Sequence[Finding] = ()) -> list[
         ("type of the weights", evidence.dtype.removeprefix("torch.")),
     ]
     if not evidence.sharded:
-        far = max(max(evidence.weights_apart(number)) for number in range(evidence.count))
+        far = max(max(evidence.weight_distances(number)) for number in range(evidence.count))
         numbers.append(
             ("distance between the ranks' weights, relative to their length", f"{far:.1e}")
         )
@@ -443,27 +445,27 @@ def _measured(evidence: Evidence | None, wrong: Sequence[Finding] = ()) -> list[
 # -- words -----------------------------------------------------------------------------------------
 
 
-def _mistake(finding: Finding, visit: Visit) -> Statement:
+def _state_mistake(finding: Finding, visit: Visit) -> Statement:
     title, text, remedy, units = clinic_messages.MISTAKES[finding.key]
     other: str = finding.values.get("remedy") or ""
     if other == "uneven":  # the batches, and not the collective, are what to learn about
         units = ("06", "14")
     return Statement(
         finding.key,
-        _capital(text.format(**format_values(finding.values, visit))),
+        _capitalise(text.format(**format_values(finding.values, visit))),
         title,
         clinic_messages.REMEDIES.get(other, remedy),
         units,
     )
 
 
-def _remark(finding: Finding) -> Statement:
+def _state_remark(finding: Finding) -> Statement:
     return Statement(
         finding.key,
-        _capital(clinic_messages.REMARKS[finding.key].format(**format_values(finding.values))),
+        _capitalise(clinic_messages.REMARKS[finding.key].format(**format_values(finding.values))),
         units=clinic_messages.REMARK_UNITS.get(finding.key, ()),
     )
 
 
-def _capital(text: str) -> str:
+def _capitalise(text: str) -> str:
     return text[:1].upper() + text[1:]

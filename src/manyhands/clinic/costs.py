@@ -56,7 +56,7 @@ def add_up(cost: Mapping[int, Cost]) -> Costs | None:
     steps = count - first
     costs = Costs(
         [(stop - start) * 1e3 / steps for start, stop in windows],
-        [_kinds(cost, window, steps) for cost, window in zip(ranks, windows, strict=True)],
+        [_sum_kinds(cost, window, steps) for cost, window in zip(ranks, windows, strict=True)],
         steps=steps,
     )
     costs.gpu = any(cost["gpu_peak_bytes"] for cost in ranks)
@@ -72,14 +72,18 @@ def add_up(cost: Mapping[int, Cost]) -> Costs | None:
             costs.ready.append(ready / (stop - start))
             costs.asleep.append(max(0.0, 1 - (ran + ready) / (stop - start)))
             costs.waited.append(
-                _waited(rank_cost["threads"][first], rank_cost["threads"][count], stop - start)
+                _part_without_core(
+                    rank_cost["threads"][first], rank_cost["threads"][count], stop - start
+                )
             )
-    _messages(costs, ranks, windows[0], steps)
-    _lanes(costs, ranks, first + steps // 2)
+    _add_messages(costs, ranks, windows[0], steps)
+    _add_lanes(costs, ranks, first + steps // 2)
     return costs
 
 
-def _waited(before: Mapping[str, float], after: Mapping[str, float], seconds: float) -> float:
+def _part_without_core(
+    before: Mapping[str, float], after: Mapping[str, float], seconds: float
+) -> float:
     """Return the part of this time in which one thread was ready to run and had no core.
 
     It is the largest part of all threads.
@@ -102,16 +106,16 @@ def update_s(facts: Cost) -> float:
         (start, stop) for name, start, stop in facts["spans"] if name in ("forward", "backward")
     ]
     return sum(
-        _common((start, stop), window) - sum(_common((start, stop), span) for span in inner)
+        _overlap_s((start, stop), window) - sum(_overlap_s((start, stop), span) for span in inner)
         for name, start, stop in facts["spans"]
         if name == "step"
     ) / (count - first)
 
 
-def _kinds(cost: Cost, window: tuple[float, float], steps: int) -> dict[str, float]:
+def _sum_kinds(cost: Cost, window: tuple[float, float], steps: int) -> dict[str, float]:
     return {
         kind: sum(
-            _common((start, stop), window) for name, start, stop in cost["spans"] if name == kind
+            _overlap_s((start, stop), window) for name, start, stop in cost["spans"] if name == kind
         )
         * 1e3
         / steps
@@ -119,11 +123,11 @@ def _kinds(cost: Cost, window: tuple[float, float], steps: int) -> dict[str, flo
     }
 
 
-def _common(a: Sequence[float], b: Sequence[float]) -> float:
+def _overlap_s(a: Sequence[float], b: Sequence[float]) -> float:
     return max(0.0, min(a[1], b[1]) - max(a[0], b[0]))
 
 
-def _messages(costs: Costs, ranks: list[Cost], window: tuple[float, float], steps: int) -> None:
+def _add_messages(costs: Costs, ranks: list[Cost], window: tuple[float, float], steps: int) -> None:
     from manyhands.ledger import merge
 
     calls = [call for call in ranks[0]["calls"] if window[0] <= call["start"] < window[1]]
@@ -137,10 +141,12 @@ def _messages(costs: Costs, ranks: list[Cost], window: tuple[float, float], step
     under_way = sum(stop - start for start, stop in ended)
     backwards = [(start, stop) for name, start, stop in ranks[0]["spans"] if name == "backward"]
     if under_way:
-        costs.overlap = sum(_common(call, span) for call in ended for span in backwards) / under_way
+        costs.overlap = (
+            sum(_overlap_s(call, span) for call in ended for span in backwards) / under_way
+        )
 
 
-def _lanes(costs: Costs, ranks: list[Cost], number: int) -> None:
+def _add_lanes(costs: Costs, ranks: list[Cost], number: int) -> None:
     begin = min(cost["bounds"][number] for cost in ranks)
     for rank, cost in enumerate(ranks):
         window = cost["bounds"][number : number + 2]
@@ -149,12 +155,12 @@ def _lanes(costs: Costs, ranks: list[Cost], number: int) -> None:
         spans = [
             (kind, start, stop)
             for kind, start, stop in cost["spans"]
-            if _common((start, stop), window)
+            if _overlap_s((start, stop), window)
         ]
         spans += [
             ("message", call["start"], call["stop"])
             for call in cost["calls"]
-            if call["stop"] and _common((call["start"], call["stop"]), window)
+            if call["stop"] and _overlap_s((call["start"], call["stop"]), window)
         ]
         costs.lanes[rank] = [
             (kind, (max(start, window[0]) - begin) * 1e3, (min(stop, window[1]) - begin) * 1e3)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from manyhands.clinic.records import Loader, Order
 
 
-def data_mistakes(evidence: Evidence) -> list[Finding]:
+def find_data_mistakes(evidence: Evidence) -> list[Finding]:
     """The mistakes in what the ranks read."""
     return [*_rows(evidence), *_sampler(evidence), *_splits(evidence)]
 

@@ -114,7 +114,9 @@ class Evidence:
         self.steps = [self._step(number) for number in range(count)]
         # the steps before the first one that leaves numbers that are not finite: no other can be
         # compared
-        self.count = next((number for number in range(count) if self.not_finite(number)), count)
+        self.count = next(
+            (number for number in range(count) if self.find_not_finite(number)), count
+        )
 
     def of(self, number: int, what: StepKey) -> list[Any]:
         """By rank: what was noted of this step."""
@@ -177,9 +179,9 @@ class Evidence:
             if step.raw is not None and step.scales:
                 step.right = step.raw / step.scales[0] if len(set(step.scales)) == 1 else None
             return self._checked(step, number)
-        step.given = [vector(part, names, sizes) for part in given]
-        step.holders = vector(holders, names, sizes) if holders else None
-        step.local = [vector(part, names, sizes) for part in self.of(number, "local")]
+        step.given = [join_vector(part, names, sizes) for part in given]
+        step.holders = join_vector(holders, names, sizes) if holders else None
+        step.local = [join_vector(part, names, sizes) for part in self.of(number, "local")]
         step.shares = shares(self.of(number, "backwards"), step.rows)
         step.right = right = _sum(
             share * part for share, part in zip(step.shares, step.local, strict=True)
@@ -222,7 +224,7 @@ class Evidence:
             )
         return step
 
-    def not_finite(self, number: int) -> tuple[str, dict[int, torch.Tensor]] | None:
+    def find_not_finite(self, number: int) -> tuple[str, dict[int, torch.Tensor]] | None:
         """Return what holds NaN or infinity in a step, and on which ranks; or None.
 
         ("local" | "given" | "weights", {rank: tensor}). A GradScaler leaves such gradients out, so
@@ -346,7 +348,7 @@ class Evidence:
             return None
         return run["gradients"][number] if number < len(run["gradients"]) else None
 
-    def start_differs(self) -> list[str]:
+    def find_different_starts(self) -> list[str]:
         """Return the names of parameters that do not begin the same on all ranks.
 
         Only ranks that hold the same part of a parameter are compared.
@@ -368,11 +370,11 @@ class Evidence:
             )
         ]
 
-    def weights_apart(self, number: int) -> list[float]:
+    def weight_distances(self, number: int) -> list[float]:
         """By rank: how far its weights after a step are from rank 0's, in parts of their length."""
         if self.sharded:
             return [0.0] * self.ranks
-        weights = [self.after(rank, number) for rank in range(self.ranks)]
+        weights = [self.weights_after(rank, number) for rank in range(self.ranks)]
         return [
             max(
                 (
@@ -385,7 +387,7 @@ class Evidence:
             for part in weights
         ]
 
-    def after(self, rank: int, number: int) -> Parts:
+    def weights_after(self, rank: int, number: int) -> Parts:
         """Return {name: numbers}, a rank's weights after a step.
 
         They are those as the next step begins, where that is known, since a script may send them
@@ -402,7 +404,7 @@ def _sum(parts: Iterable[torch.Tensor]) -> torch.Tensor:
     return cast("torch.Tensor", sum(parts))  # of one part or more
 
 
-def vector(
+def join_vector(
     parts: Mapping[str, torch.Tensor | None], names: Sequence[str], sizes: Sequence[int]
 ) -> torch.Tensor:
     """Join the `parts` of these names to one vector of float64; a missing part is zeros."""

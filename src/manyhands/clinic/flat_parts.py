@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from manyhands.clinic.records import Pieces
 
 
-Place = tuple[str, int, int, int]  # (name, begin in the parameter, count, begin in the part)
+Slot = tuple[str, int, int, int]  # (name, begin in the parameter, count, begin in the part)
 
 
 class FlatParts:
     """What the optimisers of one rank hold, and the gradients they got since the last `take`."""
 
     def __init__(self) -> None:
-        self._places: dict[int, list[Place]] = {}
-        # id of an optimiser's parameter -> its places; {name: [(begin, numbers)]}
+        self._slots: dict[int, list[Slot]] = {}
+        # id of an optimiser's parameter -> its slots; {name: [(begin, numbers)]}
         self._pieces: Pieces = {}
 
     def holds(self, optimizer: Optimizer) -> bool:
         """Whether this optimiser holds parts of the model."""
-        return any(self._places.get(id(part)) for part in _of(optimizer))
+        return any(self._slots.get(id(part)) for part in _of(optimizer))
 
     def note(self, optimizer: Optimizer, parameters: Mapping[str, torch.Tensor]) -> None:
         """Note the gradients that this optimiser gets, of parts of the model.
@@ -36,11 +36,11 @@ class FlatParts:
         `parameters` are the model's, {name: parameter}.
         """
         for part in _of(optimizer):
-            if id(part) not in self._places:
-                self._places[id(part)] = find_slots(part, parameters)
+            if id(part) not in self._slots:
+                self._slots[id(part)] = find_slots(part, parameters)
             if part.grad is not None:
                 numbers = part.grad.detach().reshape(-1).float().cpu()
-                for name, begin, count, at in self._places[id(part)]:
+                for name, begin, count, at in self._slots[id(part)]:
                     self._pieces.setdefault(name, []).append(
                         (begin, numbers[at : at + count].clone())
                     )
@@ -55,7 +55,7 @@ def _of(optimizer: Optimizer) -> list[torch.Tensor]:
     return [part for group in optimizer.param_groups for part in group["params"]]
 
 
-def find_slots(part: torch.Tensor, parameters: Mapping[str, torch.Tensor]) -> list[Place]:
+def find_slots(part: torch.Tensor, parameters: Mapping[str, torch.Tensor]) -> list[Slot]:
     """Find which numbers of the `parameters` this part holds.
 
     Returns [(name, begin in the parameter, count, begin in the part)]. A number that occurs once in
@@ -73,15 +73,15 @@ def find_slots(part: torch.Tensor, parameters: Mapping[str, torch.Tensor]) -> li
     begin = 0
     for name, part_of in flat.items():
         begins[name], begin = begin, begin + part_of.numel()
-    slots: list[Place] = []
+    slots: list[Slot] = []
     at = 0
-    for place in rare:
-        if place < at:
+    for start in rare:
+        if start < at:
             continue
-        source = int((whole == numbers[place]).nonzero()[0])
+        source = int((whole == numbers[start]).nonzero()[0])
         name = next(name for name in reversed(begins) if begins[name] <= source)
-        first = max(at, place - (source - begins[name]))
-        begin = source - begins[name] - (place - first)
+        first = max(at, start - (source - begins[name]))
+        begin = source - begins[name] - (start - first)
         count = min(flat[name].numel() - begin, numbers.numel() - first)
         if not numbers[first : first + count].equal(flat[name][begin : begin + count]):
             return []

@@ -128,7 +128,7 @@ def read_reports(notes: str, ranks: int) -> dict[int, Report]:
     return reports
 
 
-def report(
+def make_fault(
     notes: str,
     ranks: int,
     done: Launch,

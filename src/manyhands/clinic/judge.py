@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Literal, TypeGuard, cast
 
-from manyhands.clinic.data_rules import batch_ranks, data_mistakes
+from manyhands.clinic.data_rules import batch_ranks, find_data_mistakes
 from manyhands.clinic.evidence import find_unequal_buffers, fit, relative_distance
 from manyhands.clinic.part_rules import copies_of_sharded, own_parts, parts_held
 from manyhands.clinic.rule import Finding, rule
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from manyhands.clinic.records import Clip
 
 
-def mistakes(evidence: Evidence) -> list[Finding]:
+def find_mistakes(evidence: Evidence) -> list[Finding]:
     """The likely mistakes, [Finding]; what only follows from another is left out."""
     if _silent(evidence):
         alone = Finding(
@@ -26,8 +26,8 @@ def mistakes(evidence: Evidence) -> list[Finding]:
         )
         return [alone, *_numbers(evidence)]
     numbers = _numbers(evidence)
-    findings = [*data_mistakes(evidence), *numbers]
-    start = start_mistakes(evidence)
+    findings = [*find_data_mistakes(evidence), *numbers]
+    start = find_start_mistakes(evidence)
     gradient = (
         []
         if any(finding.key == "no gradient" for finding in numbers)
@@ -45,9 +45,9 @@ def mistakes(evidence: Evidence) -> list[Finding]:
     return findings
 
 
-def start_mistakes(evidence: Evidence) -> list[Finding]:
+def find_start_mistakes(evidence: Evidence) -> list[Finding]:
     """Ranks that begin with different weights."""
-    names = evidence.start_differs()
+    names = evidence.find_different_starts()
     return [Finding("start", {"names": names, "of": len(evidence.first["start"])})] if names else []
 
 
@@ -72,7 +72,7 @@ def _silent(evidence: Evidence) -> bool:
 def _numbers(evidence: Evidence) -> list[Finding]:
     """Gradients or weights that are not finite, and gradients that are 0 in every step."""
     number = evidence.count
-    if number < len(evidence.steps) and (broken := evidence.not_finite(number)):
+    if number < len(evidence.steps) and (broken := evidence.find_not_finite(number)):
         what, by_rank = broken
         key = "nan" if any(tensor.isnan().any() for tensor in by_rank.values()) else "infinite"
         return [Finding(key, {"step": number + 1, "place": what, "ranks": sorted(by_rank)})]
@@ -208,7 +208,7 @@ def _varies(evidence: Evidence) -> bool:
     )
 
 
-def undivided_parts(evidence: Evidence) -> list[Finding]:
+def find_undivided_parts(evidence: Evidence) -> list[Finding]:
     """Find several backward calls that add up in a step, undivided or of an unknown loss."""
     for step in evidence.steps[: evidence.count]:
         if (
@@ -387,7 +387,7 @@ def _follows(evidence: Evidence, last: int, number: int, step: Comparable) -> bo
     )
 
 
-def elsewhere(evidence: Evidence) -> list[Finding]:
+def find_shared_deviation(evidence: Evidence) -> list[Finding]:
     """Remark on a gradient that is the same on all ranks and merely is not that of one process."""
     if findings := _gradient(evidence):
         return [finding for finding in findings if finding.key == "own length"]
@@ -484,7 +484,7 @@ def _metrics(evidence: Evidence) -> list[Finding]:
 @rule
 def _drift(evidence: Evidence) -> list[Finding]:
     for number in range(evidence.count):
-        far = evidence.weights_apart(number)
+        far = evidence.weight_distances(number)
         if max(far) > evidence.tolerance:
             ranks = [rank for rank, distance in enumerate(far) if distance > evidence.tolerance]
             return [Finding("drift", {"ranks": ranks, "step": number + 1, "apart": max(far)})]

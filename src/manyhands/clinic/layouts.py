@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from manyhands.clinic import judge
-from manyhands.clinic.average_rules import average_mistakes, have_same_outer_gradient
+from manyhands.clinic.average_rules import find_average_mistakes, have_same_outer_gradient
 from manyhands.clinic.communication_groups import (
     first_inside,
     groups_inside,
@@ -20,7 +20,7 @@ from manyhands.clinic.communication_groups import (
     parameter_sizes,
     stages,
 )
-from manyhands.clinic.data_rules import data_mistakes
+from manyhands.clinic.data_rules import find_data_mistakes
 from manyhands.clinic.dtensor_parts import cut_groups
 from manyhands.clinic.evidence import Evidence, relative_distance
 from manyhands.clinic.part_rules import copies_in_group, different_losses, tied_copies
@@ -56,7 +56,7 @@ class Layout:
     changed: bool = False
     findings: list[Finding] = field(
         default_factory=list
-    )  # mistakes, as `judge.mistakes` gives them
+    )  # mistakes, as `judge.find_mistakes` gives them
 
     @property
     def settled(self) -> bool:
@@ -76,7 +76,7 @@ def examined(visit: Visit) -> tuple[Evidence | None, list[Finding], Layout | Non
     ranks = range(visit.ranks)
     if any(visit.seen[rank]["flat"] for rank in ranks):
         evidence = Evidence(visit, list(ranks), names=())
-        findings = data_mistakes(evidence)
+        findings = find_data_mistakes(evidence)
         return None, findings, Layout(["flat"], steps=evidence.count, findings=findings)
     alike = all(parameter_sizes(visit, rank) == parameter_sizes(visit, 0) for rank in ranks)
     whole = Evidence(visit) if alike or visit.seen[0]["sharded"] else None
@@ -89,9 +89,9 @@ def examined(visit: Visit) -> tuple[Evidence | None, list[Finding], Layout | Non
         }
     )
     if cut and whole:
-        return _tensors(visit, whole, [list(group) for group in cut])
-    findings = judge.mistakes(whole) if whole else [Finding("parts", {})]
-    layout = _recognised(visit, findings) if findings else None
+        return _judge_tensor_parallel(visit, whole, [list(group) for group in cut])
+    findings = judge.find_mistakes(whole) if whole else [Finding("parts", {})]
+    layout = _recognise(visit, findings) if findings else None
     if layout is None:
         return whole, findings if whole else [], None
     return None, layout.findings, layout
@@ -100,11 +100,11 @@ def examined(visit: Visit) -> tuple[Evidence | None, list[Finding], Layout | Non
 # -- tensor parallelism by DTensor -----------------------------------------------------------------
 
 
-def _tensors(
+def _judge_tensor_parallel(
     visit: Visit, evidence: Evidence, parts: list[list[int]]
 ) -> tuple[Evidence, list[Finding], Layout]:
     """Judge tensor parallelism by the run in one process, where the copy could be run."""
-    findings = [finding for finding in judge.mistakes(evidence) if finding.key != "alone"]
+    findings = [finding for finding in judge.find_mistakes(evidence) if finding.key != "alone"]
     apart_in = [
         group for group in parts if _placed_whole(visit, group) and _rows_differ(visit, group)
     ]
@@ -129,7 +129,7 @@ def _tensors(
             steps=evidence.count,
             checked=compared,
             findings=findings,
-            changed=bool(judge.elsewhere(evidence)),
+            changed=bool(judge.find_shared_deviation(evidence)),
         ),
     )
 
@@ -158,7 +158,7 @@ def _rows(step: StepRecord) -> list[str]:
 # -- other kinds, by what was sent -----------------------------------------------------------------
 
 
-def _recognised(visit: Visit, findings: list[Finding]) -> Layout | None:
+def _recognise(visit: Visit, findings: list[Finding]) -> Layout | None:
     """Recognise a different kind of parallelism by what was sent.
 
     None where the mistakes that were found are no sign of one.
@@ -195,10 +195,10 @@ def _recognised(visit: Visit, findings: list[Finding]) -> Layout | None:
     )
     signs = {"start", "own", "part own", "alone", "parts", "other"} & keys
     if partly and exchanged and {"start", "part own"} & keys:
-        return _experts(visit, findings, world)
+        return _recognise_experts(visit, findings, world)
     if over_all:
-        return _sequence(visit, findings) if keys <= DATA else None
-    layout = Layout([], _groups(visit, sums))
+        return _recognise_sequence_parallel(visit, findings) if keys <= DATA else None
+    layout = Layout([], _find_groups(visit, sums))
     if peers and signs - {"start"}:
         layout.kinds.append("pipeline")
     cut = [
@@ -216,13 +216,15 @@ def _recognised(visit: Visit, findings: list[Finding]) -> Layout | None:
     if not layout.kinds and layout.groups and signs:
         layout.kinds.append("groups")
     if not layout.kinds and {"own", "alone"} & keys:
-        return _local(visit, findings)
+        return _recognise_local_sgd(visit, findings)
     if not layout.kinds:
         return None
     if {"tensor", "pipeline"} & set(layout.kinds):
         grouped = {rank for group in layout.groups for rank in group}
-        layout.groups += [group for group in _replicas(visit, layout) if not grouped & set(group)]
-    return _within(visit, layout)
+        layout.groups += [
+            group for group in _find_replicas(visit, layout) if not grouped & set(group)
+        ]
+    return _judge_groups(visit, layout)
 
 
 def _mostly_other(visit: Visit, group: Sequence[int]) -> bool:
@@ -235,17 +237,17 @@ def _mostly_other(visit: Visit, group: Sequence[int]) -> bool:
     if len(group) < 2 or not known or any(parameter_sizes(visit, rank) != sizes for rank in group):
         return False
     return sum(
-        sizes[name] for name in Evidence(visit, group).start_differs()
+        sizes[name] for name in Evidence(visit, group).find_different_starts()
     ) > MOST_PARAMETERS * sum(sizes.values())
 
 
 def _start_differs(visit: Visit, group: Sequence[int]) -> bool:
     """Whether the ranks of a group hold different parameters, or began with different weights."""
     alike = all(parameter_sizes(visit, rank) == parameter_sizes(visit, group[0]) for rank in group)
-    return not alike or bool(Evidence(visit, group).start_differs())
+    return not alike or bool(Evidence(visit, group).find_different_starts())
 
 
-def _replicas(visit: Visit, layout: Layout) -> list[list[int]]:
+def _find_replicas(visit: Visit, layout: Layout) -> list[list[int]]:
     """Find the groups of ranks that began with the same weights but send each other nothing.
 
     They do not even send it through other ranks. They hold copies of a part of the model, and
@@ -276,13 +278,19 @@ def _replicas(visit: Visit, layout: Layout) -> list[list[int]]:
                 and parameter_sizes(visit, other) == parameter_sizes(visit, rank)
             )
         ]
-        copies = [other for other in copies if not Evidence(visit, [rank, other]).start_differs()]
-        if len(copies) > 1 and copies not in groups and not _changed(Evidence(visit, copies)):
+        copies = [
+            other for other in copies if not Evidence(visit, [rank, other]).find_different_starts()
+        ]
+        if (
+            len(copies) > 1
+            and copies not in groups
+            and not _weights_change_between_steps(Evidence(visit, copies))
+        ):
             groups.append(copies)
     return groups
 
 
-def _sequence(visit: Visit, findings: list[Finding]) -> Layout | None:
+def _recognise_sequence_parallel(visit: Visit, findings: list[Finding]) -> Layout | None:
     """Recognise ranks that hold parts of the same rows.
 
     They send each other what attention needs of the others' parts.
@@ -308,11 +316,12 @@ def _sequence(visit: Visit, findings: list[Finding]) -> Layout | None:
         [list(ranks)],
         steps=steps,
         checked=judge.compared(evidence) > 0,
-        changed=bool(judge.elsewhere(evidence)) or judge.find_unknown_loss(evidence) is not None,
+        changed=bool(judge.find_shared_deviation(evidence))
+        or judge.find_unknown_loss(evidence) is not None,
     )
 
 
-def _groups(visit: Visit, sums: list[list[tuple[int, ...]]]) -> list[list[int]]:
+def _find_groups(visit: Visit, sums: list[list[tuple[int, ...]]]) -> list[list[int]]:
     """Find the groups of ranks that average their gradients and hold the same parameters.
 
     Each rank is in one group at most.
@@ -333,7 +342,7 @@ def _groups(visit: Visit, sums: list[list[tuple[int, ...]]]) -> list[list[int]]:
     return sorted(groups)
 
 
-def _within(visit: Visit, layout: Layout, names: list[str] | None = None) -> Layout:
+def _judge_groups(visit: Visit, layout: Layout, names: list[str] | None = None) -> Layout:
     """The layout with the mistakes inside its groups."""
     for group in layout.groups:
         evidence = Evidence(visit, group, names)
@@ -343,32 +352,32 @@ def _within(visit: Visit, layout: Layout, names: list[str] | None = None) -> Lay
         )
         layout.changed = (
             layout.changed
-            or bool(judge.elsewhere(evidence))
+            or bool(judge.find_shared_deviation(evidence))
             or judge.find_unknown_loss(evidence) is not None
         )
-        for finding in judge.mistakes(evidence):
+        for finding in judge.find_mistakes(evidence):
             if finding.key not in [other.key for other in layout.findings]:
-                layout.findings.append(_in_world(finding, group))
+                layout.findings.append(_renumber(finding, group))
     # what is not averaged reaches other groups, too
     if {"own", "part own"} & {finding.key for finding in layout.findings}:
         layout.findings = [finding for finding in layout.findings if finding.key != "other"]
     if "tensor" in layout.kinds:
-        wrong_rows = _tensor_rows(visit, layout)
+        wrong_rows = _find_different_rows(visit, layout)
         if wrong_rows:  # the rows of one data-parallel group follow from that
             layout.findings = [
                 *wrong_rows,
                 *(finding for finding in layout.findings if finding.key not in DATA),
             ]
         else:
-            layout.findings += _of_parts(visit, layout.parts, different_losses, copies_in_group)
+            layout.findings += _apply_rules(visit, layout.parts, different_losses, copies_in_group)
     if "pipeline" in layout.kinds:
-        layout.findings += _of_parts(visit, stages(visit), tied_copies)
+        layout.findings += _apply_rules(visit, stages(visit), tied_copies)
     if not layout.groups:
         layout.steps = min(len(record["steps"]) for record in visit.seen.values())
     return layout
 
 
-def _in_world(finding: Finding, group: Sequence[int]) -> Finding:
+def _renumber(finding: Finding, group: Sequence[int]) -> Finding:
     """The finding with the ranks' numbers in the world."""
     values = {**finding.values, "n": len(group)}
     if isinstance(values.get("ranks"), list):
@@ -378,7 +387,7 @@ def _in_world(finding: Finding, group: Sequence[int]) -> Finding:
     return Finding(finding.key, values)
 
 
-def _tensor_rows(visit: Visit, layout: Layout) -> list[Finding]:
+def _find_different_rows(visit: Visit, layout: Layout) -> list[Finding]:
     """Find activations of different rows that are summed.
 
     The ranks that sum them hold different weights of the same layers.
@@ -400,7 +409,7 @@ def _tensor_rows(visit: Visit, layout: Layout) -> list[Finding]:
     return []
 
 
-def _of_parts(
+def _apply_rules(
     visit: Visit,
     groups: Sequence[Sequence[int]],
     *rules: Callable[[list[RankRecord]], list[Finding]],
@@ -410,7 +419,9 @@ def _of_parts(
     return next(filter(None, findings), [])
 
 
-def _experts(visit: Visit, findings: list[Finding], world: tuple[int, ...]) -> Layout | None:
+def _recognise_experts(
+    visit: Visit, findings: list[Finding], world: tuple[int, ...]
+) -> Layout | None:
     """Recognise experts: parameters that each rank trains alone in a model that sends rows to them.
 
     Where some parameters start differently, these are the experts. If a different one is not
@@ -425,13 +436,13 @@ def _experts(visit: Visit, findings: list[Finding], world: tuple[int, ...]) -> L
     rest = [name for name in parameter_sizes(visit, 0) if name not in alone]
     if not rest:
         return None
-    return _within(visit, Layout(["experts"], [list(world)], names=alone), rest)
+    return _judge_groups(visit, Layout(["experts"], [list(world)], names=alone), rest)
 
 
 # -- local SGD -------------------------------------------------------------------------------------
 
 
-def _local(visit: Visit, findings: list[Finding]) -> Layout | None:
+def _recognise_local_sgd(visit: Visit, findings: list[Finding]) -> Layout | None:
     """Whether the ranks' weights, which their steps take apart, come together again."""
     evidence = Evidence(visit)
     costs = [visit.cost.get(rank) for rank in range(visit.ranks)]
@@ -465,7 +476,7 @@ def _local(visit: Visit, findings: list[Finding]) -> Layout | None:
     known = [finding.key for finding in rest]  # of ranks that sent nothing, only that was looked at
     rest += [
         finding
-        for finding in [*data_mistakes(evidence), *judge.start_mistakes(evidence)]
+        for finding in [*find_data_mistakes(evidence), *judge.find_start_mistakes(evidence)]
         if finding.key not in known
     ]
     layout = Layout(["local"], steps=evidence.count, findings=rest)
@@ -482,7 +493,7 @@ def _local(visit: Visit, findings: list[Finding]) -> Layout | None:
         )
         if len(taken) == 1:
             layout.findings.append(Finding("one rank's weights", {"rank": taken[0], "step": again}))
-        layout.findings += average_mistakes(averages)
+        layout.findings += find_average_mistakes(averages)
         layout.again, layout.checked = again + 1 if again else 0, True
         return layout
     total = sum(parameter_sizes(visit, 0).values())
@@ -493,10 +504,10 @@ def _local(visit: Visit, findings: list[Finding]) -> Layout | None:
         for rank in range(visit.ranks)
         for message in messages_of(visit, rank)
     )
-    return layout if averaged and _changed(evidence) else None
+    return layout if averaged and _weights_change_between_steps(evidence) else None
 
 
-def _changed(evidence: Evidence) -> bool:
+def _weights_change_between_steps(evidence: Evidence) -> bool:
     """Whether something writes into the weights between a step and the next."""
     return any(
         name in steps[number]["begin"] and relative_distance(steps[number]["begin"][name], part) > 0

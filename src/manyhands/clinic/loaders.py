@@ -158,7 +158,7 @@ class LoaderObserver:
 
         data.random_split = data.dataset.random_split = random_split
 
-    def stepped(self) -> None:
+    def note_step(self) -> None:
         """The optimiser has taken a step: the epoch of the last batch was trained on."""
         if self._order is not None:
             self._order["steps"] += 1

@@ -32,10 +32,10 @@ def format_values(values: dict[str, Any], visit: Visit | None = None) -> dict[st
         )
     for name in ("share", "apart", "part"):
         if name in values:
-            as_text["percent"] = percent(values[name])
+            as_text["percent"] = format_percent(values[name])
     for name in ("least", "most"):
         if name in values:
-            as_text[name] = percent(values[name])
+            as_text[name] = format_percent(values[name])
     for name, digits in (
         ("shares", 3),
         ("norms", 3),
@@ -58,7 +58,7 @@ def format_values(values: dict[str, Any], visit: Visit | None = None) -> dict[st
     return as_text
 
 
-def percent(part: float) -> str:
+def format_percent(part: float) -> str:
     """Write a part of 1 as text in percent."""
     if part == float("inf") or part > 100:
         return "more than 100 times"

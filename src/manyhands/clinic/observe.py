@@ -33,11 +33,11 @@ from manyhands.clinic.observer_end import ObserverEnd, Options
 from manyhands.clinic.one_process_run import active_autocast, copy_model, watch_attributes
 from manyhands.clinic.recorded_values import (
     copy_values,
+    has_trained_parameters,
     is_wrapper,
     noise_state,
     rows_of,
     sample_numbers,
-    trains,
 )
 from manyhands.clinic.spans import Spans
 
@@ -90,7 +90,7 @@ class Observer(ObserverEnd):
         )
         self._placed, self._owned, self._backward_depth, self._averaged = None, set(), 0, False
         self.average, self.spans, self.flat_parts = AverageObserver(), Spans(), FlatParts()
-        self.loaders = LoaderObserver(self.spans.input)
+        self.loaders = LoaderObserver(self.spans.note_input)
         self.losses = LossObserver()
         self.messages = CommunicationObserver(lambda: self.phase, lambda: self.parameters.values())
         self._watch_calls()
@@ -144,7 +144,9 @@ class Observer(ObserverEnd):
             if (
                 self._inside
                 or self._backward_depth
-                or not (torch.is_grad_enabled() and module.training and trains(module))
+                or not (
+                    torch.is_grad_enabled() and module.training and has_trained_parameters(module)
+                )
             ):
                 # by the model itself
                 self.low = self.low or (self._inside and self.recording and bool(active_autocast()))
@@ -347,7 +349,7 @@ class Observer(ObserverEnd):
         if self.recording:
             self.begin = self._weights()
         if self._alone and self.begins[self.done] != self.ends.get(self.done):
-            self.average.written(self.done, self._weights())
+            self.average.note_change(self.done, self._weights())
         self._averaged = self.going_on and self.average.facts is not None
 
     def _part(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -407,9 +409,11 @@ class Observer(ObserverEnd):
         is called inside step: then the gradients exist after it.
         """
         self._in_step += 1
-        self.spans.step_begins()
+        self.spans.begin_step()
         if self._in_step == 1 and self._alone:
-            self.average.taken_over(optimizer, self.done, dict(self._own(optimizer)), self._part)
+            self.average.note_outer_step(
+                optimizer, self.done, dict(self._own(optimizer)), self._part
+            )
         if not self.recording:
             return None
         closure = next((a for a in (*args[1:], *kwargs.values()) if callable(a)), None)
@@ -458,16 +462,16 @@ class Observer(ObserverEnd):
         self._in_step -= 1
         if self._in_step or not self._trains_the_model(optimizer):
             return
-        self.spans.step_ends()
+        self.spans.end_step()
         self._stage = "apart"
-        self._stepped(optimizer)
+        self._note_step(optimizer)
         if self.recording:
             self._record_step(optimizer)
         self.done += 1
         if self.done <= RECORDED_STEPS or self.going_on:
             self.ends[self.done] = self._weights_digest()
         if self._alone or self.done == STEPS:
-            self.average.stepped(optimizer, self._weights())
+            self.average.note_step(optimizer, self._weights())
         if self.going_on:
             if self._averaged or (not self._silent and self.loaders.trained_twice()):
                 self.end()

@@ -155,9 +155,9 @@ class ObserverEnd:
     def _weights_digest(self) -> str:
         return digest(list(self._weights().values()))
 
-    def _stepped(self, optimizer: Optimizer) -> None:
+    def _note_step(self, optimizer: Optimizer) -> None:
         """An optimiser has taken a step: the learning rates of its groups."""
-        self.loaders.stepped()
+        self.loaders.note_step()
         rates = [group.get("lr") for group in optimizer.param_groups]
         self.rates.append([rate if isinstance(rate, (int, float)) else None for rate in rates])
 

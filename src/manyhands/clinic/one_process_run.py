@@ -133,7 +133,7 @@ def run_in_one_process(model: nn.Module, folder: str, size: int, stride: int) ->
             torch.load(os.path.join(folder, READ.format(rank)), weights_only=False)
             for rank in range(size)
         ]
-        outcome = _try(model, seen, stride)
+        outcome = _run_steps(model, seen, stride)
     except Exception as error:  # noqa: BLE001 - a user's model may raise anything
         outcome = {"not": "fails", "error": f"{type(error).__name__}: {error}"[:300]}
     write_tensors(os.path.join(folder, "one.pt"), outcome)
@@ -163,7 +163,7 @@ def data_parallel_ranks(seen: Sequence[RankRecord]) -> list[int]:
     return [number for number in range(len(seen)) if number not in followers]
 
 
-def _try(model: nn.Module, seen: list[RankRecord], stride: int) -> OneProcess:
+def _run_steps(model: nn.Module, seen: list[RankRecord], stride: int) -> OneProcess:
     """Run the first step; of a sharded model, each step.
 
     No process sees the gradients of a sharded model before they are averaged.
@@ -175,7 +175,7 @@ def _try(model: nn.Module, seen: list[RankRecord], stride: int) -> OneProcess:
         [rank["steps"][number]["calls"] for rank in batch_ranks]
         for number in range(steps if sharded else steps and 1)
     ]
-    word = _cannot(calls) or _sends(seen, sharded)
+    word = _find_obstacle(calls) or _find_sending(seen, sharded)
     if word:
         return {"not": word}
     model.train()
@@ -183,12 +183,12 @@ def _try(model: nn.Module, seen: list[RankRecord], stride: int) -> OneProcess:
         "far": 0.0,
         "unfaithful": 0.0,
         "gradients": [],
-        "mixers": _mixers(model),
+        "mixers": _find_mixers(model),
         "rows": sum(len(of_rank[0]["rows"]) for of_rank in calls[0]),
     }
     for number, of_step in enumerate(calls):
         if sharded:
-            _fill(model, seen, number)
+            _fill_weights(model, seen, number)
         model.zero_grad()
         for together in zip(*of_step, strict=True):
             _one_call(model, together, outcome)
@@ -202,7 +202,7 @@ def _try(model: nn.Module, seen: list[RankRecord], stride: int) -> OneProcess:
     return outcome
 
 
-def _cannot(calls: list[list[list[Call]]]) -> str | None:
+def _find_obstacle(calls: list[list[list[Call]]]) -> str | None:
     """Why it cannot be tried, by a word; or None."""
     if not calls or not all(calls[0]):
         return "no step"
@@ -236,7 +236,7 @@ def _fit_together(together: Sequence[Call]) -> bool:
 
     rows = [len(call["rows"]) for call in together]
     flat = [tree_flatten(call["inputs"])[0] for call in together]
-    # inputs that some ranks lack do not decide; `_joined` takes them as rank 0 has them
+    # inputs that some ranks lack do not decide; `_join_inputs` takes them as rank 0 has them
     return all(
         len({value.shape[1:] for value in values}) == 1
         for values in zip(*flat, strict=False)
@@ -252,7 +252,7 @@ def _of_rows(values: Sequence[Any], rows: Sequence[int], torch: ModuleType) -> b
     )
 
 
-def _sends(seen: list[RankRecord], sharded: bool) -> str | None:
+def _find_sending(seen: list[RankRecord], sharded: bool) -> str | None:
     """Return the word for a model that sends messages in its forward, or None.
 
     The other ranks no longer exist to answer. The messages of FSDP2 and DTensor are not in the
@@ -276,13 +276,13 @@ def _one_call(model: nn.Module, together: Sequence[Call], outcome: OneProcess) -
     rows = [len(call["rows"]) for call in together]
     parts_of = [count / sum(rows) for count in rows]
     with _autocast(together[0]["autocast"]):
-        alone = [_outputs(model, call["inputs"]) for call in together]
-        joint = _outputs(model, _joined([call["inputs"] for call in together], rows))
+        alone = [_run_forward(model, call["inputs"]) for call in together]
+        joint = _run_forward(model, _join_inputs([call["inputs"] for call in together], rows))
     for outputs, call in zip(alone, together, strict=True):
         # a rank's model may have given more or fewer outputs than its copy
         for a, b in zip(outputs, call["out"], strict=False):
             outcome["unfaithful"] = max(
-                outcome["unfaithful"], _far(a, b) if isinstance(a, torch.Tensor) else 0.0
+                outcome["unfaithful"], _distance(a, b) if isinstance(a, torch.Tensor) else 0.0
             )
     slopes: list[Slope] = []  # [(output, slope)], each output once
     for place, out in enumerate(joint):
@@ -315,10 +315,10 @@ def _one_call(model: nn.Module, together: Sequence[Call], outcome: OneProcess) -
                     for slope_of_rank, part in zip(own, parts_of, strict=True)
                 )
             )
-        outcome["far"] = max(outcome["far"], _far(out, whole))
+        outcome["far"] = max(outcome["far"], _distance(out, whole))
         if slope is not None and out.requires_grad and not any(out is other for other, _ in slopes):
             slopes.append((out, slope.to(out.device, out.dtype).reshape(out.shape)))
-    roots = _roots(slopes)
+    roots = _find_roots(slopes)
     if roots:
         torch.autograd.backward([out for out, _ in roots], [slope for _, slope in roots])
 
@@ -333,7 +333,7 @@ def _autocast(kinds: list[tuple[str, torch.dtype]]) -> ExitStack:
     return stack
 
 
-def _roots(slopes: list[Slope]) -> list[Slope]:
+def _find_roots(slopes: list[Slope]) -> list[Slope]:
     """The outputs from which backward begins, with the slopes that come from outside the model.
 
     A slope that was seen at an output is a sum of what came from outside, and of what came through
@@ -343,7 +343,7 @@ def _roots(slopes: list[Slope]) -> list[Slope]:
 
     if len(slopes) < 2:
         return slopes
-    below = {id(out): _nodes(out) for out, _ in slopes}
+    below = {id(out): _find_nodes(out) for out, _ in slopes}
     waiting = list(slopes)
     roots: list[Slope] = []
     while waiting:
@@ -377,7 +377,7 @@ def _roots(slopes: list[Slope]) -> list[Slope]:
     return roots
 
 
-def _nodes(out: torch.Tensor) -> set[Any]:
+def _find_nodes(out: torch.Tensor) -> set[Any]:
     """All nodes of the graph that this output depends on, its own among them."""
     nodes: set[Any] = set()
     waiting: list[Any] = [out.grad_fn]
@@ -389,7 +389,7 @@ def _nodes(out: torch.Tensor) -> set[Any]:
     return nodes
 
 
-def _fill(model: nn.Module, seen: list[RankRecord], number: int) -> None:
+def _fill_weights(model: nn.Module, seen: list[RankRecord], number: int) -> None:
     """The weights as they were before the step of this number, from the shards of all ranks."""
     import torch
 
@@ -403,14 +403,14 @@ def _fill(model: nn.Module, seen: list[RankRecord], number: int) -> None:
                 parameter.copy_(whole.reshape(parameter.shape))
 
 
-def _outputs(model: nn.Module, inputs: tuple[Any, dict[str, Any]]) -> list[Any]:
+def _run_forward(model: nn.Module, inputs: tuple[Any, dict[str, Any]]) -> list[Any]:
     from torch.utils._pytree import tree_flatten
 
     args, kwargs = inputs
     return tree_flatten(model(*args, **kwargs))[0]
 
 
-def _joined(inputs: Sequence[tuple[Any, dict[str, Any]]], rows: Sequence[int]) -> Any:
+def _join_inputs(inputs: Sequence[tuple[Any, dict[str, Any]]], rows: Sequence[int]) -> Any:
     """Join the inputs of all ranks.
 
     Tensors of a rank's rows, or lists of its samples, are put one behind the other; anything else
@@ -434,7 +434,7 @@ def _joined(inputs: Sequence[tuple[Any, dict[str, Any]]], rows: Sequence[int]) -
     return tree_unflatten([whole(values) for values in zip(*flat, strict=False)], shape[0])
 
 
-def _far(a: torch.Tensor, b: torch.Tensor) -> float:
+def _distance(a: torch.Tensor, b: torch.Tensor) -> float:
     """The largest difference, in parts of the largest number.
 
     What is not finite (a mask of -inf) is the same where both have it at the same places.
@@ -444,10 +444,10 @@ def _far(a: torch.Tensor, b: torch.Tensor) -> float:
     a, b = a.detach().double(), b.detach().double()
     both = a.isfinite() & b.isfinite()
     if not both.all():
-        return _far(a[both], b[both]) if a.isfinite().equal(b.isfinite()) else float("inf")
+        return _distance(a[both], b[both]) if a.isfinite().equal(b.isfinite()) else float("inf")
     return float((a - b).abs().max() / b.abs().max().clamp(min=1e-30))
 
 
-def _mixers(model: nn.Module) -> list[str]:
+def _find_mixers(model: nn.Module) -> list[str]:
     """The modules that look at several rows at once, as far as torch's own are concerned."""
     return [name for name, part in model.named_modules() if "BatchNorm" in type(part).__name__]

@@ -129,7 +129,7 @@ def _predict(arguments: argparse.Namespace) -> int:
     from manyhands.plots.scaling import efficiency
 
     try:
-        ranks, kind = _wanted(arguments), _machine(arguments)
+        ranks, kind = _parse_ranks(arguments), _load_machine(arguments)
         with part("1 of 2: one rank"):
             alone, needs_ranks = _run(arguments, 1), ""
         try:
@@ -157,7 +157,7 @@ def _predict(arguments: argparse.Namespace) -> int:
                 "smaller numbers with --to, or a larger --global-batch."
             )
     except scale.NothingMeasuredError as problem:
-        refuse("predict", f"{problem}{_clinic(arguments, problem)}")
+        refuse("predict", f"{problem}{_clinic_line(arguments, problem)}")
         return SCRIPT_FAILED if problem.failed else NOT_DETERMINED
     except (ValueError, LaunchError) as problem:
         return refuse("predict", problem)
@@ -209,7 +209,7 @@ def _run(arguments: argparse.Namespace, ranks: int) -> Visit:
     )
 
 
-def _machine(arguments: argparse.Namespace) -> Kind:
+def _load_machine(arguments: argparse.Namespace) -> Kind:
     """The machine of a name or of a file of the user's."""
     from manyhands.simulate import machines
 
@@ -218,7 +218,7 @@ def _machine(arguments: argparse.Namespace) -> Kind:
     return machines.named(arguments.machine, arguments.reached)
 
 
-def _clinic(arguments: argparse.Namespace, problem: NothingMeasuredError) -> str:
+def _clinic_line(arguments: argparse.Namespace, problem: NothingMeasuredError) -> str:
     """The clinic's command line for the run that failed, as part of a message."""
     if not problem.failed:
         return ""
@@ -233,7 +233,7 @@ def _clinic(arguments: argparse.Namespace, problem: NothingMeasuredError) -> str
     return f"\nThe whole report: {shlex.join(words)}"
 
 
-def _wanted(arguments: argparse.Namespace) -> list[int]:
+def _parse_ranks(arguments: argparse.Namespace) -> list[int]:
     """The numbers of ranks to predict; ValueError where what was typed cannot be."""
     try:
         ranks = sorted({int(number) for number in arguments.to.split(",")})

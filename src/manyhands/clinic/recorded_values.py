@@ -42,7 +42,7 @@ def noise_state() -> list[torch.Tensor]:
     return [torch.get_rng_state(), *on_gpu]
 
 
-def trains(module: nn.Module) -> bool:
+def has_trained_parameters(module: nn.Module) -> bool:
     """Whether any parameter of this module is trained."""
     return any(parameter.requires_grad for parameter in module.parameters())
 

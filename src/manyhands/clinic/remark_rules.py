@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from manyhands.clinic.evidence import find_unequal_buffers, is_finite, relative_distance
-from manyhands.clinic.judge import elsewhere, find_unknown_loss, undivided_parts
+from manyhands.clinic.judge import find_shared_deviation, find_undivided_parts, find_unknown_loss
 from manyhands.clinic.rule import Finding
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ def remarks(evidence: Evidence) -> list[Finding]:
         )
     elif not run and not any(call["random"] for call in calls):
         findings.append(Finding("not tried: no copy", {}))
-    findings += undivided_parts(evidence)
-    findings += elsewhere(evidence)
+    findings += find_undivided_parts(evidence)
+    findings += find_shared_deviation(evidence)
     if measures_disagree(evidence):
         findings.append(Finding("two measures", {"apart": distance_from_single_process(evidence)}))
     if (evidence.first.get("ddp") or {}).get("sends buffers") and find_unequal_buffers(evidence)[0]:

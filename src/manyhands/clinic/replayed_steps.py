@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from manyhands.clinic.evidence import relative_distance, vector
+from manyhands.clinic.evidence import join_vector, relative_distance
 from manyhands.clinic.tolerances import FACTOR_TOLERANCE
 
 if TYPE_CHECKING:
@@ -81,9 +81,9 @@ def compare_replayed_weights(evidence: Evidence) -> list[float] | None:
         optimizers[key].zero_grad()
     names = sorted(steps[-1]["weights"])
     sizes = [start[name].numel() for name in names]
-    before = vector(evidence.first["start"], names, sizes)
-    way = vector({name: start[name].detach() for name in names}, names, sizes) - before
+    before = join_vector(evidence.first["start"], names, sizes)
+    way = join_vector({name: start[name].detach() for name in names}, names, sizes) - before
     return [
-        relative_distance(vector(weights, names, sizes) - before, way)
+        relative_distance(join_vector(weights, names, sizes) - before, way)
         for weights in evidence.of(evidence.count - 1, "weights")
     ]

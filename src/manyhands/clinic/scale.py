@@ -112,7 +112,9 @@ def measured(alone: Visit, together: Visit) -> Measured:
     """
     alone_costs, together_costs = timed_steps(alone), timed_steps(together)
     facts = together.cost[0]
-    sent = [n_bytes for call in facts["calls"] if (n_bytes := _as_sum(call, together.ranks))]
+    sent = [
+        n_bytes for call in facts["calls"] if (n_bytes := _all_reduce_bytes(call, together.ranks))
+    ]
     steps = max(1, len(facts["bounds"]) - 1)
     per_step = round(len(sent) / steps)
     if not per_step:
@@ -133,8 +135,8 @@ def measured(alone: Visit, together: Visit) -> Measured:
         [one_s / mean(each_s) for one_s in each_s],
         costs.update_s(alone.cost[0]),
         alone.ranks,
-        _rows(alone),
-        _rows(together),
+        _count_rows(alone),
+        _count_rows(together),
         together.ranks,
     )
 
@@ -154,7 +156,7 @@ def timed_steps(visit: Visit) -> costs.Costs:
     return visit_costs
 
 
-def _rows(visit: Visit) -> int:
+def _count_rows(visit: Visit) -> int:
     """Return the rows that go through a rank's first model in a step.
 
     It is the rank with the most; 0 where none were seen.
@@ -169,7 +171,7 @@ def _rows(visit: Visit) -> int:
     return max((round(median(rows)) for rows in each if rows), default=0)
 
 
-def _as_sum(call: SentCall, ranks: int) -> float:
+def _all_reduce_bytes(call: SentCall, ranks: int) -> float:
     """Return the bytes of the all-reduce that sends as much as this call of the ledger.
 
     It is over so many ranks; 0 for a call that is none of `SUMS`.
@@ -239,12 +241,12 @@ def _mean_step(
         slowness(way, 0, measured_step.factors, seed)
         for seed in range(SIMULATED_STEPS if len(measured_step.factors) > 1 else 1)
     ]
-    layers = _layers(measured_step, times_as_fast)
+    layers = _make_layers(measured_step, times_as_fast)
     steps = [step(machine, layers, way, slow) for slow in drawn]
     return Step(*(mean(numbers) for numbers in zip(*steps, strict=True)))
 
 
-def _layers(measured_step: Measured, times_as_fast: float) -> list[Layer]:
+def _make_layers(measured_step: Measured, times_as_fast: float) -> list[Layer]:
     """Return one layer a message, the first that is sent last.
 
     Each has its part of the backward, or, where the messages do not overlap, the last has all

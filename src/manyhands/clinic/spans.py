@@ -36,16 +36,16 @@ class Spans:
         if self._open:
             self.spans.append((kind, start, stop))
 
-    def input(self, start: float, stop: float) -> None:
+    def note_input(self, start: float, stop: float) -> None:
         """Note a span in which the script waited for a batch."""
         self.note("input", start, stop)
 
-    def step_begins(self) -> None:
+    def begin_step(self) -> None:
         """Note that an optimiser's step begins; the outermost of nested ones counts."""
         if self._begun is None:
             self._begun = time.perf_counter()
 
-    def step_ends(self) -> None:
+    def end_step(self) -> None:
         """Note that the optimiser's step ended, with the counts of the kernel at this time."""
         now = time.perf_counter()
         if self._begun is not None:

@@ -36,12 +36,12 @@ def shorten_traceback(error: BaseException) -> str:
         elif stack and part.startswith("  [Previous line repeated"):
             stack[-1] = (stack[-1][0] + part, stack[-1][1])
         else:
-            parts += [*_of_stack(stack), _of_message(part)]
+            parts += [*_shorten_stack(stack), _shorten_message(part)]
             stack = []
-    return "".join([*parts, *_of_stack(stack)])
+    return "".join([*parts, *_shorten_stack(stack)])
 
 
-def _of_stack(stack: list[tuple[str, bool]]) -> list[str]:
+def _shorten_stack(stack: list[tuple[str, bool]]) -> list[str]:
     """The calls that are shown of [(text, whether it is the script's own)], outermost first."""
     own = [place for place, (_, is_own) in enumerate(stack) if is_own]
     shown = {
@@ -55,12 +55,12 @@ def _of_stack(stack: list[tuple[str, bool]]) -> list[str]:
         if place not in shown:
             skipped.append(is_own)
             continue
-        parts += [*_note(skipped), text]
+        parts += [*_note_left_out(skipped), text]
         skipped = []
     return parts
 
 
-def _note(skipped: list[bool]) -> list[str]:
+def _note_left_out(skipped: list[bool]) -> list[str]:
     if not skipped:
         return []
     what, whose = (
@@ -70,7 +70,7 @@ def _note(skipped: list[bool]) -> list[str]:
     return [LEFT_OUT.format(number=len(skipped), what=what, whose=whose)]
 
 
-def _of_message(text: str) -> str:
+def _shorten_message(text: str) -> str:
     lines = text.splitlines(keepends=True)
     return text if len(lines) <= MESSAGE_LINES else "".join([*lines[:MESSAGE_LINES], "  ...\n"])
 

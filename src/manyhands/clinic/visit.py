@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from manyhands.clinic.clinic_limits import STEPS, TIMEOUT_S
-from manyhands.clinic.hangs import HangWatcher, report
+from manyhands.clinic.hangs import HangWatcher, make_fault
 from manyhands.cluster.host.devices import PATIENCE_S, gpu_ids
 from manyhands.cluster.launch.as_main import STAND_IN, substituted
 from manyhands.cluster.launch.run_script import LaunchError, launch
@@ -90,7 +90,7 @@ def visit(
     is for the ranks.
     """
     patience_s = patience_s or PATIENCE_S["nccl" if gpu_ids() else "gloo"]
-    with _notes() as notes, copied(script) as place:
+    with _notes_folder() as notes, copied(script) as place:
         watcher = HangWatcher(notes, ranks, patience_s)
         options = {
             "MANYHANDS_CLINIC": json.dumps({"to_end": to_end}),
@@ -126,12 +126,12 @@ def visit(
         )
         _gather(outcome, notes, done, place)
         reason = watcher.hang or ("limit" if done.timed_out else None)
-        outcome.fault = report(notes, ranks, done, reason, timeout_s, watcher.reports)
-        _why(outcome, notes, place, stand_in)
+        outcome.fault = make_fault(notes, ranks, done, reason, timeout_s, watcher.reports)
+        _explain(outcome, notes, place, stand_in)
     return outcome
 
 
-def _why(outcome: Visit, notes: str, place: Place, stand_in: bool) -> None:
+def _explain(outcome: Visit, notes: str, place: Place, stand_in: bool) -> None:
     """What the stand-in and the place have to say: of a failure, too."""
     errors = [outcome.errors[rank]["traceback"] for rank in sorted(outcome.errors)] + [
         outcome.output[rank]
@@ -176,16 +176,16 @@ def may_rehearse(outcome: Visit) -> bool:
     """Whether a second run, as a rehearsal, has anything to tell."""
     stopped = outcome.fault or outcome.timed_out
     return (
-        outcome.launcher == "torchrun" and outcome.ranks > 1 and not stopped and _all_well(outcome)
+        outcome.launcher == "torchrun" and outcome.ranks > 1 and not stopped and _went_well(outcome)
     )
 
 
-def _all_well(outcome: Visit) -> bool:
+def _went_well(outcome: Visit) -> bool:
     return not (outcome.errors or outcome.launcher_message) and len(outcome.cost) == outcome.ranks
 
 
 @contextmanager
-def _notes() -> Iterator[str]:
+def _notes_folder() -> Iterator[str]:
     folder = tempfile.mkdtemp(prefix="manyhands-clinic-")
     try:
         yield folder

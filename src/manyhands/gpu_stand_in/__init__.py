@@ -53,7 +53,7 @@ def install(gpus: int, index: int = 0, report: str | None = None) -> bool:
     return True
 
 
-def active() -> bool:
+def is_active() -> bool:
     """Whether the stand-in is in place in this process."""
     return bool(INDEX["gpus"])
 
@@ -63,7 +63,7 @@ def is_refused_by_nccl(tensor: torch.Tensor) -> bool:
 
     It is so as far as the stand-in knows.
     """
-    if not active():
+    if not is_active():
         return False
     from manyhands.gpu_stand_in import cuda_devices
     from manyhands.gpu_stand_in.substitution_messages import NCCL
@@ -73,7 +73,7 @@ def is_refused_by_nccl(tensor: torch.Tensor) -> bool:
 
 def work_alone() -> None:
     """From now on no other rank answers: SyncBatchNorm takes the rows of this process."""
-    if active():
+    if is_active():
         from manyhands.gpu_stand_in import groups
 
         groups.ALONE.append(True)

@@ -97,7 +97,7 @@ def install() -> None:
     # torch keeps this set: it must hold torch's own functions
     constructors = _device._device_constructors()
     OWN["generator"] = torch.Generator().manual_seed(torch.initial_seed())
-    _classes(torch)
+    _replace_classes(torch)
     for name in {constructor.__name__ for constructor in constructors} | {
         *DRAWN,
         *LIKE,
@@ -105,17 +105,19 @@ def install() -> None:
         "from_file",
     }:
         if hasattr(torch, name):
-            replace(torch, name, _made(getattr(torch, name), name in DRAWN, name in FROM_NOTHING))
+            replace(
+                torch, name, _wrap_maker(getattr(torch, name), name in DRAWN, name in FROM_NOTHING)
+            )
     for name in NEW:
-        replace(torch.Tensor, name, _made(getattr(torch.Tensor, name)))
-    _moves(torch)
-    _what_tensors_say(torch)
-    _defaults(torch, _device)
-    _loading(torch)
+        replace(torch.Tensor, name, _wrap_maker(getattr(torch.Tensor, name)))
+    _replace_moves(torch)
+    _replace_devices(torch)
+    _replace_defaults(torch, _device)
+    _replace_loading(torch)
     warnings.filterwarnings("ignore", message=".*pin_memory.*no accelerator")
 
 
-def _made(
+def _wrap_maker(
     original: Callable[..., Any], drawn: bool = False, from_nothing: bool = False
 ) -> Callable[..., Any]:
     """A function that makes a tensor: on the CPU, where it would make it on a GPU."""
@@ -150,7 +152,7 @@ def _of_meta(args: Sequence[Any]) -> bool:
 REAL: dict[str, Any] = {}  # torch's own classes: "device", "Generator"
 
 
-def _classes(torch: Any) -> None:
+def _replace_classes(torch: Any) -> None:
     """`torch.device(0)` is a GPU, and `torch.Generator("cuda")` a generator of the CPU."""
     real_device, real_generator = REAL["device"], REAL["Generator"] = torch.device, torch.Generator
 
@@ -218,7 +220,7 @@ def _real_device(tensor: torch.Tensor) -> torch.device:
 _GETTERS: dict[str, Any] = {}
 
 
-def _moves(torch: Any) -> None:
+def _replace_moves(torch: Any) -> None:
     """`to`, `cuda`, `cpu` and `pin_memory` of tensors, modules and storages."""
     Tensor, Module = torch.Tensor, torch.nn.Module
     to, cpu, typed = Tensor.to, Tensor.cpu, Tensor.type
@@ -295,7 +297,7 @@ def _moves(torch: Any) -> None:
         replace(kind, "pin_memory", lambda storage, *_, **__: storage)
 
 
-def _what_tensors_say(torch: Any) -> None:
+def _replace_devices(torch: Any) -> None:
     """From the first move to a GPU on, tensors say to scripts that they are on it."""
     base = torch._C.TensorBase
     _GETTERS.update(device=base.device, is_cuda=base.is_cuda)
@@ -335,7 +337,7 @@ def _what_tensors_say(torch: Any) -> None:
     )
 
 
-def _defaults(torch: Any, _device: Any) -> None:
+def _replace_defaults(torch: Any, _device: Any) -> None:
     """The default device, and the default type of tensors."""
     begin, set_type = _device.DeviceContext.__init__, torch.set_default_tensor_type
 
@@ -353,7 +355,7 @@ def _defaults(torch: Any, _device: Any) -> None:
     replace(torch, "set_default_tensor_type", default_type)
 
 
-def _loading(torch: Any) -> None:
+def _replace_loading(torch: Any) -> None:
     """`torch.load`: what was on a GPU when it was saved is loaded into the memory of the CPU."""
     load = torch.load
     signature = inspect.signature(load)

@@ -41,10 +41,10 @@ def install() -> None:
     from torch.distributed import distributed_c10d as c10d
 
     for name in ("init_process_group", "new_group"):
-        _everywhere(dist, c10d, name, _group_maker(c10d, getattr(c10d, name)))
-    _everywhere(dist, c10d, "get_backend", _backend(c10d, c10d.get_backend))
+        _replace_everywhere(dist, c10d, name, _wrap_group_maker(c10d, getattr(c10d, name)))
+    _replace_everywhere(dist, c10d, "get_backend", _wrap_get_backend(c10d, c10d.get_backend))
     for name in ("is_nccl_available",):
-        _everywhere(dist, c10d, name, lambda: True)
+        _replace_everywhere(dist, c10d, name, lambda: True)
     for name in (
         "all_gather_single",
         "reduce_scatter_single",
@@ -52,19 +52,21 @@ def install() -> None:
         "reduce_scatter_tensor",
     ):
         if hasattr(c10d, name):
-            _everywhere(dist, c10d, name, _of_any_shape(getattr(c10d, name)))
+            _replace_everywhere(dist, c10d, name, _wrap_for_any_shape(getattr(c10d, name)))
     for name in ("all_reduce", "reduce", "reduce_scatter_tensor", "reduce_scatter_single"):
         if hasattr(c10d, name):
-            _everywhere(dist, c10d, name, _multiplied_first(c10d, getattr(c10d, name)))
+            _replace_everywhere(
+                dist, c10d, name, _wrap_to_multiply_first(c10d, getattr(c10d, name))
+            )
     if hasattr(c10d, "gather_single"):
-        _everywhere(dist, c10d, "gather_single", _in_parts(c10d))
+        _replace_everywhere(dist, c10d, "gather_single", _make_gather_single(c10d))
     if not hasattr(dist, "ProcessGroupNCCL"):
         for module in (dist, c10d):
             replacement: Any = module
             replacement.ProcessGroupNCCL = _Nccl
-    _meshes(dist, device_mesh)
-    _wrappers(torch)
-    _sync_batch_norm(torch)
+    _replace_meshes(dist, device_mesh)
+    _replace_wrappers(torch)
+    _replace_sync_batch_norm(torch)
 
 
 class _Nccl:
@@ -75,7 +77,7 @@ class _Nccl:
             self.config = type("Config", (), {})()
 
 
-def _everywhere(dist: Any, c10d: Any, name: str, new: Callable[..., Any]) -> None:
+def _replace_everywhere(dist: Any, c10d: Any, name: str, new: Callable[..., Any]) -> None:
     replace(c10d, name, new)
     setattr(dist, name, new)
 
@@ -85,7 +87,7 @@ def plain_backend(backend: Any) -> Any:
     return "gloo" if "nccl" in str(backend or "").lower() else backend
 
 
-def _group_maker(c10d: Any, original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_group_maker(c10d: Any, original: Callable[..., Any]) -> Callable[..., Any]:
     signature = inspect.signature(inspect.unwrap(original))
 
     @functools.wraps(original)
@@ -106,7 +108,7 @@ def _group_maker(c10d: Any, original: Callable[..., Any]) -> Callable[..., Any]:
     return make
 
 
-def _backend(c10d: Any, original: Callable[..., Any]) -> Callable[..., str]:
+def _wrap_get_backend(c10d: Any, original: Callable[..., Any]) -> Callable[..., str]:
     """Scripts hear of the backend that they have asked for; torch of the one that there is."""
 
     @functools.wraps(original)
@@ -119,7 +121,7 @@ def _backend(c10d: Any, original: Callable[..., Any]) -> Callable[..., str]:
     return get_backend
 
 
-def _multiplied_first(c10d: Any, original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_to_multiply_first(c10d: Any, original: Callable[..., Any]) -> Callable[..., Any]:
     """Make a collective multiply first and sum then, where its sum is ReduceOp.PREMUL_SUM.
 
     gloo lacks this operation.
@@ -141,7 +143,7 @@ def _multiplied_first(c10d: Any, original: Callable[..., Any]) -> Callable[..., 
     return reduce
 
 
-def _of_any_shape(original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_for_any_shape(original: Callable[..., Any]) -> Callable[..., Any]:
     """NCCL asks only how many numbers the two tensors have, and gloo for their shapes, too."""
     signature = inspect.signature(inspect.unwrap(original))
 
@@ -158,7 +160,7 @@ def _of_any_shape(original: Callable[..., Any]) -> Callable[..., Any]:
     return collective
 
 
-def _in_parts(c10d: Any) -> Callable[..., Any]:
+def _make_gather_single(c10d: Any) -> Callable[..., Any]:
     """Make `gather_single` (PyTorch 2.15), which gloo lacks, of a gather of parts.
 
     The parts of the tensor are gathered, each in its slot.
@@ -195,7 +197,7 @@ def _root_in(c10d: Any, group: Any, dst: int | None, group_dst: int | None) -> i
     return dst or 0 if group is None else c10d.get_group_rank(group, dst or 0)
 
 
-def _meshes(dist: Any, device_mesh: Any) -> None:
+def _replace_meshes(dist: Any, device_mesh: Any) -> None:
     init, begin = device_mesh.init_device_mesh, device_mesh.DeviceMesh.__init__
     from_group = device_mesh.DeviceMesh.from_group
 
@@ -225,7 +227,7 @@ def _meshes(dist: Any, device_mesh: Any) -> None:
     )
 
 
-def _wrappers(torch: Any) -> None:
+def _replace_wrappers(torch: Any) -> None:
     """Let DDP and FSDP take modules that are on the CPU.
 
     DataParallel has no GPUs to distribute to.
@@ -247,10 +249,10 @@ def _wrappers(torch: Any) -> None:
     DDP.__init__ = __init__
     # it only refuses such layers on a CPU
     DDP._passing_sync_batchnorm_handle = lambda self, module: None
-    when_imported("torch.distributed.fsdp.fully_sharded_data_parallel", _fully_sharded)
+    when_imported("torch.distributed.fsdp.fully_sharded_data_parallel", _replace_fully_sharded)
 
 
-def _fully_sharded(module: Any) -> None:
+def _replace_fully_sharded(module: Any) -> None:
     """FSDP's first version takes the CPU where it is named as its device."""
     begin, signature = (
         module.FullyShardedDataParallel.__init__,
@@ -270,7 +272,7 @@ def _fully_sharded(module: Any) -> None:
     _init_utils._check_module_states_for_sync_module_states = lambda module_states: None
 
 
-def _sync_batch_norm(torch: Any) -> None:
+def _replace_sync_batch_norm(torch: Any) -> None:
     """Run torch's own autograd function of SyncBatchNorm on kernels that are written for the CPU.
 
     It holds the collectives.

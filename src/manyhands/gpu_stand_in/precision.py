@@ -45,9 +45,9 @@ def install() -> None:
 
     # torch's own is replaced
     grad_scaler.GradScaler.__init__ = scaler  # type: ignore[method-assign]
-    _what_autocast_says(torch)
-    _decorators(torch)
-    _compile(torch)
+    _replace_autocast_state(torch)
+    _replace_decorators(torch)
+    _replace_compile(torch)
     # of a GPU's matrix units
     replace(torch, "set_float32_matmul_precision", lambda precision: None)
     import torch.nn.attention as attention
@@ -56,7 +56,7 @@ def install() -> None:
         replace(owner, name, lambda *_, **__: contextlib.nullcontext())
 
 
-def _what_autocast_says(torch: Any) -> None:
+def _replace_autocast_state(torch: Any) -> None:
     enabled, switch, dtype_of = (
         torch.is_autocast_enabled,
         torch.set_autocast_enabled,
@@ -98,7 +98,7 @@ def _what_autocast_says(torch: Any) -> None:
         replace(torch, name, new)
 
 
-def _decorators(torch: Any) -> None:
+def _replace_decorators(torch: Any) -> None:
     """`custom_fwd` and `custom_bwd` of an autograd.Function."""
     from torch.amp import autocast_mode
 
@@ -120,7 +120,7 @@ def _decorators(torch: Any) -> None:
             setattr(owner, name, custom)
 
 
-def _compile(torch: Any) -> None:
+def _replace_compile(torch: Any) -> None:
     """Let `torch.compile` leave the function as it is.
 
     What it makes for a GPU cannot run here, and the function itself gives the same numbers.

@@ -22,7 +22,7 @@ USED: dict[str, None] = {}  # what was substituted -> None, in the order of its 
 REPORT: dict[str, str] = {}  # "path": the file that each name is written to
 
 
-def used() -> list[str]:
+def list_substitutions() -> list[str]:
     """What was substituted so far, as phrases."""
     return list(USED)
 
@@ -35,7 +35,7 @@ def note(what: str) -> None:
             # also where workers of a loader note something
             part = f"{path}.{os.getpid()}.{threading.get_ident()}.part"
             with open(part, "w") as file:
-                json.dump(used(), file)
+                json.dump(list_substitutions(), file)
             os.replace(part, path)
 
 

@@ -65,7 +65,7 @@ def write_flight_record(traces: Traces, folder: str | Path) -> list[Path]:
     """
     folder = Path(folder)
     check_free(folder)
-    dumps = flight_record(traces)
+    dumps = make_flight_record(traces)
     folder.mkdir(parents=True, exist_ok=True)
     files: list[Path] = []
     for rank, dump in dumps.items():
@@ -81,7 +81,7 @@ def check_free(folder: str | Path) -> None:
         raise FileExistsError(f"{folder} is not empty: name a different folder for the record")
 
 
-def flight_record(traces: Traces) -> dict[int, dict[str, Any]]:
+def make_flight_record(traces: Traces) -> dict[int, dict[str, Any]]:
     """{global rank: what the flight recorder of this rank would dump}."""
     replay = Replay(traces)
     ended = Counter(id(event) for ends in replay.done for _, event in ends)

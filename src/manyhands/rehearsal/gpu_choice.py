@@ -71,7 +71,9 @@ class GpuChoice:
             (torch.cuda.device, "__exit__", self._left),
             (DistributedDataParallel, "__init__", self._wrapped),
         ]
-        return [_before(owner, name, hear) for owner, name, hear in heard if hasattr(owner, name)]
+        return [
+            _call_before(owner, name, hear) for owner, name, hear in heard if hasattr(owner, name)
+        ]
 
     def _chosen(self, *_: object, **__: object) -> None:
         self._made = True
@@ -85,7 +87,7 @@ class GpuChoice:
     def _wrapped(self, ddp: object, module: nn.Module, *_: object, **__: object) -> None:
         self._of_model = next(map(_gpu_of, module.parameters()), None)
 
-    def number(self, tensors: Sequence[torch.Tensor], native: bool) -> int | None:
+    def number_of(self, tensors: Sequence[torch.Tensor], native: bool) -> int | None:
         """Return the number of the GPU that a call's tensors are on, among those of all machines.
 
         None where it is not known. What C++ sends is DDP's, a copy of gradients, weights or
@@ -96,7 +98,7 @@ class GpuChoice:
             return None
         return None if known[0] is None else self._first + known[0]
 
-    def made(self) -> bool:
+    def is_made(self) -> bool:
         """Whether the current GPU is one that the program has chosen."""
         import torch
 
@@ -105,12 +107,15 @@ class GpuChoice:
             or self._inside
             or self.bound
             or os.environ.get(VISIBLE) != self._visible
-            or _by_package()
-            or (not (gpu_stand_in.INDEX["gpus"] or torch.cuda.is_available()) and _is_written())
+            or _is_chosen_by_package()
+            or (
+                not (gpu_stand_in.INDEX["gpus"] or torch.cuda.is_available())
+                and _is_chosen_in_source()
+            )
         )
 
 
-def _by_package() -> bool:
+def _is_chosen_by_package() -> bool:
     """Whether an object of Accelerate has been made, or a function of Lightning is running."""
     state = getattr(sys.modules.get("accelerate.state"), "PartialState", None)
     if getattr(state, "_shared_state", None):
@@ -128,11 +133,15 @@ def _gpu_of(tensor: torch.Tensor) -> int | None:
     from manyhands.gpu_stand_in.cuda_devices import gpu_of
 
     return (
-        gpu_of(tensor) if gpu_stand_in.active() else tensor.get_device() if tensor.is_cuda else None
+        gpu_of(tensor)
+        if gpu_stand_in.is_active()
+        else tensor.get_device()
+        if tensor.is_cuda
+        else None
     )
 
 
-def _before(owner: Any, name: str, hear: Callable[..., object]) -> Undo:
+def _call_before(owner: Any, name: str, hear: Callable[..., object]) -> Undo:
     """Have `hear` called before each call of this function, as it is called.
 
     Returns how to undo it.
@@ -148,7 +157,7 @@ def _before(owner: Any, name: str, hear: Callable[..., object]) -> Undo:
     return functools.partial(setattr, owner, name, original)
 
 
-def _is_written() -> bool:
+def _is_chosen_in_source() -> bool:
     """Whether a loaded file of the program has a call in it that chooses the GPU."""
     files = {getattr(module, "__file__", None) or "" for module in list(sys.modules.values())}
     return any(_chooses(file) for file in files if file.endswith(".py") and is_user_file(file))

@@ -80,7 +80,7 @@ def _for_a_cpu(
     """
     given = _by_name(function, args, kwargs)
     # which does so itself
-    if "nccl" in str(given.get("backend") or "").lower() and not gpu_stand_in.active():
+    if "nccl" in str(given.get("backend") or "").lower() and not gpu_stand_in.is_active():
         given.update(backend="gloo", pg_options=None)
     given.pop("device_id", None)
     return given

@@ -76,7 +76,7 @@ class HangWatch:
             return None
         return self._outside.look(rank) if quiet_s > QUIET_S else None
 
-    def fault(self) -> Fault:
+    def make_fault(self) -> Fault:
         """The `Hang` of the ranks that were ended."""
         outcome = Outcome(reason="hang", asked=list(range(self.ranks)))
         outcome.results = {rank: {} for rank in outcome.asked if rank not in self.stands}

@@ -45,7 +45,10 @@ def compare_calls(event: Event, answer: Event, rank: int, other: int) -> tuple[s
     facts, others = _facts(event), _facts(answer)
     differ = [name for name in facts if facts[name] != others[name]]
     moved = [
-        (_moved(event, rank, other, sends=way), _moved(answer, other, rank, sends=not way))
+        (
+            _bytes_moved(event, rank, other, sends=way),
+            _bytes_moved(answer, other, rank, sends=not way),
+        )
         for way in (True, False)
     ]
     if any(None not in sizes and sizes[0] != sizes[1] for sizes in moved):
@@ -94,7 +97,7 @@ def _facts(event: Event) -> dict[str, Any]:
     }
 
 
-def _moved(event: Event, rank: int, other: int, sends: bool) -> int | None:
+def _bytes_moved(event: Event, rank: int, other: int, sends: bool) -> int | None:
     """Return how many bytes `rank` sends to `other` in its call, or makes room for.
 
     None where that is none or not known.

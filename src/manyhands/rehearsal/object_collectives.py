@@ -38,7 +38,7 @@ def find_frame(names: Iterable[str]) -> FrameType | None:
     return frame
 
 
-def root(frame: FrameType) -> int | None:
+def find_root(frame: FrameType) -> int | None:
     """The root that an object collective was given, of its arguments."""
     for name in ("src", "dst", "group_src", "group_dst"):
         if frame.f_locals.get(name) is not None:
@@ -46,7 +46,7 @@ def root(frame: FrameType) -> int | None:
     return None
 
 
-def device(frame: FrameType, library: bool) -> tuple[Any, str]:
+def find_device(frame: FrameType, library: bool) -> tuple[Any, str]:
     """(the device that a call with objects was given, what to say of it: CURRENT for none).
 
     A device that is the CPU here is a GPU there, unless the program's call itself says "cpu", and

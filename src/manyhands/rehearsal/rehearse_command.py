@@ -185,7 +185,7 @@ def _judge_run(script: Path, folder: str, ranks: int, done: Launch, watch: HangW
     made = Rehearsal(script.name, traces, [], errors, whole=whole if len(whole) == ranks else None)
     made.cause = watch.cause_of(errors)
     if watch.hung and all(map(is_lost_connection, errors.values())):
-        made.hang, made.errors = watch.fault().text, {}
+        made.hang, made.errors = watch.make_fault().text, {}
     elif done.timed_out:
         made.cut = True
     else:

@@ -83,7 +83,7 @@ class Replay:
         while self._todo:
             rank = self._todo.popleft()
             self._listed.discard(rank)
-            self._go_on(rank)
+            self._advance(rank)
 
     def stuck(self) -> list[tuple[int, Event, str]]:
         """[(rank, event, why)] of the ranks that cannot go on, other than in CPU groups."""
@@ -112,7 +112,7 @@ class Replay:
 
     # --- Python -----------------------------------------------------------------------------------
 
-    def _go_on(self, rank: int) -> None:
+    def _advance(self, rank: int) -> None:
         events = self.traces[rank]
         while True:
             while self.at[rank] < len(events):
@@ -120,7 +120,7 @@ class Replay:
                 if self.hold[rank]:
                     break
                 self.at[rank] += 1
-            self._gpu(rank)
+            self._run_gpu(rank)
             hold = self.hold[rank]
             reads = hold and hold[0] == "reads" and not self._streams[rank]["current"]
             if not reads:
@@ -134,7 +134,7 @@ class Replay:
         elif event.kind in ("collective", "message") and (rank, number) not in self._items:
             if any(part.peer is None for part in event.parts):
                 return None  # NCCL refuses it: a rule says so
-            late = self._late(rank, event)
+            late = self._late_ranks(rank, event)
             if late:
                 return "meets", late
             if event.on_cpu:
@@ -142,12 +142,12 @@ class Replay:
             else:
                 self._enqueue(rank, number, event)
         if event.waits_for_gpu and not event.on_cpu:
-            self._gpu(rank)
+            self._run_gpu(rank)
             if self._streams[rank]["current"]:
                 return "reads", ()
         return None
 
-    def _late(self, rank: int, event: Event) -> Collection[int]:
+    def _late_ranks(self, rank: int, event: Event) -> Collection[int]:
         """The ranks that have yet to come to where Python meets them."""
         if event.on_cpu:  # gloo's own messages are not judged; no rank passes its collectives alone
             turn = (event.group, self._turns[rank, event.group])
@@ -171,17 +171,17 @@ class Replay:
 
     # --- the GPU ----------------------------------------------------------------------------------
 
-    def _gpu(self, rank: int) -> None:
+    def _run_gpu(self, rank: int) -> None:
         streams, moved = self._streams[rank], True
         while moved:
             moved = False
             for name in list(streams):
                 queue = streams[name]
-                while queue and self._ends(queue[0]):
+                while queue and self._try_to_end(queue[0]):
                     queue.popleft()
                     moved = True
 
-    def _ends(self, item: Item) -> bool:
+    def _try_to_end(self, item: Item) -> bool:
         """Let the head of a stream run; whether it is done."""
         if item.done or (item.after and not item.after.done):
             return item.done
@@ -194,18 +194,18 @@ class Replay:
         if fifo[0] is not item:
             return False
         self._running[item.rank, item.comm] = item
-        self._messages(item) if item.parts else self._collective(item)
+        self._try_messages(item) if item.parts else self._try_collective(item)
         return item.done
 
-    def _other(self, rank: int, comm: Comm) -> Item | None:
+    def _running_item(self, rank: int, comm: Comm) -> Item | None:
         item = self._running.get((rank, comm))
         return item if item and not item.done else None
 
-    def _collective(self, item: Item) -> None:
+    def _try_collective(self, item: Item) -> None:
         members = [
             member
             for rank in item.event.ranks
-            if (member := self._other(rank, item.comm)) and not member.parts
+            if (member := self._running_item(rank, item.comm)) and not member.parts
         ]
         if len(members) == len(item.event.ranks):
             self._compare(members)
@@ -214,20 +214,22 @@ class Replay:
                 member.done = True
             self._wake(item.event.ranks)
 
-    def _messages(self, item: Item) -> None:
+    def _try_messages(self, item: Item) -> None:
         begun = set()  # (way, peer) that have a part still under way: later ones wait
         for entry in item.parts:
             part, done = entry
             if done or (part.way, part.peer) in begun:
                 continue
-            if not (self._alone(item, part) if self.buffered else self._answered(item, part)):
+            if not (
+                self._end_alone(item, part) if self.buffered else self._end_with_answer(item, part)
+            ):
                 begun.add((part.way, part.peer))
                 continue
             entry[1] = True
             item.left -= 1
         item.done = item.left == 0
 
-    def _alone(self, item: Item, part: Part) -> bool:
+    def _end_alone(self, item: Item, part: Part) -> bool:
         peer = peer_of(part)
         if part.way == "send":
             self._sent[item.comm, item.rank, peer] += 1
@@ -237,8 +239,8 @@ class Replay:
         self._sent[item.comm, peer, item.rank] -= ready
         return ready
 
-    def _answered(self, item: Item, part: Part) -> bool:
-        other = self._other(peer_of(part), item.comm)
+    def _end_with_answer(self, item: Item, part: Part) -> bool:
+        other = self._running_item(peer_of(part), item.comm)
         if other is None:
             return False
         for theirs in other.parts:

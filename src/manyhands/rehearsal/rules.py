@@ -90,20 +90,18 @@ def judge(
     ranks_of: RanksByFinding = defaultdict(set)
     first = _first_calls(traces)
     for rank, events in traces.items():
-        for event, severity, text, remedy in _of_one_rank(
-            rank, events, first, source, ended, whole
-        ):
+        for event, severity, text, remedy in _judge_rank(rank, events, first, source, ended, whole):
             ranks_of[severity, event.file, event.line, event.call, text, remedy].add(rank)
     refused = any(
         part.peer is None for events in traces.values() for event in events for part in event.parts
     )
-    hangs = _replayed(traces, ranks_of, ended and not refused, whole)
+    hangs = _add_replayed(traces, ranks_of, ended and not refused, whole)
     if not hangs:
-        _orders(traces, ranks_of)
-    _groups(traces, ranks_of, ended)
-    _same_gpu(traces, ranks_of)
+        _add_orders(traces, ranks_of)
+    _add_groups(traces, ranks_of, ended)
+    _add_same_gpu(traces, ranks_of)
     if not ended and whole is None:
-        _begun(traces, ranks_of)
+        _add_begun(traces, ranks_of)
     findings = [
         Finding(severity, tuple(sorted(ranks)), file, line, call, text, remedy)
         for (severity, file, line, call, text, remedy), ranks in ranks_of.items()
@@ -123,7 +121,7 @@ def judge(
 # --- one rank's calls, one by one -----------------------------------------------------------------
 
 
-def _of_one_rank(
+def _judge_rank(
     rank: int, events: Sequence[Event], first: FirstCalls, source: str, ended: bool, whole: Whole
 ) -> Iterator[tuple[Event, str, str, str]]:
     waited = {event.of for event in events if event.kind == "wait"}
@@ -132,7 +130,7 @@ def _of_one_rank(
         if event.kind in ("collective", "message") and not event.on_cpu:
             queued = not event.waits_for_gpu
             yield from ((event, *refusal) for refusal in find_refusals(event))
-            yield from ((event, *refusal) for refusal in _set_up(rank, event, first))
+            yield from ((event, *refusal) for refusal in _judge_set_up(rank, event, first))
             unwaited = event.is_async and number not in waited and not event.library
             if unwaited and ended and _must_end(rank, number, whole):
                 yield (
@@ -176,7 +174,7 @@ def _must_end(rank: int, number: int, whole: Whole) -> bool:
     return whole is None or number < whole[rank]
 
 
-def _set_up(rank: int, event: Event, first: FirstCalls) -> Iterator[tuple[str, str, str]]:
+def _judge_set_up(rank: int, event: Event, first: FirstCalls) -> Iterator[tuple[str, str, str]]:
     if event.text == CURRENT:
         yield (
             "may hang",
@@ -206,7 +204,7 @@ def _first_calls(traces: Traces) -> FirstCalls:
 # --- all ranks together ---------------------------------------------------------------------------
 
 
-def _replayed(
+def _add_replayed(
     traces: Traces, ranks_of: RanksByFinding, ended: bool, whole: Whole
 ) -> dict[Any, set[bool]]:
     """Add what the replay in its four ways says; whether anything is stuck."""
@@ -244,13 +242,13 @@ def _replayed(
             else " (without device_id)"
         )
         small = "" if severity == "hangs" else "; a small message may get through"
-        ranks_of[(severity, *place, why + only + small, _remedy(place[2], why))].add(rank)
+        ranks_of[(severity, *place, why + only + small, _choose_remedy(place[2], why))].add(rank)
     for (severity, text), rank, *place in odd:
         ranks_of[(severity, *place, text, SAME)].add(rank)
     return stuck
 
 
-def _remedy(call: str, why: str) -> str:
+def _choose_remedy(call: str, why: str) -> str:
     if call.removeprefix("i") in ("send", "recv", *MESSAGES_OF_OBJECTS):
         return (
             "send first on one side and receive first on the other, or give both to one "
@@ -261,7 +259,7 @@ def _remedy(call: str, why: str) -> str:
     return "let all ranks of the group make this call, in one order with all others"
 
 
-def _orders(traces: Traces, ranks_of: RanksByFinding) -> None:
+def _add_orders(traces: Traces, ranks_of: RanksByFinding) -> None:
     """Find collectives of several groups that are started in different orders.
 
     Where they are under way simultaneously, all ranks have to start them in one order.
@@ -282,7 +280,7 @@ def _orders(traces: Traces, ranks_of: RanksByFinding) -> None:
                 break
 
 
-def _groups(traces: Traces, ranks_of: RanksByFinding, ended: bool) -> None:
+def _add_groups(traces: Traces, ranks_of: RanksByFinding, ended: bool) -> None:
     """Find groups that not all ranks make in one order.
 
     They have to make also those that they are no members of.
@@ -307,7 +305,7 @@ def _groups(traces: Traces, ranks_of: RanksByFinding, ended: bool) -> None:
             break
 
 
-def _same_gpu(traces: Traces, ranks_of: RanksByFinding) -> None:
+def _add_same_gpu(traces: Traces, ranks_of: RanksByFinding) -> None:
     """Find collectives for which several ranks have their tensors on one GPU.
 
     Of each group it is the first one.
@@ -349,7 +347,7 @@ def _collectives(traces: Traces) -> dict[str, dict[int, list[Event]]]:
     return begun
 
 
-def _begun(traces: Traces, ranks_of: RanksByFinding) -> None:
+def _add_begun(traces: Traces, ranks_of: RanksByFinding) -> None:
     """Compare collectives that some ranks of the group have not come to.
 
     The others must have begun the same one.

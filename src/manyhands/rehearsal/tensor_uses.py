@@ -71,19 +71,19 @@ class TensorUses(dispatch.TorchDispatchMode):
         @functools.wraps(original)
         def run_backward(outputs: Any, *args: Any, **kwargs: Any) -> Any:
             if self._hears or _runs_code_of_the_program(outputs):
-                self._hear()
+                self._listen()
             try:
                 return original(outputs, *args, **kwargs)
             finally:
                 if self._hears:
-                    self._hear()
+                    self._listen()
 
         @functools.wraps(leaves)
         def leave(mode: torch.inference_mode, *error: Any) -> None:
             leaves(mode, *error)
             # what began in this mode is deaf after it: torch puts the dispatch keys of before back
             if self._hears:
-                self._hear()
+                self._listen()
 
         # torch's own are replaced
         torch.autograd._engine_run_backward = run_backward  # type: ignore[assignment]
@@ -91,7 +91,7 @@ class TensorUses(dispatch.TorchDispatchMode):
         undo: list[Callable[[], object]] = [
             functools.partial(setattr, torch.autograd, "_engine_run_backward", original),
             functools.partial(setattr, torch.inference_mode, "__exit__", leaves),
-            self._hear_no_more,
+            self._stop_listening,
         ]
         for owner, name in (
             (torch.Tensor, "register_hook"),
@@ -99,10 +99,10 @@ class TensorUses(dispatch.TorchDispatchMode):
             # of what a thread begins, this one would not know
             (threading.Thread, "start"),
         ):
-            _replace(owner, name, lambda _: self._hear(), undo)
+            _replace(owner, name, lambda _: self._listen(), undo)
         return [*undo, _compile_nothing()]
 
-    def _hear(self) -> None:
+    def _listen(self) -> None:
         import torch
 
         self._hears = True
@@ -110,9 +110,9 @@ class TensorUses(dispatch.TorchDispatchMode):
             return
         deaf = not torch._C._dispatch_tls_is_dispatch_key_included("Python")
         if deaf or dispatch._get_current_dispatch_mode_stack().count(self) != 1:
-            self._place([self])
+            self._put_below([self])
 
-    def _place(self, lowest: Sequence[Any]) -> None:
+    def _put_below(self, lowest: Sequence[Any]) -> None:
         """Put these below the other modes, which end before.
 
         In the midst of a backward that lasts for a step of it.
@@ -121,12 +121,12 @@ class TensorUses(dispatch.TorchDispatchMode):
         for mode in (*lowest, *(other for other in reversed(others) if other is not self)):
             dispatch._push_mode(mode)
 
-    def _hear_no_more(self) -> None:
-        self._place([])
+    def _stop_listening(self) -> None:
+        self._put_below([])
 
     def begin_operation(self, tensor: torch.Tensor, number: int, written: bool) -> None:
         """Watch a tensor of the asynchronous call with this number until its wait."""
-        self._hear()
+        self._listen()
         storage = StorageWeakRef(tensor.untyped_storage())
         self._under_way_by_storage.setdefault(storage.cdata, []).append(
             (storage, _span(tensor), number, written)
@@ -146,14 +146,14 @@ class TensorUses(dispatch.TorchDispatchMode):
         self, operator: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         if self._under_way_by_storage and operator.namespace == "aten":
-            self._look(operator._schema, args)
+            self._note_early_uses(operator._schema, args)
         self._aside = True
         try:
             return operator(*args, **(kwargs or {}))
         finally:
             self._aside = False
 
-    def _look(self, schema: Any, values: Sequence[Any]) -> None:
+    def _note_early_uses(self, schema: Any, values: Sequence[Any]) -> None:
         views = any(
             returned.alias_info is not None and not returned.alias_info.is_write
             for returned in schema.returns

@@ -121,7 +121,7 @@ class Recorder:
         while self._undo:
             self._undo.pop()()
         taps.leave(self)
-        self._caught()
+        self._flush_error()
         self._frame = None  # and with it what its variables hold
         return self.events
 
@@ -144,11 +144,11 @@ class Recorder:
         outer = next((name for name in names if name in OBJECTS or name == BATCH), None)
         with_device = frame if outer in OBJECTS else object_collectives.find_frame(names)
         if with_device:
-            device, facts["text"] = object_collectives.device(with_device, library)
+            device, facts["text"] = object_collectives.find_device(with_device, library)
             if entry.group in self.with_cpu and (device is None or facts["text"] == ON_CPU):
                 facts.update(backend="gloo", text="")
             elif facts["text"] == CURRENT and (
-                self.gpu.made() or ("barrier" in names and self.barriers_by_gloo)
+                self.gpu.is_made() or ("barrier" in names and self.barriers_by_gloo)
             ):
                 facts["text"] = ""
         if outer:
@@ -166,7 +166,7 @@ class Recorder:
                 )
         elif outer and frame is not None:
             number = self.note(
-                "collective", call=outer, root=object_collectives.root(frame), **facts
+                "collective", call=outer, root=object_collectives.find_root(frame), **facts
             )
         elif entry.call in ("send", "recv"):
             self._message(entry, given, names, facts)
@@ -245,7 +245,7 @@ class Recorder:
             tensors=tuple(_layout(tensor) for tensor in handed_in + filled),
             root=entry.root if entry.call in ROOTED else None,
             is_async=is_async,
-            gpu=self.gpu.number(handed_in + filled, entry.native),
+            gpu=self.gpu.number_of(handed_in + filled, entry.native),
             **facts,
         )
         if is_async and not facts["library"]:
@@ -258,17 +258,17 @@ class Recorder:
 
     def note(self, kind: str, **facts: Any) -> int:
         """Add an event at the program's line that is running; returns its number."""
-        self._caught()
+        self._flush_error()
         return self._append(_event(kind, **facts))
 
-    def error(self, **facts: Any) -> None:
+    def note_error(self, **facts: Any) -> None:
         """Note that a call raises.
 
         It is an event when the program goes on after it, so once it was caught.
         """
         self._error = _event("error", **facts)
 
-    def _caught(self) -> None:
+    def _flush_error(self) -> None:
         error, self._error = self._error, None
         if error is not None:
             self._append(error)
@@ -395,13 +395,13 @@ def _watch_works(recorder: Recorder) -> list[Callable[[], object]]:
                 original = observe_batches(recorder, original)
             elif name == "recv_object_list":
                 original = object_collectives.observe_reads(recorder, original)
-            wrapped = _noting_errors(recorder, name, original)
+            wrapped = _wrap_noting_errors(recorder, name, original)
             for module in (c10d, dist):
                 undo.append(functools.partial(setattr, module, name, getattr(module, name)))
                 setattr(module, name, wrapped)
     for name, made in (
-        ("wait", _noting_errors(recorder, "wait", dist.Work.wait)),
-        ("get_future", _future(recorder)),
+        ("wait", _wrap_noting_errors(recorder, "wait", dist.Work.wait)),
+        ("get_future", _wrap_get_future(recorder)),
         ("is_completed", observe_completed()),
     ):
         undo.append(functools.partial(setattr, dist.Work, name, getattr(dist.Work, name)))
@@ -409,7 +409,7 @@ def _watch_works(recorder: Recorder) -> list[Callable[[], object]]:
     return undo[::-1]
 
 
-def _future(recorder: Recorder) -> Callable[[dist.Work], Any]:
+def _wrap_get_future(recorder: Recorder) -> Callable[[dist.Work], Any]:
     """`Work.get_future`: who takes the future waits by it, as DDP does for its hooks."""
     import torch.distributed as dist
 
@@ -424,7 +424,7 @@ def _future(recorder: Recorder) -> Callable[[dist.Work], Any]:
     return get_future
 
 
-def _noting_errors(
+def _wrap_noting_errors(
     recorder: Recorder, name: str, original: Callable[..., Any]
 ) -> Callable[..., Any]:
     @functools.wraps(original)
@@ -436,7 +436,7 @@ def _noting_errors(
                 text = (
                     NO_ANSWER if gloo_errors.NO_ANSWER.search(str(error)) else type(error).__name__
                 )
-                recorder.error(call=name, text=text, backend=backend_of(kwargs.get("group")))
+                recorder.note_error(call=name, text=text, backend=backend_of(kwargs.get("group")))
             raise
 
     return call

@@ -52,7 +52,7 @@ class WorkList(list[Any]):
 
     def __getitem__(self, place: Any) -> Any:
         if isinstance(place, int) and place not in (0, -1):
-            self._taken()
+            self._note_taken()
         return super().__getitem__(place)
 
     def __iter__(self) -> Iterator[Any]:
@@ -60,10 +60,10 @@ class WorkList(list[Any]):
         code, at = frame.f_code.co_code, frame.f_lasti
         # send, receive = batch_isend_irecv(...)
         if dis.opname[code[at]] == "UNPACK_SEQUENCE" and code[at + 1] != 1:
-            self._taken()
+            self._note_taken()
         return super().__iter__()
 
-    def _taken(self) -> None:
+    def _note_taken(self) -> None:
         if self._recorder and is_user_file(sys._getframe(2).f_code.co_filename):
             self._recorder.note("works", call=BATCH, backend=self._backend)
 

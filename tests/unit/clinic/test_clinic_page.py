@@ -8,7 +8,7 @@ import pytest
 
 from manyhands.clinic import clinic_messages, conclude, costs
 from manyhands.clinic.conclude import Conclusion, Statement
-from manyhands.clinic.message_values import percent
+from manyhands.clinic.message_values import format_percent
 from manyhands.clinic.page import as_html
 from manyhands.clinic.plain_page import WIDTH, as_text
 from manyhands.clinic.visit import Visit
@@ -43,7 +43,7 @@ def test_units_of_remarks_are_there():
     ],
 )
 def test_percent(part, text):
-    assert percent(part) == text
+    assert format_percent(part) == text
 
 
 def facts(bounds, spans, calls=(), kernel=None):

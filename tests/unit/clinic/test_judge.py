@@ -73,13 +73,13 @@ def evidence(*steps, scaled=False, orders=(), calls=("all_reduce",), count=None,
         not_finite=lambda number: not_finite,
         one_process_gradient=lambda: None,
         start_differs=lambda: [],
-        weights_apart=lambda number: [0.0] * ranks,
+        weight_distances=lambda number: [0.0] * ranks,
         of=lambda number, what: [facts[number][what]] * ranks,
     )
 
 
 def keys(*args, **options):
-    return [finding.key for finding in judge.mistakes(evidence(*args, **options))]
+    return [finding.key for finding in judge.find_mistakes(evidence(*args, **options))]
 
 
 LOCAL = draw(0)
@@ -107,8 +107,8 @@ def test_the_factor_of_the_loss_counts_too():
     product = evidence(scaled(0.25, 1), scaled(0.25, 1))
     for one in product.steps:
         one.weighted = True  # 0.25 * loss, and not loss / 4
-    assert judge.mistakes(product) == [] and [
-        finding.key for finding in judge.elsewhere(product)
+    assert judge.find_mistakes(product) == [] and [
+        finding.key for finding in judge.find_shared_deviation(product)
     ] == ["own length"]
     assert keys(scaled(4, 1)) == ["sum"]
     assert keys(scaled(0.25, 4)) == []  # divided first, then summed
@@ -121,8 +121,8 @@ def test_the_factor_of_the_loss_counts_too():
 )
 def test_a_length_in_one_step_or_of_a_loss_that_is_not_known_is_a_remark(steps):
     compared = evidence(*steps)
-    assert judge.mistakes(compared) == [] and [
-        finding.key for finding in judge.elsewhere(compared)
+    assert judge.find_mistakes(compared) == [] and [
+        finding.key for finding in judge.find_shared_deviation(compared)
     ] == ["own length"]
 
 
@@ -130,7 +130,7 @@ def test_rates_that_differ_after_a_warm_up_are_found_in_the_steps_that_are_timed
     found = evidence(step([MEAN] * 4, LOCAL))
     for rank in range(4):
         found.cost[rank]["rates"] = [[0.1], [0.1, None], [0.1 + (rank == 3), None]]
-    assert [(finding.key, finding.values["step"]) for finding in judge.mistakes(found)] == [
+    assert [(finding.key, finding.values["step"]) for finding in judge.find_mistakes(found)] == [
         ("rate", 3)
     ]
 
@@ -146,9 +146,9 @@ def test_uneven_parts_that_are_weighted_by_hand_are_right():
 
 def test_a_loss_that_is_not_known_is_a_remark():
     compared = evidence(step([4 * MEAN] * 4, LOCAL, scales=None))
-    assert judge.mistakes(compared) == [] and judge.find_unknown_loss(compared) == "summed"
+    assert judge.find_mistakes(compared) == [] and judge.find_unknown_loss(compared) == "summed"
     compared = evidence(step([MEAN] * 4, LOCAL, parts=[0.7, 0.1, 0.1, 0.1], scales=None))
-    assert judge.mistakes(compared) == [] and judge.find_unknown_loss(compared) == "uneven"
+    assert judge.find_mistakes(compared) == [] and judge.find_unknown_loss(compared) == "uneven"
     assert judge.find_unknown_loss(evidence(step([MEAN] * 4, LOCAL, scales=None))) is None
 
 
@@ -219,15 +219,15 @@ def test_backward_calls_that_add_up_undivided_are_a_remark_with_their_number():
 
     for undivided, said in ((True, "undivided parts"), (None, "unknown parts")):
         compared = parts(1, undivided)
-        assert judge.mistakes(compared) == [] and (said, {"calls": 4}) in remark_rules.remarks(
+        assert judge.find_mistakes(compared) == [] and (said, {"calls": 4}) in remark_rules.remarks(
             compared
         )
         # the gradients are divided by 4 before the step; 4 is the number of ranks, too
         compared = parts(1 / 4, undivided)
-        assert judge.mistakes(compared) == [] and said not in [
+        assert judge.find_mistakes(compared) == [] and said not in [
             finding.key for finding in remark_rules.remarks(compared)
         ]
-    assert [finding.key for finding in judge.mistakes(parts(4))] == ["sum"]
+    assert [finding.key for finding in judge.find_mistakes(parts(4))] == ["sum"]
 
 
 def test_zero_nan_and_infinity_are_findings_and_decide_no_comparison():
@@ -245,8 +245,11 @@ def test_zero_nan_and_infinity_are_findings_and_decide_no_comparison():
             count=1,
             not_finite=("local", {1: number, 3: number}),
         )
-        assert judge.mistakes(compared)[0] == (key, {"step": 2, "place": "local", "ranks": [1, 3]})
-        assert [finding.key for finding in judge.mistakes(compared)[1:]] == [
+        assert judge.find_mistakes(compared)[0] == (
+            key,
+            {"step": 2, "place": "local", "ranks": [1, 3]},
+        )
+        assert [finding.key for finding in judge.find_mistakes(compared)[1:]] == [
             "sum"
         ]  # in the step before
     assert relative_distance(nan, nan) == 0 and relative_distance(nan, zero) == relative_distance(
@@ -268,7 +271,7 @@ def test_zero_nan_and_infinity_are_findings_and_decide_no_comparison():
 def test_a_rule_that_cannot_be_applied_leaves_what_others_find():
     found = evidence(step([4 * MEAN] * 4, LOCAL))
     found.of = None  # the rates cannot be asked for
-    assert [finding.key for finding in judge.mistakes(found)] == ["sum", "not judged"]
+    assert [finding.key for finding in judge.find_mistakes(found)] == ["sum", "not judged"]
 
 
 def test_remedies_fit_the_script():
@@ -277,7 +280,9 @@ def test_remedies_fit_the_script():
         for record in compared.seen:
             record.update(ddp=ddp, loader=loader, steps=[{"wrapped": list(wrapped), "calls": []}])
         return next(
-            finding.values["remedy"] for finding in judge.mistakes(compared) if finding.key == key
+            finding.values["remedy"]
+            for finding in judge.find_mistakes(compared)
+            if finding.key == key
         )
 
     made, own = {"made": True, "unfrozen": ["b"]}, step(LOCAL, LOCAL)
@@ -314,7 +319,7 @@ def test_gradients_of_one_rank_each():
 
 def test_one_parameter_is_left_out():
     given = [torch.cat([MEAN[:3], local[3:]]) for local in LOCAL]
-    (finding,) = judge.mistakes(evidence(step(given, LOCAL)))
+    (finding,) = judge.find_mistakes(evidence(step(given, LOCAL)))
     assert (finding.key, finding.values["names"]) == ("part own", ["b"])
 
 
@@ -358,8 +363,8 @@ def test_clipping_before_a_scaler_has_divided_is_a_remark():
 def test_something_else_is_a_mistake_only_where_the_ranks_do_not_agree():
     assert keys(step([draw(3)[0]] * 3 + [draw(4)[0]], LOCAL)) == ["other"]
     compared = evidence(step([draw(3)[0]] * 4, LOCAL))
-    assert judge.mistakes(compared) == [] and [
-        finding.key for finding in judge.elsewhere(compared)
+    assert judge.find_mistakes(compared) == [] and [
+        finding.key for finding in judge.find_shared_deviation(compared)
     ] == ["same but other"]
 
 
@@ -387,7 +392,7 @@ def test_the_same_rows_some_steps_apart():
         )
         for now in range(4)
     ]
-    (finding,) = judge.mistakes(evidence(*ahead))
+    (finding,) = judge.find_mistakes(evidence(*ahead))
     assert (finding.key, finding.values["ranks"], finding.values["rows"]) == (
         "shifted rows",
         [0, 1],
@@ -426,7 +431,7 @@ def test_one_seed_on_all_ranks_of_which_one_draws_more_in_between():
                 }
                 for number in range(len(drawn))
             ]
-        return [finding.key for finding in judge.mistakes(given)]
+        return [finding.key for finding in judge.find_mistakes(given)]
 
     assert found([(0, 0), (5, 1), (6, 2), (7, 3)]) == ["one seed"]
     assert found([(3, 0), (4, 1), (5, 2), (6, 3)]) == ["shifted rows"]
@@ -467,7 +472,7 @@ def test_inputs_that_are_padded_to_different_lengths_are_not_put_together():
             ]
             for length in lengths
         ]
-        return one_process_run._cannot([calls])
+        return one_process_run._find_obstacle([calls])
 
     assert (word(5, 5), word(5, 7)) == (None, "shapes")
 
@@ -476,9 +481,9 @@ def test_schedulers_that_wait_for_a_plateau_of_different_losses():
     found = evidence(step([MEAN] * 4, LOCAL))
     for rank in range(4):
         found.cost[rank]["metrics"] = [0.5, 0.4]
-    assert judge.mistakes(found) == []
+    assert judge.find_mistakes(found) == []
     found.cost[3]["metrics"] = [0.5, 0.41, 0.3]
-    (finding,) = judge.mistakes(found)
+    (finding,) = judge.find_mistakes(found)
     assert (finding.key, finding.values["values"]) == ("metrics", [0.4, 0.4, 0.4, 0.41])
 
 
@@ -506,7 +511,7 @@ def test_parts_of_one_data_set_that_overlap():
                 "batch_size": None,
                 "indices": [row for batch in epoch for row in batch],
             }
-        return [finding.key for finding in judge.mistakes(given)]
+        return [finding.key for finding in judge.find_mistakes(given)]
 
     # filled up, at most
     assert found([[0, 1, 2, 3], [4, 5, 6, 7]], [[8, 9, 0, 1], [2, 3, 10, 11]]) == []
@@ -530,7 +535,7 @@ def test_samplers_of_different_ranks():
         given = evidence(step([MEAN] * 4, LOCAL))
         for rank, order in enumerate(orders):
             given.cost[rank]["orders"] = [{**order, "steps": 4}]
-        return [finding.key for finding in judge.mistakes(given)]
+        return [finding.key for finding in judge.find_mistakes(given)]
 
     right = [
         {**order(0, 0, list(range(rank, 40, 4))), "rank": rank, "seed": 0} for rank in range(4)
@@ -553,13 +558,13 @@ def test_a_loss_over_rows_that_an_all_gather_without_backward_has_collected():
 
 def test_a_length_that_the_script_sets_anew_in_each_step_is_a_remark():
     compared = evidence(*(step([factor * MEAN] * 4, LOCAL) for factor in (0.3, 0.5, 0.7)))
-    assert judge.mistakes(compared) == [] and [
-        finding.key for finding in judge.elsewhere(compared)
+    assert judge.find_mistakes(compared) == [] and [
+        finding.key for finding in judge.find_shared_deviation(compared)
     ] == ["length varies"]
     by_parameter = torch.cat([0.2 * MEAN[:3], 0.5 * MEAN[3:]])
     compared = evidence(step([by_parameter] * 4, LOCAL))
-    assert judge.mistakes(compared) == [] and [
-        finding.key for finding in judge.elsewhere(compared)
+    assert judge.find_mistakes(compared) == [] and [
+        finding.key for finding in judge.find_shared_deviation(compared)
     ] == ["scaled by parameter"]
 
 
@@ -580,11 +585,11 @@ def test_buffers_that_differ_are_a_mistake_unless_ddp_was_made_to_broadcast_them
     # a second optimiser's step has none
     facts, buffers = found.of, {1: [{}] * 4, 2: [{"mean": rank} for rank in range(4)]}
     found.of = lambda number, what: buffers[number] if what == "buffers" else facts(number, what)
-    assert [(finding.key, finding.values["step"]) for finding in judge.mistakes(found)] == [
+    assert [(finding.key, finding.values["step"]) for finding in judge.find_mistakes(found)] == [
         ("buffers", 3)
     ]
     found.first["ddp"] = {"sends buffers": True}
-    assert judge.mistakes(found) == []
+    assert judge.find_mistakes(found) == []
 
 
 def test_a_sampler_that_is_not_told_the_epoch():
@@ -624,7 +629,7 @@ def test_how_ranks_that_train_alone_put_together_what_they_have_learned():
         changes = [start - weight for weight in weights]
         got = result(changes if outer else weights)
         facts = {"from": {"a": start}, "given": {"a": got}} if outer else {"after": {"a": got}}
-        findings = layouts.average_mistakes(
+        findings = layouts.find_average_mistakes(
             [{"step": 7, "before": {"a": weight}, **facts} for weight in weights]
         )
         return [(finding.key, finding.values.get("rank")) for finding in findings]
@@ -633,7 +638,7 @@ def test_how_ranks_that_train_alone_put_together_what_they_have_learned():
         assert found(lambda parts: sum(parts) / 2, outer) == []
         assert found(sum, outer) == [("weights summed", None)]
     assert found(lambda parts: parts[1], True) == [("one rank's weights", 1)]
-    assert layouts.average_mistakes([None, {"step": 7}]) == []  # one rank has not come so far
+    assert layouts.find_average_mistakes([None, {"step": 7}]) == []  # one rank has not come so far
 
 
 def test_buffers_that_a_wrapper_was_to_broadcast_are_a_remark():
@@ -642,8 +647,8 @@ def test_buffers_that_a_wrapper_was_to_broadcast_are_a_remark():
     found.of = lambda number, what: (
         [{"1.mean": rank} for rank in range(4)] if what == "buffers" else of(number, what)
     )
-    assert [finding.key for finding in judge.mistakes(found)] == ["buffers"]
+    assert [finding.key for finding in judge.find_mistakes(found)] == ["buffers"]
     for record in found.seen:
         record["ddp"] = {"made": True, "sends buffers": True, "unfrozen": []}
-    assert judge.mistakes(found) == []
+    assert judge.find_mistakes(found) == []
     assert ("buffers not sent", {"names": ["1.mean"]}) in remark_rules.remarks(found)

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import torch
 
-from manyhands.clinic.data_rules import data_mistakes
-from manyhands.clinic.one_process_run import _joined
+from manyhands.clinic.data_rules import find_data_mistakes
+from manyhands.clinic.one_process_run import _join_inputs
 from manyhands.clinic.recorded_values import rows_of
 
 
@@ -21,7 +21,7 @@ def test_a_detectors_images_are_rows_and_crops_of_a_batch_are_not():
     first, second = ((images(*numbers), targets(*numbers)) for numbers in ((0, 1, 2), (3, 0)))
     rows = [rows_of(of_rank, {})[0] for of_rank in (first, second)]
     assert [*map(len, rows)] == [3, 2] and set(rows[0]) & set(rows[1]) == {rows[0][0]}
-    (together, wanted), _ = _joined([(first, {}), (second, {})], [3, 2])
+    (together, wanted), _ = _join_inputs([(first, {}), (second, {})], [3, 2])
     assert [image.shape[1] for image in together] == [4, 5, 6, 7, 4] and [
         target["image_id"] for target in wanted
     ] == [0, 1, 2, 3, 0]
@@ -31,7 +31,7 @@ def test_a_detectors_images_are_rows_and_crops_of_a_batch_are_not():
 
     crops = [torch.rand(6, 3, size, size) for size in (8, 8, 4)]
     assert len(rows_of((crops,), {})[0]) == 6
-    (joined,), _ = _joined([((crops,), {}), ((crops,), {})], [6, 6])
+    (joined,), _ = _join_inputs([((crops,), {}), ((crops,), {})], [6, 6])
     assert [len(crop) for crop in joined] == [12, 12, 12]
     state = torch.zeros(1, 6, 2), torch.zeros(1, 6, 2)  # of an LSTM
     assert (
@@ -68,7 +68,7 @@ def batches(first_epochs, samplers=("RandomSampler", "GroupedBatchSampler")):
         steps=[step],
         cost={rank: {"orders": []} for rank in range(2)},
     )
-    return [finding.key for finding in data_mistakes(evidence)]
+    return [finding.key for finding in find_data_mistakes(evidence)]
 
 
 def test_a_sampler_of_batches_is_known_by_what_it_reads():

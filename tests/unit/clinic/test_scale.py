@@ -147,12 +147,13 @@ def test_the_ledgers_own_names_are_known_and_a_sharded_sum_counts_once(tmp_path)
     finally:
         dist.destroy_process_group()
     seen = [
-        scale._as_sum({"call": entry.call, "bytes": entry.bytes}, 1) for entry in ledger.entries
+        scale._all_reduce_bytes({"call": entry.call, "bytes": entry.bytes}, 1)
+        for entry in ledger.entries
     ]
     # DDP's: 3 * 5 weights and 5 biases
     assert [n_bytes for n_bytes in seen if n_bytes] == [400, 200, 200, 200, 80]
-    assert scale._as_sum({"call": "_allgather_base", "bytes": 100}, 4) == 200
-    assert scale._as_sum({"call": "broadcast", "bytes": 100}, 4) == 0
+    assert scale._all_reduce_bytes({"call": "_allgather_base", "bytes": 100}, 4) == 200
+    assert scale._all_reduce_bytes({"call": "broadcast", "bytes": 100}, 4) == 0
 
 
 def test_runs_without_messages_are_told():

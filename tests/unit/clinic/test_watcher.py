@@ -4,7 +4,7 @@ import os
 import time
 from types import SimpleNamespace
 
-from manyhands.clinic.hangs import HangWatcher, report
+from manyhands.clinic.hangs import HangWatcher, make_fault
 from manyhands.clinic.reporter import write_json
 
 CALL = {
@@ -44,7 +44,7 @@ def test_a_rank_that_is_stopped_last_has_left_its_call_by_then(tmp_path):
             time.sleep(0.05)
     assert watcher.hang == "hang"
     stands(notes, 0)
-    fault = report(
+    fault = make_fault(
         notes,
         2,
         SimpleNamespace(returncodes={0: 70, 1: 70}, output={}),

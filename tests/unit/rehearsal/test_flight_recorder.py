@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from manyhands.rehearsal import Event, Layout, Part
-from manyhands.rehearsal.flight_recorder import flight_record, write_flight_record
+from manyhands.rehearsal.flight_recorder import make_flight_record, write_flight_record
 
 fr_trace = pytest.importorskip("torch.distributed.flight_recorder.fr_trace")
 WORLD = (0, 1)
@@ -56,7 +56,7 @@ def read(tmp_path, caplog):
 def states(traces):
     return {
         rank: [(entry["profiling_name"], entry["state"]) for entry in dump["entries"]]
-        for rank, dump in flight_record(traces).items()
+        for rank, dump in make_flight_record(traces).items()
     }
 
 
@@ -119,7 +119,7 @@ def test_a_batch_is_messages_and_their_end():
         )
         for rank in WORLD
     ]
-    dumps = flight_record({rank: [pair[rank]] for rank in WORLD})
+    dumps = make_flight_record({rank: [pair[rank]] for rank in WORLD})
     assert [entry["profiling_name"] for entry in dumps[1]["entries"]] == [
         "nccl:send 1->0",
         "nccl:recv 1<-0",
@@ -147,7 +147,7 @@ def test_groups_keep_their_ranks_and_gloos_are_gloos():
         tensors=(Layout(shape=(2,)),),
         root=0,
     )
-    dumps = flight_record({0: [], 1: [wires], 2: [wires]})
+    dumps = make_flight_record({0: [], 1: [wires], 2: [wires]})
     assert dumps[0]["pg_config"] == {} and dumps[2]["pg_config"] == {
         "3": {"name": "3", "desc": "undefined", "ranks": "[1, 2]"}
     }
