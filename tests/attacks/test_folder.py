@@ -63,10 +63,10 @@ def make(path, what):
         path.mkdir()
     elif what == "socket":
         with socket.socket(socket.AF_UNIX) as server:
-            here = os.getcwd()
+            previous_folder = os.getcwd()
             os.chdir(path.parent)  # a socket's name must be short
             server.bind(path.name)
-            os.chdir(here)
+            os.chdir(previous_folder)
     else:
         path.symlink_to("/dev/zero")
 

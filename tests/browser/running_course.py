@@ -79,14 +79,14 @@ def copy_course(target):
 
 def left_over(root):
     """Command lines of the processes of the course in `root` that still run."""
-    found = []
+    commands = []
     for process in psutil.process_iter():
         try:
             if (
                 str(root) in process.environ().get("IPYTHONDIR", "")
                 and process.status() != psutil.STATUS_ZOMBIE
             ):
-                found.append(" ".join(process.cmdline()))
+                commands.append(" ".join(process.cmdline()))
         except psutil.Error:
             pass
-    return found
+    return commands

@@ -93,20 +93,20 @@ def full_room(folder, attendees=ATTENDEES, checks=CHECKS):
     for number, name in enumerate(attendees[min(3, len(attendees) - 1) :]):
         uid, waited_s = service.people.of_name(name).uid, draw.randint(0, 2400)
         for passed, when in ((0, now - 3600), (draw.randint(0, len(criteria)), now - waited_s)):
-            told = [
+            messages = [
                 {
-                    "check": one.check,
-                    "name": one.name,
+                    "check": criterion.check,
+                    "name": criterion.name,
                     "status": "pass" if place < passed else "fail",
                     "message": MISTAKES[number % len(MISTAKES)],
                 }
-                for place, one in enumerate(criteria)
+                for place, criterion in enumerate(criteria)
             ]
             service.board.take(
                 uid,
                 UNIT,
                 criteria,
-                {"criteria": told[: passed + 4], "hints": draw.randint(0, 3)},
+                {"criteria": messages[: passed + 4], "hints": draw.randint(0, 3)},
                 when,
             )
     service.announce(
@@ -125,19 +125,19 @@ def board(tmp_path_factory):
 @contextmanager
 def served(service):
     """The same of a service."""
-    ready, told = threading.Event(), {}
+    ready, running = threading.Event(), {}
 
     async def serve():
         async with pages(service) as address:
-            told.update(address=address, loop=asyncio.get_running_loop(), over=asyncio.Event())
+            running.update(address=address, loop=asyncio.get_running_loop(), over=asyncio.Event())
             ready.set()
-            await told["over"].wait()
+            await running["over"].wait()
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
     assert ready.wait(60)
-    yield service, told["address"], told["loop"].call_soon_threadsafe
-    told["loop"].call_soon_threadsafe(told["over"].set)
+    yield service, running["address"], running["loop"].call_soon_threadsafe
+    running["loop"].call_soon_threadsafe(running["over"].set)
     thread.join(60)
 
 
@@ -292,19 +292,19 @@ def test_a_result_appears_by_itself_and_the_dialog_tells_all(board, page, screen
     row = page.locator("#people tbody tr").filter(has_text="hand01")
     assert row.locator(".p").count() == 0
     uid, criteria = service.people.of_name("hand01").uid, service.course.criteria(UNIT)
-    told = [
+    messages = [
         {
-            "check": one.check,
-            "name": one.name,
+            "check": criterion.check,
+            "name": criterion.name,
             "status": "pass" if place < 3 else "fail",
             "message": "not yet",
         }
-        for place, one in enumerate(criteria)
+        for place, criterion in enumerate(criteria)
     ]
     call(
         service.take,
         service.people.of_uid(uid),
-        json.dumps({"unit": UNIT, "criteria": told, "hints": 2}),
+        json.dumps({"unit": UNIT, "criteria": messages, "hints": 2}),
     )
     row.locator(".p").nth(2).wait_for(timeout=60_000)
     row.click()

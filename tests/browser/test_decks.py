@@ -49,7 +49,7 @@ def pdf_objects(data):
 
 def pdf_outline(objects):
     """The titles of a PDF's bookmarks, in order."""
-    found = [
+    problems = [
         bytes.fromhex(text) for text in re.findall(r"/Title\s*<([0-9A-Fa-f]+)>\s*/Parent", objects)
     ]
     return [
@@ -58,7 +58,7 @@ def pdf_outline(objects):
             if text.startswith((b"\xfe\xff", b"\xff\xfe"))
             else text.decode("latin-1")
         ).replace("\u00ad", "")
-        for text in found
+        for text in problems
     ]
 
 

@@ -56,15 +56,15 @@ def board(challenges, note="", waiting=()):
     """Twelve teams after five hours; the last has no score, anywhere."""
     sections = []
     for name in list(CHALLENGES)[:challenges]:
-        one = CHALLENGES[name]
+        challenge = CHALLENGES[name]
         results = [
             Result(
                 team,
                 name,
                 1,
                 BEGINS + 600 * (place + 1) + 3600 * again,
-                one.baseline * 0.8 ** (place + 3 * again) if place < 11 else None,
-                one.unit,
+                challenge.baseline * 0.8 ** (place + 3 * again) if place < 11 else None,
+                challenge.unit,
                 "" if place < 11 else PROBLEM,
                 10 + place,
                 "0",
@@ -72,7 +72,7 @@ def board(challenges, note="", waiting=()):
             for again in (0, 1)
             for place, team in enumerate(TEAMS)
         ]
-        sections.append(Section(one.title, one.unit, one.baseline, results, name))
+        sections.append(Section(challenge.title, challenge.unit, challenge.baseline, results, name))
     return Board(
         "Autumn hackathon",
         sections,
@@ -201,10 +201,12 @@ def now_is(shown, **changes):
     moved = time.time() - shown.now
     sections = [
         dataclasses.replace(
-            one,
-            results=[dataclasses.replace(result, at=result.at + moved) for result in one.results],
+            section,
+            results=[
+                dataclasses.replace(result, at=result.at + moved) for result in section.results
+            ],
         )
-        for one in shown.sections
+        for section in shown.sections
     ]
     times = {
         name: getattr(shown, name) + moved
@@ -301,8 +303,8 @@ def test_the_clock_counts_down(page, tmp_path, starts_in, ends_in, freezes_in, s
         assert 0 <= seconds(said) - seconds(counted) <= 50, counted
 
 
-def seconds(said):
-    hours, minutes, rest = said.split(" in ")[1].split(",")[0].split(" d ")[-1].split(":")
+def seconds(text):
+    hours, minutes, rest = text.split(" in ")[1].split(",")[0].split(" d ")[-1].split(":")
     return 3600 * int(hours) + 60 * int(minutes) + int(rest)
 
 

@@ -166,9 +166,9 @@ def test_a_learner_picks_locks_runs_and_cannot_change_it(course, page, screensho
     page.locator("body[data-jp-theme-light=false]").wait_for(state="attached", timeout=60_000)
     unit.show(skipped, screenshots / "predict_dark.png")
     start = open_start(page, address)
-    told = start.locator("tr", has_text="DistributedDataParallel").last
-    unit.show(told, screenshots / "predict_start_here.png")
-    assert told.locator("td").all_inner_texts() == [
+    row = start.locator("tr", has_text="DistributedDataParallel").last
+    unit.show(row, screenshots / "predict_start_here.png")
+    assert row.locator("td").all_inner_texts() == [
         "06",
         "DistributedDataParallel",
         "2",

@@ -30,24 +30,24 @@ def board(tmp_path):
         nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS]),
         tmp_path / "course" / "notebooks" / "06_ddp.ipynb",
     )
-    service, ready, told = Service(tmp_path), threading.Event(), {}
+    service, ready, board = Service(tmp_path), threading.Event(), {}
 
     async def serve():
         async with pages(service) as address:
-            told.update(address=address, loop=asyncio.get_running_loop(), over=asyncio.Event())
+            board.update(address=address, loop=asyncio.get_running_loop(), over=asyncio.Event())
             ready.set()
-            await told["over"].wait()
+            await board["over"].wait()
 
     def send(name, **message):
-        told["loop"].call_soon_threadsafe(
+        board["loop"].call_soon_threadsafe(
             service.take, service.people.of_name(name), json.dumps(message)
         )
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
     assert ready.wait(60)
-    yield send, told["address"]
-    told["loop"].call_soon_threadsafe(told["over"].set)
+    yield send, board["address"]
+    board["loop"].call_soon_threadsafe(board["over"].set)
     thread.join(60)
 
 

@@ -43,13 +43,13 @@ def test_a_finding_is_read_beside_its_picture(course, page, screenshots):
     rehearsed = unit.cell("--rehearse")
     for cell in (unit.cell("import Cluster"), unit.cell("init_process_group"), rehearsed):
         unit.run(cell)
-    told = unit.shown(rehearsed)
+    shown = unit.shown(rehearsed)
     assert (
-        told.count("HANGS: ") == 1
-        and "ranks 0, 1, 2, 3" in told
-        and "What to do: " in told
-        and "It cannot see branches" in told
-        and "tensor([3., 3., 3., 3.])" in told
+        shown.count("HANGS: ") == 1
+        and "ranks 0, 1, 2, 3" in shown
+        and "What to do: " in shown
+        and "It cannot see branches" in shown
+        and "tensor([3., 3., 3., 3.])" in shown
     )
     picture = rehearsed.locator(PICTURE)
     picture.wait_for(timeout=60_000)

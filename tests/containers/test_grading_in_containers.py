@@ -131,8 +131,8 @@ def test_a_class_is_graded_side_by_side(tmp_path, monkeypatch):
     }
     for student, bodies in answers.items():
         class_of.collected(student, class_of.lab.handed_in(**bodies))
-    code, said = class_of.command("grade", "90", "--jobs", "2")
-    assert code == 0 and "3 graded" in said, said
+    code, output = class_of.command("grade", "90", "--jobs", "2")
+    assert code == 0 and "3 graded" in output, output
     assert [class_of.grade_of(student)["points"] for student in answers] == [4, 2, 0]
 
 
@@ -141,8 +141,8 @@ def test_where_the_engine_starts_nothing_no_grade_is_written(tmp_path, monkeypat
     monkeypatch.setenv("MANYHANDS_ROOT", str(class_of.root))
     class_of.collected("alice", class_of.lab.handed_in())
     monkeypatch.setattr(container, "PYTHON", "/not/there")
-    code, said = class_of.command("grade", "90")
-    assert code == 2 and "no container was started:" in said and "Traceback" not in said, said
+    code, output = class_of.command("grade", "90")
+    assert code == 2 and "no container was started:" in output and "Traceback" not in output, output
     assert not list((class_of.folder / "grades").rglob("0*.json"))
 
 
@@ -265,8 +265,8 @@ def test_bombs_cost_their_own_points(lab, attack, name):
         limits={"time": bombs.SHORT, "processes": bombs.FORKS}.get(name.split(":")[0], bombs.SMALL),
     )
     assert got.points == (2, 4), got.notes
-    said = got.notes + str([one.detail for one in got.grade.criteria])
-    assert any(word in said for word in words.split("|")), said
+    output = got.notes + str([criterion.detail for criterion in got.grade.criteria])
+    assert any(word in output for word in words.split("|")), output
 
 
 @pytest.mark.parametrize("name", bombs.STAYS)
@@ -301,20 +301,20 @@ def test_a_container_goes_with_its_grader(engine, lab, none_left, how):
         )
     )
     grader.send_signal(how)
-    _out, said = grader.communicate(timeout=60)
+    _out, output = grader.communicate(timeout=60)
     if how == signal.SIGKILL:
         wait_for(lambda: name not in of_submissions(engine), 30)
     else:
-        assert grader.returncode == (130 if how == signal.SIGINT else 143), said
+        assert grader.returncode == (130 if how == signal.SIGINT else 143), output
 
 
 def two_kernels(engine, names):
     """Whether the submission in this container has forked."""
-    told = [
+    lines = [
         subprocess.run(["docker", "top", name], capture_output=True, text=True).stdout
         for name in names
     ]
-    return any(one.count("-f /") == 2 for one in told)
+    return any(line.count("-f /") == 2 for line in lines)
 
 
 KERNEL = """

@@ -81,10 +81,10 @@ class InCompose:
 
     def servers(self):
         """Whose servers have a container."""
-        found = self.engine.docker(
+        containers = self.engine.docker(
             "ps", "--all", "--filter", f"label={HUB}={self.folder}", "--format", "{{.Names}}"
         ).split()
-        return sorted(name.removeprefix("jupyter-") for name in found)
+        return sorted(name.removeprefix("jupyter-") for name in containers)
 
     def container(self, name):
         return self.engine.facts("container", f"jupyter-{name}")
@@ -179,7 +179,7 @@ def test_the_hub_grades_in_containers(hub):
         folder = hub.folder / "classroom" / "submitted" / student / "00_preflight"
         shutil.copytree(ROOT / part / "00_preflight", folder)
         (folder / "timestamp.txt").write_text("2026-11-22 12:00:00 UTC")
-    said = hub.inside_hub("manyhands", "grade", "00")
+    output = hub.inside_hub("manyhands", "grade", "00")
     assert (
         hub.inside_hub(
             "python",
@@ -191,7 +191,7 @@ def test_the_hub_grades_in_containers(hub):
     journal = Journal(hub.folder / "classroom" / "grades" / "00_preflight")
     assert {
         student: journal.current(student)["grade"]["points"] for student in ("alice", "bob")
-    } == {"alice": 0, "bob": 10}, said
+    } == {"alice": 0, "bob": 10}, output
 
     [(name, password)] = hub.create(1, "--role", "instructor")
     teacher, formgrader = Visitor(hub), "services/formgrader/formgrader/"

@@ -18,7 +18,7 @@ def test_cpu_has_the_frameworks_and_is_not_root(engine, cpu):
 
 
 def test_cpu_has_the_course_and_neither_sources_nor_solutions(engine, cpu):
-    found = inside(
+    files = inside(
         engine,
         cpu,
         "sh",
@@ -26,7 +26,7 @@ def test_cpu_has_the_course_and_neither_sources_nor_solutions(engine, cpu):
         "ls -d /course/*; find / -xdev '(' -path /proc -o -path /usr -o -name .venv -o -type d ! "
         "-readable ')' -prune -o '(' -name solutions -o -name sources -o -name clone ')' -print",
     )
-    assert found.split() == [
+    assert files.split() == [
         "/course/facts.json",
         "/course/labs",
         "/course/notebooks",
@@ -55,15 +55,17 @@ def test_no_setting_of_a_package_index_is_in_the_image(engine, target, request):
         "2>/dev/null; ls /etc/apt/apt.conf.d; cat /opt/manyhands/.venv/*.json 2>/dev/null"
     )
     image = request.getfixturevalue(target)
-    told = inside(
+    settings = inside(
         engine,
         image,
         "sh",
         "-c",
         script + "; cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null; true",
     )
-    assert "index" not in told and "setup.log" not in told and "find-links" not in told, told
-    urls = {word for word in told.split() if "://" in word}
+    assert (
+        "index" not in settings and "setup.log" not in settings and "find-links" not in settings
+    ), settings
+    urls = {word for word in settings.split() if "://" in word}
     assert all(
         word.startswith(("http://deb.debian.org/", "file:///opt/manyhands")) for word in urls
     ), urls

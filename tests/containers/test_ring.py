@@ -48,12 +48,12 @@ def in_ring(engine, ring, what):
         stdin=subprocess.DEVNULL,
         text=True,
     )
-    said = []
+    lines = []
     for line in process.stdout:
-        said.append(line)
+        lines.append(line)
         if line.startswith("{"):
             yield json.loads(line)
-    assert process.wait() == 0, "".join(said)
+    assert process.wait() == 0, "".join(lines)
 
 
 def node_at(engine, ring, address):

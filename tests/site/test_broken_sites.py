@@ -81,24 +81,24 @@ def code_cell(clone):
 
 def test_a_file_that_is_no_json(clone):
     (clone / NOTEBOOK).write_text((clone / NOTEBOOK).read_text()[:3000])
-    status, said, there = built(clone)
+    status, output, there = built(clone)
     assert (
         status == 1
         and not there
-        and f"{NOTEBOOK}, line " in said
-        and "this is not JSON" in said
-        and "Traceback" not in said
+        and f"{NOTEBOOK}, line " in output
+        and "this is not JSON" in output
+        and "Traceback" not in output
     )
 
 
 def test_a_cell_that_is_none(clone):
     at, of = change(clone, code_cell(clone), outputs=[{"output_type": "stream", "name": "stdout"}])
-    status, said, there = built(clone)
+    status, output, there = built(clone)
     assert (
         status == 1
         and not there
-        and f"{NOTEBOOK}, cell {at} of {of}" in said
-        and "'text' is a required property" in said
+        and f"{NOTEBOOK}, cell {at} of {of}" in output
+        and "'text' is a required property" in output
     )
 
 
@@ -116,33 +116,33 @@ def test_an_error_that_is_stored_and_not_taught(clone):
             }
         ],
     )
-    status, said, there = built(clone)
-    assert status == 1 and not there and "make build NB=" in said
+    status, output, there = built(clone)
+    assert status == 1 and not there and "make build NB=" in output
     assert (
         f'{NOTEBOOK}, cell {at} of {of} ("1 / 0"): it is stored with an error, ZeroDivisionError: '
-        "division by zero" in said
+        "division by zero" in output
     )
 
 
 def test_outcomes_of_predictions_that_cannot_be_read(clone):
     (clone / "notebooks/outcomes.json").write_text("{")
-    status, said, there = built(clone)
+    status, output, there = built(clone)
     assert (
         status == 1
         and not there
-        and "notebooks/outcomes.json is not JSON" in said
-        and "manyhands build" in said
-        and "Traceback" not in said
+        and "notebooks/outcomes.json is not JSON" in output
+        and "manyhands build" in output
+        and "Traceback" not in output
     )
 
 
 def test_a_link_that_leads_nowhere(clone):
     change(clone, 0, source="# 00 Preflight\n\n[there](../docs/NOWHERE.md)\n")
-    status, said, there = built(clone)
+    status, output, there = built(clone)
     assert (
         status == 1
         and not there
-        and f"{NOTEBOOK} links to docs/NOWHERE.md, which does not exist." in said
+        and f"{NOTEBOOK} links to docs/NOWHERE.md, which does not exist." in output
     )
 
 
@@ -160,10 +160,10 @@ def test_what_sphinx_complains_of_is_told_with_the_cell(clone):
         ),
         source="## Here\n\n[there](../docs/SETUP.md#no-such-heading)\n",
     )
-    status, said, _there = built(clone)
+    status, output, _there = built(clone)
     assert (
         status == 1
-        and f'{NOTEBOOK}, cell {at} of {of} ("## Here")' in said
-        and "no-such-heading" in said
+        and f'{NOTEBOOK}, cell {at} of {of} ("## Here")' in output
+        and "no-such-heading" in output
     )
     assert [path.name for path in (clone / "build" / "site").iterdir()] == [".manyhands-site"]

@@ -109,14 +109,14 @@ class Page(HTMLParser):
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag, attributes):
-        found = dict(attributes)
-        self.anchors |= {found[name] for name in ("id", "name") if found.get(name)}
-        if tag == "a" and found.get("href"):
-            self.links.add(found["href"])
+        named = dict(attributes)
+        self.anchors |= {named[name] for name in ("id", "name") if named.get(name)}
+        if tag == "a" and named.get("href"):
+            self.links.add(named["href"])
         elif tag in ("link", "script", "img", "iframe", "source"):
-            self.fetched |= {found[name] for name in ("href", "src") if found.get(name)}
+            self.fetched |= {named[name] for name in ("href", "src") if named.get(name)}
         if tag == "img":
-            self.pictures.append(found)
+            self.pictures.append(named)
 
     def handle_data(self, data):
         self.text.append(data)
@@ -461,9 +461,9 @@ def test_the_search_finds_a_word_from_the_disk_and_shows_where(opened):
     page = opened("search.html?q=straggler")
     page.wait_for_selector("#search-results li a")
     page.wait_for_selector("#search-results li p")
-    found = page.locator("#search-results li").all_inner_texts()
-    assert any("Glossary" in text for text in found) and any(
-        "straggler" in text.lower().partition("\n")[2] for text in found
+    results = page.locator("#search-results li").all_inner_texts()
+    assert any("Glossary" in text for text in results) and any(
+        "straggler" in text.lower().partition("\n")[2] for text in results
     )
     with page.expect_navigation(wait_until="domcontentloaded"):
         page.click("#search-results li a >> nth=0")
@@ -671,10 +671,10 @@ def test_the_wait_for_graph_follows_what_the_ranks_call(opened, screenshots):
     for calls, words in GRAPH.items():
         for number, call in enumerate(call for rank in calls for call in rank):
             page.locator(".wait-for-graph select").nth(number).select_option(call)
-        told = page.inner_text(".wait-for-graph pre")
-        assert [word for word in words if word not in told] == [], told
+        text = page.inner_text(".wait-for-graph pre")
+        assert [word for word in words if word not in text] == [], text
         arrows = re.findall(
-            r"\d -> \d", told.partition("Who waits for whom:")[2].partition("\n")[0]
+            r"\d -> \d", text.partition("Who waits for whom:")[2].partition("\n")[0]
         )
         assert page.locator(".wait-for-graph path.arrow").count() == len(arrows)
     page.click("text=Every rank receives first")

@@ -32,7 +32,7 @@ CHANGED = {"scaled by parameter", "same but other", "own length", "length varies
 
 @dataclass
 class Statement:
-    """One mistake or remark, in words."""
+    """One mistake or remark, as sentences for a page."""
 
     key: str
     text: str
@@ -442,7 +442,7 @@ def _measured(evidence: Evidence | None, wrong: Sequence[Finding] = ()) -> list[
     return numbers
 
 
-# -- words -----------------------------------------------------------------------------------------
+# -- messages --------------------------------------------------------------------------------------
 
 
 def _state_mistake(finding: Finding, visit: Visit) -> Statement:

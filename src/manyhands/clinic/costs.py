@@ -24,11 +24,11 @@ class Costs:
 
     step_ms: list[float]
     kinds_ms: list[dict[str, float]]  # by rank {kind: ms}
-    # part of the time; empty where the kernel does not tell
+    # part of the time; empty where the kernel does not count it
     runs: list[float] = field(default_factory=list)
     ready: list[float] = field(default_factory=list)
     asleep: list[float] = field(default_factory=list)
-    # likewise: the thread that waits the longest for a core
+    # also a part: of the thread that waits the longest for a core
     waited: list[float] = field(default_factory=list)
     peak_mib: list[float] = field(default_factory=list)
     gpu: bool = False

@@ -196,7 +196,7 @@ def _read_twice(loaders: list[Loader]) -> bool:
     first, second = (
         {row for batch in loader.get("first_epoch", ()) for row in batch} for loader in loaders[:2]
     )
-    # known of each that tells its rows
+    # known of each loader whose rows are known
     ended = len(loaders) * len(first) >= (loaders[0]["length"] or 0)
     return len(first & second) > (len(loaders) * (loaders[0]["batch_size"] or 0) if ended else 0)
 

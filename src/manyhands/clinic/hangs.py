@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from manyhands.cluster.launch.run_script import Launch
     from manyhands.cluster.payloads import Exit
 
-Report = dict[str, Any]  # where a rank stands, as `reporter.Reporter` writes it
+Report = dict[str, Any]  # where a rank is, as `reporter.Reporter` writes it
 
 
 class HangWatcher:

@@ -131,7 +131,7 @@ def _gradient(evidence: Evidence) -> list[Finding]:
 def _factor(step: Comparable, fitted: float) -> float:
     """How long the averaged gradient is, in parts of that of one process.
 
-    Clipping after the average changes that: the norm that it has found tells it then.
+    Clipping after the average changes that; then it is the norm that clipping has found.
     """
     norms = [clips[-1][1] for clips in step.clips if clips]
     return norms[0] / float(step.right.norm()) if norms and 0 < norms[0] < float("inf") else fitted

@@ -125,7 +125,7 @@ def _without_shards(module: nn.Module, made: dict[int, Any], sizes: set[int]) ->
 
 
 def run_in_one_process(model: nn.Module, folder: str, size: int, stride: int) -> None:
-    """Try it, and write what came to `one.pt`; what cannot be tried is told by a word."""
+    """Run it, and write the outcome to `one.pt`; a key says why it could not be run."""
     import torch
 
     try:
@@ -203,7 +203,7 @@ def _run_steps(model: nn.Module, seen: list[RankRecord], stride: int) -> OneProc
 
 
 def _find_obstacle(calls: list[list[list[Call]]]) -> str | None:
-    """Why it cannot be tried, by a word; or None."""
+    """Return the key of the reason why it cannot be run; or None."""
     if not calls or not all(calls[0]):
         return "no step"
     each = [call for of_step in calls for of_rank in of_step for call in of_rank]
@@ -253,7 +253,7 @@ def _of_rows(values: Sequence[Any], rows: Sequence[int], torch: ModuleType) -> b
 
 
 def _find_sending(seen: list[RankRecord], sharded: bool) -> str | None:
-    """Return the word for a model that sends messages in its forward, or None.
+    """Return the key for a model that sends messages in its forward, or None.
 
     The other ranks no longer exist to answer. The messages of FSDP2 and DTensor are not in the
     copy.
@@ -449,5 +449,5 @@ def _distance(a: torch.Tensor, b: torch.Tensor) -> float:
 
 
 def _find_mixers(model: nn.Module) -> list[str]:
-    """The modules that look at several rows at once, as far as torch's own are concerned."""
+    """The modules of torch that look at several rows simultaneously."""
     return [name for name, part in model.named_modules() if "BatchNorm" in type(part).__name__]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from manyhands.ledger.account import Account
 
 Parts = dict[str, "torch.Tensor"]  # of each parameter by name: what is kept of it, in one row
-Given = dict[str, "torch.Tensor | None"]  # likewise, of gradients: None where there is none
+Given = dict[str, "torch.Tensor | None"]  # also, of gradients: None where there is none
 # ("shard", dimension, strided), ("whole",) or ("partial", the operation that completes it)
 Placement = tuple[Any, ...]
 Clip = tuple[str, Any]  # ("norm" | "scaled norm", the norm) or ("value", None)

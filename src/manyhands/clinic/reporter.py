@@ -31,7 +31,7 @@ def processor_s() -> float:
 
 
 class Reporter:
-    """A thread that writes down where the script stands, as a rank of a cluster reports it."""
+    """A thread that writes down where the script is, as a rank of a cluster reports it."""
 
     def __init__(self, folder: str, rank: int) -> None:
         self.folder, self.rank, self.state = folder, rank, "runs"

@@ -198,7 +198,7 @@ def forecast(
     One rank there is `times_as_fast` as one here.
 
     `batch`: PER_RANK; FIXED: the rows of a step here, of all ranks of the run with the fewest,
-    divided among the ranks; or a number of rows, likewise.
+    divided among the ranks; or a number of rows, which are divided in the same way.
     """
     in_all = multiply_rows(measured_step, batch, ranks)
     whole, measured_step = measured_step.with_rows(in_all), measured_step.with_rows(in_all / ranks)

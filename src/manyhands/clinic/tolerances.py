@@ -10,7 +10,7 @@ LOSS_FACTOR_TOLERANCE = 1e-4  # factors of a loss that count as the same
 AVERAGE_TOLERANCE = 1e-2
 # what is left by rounding of a gradient of 0, as a part of the whole gradient's length
 ROUNDED_GRADIENT = 1e-6
-ROUNDED_SLOPE = 1e-3  # likewise, of a slope at an output of the model
+ROUNDED_SLOPE = 1e-3  # also, of a slope at an output of the model
 
 SHARED_ROWS = 0.5  # of a rank's rows, which a different rank has in the same step, in every step
 FEW_ROWS = 4  # so many rows that agree in their order are no accident

@@ -51,7 +51,7 @@ class Visit:
     # by rank: how ranks that train alone put together what they learn
     averages: dict[int, AverageRecord] = field(default_factory=dict)
     one_process: OneProcess | None = None  # what the rows of all ranks gave in one process
-    fault: Fault | None = None  # the Fault of ranks that wait for ever
+    fault: Fault | None = None  # the Fault of ranks that wait forever
     output: dict[int, str] = field(default_factory=dict)
     codes: dict[int, int | None] = field(default_factory=dict)
     timed_out: bool = False
@@ -60,7 +60,7 @@ class Visit:
     left_out: list[str] = field(default_factory=list)
     # paths of what is too large for the copy: links to the originals
     linked: list[str] = field(default_factory=list)
-    # phrases: what the stand-in for GPUs took the place of
+    # phrases: what the stand-in for GPUs replaced
     substituted: list[str] = field(default_factory=list)
     # sentences for a script that has failed: why, and where it ran
     reasons: list[str] = field(default_factory=list)
@@ -132,7 +132,7 @@ def visit(
 
 
 def _explain(outcome: Visit, notes: str, place: Place, stand_in: bool) -> None:
-    """What the stand-in and the place have to say: of a failure, too."""
+    """Add what the stand-in and the copy say, about a failure, too."""
     errors = [outcome.errors[rank]["traceback"] for rank in sorted(outcome.errors)] + [
         outcome.output[rank]
         for rank in sorted(outcome.output)
@@ -168,12 +168,12 @@ def rehearsed(
             nodes=outcome.nodes,
             env=outcome.env,
         )
-    except Exception as error:  # noqa: BLE001 - the first run is told of all the same
+    except Exception as error:  # noqa: BLE001 - the first run is reported all the same
         outcome.not_rehearsed = f"{type(error).__name__}: {error}"[:300]
 
 
 def may_rehearse(outcome: Visit) -> bool:
-    """Whether a second run, as a rehearsal, has anything to tell."""
+    """Whether a second run, as a rehearsal, can add anything."""
     stopped = outcome.fault or outcome.timed_out
     return (
         outcome.launcher == "torchrun" and outcome.ranks > 1 and not stopped and _went_well(outcome)

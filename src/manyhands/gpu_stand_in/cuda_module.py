@@ -102,7 +102,7 @@ class Device(contextlib.AbstractContextManager):
 
 
 class NoGraph:
-    """What stands for `torch.cuda.CUDAGraph`, which nothing can stand in for."""
+    """Replaces `torch.cuda.CUDAGraph`, which cannot be imitated."""
 
     def __init__(self, *_: object, **__: object) -> None:
         raise NotImplementedError(GRAPHS)

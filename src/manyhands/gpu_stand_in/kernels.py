@@ -1,4 +1,4 @@
-"""What no stand-in can take the place of: kernels that exist for GPUs only.
+"""What no stand-in can replace: kernels that exist for GPUs only.
 
 They are named by a script's error.
 """

@@ -3,7 +3,7 @@
     write_flight_record(traces, "record")          # record/rank_0, record/rank_1, ...
     torchfrtrace record --prefix rank_             # or -j, to list the calls
 
-It holds what NCCL's recorder would hold where the replay stands at its end (strict, without
+It holds what NCCL's recorder would hold where the replay is at its end (strict, without
 device_id): calls that are done are "completed", one that runs for ever is "started", one that
 queues or whose ranks have yet to meet is "scheduled"; what Python has not come to is not there.
 `torchfrtrace` compares collectives, rank by rank; of messages it compares little, and it decides no
@@ -171,7 +171,7 @@ def _given_and_filled(
     """
     shapes = [list(tensor.shape) for tensor in tensors]
     if not shapes:
-        # a barrier; an object, whose bytes nobody counted
+        # a barrier; an object, whose bytes are not counted
         return [[1]], [[size if name == "all_gather" else 1]]
     if name in ONE_TO_MANY:
         return shapes[:1], [[sum(tensor.numel for tensor in tensors[1:])]] if shapes[1:] else [[]]

@@ -3,7 +3,7 @@
 Where each rule comes from (PyTorch 2.13, NCCL 2.30):
 * dtypes: `NCCLUtils.hpp`; reductions: `ncclOp` of `ProcessGroupNCCL.cpp`; layouts: `check_gpu_single_tensor` there, and
   which tensors each call gives to it;
-* a receive from anybody, sparse tensors, monitored_barrier: refused in `ProcessGroupNCCL.cpp`, distributed_c10d.py.
+* a receive from any rank, sparse tensors, monitored_barrier: refused in `ProcessGroupNCCL.cpp`, distributed_c10d.py.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ AS_THEY_LIE = {
     "scatter": slice(None),
     "reduce_scatter_single": slice(None),
     "reduce_scatter_tensor": slice(None),
-}  # those whose layout nobody checks
+}  # those whose layout NCCL does not check
 # of a column, its first number and those that lie behind it
 GLOO_AS_IT_LIES = {"all_reduce", "broadcast", "reduce"}
 

@@ -88,7 +88,7 @@ def _end_after(steps: int, recorder: Recorder, base: Path) -> None:
             Path(f"{base}.end").write_text("")
             _wait_for_others(Path(base).parent)
             sys.stdout.flush()
-            os._exit(0)  # at the same place on all ranks: nobody is left to clean up with
+            os._exit(0)  # at the same line on all ranks: no rank is left to clean up with
 
     register_optimizer_step_post_hook(after)
 

@@ -3,7 +3,7 @@
 RANKS = 4  # by default
 TIMEOUT_S = 120.0  # of the run, by default
 PATIENCE_S = 10.0  # a hang is reported where all ranks wait for so long, by default
-# a rank is looked at once it has asked for nothing for QUIET_S
+# every PERIOD_S, ranks are looked at that have asked for nothing for QUIET_S
 PERIOD_S, QUIET_S = 0.5, 2.0
 OTHERS_S = 60  # how long a rank that ends after some steps waits for the others
 

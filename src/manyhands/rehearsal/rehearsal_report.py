@@ -35,7 +35,7 @@ def describe_findings(
 
     They have each finding, then what was looked at and what cannot be seen.
 
-    Findings of one line that differ only in the numbers of ranks are reported once, in the words of
+    Findings of one line that differ only in the numbers of ranks are reported once, as the text of
     the first. `place(file, line)` names a line; without it, file and number.
     """
     place = place or (lambda file, line: f"{file}:{line}" if file else "outside your code")
@@ -72,7 +72,7 @@ def describe_findings(
 
 
 def describe_coverage(traces: Traces) -> str:
-    """What was looked at, in words."""
+    """Describe in a phrase what was looked at."""
     kinds = Counter(event.kind for events in traces.values() for event in events)
     messages = sum(
         part.way == "send" for events in traces.values() for event in events for part in event.parts

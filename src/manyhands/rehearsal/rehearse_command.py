@@ -67,7 +67,7 @@ class Rehearsal:
     refused: dict[int, str] = field(default_factory=dict)
     lost: bool = False
     whole: dict[int, int] | None = None
-    # phrases: what the stand-in for GPUs took the place of
+    # phrases: what the stand-in for GPUs replaced
     substituted: list[str] = field(default_factory=list)
     # sentences for a script that has failed: why, and where it ran
     reasons: list[str] = field(default_factory=list)

@@ -2,7 +2,7 @@
 
 It follows PyTorch's sources and NCCL's documentation, as far as these describe the queues.
 
-On each rank Python hands work to the GPU and mostly goes on at once. The GPU has streams; what is
+On each rank Python hands work to the GPU and mostly goes on immediately. The GPU has streams; what is
 on one stream is done in order. A collective goes on the stream `current`, with `async_op=True` on
 the communicator's own; messages go on the communicator's own, and `send` and `recv` make `current`
 wait for it. `work.wait()` makes `current` wait, not Python.
@@ -55,7 +55,7 @@ class Item:
 
 
 class Replay:
-    """Replays `traces`, {global rank: [Event, ...]}; `stuck` and `mismatches` tell what came out.
+    """Replays `traces`, {global rank: [Event, ...]}; `stuck` and `mismatches` have the outcome.
 
     Raises `trace.BadTraceError`.
     """

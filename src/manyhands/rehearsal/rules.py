@@ -81,9 +81,9 @@ def judge(
 
     `source`, the program's text, is searched for where it waits for its GPU before it reads a
     clock. `ended`: whether the traces go to the program's end; what is stuck at the end of others
-    may only have been cut off, and is not told: only calls that have begun are compared with each
+    may only have been cut off, and is not reported: only calls that have begun are compared with each
     other. `whole`: where all ranks were cut off at the same place, {rank: so many of its events}:
-    those must have come to their end, and what is left open of later ones is not told. The ranks
+    those must have come to their end, and what is left open of later ones is not reported. The ranks
     that a line concerns in the same way are one finding. Raises `trace.BadTraceError`.
     """
     check(traces)

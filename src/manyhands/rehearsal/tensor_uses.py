@@ -294,7 +294,7 @@ def _note(recorder: Recorder, kind: str, name: str) -> None:
 def _replace(
     owner: Any, name: str, hear: Callable[[str], object], undo: list[Callable[[], object]]
 ) -> None:
-    """Have `told(name)` called whenever the program itself calls this."""
+    """Have `hear(name)` called whenever the program itself calls this."""
     original = getattr(owner, name)
     own = name in vars(owner)
 

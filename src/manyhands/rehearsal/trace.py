@@ -95,7 +95,7 @@ class Event:
     and the program has not chosen it); of a collective, whether it fills one tensor several times
     (REPEATED), or takes one that was made on the CPU (CPU_TENSOR). `group` is the group's name,
     `ranks` its global ranks; one of backend "gloo" is a CPU group, which NCCL has nothing to do
-    with. `is_async`: Python got the work at once (`async_op=True`, isend, irecv, a batch).
+    with. `is_async`: Python got the work immediately (`async_op=True`, isend, irecv, a batch).
     `library`: torch itself or another package made the call, and sees to its wait. `gpu`: the
     number of the GPU that its tensors are on, where that is known.
     """

@@ -5,10 +5,10 @@ The trace is one `Event` after the other.
 It listens where the ledger does (`manyhands.ledger.taps`): at the methods of ProcessGroup, at
 torch's dispatcher and at functional collectives, so that DistributedDataParallel, FSDP and DTensor
 are heard too, by whatever name a function was imported. The name that the program called (isend or
-send, one of the object collectives, batch_isend_irecv) is read from the stack. While nobody
-records, none of this is in place.
+send, one of the object collectives, batch_isend_irecv) is read from the stack. While nothing
+is recorded, none of this is in place.
 
-What it takes on itself, because a CPU cannot tell:
+What it assumes, because a CPU cannot show it:
 * a group of backend gloo is taken as one of NCCL, as a GPU would have it, but for a `new_group` that names "gloo" where
   it is called: such a group is meant for the CPU. On a rank of a cluster that is known of earlier groups too;
 * what C++ calls and waits for by itself (DDP's reducer, DTensor) is taken as done in order, on the current stream.
@@ -125,7 +125,7 @@ class Recorder:
         self._frame = None  # and with it what its variables hold
         return self.events
 
-    # --- what the taps tell -----------------------------------------------------------------------
+    # --- what the taps report ---------------------------------------------------------------------
 
     def add(self, entry: Entry, given: Sequence[Any]) -> None:
         """A call begins."""
@@ -410,7 +410,7 @@ def _watch_works(recorder: Recorder) -> list[Callable[[], object]]:
 
 
 def _wrap_get_future(recorder: Recorder) -> Callable[[dist.Work], Any]:
-    """`Work.get_future`: who takes the future waits by it, as DDP does for its hooks."""
+    """Wrap `Work.get_future`: a program that takes the future waits by it, as DDP does."""
     import torch.distributed as dist
 
     original = dist.Work.get_future

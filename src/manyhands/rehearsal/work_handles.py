@@ -78,7 +78,7 @@ def backend_of(group: object) -> Literal["gloo", "nccl"]:
 
 
 def observe_completed() -> Callable[[dist.Work], bool]:
-    """`Work.is_completed`: who is told that a work has ended need not wait for it."""
+    """Wrap `Work.is_completed`: a program that asks whether a work has ended need not wait."""
     import torch.distributed as dist
 
     original = dist.Work.is_completed
