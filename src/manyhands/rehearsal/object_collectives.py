@@ -13,7 +13,8 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from manyhands.cluster.on_rank import cpu_groups
-from manyhands.rehearsal.trace import CURRENT, MESSAGES_OF_OBJECTS, ON_CPU
+from manyhands.rehearsal.call_names import MESSAGES_OF_OBJECTS
+from manyhands.rehearsal.trace import CURRENT, ON_CPU
 
 if TYPE_CHECKING:
     from manyhands.rehearsal.trace_recorder import Recorder

@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from itertools import combinations, zip_longest
 from typing import TYPE_CHECKING, Any
 
+from manyhands.rehearsal.call_names import MESSAGES_OF_OBJECTS
 from manyhands.rehearsal.nccl_mismatches import compare_calls
 from manyhands.rehearsal.nccl_refusals import find_refusals
 from manyhands.rehearsal.replay import Replay
-from manyhands.rehearsal.trace import CURRENT, MESSAGES_OF_OBJECTS, NO_ANSWER, check
+from manyhands.rehearsal.trace import CURRENT, NO_ANSWER, check
 
 if TYPE_CHECKING:
     from manyhands.rehearsal.trace import Event, Traces

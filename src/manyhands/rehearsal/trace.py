@@ -8,21 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from manyhands.rehearsal.call_names import BATCH, CPU_WAITS
+
 KINDS = ("collective", "message", "wait", "read", "clock", "early", "error", "group", "works")
 # of objects and barriers; CURRENT: which was not chosen
 ON_CPU, CURRENT = "on the CPU", "on the current device"
 REPEATED = "into the same tensor several times"  # of a call that fills one tensor for each rank
 CPU_TENSOR = "a tensor that was made on the CPU"
 NO_ANSWER = "an error for want of an answer"  # a time-out, or a connection that was lost
-# two messages each: the sizes, then the bytes
-MESSAGES_OF_OBJECTS = ("send_object_list", "recv_object_list")
-CPU_WAITS = {
-    "barrier",
-    "all_gather_object",
-    "gather_object",
-    "broadcast_object_list",
-    "scatter_object_list",
-}
 
 
 class BadTraceError(ValueError):
@@ -125,7 +118,7 @@ class Event:
     @property
     def is_batch(self) -> bool:
         """Whether the call is batch_isend_irecv, whose messages begin together."""
-        return self.call == "batch_isend_irecv"
+        return self.call == BATCH
 
     @property
     def waits_for_gpu(self) -> bool:

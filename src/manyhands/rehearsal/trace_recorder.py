@@ -31,14 +31,22 @@ from manyhands.cluster.on_rank.stack import is_user_file
 from manyhands.ledger import taps
 from manyhands.ledger.entry import CALLS, tensors_in
 from manyhands.rehearsal import gloo_errors, object_collectives
+from manyhands.rehearsal.call_names import (
+    BATCH,
+    CPU_WAITS,
+    FILLS_A_LIST,
+    FUNCTION_OF_METHOD,
+    MESSAGES,
+    MESSAGES_OF_OBJECTS,
+    OBJECTS,
+    ROOTED,
+)
 from manyhands.rehearsal.gpu_choice import GpuChoice
 from manyhands.rehearsal.group_watch import watch_groups
 from manyhands.rehearsal.tensor_uses import Clocks, Reads, TensorUses
 from manyhands.rehearsal.trace import (
     CPU_TENSOR,
-    CPU_WAITS,
     CURRENT,
-    MESSAGES_OF_OBJECTS,
     NO_ANSWER,
     ON_CPU,
     REPEATED,
@@ -46,7 +54,7 @@ from manyhands.rehearsal.trace import (
     Layout,
     Part,
 )
-from manyhands.rehearsal.work_handles import BATCH, backend_of, observe_batches, observe_completed
+from manyhands.rehearsal.work_handles import backend_of, observe_batches, observe_completed
 
 if TYPE_CHECKING:
     import torch
@@ -54,24 +62,6 @@ if TYPE_CHECKING:
 
     from manyhands.ledger.entry import Entry
 
-NAMES = {
-    "allreduce": "all_reduce",
-    "allreduce_coalesced": "all_reduce_coalesced",
-    "allgather": "all_gather",
-    "_allgather_base": "all_gather_single",
-    "allgather_coalesced": "all_gather_coalesced",
-    "allgather_into_tensor_coalesced": "all_gather_single_coalesced",
-    "_reduce_scatter_base": "reduce_scatter_single",
-    "reduce_scatter_tensor_coalesced": "reduce_scatter_single_coalesced",
-    "alltoall": "all_to_all",
-    # ProcessGroup's method -> the function of torch.distributed
-    "alltoall_base": "all_to_all_single",
-}
-ROOTED = {"broadcast", "reduce", "gather", "scatter"}
-OBJECTS = CPU_WAITS - {"barrier"}
-# of ProcessGroup's methods
-FILLS_A_LIST = {"allgather", "allgather_coalesced", "gather", "alltoall"}
-MESSAGES = ("send", "recv", "isend", "irecv")
 # where a function of torch.distributed begins: itself, what torch has put around it, and what
 # listens here
 _CALLED = re.compile(
@@ -240,7 +230,7 @@ class Recorder:
         )
         number = self.note(
             "collective",
-            call=NAMES.get(entry.call, entry.call),
+            call=FUNCTION_OF_METHOD.get(entry.call, entry.call),
             op=_operation(options),
             tensors=tuple(_layout(tensor) for tensor in handed_in + filled),
             root=entry.root if entry.call in ROOTED else None,
@@ -383,7 +373,7 @@ def _watch_works(recorder: Recorder) -> list[Callable[[], object]]:
         "send",
         "recv",
         *MESSAGES_OF_OBJECTS,
-        *NAMES.values(),
+        *FUNCTION_OF_METHOD.values(),
         *ROOTED,
         *CPU_WAITS,
         BATCH,

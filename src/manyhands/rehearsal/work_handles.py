@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from manyhands.cluster.on_rank import cpu_groups
 from manyhands.cluster.on_rank.stack import is_user_file
 from manyhands.ledger import taps
+from manyhands.rehearsal.call_names import BATCH
 
 if TYPE_CHECKING:
     import torch.distributed as dist
 
     from manyhands.rehearsal.trace_recorder import Recorder
-
-BATCH = "batch_isend_irecv"
 
 
 def observe_batches(recorder: Recorder, original: Callable[..., Any]) -> Callable[..., Any]:
