@@ -16,8 +16,10 @@ optimiser makes the same weights of it. Then, step by step, the weights are thos
 Whether the model treats each row for itself is tried as well: rank 0 runs a copy of the model, as
 it was at the start, on the rows of all ranks at once.
 
-`rank_program` is the program on each rank, `observe`, `loaders` and `spans` are its eyes, `one_process_run`
-is the run in one process. `visit` runs the script and `hangs` watches it; `evidence` reads what was
-seen, `judge` says what it means (`clinic_messages` in which words), `costs` adds up, `page` and
-`plain_page` show it.
+`rank_program` is the program on each rank, `observe`, `loaders`, `losses`, `communication` and
+`spans` are its eyes, and `records` has the types of what they record. `one_process_run` is the run
+in one process. `visit` runs the script and `hangs` watches it; `evidence` reads what was seen,
+`judge` says what it means and `conclude` puts it into the sentences of `clinic_messages`, `costs`
+adds up, `page` and `plain_page` show it. Numbers that decide are in `tolerances` and
+`clinic_limits`.
 """

@@ -1,7 +1,9 @@
 """The observers of one rank: the first steps of training are written down, the next ones are timed.
 
-    steps 1 to RECORDED_STEPS     rows that go in, gradients before and after they are averaged, weights after the step
-    the next MEASURED_STEPS      no tensor is looked at: times, messages, memory (`spans`)
+    steps 1 to RECORDED_STEPS
+                          rows that go in, gradients before and after they are averaged, weights after the step
+    the next MEASURED_STEPS
+                          no tensor is looked at: times, messages, memory (`spans`)
     then                  the training loader is cut, so that the next epoch begins, where a sampler is to draw anew;
                           where no gradient was sent, an average of the weights is waited for;
                           or, with `to_end`, the script runs on as it is
