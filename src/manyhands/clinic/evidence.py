@@ -96,9 +96,8 @@ class Evidence:
         )
         self.tolerance = GRADIENT_TOLERANCE.get(self.dtype, COARSE_TOLERANCE)
         self.sharded = self.first["sharded"]
-        self.batch_ranks = data_parallel_ranks(
-            self.seen
-        )  # the ranks whose rows are parts of the batch
+        # the ranks whose rows are parts of the batch
+        self.batch_ranks = data_parallel_ranks(self.seen)
         # a gradient that can only be compared with that of the copy has the rounding of the type it
         # is computed in
         autocast = any(

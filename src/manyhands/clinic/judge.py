@@ -228,7 +228,7 @@ def find_undivided_parts(evidence: Evidence) -> list[Finding]:
 def find_unknown_loss(evidence: Evidence) -> Literal["summed", "uneven"] | None:
     """Say what may be right or wrong where the script's loss is not known.
 
-    "summed" or "uneven"; None where it is known.
+    "summed" or "uneven"; None where neither applies.
     """
     keys = set()
     for step in evidence.steps[: evidence.count]:
