@@ -127,7 +127,7 @@ def test_what_a_rehearsal_finds_is_on_the_page_and_in_the_text(done):
     ]
     traces = {0: events, 1: events}
     done.visit.rehearsal = Rehearsal("train.py", traces, judge(traces), {}, whole={0: 1, 1: 1})
-    done.gpus, done.gpu_findings, done.gpu_note = conclude._gpus(done.visit, None)
+    done.gpus, done.gpu_findings, done.gpu_note = conclude._describe_gpus(done.visit, None)
     page, text = as_html(done), as_text(done)
     for shown in (page, text.replace("\n   ", " ")):
         assert (
@@ -141,9 +141,9 @@ def test_what_a_rehearsal_finds_is_on_the_page_and_in_the_text(done):
             and "It cannot see" in shown
         )
     done.visit.rehearsal.findings = []
-    assert "Nothing was found" in conclude._gpus(done.visit, None)[0]
+    assert "Nothing was found" in conclude._describe_gpus(done.visit, None)[0]
     done.visit.rehearsal.errors = {1: "Traceback\nValueError: 7"}
-    assert conclude._gpus(done.visit, None) == (
+    assert conclude._describe_gpus(done.visit, None) == (
         (
             "Not determined, because in a second run, whose calls were recorded, the script failed:"
             " ValueError: 7"
@@ -163,7 +163,7 @@ def test_what_a_rehearsal_finds_is_on_the_page_and_in_the_text(done):
 )
 def test_why_there_was_no_rehearsal_is_told(done, changes, said):
     vars(done.visit).update(changes)
-    assert said in conclude._gpus(done.visit, None)[0]
+    assert said in conclude._describe_gpus(done.visit, None)[0]
 
 
 def test_the_text_says_the_same_in_lines_that_fit(done):
