@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from manyhands.clinic.hangs import Watcher, report
-from manyhands.cluster.host.devices import PATIENCE_S, gpu_ids
+from manyhands.cluster.host.devices import gpu_ids
 from manyhands.cluster.launch.as_main import STAND_IN, substituted
 from manyhands.cluster.launch.run_script import LaunchError, launch
 from manyhands.cluster.launch.script_copy import copied
 from manyhands.gpu_stand_in.kernels import sentence
 from manyhands.own_environment import failed_import
+from manyhands.shared.default_timeouts import HANG_TIMEOUT_S
 
 if TYPE_CHECKING:
     from manyhands.clinic.noted import AverageNoted, Cost, OneProcess, Seen
@@ -88,7 +89,7 @@ def visit(
     Every process has ended then. `stand_in`: where there are no GPUs, one takes their place; `env`
     is for the ranks.
     """
-    patience_s = patience_s or PATIENCE_S["nccl" if gpu_ids() else "gloo"]
+    patience_s = patience_s or HANG_TIMEOUT_S["nccl" if gpu_ids() else "gloo"]
     with _notes() as notes, copied(script) as place:
         watcher = Watcher(notes, ranks, patience_s)
         options = {

@@ -26,11 +26,11 @@ from manyhands.cluster.faults.under_way import WITHOUT_CALLS, UnderWay
 from manyhands.cluster.faults.unfinished import Unfinished
 from manyhands.cluster.faults.watch import Watch
 from manyhands.cluster.host import surroundings
-from manyhands.cluster.host.devices import PATIENCE_S
 from manyhands.cluster.on_rank import agent
 from manyhands.cluster.on_rank.recorder import read
 from manyhands.cluster.on_rank.variables import get_value, set_variables
 from manyhands.cluster.show import Progress, show_outputs
+from manyhands.shared.default_timeouts import HANG_TIMEOUT_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,7 +96,7 @@ class Cluster(Healing, UnderWay):
         patience_s = check_arguments.seconds("patience_s", patience_s)
         self._patience_s = {
             backend: patience_s or check_arguments.setting("MANYHANDS_PATIENCE_S", usual)
-            for backend, usual in PATIENCE_S.items()
+            for backend, usual in HANG_TIMEOUT_S.items()
         }
         self.limit_s = check_arguments.positive("limit_s", limit_s)
         self.threads_per_rank, self.memory_mib, self.name = threads_per_rank, memory_mib, name

@@ -9,9 +9,10 @@ import pytest
 
 from manyhands.checks import on_ranks
 from manyhands.cluster import cluster as of_cluster
-from manyhands.cluster.cluster import PATIENCE_S, Cluster
+from manyhands.cluster.cluster import Cluster
 from manyhands.cluster.engines.reach import StartLimit
 from manyhands.cluster.engines.runtime import Runtime
+from manyhands.shared.default_timeouts import HANG_TIMEOUT_S
 
 GPU = {"MANYHANDS_BACKEND": "nccl", "MANYHANDS_DEVICE": "cuda:0", "CUDA_VISIBLE_DEVICES": "3"}
 CPU = {"MANYHANDS_BACKEND": "gloo", "MANYHANDS_DEVICE": "cpu"}
@@ -97,7 +98,7 @@ def made(monkeypatch):
 
 
 def test_patience_is_that_of_the_nodes_backend(made, monkeypatch):
-    assert made() == PATIENCE_S["nccl"] and made(patience_s=4) == 4
+    assert made() == HANG_TIMEOUT_S["nccl"] and made(patience_s=4) == 4
     monkeypatch.setenv("MANYHANDS_PATIENCE_S", "60")
     assert made() == 60 and made(patience_s=4) == 4
 
@@ -130,7 +131,7 @@ def test_a_check_over_nccl_waits_for_its_first_calls(backend, patience_s):
             return nullcontext()
 
     cluster = Asked()
-    cluster.backend, cluster.patience_s = backend, PATIENCE_S[backend]
+    cluster.backend, cluster.patience_s = backend, HANG_TIMEOUT_S[backend]
     assert on_ranks.RankReport("mean", cluster, {"mean": {}}, {}).on_ranks(
         "unit.ranks", "experiment"
     ) == [1]

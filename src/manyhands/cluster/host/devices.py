@@ -10,9 +10,6 @@ import shutil
 import subprocess
 
 NAMES = "MANYHANDS_DEVICE", "CUDA_VISIBLE_DEVICES"  # what a rank is told of its device
-# how long all ranks may wait before that is a hang: NCCL makes a communicator in the first call of
-# each group
-PATIENCE_S = {"gloo": 10, "nccl": 30}
 
 
 @functools.lru_cache(maxsize=1)
