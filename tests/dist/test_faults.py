@@ -529,7 +529,7 @@ def test_an_isend_that_nobody_waits_for(cluster):
     assert_healthy(cluster)
 
 
-def test_the_zygote_killed(cluster):
+def test_the_fork_server_killed(cluster):
     os.kill(cluster._runtime._engines.group, signal.SIGKILL)
     fault = provoke(cluster, "import time\ntime.sleep(3)")
     assert type(fault) is RankDied
@@ -606,7 +606,7 @@ def test_why_a_start_failed_is_told_although_the_killed_processes_end_late(monke
     wait = subprocess.Popen.wait
 
     def late(process, timeout=None):
-        if "manyhands.cluster.engines.zygote" in process.args:
+        if "manyhands.cluster.engines.fork_server" in process.args:
             raise subprocess.TimeoutExpired(process.args, timeout)
         return wait(process, timeout)
 

@@ -3,7 +3,7 @@ container waits there for notebooks.
 
 It takes the lowest number that no other node holds, and listens on the socket
 MANYHANDS_FOLDER/nodes/NUMBER.sock. A notebook sends one line, {"frameworks": ["torch"]}, is told
-{"event": "node", "address": ...}, and from then on speaks with a zygote (zygote.py) of its own. The
+{"event": "node", "address": ...}, and from then on speaks with a fork server (fork_server.py) of its own. The
 socket is for its owner only: who connects can run programs here, as in any cluster.
 """
 
@@ -54,26 +54,26 @@ def listen(path: str) -> socket.socket:
 
 
 def serve(connection: socket.socket) -> None:
-    """One notebook: a zygote that reads from the connection and writes to it, until one of them
+    """One notebook: a fork server that reads from the connection and writes to it, until one of them
     ends.
     """
     with connection:
         first = b""
-        while not first.endswith(b"\n"):  # no byte more: the rest is the zygote's
+        while not first.endswith(b"\n"):  # no byte more: the rest is the fork server's
             byte = connection.recv(1)
             if not byte:
                 return
             first += byte
         connection.sendall(json.dumps({"event": "node", "address": address()}).encode() + b"\n")
-        zygote = [
+        fork_server = [
             sys.executable,
             "-m",
-            "manyhands.cluster.engines.zygote",
+            "manyhands.cluster.engines.fork_server",
             *json.loads(first)["frameworks"],
         ]
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
         subprocess.run(
-            zygote,
+            fork_server,
             stdin=connection.fileno(),
             stdout=connection.fileno(),
             env=environment,

@@ -3,7 +3,7 @@ memory and processors of its own (docker/compose.yaml).
 
 Nodes and notebook share a folder, MANYHANDS_FOLDER. In each node `python -m
 manyhands.cluster.engines.container_node` waits at a socket there (container_node.py) and gives
-whoever connects a zygote of their own: the same commands and events as in the local profile,
+whoever connects a fork server of their own: the same commands and events as in the local profile,
 through a socket instead of two pipes. When the connection ends, all ranks of that node have ended:
 so a lost node is noticed at once.
 """
@@ -52,7 +52,7 @@ def nodes_folder() -> str:
 
 
 class Node:
-    """The zygote that one node gave us. OSError if nobody answers at `path`."""
+    """The fork server that one node gave us. OSError if nobody answers at `path`."""
 
     def __init__(
         self,
@@ -106,9 +106,9 @@ class Node:
         on_end(self)
 
     def close(self) -> None:
-        """End the zygote with all its ranks."""
+        """End the fork server with all its ranks."""
         with suppress(OSError):
-            # the zygote reads the end, kills its ranks and ends
+            # the fork server reads the end, kills its ranks and ends
             self._socket.shutdown(socket.SHUT_WR)
         self._thread.join(5)
         self._lines.close()
@@ -120,7 +120,7 @@ class ContainerEngines(LocalEngines):
     a lost one is replaced by the next, or by itself.
     """
 
-    # no process of ours: when this kernel ends, its connections end, and with them the zygotes
+    # no process of ours: when this kernel ends, its connections end, and with them the fork servers
     group = None
 
     def __init__(self, cluster: Shape, folder: str, frameworks: list[str]) -> None:
@@ -129,7 +129,7 @@ class ContainerEngines(LocalEngines):
         self._place, self.report_ip = nodes_folder(), address()
         super().__init__(folder, frameworks, cluster.memory_mib)
 
-    def _start_zygote(self) -> None:
+    def _start_fork_server(self) -> None:
         """Connect to the nodes that are there: they import the framework while the controller
         starts.
         """
@@ -176,7 +176,7 @@ class ContainerEngines(LocalEngines):
         raise OSError("the number of a process in a container has no meaning outside of it")
 
     def _is_ready(self, node: Node) -> bool:
-        """Whether its zygote has imported the frameworks;
+        """Whether its fork server has imported the frameworks;
         a node that is lost meanwhile is not, one that cannot raises RuntimeError.
         """
         try:

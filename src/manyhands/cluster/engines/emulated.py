@@ -1,7 +1,7 @@
 """The emulated profile: each node is a network namespace of this machine,
 and between the nodes lie links of a given rate and delay.
 
-The ranks are those of the local profile, forked from a zygote. What they send each other passes the
+The ranks are those of the local profile, forked from a fork server. What they send each other passes the
 switch (host/namespaces.py); what they say to the notebook does not: a rank's threads that were
 there before it joined its node stay in the machine's own network.
 """
@@ -180,8 +180,8 @@ class EmulatedEngines(LocalEngines):
         self.network = Network(*self._shape)
         super().__init__(folder, frameworks, cluster.memory_mib)
 
-    def _zygote_environment(self) -> dict[str, str]:
-        """The user namespace is for the zygote: a process can only go there before it has threads.
+    def _fork_server_environment(self) -> dict[str, str]:
+        """The user namespace is for the fork server: a process can only go there before it has threads.
 
         torch would warn for each connection that no name server knows the nodes' addresses.
         """
@@ -207,7 +207,7 @@ class EmulatedEngines(LocalEngines):
         if not self.network.runs():
             self.network.close()
             self.network = Network(*self._shape)
-            self._end_zygote()
+            self._end_fork_server()
         return super().start(client, environments, limit)
 
     def stop(self) -> None:

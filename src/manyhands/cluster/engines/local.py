@@ -1,4 +1,4 @@
-"""The local profile: a controller of ipyparallel's, and engines forked from a zygote on this
+"""The local profile: a controller of ipyparallel's, and engines forked from a fork server on this
 machine.
 """
 
@@ -66,20 +66,20 @@ class LocalEngines:
         self.pids: dict[int, int] = {}
         self.exits: dict[int, Exit] = {}
         self._generation = 0
-        self._start_zygote()
+        self._start_fork_server()
 
-    def _start_zygote(self) -> None:
+    def _start_fork_server(self) -> None:
         environment = {
             **os.environ,
             **without_warnings(),
             **without_errors(),
             "OMP_NUM_THREADS": "1",
             "PYTHONUNBUFFERED": "1",
-            **self._zygote_environment(),
+            **self._fork_server_environment(),
         }
-        self._log = open(os.path.join(self.folder, "zygote.log"), "a")  # noqa: SIM115 - kept open
-        self._zygote = subprocess.Popen(
-            [sys.executable, "-m", "manyhands.cluster.engines.zygote", *self.frameworks],
+        self._log = open(os.path.join(self.folder, "fork_server.log"), "a")  # noqa: SIM115 - kept open
+        self._fork_server = subprocess.Popen(
+            [sys.executable, "-m", "manyhands.cluster.engines.fork_server", *self.frameworks],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -91,17 +91,17 @@ class LocalEngines:
         self._events: queue.Queue[dict[str, Any]] = queue.Queue()
         threading.Thread(
             target=self._listen,
-            args=(self._zygote, self._events),
+            args=(self._fork_server, self._events),
             daemon=True,
-            name="zygote-events",
+            name="fork-server-events",
         ).start()
 
-    def _zygote_environment(self) -> dict[str, str]:
+    def _fork_server_environment(self) -> dict[str, str]:
         return {}
 
-    def _listen(self, zygote: subprocess.Popen[str], events: queue.Queue[dict[str, Any]]) -> None:
-        assert zygote.stdout is not None  # a pipe
-        for line in zygote.stdout:
+    def _listen(self, fork_server: subprocess.Popen[str], events: queue.Queue[dict[str, Any]]) -> None:
+        assert fork_server.stdout is not None  # a pipe
+        for line in fork_server.stdout:
             event = json.loads(line)
             if event["event"] == "exit":
                 if self.pids.get(event["rank"]) == event["pid"]:
@@ -111,19 +111,19 @@ class LocalEngines:
             else:
                 events.put(event)
         events.put({"event": "failed", "why": "the process that forks the ranks has ended"})
-        if zygote is self._zygote:
+        if fork_server is self._fork_server:
             for rank in self.pids:
                 self.exits.setdefault(rank, {"status": signal.SIGKILL, "memory": False})
 
     def _tell(self, **command: Any) -> None:
-        assert self._zygote.stdin is not None  # a pipe
-        self._zygote.stdin.write(json.dumps(command) + "\n")
-        self._zygote.stdin.flush()
+        assert self._fork_server.stdin is not None  # a pipe
+        self._fork_server.stdin.write(json.dumps(command) + "\n")
+        self._fork_server.stdin.flush()
 
     @property
     def group(self) -> int | None:
-        """The process group of the zygote, for the guard."""
-        return self._zygote.pid
+        """The process group of the fork server, for the guard."""
+        return self._fork_server.pid
 
     def environment_of(self, rank: int, environment: dict[str, str]) -> dict[str, str]:
         """What a rank learns of the world; on one machine it is all known beforehand."""
@@ -151,7 +151,7 @@ class LocalEngines:
                 # else it ends where the controller is busy for 5 s
                 f"--IPEngine.timeout={limit.seconds}",
                 # else a rank ends itself when the controller has been without the processor for
-                # 30 s; the zygote ends them
+                # 30 s; the fork server ends them
                 "--IPEngine.max_heartbeat_misses=0",
             ]
             log = os.path.join(self.folder, f"rank-{rank}.log")
@@ -166,14 +166,14 @@ class LocalEngines:
         return self._wait_registered(client, identity, limit)
 
     def _make_ready(self, limit: StartLimit) -> None:
-        """A zygote that runs and has imported the frameworks.
+        """A fork server that runs and has imported the frameworks.
 
         RuntimeError where that cannot be had.
         """
-        assert self._zygote.stdin is not None  # a pipe
-        if self._zygote.poll() is not None or self._zygote.stdin.closed:
-            self._zygote.stdin.close()
-            self._start_zygote()
+        assert self._fork_server.stdin is not None  # a pipe
+        if self._fork_server.poll() is not None or self._fork_server.stdin.closed:
+            self._fork_server.stdin.close()
+            self._start_fork_server()
         while not self._ready:
             self._ready = self._next_event(self._events, self._log.name, limit)["event"] == "ready"
 
@@ -221,7 +221,7 @@ class LocalEngines:
         return processor_s(self.pids[rank])
 
     def _reachable(self) -> bool:
-        return self._zygote.poll() is None
+        return self._fork_server.poll() is None
 
     def kill(self, client: ipp.Client, engine_ids: list[int]) -> None:
         """End every rank at once, and have the controller forget them."""
@@ -244,20 +244,20 @@ class LocalEngines:
         """The last lines that C++ libraries wrote to the stderr of a rank."""
         return last_lines(os.path.join(self.folder, f"stderr-{rank}.log"), lines)
 
-    def _end_zygote(self) -> None:
-        assert self._zygote.stdin is not None  # a pipe
-        self._zygote.stdin.close()
+    def _end_fork_server(self) -> None:
+        assert self._fork_server.stdin is not None  # a pipe
+        self._fork_server.stdin.close()
         try:
-            self._zygote.wait(5 if self._ready else 0)  # while it imports it does not read
+            self._fork_server.wait(5 if self._ready else 0)  # while it imports it does not read
         except subprocess.TimeoutExpired:
-            os.killpg(self._zygote.pid, signal.SIGKILL)
+            os.killpg(self._fork_server.pid, signal.SIGKILL)
             # on a busy machine; this must not hide why the start failed
             with suppress(subprocess.TimeoutExpired):
-                self._zygote.wait(5)
+                self._fork_server.wait(5)
 
     def stop(self) -> None:
-        if self._zygote.poll() is None:
-            self._end_zygote()
-        assert self._zygote.stdout is not None  # a pipe
-        self._zygote.stdout.close()
+        if self._fork_server.poll() is None:
+            self._end_fork_server()
+        assert self._fork_server.stdout is not None  # a pipe
+        self._fork_server.stdout.close()
         self._log.close()

@@ -323,7 +323,7 @@ def _import_at_start(framework: str | None) -> list[str]:
     modules = {"torch": "torch", "tensorflow": "tensorflow", "both": "torch, tensorflow"}.get(
         framework or ""
     )
-    # without a search for garbage, as in the zygote
+    # without a search for garbage, as in the fork server
     return (
         [f"--IPEngine.startup_command=import gc; gc.disable(); import {modules}; gc.enable()"]
         if modules

@@ -1,5 +1,5 @@
 """The process that imports the framework once and forks engines:
-`python -m manyhands.cluster.engines.zygote FRAMEWORK...`.
+`python -m manyhands.cluster.engines.fork_server FRAMEWORK...`.
 
 It reads commands, one JSON object a line, from its standard input and writes events to its standard output:
   {"do": "fork", "rank": 0, "argv": [...], "env": {...}, "log": path, "memory_bytes": null}
@@ -55,12 +55,12 @@ def die_with_parent(parent: int) -> None:
         os._exit(1)
 
 
-def tell(**event: Any) -> None:
+def _send_event(**event: Any) -> None:
     sys.stdout.write(json.dumps(event) + "\n")
     sys.stdout.flush()
 
 
-class Zygote:
+class ForkServer:
     """The engines of one cluster, by rank: {rank: pid}.
 
     What an engine leaves in another session becomes a child of this process, and ends with the last
@@ -86,7 +86,7 @@ class Zygote:
         pid = os.fork()
         if pid:
             self.pids[rank], self.limits[rank] = pid, memory_bytes
-            tell(event="forked", rank=rank, pid=pid)
+            _send_event(event="forked", rank=rank, pid=pid)
             return
         try:
             os.setpgid(0, 0)
@@ -108,7 +108,7 @@ class Zygote:
             for rank in [r for r, p in self.pids.items() if p == pid]:
                 del self.pids[rank]
                 _kill_group(pid)  # what the rank itself had started
-                tell(event="exit", rank=rank, pid=pid, status=status, memory=pid in self.over)
+                _send_event(event="exit", rank=rank, pid=pid, status=status, memory=pid in self.over)
         if not self.pids:
             kill_descendants()
 
@@ -142,7 +142,7 @@ def _resident_bytes(pid: int) -> int:
             fields = file.read().split()
     except OSError:
         return 0
-    # resident, less what is shared with the zygote's files
+    # resident, less what is shared with the fork server's files
     return (int(fields[1]) - int(fields[2])) * os.sysconf("SC_PAGE_SIZE")
 
 
@@ -177,7 +177,7 @@ def _import(frameworks: list[str]) -> None:
             try:
                 importlib.import_module(name)
             except (ImportError, OSError, MemoryError) as error:
-                tell(
+                _send_event(
                     event="failed",
                     why=f"{name} cannot be imported: {error or type(error).__name__}",
                 )
@@ -206,23 +206,23 @@ def main(frameworks: list[str]) -> NoReturn:
     events, sys.stdout = sys.stdout, sys.stderr
     _import(frameworks)
     sys.stdout = events
-    tell(event="ready")
-    zygote, buffer = Zygote(), b""
+    _send_event(event="ready")
+    fork_server, buffer = ForkServer(), b""
     while True:
         readable, _, _ = select.select([0], [], [], POLL_S)
         if readable:
             chunk = os.read(0, 1 << 16)
             if not chunk:
-                zygote.close()
+                fork_server.close()
             *lines, buffer = (buffer + chunk).split(b"\n")
             for line in lines:
                 command = json.loads(line)
                 if command.pop("do") == "fork":
-                    zygote.fork(**command)
+                    fork_server.fork(**command)
                 else:
-                    zygote.signal(command["rank"], command["signal"])
-        zygote.reap()
-        zygote.police()
+                    fork_server.signal(command["rank"], command["signal"])
+        fork_server.reap()
+        fork_server.police()
 
 
 if __name__ == "__main__":
