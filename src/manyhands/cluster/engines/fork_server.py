@@ -108,7 +108,9 @@ class ForkServer:
             for rank in [r for r, p in self.pids.items() if p == pid]:
                 del self.pids[rank]
                 _kill_group(pid)  # what the rank itself had started
-                _send_event(event="exit", rank=rank, pid=pid, status=status, memory=pid in self.over)
+                _send_event(
+                    event="exit", rank=rank, pid=pid, status=status, memory=pid in self.over
+                )
         if not self.pids:
             kill_descendants()
 

@@ -99,7 +99,9 @@ class LocalEngines:
     def _fork_server_environment(self) -> dict[str, str]:
         return {}
 
-    def _listen(self, fork_server: subprocess.Popen[str], events: queue.Queue[dict[str, Any]]) -> None:
+    def _listen(
+        self, fork_server: subprocess.Popen[str], events: queue.Queue[dict[str, Any]]
+    ) -> None:
         assert fork_server.stdout is not None  # a pipe
         for line in fork_server.stdout:
             event = json.loads(line)

@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     import ipyparallel as ipp
     import psutil
 
-    from manyhands.cluster.engines.by_launcher import RemoteEngines
     from manyhands.cluster.engines.engine_calls import Answer
     from manyhands.cluster.engines.local import LocalEngines
+    from manyhands.cluster.engines.remote_engines import RemoteEngines
     from manyhands.cluster.engines.shape import Shape
     from manyhands.cluster.faults.watch import Watch
     from manyhands.cluster.host.ports import Reservation
@@ -113,7 +113,7 @@ class Runtime:
                     self._engines.report_ip,
                 )
         else:
-            from manyhands.cluster.engines.by_launcher import RemoteEngines
+            from manyhands.cluster.engines.remote_engines import RemoteEngines
 
             self._engines = RemoteEngines(self.cluster, self.folder)
             self._ipp_cluster = self._engines.ipp_cluster

@@ -1,5 +1,6 @@
-"""Engines that one of ipyparallel's launchers starts:
-under MPI, in a Slurm job, on hosts reached by ssh (profiles.py).
+"""Engines that one of ipyparallel's launchers starts.
+
+They run under MPI, in a Slurm job, or on hosts that SSH reaches.
 """
 
 from __future__ import annotations
@@ -7,8 +8,10 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from manyhands.cluster.engines.profiles import profile_named
+from manyhands.cluster.engines.mpi_profile import Mpi
 from manyhands.cluster.engines.reach import answers
+from manyhands.cluster.engines.slurm_profile import Slurm
+from manyhands.cluster.engines.ssh_profile import Ssh
 from manyhands.cluster.on_rank import agent
 
 if TYPE_CHECKING:
@@ -17,9 +20,23 @@ if TYPE_CHECKING:
 
     import ipyparallel as ipp
 
+    from manyhands.cluster.engines.profiles import Profile
     from manyhands.cluster.engines.reach import StartLimit
     from manyhands.cluster.engines.shape import Shape
     from manyhands.cluster.payloads import EngineFacts, Exit
+
+
+_PROFILES: dict[str, type[Profile]] = {"mpi": Mpi, "slurm": Slurm, "ssh": Ssh}
+
+
+def profile_named(name: str, hosts: list[str] | None = None) -> Profile:
+    """The profile "mpi", "slurm" or "ssh".
+
+    `hosts` for ssh: ["node1", "user@node2:2222"], else MANYHANDS_HOSTS, comma-separated.
+    """
+    if name not in _PROFILES:
+        raise ValueError(f"There is no profile {name!r}: use one of local, {', '.join(_PROFILES)}.")
+    return Ssh(hosts) if name == "ssh" else _PROFILES[name]()
 
 
 class RemoteEngines:
