@@ -6,7 +6,7 @@
 import pytest
 
 from manyhands import Cluster
-from manyhands.cluster.host.devices import gpu_ids
+from manyhands.cluster.host.gpu_assignment import gpu_ids
 
 pytestmark = pytest.mark.gpu
 

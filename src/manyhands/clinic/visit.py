@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from manyhands.clinic.hangs import Watcher, report
-from manyhands.cluster.host.devices import gpu_ids
+from manyhands.cluster.host.gpu_assignment import gpu_ids
 from manyhands.cluster.launch.as_main import STAND_IN, substituted
 from manyhands.cluster.launch.run_script import LaunchError, launch
 from manyhands.cluster.launch.script_copy import copied

@@ -14,7 +14,7 @@ from manyhands.cluster.faults import diagnose
 from manyhands.cluster.faults.kinds import Where
 from manyhands.cluster.faults.picture import wait_for_graph, world
 from manyhands.cluster.faults.sentences import ranks_text
-from manyhands.cluster.host.devices import share
+from manyhands.cluster.host.gpu_assignment import assign_devices
 from manyhands.cluster.magic import _ranks
 from manyhands.cluster.on_rank.recorder import HEADER, SLOT_BYTES, SLOTS, Recorder, read
 from manyhands.cluster.on_rank.stack import is_user_file
@@ -268,12 +268,12 @@ def test_reading_what_is_not_there(tmp_path):
 
 
 def test_share_without_gpus():
-    backend, environments = share(2, 2, gpus=[])
+    backend, environments = assign_devices(2, 2, gpus=[])
     assert backend == "gloo" and environments == [{"MANYHANDS_DEVICE": "cpu"}] * 4
 
 
 def test_share_one_gpu_among_four_ranks():
-    backend, environments = share(2, 2, gpus=["0"])
+    backend, environments = assign_devices(2, 2, gpus=["0"])
     assert (
         backend == "gloo"
         and {e["CUDA_VISIBLE_DEVICES"] for e in environments} == {"0"}
@@ -282,14 +282,14 @@ def test_share_one_gpu_among_four_ranks():
 
 
 def test_share_a_gpu_for_each_rank():
-    backend, environments = share(2, 2, gpus=["0", "1", "2", "3"])
+    backend, environments = assign_devices(2, 2, gpus=["0", "1", "2", "3"])
     assert backend == "nccl"
     assert [e["CUDA_VISIBLE_DEVICES"] for e in environments] == ["0,1", "0,1", "2,3", "2,3"]
     assert [e["MANYHANDS_DEVICE"] for e in environments] == ["cuda:0", "cuda:1", "cuda:0", "cuda:1"]
 
 
 def test_share_two_gpus_among_four_ranks_on_one_node():
-    backend, environments = share(1, 4, gpus=["0", "1"])
+    backend, environments = assign_devices(1, 4, gpus=["0", "1"])
     assert backend == "gloo" and [e["MANYHANDS_DEVICE"] for e in environments] == [
         "cuda:0",
         "cuda:1",
@@ -299,7 +299,7 @@ def test_share_two_gpus_among_four_ranks_on_one_node():
 
 
 def test_share_three_gpus_between_two_nodes():
-    backend, environments = share(2, 2, gpus=["0", "1", "2"])
+    backend, environments = assign_devices(2, 2, gpus=["0", "1", "2"])
     assert backend == "gloo" and [e["CUDA_VISIBLE_DEVICES"] for e in environments] == [
         "0",
         "0",

@@ -27,7 +27,7 @@ from manyhands.cluster.engines.reach import (
 )
 from manyhands.cluster.faults.kinds import ClusterNotStarted
 from manyhands.cluster.faults.watch import Reports
-from manyhands.cluster.host import devices
+from manyhands.cluster.host import gpu_assignment
 from manyhands.cluster.host.ports import reserve
 from manyhands.cluster.host.surroundings import make_folder
 from manyhands.cluster.on_rank import agent, tf_config
@@ -67,7 +67,9 @@ class Runtime:
         self.cluster, self.frameworks, self._ipp = cluster, frameworks, ipp
         self._whole = self._starts_controller = False
         self._controller_children: list[psutil.Process] = []
-        self.backend, self._devices = devices.share(cluster.nodes, cluster.ranks_per_node)
+        self.backend, self._devices = gpu_assignment.assign_devices(
+            cluster.nodes, cluster.ranks_per_node
+        )
         if cluster.link:
             # NCCL would find the GPUs of one machine, and leave the link aside
             self.backend = "gloo"
@@ -190,7 +192,10 @@ class Runtime:
         ]
         # real nodes have chosen by their own GPUs, and all ranks need one backend
         self.backend = "nccl" if all(one["MANYHANDS_BACKEND"] == "nccl" for one in told) else "gloo"
-        self._devices = [{name: one[name] for name in devices.NAMES if name in one} for one in told]
+        self._devices = [
+            {name: one[name] for name in gpu_assignment.DEVICE_VARIABLES if name in one}
+            for one in told
+        ]
         for rank, environment in enumerate(told):
             environment["MANYHANDS_BACKEND"] = self.backend
             joined |= self.submit(

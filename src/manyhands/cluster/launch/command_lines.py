@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from manyhands.cluster.host.devices import gpu_ids
+from manyhands.cluster.host.gpu_assignment import gpu_ids
 from manyhands.cluster.host.names import without_warnings
 from manyhands.cluster.host.ports import reserve
 

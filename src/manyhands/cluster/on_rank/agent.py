@@ -214,9 +214,9 @@ def choose_port() -> int:
 
 def own_devices(local_rank: int, ranks_per_node: int) -> dict[str, str]:
     """On a real node: the environment that gives this rank its share of the node's GPUs."""
-    from manyhands.cluster.host import devices
+    from manyhands.cluster.host import gpu_assignment
 
-    backend, environments = devices.share(1, ranks_per_node)
+    backend, environments = gpu_assignment.assign_devices(1, ranks_per_node)
     return {**environments[local_rank], "MANYHANDS_BACKEND": backend}
 
 

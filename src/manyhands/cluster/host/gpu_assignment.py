@@ -9,7 +9,8 @@ import os
 import shutil
 import subprocess
 
-NAMES = "MANYHANDS_DEVICE", "CUDA_VISIBLE_DEVICES"  # what a rank is told of its device
+# the environment variables that name a rank's device
+DEVICE_VARIABLES = "MANYHANDS_DEVICE", "CUDA_VISIBLE_DEVICES"
 
 
 @functools.lru_cache(maxsize=1)
@@ -36,7 +37,7 @@ def gpu_ids() -> list[str]:
     ]
 
 
-def share(
+def assign_devices(
     nodes: int, ranks_per_node: int, gpus: list[str] | None = None
 ) -> tuple[str, list[dict[str, str]]]:
     """(backend, [environment of each rank]): every node gets its own GPUs, every rank one of them,
