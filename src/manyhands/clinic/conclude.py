@@ -18,7 +18,7 @@ from manyhands.clinic.steps_anew import moved_apart, of_torch
 from manyhands.clinic.tracebacks import dead, of_visit
 from manyhands.clinic.units_named import units_of
 from manyhands.clinic.visit import STEPS
-from manyhands.cluster.faults.sentences import ranks_text
+from manyhands.cluster.faults.fault_messages import ranks_text
 from manyhands.cluster.launch.script_copy import some
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from manyhands.clinic import clinic_words as words
-from manyhands.cluster.faults.sentences import ranks_text
+from manyhands.cluster.faults.fault_messages import ranks_text
 
 if TYPE_CHECKING:
     from manyhands.clinic.visit import Visit

@@ -17,10 +17,10 @@ from manyhands.cluster.check_arguments import FRAMEWORKS
 from manyhands.cluster.engines import emulated
 from manyhands.cluster.engines.runtime import Runtime
 from manyhands.cluster.faults import explain, live_line
+from manyhands.cluster.faults.fault_messages import SENTENCES, SENTENCES_CORE
 from manyhands.cluster.faults.healing import Healing, Setup, Turn, is_broken
 from manyhands.cluster.faults.kinds import ClusterStopped
 from manyhands.cluster.faults.picture import world
-from manyhands.cluster.faults.sentences import SENTENCES, SENTENCES_CORE
 from manyhands.cluster.faults.source_lines import Places
 from manyhands.cluster.faults.under_way import WITHOUT_CALLS, UnderWay
 from manyhands.cluster.faults.unfinished import Unfinished

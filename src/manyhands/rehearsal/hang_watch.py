@@ -13,8 +13,8 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
 from manyhands.cluster.faults import explain, tf_tasks
+from manyhands.cluster.faults.fault_messages import SENTENCES
 from manyhands.cluster.faults.kinds import Outcome
-from manyhands.cluster.faults.sentences import SENTENCES
 from manyhands.cluster.faults.source_lines import Places
 from manyhands.cluster.on_rank import tf_config
 from manyhands.cluster.on_rank.signalled_stack import Outside

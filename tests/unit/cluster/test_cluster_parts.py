@@ -11,9 +11,9 @@ import pytest
 import torch.distributed  # noqa: F401  the recorder finds it among the loaded modules
 
 from manyhands.cluster.faults import diagnose
+from manyhands.cluster.faults.fault_messages import ranks_text
 from manyhands.cluster.faults.kinds import Where
 from manyhands.cluster.faults.picture import wait_for_graph, world
-from manyhands.cluster.faults.sentences import ranks_text
 from manyhands.cluster.host.gpu_assignment import assign_devices
 from manyhands.cluster.magic import _ranks
 from manyhands.cluster.on_rank.recorder import HEADER, SLOT_BYTES, SLOTS, Recorder, read

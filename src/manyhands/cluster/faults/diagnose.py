@@ -13,7 +13,7 @@ from manyhands.cluster.faults.differ import (
     cause_of_finished,
     members_text,
 )
-from manyhands.cluster.faults.sentences import SENTENCES, ranks_text
+from manyhands.cluster.faults.fault_messages import SENTENCES, ranks_text
 from manyhands.cluster.on_rank.recorder import SLOTS
 
 if TYPE_CHECKING:

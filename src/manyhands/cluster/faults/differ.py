@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from manyhands.cluster.faults.sentences import SENTENCES, ranks_text
+from manyhands.cluster.faults.fault_messages import SENTENCES, ranks_text
 from manyhands.cluster.on_rank.recorder import SLOTS
 
 if TYPE_CHECKING:

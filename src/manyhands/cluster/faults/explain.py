@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from manyhands.cluster.faults import diagnose, tf_tasks
+from manyhands.cluster.faults.fault_messages import KNOWN_ERRORS, SENTENCES, of_ranks, ranks_text
 from manyhands.cluster.faults.kinds import (
     ControllerDied,
     Fault,
@@ -19,7 +20,6 @@ from manyhands.cluster.faults.kinds import (
     Where,
 )
 from manyhands.cluster.faults.picture import wait_for_graph
-from manyhands.cluster.faults.sentences import KNOWN_ERRORS, SENTENCES, of_ranks, ranks_text
 from manyhands.cluster.faults.source_lines import spot_of
 from manyhands.cluster.on_rank.stack import name_in_line
 from manyhands.cluster.show import in_this_kernel

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from manyhands.cluster.engines.reach import StartLimit
 from manyhands.cluster.engines.runtime import Runtime
 from manyhands.cluster.faults import explain
+from manyhands.cluster.faults.fault_messages import SENTENCES
 from manyhands.cluster.faults.kinds import Interrupted, Outcome
-from manyhands.cluster.faults.sentences import SENTENCES
 from manyhands.cluster.on_rank import agent
 from manyhands.cluster.show import Progress, show_fault
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from manyhands.cluster.faults.sentences import SENTENCES, ranks_text
+from manyhands.cluster.faults.fault_messages import SENTENCES, ranks_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from manyhands.cluster.faults.explain import standing
-from manyhands.cluster.faults.sentences import SENTENCES, of_ranks, ranks_text
+from manyhands.cluster.faults.fault_messages import SENTENCES, of_ranks, ranks_text
 from manyhands.cluster.faults.watch import STALE_S
 
 if TYPE_CHECKING:

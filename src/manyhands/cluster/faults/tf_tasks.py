@@ -9,7 +9,7 @@ import socket
 from typing import TYPE_CHECKING
 
 from manyhands.cluster.faults.differ import Cause
-from manyhands.cluster.faults.sentences import SENTENCES, ranks_text
+from manyhands.cluster.faults.fault_messages import SENTENCES, ranks_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from manyhands.cluster import check_arguments
 from manyhands.cluster.engines.reach import StartLimit, answers
-from manyhands.cluster.faults.sentences import SENTENCES
+from manyhands.cluster.faults.fault_messages import SENTENCES
 from manyhands.cluster.faults.unfinished import each, words
 
 if TYPE_CHECKING:

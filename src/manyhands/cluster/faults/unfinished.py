@@ -16,8 +16,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from manyhands.cluster.faults.fault_messages import SENTENCES, ranks_text
 from manyhands.cluster.faults.kinds import Where
-from manyhands.cluster.faults.sentences import SENTENCES, ranks_text
 from manyhands.cluster.faults.source_lines import spot_of
 from manyhands.cluster.on_rank import agent
 from manyhands.cluster.on_rank.recorder import COLLECTIVES
