@@ -13,6 +13,7 @@ import torch.distributed  # noqa: F401  the recorder finds it among the loaded m
 from manyhands.cluster.faults import diagnose
 from manyhands.cluster.faults.fault_messages import ranks_text
 from manyhands.cluster.faults.kinds import Where
+from manyhands.cluster.faults.mismatched_calls import find_mismatch
 from manyhands.cluster.faults.picture import wait_for_graph, world
 from manyhands.cluster.host.gpu_assignment import assign_devices
 from manyhands.cluster.magic import _ranks
@@ -105,7 +106,7 @@ def test_all_in_one_call_that_does_not_end_have_left_something_behind():
 
 def test_mismatch_says_who_differs():
     notes = {0: [note("all_reduce")], 1: [note("all_reduce", shape=(5,))], 2: [note("all_reduce")]}
-    odd = diagnose.mismatch(notes)
+    odd = find_mismatch(notes)
     assert (
         odd.ranks == [1]
         and odd.kind == "different"
@@ -116,7 +117,7 @@ def test_mismatch_says_who_differs():
 
 def test_matching_calls_are_no_mismatch():
     assert (
-        diagnose.mismatch(
+        find_mismatch(
             {
                 0: [note("all_reduce"), note("barrier", 1, (), "")],
                 1: [note("all_reduce"), note("barrier", 1, (), "")],
@@ -128,7 +129,7 @@ def test_matching_calls_are_no_mismatch():
 
 def test_calls_of_different_groups_are_not_compared():
     assert (
-        diagnose.mismatch(
+        find_mismatch(
             {
                 0: [{**note("all_reduce"), "group": "a"}],
                 1: [{**note("all_reduce", shape=(9,)), "group": "b"}],
@@ -174,13 +175,13 @@ def test_an_argument_that_differs_on_one_rank_is_told(argument, usual, other, wo
     notes = {
         rank: [note("all_reduce", **{argument: other if rank == 1 else usual})] for rank in range(3)
     }
-    odd = diagnose.mismatch(notes)
+    odd = find_mismatch(notes)
     assert odd.ranks == [1] and odd.kind != "different calls" and words in odd.text
 
 
 def test_groups_without_a_common_member_are_not_compared_by_their_members():
     assert (
-        diagnose.mismatch(
+        find_mismatch(
             {
                 rank: [note("all_reduce", ranks=[rank // 2 * 2, rank // 2 * 2 + 1])]
                 for rank in range(4)
@@ -195,7 +196,7 @@ def test_a_message_may_be_received_in_another_shape_of_the_same_size():
         note("send", shape=(2, 3), peer=1, tag=0),
         note("recv", shape=(6,), peer=0, tag=0),
     )
-    assert diagnose.mismatch({0: [sent], 1: [received]}) is None
+    assert find_mismatch({0: [sent], 1: [received]}) is None
 
 
 @pytest.mark.parametrize(

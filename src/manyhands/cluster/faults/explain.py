@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from manyhands.cluster.faults import diagnose, tf_tasks
+from manyhands.cluster.faults import diagnose, mismatched_calls, tf_tasks
 from manyhands.cluster.faults.fault_messages import KNOWN_ERRORS, SENTENCES, of_ranks, ranks_text
 from manyhands.cluster.faults.kinds import (
     ControllerDied,
@@ -243,7 +243,7 @@ def make(
     """
     tf_configs = tf_configs or {}
     edge_list = diagnose.edges(where, world_size)
-    odd = diagnose.mismatch(outcome.notes)
+    odd = mismatched_calls.find_mismatch(outcome.notes)
     waiting = {rank: here for rank, here in where.items() if here.state == "waits"}
     traceback = {rank: error["traceback"] for rank, error in outcome.errors.items()}
     first = sorted(set(outcome.errors) - set(secondary(outcome))) or sorted(outcome.errors)
