@@ -494,9 +494,11 @@ def test_an_edited_setup_cell_takes_the_place_of_what_it_was(cluster):
     cluster.heal()
     assert (
         cluster.pull("colour") == ["blue"] * 4
-        and len([one for one in cluster._setups if "colour" in one.code]) == 1
+        and len([cell for cell in cluster._recovery.setups if "colour" in cell.code]) == 1
     )
-    cluster._setups = [one for one in cluster._setups if "colour" not in one.code]
+    cluster._recovery.setups = [
+        cell for cell in cluster._recovery.setups if "colour" not in cell.code
+    ]
 
 
 def test_a_setup_cell_of_some_ranks_stays_with_them(cluster):
@@ -508,7 +510,9 @@ def test_a_setup_cell_of_some_ranks_stays_with_them(cluster):
         False,
         False,
     ]
-    cluster._setups = [one for one in cluster._setups if "only_here" not in one.code]
+    cluster._recovery.setups = [
+        cell for cell in cluster._recovery.setups if "only_here" not in cell.code
+    ]
 
 
 def test_an_isend_that_nobody_waits_for(cluster):

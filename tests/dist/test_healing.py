@@ -262,7 +262,7 @@ def test_a_setup_cell_that_breaks_the_ranks_when_it_runs_again_is_left_out_and_t
     assert (
         "The cluster is healed: 2 new ranks." in fault.text
         and "brought back: rank." in fault.text
-        and len(plain._setups) == 1
+        and len(plain._recovery.setups) == 1
     )
     assert plain.pull("rank") == [0, 1]
     assert (
@@ -288,7 +288,7 @@ def test_a_setup_cell_that_is_held_up_when_it_runs_again_has_a_second_try(
     assert (
         "brought back: rank, slow." in fault.text
         and "failed" not in fault.text
-        and len(plain._setups) == 2
+        and len(plain._recovery.setups) == 2
     )
     assert plain.pull("slow") == [1, 1]
-    plain._setups.pop()
+    plain._recovery.setups.pop()

@@ -18,22 +18,29 @@ from manyhands.cluster.engines import emulated
 from manyhands.cluster.engines.runtime import Runtime
 from manyhands.cluster.faults import explain, live_line
 from manyhands.cluster.faults.fault_messages import SENTENCES, SENTENCES_CORE
-from manyhands.cluster.faults.healing import Healing, Setup, Turn, is_broken
 from manyhands.cluster.faults.kinds import ClusterStopped
 from manyhands.cluster.faults.picture import world
+from manyhands.cluster.faults.restart_lost_ranks import (
+    Operations,
+    Recovery,
+    SetupCell,
+    lost_before_a_cell,
+    needs_restart,
+)
 from manyhands.cluster.faults.source_lines import Places
 from manyhands.cluster.faults.under_way import WITHOUT_CALLS, UnderWay
 from manyhands.cluster.faults.unfinished import Unfinished
 from manyhands.cluster.faults.watch import Watch
 from manyhands.cluster.host import surroundings
 from manyhands.cluster.on_rank import agent
-from manyhands.cluster.on_rank.recorder import read
 from manyhands.cluster.on_rank.variables import get_value, set_variables
-from manyhands.cluster.show import Progress, show_outputs
+from manyhands.cluster.show import FaultDisplay, Progress, show_outputs
+from manyhands.cluster.turn import Turn
 from manyhands.shared.default_timeouts import HANG_TIMEOUT_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
     from typing import Any
 
     from manyhands.cluster.check_arguments import Framework, Profile, Ranks
@@ -49,7 +56,7 @@ _running: dict[str, Cluster] = {}  # by name, of this process
 _PID = os.getpid()
 
 
-class Cluster(Healing, UnderWay):
+class Cluster(UnderWay):
     """`nodes` x `ranks_per_node` processes that run the cells marked `%%px`.
 
     An engine of ipyparallel is a rank. On one machine the nodes are emulated: each has its own
@@ -102,11 +109,16 @@ class Cluster(Healing, UnderWay):
         self.threads_per_rank, self.memory_mib, self.name = threads_per_rank, memory_mib, name
         self.fault: Fault | None = None
         self.names: list[str] = []
-        self._setups: list[Setup] = []
         self._cells, self._places = itertools.count(1), Places()
         self._last_cell, self._unfinished = "", Unfinished(self._ask)
-        # see faults/healing.py
-        self._sound, self._lost, self._unmade, self._turn = True, set(), [], Turn(name)
+        self._display, self._turn = FaultDisplay(), Turn(name)
+        self._recovery = Recovery(
+            self,
+            Operations(
+                self._check_running, self._replace, self._unfinished.forget, self._run_setup
+            ),
+            self._display,
+        )
         check_arguments.check_shape(
             nodes, ranks_per_node, framework, self.profile, threads_per_rank, memory_mib
         )
@@ -201,10 +213,7 @@ class Cluster(Healing, UnderWay):
             outcome = self._execute(agent.run_cell, (code,), ranks, patience_s, limit_s, cell_file)
             self._finish(outcome, cell_file, limit_s)
         if setup:  # only what has worked is run again, and what was run last comes last
-            self._setups = [one for one in self._setups if one.key != (key or code)] + [
-                Setup(key or code, code, ranks, first_line)
-            ]
-            self._unmade = [one for one in self._unmade if one.key != (key or code)]
+            self._recovery.add_setup(SetupCell(key or code, code, ranks, first_line))
 
     def run(
         self,
@@ -289,7 +298,11 @@ class Cluster(Healing, UnderWay):
         """
         with self._turn:
             self._check_running()
-            self._mend()
+            self._recovery.restart()
+
+    def holding(self, reports: list[Fault]) -> AbstractContextManager[None]:
+        """In this block, a Fault is appended to the list `reports` instead of being shown."""
+        return self._display.hold(reports)
 
     def stop(self) -> None:
         """End all processes of this cluster. Safe to call twice."""
@@ -312,6 +325,32 @@ class Cluster(Healing, UnderWay):
             raise ClusterStopped(SENTENCES_CORE["stopped"].format(name=self.name))
         return self._runtime
 
+    def _replace(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+
+    def _use(self) -> None:
+        """Before each use: restart ranks that the last use left in an unknown state.
+
+        Raises a Fault if a rank or the controller has died since.
+        """
+        self._check_running()
+        if not self._recovery.sound:
+            print(SENTENCES["heal first"])
+            self._recovery.restart()
+        runtime = self._check_running()
+        runtime.keep_guard()
+        lost = lost_before_a_cell(dict(runtime.exits()), runtime.controller_runs())
+        if lost is not None:
+            self._finish(lost, "", self.limit_s)
+
+    def _run_setup(self, cell: SetupCell) -> tuple[Outcome, Fault | None]:
+        """Run a setup cell on new ranks, without its outputs."""
+        cell_file = self._places.add(cell.code, cell.first_line)
+        outcome = self._execute(agent.run_cell, (cell.code,), cell.ranks, None, None, cell_file)
+        if outcome.reason == "interrupted":
+            raise KeyboardInterrupt
+        return outcome, self._fault(outcome, cell_file, self.limit_s)
+
     def _execute(
         self,
         function: Callable[..., Any],
@@ -331,11 +370,11 @@ class Cluster(Healing, UnderWay):
         cell, started = next(self._cells), time.monotonic()
         runtime = self._check_running()
         runtime.reports.clear()
-        self._sound = False
+        self._recovery.sound = False
         try:
             pending = runtime.submit(targets, function, (*args, cell))
         except Exception:  # what cannot be sent has not been sent to any rank
-            self._sound = True
+            self._recovery.sound = True
             raise
         watch = Watch(
             pending,
@@ -358,12 +397,7 @@ class Cluster(Healing, UnderWay):
             started,
         )
         self._unfinished.note(outcome.results)
-        for rank in targets:  # the record of a rank that has not answered is read where it lies
-            if rank not in outcome.notes:
-                notes = read(runtime.record_path(rank), cell)
-                outcome.notes[rank] = notes or runtime.reports.notes(rank, cell)
-                if notes is None:
-                    outcome.early.add(rank)
+        runtime.add_notes(outcome)
         outcome.notes = self._unfinished.shifted(outcome.notes)
         made = [reply["names"] for reply in outcome.results.values()] + [
             runtime.reports.names(rank, cell) for rank in targets
@@ -387,7 +421,7 @@ class Cluster(Healing, UnderWay):
             where,
             self.world_size,
             limit_s or self.limit_s,
-            self._unmade_head,
+            self._recovery.head_of_unmade,
             {rank: runtime.tf_config(rank) for rank in self.ranks},
         )
 
@@ -400,7 +434,7 @@ class Cluster(Healing, UnderWay):
         talks: bool = True,
     ) -> None:
         fault = self._fault(outcome, cell_file, limit_s)
-        self._sound = fault is None or not is_broken(outcome, fault)
+        self._recovery.sound = fault is None or not needs_restart(outcome, fault)
         show_outputs(outcome)
         unfinished = self._say_unfinished(cell_file, tell) if talks and outcome.pending else ""
         overwritten = explain.overwritten(outcome.notes, cell_file, self._places) if tell else ""
@@ -414,10 +448,10 @@ class Cluster(Healing, UnderWay):
             fault.text += "\n" + SENTENCES["not run"]
         fault.reported_s = time.monotonic() - outcome.started
         self.fault = fault
-        self._show(fault)  # first what happened, then the mending
-        if not self._sound:
+        self._display.show(fault)  # first what happened, then the restart
+        if not self._recovery.sound:
             before = time.monotonic()
-            self._mend(fault)
+            self._recovery.restart(fault)
             fault.healed_s = time.monotonic() - before
         raise fault
 

@@ -8,7 +8,7 @@ import IPython
 import pytest
 
 from manyhands.cluster.faults import explain
-from manyhands.cluster.faults.healing import makes
+from manyhands.cluster.faults.restart_lost_ranks import assigns_name
 
 ERROR = {"memory": False, "ename": "NameError", "evalue": "name 'step' is not defined"}
 
@@ -50,7 +50,7 @@ def test_a_name_of_a_setup_cell_that_the_healing_could_not_run():
     ],
 )
 def test_which_cells_make_a_name(code, made):
-    assert makes(code, "hvd") == made
+    assert assigns_name(code, "hvd") == made
 
 
 @pytest.mark.parametrize(

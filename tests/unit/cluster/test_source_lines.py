@@ -182,9 +182,9 @@ def test_a_link_is_given_in_numbers():
 )
 def test_the_magic_says_it_in_a_sentence(options, why):
     from manyhands import Cluster
-    from manyhands.cluster.faults.healing import Turn
     from manyhands.cluster.faults.unfinished import Unfinished
     from manyhands.cluster.magic import RankMagics
+    from manyhands.cluster.turn import Turn
 
     cluster = Cluster.__new__(Cluster)  # without processes: it must not come so far
     cluster.nodes, cluster.ranks_per_node, cluster._places, cluster._use, cluster._turn = (

@@ -54,17 +54,15 @@ class Ranks:
 
 
 class Cells(UnderWay):
-    ranks, world_size, healed = [0, 1], 2, False
+    ranks, world_size, restarted = [0, 1], 2, False
 
     def __init__(self, ranks):
-        self._unfinished, self._sound, self._places = (
-            Unfinished(ranks.ask),
-            True,
-            SimpleNamespace(find=lambda lines, file: ("line 1", "x", None)),
-        )
+        self._unfinished = Unfinished(ranks.ask)
+        self._recovery = SimpleNamespace(sound=True, restart=self.restart)
+        self._places = SimpleNamespace(find=lambda lines, file: ("line 1", "x", None))
 
-    def _mend(self):
-        self.healed = True
+    def restart(self):
+        self.restarted = True
 
 
 def end_cell(unfinished, ranks, begun, tell=True):
@@ -92,7 +90,7 @@ def test_given_up_is_said_of_what_was_reported(tell, capsys):
     cells = Cells(ranks)
     end_cell(cells._unfinished, ranks, 1, tell)
     cells._give_up("1", None)
-    assert ranks.asked[-1][0] == "renew" and cells._sound and not cells.healed
+    assert ranks.asked[-1][0] == "renew" and cells._recovery.sound and not cells.restarted
     assert ("Given up before this cell: all_reduce(float32 [2])" in capsys.readouterr().out) == tell
 
 
@@ -106,7 +104,7 @@ def test_a_rank_that_dies_while_the_next_cell_is_looked_at_is_healed(capsys):
 
     cells._unfinished._ask = die
     cells._give_up("if rank == 1:\n    dist.all_reduce(x)", None)
-    assert cells.healed and "The cluster starts new ranks" in capsys.readouterr().out
+    assert cells.restarted and "The cluster starts new ranks" in capsys.readouterr().out
 
 
 def test_another_version_of_torch_does_not_break_a_cell(monkeypatch):

@@ -31,6 +31,7 @@ from manyhands.cluster.host import gpu_assignment
 from manyhands.cluster.host.ports import reserve
 from manyhands.cluster.host.surroundings import make_folder
 from manyhands.cluster.on_rank import agent, tf_config
+from manyhands.cluster.on_rank.recorder import read
 from manyhands.cluster.on_rank.signalled_stack import SIGNAL, SignalledStack
 from manyhands.cluster.on_rank.stack import struck
 
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from manyhands.cluster.engines.local import LocalEngines
     from manyhands.cluster.engines.remote_engines import RemoteEngines
     from manyhands.cluster.engines.shape import Shape
+    from manyhands.cluster.faults.kinds import Outcome
     from manyhands.cluster.faults.watch import Watch
     from manyhands.cluster.host.ports import Reservation
     from manyhands.cluster.payloads import Duty, Exit, RankFacts, Stand, TaskConfig
@@ -268,6 +270,15 @@ class Runtime:
 
     def record_path(self, rank: int) -> str:
         return os.path.join(self.folder, f"calls-{rank}")
+
+    def add_notes(self, outcome: Outcome) -> None:
+        """Add the calls of the ranks that have not answered, from their records or reports."""
+        for rank in outcome.asked:
+            if rank not in outcome.notes:
+                notes = read(self.record_path(rank), outcome.cell)
+                outcome.notes[rank] = notes or self.reports.notes(rank, outcome.cell)
+                if notes is None:
+                    outcome.early.add(rank)
 
     def log_tail(self, rank: int) -> list[str]:
         return self._engines.log_tail(rank)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from manyhands.cluster.check_arguments import Ranks
     from manyhands.cluster.engines.runtime import Runtime
-    from manyhands.cluster.faults.kinds import Fault
+    from manyhands.cluster.faults.restart_lost_ranks import Recovery
     from manyhands.cluster.faults.source_lines import Places
     from manyhands.cluster.faults.unfinished import Namer, Unfinished
 
@@ -28,8 +28,8 @@ class UnderWay:
     """`_unfinished` knows what the ranks have begun and not finished; see unfinished.py."""
 
     if TYPE_CHECKING:  # what it uses of the Cluster
-        _sound: bool
         _places: Places
+        _recovery: Recovery
         _unfinished: Unfinished
 
         @property
@@ -37,7 +37,6 @@ class UnderWay:
         @property
         def ranks(self) -> list[int]: ...
         def _check_running(self) -> Runtime: ...
-        def _mend(self, fault: Fault | None = None) -> None: ...
 
     def _ask(self, function: Callable[..., Any], *args: Any) -> dict[int, Any]:
         """Call a function on all ranks, which are idle: {rank: answer}."""
@@ -47,7 +46,7 @@ class UnderWay:
 
     def _say_unfinished(self, cell_file: str, tell: bool) -> str:
         """After a cell: what it has left under way, or what was under way when it failed; or ""."""
-        if not self._sound:
+        if not self._recovery.sound:
             return self._unfinished.before_text(self._namer(cell_file))
         try:
             return self._unfinished.look(self.ranks, self._namer(cell_file), tell)
@@ -70,15 +69,15 @@ class UnderWay:
             given_up = self._unfinished.to_give_up(code, everywhere)
             if not given_up:
                 return
-            self._sound, reported = False, self._unfinished.told_of(given_up)
+            self._recovery.sound, reported = False, self._unfinished.told_of(given_up)
             renewed = self._unfinished.give_up(given_up)
         except Exception:  # noqa: BLE001 - a rank has died, or cannot connect any more
             renewed = False
-        self._sound = renewed
+        self._recovery.sound = renewed
         given_up = (reported if tell else []) if renewed else given_up
         if given_up:
             sentence = SENTENCES["given up" if renewed else "not given up"]
             said = each(given_up, lambda one: sentence.format(**words(one, self._namer(""))))
             print("\n".join(said), flush=True)
         if not renewed:
-            self._mend()
+            self._recovery.restart()
