@@ -10,7 +10,7 @@ import pytest
 from manyhands.cluster.on_rank import agent
 
 
-class Empty(Exception):
+class EmptyError(Exception):
     def __len__(self):
         return 0
 
@@ -30,8 +30,8 @@ class Shell:
 
     def run_cell(self, code, store_history):
         try:
-            raise Empty("nothing")
-        except Empty as error:
+            raise EmptyError("nothing")
+        except EmptyError as error:
             self.showtraceback()
             return SimpleNamespace(
                 error_before_exec=None, error_in_exec=error if self.in_result else None, result=None
@@ -52,15 +52,15 @@ def test_a_cell_that_raised_is_not_taken_for_a_good_one(in_result, rank, monkeyp
     reply = agent.run_cell("code", 1)
     assert (
         not reply["ok"]
-        and reply["error"]["ename"] == "Empty"
+        and reply["error"]["ename"] == "EmptyError"
         and reply["error"]["evalue"] == "nothing"
     )
 
 
 def test_nor_is_such_a_function(rank, monkeypatch):
     def raises():
-        raise Empty("nothing")
+        raise EmptyError("nothing")
 
     monkeypatch.setattr(IPython, "get_ipython", lambda: Shell(True))
     reply = agent.call(raises, (), 1)
-    assert not reply["ok"] and reply["error"]["ename"] == "Empty"
+    assert not reply["ok"] and reply["error"]["ename"] == "EmptyError"
