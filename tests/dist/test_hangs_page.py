@@ -39,7 +39,7 @@ def test_every_program_has_what_it_says():
         == PAGE.read_text().count("```text")
         == len(WAYS)
     )
-    assert all(way in program for way, (program, _) in zip(WAYS, PROGRAMS, strict=False))
+    assert all(way in program for way, (program, _) in zip(WAYS, PROGRAMS, strict=True))
 
 
 @pytest.mark.parametrize("program, wanted", PROGRAMS, ids=WAYS)

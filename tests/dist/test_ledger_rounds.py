@@ -479,7 +479,7 @@ def _nothing_left(rank):
     after = dict(vars(dist.ProcessGroup)), dict(vars(dist.Work)), list(comm.observers), taps()
     same = [
         list(old) == list(new) and all(new[name] is old[name] for name in old)
-        for old, new in zip(before[:2], after[:2], strict=False)
+        for old, new in zip(before[:2], after[:2], strict=True)
     ]
     return inside, same, after[2:], before[3]
 
