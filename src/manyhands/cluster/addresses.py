@@ -1,5 +1,6 @@
-"""Where each rank can be reached: what a framework that wants a list of all addresses beforehand
-must be told (TensorFlow's TF_CONFIG).
+"""Find where each rank can be reached, for frameworks that want all addresses beforehand.
+
+TensorFlow's TF_CONFIG is such a list.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ _held: list[Reservation] = []
 
 
 def exchange(timeout_s: float = 30) -> list[str]:
-    """The addresses of all ranks, ["host:port", ...] in the order of the ranks:
-    on each rank's host one port that nobody else takes.
+    """Choose a port on each rank's host and return the addresses of all ranks, in rank order.
+
+    The result is ["host:port", ...]; nobody else takes these ports.
 
     All ranks of a cluster call it. It uses MASTER_ADDR and MASTER_PORT, and so must not run while a
     process group of torch does. The port itself stays unbound, so that a framework can bind it;
@@ -46,8 +48,9 @@ def exchange(timeout_s: float = 30) -> list[str]:
 def meet(
     rank: int, world_size: int, meeting: tuple[str, int], word: str, timeout_s: float
 ) -> list[str]:
-    """The words of all ranks, on each of them: rank 0 waits at `meeting`, a (host, port) of its
-    own, and hands out the list.
+    """Collect a text of every rank and return them all, on each rank, in rank order.
+
+    Rank 0 waits at `meeting`, a (host, port) of its own, and hands out the list.
     """
     deadline = time.monotonic() + timeout_s
     try:

@@ -39,6 +39,7 @@ def seconds(name: str, value: float | None) -> float | None:
 
 
 def positive(name: str, value: float) -> float:
+    """Return `value` as a float; raise ValueError unless it is a number above 0."""
     if isinstance(value, bool) or not isinstance(value, Real) or not value > 0:
         raise ValueError(SENTENCES["not above 0"].format(name=name, given=value))
     return float(value)
@@ -78,6 +79,7 @@ def check_shape(
     threads_per_rank: int,
     memory_mib: int | None,
 ) -> None:
+    """Raise ValueError, in a sentence, for a cluster that this machine cannot hold."""
     if framework not in list(FRAMEWORKS):
         raise ValueError(SENTENCES["framework"].format(given=framework))
     if profile not in PROFILES:
@@ -94,8 +96,9 @@ def check_shape(
 
 
 def check_python(world_size: int) -> None:
-    """RuntimeError where this process, or those that it starts, would end in an error of somebody
-    else's code.
+    """Raise RuntimeError where the processes of a cluster would end in an error of foreign code.
+
+    They are this process and those that it starts.
     """
     if sys.flags.optimize > 1 or os.environ.get("PYTHONOPTIMIZE", "0") not in ("", "0", "1"):
         raise RuntimeError(SENTENCES["optimized"])

@@ -145,16 +145,19 @@ class Cluster(UnderWay):
 
     @property
     def world_size(self) -> int:
+        """The number of ranks."""
         return self.nodes * self.ranks_per_node
 
     @property
     def ranks(self) -> list[int]:
+        """The numbers of all ranks, in ascending order."""
         return list(range(self.world_size))
 
     @property
     def backend(self) -> str:
-        """The process group's backend that suits the devices: "nccl" with a GPU for each rank, else
-        "gloo".
+        """The backend of the process group that suits the devices.
+
+        It is "nccl" where each rank has a GPU of its own, else "gloo".
         """
         if self._runtime is None:  # `getattr(cluster, "backend", None)` asks for it too
             raise AttributeError(SENTENCES_CORE["stopped"].format(name=self.name))
@@ -223,8 +226,7 @@ class Cluster(UnderWay):
         patience_s: float | None = None,
         limit_s: float | None = None,
     ) -> list[T]:
-        """Call `function(*args)` on all ranks, or on `ranks`; returns the list of results in rank
-        order.
+        """Call `function(*args)` on all ranks, or on `ranks`; the results are in rank order.
 
         The function is sent by value; what it needs it must import itself. Raises a Fault as `px`
         does.
@@ -240,8 +242,9 @@ class Cluster(UnderWay):
         return [outcome.results[rank]["value"] for rank in sorted(outcome.results)]
 
     def pull(self, name: str) -> list[Any]:
-        """The values of a variable on every rank, or of an expression of the rank's variables, in
-        rank order.
+        """The values of a variable, or of an expression, on every rank, in rank order.
+
+        An expression is evaluated with the rank's variables.
         """
         return self.run(get_value, name)
 
@@ -258,8 +261,9 @@ class Cluster(UnderWay):
         ranks_per_node: int | None = None,
         **options: Any,
     ) -> Launch:
-        """Run a script under a real launcher, on as many nodes and ranks as this cluster has:
-        see manyhands.cluster.launch.run_script.
+        """Run a script under a real launcher, on as many nodes and ranks as this cluster has.
+
+        See manyhands.cluster.launch.run_script.
         """
         from manyhands.cluster.launch.run_script import launch
 
@@ -273,25 +277,26 @@ class Cluster(UnderWay):
         )
 
     def rehearse(self) -> Rehearsed:
-        """`with cluster.rehearse():` around cells of torch: what NCCL on GPUs would do with what
-        the ranks ask of torch.distributed in the block is told when it ends; see
-        manyhands.rehearsal. `%%px --rehearse` does one cell.
+        """Rehearse cells of torch for GPUs: `with cluster.rehearse():` around them.
+
+        When the block ends, it reports what NCCL on GPUs would do with what the ranks have
+        asked of torch.distributed in it; see manyhands.rehearsal. `%%px --rehearse` does one cell.
         """
         from manyhands.rehearsal.cells import Rehearsed
 
         return Rehearsed(self)
 
     def place(self, file: str, line: int) -> str:
-        """A line of the learner's in words: "line 3 of this cell", where the cell that ran last is
-        this one.
+        """A line of the learner's in words, such as "line 3 of this cell".
+
+        Here, the cell that ran last is this one.
         """
         return self._places.named(file, line, self._last_cell)
 
     # ---------------------------------------------------------------- healing
 
     def heal(self) -> None:
-        """New processes for all ranks, in the same cluster; then the cells marked --setup run
-        again.
+        """Start new processes for all ranks, in the same cluster, and run the --setup cells again.
 
         All variables on the ranks are lost: a process group cannot go on with a part of its
         members.

@@ -1,5 +1,6 @@
-"""What a cell on the ranks puts on the page: outputs in rank order, a passing line of progress,
-the report of a fault.
+"""What a cell on the ranks puts on the page.
+
+That is outputs in rank order, a passing line of progress, and the report of a fault.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ def in_notebook() -> bool:
 
 
 def in_this_kernel(name: str) -> bool:
-    """Whether the learner has given something this name here, in the kernel that has sent the cell
-    to the ranks.
+    """Whether the learner has given something this name in this kernel.
+
+    It is the kernel that has sent the cell to the ranks.
     """
     if "IPython" not in sys.modules:
         return False
@@ -44,6 +46,7 @@ def in_this_kernel(name: str) -> bool:
 
 
 def quiet() -> bool:
+    """Whether MANYHANDS_QUIET=1 forbids lines of progress."""
     return os.environ.get("MANYHANDS_QUIET") == "1"
 
 

@@ -1,5 +1,6 @@
-"""A node of the containers profile: `python -m manyhands.cluster.engines.container_node` in each
-container waits there for notebooks.
+"""A node of the containers profile, which waits in its container for notebooks.
+
+Each container runs `python -m manyhands.cluster.engines.container_node`.
 
 It takes the lowest number that no other node holds, and listens on the socket
 MANYHANDS_FOLDER/nodes/NUMBER.sock. A notebook sends one line, {"frameworks": ["torch"]}, is told
@@ -29,8 +30,10 @@ if TYPE_CHECKING:
 
 # it returns: the numbers have no end
 def take_number(folder: str) -> tuple[int, TextIO]:  # type: ignore[return]
-    """(number, lock): the lock is held for as long as it is open, and the kernel lets go of it when
-    this process ends, however it ends.
+    """Take the lowest number that is free and return (number, lock).
+
+    The lock is held for as long as it is open, and the kernel lets go of it when this process ends,
+    however it ends.
     """
     for number in itertools.count():
         lock = open(os.path.join(folder, f"{number}.lock"), "a")  # noqa: SIM115 - kept open
@@ -54,8 +57,9 @@ def listen(path: str) -> socket.socket:
 
 
 def serve(connection: socket.socket) -> None:
-    """One notebook: a fork server that reads from the connection and writes to it, until one of them
-    ends.
+    """Serve one notebook with a fork server that reads from the connection and writes to it.
+
+    Returns when one of them ends.
     """
     with connection:
         first = b""

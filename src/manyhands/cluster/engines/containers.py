@@ -1,5 +1,6 @@
-"""The containers profile: the nodes are containers, each with an address,
-memory and processors of its own (docker/compose.yaml).
+"""The containers profile, in which the nodes are containers.
+
+Each has its own address, memory and processors (docker/compose.yaml).
 
 Nodes and notebook share a folder, MANYHANDS_FOLDER. In each node `python -m
 manyhands.cluster.engines.container_node` waits at a socket there (container_node.py) and gives
@@ -93,6 +94,7 @@ class Node:
             self._socket.sendall(json.dumps(command).encode() + b"\n")
 
     def runs(self) -> bool:
+        """Whether the connection to the node still exists."""
         return self._thread.is_alive()
 
     def _listen(self, on_end: Callable[[Node], None]) -> None:
@@ -116,8 +118,9 @@ class Node:
 
 
 class ContainerEngines(LocalEngines):
-    """Engines in containers: the first nodes that answer, in the order of their numbers;
-    a lost one is replaced by the next, or by itself.
+    """Engines in containers, in the first nodes that answer, in the order of their numbers.
+
+    A lost node is replaced by the next one, or by itself.
     """
 
     # no process of ours: when this kernel ends, its connections end, and with them the fork servers
@@ -130,9 +133,7 @@ class ContainerEngines(LocalEngines):
         super().__init__(folder, frameworks, cluster.memory_mib)
 
     def _start_fork_server(self) -> None:
-        """Connect to the nodes that are there: they import the framework while the controller
-        starts.
-        """
+        """Connect to nodes that exist; they import the framework while the controller starts."""
         self._connect()
 
     def _connect(self) -> None:
@@ -173,11 +174,13 @@ class ContainerEngines(LocalEngines):
             time.sleep(0.1)
 
     def processor_s(self, rank: int) -> float:
+        """Always OSError, because a rank's process cannot be seen from here."""
         raise OSError("the number of a process in a container has no meaning outside of it")
 
     def _is_ready(self, node: Node) -> bool:
-        """Whether its fork server has imported the frameworks;
-        a node that is lost meanwhile is not, one that cannot raises RuntimeError.
+        """Whether its fork server has imported the frameworks.
+
+        A node that is lost meanwhile has not; one that cannot import them raises RuntimeError.
         """
         try:
             node.ready = (
@@ -213,6 +216,7 @@ class ContainerEngines(LocalEngines):
     def start(
         self, client: ipp.Client, environments: list[dict[str, str]], limit: StartLimit
     ) -> dict[int, int]:
+        """Start the ranks as on one machine, then ask them for a port and their devices."""
         ids = super().start(client, environments, limit)
 
         def ask(rank: int, function: Callable[..., Any], *args: Any) -> Any:
@@ -237,6 +241,7 @@ class ContainerEngines(LocalEngines):
         }
 
     def stop(self) -> None:
+        """End the ranks on all nodes and close the connections to them."""
         for node in self._nodes:
             node.close()
         self._nodes = []

@@ -1,5 +1,6 @@
-"""The emulated profile: each node is a network namespace of this machine,
-and between the nodes lie links of a given rate and delay.
+"""The emulated profile, in which each node is a network namespace of this machine.
+
+Between the nodes are links of a given rate and delay.
 
 The ranks are those of the local profile, forked from a fork server. What they send each other passes the
 switch (host/namespaces.py); what they say to the notebook does not: a rank's threads that were
@@ -38,8 +39,9 @@ class Link(NamedTuple):
 
 
 def missing() -> str | None:
-    """What this machine lacks for the emulated profile, in a sentence that says what to do; None if
-    nothing. Any process may ask; takes 0.1 s.
+    """What this machine lacks for the emulated profile, in a sentence that says what to do.
+
+    None if nothing is missing. Any process may ask; it takes 0.1 s.
     """
     try:
         Network(1, Link(RATE_MBIT, DELAY_MS)).close()
@@ -73,7 +75,8 @@ def sent(cluster: Cluster) -> list[Sent]:
 def link(
     profile: str, nodes: int, rate_mbit: float | None = None, delay_ms: float | None = None
 ) -> Link | None:
-    """The `Link` of each node in this profile, with defaults for what is None;
+    """The `Link` of each node in this profile, with defaults for what is None.
+
     None in a profile that takes the network as it is.
     """
     if profile != "emulated":
@@ -145,6 +148,7 @@ class Network:
         return self._process.pid
 
     def runs(self) -> bool:
+        """Whether the switch still runs."""
         return self._process.poll() is None
 
     def sent(self) -> list[Sent]:
@@ -162,6 +166,7 @@ class Network:
         return [Sent(*one) for one in answer["sent"]]
 
     def close(self) -> None:
+        """End the switch, and with it the namespaces that no rank lives in any more."""
         self._stdin.close()
         try:
             self._process.wait(5)
@@ -203,6 +208,7 @@ class EmulatedEngines(LocalEngines):
     def start(
         self, client: ipp.Client, environments: list[dict[str, str]], limit: StartLimit
     ) -> dict[int, int]:
+        """Start the ranks in their nodes, with a new network if the switch has ended."""
         # somebody has killed the switch: the old user namespace has no rights over the new nodes
         if not self.network.runs():
             self.network.close()
@@ -211,5 +217,6 @@ class EmulatedEngines(LocalEngines):
         return super().start(client, environments, limit)
 
     def stop(self) -> None:
+        """End the ranks, and then the network."""
         super().stop()
         self.network.close()

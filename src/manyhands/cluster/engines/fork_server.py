@@ -1,5 +1,6 @@
-"""The process that imports the framework once and forks engines:
-`python -m manyhands.cluster.engines.fork_server FRAMEWORK...`.
+"""The process that imports the framework once and forks engines.
+
+It is started as `python -m manyhands.cluster.engines.fork_server FRAMEWORK...`.
 
 It reads commands, one JSON object a line, from its standard input and writes events to its standard output:
   {"do": "fork", "rank": 0, "argv": [...], "env": {...}, "log": path, "memory_bytes": null}
@@ -47,8 +48,9 @@ IMPORTS = {
 
 
 def die_with_parent(parent: int) -> None:
-    """Ask Linux to kill this process when its parent ends; a parent that has already ended is
-    noticed too.
+    """Ask Linux to kill this process when its parent ends.
+
+    A parent that has already ended is noticed too.
     """
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -82,6 +84,7 @@ class ForkServer:
         log: str,
         memory_bytes: int | None = None,
     ) -> None:
+        """Fork the engine of `rank`, which writes its output to `log`, and send the event."""
         parent = os.getpid()
         pid = os.fork()
         if pid:
@@ -98,6 +101,7 @@ class ForkServer:
             os._exit(1)
 
     def reap(self) -> None:
+        """Send an event for each engine that has ended, and kill what it has left behind."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -123,10 +127,12 @@ class ForkServer:
                 _kill_group(pid)
 
     def signal(self, rank: int, number: int) -> None:
+        """Send the signal `number` to a rank, unless it has ended."""
         if rank in self.pids:
             os.kill(self.pids[rank], number)
 
     def close(self) -> NoReturn:
+        """Kill every engine with all that it has started, and end this process."""
         for pid in self.pids.values():
             _kill_group(pid)
         kill_descendants()
@@ -164,8 +170,9 @@ def _be_an_engine(argv: list[str], env: dict[str, str], log: str) -> NoReturn:
 
 
 def _import(frameworks: list[str]) -> None:
-    """Import what the engines will need; nothing here may start a thread or run an operation before
-    the fork.
+    """Import what the engines will need.
+
+    Nothing here may start a thread or run an operation before the fork.
     """
     # imports make many objects and no garbage: to look for some takes a fifth of their time
     gc.disable()
@@ -200,6 +207,7 @@ def _import(frameworks: list[str]) -> None:
 
 
 def main(frameworks: list[str]) -> NoReturn:
+    """Import the frameworks, then carry out the commands that arrive until the input closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # in the emulated profile: there, and with it here, its ranks may go into their nodes
     if "MANYHANDS_USER_NAMESPACE" in os.environ:

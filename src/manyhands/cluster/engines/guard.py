@@ -1,5 +1,4 @@
-"""A small process that outlives the notebook's kernel just long enough to end what the kernel
-started.
+"""A small process that outlives the notebook's kernel just long enough to clean up after it.
 
 It is started with the kernel's end of a pipe as its standard input. Lines on it are what must be
 ended, as JSON: a process group ({"group": 123}), a folder to remove ({"folder": path}) or an
@@ -33,6 +32,7 @@ def _signal(group: int, number: int) -> bool:
 
 
 def end_all(duties: list[Duty]) -> None:
+    """End and remove all that these duties name, whatever fails on the way."""
     for duty in duties:
         if "cluster_file" in duty:
             try:
@@ -58,6 +58,7 @@ def end_all(duties: list[Duty]) -> None:
 
 
 def main() -> None:
+    """Collect duties until the kernel has gone, and then carry them out."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     duties: list[Duty] = []

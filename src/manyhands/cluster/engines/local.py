@@ -1,6 +1,4 @@
-"""The local profile: a controller of ipyparallel's, and engines forked from a fork server on this
-machine.
-"""
+"""The local profile: a controller of ipyparallel, and engines that a fork server makes here."""
 
 from __future__ import annotations
 
@@ -33,8 +31,9 @@ HEARTBEAT_MS = 100
 
 
 def end_of(log: str, lines: int = 8) -> str:
-    """The last lines of a log as the end of a message: the cluster's folder, in which the log lies,
-    goes with it.
+    """The last lines of a log as the end of a message.
+
+    The cluster's folder, which contains the log, is removed with the cluster.
     """
     found = last_lines(log, lines)
     return "\n".join([". The end of its log:", *found]) if found else ""
@@ -134,8 +133,9 @@ class LocalEngines:
     def start(
         self, client: ipp.Client, environments: list[dict[str, str]], limit: StartLimit
     ) -> dict[int, int]:
-        """Fork one engine a rank and wait until the controller knows them all: {rank: engine
-        id}.
+        """Fork one engine for each rank and wait until the controller knows them all.
+
+        Returns {rank: engine id}.
         """
         self._make_ready(limit)
         self._generation += 1
@@ -217,9 +217,11 @@ class LocalEngines:
             time.sleep(0.01)
 
     def signal(self, rank: int, number: int) -> None:
+        """Have the fork server send the signal `number` to a rank."""
         self._tell(do="signal", rank=rank, signal=int(number))
 
     def processor_s(self, rank: int) -> float:
+        """The processor time of a rank so far, in seconds; OSError if it does not rest."""
         return processor_s(self.pids[rank])
 
     def _reachable(self) -> bool:
@@ -258,6 +260,7 @@ class LocalEngines:
                 self._fork_server.wait(5)
 
     def stop(self) -> None:
+        """End the fork server, and with it all ranks."""
         if self._fork_server.poll() is None:
             self._end_fork_server()
         assert self._fork_server.stdout is not None  # a pipe

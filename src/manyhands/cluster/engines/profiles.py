@@ -152,8 +152,9 @@ class Profile:
             )
 
     def stop(self, cluster: ipp.Cluster, client: ipp.Client) -> None:
-        """End all engines, also those that hang in a C++ call, and wait until the controller has
-        forgotten them.
+        """End all engines, also those that hang in a C++ call.
+
+        Returns when the controller has forgotten them.
         """
         with suppress(Exception):  # no engine is left
             client.send_signal(9, block=False)  # each engine's nanny kills it
@@ -173,8 +174,9 @@ class Profile:
 
 
 def address() -> str:
-    """This machine's address as other hosts see it; MANYHANDS_ADDRESS where the guess is wrong
-    (several networks).
+    """This machine's address as other hosts see it.
+
+    MANYHANDS_ADDRESS overrides it where the guess is wrong, for example with several networks.
     """
     if os.environ.get("MANYHANDS_ADDRESS"):
         return os.environ["MANYHANDS_ADDRESS"]

@@ -40,8 +40,9 @@ def profile_named(name: str, hosts: list[str] | None = None) -> Profile:
 
 
 class RemoteEngines:
-    """The same few operations as LocalEngines (local.py), through the controller: signals go by
-    each engine's nanny.
+    """The operations of LocalEngines (local.py), carried out through the controller.
+
+    Signals go by each engine's nanny.
     """
 
     connection_file: str | None = None  # the launchers find it themselves
@@ -70,6 +71,7 @@ class RemoteEngines:
     def start(
         self, client: ipp.Client, environments: list[dict[str, str]], limit: StartLimit
     ) -> dict[int, int]:
+        """Start the engines through the profile, and ask them for a port and their devices."""
         self._client, self._ids = client, {}
         started = self.profile.start(self.ipp_cluster, client, limit)
         self._ids = {rank: engine for rank, (engine, _) in started.items()}
@@ -93,8 +95,9 @@ class RemoteEngines:
         return answers({engine: self._client[engine].apply_async(function, *args)}, limit)[engine]
 
     def environment_of(self, rank: int, environment: dict[str, str]) -> dict[str, str]:
-        """What a rank learns of the world: rank 0 lives where it was put, and real nodes have GPUs
-        of their own.
+        """What a rank learns of the world.
+
+        Rank 0 lives where it was put, and real nodes have their own GPUs.
         """
         host = "127.0.0.1" if self.profile.emulated_nodes else self.facts[0]["address"]
         return {
@@ -105,23 +108,28 @@ class RemoteEngines:
         }
 
     def signal(self, rank: int, number: int) -> None:
+        """Have a rank's nanny send it the signal `number`; this does not wait for it."""
         assert self._client is not None  # since start()
         self._client.send_signal(int(number), targets=self._ids[rank], block=False)
 
     def kill(self, client: ipp.Client, engine_ids: list[int]) -> None:
-        """End every rank, and wait until the controller has forgotten them:
-        old and new ranks must not live side by side.
+        """End every rank, and wait until the controller has forgotten them.
+
+        Old and new ranks must not live side by side.
         """
         self._ids = {}
         self.profile.stop(self.ipp_cluster, client)
 
     def processor_s(self, rank: int) -> float:
+        """Always OSError, because a rank on a different host cannot be seen from here."""
         raise OSError("a rank on a different host")
 
     def log_tail(self, rank: int) -> list[str]:
+        """Always [], because the logs are on the ranks' hosts."""
         return []
 
     def stop(self) -> None:
+        """End all ranks, and wait up to 5 s until ipyparallel's launchers have noticed it."""
         if self._client is not None and self._ids:
             self.kill(self._client, [])
             deadline = time.monotonic() + 5

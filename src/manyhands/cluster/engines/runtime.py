@@ -1,6 +1,4 @@
-"""The processes behind one Cluster: controller, engines, guard, and the client that talks to
-them.
-"""
+"""The processes behind one Cluster: controller, engines, guard, and the client that uses them."""
 
 from __future__ import annotations
 
@@ -208,8 +206,9 @@ class Runtime:
         self.facts: dict[int, RankFacts] = answers(joined, limit)
 
     def _loopback(self) -> dict[str, str]:
-        """Ranks on one machine talk over its loopback device, which is there without a network
-        too.
+        """The variables that let ranks on one machine talk over its loopback device.
+
+        It exists without a network too.
         """
         if self._engines.report_ip == "127.0.0.1" and os.path.exists("/sys/class/net/lo"):
             return {"GLOO_SOCKET_IFNAME": "lo"}
@@ -266,9 +265,11 @@ class Runtime:
         return {rank: sent[self._ids[rank]] for rank in ranks}
 
     def exits(self) -> dict[int, Exit]:
+        """How ranks have ended that were not asked to, by rank."""
         return self._engines.exits
 
     def record_path(self, rank: int) -> str:
+        """The file with the record of a rank's calls."""
         return os.path.join(self.folder, f"calls-{rank}")
 
     def add_notes(self, outcome: Outcome) -> None:
@@ -281,11 +282,13 @@ class Runtime:
                     outcome.early.add(rank)
 
     def log_tail(self, rank: int) -> list[str]:
+        """The last lines that C++ libraries wrote to the stderr of a rank, if they can be read."""
         return self._engines.log_tail(rank)
 
     def look_at(self, rank: int) -> Stand | None:
-        """Where a rank stands that does not report, as its faulthandler writes it; None where that
-        is not known.
+        """Where a rank is that does not report, as its faulthandler writes it.
+
+        None where that is not known.
         """
         if rank not in self._stacks:
             engines = self._engines
@@ -297,9 +300,11 @@ class Runtime:
         return self._stacks[rank].look()
 
     def tf_config(self, rank: int) -> TaskConfig | None:
+        """The TF_CONFIG that a rank has set, or None."""
         return tf_config.read(os.path.join(self.folder, f"tf-config-{rank}"))
 
     def struck(self, rank: int) -> list[str]:
+        """Where a fatal signal struck a rank, as the module `stack` describes it."""
         return struck(os.path.join(self.folder, f"crash-{rank}.log"))
 
     def interrupt(self, watch: Watch) -> None:
@@ -327,8 +332,9 @@ class Runtime:
     # ---------------------------------------------------------------- controller
 
     def controller_runs(self) -> bool:
-        """Whether all processes of the controller still run: the one that passes on what is asked
-        and answered, and those that it has started.
+        """Whether all processes of the controller still run.
+
+        They are the one that passes on what is asked and answered, and those that it has started.
         """
         return controller_runs(self._ipp_cluster) and all(
             is_running(process) for process in self._controller_children

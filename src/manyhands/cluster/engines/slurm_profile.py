@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
 
 class Slurm(Profile):
-    """A Slurm job of its own; partition, account and time as for any job:
-    SBATCH_PARTITION, SBATCH_ACCOUNT, SBATCH_TIMELIMIT.
+    """A Slurm job for the ranks alone.
+
+    Partition, account and time are set as for any job: SBATCH_PARTITION, SBATCH_ACCOUNT,
+    SBATCH_TIMELIMIT.
     """
 
     name, launcher = "slurm", "slurm"
@@ -28,6 +30,7 @@ class Slurm(Profile):
     )
 
     def configure(self, config: Config, cluster: ipp.Cluster, folder: str) -> None:
+        """Set the job's script; RuntimeError without `sbatch`."""
         need_program(
             "sbatch",
             "Slurm's commands are available on its login nodes, so start JupyterLab there.",
@@ -39,6 +42,7 @@ class Slurm(Profile):
 
     @staticmethod
     def sort_key(facts: EngineFacts) -> Any:
+        """The number of the task in its job."""
         return facts["slurm_procid"]
 
 

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 
 class Ssh(Profile):
-    """Hosts reached by ssh without a password, with the same Python at the same path (or
-    MANYHANDS_PYTHON).
+    """Hosts that SSH reaches without a password.
+
+    They have the same Python at the same path, or MANYHANDS_PYTHON.
     """
 
     name, launcher, shared_folder = "ssh", "ssh", False
@@ -35,6 +36,7 @@ class Ssh(Profile):
             )
 
     def configure(self, config: Config, cluster: ipp.Cluster, folder: str) -> None:
+        """Set the hosts and their Python; ValueError where there are fewer hosts than nodes."""
         need_program("ssh", "`apt-get install openssh-client` brings it.")
         if len(self.hosts) < self.nodes:
             raise ValueError(
@@ -57,8 +59,9 @@ class Ssh(Profile):
         )
 
     def stop_launchers(self, cluster: ipp.Cluster, client: ipp.Client) -> None:
-        """Engines that the controller has seen die need none of the several connections per rank by
-        which ipyparallel asks.
+        """End what has started the engines, without a word to engines that the controller saw die.
+
+        Those need none of the several connections per rank by which ipyparallel asks.
         """
         if client.ids:
             return cluster.stop_engines_sync()

@@ -1,5 +1,6 @@
-"""Who waits for whom, and why: from what each rank was seen to do to the edges of the wait-for
-graph and a likely cause.
+"""Who waits for whom, and why.
+
+What each rank was seen to do gives the edges of the wait-for graph and a likely cause.
 """
 
 from __future__ import annotations
@@ -297,8 +298,9 @@ def _hint_on_ranks(messages: dict[int, Where]) -> str:
 
 
 def _dropped(rank: int, here: Where, where: dict[int, Where], notes: dict[int, list[Note]]) -> bool:
-    """Whether the peer began to send what this rank waits for, and went on without a wait for it: a
-    message whose work is kept arrives by itself where somebody receives it.
+    """Whether the peer began to send what this rank waits for, and then did not wait for it.
+
+    A message whose work is kept arrives by itself where a rank receives it.
     """
     peer = None if here.peer is None else where.get(here.peer)
     if (
@@ -322,8 +324,9 @@ def _dropped(rank: int, here: Where, where: dict[int, Where], notes: dict[int, l
 
 
 def name_work(here: Where, notes: dict[int, list[Note]]) -> None:
-    """Of a rank that waits for an asynchronous operation: which one it must be, by what the other
-    side has not done.
+    """Set which asynchronous operation a rank must be waiting for.
+
+    It is one whose counterpart the other side has not called.
     """
     mine = [note for note in notes.get(here.rank, []) if note["call"] in ("isend", "irecv")]
     for note in mine:
@@ -346,9 +349,10 @@ def name_work(here: Where, notes: dict[int, list[Note]]) -> None:
 def left_open(
     where: dict[int, Where], notes: dict[int, list[Note]], world_size: int
 ) -> list[tuple[Note, list[int], list[int]]]:
-    """Of each group the first collective that was begun by some ranks with `async_op=True` and
-    never by others, and that no rank is seen to wait for: [(note, ranks that began it, the
-    others)].
+    """The asynchronous collectives that some ranks of a group began and others never did.
+
+    Of each group it is the first such call with `async_op=True` that no rank is seen to wait for,
+    as [(note, ranks that began it, the others)].
     """
     begun: dict[tuple[str, int], dict[int, Note]] = {}
     found: dict[str, tuple[Note, list[int], list[int]] | None] = {}
@@ -374,8 +378,9 @@ def left_open(
 
 
 def _unanswered_tag(rank: int, here: Where, notes: dict[int, list[Note]]) -> int | None:
-    """The tag of a message that the peer sent to `rank` and that nobody asked for, if there is
-    one.
+    """The tag of a message that the peer sent to `rank` and that `rank` never asked for.
+
+    None where there is no such message.
     """
     if "recv" not in here.call or here.peer is None:
         return None

@@ -1,5 +1,6 @@
-"""From the outcome of a cell to the Fault that the learner reads: states, wait-for graph, likely
-cause.
+"""From the outcome of a cell to the Fault that the learner reads.
+
+It has the ranks' states, the wait-for graph and a likely cause.
 """
 
 from __future__ import annotations
@@ -36,15 +37,21 @@ if TYPE_CHECKING:
         """The newest reports of the ranks."""
 
         @property
-        def newest(self) -> Mapping[int, Report]: ...
+        def newest(self) -> Mapping[int, Report]:
+            """The newest report of each rank."""
 
     class Witness(Protocol):
         """A Runtime, or what offers the same of a script."""
 
         @property
-        def reports(self) -> Newest: ...
-        def log_tail(self, rank: int) -> list[str]: ...
-        def struck(self, rank: int) -> list[str]: ...
+        def reports(self) -> Newest:
+            """What the ranks have reported."""
+
+        def log_tail(self, rank: int) -> list[str]:
+            """The last lines that C++ libraries wrote to the stderr of a rank."""
+
+        def struck(self, rank: int) -> list[str]:
+            """The frames in which a fatal signal struck a rank, innermost first."""
 
 
 LOST_CONNECTION = (
@@ -110,8 +117,9 @@ def states(
 
 
 def overwritten(notes: dict[int, list[Note]], cell_file: str, places: Places) -> str:
-    """What is said of calls whose list holds one tensor several times, so that each part overwrites
-    the one before.
+    """What is said of calls whose list holds one tensor several times.
+
+    In such a list, each part overwrites the one before.
     """
     ranks_of: dict[tuple[str, str, str], dict[int, bool]] = {}
     for rank, calls in sorted(notes.items()):
@@ -166,8 +174,9 @@ def standing(rank: int, report: Report | None, cell: int, cell_file: str, places
 def _last_seen(
     rank: int, outcome: Outcome, report: Report | None, cell_file: str, places: Places
 ) -> Where:
-    """Where a rank that has died stood: in the call that its record holds open, or at the line of
-    its last report.
+    """Where a rank was when it died.
+
+    It is the call that its record holds open, or the line of its last report.
     """
     notes = outcome.notes.get(rank) or []
     if notes and (notes[-1].get("open") or notes[-1]["call"] == "os._exit"):
@@ -348,8 +357,9 @@ def _write(
 
 
 def _rows(where: dict[int, Where], order: Iterable[int]) -> list[str]:
-    """What the ranks did, in this order: those that did the same in one row, and each place only
-    where it is first.
+    """What the ranks did, in this order, as rows of the report.
+
+    Ranks that did the same share a row, and each place is written out only where it is first.
     """
     alike: dict[tuple[str | tuple[str, str], ...], list[int]] = {}
     first_at: dict[tuple[str, str], list[int]] = {}

@@ -1,5 +1,6 @@
-"""The line that a cell shows while ranks wait in communication: what each rank was last seen to
-do.
+"""The line that a cell shows while ranks wait in communication.
+
+It says what each rank was last seen to do.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ ORDER = "waits", "computes", "silent", "finished", "raised", "died"
 
 
 def line(watch: Watch, places: Places, cell_file: str) -> str:
-    """`Ranks 0, 1, 3 have been in barrier for 4 s; rank 2 has finished.` from the reports of a
-    `Watch` that runs, or "" while no rank has waited for long. It may be called from any thread.
+    """The line about the ranks of a running `Watch`, or "" while no rank has waited for long.
+
+    For example `Ranks 0, 1, 3 have been in barrier for 4 s; rank 2 has finished.`, from their
+    reports. It may be called from any thread.
     """
     seen = {rank: _seen(rank, watch, places, cell_file) for rank in watch.asked}
     if (

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 @dataclass
 class MismatchedCalls:
-    """The first calls that do not fit together: what is said of them, the ranks to look at,
-    and the kind of difference.
+    """The first calls that do not fit together.
+
+    It has what is said of them, the ranks to look at, and the kind of difference.
     """
 
     text: str

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
         fault: Fault | None
 
         @property
-        def world_size(self) -> int: ...
+        def world_size(self) -> int:
+            """The number of ranks."""
 
 
 class SetupCell(NamedTuple):

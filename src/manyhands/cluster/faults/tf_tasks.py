@@ -1,5 +1,7 @@
-"""Why a task of TensorFlow's cluster waits for the others: from TF_CONFIG of each rank, and whether
-anything listens at the addresses in it.
+"""Why a task of TensorFlow's cluster waits for the others.
+
+The answer comes from TF_CONFIG of each rank, and from whether anything listens at the addresses in
+it.
 """
 
 from __future__ import annotations
@@ -39,10 +41,9 @@ DATA_TYPES = {
 def cause_of_start(
     where: dict[int, Where], configs: Mapping[int, TaskConfig | None]
 ) -> Cause | None:
-    """The `Cause` where ranks wait until all tasks have started, or serve forever; None where none
-    does.
+    """The `Cause` where ranks wait until all tasks have started, or serve forever.
 
-    `configs`, {rank: what tf_config.read gives}.
+    None where no rank does. `configs` is {rank: what tf_config.read gives}.
     """
     starting = {
         rank: here
@@ -106,8 +107,9 @@ def cause_of_same_task(configs: Mapping[int, TaskConfig | None]) -> Cause | None
 
 
 def mismatch(error: ErrorMessage) -> str | None:
-    """What TensorFlow has said of collectives that do not fit together, as a likely cause; or
-    None.
+    """What TensorFlow has said of collectives that do not fit together, as a likely cause.
+
+    None where it has said nothing of the kind.
     """
     found = MISMATCH.search(error["evalue"])
     if found is None:

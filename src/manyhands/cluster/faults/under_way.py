@@ -33,9 +33,13 @@ class UnderWay:
         _unfinished: Unfinished
 
         @property
-        def world_size(self) -> int: ...
+        def world_size(self) -> int:
+            """The number of ranks."""
+
         @property
-        def ranks(self) -> list[int]: ...
+        def ranks(self) -> list[int]:
+            """The numbers of all ranks."""
+
         def _check_running(self) -> Runtime: ...
 
     def _ask(self, function: Callable[..., Any], *args: Any) -> dict[int, Any]:

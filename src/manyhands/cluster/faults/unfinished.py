@@ -1,5 +1,4 @@
-"""What the ranks have begun and not finished when a cell ends, and what becomes of it in the next
-cell.
+"""What the ranks have begun and not finished when a cell ends, and what becomes of it.
 
 gloo pairs calls by their number, from cell to cell. So a call that a rank never joined meets that
 rank's next call, which may be right and would be blamed. A later cell may still join it. Where the
@@ -53,8 +52,9 @@ KINDS = ("unjoined", "running", "message", "dropped")
 
 @dataclass
 class Left:
-    """A call that is not finished: `group` = (name, members); `ranks` have begun it, `others` have
-    not joined it.
+    """A call that is not finished.
+
+    `group` = (name, members); `ranks` have begun it, `others` have not joined it.
     """
 
     kind: str  # one of KINDS
@@ -65,6 +65,7 @@ class Left:
     others: list[int] = field(default_factory=list)
 
     def key(self) -> Key:
+        """What calls of one line have in common: kind, group, text, file and line."""
         spot: FileLine = self.lines[-1] if self.lines else {"file": "", "line": 0}
         return self.kind, self.group, self.what, spot["file"], spot["line"]
 
@@ -129,8 +130,9 @@ class Unfinished:
         )
 
     def to_give_up(self, code: str | None, everywhere: bool) -> list[Left]:
-        """What the text `code` of the next cell does not go on with; `everywhere`: it runs on all
-        ranks. None as a text: a function that may communicate.
+        """What the next cell, whose text is `code`, does not go on with.
+
+        `everywhere`: it runs on all ranks. None as a text: a function that may communicate.
         """
         dropped = [one for one in self.left if one.kind == "dropped"]
         unjoined = [one for one in self.left if one.kind == "unjoined"]
@@ -139,8 +141,9 @@ class Unfinished:
         return dropped + unjoined
 
     def _goes_on(self, code: str, unjoined: list[Left]) -> bool:
-        """Whether a cell that runs on all ranks is meant to finish what an earlier one has begun:
-        it uses a variable that holds it, or it makes a call on just those ranks that have not
+        """Whether a cell that runs on all ranks is meant to finish what an earlier one has begun.
+
+        It uses a variable that holds it, or it makes a call on just those ranks that have not
         joined.
         """
         try:
@@ -212,8 +215,9 @@ def _whole(facts: Mapping[int, Facts], ranks: Sequence[int]) -> bool:
 
 
 def _uneven(facts: Mapping[int, Facts]) -> dict[Group, dict[int, int]]:
-    """{(name, members): {rank: number of collectives}} of the groups in which the ranks have begun
-    more or fewer.
+    """The groups in which the ranks have begun more or fewer collectives than each other.
+
+    The result is {(name, members): {rank: number of collectives}}.
     """
     groups: dict[Group, dict[int, int]] = {}
     for rank, found in facts.items():
@@ -272,8 +276,9 @@ def _add(
 
 
 def _messages(answers: dict[int, LeftFacts]) -> list[Left]:
-    """The messages that were begun and that the other side has not asked for, or that were
-    dropped.
+    """The messages that were begun and that the other side has not asked for.
+
+    Messages that were dropped are among them.
     """
     streams, found = _streams(answers), []
     for rank, answer in answers.items():
@@ -329,8 +334,10 @@ def _met(note: Note, rank: int, streams: Streams) -> bool:
 
 
 def _offsets(answers: dict[int, LeftFacts]) -> Offsets:
-    """By how much the ranks are ahead of each other: ({(group, rank): collectives}, {(rank, kind,
-    peer, tag): messages that the other side has not met}).
+    """By how much the ranks are ahead of each other.
+
+    The result is ({(group, rank): collectives}, {(rank, kind, peer, tag): messages that the other
+    side has not met}).
     """
     collectives = {
         (name, rank): number - min(numbers.values())
@@ -363,9 +370,10 @@ def _shifted(
 
 
 def _conditions(body: Iterable[ast.AST], conditions: list[Condition]) -> list[list[Condition]]:
-    """For each collective in these statements the conditions under which it is called: [(text,
-    whether it must hold), ...]. Calls under a condition that itself calls something are left out,
-    because it is evaluated on the ranks.
+    """For each collective in these statements, the conditions under which it is called.
+
+    The result is [(text, whether it must hold), ...]. Calls under a condition that itself calls
+    something are left out, because it is evaluated on the ranks.
     """
     found = []
     for node in body:
@@ -412,8 +420,9 @@ def words(one: Left, name: Namer) -> dict[str, str]:
 
 
 def each(left: list[Left], say: Callable[[Left], str]) -> list[str]:
-    """What `say` makes of the first of them, and how many there are more: a loop may leave
-    hundreds.
+    """What `say` makes of the first of them, and how many more there are.
+
+    A loop may leave hundreds.
     """
     more = len(left) - MOST_TOLD
     return [say(one) for one in left[:MOST_TOLD]] + (

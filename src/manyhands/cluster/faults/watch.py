@@ -52,6 +52,7 @@ class Reports:
         self._thread.start()
 
     def clear(self) -> None:
+        """Forget all reports, before a new cell."""
         self.newest: dict[int, Report] = {}
         self.since: dict[int, float] = {}
         self.heard: dict[int, float] = {}
@@ -100,8 +101,7 @@ class Reports:
         return report.get("names", []) if report is not None and report.get("cell") == cell else []
 
     def blocked_s(self, rank: int, cell: int) -> float:
-        """For how long the rank has stood in the communication call that it stands in; 0 if it
-        computes.
+        """For how many seconds the rank has been in its communication call; 0 if it computes.
 
         A wait counts from its first report, but only once a second one has confirmed it and brought
         the rank's notes.
@@ -118,6 +118,7 @@ class Reports:
         return now - self.since[rank]
 
     def close(self) -> None:
+        """Stop the thread that receives the reports."""
         self._open = False
         self._thread.join(2)
 
@@ -170,6 +171,7 @@ class Watch:
 
     @property
     def unfinished(self) -> list[int]:
+        """The ranks that have not answered yet, in ascending order."""
         return sorted(self.pending)
 
     def _sleep(self) -> None:

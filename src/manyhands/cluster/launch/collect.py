@@ -46,6 +46,7 @@ class RankState:
 
     @property
     def running(self) -> bool:
+        """Whether the rank has reported its start, and not its end."""
         return self.control is not None and self.code is None
 
 
@@ -225,8 +226,9 @@ _FRAME = re.compile(
 
 
 def split_dump(text: str) -> tuple[str, list[Frame]]:
-    """(what the rank printed, the frames of the aborted thread with the innermost first) out of a
-    rank's output.
+    """Split a rank's output into what it printed and the frames of its aborted thread.
+
+    The innermost frame is first.
     """
     at = text.rfind(_DUMP)
     if at < 0:
@@ -238,8 +240,9 @@ def split_dump(text: str) -> tuple[str, list[Frame]]:
 
 
 def where_in(script: str | PathLike[str], frames: list[Frame]) -> str:
-    """As "train.py line 12, in average: dist.all_reduce(x)": the innermost frame of the learner's
-    script, else of all.
+    """The innermost frame of the learner's script, else of all, as a phrase.
+
+    For example "train.py line 12, in average: dist.all_reduce(x)".
     """
     import linecache
 

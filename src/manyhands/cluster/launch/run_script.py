@@ -121,8 +121,9 @@ def launch(
     python: str = sys.executable,
     echo: bool = True,
 ) -> Launch:
-    """Run `script` with `args` under the launcher `with_` and return a `Launch` when all its
-    processes have ended.
+    """Run `script` with `args` under the launcher `with_` until all its processes have ended.
+
+    Returns a `Launch`.
 
     with_      "torchrun": once per node, --nproc-per-node each; "mpirun": MPICH's mpiexec, which sees that many hosts;
                "horovodrun": Gloo, likewise; "tf_config": one process per task.
@@ -254,8 +255,9 @@ def _where(state: RankState, path: Path, frames: list[Frame]) -> str:
 
 
 def _total(result: Launch, collector: Collector) -> int:
-    """One exit code for the launch: that of the rank that failed first, else the launcher's,
-    if any rank ended badly.
+    """One exit code for the launch.
+
+    It is that of the rank that failed first, else the launcher's, if any rank ended badly.
     """
     first = None if collector.first_failed is None else result.returncodes[collector.first_failed]
     if first is not None:

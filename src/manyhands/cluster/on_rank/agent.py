@@ -1,5 +1,4 @@
-"""What runs on a rank: join the world, run a cell or a function, and say where the rank stands
-while it runs.
+"""What runs on a rank: it joins the world, runs cells and functions, and reports where it is.
 
 Nothing here is called by learners. The notebook sends these functions to the ranks (see
 cluster.py); a thread of each rank tells the notebook a few times a second where the main thread is.
@@ -60,11 +59,13 @@ class Rank:
         threading.Thread(target=self._report, name="where-am-i", daemon=True).start()
 
     def begin(self, cell: int) -> None:
+        """Note that a cell begins: from now on, reports with its number are sent."""
         self.recorder.clear(cell)
         self.cell = cell
         self._busy.set()
 
     def end(self) -> None:
+        """Note that the cell has ended: no more reports are sent."""
         self._busy.clear()
         self.stderr.publish()
 
@@ -103,8 +104,9 @@ class Rank:
                     print("manyhands: no report:", error, file=sys.__stderr__)
 
     def where(self) -> Stand:
-        """Where the main thread stands: in which communication call, if any, at which line of the
-        learner's code.
+        """Where the main thread is.
+
+        That is in which communication call, if any, and at which line of the learner's code.
         """
         here = self.stack.look()
         if self.recorder.in_call and self.recorder.last:
@@ -124,8 +126,9 @@ class Rank:
         return here
 
     def _waited_work(self, here: Stand) -> tuple[Note | None, str] | None:
-        """The note of the asynchronous call that is waited for, None where it is not known, and a
-        key of the wait; or None.
+        """The note of the asynchronous call that the main thread waits for, and a key of the wait.
+
+        The note is None where it is not known; the whole is None where nothing is waited for.
         """
         if self.recorder.waits is not None:
             number, note = self.recorder.waits
@@ -136,8 +139,9 @@ class Rank:
 
 
 def _own_wait() -> tuple[Note, str] | None:
-    """What `manyhands.comm` waits for on this rank, as a note like the recorder's and a key of the
-    wait; or None.
+    """What `manyhands.comm` waits for on this rank, and a key of the wait; or None.
+
+    It is a note like the recorder's.
     """
     # None too while the module is being imported
     current_wait = getattr(sys.modules.get("manyhands.comm.message_queue"), "current_wait", None)
@@ -191,8 +195,9 @@ def join(
 
 
 def _stay_after_quit() -> None:
-    """Have `quit` and `exit` raise SystemExit, as they do in a script:
-    IPython's would end this process a moment after the cell, untold.
+    """Have `quit` and `exit` raise SystemExit, as they do in a script.
+
+    IPython's would end this process a moment after the cell, without a report.
     """
     from IPython import get_ipython
 
@@ -221,8 +226,9 @@ def own_devices(local_rank: int, ranks_per_node: int) -> dict[str, str]:
 
 
 def _choose_gpu(device: str) -> None:
-    """Make this rank's GPU the current one: `.cuda()`, objects, barriers and a DeviceMesh name
-    none, and take that.
+    """Make this rank's GPU the current one.
+
+    `.cuda()`, objects, barriers and a DeviceMesh name none, and take the current one.
     """
     import torch
 
@@ -305,8 +311,9 @@ _loop: asyncio.AbstractEventLoop | None = None
 
 
 def _run_awaiting(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """Run a cell with `await` to its end, in a loop that is kept for the next:
-    the engine's own loop is running already, further out on this stack.
+    """Run a cell with `await` to its end, in a loop that is kept for the next one.
+
+    The engine's own loop is running already, further out on this stack.
     """
     global _loop
     engines = asyncio._get_running_loop()
@@ -358,8 +365,9 @@ def left(stacks: bool = False) -> LeftFacts:
 
 
 def holds_here(conditions: list[list[tuple[str, bool]]]) -> list[bool]:
-    """Between cells: whether the conditions under which a cell makes a call hold on this rank, for
-    each call.
+    """Whether the conditions under which a cell makes a call hold on this rank, for each call.
+
+    It is called between cells.
     """
     from IPython import get_ipython
 
@@ -377,8 +385,9 @@ def _notes() -> list[Note]:
 
 
 def _names(shell: InteractiveShell) -> list[str]:
-    """What the learner has made in this namespace: no modules, no imported functions and
-    classes.
+    """The names of what the learner has made in this namespace.
+
+    Modules, imported functions and imported classes are left out.
     """
     hidden = shell.user_ns_hidden
     return sorted(

@@ -45,8 +45,9 @@ def keep(path: str) -> None:
 
 
 def read(path: str) -> TaskConfig | None:
-    """{"cluster": {kind: [address, ...]}, "task": {"type": kind, "index": number}} of a rank, or
-    None.
+    """The TF_CONFIG of a rank, or None.
+
+    It is {"cluster": {kind: [address, ...]}, "task": {"type": kind, "index": number}}.
     """
     try:
         with open(path) as file:
