@@ -1,5 +1,6 @@
-"""What test_mesh.py runs on its ranks: named tensors and cut layers, each against the same in one
-process.
+"""What test_mesh.py runs on its ranks: named tensors and cut layers.
+
+Each is compared with the same in one process.
 """
 
 import torch
@@ -52,8 +53,10 @@ def axis_of(entry, mesh):
 
 
 def program(shape, layout):
-    """(worst error of loss and gradients, all-reduces forward and backward as (axis, numbers),
-    shapes of the pieces); None on a rank outside.
+    """Run a program on the mesh and compare it with one process.
+
+    Returns (worst error of loss and gradients, all-reduces forward and backward as (axis, numbers),
+    shapes of the pieces), or None on a rank outside.
     """
     device_mesh = grid(*shape)
     if device_mesh.get_coordinate() is None:
@@ -83,8 +86,10 @@ def program(shape, layout):
 
 
 def weights_once(shape, layout):
-    """A tensor used twice, a product with a dimension that both keep, one operand summed by itself,
-    and a bias whose names are turned round.
+    """Use a tensor twice, and sum over dimensions in different ways.
+
+    There are a product with a dimension that both keep, one operand summed by itself, and a bias
+    whose names are turned round.
     """
     mesh = Mesh(grid(*shape), layout)
     a, b, c = (
@@ -127,8 +132,9 @@ def block(x, p, heads, enter, leave):
 
 
 def megatron():
-    """A block cut over all ranks by f and g: (worst error, numbers of the all-reduces forward, and
-    backward).
+    """Cut a block over all ranks by f and g.
+
+    Returns (worst error, numbers of the all-reduces forward, and backward).
     """
     rank, p = dist.get_rank(), dist.get_world_size()
     rows, columns = {"q", "k", "v", "up", "up_bias"}, {"o", "down"}
@@ -172,8 +178,10 @@ def megatron():
 
 
 def second_derivative():
-    """Of the squared gradient of an MLP cut by f and g, against one process; and whether g leaves
-    what it is given as it was.
+    """Compare the second derivative of an MLP that is cut by f and g with one process.
+
+    It is that of the squared gradient. It is also noted whether g leaves what it is given as it
+    was.
     """
     rank, p = dist.get_rank(), dist.get_world_size()
     x, up, down = (

@@ -1,5 +1,6 @@
-"""What the tests of mistakes share: run a wrong program on all ranks, then look whether its
-communicator still works.
+"""What the tests of mistakes share.
+
+A wrong program runs on all ranks, then it is seen whether its communicator still works.
 
 A test module lists its programs with `mistake`, and each says which rank gets which error:
 
@@ -30,8 +31,9 @@ AT_ONCE_S = 20.0  # the time-out in programs whose mistake is seen without waiti
 
 
 def mistake(expected, ranks=2, waits=False):
-    """Mark a program as a mistake that raises `expected`, {rank: "Type: words"}; `waits`: seen by a
-    time-out only.
+    """Mark a program as a mistake that raises `expected`, {rank: "Type: words"}.
+
+    `waits`: it is noticed by a time-out only.
     """
 
     def marked(program):
@@ -100,9 +102,7 @@ def use(c):
 
 
 def check(pool, program, folder):
-    """Run a program on a pool of ranks, and compare each rank's error with what is expected
-    there.
-    """
+    """Run a program on a pool of ranks, and compare each rank's error with what is expected."""
     timeout_s = WAITS_S if program.waits else AT_ONCE_S
     limit_s = (2 * WAITS_S + 2 * SLOWER) if program.waits else AT_ONCE_S / 2
     wrong = []

@@ -1,5 +1,6 @@
-"""Runs a recorded case of the real ChainerMN (tests/oracle) on our functions and links: the side of
-the ranks.
+"""Run a recorded case of the real ChainerMN (tests/oracle) on our functions and links.
+
+This is the side of the ranks.
 """
 
 import json
@@ -73,8 +74,9 @@ class Ours:
         return model(*xs)
 
     def n_step_rnn(self, xs, rank_in, rank_out):
-        """Chainer's weights in torch's order: w0 .. w(k-1) belong to the input, the other k to the
-        state.
+        """Chainer's weights in torch's order.
+
+        w0 .. w(k-1) belong to the input, the other k to the state.
         """
         meta, found = self.meta, {}
         kind = next(kind for kind in RNNS if kind in meta["link"])
@@ -102,8 +104,10 @@ class Ours:
         return links.create_multi_node_n_step_rnn(rnn, self.c, rank_in, rank_out)(xs)
 
     def after_backward(self):
-        """Leaves whose values were copied into a module's parameter get their parts of its
-        gradient.
+        """Give the leaves their gradients.
+
+        They are parts of the gradient of a module's parameter, into which the leaves' values were
+        copied.
         """
         for parts, parameter in self.copies:
             for part, grad in zip(

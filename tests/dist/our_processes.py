@@ -39,8 +39,9 @@ def our_processes():
 
 
 def wait_for_none(before, seconds):
-    """Processes that are there now and were not in `before`, once they are gone or `seconds` have
-    passed.
+    """Wait until the processes are gone that exist now and were not in `before`.
+
+    Returns those that are left when `seconds` have passed.
     """
     deadline = time.monotonic() + seconds
     while True:

@@ -1,5 +1,6 @@
-"""ChainerMN programs, carried over: what had to be changed, and what they compute, against one
-process, under torchrun and mpirun.
+"""ChainerMN programs, carried over: what had to be changed, and what they compute.
+
+They are compared with one process, under torchrun and mpirun.
 """
 
 import importlib.util
@@ -222,8 +223,9 @@ def test_they_compute_what_one_process_computes(alone, launcher, warm):
 
 
 def test_the_originals_are_chainermn_programs():
-    """They were run with the real one when they were written; here they only have to be Python, and
-    its names to be ChainerMN's.
+    """They were run with the real ChainerMN when they were written.
+
+    Here they only have to be Python, and their names to be ChainerMN's.
     """
     for name in changes.PROGRAMS:
         text = (PROGRAMS / "originals" / f"{name}.py").read_text()

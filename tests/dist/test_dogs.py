@@ -1,5 +1,6 @@
-"""EfficientNet-B2 at full size on a handful of made images: stopped in the middle of an epoch,
-started again.
+"""EfficientNet-B2 at full size on a handful of made images.
+
+It is stopped in the middle of an epoch, and started again.
 """
 
 import os

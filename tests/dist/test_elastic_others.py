@@ -1,5 +1,6 @@
-"""What unit 18 tells of Horovod's, Keras' and PyTorch's ways to go on, and does not run: here it
-runs, in one process each.
+"""What unit 18 tells of Horovod's, Keras' and PyTorch's ways to go on, and does not run.
+
+Here it runs, in one process each.
 """
 
 import os
@@ -12,8 +13,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def said(tmp_path, program, **variables):
-    """What a program prints, run in a process of its own: each has a framework that the others
-    should not see.
+    """What a program prints that has a process to itself.
+
+    Each has a framework that the others should not see.
     """
     path = tmp_path / "program.py"
     path.write_text(program)

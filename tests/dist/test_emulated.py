@@ -74,8 +74,9 @@ def networks_in_use():
 
 
 def measured(cluster, call, ranks):
-    """(bytes that each node has sent, seconds from the first begin to the last end) of a call on
-    the ranks, and of a barrier before it.
+    """What a call on the ranks sends, with a barrier before it.
+
+    Returns (bytes that each node has sent, seconds from the first begin to the last end).
     """
     cluster.px(f"{MEASURE}\ngroup = dist.new_group({ranks})\ndist.barrier()")
     before = emulated.sent(cluster)

@@ -1,5 +1,6 @@
-"""What a report says: which call, at which line, and that `%%px` cells may be written as cells of a
-notebook are.
+"""What a report says: which call, and at which line.
+
+`%%px` cells may be written as cells of a notebook are.
 """
 
 import re

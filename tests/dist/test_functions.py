@@ -1,5 +1,6 @@
-"""Values and gradients of every function against one process, and against numerical gradients of
-the sum of all ranks' objectives.
+"""Values and gradients of every function against one process.
+
+Gradients are also compared with numerical gradients of the sum of all ranks' objectives.
 """
 
 import pytest
@@ -68,8 +69,9 @@ def test_the_reference_is_right():
 
 
 class Whole(torch.autograd.Function):
-    """All ranks' program as one function on rank 0, from everybody's tensors to the sum of the
-    objectives.
+    """All ranks' program as one function on rank 0.
+
+    It leads from all ranks' tensors to the sum of the objectives.
     """
 
     @staticmethod
@@ -90,8 +92,9 @@ def split(leaves, counts):
 
 
 def evaluate(c, call, root, everyones):
-    """Rank 0 hands out the tensors; everybody runs the program; rank 0 gets the sum and all
-    gradients. None for `everyones` ends the others.
+    """Hand out the tensors from rank 0, and run the program on all ranks.
+
+    Rank 0 gets the sum and all gradients. None for `everyones` ends the others.
     """
     mine = c.bcast_obj(everyones and [[x.detach() for x in xs] for xs in everyones])
     if mine is None:
@@ -199,8 +202,9 @@ def test_split_orders_by_key(pool):
 
 
 def two_at_once(c):
-    """The same ranks in three communicators; messages of each meet only their own, whatever the
-    order, and gradients too.
+    """The same ranks in three communicators.
+
+    Messages of each meet only their own, whatever the order, and gradients too.
     """
     again, other = c.split(0), c.split(0, key=-c.rank)
     x = torch.tensor(float(c.rank + 1), requires_grad=True)

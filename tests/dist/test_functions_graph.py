@@ -1,5 +1,6 @@
-"""What autograd may do with the functions: any order of backward, graphs that are dropped or kept,
-no_grad, checkpoint, autocast, DDP.
+"""What autograd may do with the functions.
+
+That is any order of backward, graphs that are dropped or kept, no_grad, checkpoint, autocast, DDP.
 """
 
 import gc
@@ -20,8 +21,9 @@ SIZES = {"small": 3, "large": 300_000}  # inside the head of a message, and afte
 
 
 def any_order(c, size, here, there):
-    """Three messages with one tag; rank 0 waits for their gradients in the order `here`, rank 1
-    sends them in the order `there`.
+    """Three messages with one tag.
+
+    Rank 0 waits for their gradients in the order `here`, rank 1 sends them in the order `there`.
     """
     xs = [torch.full((size,), float(i), requires_grad=True) for i in range(3)]
     if c.rank == 0:
@@ -96,16 +98,18 @@ def test_collectives_backward_in_either_order(pool, order):
 
 
 def test_collectives_backward_in_two_orders_is_told(pool):
-    """Each rank waits for the other's gradient: no order of messages can cure that, so it must be
-    said, and then work again.
+    """Each rank waits for the other's gradient.
+
+    No order of messages can cure that, so it must be said, and then work again.
     """
     for told, size in pool.values(collectives_in_order, 2, [(0, 1), (1, 0)], timeout_s=2):
         assert "allgather.backward" in told and "waits in allgather.backward" in told and size == 2
 
 
 def one_backward(c):
-    """Two allgathers, used at different depths on each rank, and one backward: autograd goes
-    through them in one order on all ranks.
+    """Two allgathers, used at different depths on each rank, and one backward.
+
+    Autograd goes through them in one order on all ranks.
     """
     x = torch.tensor(0.1 * (c.rank + 1), requires_grad=True)
     first, second = sum(functions.allgather(c, x)), sum(functions.allgather(c, 10 * x))
@@ -178,8 +182,9 @@ def test_dropped_outputs_hang_nobody(pool, what, first, second):
 
 
 def kept(c):
-    """Rank 1 keeps what it got and never uses it: rank 0's backward ends after the time-out; then
-    both go on.
+    """Rank 1 keeps what it got and never uses it.
+
+    Rank 0's backward ends after the time-out; then both go on.
     """
     x = torch.ones(2, requires_grad=True)
     text = None
@@ -280,8 +285,9 @@ def test_no_grad(pool, who, gradients):
 
 
 def recomputed(c, reentrant):
-    """A collective, and a send and its recv, inside checkpoints: forward runs twice, on both sides
-    alike.
+    """A collective, and a send and its recv, inside checkpoints.
+
+    Forward runs twice, on both sides alike.
     """
     torch.manual_seed(0)
     first, second = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
@@ -335,8 +341,9 @@ def test_checkpoint(pool, reentrant):
 
 
 def mixed_precision(c):
-    """A pipeline of two layers under autocast: what travels is bfloat16, both ways, and the
-    weights' gradients are float32.
+    """A pipeline of two layers under autocast.
+
+    What travels is bfloat16, both ways, and the weights' gradients are float32.
     """
     torch.manual_seed(0)
     layers = [torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)]
@@ -364,8 +371,9 @@ def test_autocast(pool):
 
 
 def hybrid(c, steps):
-    """Four ranks: two pipelines of two stages; DDP averages each stage's gradients over the
-    pipelines.
+    """Four ranks as two pipelines of two stages.
+
+    DDP averages each stage's gradients over the pipelines.
     """
     pipeline, stages = c.split(c.rank // 2), c.split(c.rank % 2)
     torch.manual_seed(5 + c.rank % 2)
@@ -415,8 +423,9 @@ def test_pipelines_inside_ddp(pool):
 
 
 def used_many_times(c):
-    """One received tensor used in several places, and retain_graph: each backward passes on what it
-    has.
+    """One received tensor used in several places, and retain_graph.
+
+    Each backward passes on what it has.
     """
     x = torch.ones(2, requires_grad=True)
     if c.rank == 0:
@@ -433,8 +442,9 @@ def test_one_message_used_in_several_places(pool):
 
 
 def delegates(c):
-    """What a delegate is: a zero that can be added to a loss, or start backward, and that joins
-    anything.
+    """What a delegate is.
+
+    It is a zero that can be added to a loss, or start backward, and that joins anything.
     """
     x = torch.ones(2, requires_grad=True)
     if c.rank == 0:
@@ -453,8 +463,9 @@ def test_delegates(pool):
 
 
 def a_sum_that_nobody_uses(c):
-    """The gradient of an allreduce is None where its only user got none: zeros, and no rank
-    waits.
+    """The gradient of an allreduce is None where its only user got none.
+
+    Then there are zeros, and no rank waits.
     """
     x = torch.ones(2, requires_grad=True)
     delegate = functions.send(functions.allreduce(c, x), c, 1 - c.rank)

@@ -1,5 +1,6 @@
-"""Kinds of tensors: dtypes, memory layouts, empty ones, numbers alone, long rows, and messages over
-2 GiB.
+"""Kinds of tensors.
+
+That is dtypes, memory layouts, empty ones, numbers alone, long rows, and messages over 2 GiB.
 """
 
 import enum
@@ -34,8 +35,9 @@ def numbers(dtype, rank, size=12):
 
 
 def everything(c, dtype, grad):
-    """What each function brings this rank; with gradients: one after each, the upstream gradient is
-    1 everywhere.
+    """What each function brings this rank.
+
+    With gradients: one after each; the upstream gradient is 1 everywhere.
     """
     x = numbers(dtype, c.rank).requires_grad_(grad)
     xs = [numbers(dtype, c.rank + 10 * i).requires_grad_(grad) for i in range(c.size)]
@@ -299,8 +301,9 @@ def test_a_message_of_nothing(pool):
 
 
 def rows_of_a_table(c):
-    """A row of a table, as part of an object; the bytes of the memory that it has on the other
-    side.
+    """A row of a table, as part of an object.
+
+    Returns the bytes of the memory that it has on the other side.
     """
     row = c.bcast_obj([torch.arange(10_000.0).view(100, 100)[3], 3])[0]
     return row.tolist() == list(range(300, 400)), row.untyped_storage().nbytes()

@@ -1,5 +1,6 @@
-"""Plain programs, without a notebook: torchrun and mpirun, ten times in a row, and ends right after
-the last send.
+"""Plain programs, without a notebook.
+
+They run under torchrun and mpirun, ten times in a row, and some end right after the last send.
 """
 
 import sys

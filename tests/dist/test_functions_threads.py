@@ -57,8 +57,9 @@ def test_threads_with_a_tag_each(pool):
 
 
 def one_ends_first(c):
-    """A thread of rank 1 waits for tag 1, and ends; its main thread, which began earlier or later,
-    goes on waiting for tag 2. Who asks it hears so.
+    """A thread of rank 1 waits for tag 1, and ends; the main thread goes on waiting for tag 2.
+
+    The main thread has begun earlier or later. A caller who asks it hears so.
     """
     if c.rank == 0:
         functions.send(torch.ones(()), c, 1, tag=1)

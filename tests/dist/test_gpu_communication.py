@@ -12,8 +12,9 @@ pytestmark = pytest.mark.gpu
 
 
 def all_functions(backend):
-    """Values and gradients of every function, small and large messages, on the CPU and on the
-    rank's GPU: the largest difference between the two.
+    """Values and gradients of every function, for small and large messages.
+
+    Returns the largest difference between the CPU and the rank's GPU.
     """
     import os
 

@@ -1,5 +1,6 @@
-"""Healing: from ranks and a controller that die between or in cells, and after the stop button at
-each step of a healing.
+"""Healing after ranks and a controller die between or in cells.
+
+It is also stopped by the stop button at each step.
 """
 
 import os

@@ -1,5 +1,6 @@
-"""Horovod in the ranks of a cluster: it starts, ends, starts again in a smaller world, and a rank
-that waits in it is told.
+"""Horovod in the ranks of a cluster.
+
+It starts, ends, starts again in a smaller world, and a rank that waits in it is reported.
 """
 
 import pytest
@@ -68,8 +69,9 @@ def test_worlds_of_all_ranks_and_of_some_follow_each_other(horovod_cluster):
 
 
 def connections():
-    """This process's connections that both ends have on this host's loopback: (own end, other
-    end).
+    """This process's connections that both ends have on this host's loopback.
+
+    Returns (own end, other end) of each.
     """
     import os
 
@@ -84,8 +86,9 @@ def connections():
 
 
 def test_no_stranger_on_the_loopback_is_taken_for_a_rank(horovod_cluster):
-    """Horovod's Gloo takes whoever connects for the awaited rank, and strangers knock at the ports
-    of 127.0.0.1 all the time: the ranks meet elsewhere.
+    """Horovod's Gloo takes any process that connects for the awaited rank.
+
+    Strangers knock at the ports of 127.0.0.1 all the time, so the ranks meet elsewhere.
     """
     horovod_cluster.run(end)
     horovod_cluster.run(start)

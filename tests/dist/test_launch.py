@@ -113,8 +113,9 @@ def test_exit_codes(script, how, code):
 
 
 def test_a_late_thread_that_aborts_the_process_hides_no_error(script):
-    """torch.distributed's threads do so, about once in a hundred failures just after a collective:
-    an abort, not exit code 1.
+    """torch.distributed's threads do so, about once in a hundred failures after a collective.
+
+    It is an abort, not exit code 1.
     """
     result = two_tasks(
         script(FAIL),

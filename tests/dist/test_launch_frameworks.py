@@ -1,5 +1,6 @@
-"""Every launcher really runs a script of its framework: the rank table, a sum over all ranks, a
-failing rank, a hang.
+"""Every launcher really runs a script of its framework.
+
+The script shows the rank table, a sum over all ranks, a failing rank, and a hang.
 """
 
 import sys

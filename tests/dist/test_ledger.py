@@ -1,5 +1,6 @@
-"""The ledger, on two processes: it sees calls by whatever name, with sizes and ends, and leaves
-torch as it found it.
+"""The ledger, on two processes.
+
+It sees calls by whatever name, with sizes and ends, and leaves torch as it found it.
 """
 
 import gc
@@ -29,8 +30,9 @@ def _work(rank, folder):
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory, forkserver):
-    """What the experiments below have told on each rank: they share one start of the two
-    processes.
+    """What the experiments below have reported on each rank.
+
+    They share one start of the two processes.
     """
     folder = tmp_path_factory.mktemp("ledger")
     mp.start_processes(_work, args=(folder,), nprocs=2, start_method="forkserver")
@@ -86,8 +88,9 @@ def test_calls_sizes_and_ends(told):
 
 
 def _ddp(rank):
-    """All-reduces of the second step, in numbers, for several sizes of bucket; and the rule of the
-    lab for the same model.
+    """All-reduces of the second step, in numbers, for several sizes of bucket.
+
+    The rule of the lab for the same model comes with it.
     """
     from torch import nn
     from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
@@ -144,8 +147,9 @@ def test_median_steps_gives_plain_numbers(told):
 
 
 def _functional(rank):
-    """Functional collectives, DTensor's among them, beside what torch's own counter says and beside
-    the ordinary calls.
+    """Functional collectives, DTensor's among them.
+
+    They are beside what torch's own counter says and beside the ordinary calls.
     """
     import torch.distributed._functional_collectives as functional
     from torch.distributed.tensor import Replicate, Shard, distribute_tensor, init_device_mesh

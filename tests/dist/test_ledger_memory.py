@@ -1,5 +1,7 @@
-"""The peak of memory: known tensors, freed ones, those that gloo's threads free, and what is said
-where it cannot be counted.
+"""The peak of memory.
+
+There are known tensors, freed ones, those that gloo's threads free, and what is said where it
+cannot be counted.
 """
 
 import builtins
@@ -33,8 +35,9 @@ def tensors(n, mib=1):
 
 
 def in_a_new_process(test):
-    """As a rank counts: a process that ran other tests has holes in its heap, and threads that take
-    memory meanwhile.
+    """Count in a new process, as a rank counts.
+
+    A process that ran other tests has holes in its heap, and threads that take memory meanwhile.
     """
 
     @functools.wraps(test)
@@ -132,8 +135,9 @@ def _work(rank, folder):
 
 
 def test_what_gloos_threads_free_is_seen(tmp_path):
-    """20 times new tensors of 1 MiB and a collective with them: torch's profiler saw up to 21 of
-    them at once, whenever gloo had let go of them.
+    """20 times new tensors of 1 MiB and a collective with them.
+
+    torch's profiler saw up to 21 of them at the same time, whenever gloo had let go of them.
     """
     mp.spawn(_work, args=(tmp_path,), nprocs=2)
     for rank in (0, 1):

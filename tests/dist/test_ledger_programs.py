@@ -1,5 +1,6 @@
-"""The ledger against two that know nothing of it: the switch of the emulated network, and torch's
-CommDebugMode.
+"""The ledger against two that know nothing of it.
+
+They are the switch of the emulated network, and torch's CommDebugMode.
 
 The switch counts what really leaves each of four nodes, the ledger the messages of a model of each
 collective (`manyhands.ledger.models`). Where gloo has another algorithm than the model, it stands
@@ -54,8 +55,10 @@ def cluster():
 
 
 def gloo_sends(rank, by_call):
-    """What gloo sends for these calls: as the models say, but it makes a reduce-scatter of a whole
-    all-reduce, and a reduce of a reduce-scatter around the ring and a gathering of the parts.
+    """What gloo sends for these calls, which is mostly what the models say.
+
+    However, it makes a reduce-scatter of a whole all-reduce, and a reduce of a reduce-scatter
+    around the ring and a gathering of the parts.
     """
     sent = 0
     for call, nbytes in by_call.items():

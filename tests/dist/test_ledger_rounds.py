@@ -1,5 +1,7 @@
-"""The account over all ranks: rounds by their definition, models of collectives, DDP without a
-hook, and nothing left behind. Four processes.
+"""The account over all ranks, which are four processes.
+
+It has rounds by their definition, models of collectives, DDP without a hook, and leaves nothing
+behind.
 """
 
 import gc

@@ -1,5 +1,6 @@
-"""ParallelConv2d against nn.Conv2d: both splits, both meanings of the loss, uneven channels,
-several layers, 1 to 4 ranks.
+"""ParallelConv2d against nn.Conv2d.
+
+There are both splits, both meanings of the loss, uneven channels, several layers, and 1 to 4 ranks.
 """
 
 import copy

@@ -1,5 +1,6 @@
-"""Links on parts of a split communicator: two copies of a model that lies on two ranks, kept alike
-by DDP, or by the multi-node optimizer.
+"""Links on parts of a split communicator.
+
+Two copies of a model, each on two ranks, are kept alike by DDP, or by the multi-node optimizer.
 """
 
 import pytest

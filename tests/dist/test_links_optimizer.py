@@ -1,5 +1,6 @@
-"""The multi-node optimizer against one process on all ranks' examples; the evaluator against a
-mean.
+"""The multi-node optimizer against one process on all ranks' examples.
+
+The evaluator is compared with a mean.
 """
 
 import copy
@@ -68,8 +69,9 @@ def train(c, make, steps, double_buffering, branches):
 
 
 def train_alone(make, begun, steps, stale, branches):
-    """One process; the first step changes nothing, and with `stale` the second neither, nor does
-    the last one's gradient come to anything.
+    """Train in one process, where the first step changes nothing.
+
+    With `stale`, the second step changes nothing either, and the last one's gradient is not used.
     """
     model = Model()
     model.load_state_dict(begun)

@@ -1,5 +1,6 @@
-"""create_multi_node_n_step_rnn against one process: ragged sequences, all kinds of RNN, chains of 1
-to 4 ranks; dropout, and mistakes.
+"""create_multi_node_n_step_rnn against one process.
+
+There are ragged sequences, all kinds of RNN, chains of 1 to 4 ranks, dropout, and mistakes.
 """
 
 import copy

@@ -1,5 +1,6 @@
-"""Cut layers and named tensors on four ranks: values, gradients and all-reduces against one
-process, and what a bad layout is told.
+"""Cut layers and named tensors on four ranks.
+
+Values, gradients and all-reduces are compared with one process, and a bad layout gets its message.
 """
 
 from pathlib import Path
@@ -62,8 +63,9 @@ def test_no_rank_holds_the_whole_of_what_is_cut(ranks):
     "shape", [(1, 1), (1, 2), (3, 1), (4, 1), (1, 4)], ids=lambda shape: f"{shape[0]}x{shape[1]}"
 )
 def test_other_meshes(ranks, shape):
-    """Of one rank, two, three and four; where an axis has one rank only, nothing is sent along
-    it.
+    """Meshes of one rank, two, three and four.
+
+    Where an axis has one rank only, nothing is sent along it.
     """
     layout = {"batch": "x", "hidden": "y"} if shape != (1, 4) else {"hidden": "y"}
     inside = [told for told in ranks(f"program({shape}, {layout})") if told]

@@ -253,8 +253,10 @@ def bcast_from_two_roots(c):
 
 @mistake(dict.fromkeys(range(2), f"CommunicationError: ...bcast...{NEXT}, with the same root"))
 def bcast_from_two_roots_where_one_looks_late(c):
-    """Step by step: rank 1 finds in one look all that it needs for the barrier, and that rank 0 has
-    failed in this very barrier.
+    """Rank 1 finds the barrier and its failure in one look.
+
+    Step by step: it finds all that it needs for the barrier, and that rank 0 has failed in this
+    very barrier.
     """
     bcast, barrier = c.next_call(), c.next_call()
     time.sleep(0.5)  # now neither has seen what the other sends

@@ -1,5 +1,6 @@
-"""What a cluster and its learners have started ends with it, whoever is killed first; and a machine
-on which it cannot run is told at the start.
+"""What a cluster and its learners have started ends with it, whoever is killed first.
+
+A machine on which it cannot run is reported at the start.
 """
 
 import os

@@ -1,5 +1,6 @@
-"""The slurm profile on a real Slurm of three nodes, which all live on this host
-(slurm_on_one_host.py).
+"""The slurm profile on a real Slurm of three nodes.
+
+All of them live on this host (slurm_on_one_host.py).
 """
 
 import os
@@ -81,8 +82,9 @@ def test_nothing_outlives_the_kernel(slurm):
 
 
 def two_neighbouring_ports():
-    """A reservation, and a port of it whose neighbour is in it too: all nodes are this host, and
-    the batch file counts on from the first port.
+    """Reserve ports and return the reservation and a port whose neighbour is in it too.
+
+    All nodes are this host, and the batch file counts on from the first port.
     """
     while True:
         many = reserve(300)
@@ -101,8 +103,9 @@ def batch(
     programs=BESIDE_PYTHON,
     **variables,
 ):
-    """Submit a batch file of the notebooks' scripts, as a learner would, and wait; returns what the
-    job said. `programs` comes first on its path.
+    """Submit a batch file of the notebooks' scripts, as a learner would, and wait.
+
+    Returns what the job said. `programs` comes first on its path.
 
     Its processes write to one file, a text and its line's end one after the other: the texts are
     whole, the lines may be mixed.
@@ -238,8 +241,10 @@ def test_the_batch_file_of_unit_18_saves_at_a_signal_and_is_started_again(slurm,
         return (tmp_path / "said.txt").read_text() if (tmp_path / "said.txt").exists() else ""
 
     def said_after_a_push():
-        """The two minutes are cut short again and again: Slurm sets them anew when it has seen the
-        end of the first life.
+        """Cut the two minutes short and return what the job has said.
+
+        It takes several calls, because Slurm sets them anew when it has seen the end of the first
+        life.
         """
         subprocess.run(
             ["scontrol", "update", f"JobId={number}", "StartTime=now"],

@@ -86,8 +86,9 @@ def test_each_rank_sends_what_arithmetic_says(found, way):
 
 
 def test_the_owners_of_zero_1_broadcast_what_they_have_stepped(found):
-    """Who owns what the optimizer decides; all together send 3/2 of the weights each, and each
-    weight to three ranks.
+    """The optimizer decides which rank owns what.
+
+    All together send 3/2 of the weights each, and each weight to three ranks.
     """
     assert sum(of_rank["ZeRO-1"]["sent"] for of_rank in found) == 4 * 3 / 2 * ALL + 3 * ALL
 

@@ -45,9 +45,7 @@ WRAPPER = '#!/bin/sh\nexec {program} -F {folder}/ssh_config "$@"\n'
 
 
 def write_files(folder):
-    """Keys of our own, the server's and the client's settings, and `ssh` and `scp` that use
-    them.
-    """
+    """Write our own keys, the server's and the client's settings, and `ssh` and `scp` for them."""
     for key in ("host_key", "user_key"):
         subprocess.run(
             ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / key], check=True

@@ -1,5 +1,6 @@
-"""Machines on which a cluster cannot start, or only just: a sentence within seconds, or a cluster
-that works.
+"""Machines on which a cluster cannot start, or only just.
+
+The first kind gets a sentence within seconds, the second a cluster that works.
 """
 
 import os
@@ -24,8 +25,9 @@ except RuntimeError as error:
 
 
 def start(tmp_path, shell="true", unshare=False, **environment):
-    """What a program with a cluster prints, in a shell that has run `shell`; and after how many
-    seconds.
+    """What a program with a cluster prints, and after how many seconds.
+
+    It runs in a shell that has run `shell`.
     """
     program, before = tmp_path / "program.py", our_processes()
     program.write_text(PROGRAM)

@@ -1,5 +1,6 @@
-"""Calls that are under way when a cell ends: reported then, with their line; the next cell is not
-blamed, and no variable is lost.
+"""Calls that are under way when a cell ends.
+
+They are reported then, with their line; the next cell is not blamed, and no variable is lost.
 """
 
 import textwrap

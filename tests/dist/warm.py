@@ -1,5 +1,6 @@
-"""A Python that has imported torch already, for tests that start many programs and look at what
-these do, not at how they are started.
+"""A Python that has imported torch already, for tests that start many programs.
+
+Such tests look at what the programs do, not at how they are started.
 
 `warm` (in conftest.py) is a path that stands where `sys.executable` stands: on a command line of
 torchrun or mpiexec, or in `launch(python=warm)`. What is there takes its arguments, environment,

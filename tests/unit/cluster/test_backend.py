@@ -1,5 +1,6 @@
-"""Which backend the ranks get, where real nodes choose by their own GPUs, and how long they may
-wait with it.
+"""Which backend the ranks get, where real nodes choose by their own GPUs.
+
+Also how long they may wait with it.
 """
 
 from contextlib import nullcontext
@@ -19,8 +20,9 @@ CPU = {"MANYHANDS_BACKEND": "gloo", "MANYHANDS_DEVICE": "cpu"}
 
 
 def started(here, nodes, monkeypatch):
-    """(a runtime whose two ranks live on `nodes`, seen from a notebook on `here`; what the ranks
-    are told), after two starts.
+    """Start a runtime twice whose two ranks live on `nodes`, seen from a notebook on `here`.
+
+    Returns (the runtime, the environments that the ranks are given).
     """
     runtime, told = Runtime.__new__(Runtime), []
     runtime.cluster = SimpleNamespace(world_size=2, nodes=2, ranks_per_node=1, threads_per_rank=1)

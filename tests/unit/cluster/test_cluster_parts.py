@@ -1,5 +1,6 @@
-"""The parts of the cluster that need no process: wait-for graphs, causes, records, shares of
-GPUs.
+"""The parts of the cluster that need no process.
+
+They are wait-for graphs, causes, records, and the assignment of GPUs.
 """
 
 import json
@@ -360,8 +361,9 @@ def test_who_made_fewer_calls_than_the_others_is_not_told_to_have_made_none():
 
 
 def test_never_is_said_only_of_calls_that_are_counted():
-    """The record holds no backward, no fit, nothing of Horovod's, and only the last calls of
-    many.
+    """The record does not hold every call.
+
+    It holds no backward, no fit, nothing of Horovod's, and only the last calls of many.
     """
     gone = Where(1, "finished")
     for call in ("backward", "fit", "allreduce"):

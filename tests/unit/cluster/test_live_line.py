@@ -1,5 +1,6 @@
-"""The line that is shown while ranks wait: it says what was seen and no more, and it leaves nothing
-behind.
+"""The line that is shown while ranks wait.
+
+It says what was seen and no more, and it leaves nothing behind.
 """
 
 import io

@@ -1,5 +1,6 @@
-"""A name that the ranks do not have: whether this kernel has it decides what the learner is
-told.
+"""A name that the ranks do not have.
+
+Whether this kernel has it decides what the learner reads.
 """
 
 from types import SimpleNamespace

@@ -1,5 +1,6 @@
-"""What a rank answers where the learner's exception is false: Python allows it, as of a class with
-`__len__`.
+"""What a rank answers where the learner's exception is false.
+
+Python allows it, as of a class with `__len__`.
 """
 
 from types import SimpleNamespace
@@ -16,8 +17,9 @@ class EmptyError(Exception):
 
 
 class Shell:
-    """IPython's, as far as a rank uses it: a cell raises, and the exception is in the result, or
-    was only shown.
+    """IPython's shell, as far as a rank uses it.
+
+    A cell raises, and the exception is in the result, or was only shown.
     """
 
     def __init__(self, in_result):

@@ -1,5 +1,6 @@
-"""The rows of a report: ranks that do the same share one, and a place is shown where it is
-first.
+"""The rows of a report.
+
+Ranks that do the same share one, and a place is shown where it is first.
 """
 
 import pytest
@@ -151,8 +152,9 @@ def made(where, notes, reason="hang", **outcome):
 
 
 def test_a_difference_of_shapes_is_the_cause_of_what_a_library_raises():
-    """gloo's all_gather raises on the rank whose list does not fit, and says nothing of the other
-    ranks.
+    """gloo's all_gather raises on the rank whose list does not fit.
+
+    It says nothing of the other ranks.
     """
     error = {
         "ename": "RuntimeError",

@@ -202,8 +202,9 @@ def test_the_magic_says_it_in_a_sentence(options, why):
 
 
 def test_the_magic_says_that_there_is_no_cluster():
-    """A start that fails leaves it so; ipyparallel's own `%%px` would say that --setup is
-    unknown.
+    """A start that fails leaves `%%px` so that it says what it needs.
+
+    ipyparallel's own `%%px` would say that --setup is unknown.
     """
     from IPython.core.interactiveshell import InteractiveShell
 

@@ -43,8 +43,9 @@ def stand(depth, arrived, go):
 
 
 def test_no_collection_starts_while_another_threads_frames_are_read():
-    """Its finalizers could let the other thread leave the frame that is being read, which in Python
-    3.11 ends the process.
+    """Its finalizers could let the other thread leave the frame that is being read.
+
+    In Python 3.11 this ends the process.
     """
     arrived, go = threading.Event(), threading.Event()
     thread = threading.Thread(target=stand, args=(200, arrived, go))
@@ -88,8 +89,9 @@ def test_packages_are_nobodys_own_wherever_they_lie():
 
 
 class Door:
-    """A call of a C function by the name of a variable, in which a thread stands until it is let
-    go.
+    """A call of a C function by the name of a variable.
+
+    A thread stays in it until it is let go.
     """
 
     def __init__(self):
@@ -98,8 +100,9 @@ class Door:
         self.seen = None
 
     def pass_through(self, keep_locals=False):
-        """Let an object go behind the door, and note whether it has died then, and what `locals()`
-        has of it.
+        """Let an object go behind the door.
+
+        It is noted whether it has died then, and what `locals()` has of it.
         """
         go, thing = self.go, Garbage.__new__(Garbage)
         there = weakref.ref(thing)
@@ -123,9 +126,7 @@ def looked_at(door, **how):
 
 
 def test_a_look_keeps_nothing_alive():
-    """A rank that let a tensor go while the watch looked would have been told that it keeps too
-    much.
-    """
+    """A rank that let a tensor go while the watch looked would be said to keep too much."""
     thing, _ = looked_at(Door())
     assert thing is None
 
@@ -136,8 +137,9 @@ def test_a_look_empties_nobodys_locals():
 
 
 def test_horovods_wait_counts_as_waiting_however_often_it_asks():
-    """It asks every millisecond whether the message has arrived, which takes more of a busy core
-    than an idle thread.
+    """It asks every millisecond whether the message has arrived.
+
+    This takes more of a busy core than an idle thread.
     """
     library = {}
     path = "/lib/site-packages/horovod/torch/mpi_ops.py"

@@ -1,5 +1,6 @@
-"""What is looked at between cells, without processes: when the ranks are asked, what is said, and
-what must not break a cell.
+"""What is looked at between cells, without processes.
+
+That is when the ranks are asked, what is said, and what must not break a cell.
 """
 
 import errno
@@ -18,8 +19,9 @@ SUM = {"call": "all_reduce", "shape": [2], "dtype": "float32", "lines": [], "end
 
 
 class Ranks:
-    """Two ranks: rank 0 has begun a message, or (`ahead`) a collective that rank 1 has not
-    joined.
+    """Two ranks, of which rank 0 has begun a call that rank 1 has not joined.
+
+    It is a message, or with `ahead` a collective.
     """
 
     def __init__(self, ahead):

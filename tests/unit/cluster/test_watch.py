@@ -39,8 +39,9 @@ def reports(clock):
 
 
 def stands(reports, clock, rank, until_s, blocked=True, key="call 1"):
-    """The rank reports the same place a few times a second; its second report of a wait brings its
-    notes.
+    """Report the same place of a rank a few times a second.
+
+    The second report of a wait brings the rank's notes.
     """
     first = True
     while clock.s < until_s:
