@@ -174,7 +174,7 @@ def test_a_cell_stopped_before_its_ranks_were_ended_is_healed_by_the_next(
     plain, monkeypatch, capsys
 ):
     """Pressed quickly, the stop button also stops what makes the report."""
-    monkeypatch.setattr("manyhands.cluster.faults.explain.make", lambda *args: press_stop())
+    monkeypatch.setattr("manyhands.cluster.faults.explain.make_fault", lambda *args: press_stop())
     with pytest.raises(KeyboardInterrupt):
         plain.px(
             "import time\nwhile True:\n    try:\n        time.sleep(60)\n    except "

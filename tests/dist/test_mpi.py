@@ -8,7 +8,7 @@ from our_processes import SLOWER, our_processes, wait_for_none
 
 from manyhands import Cluster
 from manyhands.cluster.engines import mpi_profile
-from manyhands.cluster.engines.remote_engines import profile_named
+from manyhands.cluster.engines.remote_engines import make_profile
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def test_missing_programs_are_told(monkeypatch):
 
 def test_a_wrong_profile_and_missing_hosts_are_told(monkeypatch):
     with pytest.raises(ValueError, match="use one of local, mpi, slurm, ssh"):
-        profile_named("pbs")
+        make_profile("pbs")
     monkeypatch.delenv("MANYHANDS_HOSTS", raising=False)
     with pytest.raises(ValueError, match="MANYHANDS_HOSTS=node1,node2"):
-        profile_named("ssh")
+        make_profile("ssh")

@@ -46,7 +46,7 @@ def exchange(timeout_s: float = 30) -> list[str]:
 
 
 def meet(
-    rank: int, world_size: int, meeting: tuple[str, int], word: str, timeout_s: float
+    rank: int, world_size: int, meeting: tuple[str, int], text: str, timeout_s: float
 ) -> list[str]:
     """Collect a text of every rank and return them all, on each rank, in rank order.
 
@@ -55,9 +55,9 @@ def meet(
     deadline = time.monotonic() + timeout_s
     try:
         if rank == 0:
-            return _collect(world_size, meeting, word, deadline)
+            return _collect(world_size, meeting, text, deadline)
         with _reach(meeting, deadline) as connection, connection.makefile("rw") as lines:
-            lines.write(json.dumps([rank, word]) + "\n")
+            lines.write(json.dumps([rank, text]) + "\n")
             lines.flush()
             answer = lines.readline()
             if not answer:
@@ -70,20 +70,20 @@ def meet(
         ) from None
 
 
-def _collect(world_size: int, meeting: tuple[str, int], word: str, deadline: float) -> list[str]:
-    words = {0: word}
+def _collect(world_size: int, meeting: tuple[str, int], text: str, deadline: float) -> list[str]:
+    texts = {0: text}
     connections: list[socket.socket] = []
     with socket.create_server(meeting, backlog=world_size) as door:
         try:
-            while len(words) < world_size:
+            while len(texts) < world_size:
                 door.settimeout(max(0.01, deadline - time.monotonic()))
                 connection, _ = door.accept()
                 connections.append(connection)
                 connection.settimeout(max(0.01, deadline - time.monotonic()))
                 with connection.makefile("r") as lines:
-                    rank, told = json.loads(lines.readline())
-                words[rank] = told
-            everyone = [words[rank] for rank in range(world_size)]
+                    rank, received = json.loads(lines.readline())
+                texts[rank] = received
+            everyone = [texts[rank] for rank in range(world_size)]
             for connection in connections:
                 connection.sendall((json.dumps(everyone) + "\n").encode())
             return everyone

@@ -19,7 +19,7 @@ from manyhands.cluster.engines.runtime import Runtime
 from manyhands.cluster.faults import explain, live_line
 from manyhands.cluster.faults.fault_messages import SENTENCES, SENTENCES_CORE
 from manyhands.cluster.faults.kinds import ClusterStopped
-from manyhands.cluster.faults.picture import world
+from manyhands.cluster.faults.picture import draw_cluster
 from manyhands.cluster.faults.restart_lost_ranks import (
     Operations,
     Recovery,
@@ -31,7 +31,7 @@ from manyhands.cluster.faults.source_lines import Places
 from manyhands.cluster.faults.under_way import WITHOUT_CALLS, UnderWay
 from manyhands.cluster.faults.unfinished import Unfinished
 from manyhands.cluster.faults.watch import Watch
-from manyhands.cluster.host import surroundings
+from manyhands.cluster.host import machine_requirements
 from manyhands.cluster.on_rank import agent
 from manyhands.cluster.on_rank.variables import get_value, set_variables
 from manyhands.cluster.show import FaultDisplay, Progress, show_outputs
@@ -100,12 +100,12 @@ class Cluster(UnderWay):
         magic.register()  # if the start fails, `%%px` says that there is no cluster
         self.profile = profile or os.environ.get("MANYHANDS_PROFILE", "local")
         self.nodes, self.ranks_per_node, self.framework = nodes, ranks_per_node, framework
-        patience_s = check_arguments.seconds("patience_s", patience_s)
+        patience_s = check_arguments.check_seconds("patience_s", patience_s)
         self._patience_s = {
-            backend: patience_s or check_arguments.setting("MANYHANDS_PATIENCE_S", usual)
+            backend: patience_s or check_arguments.read_setting("MANYHANDS_PATIENCE_S", usual)
             for backend, usual in HANG_TIMEOUT_S.items()
         }
-        self.limit_s = check_arguments.positive("limit_s", limit_s)
+        self.limit_s = check_arguments.check_positive("limit_s", limit_s)
         self.threads_per_rank, self.memory_mib, self.name = threads_per_rank, memory_mib, name
         self.fault: Fault | None = None
         self.names: list[str] = []
@@ -124,7 +124,7 @@ class Cluster(UnderWay):
         )
         check_arguments.check_python(self.world_size)
         if self.profile in ("local", "emulated"):
-            surroundings.check_loopback()
+            machine_requirements.check_loopback()
         self.link = emulated.link(self.profile, nodes, rate_mbit, delay_ms)
         if name in _running:
             print(SENTENCES_CORE["replaced"].format(n=_running[name].world_size, name=name))
@@ -137,8 +137,8 @@ class Cluster(UnderWay):
             self._runtime.stop()
             raise
         _running[name] = self
-        if surroundings.without_errors():
-            print(surroundings.SENTENCES["warnings"])
+        if machine_requirements.without_errors():
+            print(machine_requirements.SENTENCES["warnings"])
         magic.register(self)
 
     # ---------------------------------------------------------------- facts
@@ -187,7 +187,7 @@ class Cluster(UnderWay):
             if self.link is None
             else f"{self.profile}: {self.link.rate_mbit:g} Mbit/s, {self.link.delay_ms:g} ms"
         )
-        svg = world(self._runtime.layout(), where, self.backend, str(self.framework))
+        svg = draw_cluster(self._runtime.layout(), where, self.backend, str(self.framework))
         return {**text, "image/svg+xml": svg}
 
     # ---------------------------------------------------------------- running
@@ -234,11 +234,14 @@ class Cluster(UnderWay):
         with self._turn:
             self._use()
             module = getattr(function, "__module__", None) or ""
-            talks, tell = not module.startswith(WITHOUT_CALLS), not module.startswith("manyhands.")
-            if talks:
-                self._give_up(None, ranks, tell)
+            communicates, report_calls = (
+                not module.startswith(WITHOUT_CALLS),
+                not module.startswith("manyhands."),
+            )
+            if communicates:
+                self._give_up(None, ranks, report_calls)
             outcome = self._execute(agent.call, (function, args), ranks, patience_s, limit_s, "")
-            self._finish(outcome, "", limit_s, tell, talks)
+            self._finish(outcome, "", limit_s, report_calls, communicates)
         return [outcome.results[rank]["value"] for rank in sorted(outcome.results)]
 
     def pull(self, name: str) -> list[Any]:
@@ -369,8 +372,8 @@ class Cluster(UnderWay):
             self.ranks if ranks is None else check_arguments.check_ranks(ranks, self.world_size)
         )
         patience_s, limit_s = (
-            check_arguments.seconds("patience_s", patience_s),
-            check_arguments.seconds("limit_s", limit_s),
+            check_arguments.check_seconds("patience_s", patience_s),
+            check_arguments.check_seconds("limit_s", limit_s),
         )
         cell, started = next(self._cells), time.monotonic()
         runtime = self._check_running()
@@ -412,16 +415,16 @@ class Cluster(UnderWay):
 
     def _progress(self, watch: Watch, seconds: float, cell_file: str) -> str:
         """The line of a cell that has run for so long: what its ranks wait in, or that they run."""
-        waiting = live_line.line(watch, self._places, cell_file)
+        waiting = live_line.describe_waiting(watch, self._places, cell_file)
         running = SENTENCES_CORE["running"].format(n=len(watch.asked), seconds=f"{seconds:.0f}")
         return waiting or (running if seconds >= RUNNING_AFTER_S else "")
 
     def _fault(self, outcome: Outcome, cell_file: str, limit_s: float | None) -> Fault | None:
         runtime = self._check_running()  # another thread may have stopped it meanwhile
-        where = explain.states(
+        where = explain.locate_ranks(
             outcome, runtime, cell_file, self._places, self.memory_mib, self.world_size
         )
-        return explain.make(
+        return explain.make_fault(
             outcome,
             where,
             self.world_size,
@@ -435,14 +438,22 @@ class Cluster(UnderWay):
         outcome: Outcome,
         cell_file: str,
         limit_s: float | None,
-        tell: bool = True,
-        talks: bool = True,
+        report_calls: bool = True,
+        communicates: bool = True,
     ) -> None:
         fault = self._fault(outcome, cell_file, limit_s)
         self._recovery.sound = fault is None or not needs_restart(outcome, fault)
         show_outputs(outcome)
-        unfinished = self._say_unfinished(cell_file, tell) if talks and outcome.pending else ""
-        overwritten = explain.overwritten(outcome.notes, cell_file, self._places) if tell else ""
+        unfinished = (
+            self._say_unfinished(cell_file, report_calls)
+            if communicates and outcome.pending
+            else ""
+        )
+        overwritten = (
+            explain.describe_overwritten(outcome.notes, cell_file, self._places)
+            if report_calls
+            else ""
+        )
         remarks = "\n".join(filter(None, (overwritten, unfinished)))
         if fault is None:
             if remarks:

@@ -15,7 +15,7 @@ from manyhands.cluster.faults import diagnose
 from manyhands.cluster.faults.fault_messages import ranks_text
 from manyhands.cluster.faults.kinds import Where
 from manyhands.cluster.faults.mismatched_calls import find_mismatch
-from manyhands.cluster.faults.picture import wait_for_graph, world
+from manyhands.cluster.faults.picture import draw_cluster, draw_wait_for_graph
 from manyhands.cluster.host.gpu_assignment import assign_devices
 from manyhands.cluster.magic import _ranks
 from manyhands.cluster.on_rank.recorder import HEADER, SLOT_BYTES, SLOTS, Recorder, read
@@ -449,7 +449,9 @@ def test_pictures_are_well_formed():
 
     where = {0: waits(0, place="line 3 of this cell"), 1: Where(1, "died", detail="<killed>")}
     for svg in (
-        wait_for_graph(where, [(0, 1)]),
-        world([("node 0", [(0, "cpu")]), ("node <1>", [(1, "cpu")])], "local", "gloo", "torch"),
+        draw_wait_for_graph(where, [(0, 1)]),
+        draw_cluster(
+            [("node 0", [(0, "cpu")]), ("node <1>", [(1, "cpu")])], "local", "gloo", "torch"
+        ),
     ):
         ElementTree.fromstring(svg)

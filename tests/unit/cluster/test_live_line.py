@@ -66,7 +66,7 @@ def ends(running, rank, ok=True):
 
 
 def line(running):
-    return live_line.line(running, Places(), "")
+    return live_line.describe_waiting(running, Places(), "")
 
 
 def at(running, clock, s, **calls):

@@ -146,7 +146,7 @@ def made(where, notes, reason="hang", **outcome):
     outcome = Outcome(
         reason=reason, notes=dict(enumerate(notes)), asked=list(range(len(notes))), **outcome
     )
-    return explain.make(
+    return explain.make_fault(
         outcome, {rank: Where(rank, **here) for rank, here in enumerate(where)}, len(where), 120
     )
 

@@ -11,7 +11,7 @@ import pytest
 from manyhands.cluster import ClusterNotStarted
 from manyhands.cluster.faults.under_way import UnderWay
 from manyhands.cluster.faults.unfinished import Unfinished
-from manyhands.cluster.host import surroundings
+from manyhands.cluster.host import machine_requirements
 from manyhands.cluster.on_rank import agent, tally
 
 NAMER = lambda lines: ("line 1 of this cell", "x")  # noqa: E731
@@ -40,7 +40,7 @@ class Ranks:
 
     def ask(self, function, *args):
         self.asked.append((function.__name__, *args))
-        if function is not agent.left:
+        if function is not agent.list_unfinished:
             return {}
         return {
             rank: {
@@ -77,13 +77,13 @@ def test_ranks_are_asked_again_only_after_a_new_call():
     unfinished = Unfinished(ranks.ask)
     for begun, asked in [(0, 0), (1, 1), (1, 1), (0, 1), (2, 2)]:
         assert end_cell(unfinished, ranks, begun) == "" and len(ranks.asked) == asked
-    assert set(ranks.asked) == {("left",)}
+    assert set(ranks.asked) == {("list_unfinished",)}
 
 
 def test_stacks_are_asked_for_only_where_something_is_described():
     ranks = Ranks(ahead=True)
     assert "rank 0 started it, and rank 1 did not" in end_cell(Unfinished(ranks.ask), ranks, 1)
-    assert ranks.asked == [("left",), ("left", True)]
+    assert ranks.asked == [("list_unfinished",), ("list_unfinished", True)]
 
 
 @pytest.mark.parametrize("tell", [True, False])
@@ -92,7 +92,7 @@ def test_given_up_is_said_of_what_was_reported(tell, capsys):
     cells = Cells(ranks)
     end_cell(cells._unfinished, ranks, 1, tell)
     cells._give_up("1", None)
-    assert ranks.asked[-1][0] == "renew" and cells._recovery.sound and not cells.restarted
+    assert ranks.asked[-1][0] == "renew_groups" and cells._recovery.sound and not cells.restarted
     assert ("Given up before this cell: all_reduce(float32 [2])" in capsys.readouterr().out) == tell
 
 
@@ -112,7 +112,7 @@ def test_a_rank_that_dies_while_the_next_cell_is_looked_at_is_healed(capsys):
 def test_another_version_of_torch_does_not_break_a_cell(monkeypatch):
     # and no _world
     monkeypatch.setattr(tally, "_c10d", lambda: SimpleNamespace(is_initialized=lambda: True))
-    assert tally.Tally().facts() == tally.Tally().left({}) == {}
+    assert tally.Tally().facts() == tally.Tally().list_unfinished({}) == {}
 
 
 @pytest.mark.parametrize(
@@ -122,9 +122,9 @@ def test_a_lack_of_open_files_is_not_a_lack_of_loopback(number, is_said, monkeyp
     def create_server(address):
         raise OSError(number, "no")
 
-    monkeypatch.setattr(surroundings.socket, "create_server", create_server)
+    monkeypatch.setattr(machine_requirements.socket, "create_server", create_server)
     if is_said:
         with pytest.raises(ClusterNotStarted, match="cannot connect to itself"):
-            surroundings.check_loopback()
+            machine_requirements.check_loopback()
     else:
-        surroundings.check_loopback()
+        machine_requirements.check_loopback()

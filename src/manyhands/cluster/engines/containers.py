@@ -71,7 +71,7 @@ class Node:
             self._socket.connect(path)
             self._socket.settimeout(START_S)
             self._lines = self._socket.makefile("r")
-            self.tell(frameworks=frameworks)
+            self.send_command(frameworks=frameworks)
             self.address = json.loads(self._lines.readline() or "{}").get("address")
             self._socket.settimeout(None)
         except (OSError, ValueError):
@@ -88,7 +88,7 @@ class Node:
     def __str__(self) -> str:
         return f"node {self.number} ({self.address})"
 
-    def tell(self, **command: Any) -> None:
+    def send_command(self, **command: Any) -> None:
         """Send a command; in vain if the node has gone."""
         with suppress(OSError):
             self._socket.sendall(json.dumps(command).encode() + b"\n")
@@ -149,9 +149,9 @@ class ContainerEngines(LocalEngines):
         """[(number, path of the socket)] of all nodes that have been there; some may have gone."""
         names = os.listdir(self._place) if os.path.isdir(self._place) else []
         return sorted(
-            (int(found[1]), os.path.join(self._place, name))
+            (int(match[1]), os.path.join(self._place, name))
             for name in names
-            if (found := re.fullmatch(r"(\d+)\.sock", name))
+            if (match := re.fullmatch(r"(\d+)\.sock", name))
         )
 
     def _make_ready(self, limit: StartLimit) -> None:
@@ -207,8 +207,8 @@ class ContainerEngines(LocalEngines):
     def _node_of(self, rank: int) -> Node:
         return self._nodes[rank // self._ranks_per_node]
 
-    def _tell(self, **command: Any) -> None:
-        self._node_of(command["rank"]).tell(**command)
+    def _send_command(self, **command: Any) -> None:
+        self._node_of(command["rank"]).send_command(**command)
 
     def _reachable(self) -> bool:
         return True

@@ -86,21 +86,21 @@ def link(
                 f"profile={profile!r} uses the network as it is."
             )
         return None
-    one = Link(
+    result = Link(
         RATE_MBIT if rate_mbit is None else rate_mbit, DELAY_MS if delay_ms is None else delay_ms
     )
     if not (
-        all(isinstance(number, Real) for number in one)
-        and 0 < one.rate_mbit < float("inf")
-        and 0 <= one.delay_ms < float("inf")
+        all(isinstance(number, Real) for number in result)
+        and 0 < result.rate_mbit < float("inf")
+        and 0 <= result.delay_ms < float("inf")
     ):
         raise ValueError(
-            f"rate_mbit must be above 0 and delay_ms 0 or more, not {one.rate_mbit!r} and "
-            f"{one.delay_ms!r}."
+            f"rate_mbit must be above 0 and delay_ms 0 or more, not {result.rate_mbit!r} and "
+            f"{result.delay_ms!r}."
         )
     if nodes > MOST_NODES:
         raise ValueError(f"The emulated network has addresses for {MOST_NODES} nodes, not {nodes}.")
-    return one
+    return result
 
 
 class Network:
@@ -163,7 +163,7 @@ class Network:
                 "The switch of the emulated network has ended. cluster.heal() starts a new switch, "
                 "whose counts begin at 0."
             ) from None
-        return [Sent(*one) for one in answer["sent"]]
+        return [Sent(*numbers) for numbers in answer["sent"]]
 
     def close(self) -> None:
         """End the switch, and with it the namespaces that no rank lives in any more."""

@@ -25,7 +25,7 @@ def send(
     """
     from ipyparallel.serialize import PrePickled
 
-    pickled, pickled_args = PrePickled(function), [PrePickled(one) for one in args]
+    pickled, pickled_args = PrePickled(function), [PrePickled(argument) for argument in args]
     identities, _ = client._build_targets(list(engines))
     return {
         engine: Answer(

@@ -118,7 +118,7 @@ class ForkServer:
         if not self.pids:
             kill_descendants()
 
-    def police(self) -> None:
+    def enforce_memory_limits(self) -> None:
         """Kill an engine that is larger than its limit, as a container's memory limit would."""
         for rank, limit in self.limits.items():
             pid = self.pids.get(rank)
@@ -232,7 +232,7 @@ def main(frameworks: list[str]) -> NoReturn:
                 else:
                     fork_server.signal(command["rank"], command["signal"])
         fork_server.reap()
-        fork_server.police()
+        fork_server.enforce_memory_limits()
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from manyhands.cluster.payloads import Duty
 
-PATIENCE_S = 3
+END_TIMEOUT_S = 3
 
 
 def _signal(group: int, number: int) -> bool:
@@ -44,7 +44,7 @@ def end_all(duties: list[Duty]) -> None:
     groups = {duty["group"] for duty in duties if "group" in duty}
     living, deadline = (
         {group for group in groups if _signal(group, signal.SIGTERM)},
-        time.monotonic() + PATIENCE_S,
+        time.monotonic() + END_TIMEOUT_S,
     )
     # the process that forks the ranks ends what they had started
     while living and time.monotonic() < deadline:

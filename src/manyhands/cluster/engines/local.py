@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from manyhands.cluster.engines.reach import BUSY, until_answering
 from manyhands.cluster.faults.kinds import ClusterNotStarted
-from manyhands.cluster.host.names import without_warnings
-from manyhands.cluster.host.surroundings import without_errors
+from manyhands.cluster.host.machine_requirements import without_errors
+from manyhands.cluster.host.name_service import without_warnings
 from manyhands.cluster.on_rank.signalled_stack import processor_s
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ def end_of(log: str, lines: int = 8) -> str:
 
     The cluster's folder, which contains the log, is removed with the cluster.
     """
-    found = last_lines(log, lines)
-    return "\n".join([". The end of its log:", *found]) if found else ""
+    tail = last_lines(log, lines)
+    return "\n".join([". The end of its log:", *tail]) if tail else ""
 
 
 def last_lines(path: str, lines: int) -> list[str]:
@@ -116,7 +116,7 @@ class LocalEngines:
             for rank in self.pids:
                 self.exits.setdefault(rank, {"status": signal.SIGKILL, "memory": False})
 
-    def _tell(self, **command: Any) -> None:
+    def _send_command(self, **command: Any) -> None:
         assert self._fork_server.stdin is not None  # a pipe
         self._fork_server.stdin.write(json.dumps(command) + "\n")
         self._fork_server.stdin.flush()
@@ -157,7 +157,7 @@ class LocalEngines:
                 "--IPEngine.max_heartbeat_misses=0",
             ]
             log = os.path.join(self.folder, f"rank-{rank}.log")
-            self._tell(
+            self._send_command(
                 do="fork",
                 rank=rank,
                 argv=argv,
@@ -201,16 +201,16 @@ class LocalEngines:
     ) -> dict[int, int]:
         wanted = {uuid: rank for rank, uuid in identity.items()}
         while True:
-            found = {
+            registered = {
                 wanted[uuid]: engine
                 for engine in client.ids
                 if (uuid := client._engines.get(engine)) in wanted
             }
-            if len(found) == len(wanted):
-                until_answering(client, found.values(), limit)
-                return found
+            if len(registered) == len(wanted):
+                until_answering(client, registered.values(), limit)
+                return registered
             if self.exits or not limit.left_s:
-                missing = sorted(set(identity) - set(found))
+                missing = sorted(set(identity) - set(registered))
                 log = os.path.join(self.folder, f"rank-{missing[0]}.log")
                 why = "" if self.exits else BUSY
                 raise ClusterNotStarted(f"Ranks {missing} did not start{why}{end_of(log)}")
@@ -218,7 +218,7 @@ class LocalEngines:
 
     def signal(self, rank: int, number: int) -> None:
         """Have the fork server send the signal `number` to a rank."""
-        self._tell(do="signal", rank=rank, signal=int(number))
+        self._send_command(do="signal", rank=rank, signal=int(number))
 
     def processor_s(self, rank: int) -> float:
         """The processor time of a rank so far, in seconds; OSError if it does not rest."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _PROFILES: dict[str, type[Profile]] = {"mpi": Mpi, "slurm": Slurm, "ssh": Ssh}
 
 
-def profile_named(name: str, hosts: list[str] | None = None) -> Profile:
+def make_profile(name: str, hosts: list[str] | None = None) -> Profile:
     """The profile "mpi", "slurm" or "ssh".
 
     `hosts` for ssh: ["node1", "user@node2:2222"], else MANYHANDS_HOSTS, comma-separated.
@@ -48,7 +48,7 @@ class RemoteEngines:
     connection_file: str | None = None  # the launchers find it themselves
 
     def __init__(self, cluster: Shape, folder: str) -> None:
-        self.profile = profile_named(cluster.profile)
+        self.profile = make_profile(cluster.profile)
         self.ipp_cluster = self.profile.make(
             cluster.nodes, cluster.ranks_per_node, folder, cluster.framework
         )

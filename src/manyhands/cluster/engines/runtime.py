@@ -26,8 +26,8 @@ from manyhands.cluster.engines.reach import (
 from manyhands.cluster.faults.kinds import ClusterNotStarted
 from manyhands.cluster.faults.watch import Reports
 from manyhands.cluster.host import gpu_assignment
+from manyhands.cluster.host.machine_requirements import make_folder
 from manyhands.cluster.host.ports import reserve
-from manyhands.cluster.host.surroundings import make_folder
 from manyhands.cluster.on_rank import agent, tf_config
 from manyhands.cluster.on_rank.recorder import read
 from manyhands.cluster.on_rank.signalled_stack import SIGNAL, SignalledStack
@@ -186,17 +186,25 @@ class Runtime:
         self._stacks: dict[int, SignalledStack] = {}
         joined: dict[int, Answer] = {}
         loopback = self._loopback()
-        told = [
+        final_environments = [
             self._engines.environment_of(rank, {**environments[rank], **loopback})
             for rank in range(self.cluster.world_size)
         ]
         # real nodes have chosen by their own GPUs, and all ranks need one backend
-        self.backend = "nccl" if all(one["MANYHANDS_BACKEND"] == "nccl" for one in told) else "gloo"
+        self.backend = (
+            "nccl"
+            if all(environment["MANYHANDS_BACKEND"] == "nccl" for environment in final_environments)
+            else "gloo"
+        )
         self._devices = [
-            {name: one[name] for name in gpu_assignment.DEVICE_VARIABLES if name in one}
-            for one in told
+            {
+                name: environment[name]
+                for name in gpu_assignment.DEVICE_VARIABLES
+                if name in environment
+            }
+            for environment in final_environments
         ]
-        for rank, environment in enumerate(told):
+        for rank, environment in enumerate(final_environments):
             environment["MANYHANDS_BACKEND"] = self.backend
             joined |= self.submit(
                 [rank],

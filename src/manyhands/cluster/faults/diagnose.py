@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from manyhands.cluster.faults.differ import (
+from manyhands.cluster.faults.fault_messages import SENTENCES, ranks_text
+from manyhands.cluster.faults.hang_causes import (
     Cause,
     cause_of_difference,
     cause_of_finished,
 )
-from manyhands.cluster.faults.fault_messages import SENTENCES, ranks_text
 from manyhands.cluster.on_rank.recorder import SLOTS
 
 if TYPE_CHECKING:
@@ -36,11 +36,11 @@ ALL_MEET = (
 
 def edges(where: dict[int, Where], world_size: int) -> list[tuple[int, int]]:
     """The wait-for graph, a sorted list of (waiting rank, rank waited for)."""
-    found = set()
+    pairs = set()
     for rank, here in where.items():
         if here.state == "waits":
-            found |= {(rank, other) for other in _awaited(here, where, world_size) if other != rank}
-    return sorted(found)
+            pairs |= {(rank, other) for other in _awaited(here, where, world_size) if other != rank}
+    return sorted(pairs)
 
 
 def _is_point_to_point(here: Where) -> bool:
@@ -77,16 +77,16 @@ def cycle(edge_list: list[tuple[int, int]]) -> list[int]:
         if rank in path:
             return path[path.index(rank) :]
         for other in after.get(rank, []):
-            found = walk(other, [*path, rank])
-            if found:
-                return found
+            circle = walk(other, [*path, rank])
+            if circle:
+                return circle
         return []
 
     for start in sorted(after):
-        found = walk(start, [])
-        if found:
-            first = found.index(min(found))
-            return found[first:] + found[:first]
+        circle = walk(start, [])
+        if circle:
+            first = circle.index(min(circle))
+            return circle[first:] + circle[:first]
     return []
 
 
@@ -355,7 +355,7 @@ def left_open(
     as [(note, ranks that began it, the others)].
     """
     begun: dict[tuple[str, int], dict[int, Note]] = {}
-    found: dict[str, tuple[Note, list[int], list[int]] | None] = {}
+    first_open: dict[str, tuple[Note, list[int], list[int]] | None] = {}
     for rank, calls in notes.items():
         # a full record has forgotten its first calls
         for note in calls if len(calls) < SLOTS else ():
@@ -367,14 +367,14 @@ def left_open(
         seen = any(
             where[rank].state == "waits"
             and (where[rank].call, where[rank].sequence, where[rank].group)
-            == (one["call"], sequence, one.get("ranks"))
-            for rank, one in by_rank.items()
+            == (begun_call["call"], sequence, begun_call.get("ranks"))
+            for rank, begun_call in by_rank.items()
             if rank in where
         )
         known = all(rank in where and len(notes.get(rank, [])) < SLOTS for rank in others)
         if others and known:  # of the next ones nothing needs to be said
-            found.setdefault(group, None if seen else (note, sorted(by_rank), others))
-    return list(filter(None, found.values()))
+            first_open.setdefault(group, None if seen else (note, sorted(by_rank), others))
+    return list(filter(None, first_open.values()))
 
 
 def _unanswered_tag(rank: int, here: Where, notes: dict[int, list[Note]]) -> int | None:

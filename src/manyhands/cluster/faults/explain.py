@@ -20,7 +20,7 @@ from manyhands.cluster.faults.kinds import (
     RankError,
     Where,
 )
-from manyhands.cluster.faults.picture import wait_for_graph
+from manyhands.cluster.faults.picture import draw_wait_for_graph
 from manyhands.cluster.faults.source_lines import spot_of
 from manyhands.cluster.on_rank.stack import name_in_line
 from manyhands.cluster.show import in_this_kernel
@@ -65,7 +65,7 @@ TOO_LONG = "Received data size doesn't match expected size"  # gloo aborts with 
 WIDEST_LABEL = 20  # characters: behind a longer list of ranks the text begins where it may
 
 
-def states(
+def locate_ranks(
     outcome: Outcome,
     runtime: Witness,
     cell_file: str,
@@ -98,7 +98,9 @@ def states(
         elif rank in outcome.results:
             where[rank] = Where(rank, "finished")
         else:
-            where[rank] = standing(rank, reports.newest.get(rank), outcome.cell, cell_file, places)
+            where[rank] = locate_rank(
+                rank, reports.newest.get(rank), outcome.cell, cell_file, places
+            )
     for here in where.values():
         if here.call == "Work.wait":
             diagnose.name_work(here, outcome.notes)
@@ -116,7 +118,7 @@ def states(
     return where
 
 
-def overwritten(notes: dict[int, list[Note]], cell_file: str, places: Places) -> str:
+def describe_overwritten(notes: dict[int, list[Note]], cell_file: str, places: Places) -> str:
     """What is said of calls whose list holds one tensor several times.
 
     In such a list, each part overwrites the one before.
@@ -143,7 +145,9 @@ def _message(error: RaisedError) -> str:
     return f"{error['ename']}: {first}".rstrip(": ")
 
 
-def standing(rank: int, report: Report | None, cell: int, cell_file: str, places: Places) -> Where:
+def locate_rank(
+    rank: int, report: Report | None, cell: int, cell_file: str, places: Places
+) -> Where:
     """The `Where` of a rank that has not ended, from its newest report."""
     if report is None or report["cell"] != cell:
         return Where(rank, "unknown")
@@ -228,7 +232,7 @@ def _how_it_died(exit_: Exit, memory_mib: int | None, tail: list[str], stack: li
     return SENTENCES["exited"].format(code=os.WEXITSTATUS(status))
 
 
-def secondary(outcome: Outcome) -> list[int]:
+def secondary_errors(outcome: Outcome) -> list[int]:
     """Ranks whose exception only says that another rank has gone."""
     return [
         rank
@@ -237,7 +241,7 @@ def secondary(outcome: Outcome) -> list[int]:
     ]
 
 
-def make(
+def make_fault(
     outcome: Outcome,
     where: dict[int, Where],
     world_size: int,
@@ -255,7 +259,7 @@ def make(
     odd = mismatched_calls.find_mismatch(outcome.notes)
     waiting = {rank: here for rank, here in where.items() if here.state == "waits"}
     traceback = {rank: error["traceback"] for rank, error in outcome.errors.items()}
-    first = sorted(set(outcome.errors) - set(secondary(outcome))) or sorted(outcome.errors)
+    first = sorted(set(outcome.errors) - set(secondary_errors(outcome))) or sorted(outcome.errors)
     differs = ""
     kind: type[Fault]
     culprits: list[int]
@@ -273,14 +277,14 @@ def make(
     elif (
         odd
         and (odd.kind != "different calls" or (outcome.reason == "finished" and not outcome.exits))
-        and not (first and not secondary(outcome) and not outcome.exits)
+        and not (first and not secondary_errors(outcome) and not outcome.exits)
     ):
         kind, title = Mismatch, SENTENCES["title mismatch"]
         cause, culprits, differs = odd.text, odd.ranks, odd.differs
-    elif said := next(
-        filter(None, (tf_tasks.mismatch(outcome.errors[rank]) for rank in first)), None
+    elif tf_mismatch := next(
+        filter(None, (tf_tasks.cause_of_mismatch(outcome.errors[rank]) for rank in first)), None
     ):
-        kind, title, culprits, cause = Mismatch, SENTENCES["title mismatch"], first, said
+        kind, title, culprits, cause = Mismatch, SENTENCES["title mismatch"], first, tf_mismatch
     elif outcome.exits:
         kind, culprits = RankDied, sorted(outcome.exits)
         title = _capital(SENTENCES["title died"].format(ranks=ranks_text(culprits)))
@@ -310,18 +314,18 @@ def make(
                 ranks=ranks_text(waiting)
             ),
         )
-        found = tf_tasks.cause_of_start(where, tf_configs) or diagnose.cause_of_hang(
+        hang_cause = tf_tasks.cause_of_start(where, tf_configs) or diagnose.cause_of_hang(
             where, edge_list, outcome.notes, outcome.counts
         )
         cause, culprits, differs = (
             (odd.text, odd.ranks, odd.differs)
             if odd
-            else (found.text, found.culprits, found.differs)
+            else (hang_cause.text, hang_cause.culprits, hang_cause.differs)
         )
     else:
         return None
     fault = _write(kind, title, where, waiting, culprits, traceback, edge_list, cause, outcome.open)
-    fault.less_often, fault.differs = kind is Hang and not odd and found.less_often, differs
+    fault.less_often, fault.differs = kind is Hang and not odd and hang_cause.less_often, differs
     return fault
 
 
@@ -352,7 +356,7 @@ def _write(
     fault = kind(_capital(title.split(": ", 1)[-1]).rstrip("."), waiting, culprits, traceback)
     fault.text, fault.edges = "\n".join(lines), edge_list
     if edge_list or kind in (Hang, RankDied):
-        fault.svg = wait_for_graph(where, edge_list)
+        fault.svg = draw_wait_for_graph(where, edge_list)
     return fault
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from manyhands.cluster.faults.explain import standing
+from manyhands.cluster.faults.explain import locate_rank
 from manyhands.cluster.faults.fault_messages import SENTENCES, of_ranks, ranks_text
 from manyhands.cluster.faults.watch import STALE_S
 
@@ -22,7 +22,7 @@ WAITING_S = 2.0  # of a shorter wait nothing is shown: most ranks wait for a mom
 ORDER = "waits", "computes", "silent", "finished", "raised", "died"
 
 
-def line(watch: Watch, places: Places, cell_file: str) -> str:
+def describe_waiting(watch: Watch, places: Places, cell_file: str) -> str:
     """The line about the ranks of a running `Watch`, or "" while no rank has waited for long.
 
     For example `Ranks 0, 1, 3 have been in barrier for 4 s; rank 2 has finished.`, from their
@@ -69,7 +69,7 @@ def _seen(rank: int, watch: Watch, places: Places, cell_file: str) -> tuple[str,
         return "computes", "", 0
     return (
         "waits",
-        standing(rank, report, watch.cell, cell_file, places).call,
+        locate_rank(rank, report, watch.cell, cell_file, places).call,
         reports.blocked_s(rank, watch.cell),
     )
 

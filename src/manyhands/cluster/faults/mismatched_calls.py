@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from manyhands.cluster.faults.differ import members_text
 from manyhands.cluster.faults.fault_messages import SENTENCES, ranks_text
+from manyhands.cluster.faults.hang_causes import members_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -54,7 +54,7 @@ def _svg(width: float, height: float, parts: list[str], title: str) -> str:
     return "\n".join([head, back, *parts, "</svg>"])
 
 
-def wait_for_graph(where: dict[int, Where], edges: list[tuple[int, int]]) -> str:
+def draw_wait_for_graph(where: dict[int, Where], edges: list[tuple[int, int]]) -> str:
     """Draw the ranks on a circle, coloured by what they do.
 
     An arrow leads from each rank that waits to the rank that it waits for.
@@ -119,7 +119,7 @@ def _arrow(start: tuple[float, float], end: tuple[float, float], both_ways: bool
     )
 
 
-def world(
+def draw_cluster(
     nodes: list[tuple[str, list[tuple[int, str]]]], profile: str, backend: str, framework: str
 ) -> str:
     """Draw a box for each node, with a square for each rank.

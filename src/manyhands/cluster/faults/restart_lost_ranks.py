@@ -211,6 +211,6 @@ def needs_restart(outcome: Outcome, fault: Fault) -> bool:
         outcome.exits
         or outcome.reason in ("hang", "limit", "controller")
         or fault.kind == "mismatch"
-        or explain.secondary(outcome)
+        or explain.secondary_errors(outcome)
         or (outcome.reason == "interrupted" and len(outcome.results) < len(outcome.asked))
     )

@@ -160,7 +160,7 @@ class Watch:
             while not self._collect():
                 elapsed = time.monotonic() - self.started
                 self._look_from_outside()
-                reason = self._verdict(elapsed)
+                reason = self._reason_to_end(elapsed)
                 if reason:
                     self.outcome.reason = reason
                     break
@@ -234,7 +234,7 @@ class Watch:
             if stands:
                 self.reports.seen(rank, self.cell, stands)
 
-    def _verdict(self, elapsed: float) -> Reason | None:
+    def _reason_to_end(self, elapsed: float) -> Reason | None:
         """The reason to give up, or None."""
         if time.monotonic() - self._looked_at >= CONTROLLER_S:
             self._looked_at = time.monotonic()

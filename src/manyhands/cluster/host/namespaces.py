@@ -130,12 +130,12 @@ class Flow:
         new = end - begin
         apart: list[tuple[int, int]] = []
         low, high = begin, end
-        for one in self.ahead:
-            if one[1] < begin or end < one[0]:
-                apart.append(one)
+        for interval in self.ahead:
+            if interval[1] < begin or end < interval[0]:
+                apart.append(interval)
             else:
-                new -= min(end, one[1]) - max(begin, one[0])
-                low, high = min(low, one[0]), max(high, one[1])
+                new -= min(end, interval[1]) - max(begin, interval[0])
+                low, high = min(low, interval[0]), max(high, interval[1])
         if low == self.next:
             self.next = high
         else:

@@ -300,11 +300,11 @@ def _at_the_ranks_address(started: Sequence[Any]) -> None:
 
 def substituted(folder: str, ranks: int) -> list[str]:
     """What the stand-in for GPUs replaced in a run that wrote into `folder`, as phrases."""
-    found: dict[str, None] = {}
+    phrases: dict[str, None] = {}
     for rank in range(ranks):
         try:
             with open(os.path.join(folder, f"stand-in-{rank}.json")) as file:
-                found.update(dict.fromkeys(json.load(file)))
+                phrases.update(dict.fromkeys(json.load(file)))
         except OSError:
             continue
-    return list(found)
+    return list(phrases)

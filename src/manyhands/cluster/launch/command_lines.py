@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from manyhands.cluster.host.gpu_assignment import gpu_ids
-from manyhands.cluster.host.names import without_warnings
+from manyhands.cluster.host.name_service import without_warnings
 from manyhands.cluster.host.ports import reserve
 
 if TYPE_CHECKING:
@@ -188,13 +188,13 @@ def mpiexec(python: str = sys.executable) -> str:
     It is beside `python`, where the mpich wheel puts it, else on the path.
     """
     beside = Path(python).with_name("mpiexec.hydra")
-    found = str(beside) if beside.exists() else shutil.which("mpiexec.hydra")
-    if not found:
+    path = str(beside) if beside.exists() else shutil.which("mpiexec.hydra")
+    if not path:
         raise LaunchError(
             "MPICH's mpiexec.hydra is missing. `pip install mpich mpi4py` installs it, without a "
             "system package. A different MPI does not work."
         )
-    return found
+    return path
 
 
 def _horovodrun(

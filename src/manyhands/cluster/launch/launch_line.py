@@ -195,10 +195,10 @@ def read(words: Sequence[str]) -> Line:
         and rest[:1]
         and rest[0] in ("torch.distributed.run", "torch.distributed.launch")
     ):
-        found = read(["torchrun", *rest[1:]])
+        launch = read(["torchrun", *rest[1:]])
         if rest[0].endswith("launch") and "--use_env" not in rest and "--use-env" not in rest:
-            found.env["MANYHANDS_RANK_OPTION"] = "--local-rank"
-        return found
+            launch.env["MANYHANDS_RANK_OPTION"] = "--local-rank"
+        return launch
     if name == "python" and as_module and rest[:1] and rest[0] == "accelerate.commands.launch":
         return read(["accelerate", "launch", *rest[1:]])
     if name in WITH and rest[:1] and name_of(rest[0]) == "python":  # mpirun -np 2 python train.py

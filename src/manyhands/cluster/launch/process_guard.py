@@ -168,7 +168,7 @@ def _end_all(code: int) -> NoReturn:
     os._exit(code)
 
 
-def kill_descendants(patience_s: float = 5) -> None:
+def kill_descendants(timeout_s: float = 5) -> None:
     """Send SIGKILL to every process below this one, until none is left.
 
     None of those that we adopted remains a zombie either.
@@ -178,7 +178,7 @@ def kill_descendants(patience_s: float = 5) -> None:
     """
     import psutil
 
-    deadline, times_clean = time.monotonic() + patience_s, 0
+    deadline, times_clean = time.monotonic() + timeout_s, 0
     while times_clean < 3 and time.monotonic() < deadline:
         living = [p for p in psutil.Process().children(recursive=True) if _alive(p)]
         times_clean = 0 if living else times_clean + 1

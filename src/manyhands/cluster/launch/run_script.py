@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from manyhands.cluster.check_arguments import positive
+from manyhands.cluster.check_arguments import check_positive
 from manyhands.cluster.launch.collect import STOPPED, TIMED_OUT, Collector, split_dump, where_in
 from manyhands.cluster.launch.command_lines import (
     GUARD,
@@ -138,7 +138,7 @@ def launch(
     """
     path, timeout_s = (
         _check(script, with_, nodes, ranks_per_node, tasks),
-        positive("timeout_s", timeout_s),
+        check_positive("timeout_s", timeout_s),
     )
     live = echo and sys.stdout.isatty() and not quiet()
     # a socket's path has room for 107 bytes, on macOS for 103

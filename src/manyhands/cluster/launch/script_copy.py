@@ -124,13 +124,14 @@ def top_level(script: Path, here: Path) -> Path:
     `setup.py`; it is `here`, if the script is below it and that is more.
     """
     parents, shared = script.parents, _shared_folders()
-    found = next((one for one in parents if (one / ".git").exists()), None) or next(
-        (one for one in parents if any((one / name).is_file() for name in PROJECT)), script.parent
+    project = next((folder for folder in parents if (folder / ".git").exists()), None) or next(
+        (folder for folder in parents if any((folder / name).is_file() for name in PROJECT)),
+        script.parent,
     )
-    if found in shared:
-        found = script.parent
-    whole = here in parents and here not in shared and here in found.parents
-    return here if whole else found
+    if project in shared:
+        project = script.parent
+    whole = here in parents and here not in shared and here in project.parents
+    return here if whole else project
 
 
 def _shared_folders() -> tuple[Path, ...]:
@@ -252,7 +253,7 @@ class _Copier:
             self._file(aim, target)
         elif aim.is_dir():
             # a copy of it would hold itself
-            around = any(one.is_relative_to(aim) for one in self.entered)
+            around = any(folder.is_relative_to(aim) for folder in self.entered)
             take = self.link if around or self._large(aim) else self._folder
             take(aim, target)
         else:
@@ -347,7 +348,7 @@ class _Copier:
         entries = list(os.scandir(path))
         if len(entries) > FOLDER_FILES:
             self.link(path, target)
-        elif sum(one.is_dir() and not one.is_symlink() for one in entries) <= LOOKED_THROUGH:
+        elif sum(entry.is_dir() and not entry.is_symlink() for entry in entries) <= LOOKED_THROUGH:
             self.copy(path, target)
         elif self._mounts:
             target.mkdir()

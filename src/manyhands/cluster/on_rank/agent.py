@@ -78,7 +78,7 @@ class Rank:
         socket.connect(self._url)
         # the call whose notes have been sent: they are sent once, when the rank has stood there for
         # a second report
-        told = before = None
+        reported = before = None
         while True:
             self._busy.wait()
             time.sleep(PERIOD_S)
@@ -87,8 +87,8 @@ class Rank:
                     self.stderr.publish()
                     here: Report = {**self.where()}
                     stands = (self.cell, here["key"])
-                    if here["blocked"] and stands == before and stands != told:
-                        here["notes"], here["names"], told = (
+                    if here["blocked"] and stands == before and stands != reported:
+                        here["notes"], here["names"], reported = (
                             read(self.recorder.path),
                             _names(InteractiveShell.instance()),
                             stands,
@@ -287,7 +287,7 @@ def run_cell(code: str, cell: int) -> Reply:
         shell.showtraceback, sys.displayhook, shell.showsyntaxerror = shown, hook, syntax
     raised = (result.error_before_exec, result.error_in_exec, *reversed(shown_errors))
     # an exception of the learner's may be false
-    error = next((one for one in raised if one is not None), None)
+    error = next((exception for exception in raised if exception is not None), None)
     if "torch" in sys.modules:
         _joined().recorder.install()  # the cell may just have imported it
     shell.user_ns["_"] = result.result
@@ -357,24 +357,24 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], cell: int) -> Repl
     }
 
 
-def left(stacks: bool = False) -> LeftFacts:
+def list_unfinished(stacks: bool = False) -> LeftFacts:
     """Between cells: what this rank has begun and not finished, see tally.py."""
     from IPython import get_ipython
 
-    return _joined().recorder.tally.left(get_ipython().user_ns, stacks)
+    return _joined().recorder.tally.list_unfinished(get_ipython().user_ns, stacks)
 
 
-def holds_here(conditions: list[list[tuple[str, bool]]]) -> list[bool]:
+def conditions_hold(conditions: list[list[tuple[str, bool]]]) -> list[bool]:
     """Whether the conditions under which a cell makes a call hold on this rank, for each call.
 
     It is called between cells.
     """
     from IPython import get_ipython
 
-    return [tally.holds_here(one, get_ipython().user_ns) for one in conditions]
+    return [tally.conditions_hold(condition, get_ipython().user_ns) for condition in conditions]
 
 
-def renew(groups: list[tuple[str, list[int]]]) -> None:
+def renew_groups(groups: list[tuple[str, list[int]]]) -> None:
     """Between cells, on all ranks: give these process groups new connections."""
     _joined().recorder.tally.renew(groups)
 

@@ -69,15 +69,15 @@ def written(frame: FrameType, name: str, place: int) -> str:
         call = ast.parse(f"({text_of_running_call(frame) or ''})", mode="eval").body
     except SyntaxError:
         return ""
-    named = [one.value for one in getattr(call, "keywords", ()) if one.arg == name]
-    found = (
+    named = [argument.value for argument in getattr(call, "keywords", ()) if argument.arg == name]
+    values = (
         named
         or [
-            one
-            for one in getattr(call, "args", ())[: place + 1]
-            if not isinstance(one, ast.Starred)
+            argument
+            for argument in getattr(call, "args", ())[: place + 1]
+            if not isinstance(argument, ast.Starred)
         ][place:]
     )
-    if not found or any(isinstance(part, (ast.IfExp, ast.BoolOp)) for part in ast.walk(found[0])):
+    if not values or any(isinstance(part, (ast.IfExp, ast.BoolOp)) for part in ast.walk(values[0])):
         return ""
-    return ast.unparse(found[0])
+    return ast.unparse(values[0])

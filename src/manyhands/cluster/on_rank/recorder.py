@@ -201,7 +201,7 @@ class Recorder:
         parameters = inspect.signature(bare).parameters
         names, defaults = (
             list(parameters),
-            {name: one.default for name, one in parameters.items() if one.default is not one.empty},
+            {name: p.default for name, p in parameters.items() if p.default is not p.empty},
         )
 
         @functools.wraps(original)
@@ -302,11 +302,11 @@ def same_memory(tensors: Iterable[Any]) -> bool:
     import torch
 
     places = [
-        one.data_ptr()
-        for one in tensors
-        if type(one) in (torch.Tensor, torch.nn.Parameter)
-        and one.layout == torch.strided
-        and one.numel()
+        tensor.data_ptr()
+        for tensor in tensors
+        if type(tensor) in (torch.Tensor, torch.nn.Parameter)
+        and tensor.layout == torch.strided
+        and tensor.numel()
     ]
     return len(set(places)) < len(places)
 

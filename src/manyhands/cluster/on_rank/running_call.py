@@ -43,10 +43,10 @@ def _by_its_place_in_the_line(frame: FrameType) -> str | None:
     """
     written = _calls(frame.f_code.co_filename).get(frame.f_lineno, [])
     lines, line, places = dict(dis.findlinestarts(frame.f_code)), None, []
-    for one in dis.get_instructions(frame.f_code):
-        line = lines.get(one.offset, line)
-        if one.opname.startswith("CALL") and line == frame.f_lineno:
-            places.append(one.offset)
+    for instruction in dis.get_instructions(frame.f_code):
+        line = lines.get(instruction.offset, line)
+        if instruction.opname.startswith("CALL") and line == frame.f_lineno:
+            places.append(instruction.offset)
     if (
         frame.f_lasti not in places
         or not written
@@ -63,17 +63,17 @@ def _calls(file: str) -> dict[int | None, list[str | None]]:
     The result is {line that Python names for a call: [its text, ...]}.
     """
     text = "".join(linecache.getlines(file))
-    found: dict[int | None, list[str | None]] = {}
+    texts: dict[int | None, list[str | None]] = {}
     try:
         nodes = _in_order(ast.parse(text))
     except (SyntaxError, ValueError, RecursionError):
-        return found
+        return texts
     for node in nodes:
-        starred = any(isinstance(one, ast.Starred) for one in node.args)
+        starred = any(isinstance(argument, ast.Starred) for argument in node.args)
         method = isinstance(node.func, ast.Attribute) and not node.keywords and not starred
         line = node.func.end_lineno if method else node.lineno
-        found.setdefault(line, []).append(ast.get_source_segment(text, node))
-    return found
+        texts.setdefault(line, []).append(ast.get_source_segment(text, node))
+    return texts
 
 
 def _in_order(node: ast.AST) -> list[ast.Call]:
@@ -84,5 +84,5 @@ def _in_order(node: ast.AST) -> list[ast.Call]:
     parts = list(ast.iter_child_nodes(node))
     if isinstance(node, ast.Assign):
         parts = [node.value, *node.targets]
-    found = [call for part in parts for call in _in_order(part)]
-    return [*found, node] if isinstance(node, ast.Call) else found
+    calls = [call for part in parts for call in _in_order(part)]
+    return [*calls, node] if isinstance(node, ast.Call) else calls

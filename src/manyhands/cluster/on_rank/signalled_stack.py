@@ -70,7 +70,7 @@ def processor_s(pid: int) -> float:
     raise BlockingIOError(f"process {pid} is at work")
 
 
-class Outside:
+class ScriptStacks:
     """Looks at the ranks of a script that runs on this machine.
 
     Each of them has called `write_on_signal` for the file `stacks-RANK` of a folder.
@@ -165,13 +165,13 @@ class SignalledStack:
         starts = [*_THREAD.finditer(text)]
         # where no thread was written, there is an end all the same
         ends = [*(start.start() for start in starts[1:]), len(text)]
-        found = [
+        stacks = [
             text[start.start() : end]
             for start, end in zip(starts, ends, strict=False)
             if int(start[1], 16) == main
         ]
         return (
-            [(path, int(line), function) for path, line, function in _FRAME.findall(found[-1])]
-            if found
+            [(path, int(line), function) for path, line, function in _FRAME.findall(stacks[-1])]
+            if stacks
             else []
         )

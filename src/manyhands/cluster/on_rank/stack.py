@@ -317,10 +317,10 @@ def struck(path: str, deepest: int = 4) -> list[str]:
             stack = file.read().partition("Current thread")[2].split("\n\n")[0]
     except OSError:  # on another host
         return []
-    found = re.findall(r'File "(.+?)", line (\d+) in (.+)', stack)
+    frames = re.findall(r'File "(.+?)", line (\d+) in (.+)', stack)
     return [
         f"{function} ({os.path.basename(file)}, line {line})"
-        for file, line, function in found[:deepest]
+        for file, line, function in frames[:deepest]
     ]
 
 

@@ -164,12 +164,12 @@ class Tally:
             return {}
         if self._begun:
             self._forget_ended()
-        found = []
+        groups = []
         for group in list(c10d._world.pg_map):
             operations = None if group in self._helpers else _operations(group)
             if operations is not None:
                 account = self._accounts.get(group)
-                found.append(
+                groups.append(
                     [
                         str(group.group_name),
                         _members(group),
@@ -179,11 +179,11 @@ class Tally:
         return {
             "rank": c10d.get_rank(),
             "size": c10d.get_world_size(),
-            "groups": found,
+            "groups": groups,
             "begun": 1 + max(self._begun, default=-1),
         }
 
-    def left(self, variables: dict[str, Any], stacks: bool = False) -> LeftFacts:
+    def list_unfinished(self, variables: dict[str, Any], stacks: bool = False) -> LeftFacts:
         """`facts()`, and what is needed to describe what is unfinished.
 
         That is the last collectives of each group, with their lines if `stacks`, the messages, the
@@ -307,8 +307,10 @@ def _last_calls(entries: list[dict[str, Any]], trace_name: str) -> list[TracedCa
 
     The result is [{"call", "shape", "dtype", "lines", "ended"}, ...].
     """
-    found: list[TracedCall] = []
-    for entry in [one for one in entries if one["process_group"][0] == trace_name][-LAST_CALLS:]:
+    calls: list[TracedCall] = []
+    for entry in [record for record in entries if record["process_group"][0] == trace_name][
+        -LAST_CALLS:
+    ]:
         lines: list[Spot] = [
             {
                 "file": os.path.basename(frame["filename"]),
@@ -320,7 +322,7 @@ def _last_calls(entries: list[dict[str, Any]], trace_name: str) -> list[TracedCa
             if is_user_file(frame["filename"])
         ]
         sizes, types = entry.get("input_sizes") or [], entry.get("input_dtypes") or [""]
-        found.append(
+        calls.append(
             {
                 "call": entry["profiling_name"].removeprefix("gloo:").lstrip("_"),
                 "shape": sizes[0] if sizes else None,
@@ -329,7 +331,7 @@ def _last_calls(entries: list[dict[str, Any]], trace_name: str) -> list[TracedCa
                 "ended": entry["retired"],
             }
         )
-    return found
+    return calls
 
 
 def _dtype(name: str) -> str:
@@ -351,7 +353,7 @@ def _holders(variables: dict[str, Any], works: set[int]) -> list[str]:
 
     The work is one of `works` (by id), or an unfinished functional collective.
     """
-    found = {
+    names = {
         name
         for name, value in list(variables.items())
         if not name.startswith("_") and _holds(value, works, DEPTH)
@@ -361,12 +363,12 @@ def _holders(variables: dict[str, Any], works: set[int]) -> list[str]:
         for name, value in list(variables.items())
         if (code := getattr(value, "__code__", None)) is not None and hasattr(code, "co_names")
     }
-    while more := {name for name, used in functions.items() if name not in found and used & found}:
-        found |= more
-    return sorted(found)
+    while more := {name for name, used in functions.items() if name not in names and used & names}:
+        names |= more
+    return sorted(names)
 
 
-def holds_here(conditions: Iterable[tuple[str, bool]], variables: dict[str, Any]) -> bool:
+def conditions_hold(conditions: Iterable[tuple[str, bool]], variables: dict[str, Any]) -> bool:
     """Whether each of these conditions holds with these variables.
 
     `conditions` is [(text, whether it must be true), ...].
@@ -394,4 +396,6 @@ def _holds(value: Any, works: set[int], depth: int) -> bool:
         inside = (
             getattr(value, "__dict__", {}).values() if type(value).__module__ == "__main__" else ()
         )
-    return any(_holds(one, works, depth - 1) for one in list(itertools.islice(inside, 1000)))
+    return any(
+        _holds(element, works, depth - 1) for element in list(itertools.islice(inside, 1000))
+    )

@@ -53,7 +53,7 @@ def read(path: str) -> TaskConfig | None:
         with open(path) as file:
             config = json.load(file)
         cluster = {
-            str(kind): [str(one) for one in addresses]
+            str(kind): [str(address) for address in addresses]
             for kind, addresses in config["cluster"].items()
         }
         return {

@@ -46,11 +46,11 @@ def cause_of_finished(
     }
     groups = {tuple(here.group or ()) for here in collectives.values()}
     elsewhere = {
-        rank: one
+        rank: last_call
         for rank in gone
-        for one in made[rank][-1:]
+        for last_call in made[rank][-1:]
         if all(tuple(note.get("ranks") or ()) not in groups for note in made[rank])
-        and not _is_met(rank, one, made, collectives)
+        and not _is_met(rank, last_call, made, collectives)
     }
     if elsewhere:
         standing = {
@@ -137,7 +137,7 @@ def _is_met(rank: int, last: Note, made: dict[int, list[Note]], waiting: dict[in
 
     def there(member: int) -> int:
         return sum(
-            (one["call"], one["group"]) == (last["call"], last["group"]) for one in made[member]
+            (note["call"], note["group"]) == (last["call"], last["group"]) for note in made[member]
         )
 
     members = last.get("ranks") or waiting

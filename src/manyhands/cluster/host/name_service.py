@@ -12,7 +12,7 @@ import socket
 import threading
 from contextlib import suppress
 
-LEVEL, PATIENCE_S = "TORCH_CPP_LOG_LEVEL", 1.0
+LEVEL, ANSWER_TIMEOUT_S = "TORCH_CPP_LOG_LEVEL", 1.0
 OWN = ("::ffff:127.0.0.1", 0)  # as a connection of this machine to itself looks to torch's store
 
 
@@ -36,5 +36,5 @@ def _answers() -> bool:
 
     asking = threading.Thread(target=ask, daemon=True)
     asking.start()
-    asking.join(PATIENCE_S)
+    asking.join(ANSWER_TIMEOUT_S)
     return bool(answered)

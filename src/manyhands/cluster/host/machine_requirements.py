@@ -72,8 +72,10 @@ def without_errors() -> dict[str, str]:
     ipykernel and ipyparallel give warnings themselves, and would end.
     """
     given = os.environ.get("PYTHONWARNINGS", "")
-    kept = [one for one in given.split(",") if not one.strip().lower().startswith("error")]
-    return {"PYTHONWARNINGS": ",".join(kept)} if ",".join(kept) != given else {}
+    remaining = [
+        setting for setting in given.split(",") if not setting.strip().lower().startswith("error")
+    ]
+    return {"PYTHONWARNINGS": ",".join(remaining)} if ",".join(remaining) != given else {}
 
 
 SENTENCES = {
