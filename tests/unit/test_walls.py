@@ -16,7 +16,6 @@ STDLIB = sys.stdlib_module_names
 # package -> what its files may import when they are imported (ours and others'); "late"
 # imports inside functions add to it
 MAY = {
-    "shared": {"shared"},
     "cluster": {"cluster", "shared", "ipyparallel", "IPython", "zmq", "ipykernel"},
     "comm": {"comm", "torch"},
     "functions": {"functions", "comm", "torch"},
