@@ -47,7 +47,7 @@ def no_rank_left():
 @pytest.fixture(scope="session")
 def warm():
     """The path of a Python that starts warm (see warm.py)."""
-    kept = Warm(
+    program = Warm(
         "torch",
         "torch._dynamo",
         "torch.distributed.run",
@@ -55,8 +55,8 @@ def warm():
         "manyhands.ledger",
         "manyhands.links",
     )
-    yield str(kept.python)
-    kept.close()
+    yield str(program.python)
+    program.close()
 
 
 @pytest.fixture(scope="module")

@@ -61,8 +61,8 @@ def program(shape, layout):
     device_mesh = grid(*shape)
     if device_mesh.get_coordinate() is None:
         return None
-    one = tensors()
-    expected = ((torch.tanh(one["x"] @ one["w1"] + one["b1"]) @ one["w2"]) ** 2).sum()
+    alone = tensors()
+    expected = ((torch.tanh(alone["x"] @ alone["w1"] + alone["b1"]) @ alone["w2"]) ** 2).sum()
     expected.backward()
     mesh, whole = Mesh(device_mesh, layout), tensors()
     cut = {name: mesh.cut(whole[name], dims) for name, dims in DIMS.items()}
@@ -74,8 +74,8 @@ def program(shape, layout):
     error = worst(
         [
             (loss, expected),
-            *((cut[name].grad.whole(), one[name].grad) for name in DIMS),
-            *((cut[name].whole(), one[name]) for name in DIMS),
+            *((cut[name].grad.whole(), alone[name].grad) for name in DIMS),
+            *((cut[name].whole(), alone[name]) for name in DIMS),
         ]
     )
     calls = [
@@ -157,8 +157,8 @@ def megatron():
         )
 
     x = numbers(BATCH, TIME, WIDTH, seed=9).requires_grad_()
-    one = block(x, whole, HEADS, lambda t: t, lambda t: t)
-    (one**2).sum().backward()
+    y_alone = block(x, whole, HEADS, lambda t: t, lambda t: t)
+    (y_alone**2).sum().backward()
     cut = {name: mine(name, t).detach().clone().requires_grad_() for name, t in whole.items()}
     x2 = x.detach().clone().requires_grad_()
     with Ledger() as forward:
@@ -166,7 +166,7 @@ def megatron():
     with Ledger() as backward:
         (y**2).sum().backward()
     pairs = [
-        (y, one),
+        (y, y_alone),
         (x2.grad, x.grad),
         *((t.grad, mine(name, whole[name].grad)) for name, t in cut.items()),
     ]
@@ -233,7 +233,7 @@ def refusals():
     x, w = mesh.cut(torch.ones(4, 6), ("batch", "in")), mesh.cut(torch.ones(6, 4), ("in", "hidden"))
     i, j = diagonal.cut(torch.ones(4), ("i",)), diagonal.cut(torch.ones(4), ("j",))
     nameless, pair = init_device_mesh("cpu", (4,)), dist.new_group([0, 1])
-    said = {
+    messages = {
         "axis": text_of(lambda: Mesh(device_mesh, {"batch": "z"})),
         "no names": text_of(lambda: Mesh(nameless, {})),
         "one axis": text_of(lambda: diagonal.cut(torch.ones(4, 4), ("i", "j"))),
@@ -248,11 +248,15 @@ def refusals():
         "no tensor": text_of(lambda: copy_to([1.0])),
     }
     if dist.get_rank() > 1:
-        said |= {
+        messages |= {
             call.__name__: text_of(lambda call=call: call(torch.ones(2), pair))
             for call in (copy_to, reduce_from)
         }
-        said["outside"] = text_of(lambda: Mesh(grid(1, 2), {}))
+        messages["outside"] = text_of(lambda: Mesh(grid(1, 2), {}))
     else:
         grid(1, 2)
-    return said, mesh.cut(torch.ones(4, 6), ("batch", "in")).grad is None, isinstance(x + x, Named)
+    return (
+        messages,
+        mesh.cut(torch.ones(4, 6), ("batch", "in")).grad is None,
+        isinstance(x + x, Named),
+    )

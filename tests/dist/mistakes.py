@@ -63,14 +63,14 @@ def attempt(c, module, name, folder):
     warnings.simplefilter("ignore")  # some of these programs are warned too
     try:
         # what a program returns lives until the ranks have met
-        kept = getattr(importlib.import_module(module), name)(c)
+        result = getattr(importlib.import_module(module), name)(c)
     except (ValueError, RuntimeError) as caught:
         error = f"{type(caught).__name__}: {caught}"
         traceback.clear_frames(caught.__traceback__)  # graphs that its frames keep
-        kept = None
+        result = None
     seconds = time.monotonic() - begun
     meet(c, folder, "end")
-    del kept
+    del result
     gc.collect()
     c.timeout_s = AT_ONCE_S  # that of the mistake may be too short for a busy machine
     use(c)

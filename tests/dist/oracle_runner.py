@@ -65,11 +65,15 @@ class Ours:
 
     def chain_list(self, components, *xs):
         model = links.MultiNodeChainList(self.c)
-        for one in components:
+        for component in components:
             model.add_link(
-                Component(self.v[one["link"] + ".W"], self.v[one["link"] + ".b"], one["act"]),
-                one["rank_in"],
-                one["rank_out"],
+                Component(
+                    self.v[component["link"] + ".W"],
+                    self.v[component["link"] + ".b"],
+                    component["act"],
+                ),
+                component["rank_in"],
+                component["rank_out"],
             )
         return model(*xs)
 
@@ -78,7 +82,7 @@ class Ours:
 
         w0 .. w(k-1) belong to the input, the other k to the state.
         """
-        meta, found = self.meta, {}
+        meta, weights = self.meta, {}
         kind = next(kind for kind in RNNS if kind in meta["link"])
         more = (
             {"nonlinearity": "relu" if "ReLU" in meta["link"] else "tanh"} if kind == "RNN" else {}
@@ -91,8 +95,8 @@ class Ours:
             (name for name in self.v if not name.startswith("x")), key=programs.natural
         ):
             _, layer, which = name.split(".")
-            found.setdefault((int(layer), which[0]), []).append(self.v[name])
-        for (layer, letter), parts in found.items():
+            weights.setdefault((int(layer), which[0]), []).append(self.v[name])
+        for (layer, letter), parts in weights.items():
             suffix = (
                 f"_l{layer // 2}" + ("_reverse" if layer % 2 else "") if twice else f"_l{layer}"
             )
@@ -168,9 +172,9 @@ def run_case(c, path):
     wrong += [f"delegate: {phi}"] * ((phi is not None) != mine["has_delegate"])
     truth = mine.get("extra", {}).get("grad_mathematical", {})
     expected = {**mine["grad_inputs"], **mine["grad_params"], **truth}
-    found = {name: tensor.grad for name, tensor in leaves.items()}
+    gradients = {name: tensor.grad for name, tensor in leaves.items()}
     pairs = [(name, outputs.get(name), value) for name, value in mine["outputs"].items()]
-    pairs += [(f"gradient of {name}", found[name], value) for name, value in expected.items()]
+    pairs += [(f"gradient of {name}", gradients[name], value) for name, value in expected.items()]
     pairs += [
         (name, tensor, mine.get("extra", {}).get(name))
         for name, tensor in m.extra.items()

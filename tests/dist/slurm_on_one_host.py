@@ -163,15 +163,15 @@ class SlurmOnOneHost:
     def _wait_until_idle(self):
         deadline, states = time.monotonic() + READY_TIMEOUT_S, ""
         while time.monotonic() < deadline:
-            found = subprocess.run(
+            listed = subprocess.run(
                 ["sinfo", "-h", "-N", "-o", "%N %T"],
                 env=self.env,
                 capture_output=True,
                 text=True,
                 timeout=30,
             )
-            states = found.stdout + found.stderr
-            if sorted(found.stdout.split()) == sorted(
+            states = listed.stdout + listed.stderr
+            if sorted(listed.stdout.split()) == sorted(
                 word for name in self.nodes for word in (name, "idle")
             ):
                 return

@@ -34,7 +34,7 @@ def dogs(tmp_path_factory):
 @pytest.fixture
 def with_keras():
     """The path of a Python that starts warm, with what 06_dogs.py imports."""
-    kept = Warm(
+    program = Warm(
         "torch",
         "torch._dynamo",
         "torch.distributed.run",
@@ -43,8 +43,8 @@ def with_keras():
         "manyhands.data",
         env={"KERAS_BACKEND": "torch"},
     )
-    yield str(kept.python)
-    kept.close()
+    yield str(program.python)
+    program.close()
 
 
 @pytest.mark.timeout(600)

@@ -82,14 +82,14 @@ def collectives_in_order(c, orders):
     x = torch.tensor(float(c.rank + 1), requires_grad=True)
     first, second = functions.allgather(c, x), functions.allgather(c, 10 * x)
     ends = [sum(y * 2 for y in first), sum(y * 3 for y in second)]
-    told = None
+    message = None
     try:
         for i in orders[c.rank]:
             ends[i].backward()
     except comm.CommunicationError as error:
-        told = str(error)
+        message = str(error)
     first = second = ends = None
-    return x.grad.item() if told is None else told, c.allreduce_obj(1)
+    return x.grad.item() if message is None else message, c.allreduce_obj(1)
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
@@ -102,8 +102,12 @@ def test_collectives_backward_in_two_orders_is_told(pool):
 
     No order of messages can cure that, so it must be said, and then work again.
     """
-    for told, size in pool.values(collectives_in_order, 2, [(0, 1), (1, 0)], timeout_s=2):
-        assert "allgather.backward" in told and "waits in allgather.backward" in told and size == 2
+    for message, size in pool.values(collectives_in_order, 2, [(0, 1), (1, 0)], timeout_s=2):
+        assert (
+            "allgather.backward" in message
+            and "waits in allgather.backward" in message
+            and size == 2
+        )
 
 
 def one_backward(c):
@@ -174,10 +178,10 @@ def dropped(c, what):
 )
 def test_dropped_outputs_hang_nobody(pool, what, first, second):
     begun = time.monotonic()
-    found = pool.values(dropped, 2, what, timeout_s=20)
+    gradients = pool.values(dropped, 2, what, timeout_s=20)
     zeros = (None, [0, 0])
-    assert found[0][0] == first or (first is None and found[0][0] in zeros)
-    assert found[0][1] == second or (second is None and found[0][1] in zeros)
+    assert gradients[0][0] == first or (first is None and gradients[0][0] in zeros)
+    assert gradients[0][1] == second or (second is None and gradients[0][1] in zeros)
     assert time.monotonic() - begun < 15
 
 
@@ -249,8 +253,10 @@ def twice(c, call):
 
 @pytest.mark.parametrize("call", CALLS)
 def test_double_backward_raises(pool, call):
-    told = [text for text in pool.values(twice, 2, call, timeout_s=5) if text is not None]
-    assert any("differentiate twice" in text for text in told) and "no error" not in told, told
+    messages = [text for text in pool.values(twice, 2, call, timeout_s=5) if text is not None]
+    assert any("differentiate twice" in text for text in messages) and "no error" not in messages, (
+        messages
+    )
 
 
 # --- modes of autograd
@@ -331,12 +337,12 @@ def recomputed_alone():
 
 @pytest.mark.parametrize("reentrant", [False, True], ids=["saved tensors", "reentrant"])
 def test_checkpoint(pool, reentrant):
-    found, (of_first, of_second) = pool.values(recomputed, 2, reentrant), recomputed_alone()
-    assert [runs for runs, *_ in found] == [2, 2]
+    results, (of_first, of_second) = pool.values(recomputed, 2, reentrant), recomputed_alone()
+    assert [runs for runs, *_ in results] == [2, 2]
     for rank in range(2):
-        for got, expected in zip(found[rank][1], of_first[rank], strict=True):
+        for got, expected in zip(results[rank][1], of_first[rank], strict=True):
             torch.testing.assert_close(got, expected)
-    for got, expected in zip(found[0][2], of_second, strict=True):
+    for got, expected in zip(results[0][2], of_second, strict=True):
         torch.testing.assert_close(got, expected)
 
 
@@ -413,12 +419,12 @@ def hybrid_alone(steps):
 
 def test_pipelines_inside_ddp(pool):
     """Data x model parallelism equals one process on the whole batch, step by step."""
-    found, (losses, parameters) = pool.values(hybrid, 4, 4), hybrid_alone(4)
-    assert [(a + b) / 2 for a, b in zip(found[1][0], found[3][0], strict=True)] == pytest.approx(
-        losses, rel=1e-12
-    )
+    results, (losses, parameters) = pool.values(hybrid, 4, 4), hybrid_alone(4)
+    assert [
+        (a + b) / 2 for a, b in zip(results[1][0], results[3][0], strict=True)
+    ] == pytest.approx(losses, rel=1e-12)
     for rank in range(4):
-        for got, expected in zip(found[rank][1], parameters[rank % 2], strict=True):
+        for got, expected in zip(results[rank][1], parameters[rank % 2], strict=True):
             torch.testing.assert_close(got, expected, rtol=1e-12, atol=1e-12)
 
 

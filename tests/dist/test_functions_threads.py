@@ -86,7 +86,7 @@ def one_ends_first(c):
 
 @pytest.mark.parametrize("turn", range(3))
 def test_where_a_rank_of_two_threads_is(pool, turn):
-    told, (done, waits) = pool.values(one_ends_first, 2, timeout_s=3)
+    state, (done, waits) = pool.values(one_ends_first, 2, timeout_s=3)
     # either may be the first whose time is over
-    assert "recv from rank 0, tag 2" in told and "in no call" not in told
+    assert "recv from rank 0, tag 2" in state and "in no call" not in state
     assert done and waits is None

@@ -60,8 +60,8 @@ def test_a_program_that_hangs_says_what_the_page_promises(
         echo=False,
     )
     assert not done.timed_out
-    said = done.output[0]
+    output = done.output[0]
     for line in wanted.splitlines():
-        at = said.find(line)
+        at = output.find(line)
         assert at >= 0, (line, done.output)
-        said = said[at:]
+        output = output[at:]

@@ -57,7 +57,7 @@ def places():
 
 
 def test_worlds_of_all_ranks_and_of_some_follow_each_other(horovod_cluster):
-    for size, told in [
+    for size, expected in [
         (None, [[r, 4, r % 2, 2, r // 2, 2, 6] for r in range(4)]),
         (3, [[r, 3, r, 3, 0, 1, 3] for r in range(3)] + [None]),
         (2, [[r, 2, r, 2, 0, 1, 1] for r in range(2)] + [None] * 2),
@@ -65,7 +65,7 @@ def test_worlds_of_all_ranks_and_of_some_follow_each_other(horovod_cluster):
     ]:
         horovod_cluster.run(end)
         horovod_cluster.run(start, size)
-        assert horovod_cluster.run(places) == told
+        assert horovod_cluster.run(places) == expected
 
 
 def connections():
@@ -77,12 +77,12 @@ def connections():
 
     import psutil
 
-    found = [
-        (one.laddr, one.raddr)
-        for one in psutil.Process().net_connections("tcp4")
-        if one.raddr and one.raddr.ip.startswith("127.")
+    pairs = [
+        (connection.laddr, connection.raddr)
+        for connection in psutil.Process().net_connections("tcp4")
+        if connection.raddr and connection.raddr.ip.startswith("127.")
     ]
-    return os.getpid(), [((own.ip, own.port), (other.ip, other.port)) for own, other in found]
+    return os.getpid(), [((own.ip, own.port), (other.ip, other.port)) for own, other in pairs]
 
 
 def test_no_stranger_on_the_loopback_is_taken_for_a_rank(horovod_cluster):
@@ -92,13 +92,15 @@ def test_no_stranger_on_the_loopback_is_taken_for_a_rank(horovod_cluster):
     """
     horovod_cluster.run(end)
     horovod_cluster.run(start)
-    told = horovod_cluster.run(connections)
-    listening_at = {f"127.{64 + (pid >> 16 & 63)}.{pid >> 8 & 255}.{pid & 255}" for pid, _ in told}
-    owner = {own: pid for pid, found in told for own, _ in found}
+    by_rank = horovod_cluster.run(connections)
+    listening_at = {
+        f"127.{64 + (pid >> 16 & 63)}.{pid >> 8 & 255}.{pid & 255}" for pid, _ in by_rank
+    }
+    owner = {own: pid for pid, pairs in by_rank for own, _ in pairs}
     among_ranks = {
         frozenset((own, other))
-        for pid, found in told
-        for own, other in found
+        for pid, pairs in by_rank
+        for own, other in pairs
         if owner.get(other, pid) != pid
     }
     met_at = [{ip for ip, _ in pair} & listening_at for pair in among_ranks]

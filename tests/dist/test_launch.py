@@ -27,17 +27,17 @@ def two_tasks(path, *args, **options):
 
 def left_over(mark):
     """The processes whose environment holds `mark`."""
-    found = []
+    processes = []
     for process in psutil.process_iter():
         try:
             if (
                 process.status() != psutil.STATUS_ZOMBIE
                 and process.environ().get("LAUNCH_MARK") == mark
             ):
-                found.append(process)
+                processes.append(process)
         except psutil.Error:
             pass
-    return found
+    return processes
 
 
 def wait_for(condition, timeout_s):

@@ -175,14 +175,14 @@ def test_horovodrun_reports_the_rank_that_failed(script):
 @pytest.fixture(scope="module")
 def warm_tf():
     """The path of a Python that starts with TensorFlow imported."""
-    kept = Warm(
+    program = Warm(
         "tensorflow",
         "tf_keras",
         "tensorflow.python.distribute.distribute_lib",
         env={"TF_USE_LEGACY_KERAS": 1},
     )
-    yield str(kept.python)
-    kept.close()
+    yield str(program.python)
+    program.close()
 
 
 TENSORFLOW = """

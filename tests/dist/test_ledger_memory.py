@@ -25,8 +25,8 @@ def peak(function):
     """The peak of the second of two runs: the first brings in what it needs of the libraries."""
     for _ in range(2):
         with Ledger(memory=True) as ledger:
-            kept = function()
-        del kept
+            result = function()
+        del result
     return ledger.peak_bytes
 
 
@@ -127,10 +127,10 @@ def _work(rank, folder):
             call()
             time.sleep(0.02)  # by then gloo's thread has let go of the tensors
 
-    told = {
+    peaks = {
         call.__name__: peak(functools.partial(twenty, call)) / MIB for call in (_gather, _reduce)
     }
-    (folder / f"rank-{rank}").write_text(json.dumps(told))
+    (folder / f"rank-{rank}").write_text(json.dumps(peaks))
     dist.destroy_process_group()
 
 
@@ -141,9 +141,9 @@ def test_what_gloos_threads_free_is_seen(tmp_path):
     """
     mp.spawn(_work, args=(tmp_path,), nprocs=2)
     for rank in (0, 1):
-        told = json.loads((tmp_path / f"rank-{rank}").read_text())
+        peaks = json.loads((tmp_path / f"rank-{rank}").read_text())
         # what gloo itself needs for a moment is in it
-        assert 2.9 < told["_gather"] < 12 and 0.9 < told["_reduce"] < 6, told
+        assert 2.9 < peaks["_gather"] < 12 and 0.9 < peaks["_reduce"] < 6, peaks
 
 
 def test_peaks_travel_with_the_account_and_are_none_unless_asked():

@@ -81,13 +81,13 @@ def test_the_ledger_counts_what_leaves_the_nodes(cluster, name):
         after.payload_bytes - earlier.payload_bytes
         for after, earlier in zip(emulated.sent(cluster), before, strict=True)
     ]
-    told = cluster.pull("told")
-    for rank, (nbytes, (by_call, calls)) in enumerate(zip(left, told, strict=True)):
+    counted = cluster.pull("told")
+    for rank, (nbytes, (by_call, calls)) in enumerate(zip(left, counted, strict=True)):
         assert 0 < nbytes - gloo_sends(rank, by_call) < CONTROL_BYTES, (rank, nbytes, by_call)
         assert calls > 0
     if name not in BREAKS:
         cluster.px(f"theirs = ledger_programs.seen_by_torch({name!r})")
         assert all(
             seen in UNSEEN.get(name, [calls])
-            for seen, (_, calls) in zip(cluster.pull("theirs"), told, strict=True)
+            for seen, (_, calls) in zip(cluster.pull("theirs"), counted, strict=True)
         )

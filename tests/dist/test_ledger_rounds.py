@@ -22,11 +22,11 @@ N = 4
 def _work(rank, folder):
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=N)
-    told = {
+    results = {
         experiment.__name__: experiment(rank)
         for experiment in (_patterns, _collectives, _overlap, _ddp, _strange, _nothing_left)
     }
-    (folder / f"rank-{rank}").write_bytes(pickle.dumps(told))
+    (folder / f"rank-{rank}").write_bytes(pickle.dumps(results))
     dist.barrier()
     gc.collect()
     dist.destroy_process_group()
@@ -44,8 +44,8 @@ def told(tmp_path_factory, forkserver):
 def over_all(accounts, *key):
     """The accounts under a key that some ranks have, merged."""
     for part in key:
-        accounts = [one.get(part) for one in accounts if one]
-    return merge([one for one in accounts if one])
+        accounts = [account.get(part) for account in accounts if account]
+    return merge([account for account in accounts if account])
 
 
 # --- patterns of messages -------------------------------------------------------------------------
@@ -123,7 +123,7 @@ PATTERNS = (ring, gather_and_send, doubling, tree, one_after_the_other, all_to_a
 
 
 def _patterns(rank):
-    told = {}
+    accounts = {}
     for members in ((1, 3), (0, 2, 3), (0, 1, 2, 3)):
         group = dist.new_group(members)
         for pattern in PATTERNS:
@@ -143,12 +143,12 @@ def _patterns(rank):
                     "rounds",
                 )
             }
-            told[pattern.__name__, p] = {
+            accounts[pattern.__name__, p] = {
                 "account": ledger.account(),
                 "alone": alone,
                 "x": x.tolist(),
             }
-    return told
+    return accounts
 
 
 @pytest.mark.parametrize("p, members", [(2, (1, 3)), (3, (0, 2, 3)), (4, (0, 1, 2, 3))])
@@ -216,7 +216,7 @@ def test_log_and_tables(told):
     )
     assert merged.table(3).splitlines()[-1].split() == ["all", "0", "1", "0", "48", "2"]
     assert (merged.messages, merged.bytes) == (3, 144) and [
-        one["rank"] for one in merged.ranks
+        row["rank"] for row in merged.ranks
     ] == [0, 1, 2, 3]
 
 
@@ -254,15 +254,15 @@ def calls(group, rank, p):
 
 
 def _collectives(rank):
-    told = {}
+    accounts = {}
     for members in ((1, 3), (0, 2, 3), (0, 1, 2, 3)):
         group = dist.new_group(members)
         if rank in members:
             for name, call in calls(group, members.index(rank), len(members)).items():
                 with Ledger() as ledger:
                     call()
-                told[name, len(members)] = ledger.account()
-    return told
+                accounts[name, len(members)] = ledger.account()
+    return accounts
 
 
 @pytest.mark.parametrize("p", (2, 3, 4))
@@ -303,23 +303,23 @@ def test_collectives_by_their_models(told, p):
 
 
 def _overlap(rank):
-    told = {}
+    accounts = {}
     with Ledger() as ledger:
         for _ in range(3):
             dist.all_reduce(torch.ones(8))
-    told["in turn"] = ledger.account()
+    accounts["in turn"] = ledger.account()
     with Ledger() as ledger:
         for work in [dist.all_reduce(torch.ones(8), async_op=True) for _ in range(3)]:
             work.wait()
-    told["together"] = ledger.account()
+    accounts["together"] = ledger.account()
     with Ledger() as ledger:  # rank 0 alone is later than the others
         if rank == 0:
             dist.send(torch.ones(1), 1)
         elif rank == 1:
             dist.recv(torch.ones(1), 0)
         dist.barrier()
-    told["late"] = ledger.account()
-    return told
+    accounts["late"] = ledger.account()
+    return accounts
 
 
 def test_collectives_that_overlap_share_rounds(told):
@@ -347,9 +347,9 @@ def _ddp(rank):
     """The same training of three ranks without a ledger, with one, and with a hook as well."""
     from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 
-    group, told = dist.new_group((0, 1, 2)), {}
+    group, by_way = dist.new_group((0, 1, 2)), {}
     if rank == 3:
-        return told
+        return by_way
     for way in ("without", "with", "hook"):
         ddp = torch.nn.parallel.DistributedDataParallel(
             _model(rank), bucket_cap_mb=200 / 2**20, process_group=group
@@ -379,7 +379,7 @@ def _ddp(rank):
                 accounts.append(ledger.account())
         with Ledger() as ledger, ddp.no_sync():
             ddp(x).sum().backward()
-        told[way] = {
+        by_way[way] = {
             "gradients": [p.grad.tolist() for p in ddp.parameters()],
             "sizes": sizes,
             "accounts": accounts,
@@ -388,7 +388,7 @@ def _ddp(rank):
         }
         del ddp
         gc.collect()
-    return told
+    return by_way
 
 
 def test_ddp_is_seen_and_not_changed(told):
@@ -419,30 +419,30 @@ def test_buckets_of_one_backward_share_rounds(told):
 
 
 def _strange(rank):
-    told = {}
+    accounts = {}
     with Ledger() as ledger:
         if rank == 0:
             got = [torch.zeros(2) for _ in range(3)]
-            told["sources"] = sorted(dist.recv(one) for one in got)
+            accounts["sources"] = sorted(dist.recv(tensor) for tensor in got)
             dist.send(torch.ones(1), 1)
         else:
             dist.send(torch.full((2,), float(rank)), 0)
             if rank == 1:
                 dist.recv(torch.ones(1), 0)
-    told["any source"] = ledger.account()
+    accounts["any source"] = ledger.account()
     if rank == 3:
         dist.recv(torch.ones(5), 2)  # before its ledger is open
     with Ledger() as outer:
         if rank == 2:
             dist.send(torch.ones(5), 3)
         dist.barrier()
-    told["outer"] = outer.account()
+    accounts["outer"] = outer.account()
     with Ledger() as inner:
         work = dist.isend(torch.ones(1), (rank + 1) % N)
         dist.recv(torch.ones(1), (rank - 1) % N)
     work.wait()
-    told["not waited for"] = inner.account()
-    return told
+    accounts["not waited for"] = inner.account()
+    return accounts
 
 
 def test_a_receive_from_any_source(told):
@@ -487,5 +487,10 @@ def _nothing_left(rank):
 
 
 def test_nothing_is_left_when_it_is_off(told):
-    for one in told["_nothing_left"]:
-        assert one == ((1, ["allreduce_", "broadcast_", "send"], True), [True, True], ([], []), [])
+    for traces in told["_nothing_left"]:
+        assert traces == (
+            (1, ["allreduce_", "broadcast_", "send"], True),
+            [True, True],
+            ([], []),
+            [],
+        )

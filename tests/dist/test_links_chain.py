@@ -258,14 +258,14 @@ def test_without_gradients(pool, n):
 
 def mistakes(c):
     """Each mistake that a rank sees by itself, and what it is told."""
-    told = []
+    messages = []
 
     def tell(call):
         try:
             call()
-            told.append(None)
+            messages.append(None)
         except ValueError as error:
-            told.append(str(error))
+            messages.append(str(error))
 
     model = links.MultiNodeChainList(c)
     tell(lambda: model(1))
@@ -278,13 +278,13 @@ def mistakes(c):
     tell(lambda: model.add_link(Deaf()))
     model.add_link(Deaf(), rank_out=c.rank)
     tell(lambda: model(torch.ones(1)))
-    return told
+    return messages
 
 
 def test_mistakes_are_told(pool):
-    told = pool.values(mistakes, 2)[1]
+    messages = pool.values(mistakes, 2)[1]
     for text, remedy in zip(
-        told,
+        messages,
         [
             "Add one with add_link",
             "Wrap a plain function in a module",

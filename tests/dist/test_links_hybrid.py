@@ -49,9 +49,9 @@ def train(c, how):
         result = model(x)
         (result.square().mean() if along.rank else result).backward()
         optimizer.step()
-    found = [p.detach().clone() for p in part.parameters()]
+    weights = [p.detach().clone() for p in part.parameters()]
     del model  # DDP before its process group
-    return found
+    return weights
 
 
 @pytest.mark.parametrize("how, n", [("DDP", 4), ("optimizer", 4), ("optimizer", 2)])
@@ -62,8 +62,8 @@ def test_copies_of_a_model_on_two_ranks_train_as_one_process(pool, how, n):
         optimizer.zero_grad()
         alone(x).square().mean().backward()
         optimizer.step()
-    for rank, found in enumerate(pool.values(train, n, how)):
-        torch.testing.assert_close(found, [p.detach() for p in alone[rank % 2].parameters()])
+    for rank, weights in enumerate(pool.values(train, n, how)):
+        torch.testing.assert_close(weights, [p.detach() for p in alone[rank % 2].parameters()])
 
 
 def with_checkpoint(c, autocast):

@@ -112,9 +112,9 @@ def a_large_send_without_a_recv(c):
 def two_sends_and_one_recv(c):
     if c.rank == 0:
         x = X.clone().requires_grad_()
-        one, two = functions.send(x, c, 1), functions.send(2 * x, c, 1)
-        one.backward()
-        two.backward()
+        first, second = functions.send(x, c, 1), functions.send(2 * x, c, 1)
+        first.backward()
+        second.backward()
     else:
         functions.recv(c, 0).sum().backward()
 

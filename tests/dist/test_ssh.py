@@ -107,17 +107,17 @@ def wait_until_answering(folder, port):
 
 def remote_engines(folder):
     """The engines of clusters whose files lie in `folder`: they have none of our environment."""
-    found = []
+    pids = []
     for process in psutil.process_iter():
         try:
             if (
                 str(folder) in process.environ().get("IPP_PROFILE_DIR", "")
                 and "ipyparallel.engine" in process.cmdline()
             ):
-                found.append(process.pid)
+                pids.append(process.pid)
         except psutil.Error:
             pass
-    return found
+    return pids
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ def started(here, nodes, monkeypatch):
 
     Returns (the runtime, the environments that the ranks are given).
     """
-    runtime, told = Runtime.__new__(Runtime), []
+    runtime, received = Runtime.__new__(Runtime), []
     runtime.cluster = SimpleNamespace(world_size=2, nodes=2, ranks_per_node=1, threads_per_rank=1)
     runtime.backend, runtime._devices = (
         here["MANYHANDS_BACKEND"],
@@ -40,14 +40,14 @@ def started(here, nodes, monkeypatch):
 
     def submit(self, ranks, join, arguments):
         rank, _url, _token, _folder, environment, _path = arguments
-        told.append(environment)
+        received.append(environment)
         return {rank: SimpleNamespace(get=lambda timeout: {})}
 
     monkeypatch.setattr(Runtime, "submit", submit)
     runtime._start_ranks(StartLimit())
     runtime._start_ranks(StartLimit())
     runtime._port.close()
-    return runtime, told[2:]
+    return runtime, received[2:]
 
 
 @pytest.mark.parametrize(
@@ -62,12 +62,14 @@ def started(here, nodes, monkeypatch):
 def test_all_ranks_have_the_backend_that_suits_their_nodes(
     here, nodes, backend, devices, monkeypatch
 ):
-    runtime, told = started(here, nodes, monkeypatch)
-    assert [one["MANYHANDS_BACKEND"] for one in told] == [
+    runtime, received = started(here, nodes, monkeypatch)
+    assert [environment["MANYHANDS_BACKEND"] for environment in received] == [
         backend
     ] * 2 and runtime.backend == backend
     assert [ranks[0][1] for _, ranks in runtime.layout()] == devices
-    assert told[0]["MASTER_PORT"] == told[1]["MASTER_PORT"] and [one["RANK"] for one in told] == [
+    assert received[0]["MASTER_PORT"] == received[1]["MASTER_PORT"] and [
+        environment["RANK"] for environment in received
+    ] == [
         "0",
         "1",
     ]

@@ -342,12 +342,12 @@ def test_barrier_says_nothing_of_the_current_gpu_once_it_is_the_ranks_own(monkey
     monkeypatch.setattr(c10d.torch._C, "_get_accelerator", lambda: torch.device("cuda"))
     monkeypatch.setattr(torch.cuda, "set_device", lambda device: None)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         dist.barrier(own)
         agent._choose_gpu("cuda:3")
         dist.barrier(own)
-    assert ["device_id" in str(one.message) for one in told] == [True]
+    assert ["device_id" in str(warning.message) for warning in caught] == [True]
 
 
 def test_who_made_fewer_calls_than_the_others_is_not_told_to_have_made_none():
@@ -386,10 +386,13 @@ def test_never_is_said_only_of_calls_that_are_counted():
         ),
         (0, "rank 1 never called backward.", False),
     ):
-        found = diagnose.cause_of_hang(
+        hang_cause = diagnose.cause_of_hang(
             where, [(0, 1)], {}, {0: {"backward": 7}, 1: {"backward": made}}
         )
-        assert says in found.text and (found.culprits, found.less_often) == ([1], less_often)
+        assert says in hang_cause.text and (hang_cause.culprits, hang_cause.less_often) == (
+            [1],
+            less_often,
+        )
 
 
 # what stands where, each rank's calls, what is told to be open: (sequence, ranks that began it, the
@@ -435,13 +438,13 @@ OPEN = {
 
 @pytest.mark.parametrize("name", OPEN)
 def test_asynchronous_collectives_that_some_have_never_begun(name):
-    where, calls, told = OPEN[name]
+    where, calls, expected = OPEN[name]
     notes = {
         rank: [note(call, k) for k, call in enumerate(made)] for rank, made in enumerate(calls)
     }
     assert [
-        (one["sequence"], *ranks) for one, *ranks in diagnose.left_open(where, notes, 3)
-    ] == told
+        (call_note["sequence"], *ranks) for call_note, *ranks in diagnose.left_open(where, notes, 3)
+    ] == expected
 
 
 def test_pictures_are_well_formed():

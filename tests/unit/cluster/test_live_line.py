@@ -126,13 +126,13 @@ def test_a_rank_of_which_nothing_was_heard_is_not_said_to_do_anything(running, c
 @pytest.fixture
 def drawn(monkeypatch):
     """What is drawn, in a notebook of a learner's."""
-    found = []
+    lines = []
     monkeypatch.delenv("MANYHANDS_QUIET", raising=False)
     monkeypatch.setattr(show, "in_notebook", lambda: True)
-    monkeypatch.setattr(show, "_draw", lambda line, handle: found.append(line) or True)
+    monkeypatch.setattr(show, "_draw", lambda line, handle: lines.append(line) or True)
     monkeypatch.setattr(show, "UPDATE_S", 0.001)
     monkeypatch.setattr(show, "LOOK_S", 0.001)
-    return found
+    return lines
 
 
 def shown(*lines):

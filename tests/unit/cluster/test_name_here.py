@@ -15,17 +15,17 @@ ERROR = {"memory": False, "ename": "NameError", "evalue": "name 'step' is not de
 
 
 @pytest.mark.parametrize(
-    "names, told",
+    "names, expected",
     [
         ({"step": 1}, "step is defined in this kernel, not on the ranks."),
         ({}, "step is not defined on the ranks."),
     ],
 )
-def test_a_name_that_only_this_kernel_has(monkeypatch, names, told):
+def test_a_name_that_only_this_kernel_has(monkeypatch, names, expected):
     monkeypatch.setattr(
         IPython, "get_ipython", lambda: SimpleNamespace(user_ns=names, user_ns_hidden={})
     )
-    assert explain._known(ERROR, lambda name: None).startswith(told)
+    assert explain._known(ERROR, lambda name: None).startswith(expected)
 
 
 def test_without_a_kernel_there_is_none(monkeypatch):
@@ -63,8 +63,8 @@ def test_a_name_that_an_older_pytorch_does_not_have(name):
         "ename": "AttributeError",
         "evalue": f"module 'torch.distributed' has no attribute '{name}'",
     }
-    said = explain._known(error, lambda name: None)
-    assert "older than 2.13" in said and "all_gather_into_tensor" in said
+    message = explain._known(error, lambda name: None)
+    assert "older than 2.13" in message and "all_gather_into_tensor" in message
     assert (
         explain._known(
             error | {"evalue": "module 'torch.distributed' has no attribute 'all_gather_singel'"},

@@ -61,14 +61,14 @@ def test_no_collection_starts_while_another_threads_frames_are_read():
         for _ in range(10):
             garbage = Garbage()
             del garbage
-            found = stack.look()
+            state = stack.look()
     finally:
         gc.set_threshold(*before)
         go.set()
         thread.join()
     assert "_look" not in Garbage.found_in
     assert gc.isenabled(), "the collector is switched on again"
-    assert [line["function"] for line in found["lines"]].count("stand") == 201
+    assert [line["function"] for line in state["lines"]].count("stand") == 201
 
 
 def test_a_collector_that_was_switched_off_stays_off():
@@ -153,8 +153,8 @@ def test_horovods_wait_counts_as_waiting_however_often_it_asks():
     # it seems to compute
     stack, deadline = Stack(thread.ident, itertools.count().__next__), time.monotonic() + 20
     for handle in range(2):
-        while not ((found := stack.look())["blocked"] and found["key"].endswith(f" {handle}")):
-            assert time.monotonic() < deadline, found
+        while not ((state := stack.look())["blocked"] and state["key"].endswith(f" {handle}")):
+            assert time.monotonic() < deadline, state
         library["go"].release()
     thread.join()
 
