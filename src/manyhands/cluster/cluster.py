@@ -101,7 +101,7 @@ class Cluster(UnderWay):
         self.profile = profile or os.environ.get("MANYHANDS_PROFILE", "local")
         self.nodes, self.ranks_per_node, self.framework = nodes, ranks_per_node, framework
         patience_s = check_arguments.check_seconds("patience_s", patience_s)
-        self._patience_s = {
+        self._hang_timeout_s = {
             backend: patience_s or check_arguments.read_setting("MANYHANDS_PATIENCE_S", usual)
             for backend, usual in HANG_TIMEOUT_S.items()
         }
@@ -169,7 +169,7 @@ class Cluster(UnderWay):
 
         Which backend real nodes have is known when they run.
         """
-        return self._patience_s[self.backend]
+        return self._hang_timeout_s[self.backend]
 
     def __repr__(self) -> str:
         state = "" if self._runtime else ", stopped"

@@ -92,8 +92,8 @@ def _serve(size: int, local_size: int, cross_size: int) -> None:
     )
 
 
-def _wait_for_server(patience_s: float = 60) -> None:
-    deadline = time.monotonic() + patience_s
+def _wait_for_server(timeout_s: float = 60) -> None:
+    deadline = time.monotonic() + timeout_s
     while True:
         try:
             socket.create_connection(

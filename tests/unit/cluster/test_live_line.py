@@ -39,7 +39,7 @@ def running(clock):
         CELL,
         reports,
         exits=dict,
-        patience_s=60,
+        hang_timeout_s=60,
         limit_s=120,
     )
 

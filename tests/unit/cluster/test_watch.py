@@ -52,7 +52,7 @@ def stands(reports, clock, rank, until_s, blocked=True, key="call 1"):
 
 
 def watching(reports, pending):
-    return watch.Watch(pending, CELL, reports, exits=dict, patience_s=10.0, limit_s=120.0)
+    return watch.Watch(pending, CELL, reports, exits=dict, hang_timeout_s=10.0, limit_s=120.0)
 
 
 def test_a_wait_longer_than_the_patience_is_a_hang(reports, clock):
@@ -116,7 +116,7 @@ def test_a_rank_that_cannot_report_is_seen_from_outside(reports, clock):
         CELL,
         reports,
         exits=dict,
-        patience_s=10.0,
+        hang_timeout_s=10.0,
         limit_s=120.0,
         look_at=lambda rank: stood,
     )

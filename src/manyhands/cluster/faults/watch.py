@@ -1,7 +1,7 @@
 """The watch over a running cell: is it finished, hanging, failed, or still at work?
 
 The ranks report where they stand a few times a second (on_rank/agent.py). A hang is: every
-unfinished rank has stood in the same communication call for `patience_s`. A rank that computes,
+unfinished rank has stood in the same communication call for `hang_timeout_s`. A rank that computes,
 however slowly, is never part of a hang.
 """
 
@@ -135,14 +135,14 @@ class Watch:
         cell: int,
         reports: Reports,
         exits: Callable[[], Mapping[int, Exit]],
-        patience_s: float,
+        hang_timeout_s: float,
         limit_s: float,
         controller_runs: Callable[[], bool] = lambda: True,
         look_at: Callable[[int], Stand | None] = lambda rank: None,
     ) -> None:
         self.pending, self.cell, self.reports, self.exits = dict(pending), cell, reports, exits
         self.asked, self.started = sorted(pending), time.monotonic()
-        self.patience_s, self.limit_s = patience_s, limit_s
+        self.hang_timeout_s, self.limit_s = hang_timeout_s, limit_s
         self.outcome = Outcome()
         self._controller_runs, self._looked_at = controller_runs, time.monotonic()
         self._look_at, self._seen_at = look_at, 0.0  # from outside: see `SignalledStack`
@@ -241,7 +241,10 @@ class Watch:
             if not self._controller_runs():
                 return "controller"
         blocked = [self.reports.blocked_s(rank, self.cell) for rank in self.pending]
-        if min(blocked) >= self.patience_s and time.monotonic() - self._moved_at >= self.patience_s:
+        if (
+            min(blocked) >= self.hang_timeout_s
+            and time.monotonic() - self._moved_at >= self.hang_timeout_s
+        ):
             return "hang"
         if self._failed_at is not None:
             waited = time.monotonic() - self._failed_at

@@ -219,8 +219,8 @@ class Switch:
         """Until standard input closes."""
         while True:
             first = min((queue[0][0] for queue in self.under_way if queue), default=None)
-            patience = None if first is None else max(0.0, first - time.monotonic())
-            readable, _, _ = select.select([0, *self.taps], [], [], patience)
+            timeout_s = None if first is None else max(0.0, first - time.monotonic())
+            readable, _, _ = select.select([0, *self.taps], [], [], timeout_s)
             if 0 in readable:
                 asked = os.read(0, 4096)
                 if not asked:

@@ -71,7 +71,7 @@ class Collector:
         self.launcher_text = bytearray()
         self.first_failed: int | None = None
         self.timed_out = False
-        # ranks that had not ended when the time, or the others' patience, was over
+        # ranks that had not ended when the time was over, or the grace after others had failed
         self.unfinished: list[int] = []
         self._time_out = time.monotonic() + timeout_s
         self._phase, self._deadline = "running", self._time_out

@@ -215,13 +215,13 @@ def _horovodrun(
     hosts = ",".join(f"127.0.0.{'0' * node}1:{ranks_per_node}" for node in range(nodes))
     # for each other: on a busy machine some import their framework much later; Horovod's own 30 s
     # are too few
-    patience = ["--gloo-timeout-seconds", "120"]
+    timeout = ["--gloo-timeout-seconds", "120"]
     argv = [
         str(program),
         "-np",
         str(nodes * ranks_per_node),
         "--gloo",
-        *patience,
+        *timeout,
         "-H",
         hosts,
         *around,
