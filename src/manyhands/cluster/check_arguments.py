@@ -11,6 +11,7 @@ from numbers import Real
 from typing import TYPE_CHECKING
 
 from manyhands.machine import processors
+from manyhands.shared.default_timeouts import HANG_TIMEOUT_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -54,6 +55,18 @@ def read_setting(name: str, default: float) -> float:
         raise ValueError(
             SENTENCES["not above 0"].format(name=f"the environment variable {name}", given=text)
         ) from None
+
+
+def hang_timeouts(patience_s: float | None) -> dict[str, float]:
+    """After how many seconds waiting ranks count as a hang, by backend.
+
+    It is the argument, else MANYHANDS_PATIENCE_S, else the default.
+    """
+    patience_s = check_seconds("patience_s", patience_s)
+    return {
+        backend: patience_s or read_setting("MANYHANDS_PATIENCE_S", usual)
+        for backend, usual in HANG_TIMEOUT_S.items()
+    }
 
 
 def check_ranks(ranks: Ranks, world_size: int) -> list[int]:

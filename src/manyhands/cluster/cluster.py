@@ -36,7 +36,6 @@ from manyhands.cluster.on_rank import agent
 from manyhands.cluster.on_rank.variables import get_value, set_variables
 from manyhands.cluster.show import FaultDisplay, Progress, show_outputs
 from manyhands.cluster.turn import Turn
-from manyhands.shared.default_timeouts import HANG_TIMEOUT_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,11 +99,7 @@ class Cluster(UnderWay):
         magic.register()  # if the start fails, `%%px` says that there is no cluster
         self.profile = profile or os.environ.get("MANYHANDS_PROFILE", "local")
         self.nodes, self.ranks_per_node, self.framework = nodes, ranks_per_node, framework
-        patience_s = check_arguments.check_seconds("patience_s", patience_s)
-        self._hang_timeout_s = {
-            backend: patience_s or check_arguments.read_setting("MANYHANDS_PATIENCE_S", usual)
-            for backend, usual in HANG_TIMEOUT_S.items()
-        }
+        self._hang_timeout_s = check_arguments.hang_timeouts(patience_s)
         self.limit_s = check_arguments.check_positive("limit_s", limit_s)
         self.threads_per_rank, self.memory_mib, self.name = threads_per_rank, memory_mib, name
         self.fault: Fault | None = None
