@@ -16,14 +16,14 @@ from manyhands.cluster.host.ports import reserve
 if TYPE_CHECKING:
     from manyhands.cluster.host.ports import Reservation
 
-# the ports that this rank has told the others of: held until the process ends
+# the ports that this rank has announced to the others: held until the process ends
 _held: list[Reservation] = []
 
 
 def exchange(timeout_s: float = 30) -> list[str]:
     """Choose a port on each rank's host and return the addresses of all ranks, in rank order.
 
-    The result is ["host:port", ...]; nobody else takes these ports.
+    The result is ["host:port", ...]; no other process takes these ports.
 
     All ranks of a cluster call it. It uses MASTER_ADDR and MASTER_PORT, and so must not run while a
     process group of torch does. The port itself stays unbound, so that a framework can bind it;
@@ -93,7 +93,7 @@ def _collect(world_size: int, meeting: tuple[str, int], text: str, deadline: flo
 
 
 def _reach(meeting: tuple[str, int], deadline: float) -> socket.socket:
-    """A connection to rank 0, as soon as it is there."""
+    """A connection to rank 0, as soon as it listens."""
     while True:
         left_s = deadline - time.monotonic()
         if left_s <= 0:

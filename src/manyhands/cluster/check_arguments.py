@@ -1,6 +1,6 @@
 """What a cluster is given: arguments, environment, this machine.
 
-What cannot work is told in a sentence before anything starts.
+What cannot work is reported in a sentence before anything starts.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def check_ranks(ranks: Ranks, world_size: int) -> list[int]:
     if isinstance(ranks, str) or not (isinstance(ranks, int) or hasattr(ranks, "__iter__")):
         raise ValueError(SENTENCES["not ranks"].format(given=ranks, last=world_size - 1))
     checked = set()
-    # until the first wrong one: somebody may ask for a million
+    # until the first wrong one, because a caller may ask for a million
     for rank in [ranks] if isinstance(ranks, int) else ranks:
         if not isinstance(rank, int) or not 0 <= rank < world_size:
             raise ValueError(SENTENCES["no such rank"].format(wrong=rank, last=world_size - 1))

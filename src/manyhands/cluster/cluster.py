@@ -60,7 +60,7 @@ class Cluster(UnderWay):
 
     An engine of ipyparallel is a rank. On one machine the nodes are emulated: each has its own
     share of the devices, its own LOCAL_RANK numbering and its own folder. Returns when all ranks
-    are ready; `framework` is imported there already.
+    are ready and have imported `framework`.
 
     nodes, ranks_per_node : the shape of the world.
     framework : "torch", "tensorflow", "both" or None.

@@ -53,7 +53,7 @@ class Note(_Called, total=False):
 
 
 class Stand(TypedDict):
-    """Where a rank stands: `key` stays the same as long as it stands in the same call."""
+    """Where a rank is: `key` stays the same as long as it is in the same call."""
 
     blocked: bool
     key: str

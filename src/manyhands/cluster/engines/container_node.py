@@ -3,9 +3,10 @@
 Each container runs `python -m manyhands.cluster.engines.container_node`.
 
 It takes the lowest number that no other node holds, and listens on the socket
-MANYHANDS_FOLDER/nodes/NUMBER.sock. A notebook sends one line, {"frameworks": ["torch"]}, is told
-{"event": "node", "address": ...}, and from then on speaks with a fork server (fork_server.py) of its own. The
-socket is for its owner only: who connects can run programs here, as in any cluster.
+MANYHANDS_FOLDER/nodes/NUMBER.sock. A notebook sends one line, {"frameworks": ["torch"]}, gets
+{"event": "node", "address": ...}, and from then on speaks with a fork server of its own
+(fork_server.py). The socket is for its owner only: whoever connects can run programs here, as in
+any cluster.
 """
 
 from __future__ import annotations

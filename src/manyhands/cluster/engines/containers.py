@@ -6,7 +6,7 @@ Nodes and notebook share a folder, MANYHANDS_FOLDER. In each node `python -m
 manyhands.cluster.engines.container_node` waits at a socket there (container_node.py) and gives
 whoever connects a fork server of their own: the same commands and events as in the local profile,
 through a socket instead of two pipes. When the connection ends, all ranks of that node have ended:
-so a lost node is noticed at once.
+so a lost node is noticed immediately.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def nodes_folder() -> str:
 
 
 class Node:
-    """The fork server that one node gave us. OSError if nobody answers at `path`."""
+    """The fork server that one node gave us. OSError if no process answers at `path`."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Node:
         return f"node {self.number} ({self.address})"
 
     def send_command(self, **command: Any) -> None:
-        """Send a command; in vain if the node has gone."""
+        """Send a command, which has no effect if the node is lost."""
         with suppress(OSError):
             self._socket.sendall(json.dumps(command).encode() + b"\n")
 

@@ -2,9 +2,9 @@
 
 Between the nodes are links of a given rate and delay.
 
-The ranks are those of the local profile, forked from a fork server. What they send each other passes the
-switch (host/namespaces.py); what they say to the notebook does not: a rank's threads that were
-there before it joined its node stay in the machine's own network.
+The ranks are those of the local profile, made by a fork server. What they send each other passes
+the switch (host/namespaces.py). What they send to the notebook does not, because a rank's threads
+that existed before it joined its node stay in the machine's own network.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ class EmulatedEngines(LocalEngines):
         super().__init__(folder, frameworks, cluster.memory_mib)
 
     def _fork_server_environment(self) -> dict[str, str]:
-        """The user namespace is for the fork server: a process can only go there before it has threads.
+        """The user namespace, which a process can only enter before it has threads.
 
         torch would warn for each connection that no name server knows the nodes' addresses.
         """
@@ -209,7 +209,7 @@ class EmulatedEngines(LocalEngines):
         self, client: ipp.Client, environments: list[dict[str, str]], limit: StartLimit
     ) -> dict[int, int]:
         """Start the ranks in their nodes, with a new network if the switch has ended."""
-        # somebody has killed the switch: the old user namespace has no rights over the new nodes
+        # the switch was killed: the old user namespace has no rights over the new nodes
         if not self.network.runs():
             self.network.close()
             self.network = Network(*self._shape)

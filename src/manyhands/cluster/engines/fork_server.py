@@ -2,14 +2,16 @@
 
 It is started as `python -m manyhands.cluster.engines.fork_server FRAMEWORK...`.
 
-It reads commands, one JSON object a line, from its standard input and writes events to its standard output:
+It reads commands, one JSON object a line, from its standard input and writes events to its standard
+output:
   {"do": "fork", "rank": 0, "argv": [...], "env": {...}, "log": path, "memory_bytes": null}
       ->  {"event": "forked", "rank": 0, "pid": ...}
   {"do": "signal", "rank": 0, "signal": 9}
-and, whenever an engine ends: {"event": "exit", "rank": 0, "pid": ..., "status": wait status, "memory": true if it grew
-over its limit}. When its input closes, because the notebook's kernel has gone, it kills every engine and ends. What
-engines have started ends with them, in other sessions too; only if this process itself is killed by SIGKILL does such a
-one stay. (Where ipyparallel starts the engines, under MPI, Slurm or ssh, it stays too.)
+and, whenever an engine ends: {"event": "exit", "rank": 0, "pid": ..., "status": wait status,
+"memory": true if it grew over its limit}. When its input closes, because the notebook's kernel has
+ended, it kills every engine and ends. What engines have started ends with them, in other sessions
+too; it stays only if this process itself is killed by SIGKILL. (Where ipyparallel starts the
+engines, under MPI, Slurm or ssh, it stays too.)
 """
 
 from __future__ import annotations

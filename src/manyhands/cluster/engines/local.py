@@ -228,7 +228,7 @@ class LocalEngines:
         return self._fork_server.poll() is None
 
     def kill(self, client: ipp.Client, engine_ids: list[int]) -> None:
-        """End every rank at once, and have the controller forget them."""
+        """End every rank immediately, and have the controller forget them."""
         for rank in list(self.pids):
             if rank not in self.exits and self._reachable():
                 self.signal(rank, signal.SIGKILL)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import psutil
 
 POLL_S, AGAIN_S = 0.005, 1.0
-START_S = float(CLUSTER_START_S)  # for a busy machine: a rank that ends is told at once
+START_S = float(CLUSTER_START_S)  # for a busy machine: a rank that ends is reported immediately
 BUSY = "; the machine may be busy. Run this cell again when it has less to do"
 SILENT = "Engines {engines} came, but did not answer within {seconds:g} s" + BUSY + "."
 
@@ -83,7 +83,7 @@ def until_answering(client: ipp.Client, engines: Iterable[int], limit: StartLimi
 
     Those that are silent are asked once more. Raises ClusterNotStarted.
 
-    An engine is told of as soon as its heart beats; its connection for work may be complete a
+    An engine is announced as soon as its heart beats; its connection for work may be complete a
     moment later, and a message that comes before that is lost. So nothing that matters is sent to
     it before it has answered.
     """

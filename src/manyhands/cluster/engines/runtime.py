@@ -168,7 +168,7 @@ class Runtime:
         self._tell_guard([duty])
 
     def keep_guard(self) -> None:
-        """Before each use: a guard that somebody has killed is replaced.
+        """Before each use: replace a guard that was killed.
 
         Without one a kernel that is killed leaves processes and files.
         """
@@ -369,7 +369,7 @@ class Runtime:
             try:
                 self._guard.stdin.write("done\n")
                 self._guard.stdin.close()
-            except (BrokenPipeError, ValueError):  # it has gone, or has been told before
+            except (BrokenPipeError, ValueError):  # it has ended, or was told to end before
                 pass
             try:
                 self._guard.wait(5)

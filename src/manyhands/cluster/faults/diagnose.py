@@ -286,7 +286,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def _hint_on_ranks(messages: dict[int, Where]) -> str:
-    """In which numbers a rank is named, of messages in a group whose members are not 0, 1, 2, ..."""
+    """A sentence on how ranks are named in a group whose members are not 0, 1, 2, ...; or ""."""
     groups = [
         here.group
         for here in messages.values()

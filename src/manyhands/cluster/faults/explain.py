@@ -233,7 +233,7 @@ def _how_it_died(exit_: Exit, memory_mib: int | None, tail: list[str], stack: li
 
 
 def secondary_errors(outcome: Outcome) -> list[int]:
-    """Ranks whose exception only says that another rank has gone."""
+    """Ranks whose exception only says that another rank was lost."""
     return [
         rank
         for rank, error in outcome.errors.items()

@@ -186,7 +186,7 @@ class Interrupted(Fault):
 
 
 class ControllerDied(Fault):
-    """The cluster's controller had gone; a fresh cluster stands in its place."""
+    """The cluster's controller was lost, and a fresh cluster has replaced it."""
 
     kind = "controller"
 

@@ -42,7 +42,7 @@ class MismatchedCalls:
 def find_mismatch(
     notes: dict[int, list[Note]], uneven_all_gather: bool = False
 ) -> MismatchedCalls | None:
-    """The first calls that do not fit together (see MismatchedCalls), or None. `notes` = {rank: its calls}."""
+    """The first calls that do not fit together, or None. `notes` = {rank: its calls}."""
     return _mismatched_collective(notes, uneven_all_gather) or _mismatched_message(notes)
 
 

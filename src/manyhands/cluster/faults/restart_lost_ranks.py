@@ -84,7 +84,7 @@ class Recovery:
         """
         held = self._display.holds
         try:
-            # else the report is there
+            # otherwise the report is on the page already
             with Progress(SENTENCES["healing"]) if held else nullcontext():
                 text = self._restart()
         except KeyboardInterrupt:
@@ -124,7 +124,7 @@ class Recovery:
     def _renew(self) -> None:
         """New ranks in the same cluster, or all processes anew where that fails.
 
-        It fails where the controller has gone or does not answer.
+        It fails where the controller was lost or does not answer.
         """
         limit = StartLimit()
         self._operations.forget_calls()

@@ -98,7 +98,7 @@ class Unfinished:
         )
 
     def look(self, ranks: Sequence[int], name: Namer, report: bool = True) -> str:
-        """After a cell: sentences on what is unfinished and has not been told yet, or ""."""
+        """After a cell: sentences on what is unfinished and has not been reported yet, or ""."""
         self.left, self._offsets = [], ({}, {})
         if not self._suspicious(ranks):
             return ""

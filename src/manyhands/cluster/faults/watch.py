@@ -91,12 +91,12 @@ class Reports:
         self._note({"rank": rank, "cell": cell, "notes": [], "names": [], "seen": True, **stands})
 
     def notes(self, rank: int, cell: int) -> list[Note]:
-        """The calls that a rank on another host has told of, oldest first."""
+        """The calls that a rank on a different host has reported, oldest first."""
         report = self.newest.get(rank)
         return report.get("notes", []) if report is not None and report.get("cell") == cell else []
 
     def names(self, rank: int, cell: int) -> list[str]:
-        """The variables that a waiting rank has told of."""
+        """The variables that a waiting rank has reported."""
         report = self.newest.get(rank)
         return report.get("names", []) if report is not None and report.get("cell") == cell else []
 

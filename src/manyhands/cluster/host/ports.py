@@ -1,4 +1,4 @@
-"""Ports that nobody else takes between the choice and the use.
+"""Ports that no other process takes between the choice and the use.
 
 Binding to port 0 is the best way to get a port, but some addresses must be known beforehand: a
 rendezvous, every task in TF_CONFIG. Choosing a free port and hoping is a race that twenty learners

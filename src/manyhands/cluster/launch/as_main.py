@@ -99,8 +99,8 @@ def prepare(script: str, arguments: list[str], folder: str, rank: int) -> None:
 def run(script: str) -> dict[str, Any]:
     """Run it; its names are returned: keep them until the process ends, as Python does.
 
-    If they went at once, a DistributedDataParallel with the last reference to a destroyed group
-    would wait, with the GIL, for gloo's thread, and that one for the GIL.
+    If they were freed immediately, a DistributedDataParallel with the last reference to a destroyed
+    group would wait, with the GIL, for gloo's thread, and that one for the GIL.
     """
     if MODULE in os.environ:
         return runpy.run_module(os.environ[MODULE], run_name="__main__", alter_sys=True)

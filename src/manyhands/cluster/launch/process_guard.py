@@ -173,7 +173,7 @@ def kill_descendants(timeout_s: float = 5) -> None:
 
     None of those that we adopted remains a zombie either.
 
-    A process whose parent dies just while we look is for a moment nobody's child: so look three
+    A process whose parent dies just while we look has no parent for a moment, so look three
     times.
     """
     import psutil

@@ -188,7 +188,7 @@ def join(
     if "torch" in sys.modules:
         RANK.recorder.install()
         _choose_gpu(environment.get("MANYHANDS_DEVICE", "cpu"))
-    # the threads that talk to the notebook are there already, and stay outside
+    # the threads that talk to the notebook exist already, and stay outside
     if "MANYHANDS_NETWORK_NAMESPACE" in environment:
         enter(environment["MANYHANDS_NETWORK_NAMESPACE"])
     return {"pid": os.getpid(), "host": os.uname().nodename}
@@ -233,7 +233,9 @@ def _choose_gpu(device: str) -> None:
     import torch
 
     if device.startswith("cuda") and torch.cuda.is_available():  # PyTorch may be its CPU build
-        with suppress(RuntimeError):  # a GPU that cannot be used: who uses it is told
+        with suppress(
+            RuntimeError
+        ):  # a GPU that cannot be used: a program that uses it gets the error
             torch.cuda.set_device(device)
             # it is the right one
             warnings.filterwarnings(

@@ -54,7 +54,7 @@ def write_on_signal(path: str) -> None:
 def processor_s(pid: int) -> float:
     """The processor time so far, in seconds, of a process whose main thread rests.
 
-    OSError if it runs, or if the process has gone.
+    OSError if it runs, or if the process has ended.
     """
     import psutil
 
@@ -81,7 +81,7 @@ class ScriptStacks:
         self._stacks: dict[int, SignalledStack] = {}
 
     def look(self, rank: int) -> Stand | None:
-        """See `SignalledStack.look`; None where the rank has not begun, or has gone."""
+        """See `SignalledStack.look`; None where the rank has not begun, or has ended."""
         if rank not in self._stacks:
             pid = self._pid(rank)
             if pid is None:

@@ -66,7 +66,7 @@ _WRAPPERS = {"error_handler", "wrapper", "inner", "decorated", "__call__", "__in
 _HOROVOD_INIT = os.path.join("horovod", "common", "basics.py")
 _HOROVOD_WAIT = os.path.join("horovod", "torch", "mpi_ops.py")
 TIMED = "<timed "  # what IPython names the code that `%%time` runs
-IDLE_SHARE = 0.1  # of one core: below it, a process that stands in such a frame is waiting
+IDLE_SHARE = 0.1  # of one core: below it, a process in such a frame is waiting
 
 
 @functools.lru_cache(maxsize=4096)
