@@ -33,12 +33,12 @@ def _work(rank, folder):
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory, forkserver):
-    """What the experiments below have told: {name: [of rank 0, of rank 1, ...]}."""
+def results(tmp_path_factory, forkserver):
+    """What the experiments below have reported: {name: [of rank 0, of rank 1, ...]}."""
     folder = tmp_path_factory.mktemp("ledger")
     mp.start_processes(_work, args=(folder,), nprocs=N, start_method="forkserver")
     ranks = [pickle.loads((folder / f"rank-{rank}").read_bytes()) for rank in range(N)]
-    return {name: [one[name] for one in ranks] for name in ranks[0]}
+    return {name: [result[name] for result in ranks] for name in ranks[0]}
 
 
 def over_all(accounts, *key):
@@ -152,9 +152,9 @@ def _patterns(rank):
 
 
 @pytest.mark.parametrize("p, members", [(2, (1, 3)), (3, (0, 2, 3)), (4, (0, 1, 2, 3))])
-def test_rounds_of_patterns(told, p, members):
+def test_rounds_of_patterns(results, p, members):
     def rounds(pattern):
-        return over_all(told["_patterns"], (pattern.__name__, p), "account").rounds
+        return over_all(results["_patterns"], (pattern.__name__, p), "account").rounds
 
     assert rounds(ring) == 2 * (p - 1)
     assert rounds(gather_and_send) == 2
@@ -169,10 +169,10 @@ def test_rounds_of_patterns(told, p, members):
 
 
 @pytest.mark.parametrize("p, members", [(2, (1, 3)), (3, (0, 2, 3)), (4, (0, 1, 2, 3))])
-def test_a_rank_alone(told, p, members):
+def test_a_rank_alone(results, p, members):
     total = float(sum(1 + rank for rank in members))
     for rank in members:
-        mine = told["_patterns"][rank]["ring", p]
+        mine = results["_patterns"][rank]["ring", p]
         assert mine["x"] == [total] * 12  # the ring is right, so this is what a right one costs
         assert mine["alone"] == {
             "messages_sent": 2 * (p - 1),
@@ -181,12 +181,12 @@ def test_a_rank_alone(told, p, members):
             "bytes_received": 2 * (p - 1) * 48 // p,
             "rounds": 2 * (p - 1),
         }
-        assert told["_patterns"][rank]["all_to_all", p]["alone"]["rounds"] == 1
+        assert results["_patterns"][rank]["all_to_all", p]["alone"]["rounds"] == 1
 
 
-def test_each_message_has_two_ends(told):
+def test_each_message_has_two_ends(results):
     for pattern in PATTERNS:
-        merged = over_all(told["_patterns"], (pattern.__name__, 4), "account")
+        merged = over_all(results["_patterns"], (pattern.__name__, 4), "account")
         ends = {
             kind: {
                 (event.key, event.round, event.bytes): (rank, event.peer)
@@ -200,8 +200,8 @@ def test_each_message_has_two_ends(told):
         assert len(ends["sent"]) == merged.messages
 
 
-def test_log_and_tables(told):
-    merged = over_all(told["_patterns"], ("tree", 4), "account")
+def test_log_and_tables(results):
+    merged = over_all(results["_patterns"], ("tree", 4), "account")
     assert (
         merged.log() == "round  call       from  to  bytes\n"
         "    1  dist.send     0   1     48\n"
@@ -266,7 +266,7 @@ def _collectives(rank):
 
 
 @pytest.mark.parametrize("p", (2, 3, 4))
-def test_collectives_by_their_models(told, p):
+def test_collectives_by_their_models(results, p):
     size, log = 96, (p - 1).bit_length()
     expected = {  # messages and bytes of all ranks together, rounds
         "allreduce": (2 * p * (p - 1), 2 * (p - 1) * size, 2 * (p - 1)),
@@ -284,7 +284,7 @@ def test_collectives_by_their_models(told, p):
         "monitored_barrier": (2 * (p - 1), 0, 2),
     }
     for name, numbers in expected.items():
-        merged = over_all(told["_collectives"], (name, p))
+        merged = over_all(results["_collectives"], (name, p))
         assert (merged.messages, merged.bytes, merged.rounds) == numbers, name
         (row,) = merged.by_call().values()
         assert (row.messages_received, row.bytes_received) == numbers[
@@ -322,9 +322,9 @@ def _overlap(rank):
     return accounts
 
 
-def test_collectives_that_overlap_share_rounds(told):
+def test_collectives_that_overlap_share_rounds(results):
     rounds = {
-        name: over_all(told["_overlap"], name).rounds for name in ("in turn", "together", "late")
+        name: over_all(results["_overlap"], name).rounds for name in ("in turn", "together", "late")
     }
     assert rounds == {"in turn": 3 * 6, "together": 6, "late": 1 + 2}
 
@@ -391,8 +391,8 @@ def _ddp(rank):
     return by_way
 
 
-def test_ddp_is_seen_and_not_changed(told):
-    for ways in told["_ddp"][:3]:
+def test_ddp_is_seen_and_not_changed(results):
+    for ways in results["_ddp"][:3]:
         assert ways["with"]["gradients"] == ways["without"]["gradients"], "to the last bit"
         assert ways["with"]["sizes"][1:] == ways["hook"]["sizes"][1:], (
             "what the hook shows is what is seen without it"
@@ -403,10 +403,10 @@ def test_ddp_is_seen_and_not_changed(told):
         assert ways["with"]["silent"] == ways["hook"]["silent"] == 0
 
 
-def test_buckets_of_one_backward_share_rounds(told):
+def test_buckets_of_one_backward_share_rounds(results):
     for way in ("with", "hook"):
-        merged = merge([ways[way]["accounts"][2] for ways in told["_ddp"][:3]])
-        rows, buckets = merged.by_call(), len(told["_ddp"][0][way]["sizes"][2])
+        merged = merge([ways[way]["accounts"][2] for ways in results["_ddp"][:3]])
+        rows, buckets = merged.by_call(), len(results["_ddp"][0][way]["sizes"][2])
         assert (
             rows["dist.allreduce"].rounds == 2 * 2
             and rows["dist.allreduce"].messages_sent == 3 * 4 * buckets
@@ -445,9 +445,9 @@ def _strange(rank):
     return accounts
 
 
-def test_a_receive_from_any_source(told):
-    assert told["_strange"][0]["sources"] == [1, 2, 3]
-    merged = over_all(told["_strange"], "any source")
+def test_a_receive_from_any_source(results):
+    assert results["_strange"][0]["sources"] == [1, 2, 3]
+    merged = over_all(results["_strange"], "any source")
     assert (
         merged.rounds == 2
         and merged.ranks[0]["messages_received"] == 3
@@ -455,13 +455,13 @@ def test_a_receive_from_any_source(told):
     )
 
 
-def test_accounts_that_do_not_fit_together(told):
-    assert over_all(told["_strange"], "outer").rounds == 1 + 2
-    assert merge([told["_strange"][1]["any source"]]).rounds >= 1, (
+def test_accounts_that_do_not_fit_together(results):
+    assert over_all(results["_strange"], "outer").rounds == 1 + 2
+    assert merge([results["_strange"][1]["any source"]]).rounds >= 1, (
         "one rank's account alone will do"
     )
     assert merge([]).rounds == 0 and merge([]).table().splitlines()[-1].split()[0] == "all"
-    assert over_all(told["_strange"], "not waited for").rounds == 1
+    assert over_all(results["_strange"], "not waited for").rounds == 1
 
 
 def _nothing_left(rank):
@@ -486,8 +486,8 @@ def _nothing_left(rank):
     return inside, same, after[2:], before[3]
 
 
-def test_nothing_is_left_when_it_is_off(told):
-    for traces in told["_nothing_left"]:
+def test_nothing_is_left_when_it_is_off(results):
+    for traces in results["_nothing_left"]:
         assert traces == (
             (1, ["allreduce_", "broadcast_", "send"], True),
             [True, True],

@@ -205,7 +205,7 @@ class _Copier:
         """
         target.mkdir(parents=True)
         self.entered.append(source)
-        for entry in sorted(os.scandir(source), key=lambda one: one.name):
+        for entry in sorted(os.scandir(source), key=lambda item: item.name):
             path = Path(entry.path)
             try:
                 if folders or not entry.is_dir():
