@@ -134,13 +134,13 @@ def test_after_the_stop_button_in_a_healing_the_next_cell_heals_first(plain, mon
         plain.heal()
     capsys.readouterr()
     plain.px("print(rank)")
-    told = capsys.readouterr().out
+    printed = capsys.readouterr().out
     assert (
-        "The cluster is healed: 2 new ranks.\n" in told
-        and "Lost on all ranks: kept. " in told
-        and "brought back: rank." in told
+        "The cluster is healed: 2 new ranks.\n" in printed
+        and "Lost on all ranks: kept. " in printed
+        and "brought back: rank." in printed
     )
-    assert told.endswith("[rank 0] 0\n[rank 1] 1\n")
+    assert printed.endswith("[rank 0] 0\n[rank 1] 1\n")
 
 
 STEPS = [
