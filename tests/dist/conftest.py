@@ -1,6 +1,4 @@
-"""What the tests share: a cluster that is kept for a module, and ranks that are kept for the
-session.
-"""
+"""What the tests share: a cluster for each module, and ranks for the whole session."""
 
 import multiprocessing.forkserver
 import textwrap
@@ -49,7 +47,7 @@ def no_rank_left():
 @pytest.fixture(scope="session")
 def warm():
     """The path of a Python that starts warm (see warm.py)."""
-    kept = Warm(
+    program = Warm(
         "torch",
         "torch._dynamo",
         "torch.distributed.run",
@@ -57,14 +55,15 @@ def warm():
         "manyhands.ledger",
         "manyhands.links",
     )
-    yield str(kept.python)
-    kept.close()
+    yield str(program.python)
+    program.close()
 
 
 @pytest.fixture(scope="module")
 def forkserver():
-    """multiprocessing's, for processes that are to be fresh: each is forked from one that has
-    imported torch and done nothing else.
+    """A multiprocessing context for processes that are to be fresh.
+
+    Each is forked from one that has imported torch and done nothing else.
     """
     multiprocessing.get_context("forkserver").set_forkserver_preload(
         ["torch", "torch._dynamo", "torch.distributed"]
@@ -83,8 +82,9 @@ def kept(backend, python):
 
 
 def close(backend):
-    """Close a pool, whose ranks must end by themselves; the next call of its `run` starts new
-    ones.
+    """Close a pool, whose ranks must end by themselves.
+
+    The next call of its `run` starts new ones.
     """
     statuses, log = POOLS[backend].close()
     assert not any(statuses), (statuses, log)
@@ -92,8 +92,10 @@ def close(backend):
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(nextitem):
-    """Where this process leaves the folder, kept ranks would only take processor time from what
-    comes: gloo looks for messages a hundred times a second.
+    """End the kept ranks where this process leaves the folder.
+
+    They would only take processor time from what comes, because gloo looks for messages a hundred
+    times a second.
     """
     if nextitem is None or HERE not in nextitem.path.parents:
         for backend in POOLS:

@@ -1,5 +1,6 @@
-"""`python gpt_programs.py FOLDER`: train the small GPT by each way on four ranks, and on a mesh of
-three axes on eight.
+"""Train the small GPT by each way on four ranks, and on a mesh of three axes on eight.
+
+`python gpt_programs.py FOLDER`:
 
 Rank r of w leaves FOLDER/w-r, {way: what it found} as JSON. The ranks are forked from a process
 that has imported all they need, which takes longer than what they do.

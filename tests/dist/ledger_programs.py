@@ -1,5 +1,6 @@
-"""Twenty-four programs of torch.distributed, each made once and then run twice: to get warm, and to
-be counted.
+"""Twenty-four programs of torch.distributed, each made once and then run twice.
+
+The first run is to get warm, the second to be counted.
 
 Runs on the ranks. `PROGRAMS` is `{name: make}`; `make()` returns a function that does one step.
 """
@@ -197,8 +198,9 @@ def make(name):
 
 
 def counted(name):
-    """What the ledger says: ({call: bytes that this rank sent}, how many calls it noted, messages
-    received left out).
+    """What the ledger says of a program.
+
+    It is ({call: bytes that this rank sent}, how many calls it noted, without messages received).
     """
     with Ledger() as ledger:
         MADE[name]()

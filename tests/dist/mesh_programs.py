@@ -1,5 +1,6 @@
-"""What test_mesh.py runs on its ranks: named tensors and cut layers, each against the same in one
-process.
+"""What test_mesh.py runs on its ranks: named tensors and cut layers.
+
+Each is compared with the same in one process.
 """
 
 import torch
@@ -52,14 +53,16 @@ def axis_of(entry, mesh):
 
 
 def program(shape, layout):
-    """(worst error of loss and gradients, all-reduces forward and backward as (axis, numbers),
-    shapes of the pieces); None on a rank outside.
+    """Run a program on the mesh and compare it with one process.
+
+    Returns (worst error of loss and gradients, all-reduces forward and backward as (axis, numbers),
+    shapes of the pieces), or None on a rank outside.
     """
     device_mesh = grid(*shape)
     if device_mesh.get_coordinate() is None:
         return None
-    one = tensors()
-    expected = ((torch.tanh(one["x"] @ one["w1"] + one["b1"]) @ one["w2"]) ** 2).sum()
+    alone = tensors()
+    expected = ((torch.tanh(alone["x"] @ alone["w1"] + alone["b1"]) @ alone["w2"]) ** 2).sum()
     expected.backward()
     mesh, whole = Mesh(device_mesh, layout), tensors()
     cut = {name: mesh.cut(whole[name], dims) for name, dims in DIMS.items()}
@@ -71,8 +74,8 @@ def program(shape, layout):
     error = worst(
         [
             (loss, expected),
-            *((cut[name].grad.whole(), one[name].grad) for name in DIMS),
-            *((cut[name].whole(), one[name]) for name in DIMS),
+            *((cut[name].grad.whole(), alone[name].grad) for name in DIMS),
+            *((cut[name].whole(), alone[name]) for name in DIMS),
         ]
     )
     calls = [
@@ -83,8 +86,10 @@ def program(shape, layout):
 
 
 def weights_once(shape, layout):
-    """A tensor used twice, a product with a dimension that both keep, one operand summed by itself,
-    and a bias whose names are turned round.
+    """Use a tensor twice, and sum over dimensions in different ways.
+
+    There are a product with a dimension that both keep, one operand summed by itself, and a bias
+    whose names are turned round.
     """
     mesh = Mesh(grid(*shape), layout)
     a, b, c = (
@@ -127,8 +132,9 @@ def block(x, p, heads, enter, leave):
 
 
 def megatron():
-    """A block cut over all ranks by f and g: (worst error, numbers of the all-reduces forward, and
-    backward).
+    """Cut a block over all ranks by f and g.
+
+    Returns (worst error, numbers of the all-reduces forward, and backward).
     """
     rank, p = dist.get_rank(), dist.get_world_size()
     rows, columns = {"q", "k", "v", "up", "up_bias"}, {"o", "down"}
@@ -151,8 +157,8 @@ def megatron():
         )
 
     x = numbers(BATCH, TIME, WIDTH, seed=9).requires_grad_()
-    one = block(x, whole, HEADS, lambda t: t, lambda t: t)
-    (one**2).sum().backward()
+    y_alone = block(x, whole, HEADS, lambda t: t, lambda t: t)
+    (y_alone**2).sum().backward()
     cut = {name: mine(name, t).detach().clone().requires_grad_() for name, t in whole.items()}
     x2 = x.detach().clone().requires_grad_()
     with Ledger() as forward:
@@ -160,7 +166,7 @@ def megatron():
     with Ledger() as backward:
         (y**2).sum().backward()
     pairs = [
-        (y, one),
+        (y, y_alone),
         (x2.grad, x.grad),
         *((t.grad, mine(name, whole[name].grad)) for name, t in cut.items()),
     ]
@@ -172,8 +178,10 @@ def megatron():
 
 
 def second_derivative():
-    """Of the squared gradient of an MLP cut by f and g, against one process; and whether g leaves
-    what it is given as it was.
+    """Compare the second derivative of an MLP that is cut by f and g with one process.
+
+    It is that of the squared gradient. It is also noted whether g leaves what it is given as it
+    was.
     """
     rank, p = dist.get_rank(), dist.get_world_size()
     x, up, down = (
@@ -225,7 +233,7 @@ def refusals():
     x, w = mesh.cut(torch.ones(4, 6), ("batch", "in")), mesh.cut(torch.ones(6, 4), ("in", "hidden"))
     i, j = diagonal.cut(torch.ones(4), ("i",)), diagonal.cut(torch.ones(4), ("j",))
     nameless, pair = init_device_mesh("cpu", (4,)), dist.new_group([0, 1])
-    said = {
+    messages = {
         "axis": text_of(lambda: Mesh(device_mesh, {"batch": "z"})),
         "no names": text_of(lambda: Mesh(nameless, {})),
         "one axis": text_of(lambda: diagonal.cut(torch.ones(4, 4), ("i", "j"))),
@@ -240,11 +248,15 @@ def refusals():
         "no tensor": text_of(lambda: copy_to([1.0])),
     }
     if dist.get_rank() > 1:
-        said |= {
+        messages |= {
             call.__name__: text_of(lambda call=call: call(torch.ones(2), pair))
             for call in (copy_to, reduce_from)
         }
-        said["outside"] = text_of(lambda: Mesh(grid(1, 2), {}))
+        messages["outside"] = text_of(lambda: Mesh(grid(1, 2), {}))
     else:
         grid(1, 2)
-    return said, mesh.cut(torch.ones(4, 6), ("batch", "in")).grad is None, isinstance(x + x, Named)
+    return (
+        messages,
+        mesh.cut(torch.ones(4, 6), ("batch", "in")).grad is None,
+        isinstance(x + x, Named),
+    )

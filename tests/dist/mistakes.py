@@ -1,5 +1,6 @@
-"""What the tests of mistakes share: run a wrong program on all ranks, then look whether its
-communicator still works.
+"""What the tests of mistakes share.
+
+A wrong program runs on all ranks, then it is seen whether its communicator still works.
 
 A test module lists its programs with `mistake`, and each says which rank gets which error:
 
@@ -30,8 +31,9 @@ AT_ONCE_S = 20.0  # the time-out in programs whose mistake is seen without waiti
 
 
 def mistake(expected, ranks=2, waits=False):
-    """Mark a program as a mistake that raises `expected`, {rank: "Type: words"}; `waits`: seen by a
-    time-out only.
+    """Mark a program as a mistake that raises `expected`, {rank: "Type: words"}.
+
+    `waits`: it is noticed by a time-out only.
     """
 
     def marked(program):
@@ -61,14 +63,14 @@ def attempt(c, module, name, folder):
     warnings.simplefilter("ignore")  # some of these programs are warned too
     try:
         # what a program returns lives until the ranks have met
-        kept = getattr(importlib.import_module(module), name)(c)
+        result = getattr(importlib.import_module(module), name)(c)
     except (ValueError, RuntimeError) as caught:
         error = f"{type(caught).__name__}: {caught}"
         traceback.clear_frames(caught.__traceback__)  # graphs that its frames keep
-        kept = None
+        result = None
     seconds = time.monotonic() - begun
     meet(c, folder, "end")
-    del kept
+    del result
     gc.collect()
     c.timeout_s = AT_ONCE_S  # that of the mistake may be too short for a busy machine
     use(c)
@@ -100,9 +102,7 @@ def use(c):
 
 
 def check(pool, program, folder):
-    """Run a program on a pool of ranks, and compare each rank's error with what is expected
-    there.
-    """
+    """Run a program on a pool of ranks, and compare each rank's error with what is expected."""
     timeout_s = WAITS_S if program.waits else AT_ONCE_S
     limit_s = (2 * WAITS_S + 2 * SLOWER) if program.waits else AT_ONCE_S / 2
     wrong = []

@@ -1,5 +1,6 @@
-"""Every function against one process: what a rank gives and gets, and the same mathematics on all
-ranks' tensors at once.
+"""Every function against one process.
+
+It computes what a rank gives and gets, and the same mathematics on all ranks' tensors at once.
 """
 
 import torch
@@ -10,8 +11,9 @@ CALLS = ["bcast", "gather", "scatter", "allgather", "alltoall", "allreduce", "ri
 
 
 def shape(call, n, rank, item, uneven):
-    """Of a rank's input number `item`; uneven ones differ from rank to rank, and one of them is
-    empty.
+    """The shape of a rank's input number `item`.
+
+    Uneven ones differ from rank to rank, and one of them is empty.
     """
     if not uneven or call == "allreduce":
         return (2, 3)
@@ -78,8 +80,9 @@ def expected_outputs(call, everyones, root=0):
 
 
 def objective(ys, rank):
-    """Another one on each rank, so that no gradient can stand for another's; each output has
-    weights of its own.
+    """An objective that is different on each rank, so that no gradient can stand for another's.
+
+    Each output has weights of its own.
     """
     return (
         sum(

@@ -1,5 +1,6 @@
-"""Runs a recorded case of the real ChainerMN (tests/oracle) on our functions and links: the side of
-the ranks.
+"""Run a recorded case of the real ChainerMN (tests/oracle) on our functions and links.
+
+This is the side of the ranks.
 """
 
 import json
@@ -64,19 +65,24 @@ class Ours:
 
     def chain_list(self, components, *xs):
         model = links.MultiNodeChainList(self.c)
-        for one in components:
+        for component in components:
             model.add_link(
-                Component(self.v[one["link"] + ".W"], self.v[one["link"] + ".b"], one["act"]),
-                one["rank_in"],
-                one["rank_out"],
+                Component(
+                    self.v[component["link"] + ".W"],
+                    self.v[component["link"] + ".b"],
+                    component["act"],
+                ),
+                component["rank_in"],
+                component["rank_out"],
             )
         return model(*xs)
 
     def n_step_rnn(self, xs, rank_in, rank_out):
-        """Chainer's weights in torch's order: w0 .. w(k-1) belong to the input, the other k to the
-        state.
+        """Chainer's weights in torch's order.
+
+        w0 .. w(k-1) belong to the input, the other k to the state.
         """
-        meta, found = self.meta, {}
+        meta, weights = self.meta, {}
         kind = next(kind for kind in RNNS if kind in meta["link"])
         more = (
             {"nonlinearity": "relu" if "ReLU" in meta["link"] else "tanh"} if kind == "RNN" else {}
@@ -89,8 +95,8 @@ class Ours:
             (name for name in self.v if not name.startswith("x")), key=programs.natural
         ):
             _, layer, which = name.split(".")
-            found.setdefault((int(layer), which[0]), []).append(self.v[name])
-        for (layer, letter), parts in found.items():
+            weights.setdefault((int(layer), which[0]), []).append(self.v[name])
+        for (layer, letter), parts in weights.items():
             suffix = (
                 f"_l{layer // 2}" + ("_reverse" if layer % 2 else "") if twice else f"_l{layer}"
             )
@@ -102,8 +108,10 @@ class Ours:
         return links.create_multi_node_n_step_rnn(rnn, self.c, rank_in, rank_out)(xs)
 
     def after_backward(self):
-        """Leaves whose values were copied into a module's parameter get their parts of its
-        gradient.
+        """Give the leaves their gradients.
+
+        They are parts of the gradient of a module's parameter, into which the leaves' values were
+        copied.
         """
         for parts, parameter in self.copies:
             for part, grad in zip(
@@ -164,9 +172,9 @@ def run_case(c, path):
     wrong += [f"delegate: {phi}"] * ((phi is not None) != mine["has_delegate"])
     truth = mine.get("extra", {}).get("grad_mathematical", {})
     expected = {**mine["grad_inputs"], **mine["grad_params"], **truth}
-    found = {name: tensor.grad for name, tensor in leaves.items()}
+    gradients = {name: tensor.grad for name, tensor in leaves.items()}
     pairs = [(name, outputs.get(name), value) for name, value in mine["outputs"].items()]
-    pairs += [(f"gradient of {name}", found[name], value) for name, value in expected.items()]
+    pairs += [(f"gradient of {name}", gradients[name], value) for name, value in expected.items()]
     pairs += [
         (name, tensor, mine.get("extra", {}).get(name))
         for name, tensor in m.extra.items()

@@ -26,21 +26,22 @@ def our_processes():
 
     Python's resource tracker is left out: it ends with the process that needed it.
     """
-    found = {}
+    processes = {}
     for process in psutil.process_iter():
         try:
             if process.pid != os.getpid() and process.environ().get("MANYHANDS_TEST_RUN") == MARK:
                 line = " ".join(process.cmdline())
                 if "multiprocessing.resource_tracker" not in line:
-                    found[process.pid] = line
+                    processes[process.pid] = line
         except (psutil.Error, OSError):
             continue
-    return found
+    return processes
 
 
 def wait_for_none(before, seconds):
-    """Processes that are there now and were not in `before`, once they are gone or `seconds` have
-    passed.
+    """Wait until the processes are gone that exist now and were not in `before`.
+
+    Returns those that are left when `seconds` have passed.
     """
     deadline = time.monotonic() + seconds
     while True:

@@ -1,5 +1,6 @@
-"""Ranks for tests: four processes that stay and run many functions, so that torch is imported once
-per session and not once per test.
+"""Ranks for tests: four processes that stay and run many functions.
+
+So torch is imported once per session and not once per test.
 
 A test asks for the fixture `pool` (it runs once on gloo and once on mpi), or `gloo_pool`, or
 `mpi_pool`, all in conftest.py:
@@ -48,8 +49,9 @@ START_S = 120  # for torch's import in four processes on a busy machine
 
 @dataclasses.dataclass
 class Error:
-    """What a rank raised: the name of the type, the names of its bases, the message, and the
-    traceback.
+    """What a rank raised.
+
+    It has the name of the type, the names of its bases, the message, and the traceback.
     """
 
     type: str
@@ -68,8 +70,9 @@ class Outcome:
 
 
 class Pool:
-    """SIZE ranks on `backend` ("gloo" or "mpi"), started by the first call of `run`; by a `python`
-    that starts warm they are there at once.
+    """SIZE ranks on `backend` ("gloo" or "mpi"), started by the first call of `run`.
+
+    By a `python` that starts warm, they exist at once.
     """
 
     def __init__(self, backend, python=sys.executable):
@@ -313,8 +316,9 @@ def _serve(backend, folder):
 
 
 def _listen(connection, jobs):
-    """Hand on jobs; the process ends when the test session has gone, even if a job never
-    returns.
+    """Hand on jobs.
+
+    The process ends when the test session has gone, even if a job never returns.
     """
     job = True
     while job:

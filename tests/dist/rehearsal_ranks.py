@@ -1,6 +1,6 @@
 """The ranks of a recorded program, forked from a process that has torch.
 
-They do as `manyhands.rehearsal.on_rank_of_script`.
+Otherwise they are as in `manyhands.rehearsal.on_rank_of_script`.
 
 That process is started for nothing else and has no threads of its own, as a test's process has.
 """

@@ -1,5 +1,6 @@
-"""A real Slurm of several nodes on this one host: Debian's daemons as ordinary processes,
-everything in one folder.
+"""A real Slurm of several nodes on this one host.
+
+Debian's daemons run as ordinary processes, with everything in one folder.
 
     with SlurmOnOneHost(folder) as slurm:
         subprocess.run(["srun", "-N3", "hostname"], env=slurm.env)
@@ -116,7 +117,9 @@ class SlurmOnOneHost:
         (self.folder / "slurm.conf").write_text(text)
 
     def _daemons(self):
-        """munged must answer before the others ask: a shell starts each of them in turn, and then
+        """The daemons in the order in which they start.
+
+        munged must answer before the others ask: a shell starts each of them in turn, and then
         becomes it.
         """
         munge, socket_ = str(self.folder / "munge"), str(self.folder / "munge.socket")
@@ -160,15 +163,15 @@ class SlurmOnOneHost:
     def _wait_until_idle(self):
         deadline, states = time.monotonic() + READY_TIMEOUT_S, ""
         while time.monotonic() < deadline:
-            found = subprocess.run(
+            listed = subprocess.run(
                 ["sinfo", "-h", "-N", "-o", "%N %T"],
                 env=self.env,
                 capture_output=True,
                 text=True,
                 timeout=30,
             )
-            states = found.stdout + found.stderr
-            if sorted(found.stdout.split()) == sorted(
+            states = listed.stdout + listed.stderr
+            if sorted(listed.stdout.split()) == sorted(
                 word for name in self.nodes for word in (name, "idle")
             ):
                 return

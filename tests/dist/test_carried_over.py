@@ -1,5 +1,6 @@
-"""ChainerMN programs, carried over: what had to be changed, and what they compute, against one
-process, under torchrun and mpirun.
+"""ChainerMN programs, carried over: what had to be changed, and what they compute.
+
+They are compared with one process, under torchrun and mpirun.
 """
 
 import importlib.util
@@ -52,8 +53,8 @@ def test_the_document_shows_the_programs():
 
 def filled(layer, name):
     with torch.no_grad():
-        for one, parameter in layer.named_parameters():
-            parameter.copy_(numbers(f"{name}.{one}", *parameter.shape))
+        for own_name, parameter in layer.named_parameters():
+            parameter.copy_(numbers(f"{name}.{own_name}", *parameter.shape))
     return layer
 
 
@@ -206,24 +207,27 @@ def test_they_compute_what_one_process_computes(alone, launcher, warm):
         env={"OMP_NUM_THREADS": "1"},
     )
     assert status == 0, err[-3000:]
-    found = json.loads(out)
-    assert [list(one) for one in found] == [list(one) for one in expected]
-    for one, other in zip(found, expected, strict=True):
+    results = json.loads(out)
+    assert [list(weights) for weights in results] == [list(weights) for weights in expected]
+    for weights, other in zip(results, expected, strict=True):
         for name, value in other.items():
             torch.testing.assert_close(
-                torch.tensor(one[name]),
+                torch.tensor(weights[name]),
                 torch.as_tensor(value).detach(),
                 msg=lambda text, name=name: f"{name}: {text}",
             )
     if alone not in (mlp, encoder_decoder):
         assert any(
-            torch.as_tensor(value).abs().max() > 1e-4 for one in expected for value in one.values()
+            torch.as_tensor(value).abs().max() > 1e-4
+            for weights in expected
+            for value in weights.values()
         )
 
 
 def test_the_originals_are_chainermn_programs():
-    """They were run with the real one when they were written; here they only have to be Python, and
-    its names to be ChainerMN's.
+    """They were run with the real ChainerMN when they were written.
+
+    Here they only have to be Python, and their names to be ChainerMN's.
     """
     for name in changes.PROGRAMS:
         text = (PROGRAMS / "originals" / f"{name}.py").read_text()

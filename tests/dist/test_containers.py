@@ -1,5 +1,6 @@
-"""The containers profile with nodes that are processes of this machine; tests/containers/ has them
-in real containers.
+"""The containers profile with nodes that are processes of this machine.
+
+tests/containers/ has them in real containers.
 """
 
 import os

@@ -1,5 +1,6 @@
-"""EfficientNet-B2 at full size on a handful of made images: stopped in the middle of an epoch,
-started again.
+"""EfficientNet-B2 at full size on a handful of made images.
+
+It is stopped in the middle of an epoch, and started again.
 """
 
 import os
@@ -33,7 +34,7 @@ def dogs(tmp_path_factory):
 @pytest.fixture
 def with_keras():
     """The path of a Python that starts warm, with what 06_dogs.py imports."""
-    kept = Warm(
+    program = Warm(
         "torch",
         "torch._dynamo",
         "torch.distributed.run",
@@ -42,8 +43,8 @@ def with_keras():
         "manyhands.data",
         env={"KERAS_BACKEND": "torch"},
     )
-    yield str(kept.python)
-    kept.close()
+    yield str(program.python)
+    program.close()
 
 
 @pytest.mark.timeout(600)

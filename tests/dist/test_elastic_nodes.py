@@ -1,5 +1,6 @@
-"""What unit 18 says of `torchrun --nnodes 1:2`: one training, three agents on this machine, of
-which two are killed.
+"""What unit 18 says of `torchrun --nnodes 1:2`.
+
+It is one training run with three agents on this machine, of which two are killed.
 """
 
 import os

@@ -1,5 +1,6 @@
-"""What unit 18 tells of Horovod's, Keras' and PyTorch's ways to go on, and does not run: here it
-runs, in one process each.
+"""What unit 18 tells of Horovod's, Keras' and PyTorch's ways to go on, and does not run.
+
+Here it runs, in one process each.
 """
 
 import os
@@ -12,8 +13,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def said(tmp_path, program, **variables):
-    """What a program prints, run in a process of its own: each has a framework that the others
-    should not see.
+    """What a program prints that has a process to itself.
+
+    Each has a framework that the others should not see.
     """
     path = tmp_path / "program.py"
     path.write_text(program)
@@ -75,7 +77,7 @@ train(hvd.elastic.TorchState(model=model, optimizer=optimizer, step=0))
 
 def test_horovods_loop_rolls_back_for_a_lost_rank_and_not_for_hosts_that_commit_sees(tmp_path):
     lines = [line.split(" noise ") for line in said(tmp_path, HOROVOD, **ONE_RANK)]
-    assert [told for told, _ in lines] == [
+    assert [text for text, _ in lines] == [
         "enters at step 0 with the weights of 0",
         "enters at step 10 with the weights of 10",  # a rank was lost at 12
         # hosts came at 17: commit looks for them when it has saved
@@ -139,8 +141,8 @@ for name, shuffle, dropout in (("neither", False, 0.0), ("shuffle", True, 0.0), 
 
 
 def test_keras_goes_on_after_the_last_whole_epoch_but_not_with_the_same_noise(tmp_path):
-    told = said(tmp_path, KERAS, KERAS_BACKEND="torch", CUDA_VISIBLE_DEVICES="")
-    assert told == [
+    printed = said(tmp_path, KERAS, KERAS_BACKEND="torch", CUDA_VISIBLE_DEVICES="")
+    assert printed == [
         "neither SIGKILL ([3, 4], 40) 40 same",
         "shuffle SIGKILL ([3, 4], 40) 40 not the same",
         "dropout SIGKILL ([3, 4], 40) 40 not the same",

@@ -66,16 +66,17 @@ def network_of_this_rank():
 
 
 def networks_in_use():
-    found = set()
+    networks = set()
     for pid in psutil.pids():
         with suppress(OSError):  # it has ended meanwhile
-            found.add(os.readlink(f"/proc/{pid}/ns/net"))
-    return found
+            networks.add(os.readlink(f"/proc/{pid}/ns/net"))
+    return networks
 
 
 def measured(cluster, call, ranks):
-    """(bytes that each node has sent, seconds from the first begin to the last end) of a call on
-    the ranks, and of a barrier before it.
+    """What a call on the ranks sends, with a barrier before it.
+
+    Returns (bytes that each node has sent, seconds from the first begin to the last end).
     """
     cluster.px(f"{MEASURE}\ngroup = dist.new_group({ranks})\ndist.barrier()")
     before = emulated.sent(cluster)
@@ -257,7 +258,7 @@ def test_without_the_rights_of_root():
 
 def test_where_namespaces_are_forbidden_it_is_told_what_to_do():
     shell = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
-    (said,) = run_program(
+    (sentence,) = run_program(
         [
             "unshare",
             "-Ur",
@@ -271,16 +272,16 @@ def test_where_namespaces_are_forbidden_it_is_told_what_to_do():
         ]
     )
     assert (
-        said.startswith("This machine does not allow this user to make network namespaces")
-        and "user.max_user_namespaces" in said
+        sentence.startswith("This machine does not allow this user to make network namespaces")
+        and "user.max_user_namespaces" in sentence
     )
 
 
 def test_without_tap_devices_it_is_told_what_to_do():
-    (said,) = run_program(
+    (sentence,) = run_program(
         ["unshare", "-Urm", "sh", "-c", 'mount -t tmpfs tmpfs /dev/net && exec "$@"', "sh"]
     )
-    assert said.startswith("This machine has no TAP devices") and "modprobe tun" in said
+    assert sentence.startswith("This machine has no TAP devices") and "modprobe tun" in sentence
 
 
 def test_a_cluster_that_cannot_be_says_why(monkeypatch):

@@ -1,5 +1,6 @@
-"""The table of faults: what is reported, how soon, and that the same cluster then computes a right
-all_reduce.
+"""The table of faults: what is reported, and how soon.
+
+After each, the same cluster computes a right all_reduce.
 """
 
 import json
@@ -443,8 +444,9 @@ ENDLESS = "if rank == 1:\n    open({path!r}, 'w').close()\n    while True:\n    
 
 
 def test_stop_button_in_an_endless_loop(cluster, tmp_path):
-    """On a very busy machine the rank may not answer in the time that it has; then it is told where
-    it was.
+    """On a very busy machine the rank may not answer in the time that it has.
+
+    Then it is told where it was.
     """
     pressed_s = press_stop_when(tmp_path / "begun")
     fault = provoke(cluster, ENDLESS.format(path=str(tmp_path / "begun")))
@@ -494,9 +496,11 @@ def test_an_edited_setup_cell_takes_the_place_of_what_it_was(cluster):
     cluster.heal()
     assert (
         cluster.pull("colour") == ["blue"] * 4
-        and len([one for one in cluster._setups if "colour" in one.code]) == 1
+        and len([cell for cell in cluster._recovery.setups if "colour" in cell.code]) == 1
     )
-    cluster._setups = [one for one in cluster._setups if "colour" not in one.code]
+    cluster._recovery.setups = [
+        cell for cell in cluster._recovery.setups if "colour" not in cell.code
+    ]
 
 
 def test_a_setup_cell_of_some_ranks_stays_with_them(cluster):
@@ -508,7 +512,9 @@ def test_a_setup_cell_of_some_ranks_stays_with_them(cluster):
         False,
         False,
     ]
-    cluster._setups = [one for one in cluster._setups if "only_here" not in one.code]
+    cluster._recovery.setups = [
+        cell for cell in cluster._recovery.setups if "only_here" not in cell.code
+    ]
 
 
 def test_an_isend_that_nobody_waits_for(cluster):
@@ -529,7 +535,7 @@ def test_an_isend_that_nobody_waits_for(cluster):
     assert_healthy(cluster)
 
 
-def test_the_zygote_killed(cluster):
+def test_the_fork_server_killed(cluster):
     os.kill(cluster._runtime._engines.group, signal.SIGKILL)
     fault = provoke(cluster, "import time\ntime.sleep(3)")
     assert type(fault) is RankDied
@@ -537,8 +543,9 @@ def test_the_zygote_killed(cluster):
 
 
 def test_no_rank_ends_itself_over_a_slow_controller(cluster):
-    """By its own choice an engine ends when it has not heard from the controller 50 times, half a
-    minute on a busy machine.
+    """By its own choice an engine ends when it has not heard from the controller 50 times.
+
+    That is half a minute on a busy machine.
     """
 
     def misses():
@@ -606,7 +613,7 @@ def test_why_a_start_failed_is_told_although_the_killed_processes_end_late(monke
     wait = subprocess.Popen.wait
 
     def late(process, timeout=None):
-        if "manyhands.cluster.engines.zygote" in process.args:
+        if "manyhands.cluster.engines.fork_server" in process.args:
             raise subprocess.TimeoutExpired(process.args, timeout)
         return wait(process, timeout)
 
@@ -646,9 +653,10 @@ def test_a_rank_that_does_not_start_is_told_with_the_end_of_its_log(monkeypatch)
 
 
 def test_many_clusters_at_once():
-    """Two processes, as two users would run them, with five clusters each; ranks that meet at each
-    cluster's own port: by PyTorch's process group in one of the five, by hand in the others, which
-    need not import it.
+    """Two processes, as two users would run them, with five clusters each.
+
+    The ranks meet at each cluster's own port: by PyTorch's process group in one of the five, by
+    hand in the others, which need not import it.
     """
     program = textwrap.dedent("""
         import os
@@ -696,8 +704,9 @@ def test_many_clusters_at_once():
 
 
 def test_the_controllers_ports_are_reserved_so_that_no_connection_takes_them(cluster):
-    """Free ones of the ephemeral range were lost to outgoing connections between choice and use: a
-    scheduler ended, no rank answered.
+    """Free ports of the ephemeral range were lost to outgoing connections between choice and use.
+
+    A scheduler ended, and no rank answered.
     """
     known = json.loads(Path(cluster._runtime._engines.connection_file).read_text())
     numbers = [

@@ -1,5 +1,6 @@
-"""What a report says: which call, at which line, and that `%%px` cells may be written as cells of a
-notebook are.
+"""What a report says: which call, and at which line.
+
+`%%px` cells may be written as cells of a notebook are.
 """
 
 import re
@@ -150,11 +151,11 @@ def test_a_function_without_a_file_has_a_place_all_the_same(cluster):
 def test_the_line_is_the_one_in_the_cell(cluster, code, line):
     with pytest.raises(RankError) as caught:
         cluster.px(code, first_line=2)
-    told = caught.value.text.splitlines()[1]
+    row = caught.value.text.splitlines()[1]
     assert re.fullmatch(
         rf"  ranks 0-3  raised ZeroDivisionError: division by zero at line {line} of this cell: .*#"
         r" here",
-        told,
+        row,
     ), caught.value.text
 
 

@@ -1,5 +1,6 @@
-"""Values and gradients of every function against one process, and against numerical gradients of
-the sum of all ranks' objectives.
+"""Values and gradients of every function against one process.
+
+Gradients are also compared with numerical gradients of the sum of all ranks' objectives.
 """
 
 import pytest
@@ -29,10 +30,10 @@ def all_roots(c, call, uneven):
 @pytest.mark.parametrize("uneven", [False, True], ids=["even", "uneven"])
 @pytest.mark.parametrize("call", CALLS)
 def test_against_one_process(pool, call, uneven, n):
-    found = pool.values(all_roots, n, call, uneven)
+    results = pool.values(all_roots, n, call, uneven)
     for root in rooted(call, n):
         for rank, (ys, gradients) in enumerate(in_one_process(call, n, root, uneven)):
-            got_ys, got_gradients = found[rank][root]
+            got_ys, got_gradients = results[rank][root]
             assert len(got_ys) == len(ys) and all(
                 torch.equal(a, b) if call != "allreduce" else torch.allclose(a, b)
                 for a, b in zip(got_ys, ys, strict=True)
@@ -44,16 +45,16 @@ def test_against_one_process(pool, call, uneven, n):
 def test_the_reference_is_right():
     """By hand, for three ranks with the numbers 1, 2, 3: what each gets."""
     numbers = [[torch.tensor(float(r + 1))] for r in range(3)]
-    told = {
+    outputs = {
         call: [[y.item() for y in ys] for ys in expected_outputs(call, numbers, 1)]
         for call in ("bcast", "gather", "allgather", "allreduce", "ring")
     }
     assert (
-        told["bcast"] == [[2], [2], [2]]
-        and told["gather"] == [[], [1, 2, 3], []]
-        and told["allgather"] == [[1, 2, 3]] * 3
+        outputs["bcast"] == [[2], [2], [2]]
+        and outputs["gather"] == [[], [1, 2, 3], []]
+        and outputs["allgather"] == [[1, 2, 3]] * 3
     )
-    assert told["allreduce"] == [[6]] * 3 and told["ring"] == [[3], [1], [2]]
+    assert outputs["allreduce"] == [[6]] * 3 and outputs["ring"] == [[3], [1], [2]]
     squares = [[torch.tensor(10 * i + j) for j in range(3)] for i in range(3)]
     assert [[y.item() for y in ys] for ys in expected_outputs("alltoall", squares)] == [
         [0, 10, 20],
@@ -68,8 +69,9 @@ def test_the_reference_is_right():
 
 
 class Whole(torch.autograd.Function):
-    """All ranks' program as one function on rank 0, from everybody's tensors to the sum of the
-    objectives.
+    """All ranks' program as one function on rank 0.
+
+    It leads from all ranks' tensors to the sum of the objectives.
     """
 
     @staticmethod
@@ -90,8 +92,9 @@ def split(leaves, counts):
 
 
 def evaluate(c, call, root, everyones):
-    """Rank 0 hands out the tensors; everybody runs the program; rank 0 gets the sum and all
-    gradients. None for `everyones` ends the others.
+    """Hand out the tensors from rank 0, and run the program on all ranks.
+
+    Rank 0 gets the sum and all gradients. None for `everyones` ends the others.
     """
     mine = c.bcast_obj(everyones and [[x.detach() for x in xs] for xs in everyones])
     if mine is None:
@@ -143,15 +146,15 @@ def deaf(c):
     right = evaluate
 
     def wrong(c, call, root, everyones):
-        found = right(c, call, root, everyones)
+        result = right(c, call, root, everyones)
         return (
-            found
-            if not isinstance(found, tuple)
+            result
+            if not isinstance(result, tuple)
             else (
-                found[0],
+                result[0],
                 [
                     [g * (1 + (rank == 1)) for g in gradients]
-                    for rank, gradients in enumerate(found[1])
+                    for rank, gradients in enumerate(result[1])
                 ],
             )
         )
@@ -170,7 +173,7 @@ def test_gradcheck_sees_a_wrong_gradient(gloo_pool):
 
 def names(c):
     halves = c.split(c.rank % 2, key=-c.rank)
-    found = [
+    ranks = [
         halves.rank,
         halves.size,
         halves.allreduce_obj([c.rank]),
@@ -180,27 +183,28 @@ def names(c):
         c.inter_size,
     ]
     alone = c.split(c.rank)
-    found += [alone.size, functions.allgather(alone, torch.tensor(c.rank))[0].item()]
-    return found, c.split(None if c.rank else 7) is None, c.backend
+    ranks += [alone.size, functions.allgather(alone, torch.tensor(c.rank))[0].item()]
+    return ranks, c.split(None if c.rank else 7) is None, c.backend
 
 
 def test_split_orders_by_key(pool):
-    found = pool.values(names, 4)
-    assert [parts[0][:3] for parts in found] == [
+    results = pool.values(names, 4)
+    assert [parts[0][:3] for parts in results] == [
         [1, 2, [2, 0]],
         [1, 2, [3, 1]],
         [0, 2, [2, 0]],
         [0, 2, [3, 1]],
     ]
-    assert [parts[0][3:] for parts in found] == [[r, 4, 0, 1, 1, r] for r in range(4)]
-    assert [parts[1] for parts in found] == [False, True, True, True] and {
-        parts[2] for parts in found
+    assert [parts[0][3:] for parts in results] == [[r, 4, 0, 1, 1, r] for r in range(4)]
+    assert [parts[1] for parts in results] == [False, True, True, True] and {
+        parts[2] for parts in results
     } == {pool.backend}
 
 
 def two_at_once(c):
-    """The same ranks in three communicators; messages of each meet only their own, whatever the
-    order, and gradients too.
+    """The same ranks in three communicators.
+
+    Messages of each meet only their own, whatever the order, and gradients too.
     """
     again, other = c.split(0), c.split(0, key=-c.rank)
     x = torch.tensor(float(c.rank + 1), requires_grad=True)

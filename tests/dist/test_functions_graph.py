@@ -1,5 +1,6 @@
-"""What autograd may do with the functions: any order of backward, graphs that are dropped or kept,
-no_grad, checkpoint, autocast, DDP.
+"""What autograd may do with the functions.
+
+That is any order of backward, graphs that are dropped or kept, no_grad, checkpoint, autocast, DDP.
 """
 
 import gc
@@ -20,8 +21,9 @@ SIZES = {"small": 3, "large": 300_000}  # inside the head of a message, and afte
 
 
 def any_order(c, size, here, there):
-    """Three messages with one tag; rank 0 waits for their gradients in the order `here`, rank 1
-    sends them in the order `there`.
+    """Three messages with one tag.
+
+    Rank 0 waits for their gradients in the order `here`, rank 1 sends them in the order `there`.
     """
     xs = [torch.full((size,), float(i), requires_grad=True) for i in range(3)]
     if c.rank == 0:
@@ -80,14 +82,14 @@ def collectives_in_order(c, orders):
     x = torch.tensor(float(c.rank + 1), requires_grad=True)
     first, second = functions.allgather(c, x), functions.allgather(c, 10 * x)
     ends = [sum(y * 2 for y in first), sum(y * 3 for y in second)]
-    told = None
+    message = None
     try:
         for i in orders[c.rank]:
             ends[i].backward()
     except comm.CommunicationError as error:
-        told = str(error)
+        message = str(error)
     first = second = ends = None
-    return x.grad.item() if told is None else told, c.allreduce_obj(1)
+    return x.grad.item() if message is None else message, c.allreduce_obj(1)
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
@@ -96,16 +98,22 @@ def test_collectives_backward_in_either_order(pool, order):
 
 
 def test_collectives_backward_in_two_orders_is_told(pool):
-    """Each rank waits for the other's gradient: no order of messages can cure that, so it must be
-    said, and then work again.
+    """Each rank waits for the other's gradient.
+
+    No order of messages can cure that, so it must be said, and then work again.
     """
-    for told, size in pool.values(collectives_in_order, 2, [(0, 1), (1, 0)], timeout_s=2):
-        assert "allgather.backward" in told and "waits in allgather.backward" in told and size == 2
+    for message, size in pool.values(collectives_in_order, 2, [(0, 1), (1, 0)], timeout_s=2):
+        assert (
+            "allgather.backward" in message
+            and "waits in allgather.backward" in message
+            and size == 2
+        )
 
 
 def one_backward(c):
-    """Two allgathers, used at different depths on each rank, and one backward: autograd goes
-    through them in one order on all ranks.
+    """Two allgathers, used at different depths on each rank, and one backward.
+
+    Autograd goes through them in one order on all ranks.
     """
     x = torch.tensor(0.1 * (c.rank + 1), requires_grad=True)
     first, second = sum(functions.allgather(c, x)), sum(functions.allgather(c, 10 * x))
@@ -170,16 +178,17 @@ def dropped(c, what):
 )
 def test_dropped_outputs_hang_nobody(pool, what, first, second):
     begun = time.monotonic()
-    found = pool.values(dropped, 2, what, timeout_s=20)
+    gradients = pool.values(dropped, 2, what, timeout_s=20)
     zeros = (None, [0, 0])
-    assert found[0][0] == first or (first is None and found[0][0] in zeros)
-    assert found[0][1] == second or (second is None and found[0][1] in zeros)
+    assert gradients[0][0] == first or (first is None and gradients[0][0] in zeros)
+    assert gradients[0][1] == second or (second is None and gradients[0][1] in zeros)
     assert time.monotonic() - begun < 15
 
 
 def kept(c):
-    """Rank 1 keeps what it got and never uses it: rank 0's backward ends after the time-out; then
-    both go on.
+    """Rank 1 keeps what it got and never uses it.
+
+    Rank 0's backward ends after the time-out; then both go on.
     """
     x = torch.ones(2, requires_grad=True)
     text = None
@@ -244,8 +253,10 @@ def twice(c, call):
 
 @pytest.mark.parametrize("call", CALLS)
 def test_double_backward_raises(pool, call):
-    told = [text for text in pool.values(twice, 2, call, timeout_s=5) if text is not None]
-    assert any("differentiate twice" in text for text in told) and "no error" not in told, told
+    messages = [text for text in pool.values(twice, 2, call, timeout_s=5) if text is not None]
+    assert any("differentiate twice" in text for text in messages) and "no error" not in messages, (
+        messages
+    )
 
 
 # --- modes of autograd
@@ -280,8 +291,9 @@ def test_no_grad(pool, who, gradients):
 
 
 def recomputed(c, reentrant):
-    """A collective, and a send and its recv, inside checkpoints: forward runs twice, on both sides
-    alike.
+    """A collective, and a send and its recv, inside checkpoints.
+
+    Forward runs twice, on both sides alike.
     """
     torch.manual_seed(0)
     first, second = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
@@ -325,18 +337,19 @@ def recomputed_alone():
 
 @pytest.mark.parametrize("reentrant", [False, True], ids=["saved tensors", "reentrant"])
 def test_checkpoint(pool, reentrant):
-    found, (of_first, of_second) = pool.values(recomputed, 2, reentrant), recomputed_alone()
-    assert [runs for runs, *_ in found] == [2, 2]
+    results, (of_first, of_second) = pool.values(recomputed, 2, reentrant), recomputed_alone()
+    assert [runs for runs, *_ in results] == [2, 2]
     for rank in range(2):
-        for got, expected in zip(found[rank][1], of_first[rank], strict=True):
+        for got, expected in zip(results[rank][1], of_first[rank], strict=True):
             torch.testing.assert_close(got, expected)
-    for got, expected in zip(found[0][2], of_second, strict=True):
+    for got, expected in zip(results[0][2], of_second, strict=True):
         torch.testing.assert_close(got, expected)
 
 
 def mixed_precision(c):
-    """A pipeline of two layers under autocast: what travels is bfloat16, both ways, and the
-    weights' gradients are float32.
+    """A pipeline of two layers under autocast.
+
+    What travels is bfloat16, both ways, and the weights' gradients are float32.
     """
     torch.manual_seed(0)
     layers = [torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)]
@@ -364,8 +377,9 @@ def test_autocast(pool):
 
 
 def hybrid(c, steps):
-    """Four ranks: two pipelines of two stages; DDP averages each stage's gradients over the
-    pipelines.
+    """Four ranks as two pipelines of two stages.
+
+    DDP averages each stage's gradients over the pipelines.
     """
     pipeline, stages = c.split(c.rank // 2), c.split(c.rank % 2)
     torch.manual_seed(5 + c.rank % 2)
@@ -405,18 +419,19 @@ def hybrid_alone(steps):
 
 def test_pipelines_inside_ddp(pool):
     """Data x model parallelism equals one process on the whole batch, step by step."""
-    found, (losses, parameters) = pool.values(hybrid, 4, 4), hybrid_alone(4)
-    assert [(a + b) / 2 for a, b in zip(found[1][0], found[3][0], strict=True)] == pytest.approx(
-        losses, rel=1e-12
-    )
+    results, (losses, parameters) = pool.values(hybrid, 4, 4), hybrid_alone(4)
+    assert [
+        (a + b) / 2 for a, b in zip(results[1][0], results[3][0], strict=True)
+    ] == pytest.approx(losses, rel=1e-12)
     for rank in range(4):
-        for got, expected in zip(found[rank][1], parameters[rank % 2], strict=True):
+        for got, expected in zip(results[rank][1], parameters[rank % 2], strict=True):
             torch.testing.assert_close(got, expected, rtol=1e-12, atol=1e-12)
 
 
 def used_many_times(c):
-    """One received tensor used in several places, and retain_graph: each backward passes on what it
-    has.
+    """One received tensor used in several places, and retain_graph.
+
+    Each backward passes on what it has.
     """
     x = torch.ones(2, requires_grad=True)
     if c.rank == 0:
@@ -433,8 +448,9 @@ def test_one_message_used_in_several_places(pool):
 
 
 def delegates(c):
-    """What a delegate is: a zero that can be added to a loss, or start backward, and that joins
-    anything.
+    """What a delegate is.
+
+    It is a zero that can be added to a loss, or start backward, and that joins anything.
     """
     x = torch.ones(2, requires_grad=True)
     if c.rank == 0:
@@ -453,8 +469,9 @@ def test_delegates(pool):
 
 
 def a_sum_that_nobody_uses(c):
-    """The gradient of an allreduce is None where its only user got none: zeros, and no rank
-    waits.
+    """The gradient of an allreduce is None where its only user got none.
+
+    Then there are zeros, and no rank waits.
     """
     x = torch.ones(2, requires_grad=True)
     delegate = functions.send(functions.allreduce(c, x), c, 1 - c.rank)

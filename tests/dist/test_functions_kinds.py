@@ -1,5 +1,6 @@
-"""Kinds of tensors: dtypes, memory layouts, empty ones, numbers alone, long rows, and messages over
-2 GiB.
+"""Kinds of tensors.
+
+That is dtypes, memory layouts, empty ones, numbers alone, long rows, and messages over 2 GiB.
 """
 
 import enum
@@ -34,8 +35,9 @@ def numbers(dtype, rank, size=12):
 
 
 def everything(c, dtype, grad):
-    """What each function brings this rank; with gradients: one after each, the upstream gradient is
-    1 everywhere.
+    """What each function brings this rank.
+
+    With gradients: one after each; the upstream gradient is 1 everywhere.
     """
     x = numbers(dtype, c.rank).requires_grad_(grad)
     xs = [numbers(dtype, c.rank + 10 * i).requires_grad_(grad) for i in range(c.size)]
@@ -52,10 +54,10 @@ def everything(c, dtype, grad):
     if grad:
         ends = [y for ys in got for y in ys] + ([gathered] if c.rank != 1 else [])
         torch.autograd.backward(ends, [torch.ones_like(y) for y in ends])
-        assert x.grad.dtype == dtype and all(one.grad.dtype == dtype for one in xs)
+        assert x.grad.dtype == dtype and all(leaf.grad.dtype == dtype for leaf in xs)
     else:
         assert not any(y.requires_grad for ys in got for y in ys)
-    return [[y.detach() for y in ys] for ys in got], x.grad, [one.grad for one in xs]
+    return [[y.detach() for y in ys] for ys in got], x.grad, [leaf.grad for leaf in xs]
 
 
 @pytest.mark.parametrize("dtype", DIFFERENTIABLE + WHOLE, ids=lambda dtype: str(dtype)[6:])
@@ -172,8 +174,8 @@ def sizes_in_one_message(c):
         functions.send(xs, c, 1).backward()
         return [torch.equal(x.grad, 2 * x) for x in xs]
     came = functions.recv(c, 0)
-    right = [torch.equal(one, x) for one, x in zip(came, xs, strict=False)]
-    sum((one * one).sum() for one in came).backward()
+    right = [torch.equal(y, x) for y, x in zip(came, xs, strict=True)]
+    sum((y * y).sum() for y in came).backward()
     return right
 
 
@@ -256,13 +258,13 @@ def uneven_and_empty(c):
 
 
 def test_shapes_come_with_the_message(pool):
-    found = pool.values(uneven_and_empty, 3)
-    for rank, (shapes, sizes) in enumerate(found):
+    received = pool.values(uneven_and_empty, 3)
+    for rank, (shapes, sizes) in enumerate(received):
         assert shapes == [
             tuple(inputs("alltoall", 3, r, uneven=True)[rank].shape) for r in range(3)
         ]
         assert sizes == [inputs("alltoall", 3, r, uneven=True)[0].numel() for r in range(3)]
-    assert any(0 in shape for shape in found[0][0])  # one is empty
+    assert any(0 in shape for shape in received[0][0])  # one is empty
 
 
 class Role(enum.IntEnum):
@@ -299,8 +301,9 @@ def test_a_message_of_nothing(pool):
 
 
 def rows_of_a_table(c):
-    """A row of a table, as part of an object; the bytes of the memory that it has on the other
-    side.
+    """A row of a table, as part of an object.
+
+    Returns the bytes of the memory that it has on the other side.
     """
     row = c.bcast_obj([torch.arange(10_000.0).view(100, 100)[3], 3])[0]
     return row.tolist() == list(range(300, 400)), row.untyped_storage().nbytes()

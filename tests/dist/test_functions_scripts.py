@@ -1,5 +1,6 @@
-"""Plain programs, without a notebook: torchrun and mpirun, ten times in a row, and ends right after
-the last send.
+"""Plain programs, without a notebook.
+
+They run under torchrun and mpirun, ten times in a row, and some end right after the last send.
 """
 
 import sys
@@ -121,8 +122,8 @@ def test_a_plain_program(script, launcher):
 @pytest.mark.parametrize("launcher", ["torchrun", "mpirun"])
 def test_ten_times_in_a_row(script, launcher, warm):
     path = script(PROGRAM)
-    found = [launched(launcher, 2, path, warm) for _ in range(10)]
-    assert [(status, out.splitlines(), err) for status, out, err in found] == [
+    runs = [launched(launcher, 2, path, warm) for _ in range(10)]
+    assert [(status, out.splitlines(), err) for status, out, err in runs] == [
         (0, expected(launcher, 2), "")
     ] * 10
 
@@ -145,7 +146,7 @@ def test_a_program_on_its_own(script):
 @pytest.mark.parametrize("how", ["0", "3", "raise", "kill"])
 def test_a_python_that_starts_warm_runs_and_ends_a_program_as_any(script, tmp_path, warm, how):
     path = str(script(ENDS))
-    as_ever, found = (
+    as_ever, warm_run = (
         ranks.script([python, path, how], cwd=tmp_path) for python in (sys.executable, warm)
     )
-    assert found == as_ever and as_ever[1].startswith("__main__")
+    assert warm_run == as_ever and as_ever[1].startswith("__main__")

@@ -57,8 +57,9 @@ def test_threads_with_a_tag_each(pool):
 
 
 def one_ends_first(c):
-    """A thread of rank 1 waits for tag 1, and ends; its main thread, which began earlier or later,
-    goes on waiting for tag 2. Who asks it hears so.
+    """A thread of rank 1 waits for tag 1, and ends; the main thread goes on waiting for tag 2.
+
+    The main thread has begun earlier or later. A caller who asks it hears so.
     """
     if c.rank == 0:
         functions.send(torch.ones(()), c, 1, tag=1)
@@ -85,7 +86,7 @@ def one_ends_first(c):
 
 @pytest.mark.parametrize("turn", range(3))
 def test_where_a_rank_of_two_threads_is(pool, turn):
-    told, (done, waits) = pool.values(one_ends_first, 2, timeout_s=3)
+    state, (done, waits) = pool.values(one_ends_first, 2, timeout_s=3)
     # either may be the first whose time is over
-    assert "recv from rank 0, tag 2" in told and "in no call" not in told
+    assert "recv from rank 0, tag 2" in state and "in no call" not in state
     assert done and waits is None

@@ -6,7 +6,7 @@ import pytest
 
 from manyhands import Cluster
 from manyhands.authoring.validate import Validation
-from manyhands.cluster.host.devices import gpu_ids
+from manyhands.cluster.host.gpu_assignment import gpu_ids
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.gpu

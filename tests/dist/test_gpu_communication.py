@@ -6,14 +6,15 @@
 import pytest
 
 from manyhands import Cluster
-from manyhands.cluster.host.devices import gpu_ids
+from manyhands.cluster.host.gpu_assignment import gpu_ids
 
 pytestmark = pytest.mark.gpu
 
 
 def all_functions(backend):
-    """Values and gradients of every function, small and large messages, on the CPU and on the
-    rank's GPU: the largest difference between the two.
+    """Values and gradients of every function, for small and large messages.
+
+    Returns the largest difference between the CPU and the rank's GPU.
     """
     import os
 

@@ -1,5 +1,6 @@
-"""A report of a hang names groups, shapes and numbers of calls, and the cause follows from what
-differs.
+"""A report of a hang names groups, shapes and numbers of calls.
+
+The cause follows from what differs.
 """
 
 import pytest

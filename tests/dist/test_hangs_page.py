@@ -39,7 +39,7 @@ def test_every_program_has_what_it_says():
         == PAGE.read_text().count("```text")
         == len(WAYS)
     )
-    assert all(way in program for way, (program, _) in zip(WAYS, PROGRAMS, strict=False))
+    assert all(way in program for way, (program, _) in zip(WAYS, PROGRAMS, strict=True))
 
 
 @pytest.mark.parametrize("program, wanted", PROGRAMS, ids=WAYS)
@@ -60,8 +60,8 @@ def test_a_program_that_hangs_says_what_the_page_promises(
         echo=False,
     )
     assert not done.timed_out
-    said = done.output[0]
+    output = done.output[0]
     for line in wanted.splitlines():
-        at = said.find(line)
+        at = output.find(line)
         assert at >= 0, (line, done.output)
-        said = said[at:]
+        output = output[at:]

@@ -1,5 +1,6 @@
-"""Healing: from ranks and a controller that die between or in cells, and after the stop button at
-each step of a healing.
+"""Healing after ranks and a controller die between or in cells.
+
+It is also stopped by the stop button at each step.
 """
 
 import os
@@ -133,13 +134,13 @@ def test_after_the_stop_button_in_a_healing_the_next_cell_heals_first(plain, mon
         plain.heal()
     capsys.readouterr()
     plain.px("print(rank)")
-    told = capsys.readouterr().out
+    printed = capsys.readouterr().out
     assert (
-        "The cluster is healed: 2 new ranks.\n" in told
-        and "Lost on all ranks: kept. " in told
-        and "brought back: rank." in told
+        "The cluster is healed: 2 new ranks.\n" in printed
+        and "Lost on all ranks: kept. " in printed
+        and "brought back: rank." in printed
     )
-    assert told.endswith("[rank 0] 0\n[rank 1] 1\n")
+    assert printed.endswith("[rank 0] 0\n[rank 1] 1\n")
 
 
 STEPS = [
@@ -173,7 +174,7 @@ def test_a_cell_stopped_before_its_ranks_were_ended_is_healed_by_the_next(
     plain, monkeypatch, capsys
 ):
     """Pressed quickly, the stop button also stops what makes the report."""
-    monkeypatch.setattr("manyhands.cluster.faults.explain.make", lambda *args: press_stop())
+    monkeypatch.setattr("manyhands.cluster.faults.explain.make_fault", lambda *args: press_stop())
     with pytest.raises(KeyboardInterrupt):
         plain.px(
             "import time\nwhile True:\n    try:\n        time.sleep(60)\n    except "
@@ -262,7 +263,7 @@ def test_a_setup_cell_that_breaks_the_ranks_when_it_runs_again_is_left_out_and_t
     assert (
         "The cluster is healed: 2 new ranks." in fault.text
         and "brought back: rank." in fault.text
-        and len(plain._setups) == 1
+        and len(plain._recovery.setups) == 1
     )
     assert plain.pull("rank") == [0, 1]
     assert (
@@ -288,7 +289,7 @@ def test_a_setup_cell_that_is_held_up_when_it_runs_again_has_a_second_try(
     assert (
         "brought back: rank, slow." in fault.text
         and "failed" not in fault.text
-        and len(plain._setups) == 2
+        and len(plain._recovery.setups) == 2
     )
     assert plain.pull("slow") == [1, 1]
-    plain._setups.pop()
+    plain._recovery.setups.pop()

@@ -1,5 +1,6 @@
-"""Horovod in the ranks of a cluster: it starts, ends, starts again in a smaller world, and a rank
-that waits in it is told.
+"""Horovod in the ranks of a cluster.
+
+It starts, ends, starts again in a smaller world, and a rank that waits in it is reported.
 """
 
 import pytest
@@ -56,7 +57,7 @@ def places():
 
 
 def test_worlds_of_all_ranks_and_of_some_follow_each_other(horovod_cluster):
-    for size, told in [
+    for size, expected in [
         (None, [[r, 4, r % 2, 2, r // 2, 2, 6] for r in range(4)]),
         (3, [[r, 3, r, 3, 0, 1, 3] for r in range(3)] + [None]),
         (2, [[r, 2, r, 2, 0, 1, 1] for r in range(2)] + [None] * 2),
@@ -64,38 +65,42 @@ def test_worlds_of_all_ranks_and_of_some_follow_each_other(horovod_cluster):
     ]:
         horovod_cluster.run(end)
         horovod_cluster.run(start, size)
-        assert horovod_cluster.run(places) == told
+        assert horovod_cluster.run(places) == expected
 
 
 def connections():
-    """This process's connections that both ends have on this host's loopback: (own end, other
-    end).
+    """This process's connections that both ends have on this host's loopback.
+
+    Returns (own end, other end) of each.
     """
     import os
 
     import psutil
 
-    found = [
-        (one.laddr, one.raddr)
-        for one in psutil.Process().net_connections("tcp4")
-        if one.raddr and one.raddr.ip.startswith("127.")
+    pairs = [
+        (connection.laddr, connection.raddr)
+        for connection in psutil.Process().net_connections("tcp4")
+        if connection.raddr and connection.raddr.ip.startswith("127.")
     ]
-    return os.getpid(), [((own.ip, own.port), (other.ip, other.port)) for own, other in found]
+    return os.getpid(), [((own.ip, own.port), (other.ip, other.port)) for own, other in pairs]
 
 
 def test_no_stranger_on_the_loopback_is_taken_for_a_rank(horovod_cluster):
-    """Horovod's Gloo takes whoever connects for the awaited rank, and strangers knock at the ports
-    of 127.0.0.1 all the time: the ranks meet elsewhere.
+    """Horovod's Gloo takes any process that connects for the awaited rank.
+
+    Strangers knock at the ports of 127.0.0.1 all the time, so the ranks meet elsewhere.
     """
     horovod_cluster.run(end)
     horovod_cluster.run(start)
-    told = horovod_cluster.run(connections)
-    listening_at = {f"127.{64 + (pid >> 16 & 63)}.{pid >> 8 & 255}.{pid & 255}" for pid, _ in told}
-    owner = {own: pid for pid, found in told for own, _ in found}
+    by_rank = horovod_cluster.run(connections)
+    listening_at = {
+        f"127.{64 + (pid >> 16 & 63)}.{pid >> 8 & 255}.{pid & 255}" for pid, _ in by_rank
+    }
+    owner = {own: pid for pid, pairs in by_rank for own, _ in pairs}
     among_ranks = {
         frozenset((own, other))
-        for pid, found in told
-        for own, other in found
+        for pid, pairs in by_rank
+        for own, other in pairs
         if owner.get(other, pid) != pid
     }
     met_at = [{ip for ip, _ in pair} & listening_at for pair in among_ranks]

@@ -27,17 +27,17 @@ def two_tasks(path, *args, **options):
 
 def left_over(mark):
     """The processes whose environment holds `mark`."""
-    found = []
+    processes = []
     for process in psutil.process_iter():
         try:
             if (
                 process.status() != psutil.STATUS_ZOMBIE
                 and process.environ().get("LAUNCH_MARK") == mark
             ):
-                found.append(process)
+                processes.append(process)
         except psutil.Error:
             pass
-    return found
+    return processes
 
 
 def wait_for(condition, timeout_s):
@@ -113,8 +113,9 @@ def test_exit_codes(script, how, code):
 
 
 def test_a_late_thread_that_aborts_the_process_hides_no_error(script):
-    """torch.distributed's threads do so, about once in a hundred failures just after a collective:
-    an abort, not exit code 1.
+    """torch.distributed's threads do so, about once in a hundred failures after a collective.
+
+    It is an abort, not exit code 1.
     """
     result = two_tasks(
         script(FAIL),

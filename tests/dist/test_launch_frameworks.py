@@ -1,5 +1,6 @@
-"""Every launcher really runs a script of its framework: the rank table, a sum over all ranks, a
-failing rank, a hang.
+"""Every launcher really runs a script of its framework.
+
+The script shows the rank table, a sum over all ranks, a failing rank, and a hang.
 """
 
 import sys
@@ -174,14 +175,14 @@ def test_horovodrun_reports_the_rank_that_failed(script):
 @pytest.fixture(scope="module")
 def warm_tf():
     """The path of a Python that starts with TensorFlow imported."""
-    kept = Warm(
+    program = Warm(
         "tensorflow",
         "tf_keras",
         "tensorflow.python.distribute.distribute_lib",
         env={"TF_USE_LEGACY_KERAS": 1},
     )
-    yield str(kept.python)
-    kept.close()
+    yield str(program.python)
+    program.close()
 
 
 TENSORFLOW = """

@@ -40,8 +40,8 @@ def test_ports_lie_outside_the_ephemeral_range_and_can_be_bound():
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="abstract sockets are Linux's")
 def test_two_reservations_share_no_port(few_ports):
-    with reserve(5) as one, reserve(5) as other:
-        assert sorted(one.ports + other.ports) == sorted(few_ports)
+    with reserve(5) as first, reserve(5) as second:
+        assert sorted(first.ports + second.ports) == sorted(few_ports)
         with pytest.raises(RuntimeError, match="1 ports were requested, but only 0"):
             reserve(1)
     with reserve(10) as again:

@@ -1,5 +1,6 @@
-"""The ledger, on two processes: it sees calls by whatever name, with sizes and ends, and leaves
-torch as it found it.
+"""The ledger, on two processes.
+
+It sees calls by whatever name, with sizes and ends, and leaves torch as it found it.
 """
 
 import gc
@@ -18,19 +19,20 @@ from manyhands.ledger import Ledger, median_steps  # noqa: E402
 def _work(rank, folder):
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
-    told = {
+    results = {
         experiment.__name__: experiment(rank) for experiment in (_calls, _ddp, _steps, _functional)
     }
-    (folder / f"rank-{rank}").write_text(json.dumps(told))
+    (folder / f"rank-{rank}").write_text(json.dumps(results))
     dist.barrier()
     gc.collect()  # DDP sits in a reference cycle: free it before its process group
     dist.destroy_process_group()
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory, forkserver):
-    """What the experiments below have told on each rank: they share one start of the two
-    processes.
+def results(tmp_path_factory, forkserver):
+    """What the experiments below have reported on each rank.
+
+    They share one start of the two processes.
     """
     folder = tmp_path_factory.mktemp("ledger")
     mp.start_processes(_work, args=(folder,), nprocs=2, start_method="forkserver")
@@ -67,8 +69,8 @@ def _calls(rank):
     }
 
 
-def test_calls_sizes_and_ends(told):
-    for rank, mine in enumerate(one["_calls"] for one in told):
+def test_calls_sizes_and_ends(results):
+    for rank, mine in enumerate(result["_calls"] for result in results):
         last = ["send", 4, 16] if rank == 0 else ["recv", 4, 16]
         assert mine["outer"] == [
             ["allreduce", 3, 12],
@@ -86,13 +88,14 @@ def test_calls_sizes_and_ends(told):
 
 
 def _ddp(rank):
-    """All-reduces of the second step, in numbers, for several sizes of bucket; and the rule of the
-    lab for the same model.
+    """All-reduces of the second step, in numbers, for several sizes of bucket.
+
+    The rule of the lab for the same model comes with it.
     """
     from torch import nn
     from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 
-    told = []
+    of_buckets = []
     for bucket_bytes in (1, 200, 1000, 3000, 10**9):
         model = nn.Sequential(
             nn.Linear(9, 17), nn.Tanh(), nn.Linear(17, 5), nn.Tanh(), nn.Linear(5, 30)
@@ -107,12 +110,12 @@ def _ddp(rank):
             sum(sizes[name] // 4 for name in bucket)
             for bucket in cut(list(sizes), sizes, bucket_bytes)
         ]
-        told.append([[e.numel for e in ledger.entries if e.call == "allreduce"], ours])
-    return told
+        of_buckets.append([[e.numel for e in ledger.entries if e.call == "allreduce"], ours])
+    return of_buckets
 
 
-def test_the_labs_rule_for_buckets_is_that_of_ddp(told):
-    for cuts in (one["_ddp"] for one in told):
+def test_the_labs_rule_for_buckets_is_that_of_ddp(results):
+    for cuts in (result["_ddp"] for result in results):
         assert len(cuts[0][0]) == 6 and len(cuts[-1][0]) == 1, (
             "the sizes go from a bucket for each parameter to one for all"
         )
@@ -132,8 +135,8 @@ def _steps(rank):
     )
 
 
-def test_median_steps_gives_plain_numbers(told):
-    for step in (one["_steps"]["one"] for one in told):
+def test_median_steps_gives_plain_numbers(results):
+    for step in (result["_steps"]["one"] for result in results):
         (start, backward_ms, label), messages = step["compute"][0], step["network"]
         assert (
             start == 0
@@ -144,14 +147,15 @@ def test_median_steps_gives_plain_numbers(told):
 
 
 def _functional(rank):
-    """Functional collectives, DTensor's among them, beside what torch's own counter says and beside
-    the ordinary calls.
+    """Functional collectives, DTensor's among them.
+
+    They are beside what torch's own counter says and beside the ordinary calls.
     """
     import torch.distributed._functional_collectives as functional
     from torch.distributed.tensor import Replicate, Shard, distribute_tensor, init_device_mesh
     from torch.distributed.tensor.debug import CommDebugMode
 
-    x, group, mesh, told = torch.ones(4, 6), dist.group.WORLD, init_device_mesh("cpu", (2,)), {}
+    x, group, mesh, by_name = torch.ones(4, 6), dist.group.WORLD, init_device_mesh("cpu", (2,)), {}
     cut = distribute_tensor(torch.ones(4, 6), mesh, [Shard(0)])
     leaf = x.clone().requires_grad_()
     ways = {
@@ -165,7 +169,7 @@ def _functional(rank):
             + 0
         ),
         "coalesced": lambda: [
-            one + 0 for one in functional.all_reduce_coalesced([x, x], "sum", group)
+            reduced + 0 for reduced in functional.all_reduce_coalesced([x, x], "sum", group)
         ],
         "dtensor": lambda: cut.redistribute(mesh, [Replicate()]).to_local() + 0,
         "backward": lambda: (
@@ -181,7 +185,7 @@ def _functional(rank):
             way()
         with Ledger() as ledger:
             way()
-        told[name] = [
+        by_name[name] = [
             theirs.get_total_counts(),
             len(ledger.entries),
             ledger.bytes_sent,
@@ -191,16 +195,16 @@ def _functional(rank):
     with Ledger() as plain:
         dist.all_reduce(x.clone())
     return {
-        **told,
+        **by_name,
         "gradient": leaf.grad.unique().tolist(),
         "plain": [plain.bytes_sent, plain.rounds],
         "as before": type(torch.ops._c10d_functional.all_reduce).__name__,
     }
 
 
-def test_functional_collectives_are_counted_as_torch_counts_them(told):
+def test_functional_collectives_are_counted_as_torch_counts_them(results):
     size = 4 * 6 * 4
-    for one in (one["_functional"] for one in told):
+    for result in (result["_functional"] for result in results):
         expected = {
             "all_reduce": (1, size, 2),
             "all_gather": (1, size, 1),
@@ -210,10 +214,14 @@ def test_functional_collectives_are_counted_as_torch_counts_them(told):
             "backward": (2, 2 * size, 4),
         }
         for name, (calls, sent, rounds) in expected.items():
-            assert one[name] == [calls, calls, sent, rounds, True], name
-        assert one["all_to_all"][:2] == [1, 1] and one["all_to_all"][2:] == [size // 4, 1, True]
+            assert result[name] == [calls, calls, sent, rounds, True], name
+        assert result["all_to_all"][:2] == [1, 1] and result["all_to_all"][2:] == [
+            size // 4,
+            1,
+            True,
+        ]
         assert (
-            one["plain"] == [size, 2]
-            and one["gradient"] == [4.0]
-            and one["as before"] == "OpOverloadPacket"
+            result["plain"] == [size, 2]
+            and result["gradient"] == [4.0]
+            and result["as before"] == "OpOverloadPacket"
         )

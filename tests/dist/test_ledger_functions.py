@@ -1,5 +1,6 @@
-"""The ledger over our own functions, on gloo and mpi: messages, bytes and rounds of each call,
-forward and backward; nothing counted twice.
+"""The ledger over our own functions, on gloo and mpi.
+
+It has messages, bytes and rounds of each call, forward and backward, and counts nothing twice.
 """
 
 import pytest

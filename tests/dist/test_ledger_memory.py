@@ -1,5 +1,7 @@
-"""The peak of memory: known tensors, freed ones, those that gloo's threads free, and what is said
-where it cannot be counted.
+"""The peak of memory.
+
+There are known tensors, freed ones, those that gloo's threads free, and what is said where it
+cannot be counted.
 """
 
 import builtins
@@ -23,8 +25,8 @@ def peak(function):
     """The peak of the second of two runs: the first brings in what it needs of the libraries."""
     for _ in range(2):
         with Ledger(memory=True) as ledger:
-            kept = function()
-        del kept
+            result = function()
+        del result
     return ledger.peak_bytes
 
 
@@ -33,8 +35,9 @@ def tensors(n, mib=1):
 
 
 def in_a_new_process(test):
-    """As a rank counts: a process that ran other tests has holes in its heap, and threads that take
-    memory meanwhile.
+    """Count in a new process, as a rank counts.
+
+    A process that ran other tests has holes in its heap, and threads that take memory meanwhile.
     """
 
     @functools.wraps(test)
@@ -124,22 +127,23 @@ def _work(rank, folder):
             call()
             time.sleep(0.02)  # by then gloo's thread has let go of the tensors
 
-    told = {
+    peaks = {
         call.__name__: peak(functools.partial(twenty, call)) / MIB for call in (_gather, _reduce)
     }
-    (folder / f"rank-{rank}").write_text(json.dumps(told))
+    (folder / f"rank-{rank}").write_text(json.dumps(peaks))
     dist.destroy_process_group()
 
 
 def test_what_gloos_threads_free_is_seen(tmp_path):
-    """20 times new tensors of 1 MiB and a collective with them: torch's profiler saw up to 21 of
-    them at once, whenever gloo had let go of them.
+    """20 times new tensors of 1 MiB and a collective with them.
+
+    torch's profiler saw up to 21 of them at the same time, whenever gloo had let go of them.
     """
     mp.spawn(_work, args=(tmp_path,), nprocs=2)
     for rank in (0, 1):
-        told = json.loads((tmp_path / f"rank-{rank}").read_text())
+        peaks = json.loads((tmp_path / f"rank-{rank}").read_text())
         # what gloo itself needs for a moment is in it
-        assert 2.9 < told["_gather"] < 12 and 0.9 < told["_reduce"] < 6, told
+        assert 2.9 < peaks["_gather"] < 12 and 0.9 < peaks["_reduce"] < 6, peaks
 
 
 def test_peaks_travel_with_the_account_and_are_none_unless_asked():

@@ -1,5 +1,6 @@
-"""The ledger against two that know nothing of it: the switch of the emulated network, and torch's
-CommDebugMode.
+"""The ledger against two that know nothing of it.
+
+They are the switch of the emulated network, and torch's CommDebugMode.
 
 The switch counts what really leaves each of four nodes, the ledger the messages of a model of each
 collective (`manyhands.ledger.models`). Where gloo has another algorithm than the model, it stands
@@ -54,8 +55,10 @@ def cluster():
 
 
 def gloo_sends(rank, by_call):
-    """What gloo sends for these calls: as the models say, but it makes a reduce-scatter of a whole
-    all-reduce, and a reduce of a reduce-scatter around the ring and a gathering of the parts.
+    """What gloo sends for these calls, which is mostly what the models say.
+
+    However, it makes a reduce-scatter of a whole all-reduce, and a reduce of a reduce-scatter
+    around the ring and a gathering of the parts.
     """
     sent = 0
     for call, nbytes in by_call.items():
@@ -78,13 +81,13 @@ def test_the_ledger_counts_what_leaves_the_nodes(cluster, name):
         after.payload_bytes - earlier.payload_bytes
         for after, earlier in zip(emulated.sent(cluster), before, strict=True)
     ]
-    told = cluster.pull("told")
-    for rank, (nbytes, (by_call, calls)) in enumerate(zip(left, told, strict=True)):
+    counted = cluster.pull("told")
+    for rank, (nbytes, (by_call, calls)) in enumerate(zip(left, counted, strict=True)):
         assert 0 < nbytes - gloo_sends(rank, by_call) < CONTROL_BYTES, (rank, nbytes, by_call)
         assert calls > 0
     if name not in BREAKS:
         cluster.px(f"theirs = ledger_programs.seen_by_torch({name!r})")
         assert all(
             seen in UNSEEN.get(name, [calls])
-            for seen, (_, calls) in zip(cluster.pull("theirs"), told, strict=True)
+            for seen, (_, calls) in zip(cluster.pull("theirs"), counted, strict=True)
         )

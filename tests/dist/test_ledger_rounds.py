@@ -1,5 +1,7 @@
-"""The account over all ranks: rounds by their definition, models of collectives, DDP without a
-hook, and nothing left behind. Four processes.
+"""The account over all ranks, which are four processes.
+
+It has rounds by their definition, models of collectives, DDP without a hook, and leaves nothing
+behind.
 """
 
 import gc
@@ -20,30 +22,30 @@ N = 4
 def _work(rank, folder):
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=N)
-    told = {
+    results = {
         experiment.__name__: experiment(rank)
         for experiment in (_patterns, _collectives, _overlap, _ddp, _strange, _nothing_left)
     }
-    (folder / f"rank-{rank}").write_bytes(pickle.dumps(told))
+    (folder / f"rank-{rank}").write_bytes(pickle.dumps(results))
     dist.barrier()
     gc.collect()
     dist.destroy_process_group()
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory, forkserver):
-    """What the experiments below have told: {name: [of rank 0, of rank 1, ...]}."""
+def results(tmp_path_factory, forkserver):
+    """What the experiments below have reported: {name: [of rank 0, of rank 1, ...]}."""
     folder = tmp_path_factory.mktemp("ledger")
     mp.start_processes(_work, args=(folder,), nprocs=N, start_method="forkserver")
     ranks = [pickle.loads((folder / f"rank-{rank}").read_bytes()) for rank in range(N)]
-    return {name: [one[name] for one in ranks] for name in ranks[0]}
+    return {name: [result[name] for result in ranks] for name in ranks[0]}
 
 
 def over_all(accounts, *key):
     """The accounts under a key that some ranks have, merged."""
     for part in key:
-        accounts = [one.get(part) for one in accounts if one]
-    return merge([one for one in accounts if one])
+        accounts = [account.get(part) for account in accounts if account]
+    return merge([account for account in accounts if account])
 
 
 # --- patterns of messages -------------------------------------------------------------------------
@@ -121,7 +123,7 @@ PATTERNS = (ring, gather_and_send, doubling, tree, one_after_the_other, all_to_a
 
 
 def _patterns(rank):
-    told = {}
+    accounts = {}
     for members in ((1, 3), (0, 2, 3), (0, 1, 2, 3)):
         group = dist.new_group(members)
         for pattern in PATTERNS:
@@ -141,18 +143,18 @@ def _patterns(rank):
                     "rounds",
                 )
             }
-            told[pattern.__name__, p] = {
+            accounts[pattern.__name__, p] = {
                 "account": ledger.account(),
                 "alone": alone,
                 "x": x.tolist(),
             }
-    return told
+    return accounts
 
 
 @pytest.mark.parametrize("p, members", [(2, (1, 3)), (3, (0, 2, 3)), (4, (0, 1, 2, 3))])
-def test_rounds_of_patterns(told, p, members):
+def test_rounds_of_patterns(results, p, members):
     def rounds(pattern):
-        return over_all(told["_patterns"], (pattern.__name__, p), "account").rounds
+        return over_all(results["_patterns"], (pattern.__name__, p), "account").rounds
 
     assert rounds(ring) == 2 * (p - 1)
     assert rounds(gather_and_send) == 2
@@ -167,10 +169,10 @@ def test_rounds_of_patterns(told, p, members):
 
 
 @pytest.mark.parametrize("p, members", [(2, (1, 3)), (3, (0, 2, 3)), (4, (0, 1, 2, 3))])
-def test_a_rank_alone(told, p, members):
+def test_a_rank_alone(results, p, members):
     total = float(sum(1 + rank for rank in members))
     for rank in members:
-        mine = told["_patterns"][rank]["ring", p]
+        mine = results["_patterns"][rank]["ring", p]
         assert mine["x"] == [total] * 12  # the ring is right, so this is what a right one costs
         assert mine["alone"] == {
             "messages_sent": 2 * (p - 1),
@@ -179,12 +181,12 @@ def test_a_rank_alone(told, p, members):
             "bytes_received": 2 * (p - 1) * 48 // p,
             "rounds": 2 * (p - 1),
         }
-        assert told["_patterns"][rank]["all_to_all", p]["alone"]["rounds"] == 1
+        assert results["_patterns"][rank]["all_to_all", p]["alone"]["rounds"] == 1
 
 
-def test_each_message_has_two_ends(told):
+def test_each_message_has_two_ends(results):
     for pattern in PATTERNS:
-        merged = over_all(told["_patterns"], (pattern.__name__, 4), "account")
+        merged = over_all(results["_patterns"], (pattern.__name__, 4), "account")
         ends = {
             kind: {
                 (event.key, event.round, event.bytes): (rank, event.peer)
@@ -198,8 +200,8 @@ def test_each_message_has_two_ends(told):
         assert len(ends["sent"]) == merged.messages
 
 
-def test_log_and_tables(told):
-    merged = over_all(told["_patterns"], ("tree", 4), "account")
+def test_log_and_tables(results):
+    merged = over_all(results["_patterns"], ("tree", 4), "account")
     assert (
         merged.log() == "round  call       from  to  bytes\n"
         "    1  dist.send     0   1     48\n"
@@ -214,7 +216,7 @@ def test_log_and_tables(told):
     )
     assert merged.table(3).splitlines()[-1].split() == ["all", "0", "1", "0", "48", "2"]
     assert (merged.messages, merged.bytes) == (3, 144) and [
-        one["rank"] for one in merged.ranks
+        row["rank"] for row in merged.ranks
     ] == [0, 1, 2, 3]
 
 
@@ -252,19 +254,19 @@ def calls(group, rank, p):
 
 
 def _collectives(rank):
-    told = {}
+    accounts = {}
     for members in ((1, 3), (0, 2, 3), (0, 1, 2, 3)):
         group = dist.new_group(members)
         if rank in members:
             for name, call in calls(group, members.index(rank), len(members)).items():
                 with Ledger() as ledger:
                     call()
-                told[name, len(members)] = ledger.account()
-    return told
+                accounts[name, len(members)] = ledger.account()
+    return accounts
 
 
 @pytest.mark.parametrize("p", (2, 3, 4))
-def test_collectives_by_their_models(told, p):
+def test_collectives_by_their_models(results, p):
     size, log = 96, (p - 1).bit_length()
     expected = {  # messages and bytes of all ranks together, rounds
         "allreduce": (2 * p * (p - 1), 2 * (p - 1) * size, 2 * (p - 1)),
@@ -282,7 +284,7 @@ def test_collectives_by_their_models(told, p):
         "monitored_barrier": (2 * (p - 1), 0, 2),
     }
     for name, numbers in expected.items():
-        merged = over_all(told["_collectives"], (name, p))
+        merged = over_all(results["_collectives"], (name, p))
         assert (merged.messages, merged.bytes, merged.rounds) == numbers, name
         (row,) = merged.by_call().values()
         assert (row.messages_received, row.bytes_received) == numbers[
@@ -301,28 +303,28 @@ def test_collectives_by_their_models(told, p):
 
 
 def _overlap(rank):
-    told = {}
+    accounts = {}
     with Ledger() as ledger:
         for _ in range(3):
             dist.all_reduce(torch.ones(8))
-    told["in turn"] = ledger.account()
+    accounts["in turn"] = ledger.account()
     with Ledger() as ledger:
         for work in [dist.all_reduce(torch.ones(8), async_op=True) for _ in range(3)]:
             work.wait()
-    told["together"] = ledger.account()
+    accounts["together"] = ledger.account()
     with Ledger() as ledger:  # rank 0 alone is later than the others
         if rank == 0:
             dist.send(torch.ones(1), 1)
         elif rank == 1:
             dist.recv(torch.ones(1), 0)
         dist.barrier()
-    told["late"] = ledger.account()
-    return told
+    accounts["late"] = ledger.account()
+    return accounts
 
 
-def test_collectives_that_overlap_share_rounds(told):
+def test_collectives_that_overlap_share_rounds(results):
     rounds = {
-        name: over_all(told["_overlap"], name).rounds for name in ("in turn", "together", "late")
+        name: over_all(results["_overlap"], name).rounds for name in ("in turn", "together", "late")
     }
     assert rounds == {"in turn": 3 * 6, "together": 6, "late": 1 + 2}
 
@@ -345,9 +347,9 @@ def _ddp(rank):
     """The same training of three ranks without a ledger, with one, and with a hook as well."""
     from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 
-    group, told = dist.new_group((0, 1, 2)), {}
+    group, by_way = dist.new_group((0, 1, 2)), {}
     if rank == 3:
-        return told
+        return by_way
     for way in ("without", "with", "hook"):
         ddp = torch.nn.parallel.DistributedDataParallel(
             _model(rank), bucket_cap_mb=200 / 2**20, process_group=group
@@ -377,7 +379,7 @@ def _ddp(rank):
                 accounts.append(ledger.account())
         with Ledger() as ledger, ddp.no_sync():
             ddp(x).sum().backward()
-        told[way] = {
+        by_way[way] = {
             "gradients": [p.grad.tolist() for p in ddp.parameters()],
             "sizes": sizes,
             "accounts": accounts,
@@ -386,11 +388,11 @@ def _ddp(rank):
         }
         del ddp
         gc.collect()
-    return told
+    return by_way
 
 
-def test_ddp_is_seen_and_not_changed(told):
-    for ways in told["_ddp"][:3]:
+def test_ddp_is_seen_and_not_changed(results):
+    for ways in results["_ddp"][:3]:
         assert ways["with"]["gradients"] == ways["without"]["gradients"], "to the last bit"
         assert ways["with"]["sizes"][1:] == ways["hook"]["sizes"][1:], (
             "what the hook shows is what is seen without it"
@@ -401,10 +403,10 @@ def test_ddp_is_seen_and_not_changed(told):
         assert ways["with"]["silent"] == ways["hook"]["silent"] == 0
 
 
-def test_buckets_of_one_backward_share_rounds(told):
+def test_buckets_of_one_backward_share_rounds(results):
     for way in ("with", "hook"):
-        merged = merge([ways[way]["accounts"][2] for ways in told["_ddp"][:3]])
-        rows, buckets = merged.by_call(), len(told["_ddp"][0][way]["sizes"][2])
+        merged = merge([ways[way]["accounts"][2] for ways in results["_ddp"][:3]])
+        rows, buckets = merged.by_call(), len(results["_ddp"][0][way]["sizes"][2])
         assert (
             rows["dist.allreduce"].rounds == 2 * 2
             and rows["dist.allreduce"].messages_sent == 3 * 4 * buckets
@@ -417,35 +419,35 @@ def test_buckets_of_one_backward_share_rounds(told):
 
 
 def _strange(rank):
-    told = {}
+    accounts = {}
     with Ledger() as ledger:
         if rank == 0:
             got = [torch.zeros(2) for _ in range(3)]
-            told["sources"] = sorted(dist.recv(one) for one in got)
+            accounts["sources"] = sorted(dist.recv(tensor) for tensor in got)
             dist.send(torch.ones(1), 1)
         else:
             dist.send(torch.full((2,), float(rank)), 0)
             if rank == 1:
                 dist.recv(torch.ones(1), 0)
-    told["any source"] = ledger.account()
+    accounts["any source"] = ledger.account()
     if rank == 3:
         dist.recv(torch.ones(5), 2)  # before its ledger is open
     with Ledger() as outer:
         if rank == 2:
             dist.send(torch.ones(5), 3)
         dist.barrier()
-    told["outer"] = outer.account()
+    accounts["outer"] = outer.account()
     with Ledger() as inner:
         work = dist.isend(torch.ones(1), (rank + 1) % N)
         dist.recv(torch.ones(1), (rank - 1) % N)
     work.wait()
-    told["not waited for"] = inner.account()
-    return told
+    accounts["not waited for"] = inner.account()
+    return accounts
 
 
-def test_a_receive_from_any_source(told):
-    assert told["_strange"][0]["sources"] == [1, 2, 3]
-    merged = over_all(told["_strange"], "any source")
+def test_a_receive_from_any_source(results):
+    assert results["_strange"][0]["sources"] == [1, 2, 3]
+    merged = over_all(results["_strange"], "any source")
     assert (
         merged.rounds == 2
         and merged.ranks[0]["messages_received"] == 3
@@ -453,13 +455,13 @@ def test_a_receive_from_any_source(told):
     )
 
 
-def test_accounts_that_do_not_fit_together(told):
-    assert over_all(told["_strange"], "outer").rounds == 1 + 2
-    assert merge([told["_strange"][1]["any source"]]).rounds >= 1, (
+def test_accounts_that_do_not_fit_together(results):
+    assert over_all(results["_strange"], "outer").rounds == 1 + 2
+    assert merge([results["_strange"][1]["any source"]]).rounds >= 1, (
         "one rank's account alone will do"
     )
     assert merge([]).rounds == 0 and merge([]).table().splitlines()[-1].split()[0] == "all"
-    assert over_all(told["_strange"], "not waited for").rounds == 1
+    assert over_all(results["_strange"], "not waited for").rounds == 1
 
 
 def _nothing_left(rank):
@@ -479,11 +481,16 @@ def _nothing_left(rank):
     after = dict(vars(dist.ProcessGroup)), dict(vars(dist.Work)), list(comm.observers), taps()
     same = [
         list(old) == list(new) and all(new[name] is old[name] for name in old)
-        for old, new in zip(before[:2], after[:2], strict=False)
+        for old, new in zip(before[:2], after[:2], strict=True)
     ]
     return inside, same, after[2:], before[3]
 
 
-def test_nothing_is_left_when_it_is_off(told):
-    for one in told["_nothing_left"]:
-        assert one == ((1, ["allreduce_", "broadcast_", "send"], True), [True, True], ([], []), [])
+def test_nothing_is_left_when_it_is_off(results):
+    for traces in results["_nothing_left"]:
+        assert traces == (
+            (1, ["allreduce_", "broadcast_", "send"], True),
+            [True, True],
+            ([], []),
+            [],
+        )

@@ -60,8 +60,8 @@ def compare(pool, n, dim, sizes, **settings):
         torch.testing.assert_close(buffers, list(alone.buffers()))
         assert (
             all(
-                torch.equal(one, other)
-                for one, other in zip(
+                torch.equal(value, other)
+                for value, other in zip(
                     buffers, pool.values(same_buffers, n, xs, state, settings)[0], strict=True
                 )
             )
@@ -166,8 +166,8 @@ def test_a_rank_that_needs_no_gradient_stops_nobody(pool):
         [2, 3, 4]
     )
     sum((y * weights(y.detach(), rank)).sum() for rank, y in enumerate(ys) if rank).backward()
-    found = pool.values(frozen_on_one, 3, xs, timeout_s=5)
-    torch.testing.assert_close(found[1:], [x.grad for x in leaves[1:]])
+    gradients = pool.values(frozen_on_one, 3, xs, timeout_s=5)
+    torch.testing.assert_close(gradients[1:], [x.grad for x in leaves[1:]])
 
 
 def mistakes(c, xs):
@@ -179,8 +179,8 @@ def mistakes(c, xs):
 
 
 def test_mistakes_are_told(pool):
-    one = torch.zeros(1, CHANNELS)
-    for text, size in pool.values(mistakes, 2, [one, one[:0]]):
+    row = torch.zeros(1, CHANNELS)
+    for text, size in pool.values(mistakes, 2, [row, row[:0]]):
         assert "at least two values" in text and size == 2
     for text, _ in pool.values(mistakes, 2, [torch.zeros(2, CHANNELS + 1), torch.zeros(3)]):
         assert "takes x of shape (batch, 3)" in text

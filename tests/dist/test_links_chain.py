@@ -1,5 +1,6 @@
-"""MultiNodeChainList against one process: values and gradients of parts on several ranks, in many
-arrangements.
+"""MultiNodeChainList against one process.
+
+Values and gradients of parts on several ranks are compared, in many arrangements.
 """
 
 import copy
@@ -37,9 +38,7 @@ ARRANGEMENTS = {
 
 
 class Part(nn.Module):
-    """Takes any number of inputs, puts them side by side, in their order, and makes `width` columns
-    of them.
-    """
+    """Put any number of inputs side by side, in their order, and make `width` columns of them."""
 
     def __init__(self, width):
         super().__init__()
@@ -150,8 +149,9 @@ def send_a_tuple(c):
 
 
 class Halves2(nn.Module):
-    """A tuple comes as one argument, and a tuple goes out; the whole numbers first, so that the
-    first tensor has no gradient.
+    """A tuple comes as one argument, and a tuple goes out.
+
+    The whole numbers are first, so that the first tensor has no gradient.
     """
 
     def forward(self, halves):
@@ -182,8 +182,9 @@ class Scale(nn.Module):
 
 
 def whole_numbers_between(c):
-    """Rank 0 sends a value, then whole numbers: the first value's gradient must come back all the
-    same.
+    """Rank 0 sends a value, then whole numbers.
+
+    The first value's gradient must come back all the same.
     """
     model, x = links.MultiNodeChainList(c), torch.ones(3)
     if c.rank == 0:
@@ -257,14 +258,14 @@ def test_without_gradients(pool, n):
 
 def mistakes(c):
     """Each mistake that a rank sees by itself, and what it is told."""
-    told = []
+    messages = []
 
     def tell(call):
         try:
             call()
-            told.append(None)
+            messages.append(None)
         except ValueError as error:
-            told.append(str(error))
+            messages.append(str(error))
 
     model = links.MultiNodeChainList(c)
     tell(lambda: model(1))
@@ -277,13 +278,13 @@ def mistakes(c):
     tell(lambda: model.add_link(Deaf()))
     model.add_link(Deaf(), rank_out=c.rank)
     tell(lambda: model(torch.ones(1)))
-    return told
+    return messages
 
 
 def test_mistakes_are_told(pool):
-    told = pool.values(mistakes, 2)[1]
+    messages = pool.values(mistakes, 2)[1]
     for text, remedy in zip(
-        told,
+        messages,
         [
             "Add one with add_link",
             "Wrap a plain function in a module",

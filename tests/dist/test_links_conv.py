@@ -1,5 +1,6 @@
-"""ParallelConv2d against nn.Conv2d: both splits, both meanings of the loss, uneven channels,
-several layers, 1 to 4 ranks.
+"""ParallelConv2d against nn.Conv2d.
+
+There are both splits, both meanings of the loss, uneven channels, several layers, and 1 to 4 ranks.
 """
 
 import copy
@@ -128,11 +129,11 @@ def two_layers(c, state, x, splits):
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
-    found = [
+    weights = [
         model[i].full_weight() if c.size > 1 else (model[i].weight.detach(), model[i].bias.detach())
         for i in (0, 2)
     ]
-    return losses, found
+    return losses, weights
 
 
 @pytest.mark.parametrize("splits", [("out", "in"), ("in", "out"), ("out", "out")], ids="-".join)
@@ -142,8 +143,8 @@ def test_training_several_layers_is_that_of_one_process(pool, splits):
     x = image(2, 3, 6, 6)
     expected = pool.values(two_layers, 1, state, x, splits)[0]
     assert expected[0][2] < expected[0][0]
-    for found in pool.values(two_layers, 3, state, x, splits):
-        torch.testing.assert_close(found, expected)
+    for result in pool.values(two_layers, 3, state, x, splits):
+        torch.testing.assert_close(result, expected)
 
 
 def same_seed(c, seed, split):
@@ -164,11 +165,11 @@ def test_the_same_seed_gives_the_weights_of_conv2d(pool, split):
     torch.manual_seed(11)
     conv = nn.Conv2d(4, 5, 3)
     expected = conv.weight.detach(), conv.bias.detach(), torch.rand(1)
-    found = pool.values(same_seed, 3, 11, split)
-    for weight, bias, drawn, _ in found:
+    shards = pool.values(same_seed, 3, 11, split)
+    for weight, bias, drawn, _ in shards:
         torch.testing.assert_close((weight, bias, drawn), expected, atol=0, rtol=0)
     # each number lies on one rank
-    assert sum(count for *_, count in found) == sum(p.numel() for p in conv.parameters())
+    assert sum(count for *_, count in shards) == sum(p.numel() for p in conv.parameters())
 
 
 def different_seeds(c, x):
@@ -180,21 +181,21 @@ def different_seeds(c, x):
 
 
 def test_ranks_seeded_differently(pool):
-    found = pool.values(different_seeds, 3, image(2, 5, 6, 5))
-    for y, expected in found:
+    outputs = pool.values(different_seeds, 3, image(2, 5, 6, 5))
+    for y, expected in outputs:
         torch.testing.assert_close(y, expected)
-        torch.testing.assert_close(y, found[0][0], atol=0, rtol=0)
+        torch.testing.assert_close(y, outputs[0][0], atol=0, rtol=0)
 
 
 def mistakes(c):
-    told = []
+    messages = []
 
     def tell(call):
         try:
             call()
-            told.append("nothing")
+            messages.append("nothing")
         except ValueError as error:
-            told.append(str(error))
+            messages.append(str(error))
 
     tell(lambda: links.ParallelConv2d(c, 4, 4, 3, split="both"))
     tell(lambda: links.ParallelConv2d(c, 4, 4, 3, loss="mean"))
@@ -202,7 +203,7 @@ def mistakes(c):
     tell(lambda: links.ParallelConv2d(c, 4, 1, 3))
     tell(lambda: links.ParallelConv2d(c, 4, 4, 3)(torch.zeros(1, 2, 5, 5)))
     tell(lambda: links.ParallelConv2d.from_conv2d(nn.Conv2d(4, 4, 3, groups=2), c))
-    return told, c.allreduce_obj(1)
+    return messages, c.allreduce_obj(1)
 
 
 def test_mistakes_are_told(pool):
@@ -214,9 +215,9 @@ def test_mistakes_are_told(pool):
         "with all its input channels",
         "groups=1",
     ]
-    for told, size in pool.values(mistakes, 2):
+    for messages, size in pool.values(mistakes, 2):
         assert size == 2
-        for text, remedy in zip(told, remedies, strict=True):
+        for text, remedy in zip(messages, remedies, strict=True):
             assert remedy in text, (text, remedy)
 
 

@@ -20,35 +20,35 @@ def shares(c, dataset, root, options):
 @pytest.mark.parametrize("n, total", [(2, 11), (3, 10), (3, 9), (4, 2), (4, 13), (2, 0)])
 def test_equal_shares_cover_everything(pool, n, total, shuffle, root):
     data = [100 + i for i in range(total)]
-    found = pool.values(shares, n, data, root, {"shuffle": shuffle, "seed": 3})
+    parts = pool.values(shares, n, data, root, {"shuffle": shuffle, "seed": 3})
     order = np.random.RandomState(3).permutation(total).tolist() if shuffle else list(range(total))
     length = (total + n - 1) // n
-    for rank, (items, indices) in enumerate(found):
+    for rank, (items, indices) in enumerate(parts):
         assert len(items) == length and items == [100 + i for i in indices]
         # where ChainerMN's shares begin and end
         assert indices == order[total * rank // n : total * rank // n + length]
-    assert {item for items, _ in found for item in items} == set(data)
+    assert {item for items, _ in parts for item in items} == set(data)
 
 
 @pytest.mark.parametrize("shuffle", [False, True])
 @pytest.mark.parametrize("n, total", [(1, 5), (2, 11), (3, 10), (4, 2), (4, 13), (3, 0)])
 def test_without_equal_lengths_each_example_is_there_once(pool, n, total, shuffle):
-    found = pool.values(
+    parts = pool.values(
         shares,
         n,
         list(range(total)),
         0,
         {"shuffle": shuffle, "seed": 3, "force_equal_length": False},
     )
-    assert sorted(item for items, _ in found for item in items) == list(range(total))
-    lengths = [len(items) for items, _ in found]
+    assert sorted(item for items, _ in parts for item in items) == list(range(total))
+    lengths = [len(items) for items, _ in parts]
     assert lengths == [total // n + (rank < total % n) for rank in range(n)]
 
 
 def test_the_shares_are_those_of_chainermn(pool):
     """As the real ChainerMN 7.8.1 shared out ten examples with seed 3."""
-    found = pool.values(shares, 2, list(range(10)), 0, {"shuffle": True, "seed": 3})
-    assert [items for items, _ in found] == [[5, 4, 1, 2, 9], [6, 7, 0, 3, 8]]
+    parts = pool.values(shares, 2, list(range(10)), 0, {"shuffle": True, "seed": 3})
+    assert [items for items, _ in parts] == [[5, 4, 1, 2, 9], [6, 7, 0, 3, 8]]
 
 
 class Lazy(Dataset):

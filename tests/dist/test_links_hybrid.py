@@ -1,5 +1,6 @@
-"""Links on parts of a split communicator: two copies of a model that lies on two ranks, kept alike
-by DDP, or by the multi-node optimizer.
+"""Links on parts of a split communicator.
+
+Two copies of a model, each on two ranks, are kept alike by DDP, or by the multi-node optimizer.
 """
 
 import pytest
@@ -48,9 +49,9 @@ def train(c, how):
         result = model(x)
         (result.square().mean() if along.rank else result).backward()
         optimizer.step()
-    found = [p.detach().clone() for p in part.parameters()]
+    weights = [p.detach().clone() for p in part.parameters()]
     del model  # DDP before its process group
-    return found
+    return weights
 
 
 @pytest.mark.parametrize("how, n", [("DDP", 4), ("optimizer", 4), ("optimizer", 2)])
@@ -61,8 +62,8 @@ def test_copies_of_a_model_on_two_ranks_train_as_one_process(pool, how, n):
         optimizer.zero_grad()
         alone(x).square().mean().backward()
         optimizer.step()
-    for rank, found in enumerate(pool.values(train, n, how)):
-        torch.testing.assert_close(found, [p.detach() for p in alone[rank % 2].parameters()])
+    for rank, weights in enumerate(pool.values(train, n, how)):
+        torch.testing.assert_close(weights, [p.detach() for p in alone[rank % 2].parameters()])
 
 
 def with_checkpoint(c, autocast):

@@ -1,5 +1,6 @@
-"""The multi-node optimizer against one process on all ranks' examples; the evaluator against a
-mean.
+"""The multi-node optimizer against one process on all ranks' examples.
+
+The evaluator is compared with a mean.
 """
 
 import copy
@@ -68,8 +69,9 @@ def train(c, make, steps, double_buffering, branches):
 
 
 def train_alone(make, begun, steps, stale, branches):
-    """One process; the first step changes nothing, and with `stale` the second neither, nor does
-    the last one's gradient come to anything.
+    """Train in one process, where the first step changes nothing.
+
+    With `stale`, the second step changes nothing either, and the last one's gradient is not used.
     """
     model = Model()
     model.load_state_dict(begun)
@@ -96,15 +98,15 @@ def train_alone(make, begun, steps, stale, branches):
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 def test_steps_are_those_of_one_process(pool, n, make, double_buffering):
     steps, branches = batches(n, 6), [rank % 2 == 0 for rank in range(n)]
-    found = pool.values(train, n, make, steps, double_buffering, branches)
-    expected = train_alone(make, found[0][0], steps, double_buffering, branches)
-    for _, after in found:
+    results = pool.values(train, n, make, steps, double_buffering, branches)
+    expected = train_alone(make, results[0][0], steps, double_buffering, branches)
+    for _, after in results:
         assert len(after) == len(expected)
-        for one, other in zip(after, expected, strict=True):
-            torch.testing.assert_close(one, other)
+        for weights, other in zip(after, expected, strict=True):
+            torch.testing.assert_close(weights, other)
         for name, weight in after[-1].items():
             # to the last bit the same on all ranks
-            assert torch.equal(weight, found[0][1][-1][name]), name
+            assert torch.equal(weight, results[0][1][-1][name]), name
     assert not torch.equal(expected[-1]["first.weight"], expected[0]["first.weight"])
 
 
@@ -113,33 +115,35 @@ def as_in_chainermn(c):
     model, extra = nn.Linear(2, 1), nn.Parameter(torch.full((2,), float(c.rank)))
     optimizer = links.create_multi_node_optimizer(torch.optim.SGD(model.parameters(), lr=0.5), c)
     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.1)
-    x, told = torch.tensor([[1.0, float(c.rank)]]), []
+    x, values = torch.tensor([[1.0, float(c.rank)]]), []
     for _ in range(2):
         optimizer.update(lambda x: model(x).sum(), x)
         scheduler.step()
-    told.append([p.grad.tolist() for p in model.parameters()])
-    told.append((optimizer.param_groups[0]["lr"], scheduler.get_last_lr()))
+    values.append([p.grad.tolist() for p in model.parameters()])
+    values.append((optimizer.param_groups[0]["lr"], scheduler.get_last_lr()))
     optimizer.add_param_group({"params": [extra]})
     before = model.weight.detach().clone()
     optimizer.step()
-    told.append((extra.tolist(), torch.equal(before, model.weight)))
-    told.append(optimizer.step(closure=lambda: model(x).sum() * 0 + 7).item())
+    values.append((extra.tolist(), torch.equal(before, model.weight)))
+    values.append(optimizer.step(closure=lambda: model(x).sum() * 0 + 7).item())
     again = links.create_multi_node_optimizer(
         torch.optim.SGD([*model.parameters(), extra], lr=3.0), c
     )
     state = optimizer.state_dict()
     state["param_groups"] = [state["param_groups"][0] | {"params": [0, 1, 2]}]
     again.load_state_dict(state)
-    told.append(again.param_groups[0]["lr"])
+    values.append(again.param_groups[0]["lr"])
     assert isinstance(again, torch.optim.Optimizer) and "MultiNodeOptimizer" in repr(again)
-    return told
+    return values
 
 
 def test_what_programs_do_with_an_optimizer(pool):
-    for told in pool.values(as_in_chainermn, 3):
-        assert told[0] == [[[1.0, 1.0]], [1.0]]  # the mean of (1, 0), (1, 1), (1, 2)
-        assert told[1][0] == pytest.approx(0.05) and told[1][1] == pytest.approx([0.05])
-        assert told[2] == ([0.0, 0.0], True) and told[3] == 7 and told[4] == pytest.approx(0.05)
+    for values in pool.values(as_in_chainermn, 3):
+        assert values[0] == [[[1.0, 1.0]], [1.0]]  # the mean of (1, 0), (1, 1), (1, 2)
+        assert values[1][0] == pytest.approx(0.05) and values[1][1] == pytest.approx([0.05])
+        assert (
+            values[2] == ([0.0, 0.0], True) and values[3] == 7 and values[4] == pytest.approx(0.05)
+        )
 
 
 def sparse(c):

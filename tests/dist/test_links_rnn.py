@@ -1,5 +1,6 @@
-"""create_multi_node_n_step_rnn against one process: ragged sequences, all kinds of RNN, chains of 1
-to 4 ranks; dropout, and mistakes.
+"""create_multi_node_n_step_rnn against one process.
+
+There are ragged sequences, all kinds of RNN, chains of 1 to 4 ranks, dropout, and mistakes.
 """
 
 import copy
@@ -169,9 +170,11 @@ def by_hand(c, xs):
 
 
 def test_the_other_side_may_be_written_by_hand(pool):
-    for one, other in pool.values(by_hand, 2, [torch.randn(length, FEATURES) for length in (2, 4)]):
-        torch.testing.assert_close(one, other)
-        assert all(g.abs().sum() > 0 for g in one)
+    for gradients, other in pool.values(
+        by_hand, 2, [torch.randn(length, FEATURES) for length in (2, 4)]
+    ):
+        torch.testing.assert_close(gradients, other)
+        assert all(g.abs().sum() > 0 for g in gradients)
 
 
 def with_dropout(c, xs):
@@ -220,14 +223,14 @@ def test_states_may_be_arguments(pool):
 
 
 def mistakes(c):
-    told = []
+    messages = []
 
     def tell(call):
         try:
             call()
-            told.append("nothing")
+            messages.append("nothing")
         except ValueError as error:
-            told.append(str(error))
+            messages.append(str(error))
 
     def make(rnn, **ranks):
         return links.create_multi_node_n_step_rnn(rnn, c, **ranks)
@@ -245,7 +248,7 @@ def mistakes(c):
             torch.zeros(1, 1, UNITS), None, [torch.zeros(4, FEATURES)]
         )
     )
-    return told
+    return messages
 
 
 def test_mistakes_are_told(pool):
@@ -259,8 +262,8 @@ def test_mistakes_are_told(pool):
         "rnn(hx, cx, xs)",
         "rank_in=None",
     ]
-    for told in pool.values(mistakes, 2):
-        for text, remedy in zip(told, remedies, strict=True):
+    for messages in pool.values(mistakes, 2):
+        for text, remedy in zip(messages, remedies, strict=True):
             assert remedy in text, (text, remedy)
 
 

@@ -1,5 +1,6 @@
-"""Cut layers and named tensors on four ranks: values, gradients and all-reduces against one
-process, and what a bad layout is told.
+"""Cut layers and named tensors on four ranks.
+
+Values, gradients and all-reduces are compared with one process, and a bad layout gets its message.
 """
 
 from pathlib import Path
@@ -62,11 +63,12 @@ def test_no_rank_holds_the_whole_of_what_is_cut(ranks):
     "shape", [(1, 1), (1, 2), (3, 1), (4, 1), (1, 4)], ids=lambda shape: f"{shape[0]}x{shape[1]}"
 )
 def test_other_meshes(ranks, shape):
-    """Of one rank, two, three and four; where an axis has one rank only, nothing is sent along
-    it.
+    """Meshes of one rank, two, three and four.
+
+    Where an axis has one rank only, nothing is sent along it.
     """
     layout = {"batch": "x", "hidden": "y"} if shape != (1, 4) else {"hidden": "y"}
-    inside = [told for told in ranks(f"program({shape}, {layout})") if told]
+    inside = [result for result in ranks(f"program({shape}, {layout})") if result]
     assert len(inside) == shape[0] * shape[1]
     for error, forward, backward, _ in inside:
         assert error < ROUNDING
@@ -92,9 +94,9 @@ def test_a_block_by_f_and_g(ranks):
 
 
 def test_f_and_g_can_be_differentiated_again(ranks):
-    for error, kept in ranks("second_derivative()"):
+    for error, unchanged in ranks("second_derivative()"):
         assert error < ROUNDING
-        assert kept
+        assert unchanged
 
 
 def test_g_of_a_tensor_that_is_not_contiguous(ranks):
@@ -102,7 +104,7 @@ def test_g_of_a_tensor_that_is_not_contiguous(ranks):
 
 
 def test_what_cannot_be_gets_a_message(ranks):
-    told = ranks("refusals()")
+    by_rank = ranks("refusals()")
     expected = {
         "axis": "'batch' is laid on axis 'z', but the mesh has x, y.",
         "no names": "the axes of the mesh have no names: give init_device_mesh mesh_dim_names=.",
@@ -121,7 +123,7 @@ def test_what_cannot_be_gets_a_message(ranks):
         "map": "map: the shape (2, 6) became ().",
         "no tensor": "copy_to: a tensor is needed, not list.",
     }
-    for rank, (said, no_gradient, named) in enumerate(told):
+    for rank, (messages, no_gradient, named) in enumerate(by_rank):
         outside = (
             {
                 "copy_to": f"copy_to: rank {rank} is not in this group.",
@@ -131,8 +133,8 @@ def test_what_cannot_be_gets_a_message(ranks):
             if rank > 1
             else {}
         )
-        assert said.keys() == expected.keys() | outside.keys()
+        assert messages.keys() == expected.keys() | outside.keys()
         for what, start in (expected | outside).items():
-            assert said[what] and said[what].startswith(start), (rank, what, said[what])
+            assert messages[what] and messages[what].startswith(start), (rank, what, messages[what])
         assert no_gradient
         assert named

@@ -1,5 +1,6 @@
-"""Mistakes that show in backward: graphs that are not connected, gradients that do not come or that
-nobody wants.
+"""Mistakes that show in backward.
+
+They are graphs that are not connected, and gradients that do not arrive or that no rank wants.
 """
 
 import pytest

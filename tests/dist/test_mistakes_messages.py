@@ -112,9 +112,9 @@ def a_large_send_without_a_recv(c):
 def two_sends_and_one_recv(c):
     if c.rank == 0:
         x = X.clone().requires_grad_()
-        one, two = functions.send(x, c, 1), functions.send(2 * x, c, 1)
-        one.backward()
-        two.backward()
+        first, second = functions.send(x, c, 1), functions.send(2 * x, c, 1)
+        first.backward()
+        second.backward()
     else:
         functions.recv(c, 0).sum().backward()
 
@@ -253,8 +253,10 @@ def bcast_from_two_roots(c):
 
 @mistake(dict.fromkeys(range(2), f"CommunicationError: ...bcast...{NEXT}, with the same root"))
 def bcast_from_two_roots_where_one_looks_late(c):
-    """Step by step: rank 1 finds in one look all that it needs for the barrier, and that rank 0 has
-    failed in this very barrier.
+    """Rank 1 finds the barrier and its failure in one look.
+
+    Step by step: it finds all that it needs for the barrier, and that rank 0 has failed in this
+    very barrier.
     """
     bcast, barrier = c.next_call(), c.next_call()
     time.sleep(0.5)  # now neither has seen what the other sends

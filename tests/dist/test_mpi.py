@@ -7,8 +7,8 @@ import world_checks
 from our_processes import SLOWER, our_processes, wait_for_none
 
 from manyhands import Cluster
-from manyhands.cluster.engines import profiles
-from manyhands.cluster.engines.profiles import profile_named
+from manyhands.cluster.engines import mpi_profile
+from manyhands.cluster.engines.remote_engines import make_profile
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def test_unit_06_runs_unchanged(monkeypatch):
 
 
 def test_an_mpiexec_that_fails_is_told_at_once(monkeypatch):
-    monkeypatch.setattr(profiles, "mpiexec", lambda: "/bin/false")
+    monkeypatch.setattr(mpi_profile, "mpiexec", lambda: "/bin/false")
     begun = time.monotonic()
     with pytest.raises(RuntimeError, match="mpiexec has ended"):
         Cluster(nodes=1, ranks_per_node=2, framework=None, profile="mpi", name="no mpiexec")
@@ -81,7 +81,7 @@ def test_missing_programs_are_told(monkeypatch):
 
 def test_a_wrong_profile_and_missing_hosts_are_told(monkeypatch):
     with pytest.raises(ValueError, match="use one of local, mpi, slurm, ssh"):
-        profile_named("pbs")
+        make_profile("pbs")
     monkeypatch.delenv("MANYHANDS_HOSTS", raising=False)
     with pytest.raises(ValueError, match="MANYHANDS_HOSTS=node1,node2"):
-        profile_named("ssh")
+        make_profile("ssh")

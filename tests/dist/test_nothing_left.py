@@ -1,5 +1,6 @@
-"""What a cluster and its learners have started ends with it, whoever is killed first; and a machine
-on which it cannot run is told at the start.
+"""What a cluster and its learners have started ends with it, whoever is killed first.
+
+A machine on which it cannot run is reported at the start.
 """
 
 import os
@@ -112,6 +113,6 @@ def test_a_machine_that_cannot_is_told_in_a_sentence(shell, why):
         "-c",
         "from manyhands import Cluster\nCluster(nodes=2, ranks_per_node=2)",
     ]
-    told = subprocess.run(run, capture_output=True, text=True, timeout=60)
-    assert told.returncode == 1 and why in told.stderr.splitlines()[-1]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and why in done.stderr.splitlines()[-1]
     assert not wait_for_none(before, 1)

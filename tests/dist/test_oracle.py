@@ -1,5 +1,6 @@
-"""Ours against recorded runs of the real ChainerMN 7.8.1: tests/oracle/*.json were given,
-tests/oracle/recorded/*.json made by record.py there.
+"""Ours against recorded runs of the real ChainerMN 7.8.1.
+
+tests/oracle/*.json were given, and tests/oracle/recorded/*.json made by record.py there.
 """
 
 import json

@@ -1,5 +1,6 @@
-"""Programs for torchrun, recorded and judged: the bad ones with what is said of which line, the
-good ones with nothing.
+"""Programs for torchrun, recorded and judged.
+
+Of the bad ones it is checked what is said of which line, and of the good ones that nothing is.
 """
 
 import multiprocessing.forkserver

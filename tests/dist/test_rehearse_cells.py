@@ -23,14 +23,14 @@ work.wait()"""
 def test_a_cell_that_gloo_runs_and_nccl_would_not(cluster, capsys):
     with cluster.rehearse() as rehearsal:
         cluster.px(RING)
-    said = capsys.readouterr().out
-    assert [(one.severity, one.ranks, one.line) for one in rehearsal.findings] == [
+    printed = capsys.readouterr().out
+    assert [(finding.severity, finding.ranks, finding.line) for finding in rehearsal.findings] == [
         ("hangs", (rank,), 4) for rank in range(4)
     ]
     assert (
-        said.count("HANGS") == 1
-        and "HANGS: line 4 of this cell, ranks 0, 1, 2, 3" in said
-        and "send first on one side" in said
+        printed.count("HANGS") == 1
+        and "HANGS: line 4 of this cell, ranks 0, 1, 2, 3" in printed
+        and "send first on one side" in printed
     )
     assert rehearsal.picture is not None and rehearsal.picture.text.count(">isend<") == 4
 
@@ -110,13 +110,15 @@ def test_a_script_is_judged_and_the_exit_code_says_whether_something_was_found(s
         "--epochs",
         "1",
     )
-    told = json.loads(out)
+    judged = json.loads(out)
     assert (
         code == 1
-        and told["errors"] == {}
-        and [one["severity"] for one in told["findings"]] == ["hangs"] * 2
+        and judged["errors"] == {}
+        and [finding["severity"] for finding in judged["findings"]] == ["hangs"] * 2
     )
-    assert {(one["file"], one["line"]) for one in told["findings"]} == {("train.py", 6)}
+    assert {(finding["file"], finding["line"]) for finding in judged["findings"]} == {
+        ("train.py", 6)
+    }
     read = subprocess.run(
         [Path(sys.executable).with_name("torchfrtrace"), tmp_path / "record", "--prefix", "rank_"],
         capture_output=True,
@@ -192,7 +194,8 @@ dist.all_gather([torch.empty(3) for _ in range(size)], torch.ones(3))
 def test_what_counts_are_calls_that_choose_a_gpu_and_tensors_that_are_the_same(script):
     code, out, _ = rehearse(str(script(NO_GPU_CHOSEN)), "--ranks", "2", "--json")
     assert code == 1 and {
-        (one["line"], one["severity"], one["call"]) for one in json.loads(out)["findings"]
+        (finding["line"], finding["severity"], finding["call"])
+        for finding in json.loads(out)["findings"]
     } == {
         (5, "may hang", "all_gather_object"),
         (6, "may hang", "barrier"),
@@ -248,14 +251,14 @@ def test_one_tensor_for_all_ranks_is_told_in_a_cell_and_in_its_rehearsal(cluster
             "import torch, torch.distributed as dist\nparts = [torch.empty(2)] * "
             "4\ndist.all_gather(parts, torch.ones(2))\ndist.barrier()"
         )
-    said = capsys.readouterr().out
+    printed = capsys.readouterr().out
     assert (
         "OVERWRITTEN: all_gather at line 3 of this cell, ranks 0-3: dist.all_gather(parts, "
-        "torch.ones(2))\n" in said
+        "torch.ones(2))\n" in printed
     )
-    assert [(one.line, one.ranks) for one in rehearsal.findings] == [
+    assert [(finding.line, finding.ranks) for finding in rehearsal.findings] == [
         (3, (0, 1, 2, 3))
-    ] and "DIFFERS: line 3 of this cell" in said
+    ] and "DIFFERS: line 3 of this cell" in printed
 
 
 def test_what_a_call_in_a_cell_says_is_read_there(cluster):
@@ -266,7 +269,7 @@ def test_what_a_call_in_a_cell_says_is_read_there(cluster):
             "device=torch.device('cuda' if cuda else 'cpu'))\ndist.broadcast_object_list(\n   "
             " names, src=0,\n    device=torch.device('cpu'))"
         )
-    assert [(one.severity, one.line) for one in rehearsal.findings] == [("fails", 4)]
+    assert [(finding.severity, finding.line) for finding in rehearsal.findings] == [("fails", 4)]
 
 
 def test_a_group_for_the_cpu_is_known_though_it_was_made_before(cluster):

@@ -1,5 +1,6 @@
-"""The slurm profile on a real Slurm of three nodes, which all live on this host
-(slurm_on_one_host.py).
+"""The slurm profile on a real Slurm of three nodes.
+
+All of them live on this host (slurm_on_one_host.py).
 """
 
 import os
@@ -81,8 +82,9 @@ def test_nothing_outlives_the_kernel(slurm):
 
 
 def two_neighbouring_ports():
-    """A reservation, and a port of it whose neighbour is in it too: all nodes are this host, and
-    the batch file counts on from the first port.
+    """Reserve ports and return the reservation and a port whose neighbour is in it too.
+
+    All nodes are this host, and the batch file counts on from the first port.
     """
     while True:
         many = reserve(300)
@@ -101,8 +103,9 @@ def batch(
     programs=BESIDE_PYTHON,
     **variables,
 ):
-    """Submit a batch file of the notebooks' scripts, as a learner would, and wait; returns what the
-    job said. `programs` comes first on its path.
+    """Submit a batch file of the notebooks' scripts, as a learner would, and wait.
+
+    Returns what the job said. `programs` comes first on its path.
 
     Its processes write to one file, a text and its line's end one after the other: the texts are
     whole, the lines may be mixed.
@@ -110,24 +113,24 @@ def batch(
     env = {**slurm.env, **variables, "PATH": f"{programs}:{slurm.env['PATH']}"}
     job = ["sbatch", "--wait", f"--output={tmp_path}/said.txt", name, *arguments]
     done = subprocess.run(job, cwd=folder, env=env, capture_output=True, text=True, timeout=300)
-    said = Path(tmp_path, "said.txt").read_text()
-    assert done.returncode == 0, said + done.stderr
-    return said
+    output = Path(tmp_path, "said.txt").read_text()
+    assert done.returncode == 0, output + done.stderr
+    return output
 
 
 def test_the_batch_file_of_unit_06_starts_torchrun_on_two_nodes(slurm, tmp_path):
     with reserve(1) as port:
-        said = batch(slurm, tmp_path, "06_train.sbatch", PORT=str(port.ports[0]))
+        output = batch(slurm, tmp_path, "06_train.sbatch", PORT=str(port.ports[0]))
     places = [
         f"RANK {rank}  LOCAL_RANK {rank % 2}  GROUP_RANK {rank // 2}  WORLD_SIZE 4"
         for rank in range(4)
     ]
     assert (
-        sorted(re.findall(r"RANK \d+  LOCAL_RANK \d+  GROUP_RANK \d+  WORLD_SIZE \d", said))
+        sorted(re.findall(r"RANK \d+  LOCAL_RANK \d+  GROUP_RANK \d+  WORLD_SIZE \d", output))
         == places
-    ), said
-    sums = re.findall(r"sum of \|weights\| (\d+\.\d\d)", said)
-    assert len(sums) == 4 and len(set(sums)) == 1, said  # all end with the same weights
+    ), output
+    sums = re.findall(r"sum of \|weights\| (\d+\.\d\d)", output)
+    assert len(sums) == 4 and len(set(sums)) == 1, output  # all end with the same weights
 
 
 def test_the_batch_file_of_lab_06_trains_and_resumes(slurm, tmp_path, warm):
@@ -151,7 +154,7 @@ def test_the_batch_file_of_lab_06_trains_and_resumes(slurm, tmp_path, warm):
     torchrun.chmod(0o700)
     for epoch in (0, 5):
         with reserve(1) as port:
-            said = batch(
+            output = batch(
                 slurm,
                 tmp_path,
                 "job.sbatch",
@@ -159,26 +162,26 @@ def test_the_batch_file_of_lab_06_trains_and_resumes(slurm, tmp_path, warm):
                 programs=torchrun.parent,
                 PORT=str(port.ports[0]),
             )
-        assert said.count(f"from epoch {epoch}: sum of |weights| 224.72") == 4, said
+        assert output.count(f"from epoch {epoch}: sum of |weights| 224.72") == 4, output
 
 
 def test_the_batch_file_of_unit_07_trains_on_two_nodes(slurm, tmp_path):
     many, port = two_neighbouring_ports()
     with many:
-        said = batch(slurm, tmp_path, "07_train.sbatch", str(tmp_path), PORT=str(port))
+        output = batch(slurm, tmp_path, "07_train.sbatch", str(tmp_path), PORT=str(port))
     assert [
-        said.count(f"worker {which}: epochs 0 to 9, loss 0.7454;")
+        output.count(f"worker {which}: epochs 0 to 9, loss 0.7454;")
         for which in ("0 of 2, the chief", "1 of 2")
-    ] == [1, 1], said
-    assert said.count("same weights as one process, to 1e-12: True") == 2, said
+    ] == [1, 1], output
+    assert output.count("same weights as one process, to 1e-12: True") == 2, output
 
 
 def test_the_batch_file_of_unit_10_runs_horovod_under_mpirun(slurm, tmp_path):
-    said = batch(slurm, tmp_path, "10_horovod.sbatch")
+    output = batch(slurm, tmp_path, "10_horovod.sbatch")
     same = "weights of one process, to 1e-12: True"
     assert [
-        said.count(f"rank {rank} of 4, local {rank % 2} of 2: {same}") for rank in range(4)
-    ] == [1] * 4, said
+        output.count(f"rank {rank} of 4, local {rank % 2} of 2: {same}") for rank in range(4)
+    ] == [1] * 4, output
 
 
 @pytest.mark.slow
@@ -216,10 +219,10 @@ def test_the_batch_file_of_unit_18_saves_at_a_signal_and_is_started_again(slurm,
     The signal comes from scancel: nobody waits for the end of the time.
     """
     source = (world_checks.ROOT / "sources" / "tutorial" / "18_elastic_training.py").read_text()
-    told = re.search(
+    recipe = re.search(
         r'^#     #SBATCH --time.*?^#     wait "\$job"$', source, re.DOTALL | re.MULTILINE
     )[0]
-    job = re.sub("^#     ", "", told, flags=re.MULTILINE).replace(
+    job = re.sub("^#     ", "", recipe, flags=re.MULTILINE).replace(
         "torchrun ... train.py", f"-n1 {sys.executable} train.py"
     )
     (tmp_path / "job.sbatch").write_text(f"#!/bin/bash\n{job}\n")
@@ -238,8 +241,10 @@ def test_the_batch_file_of_unit_18_saves_at_a_signal_and_is_started_again(slurm,
         return (tmp_path / "said.txt").read_text() if (tmp_path / "said.txt").exists() else ""
 
     def said_after_a_push():
-        """The two minutes are cut short again and again: Slurm sets them anew when it has seen the
-        end of the first life.
+        """Cut the two minutes short and return what the job has said.
+
+        It takes several calls, because Slurm sets them anew when it has seen the end of the first
+        life.
         """
         subprocess.run(
             ["scontrol", "update", f"JobId={number}", "StartTime=now"],

@@ -56,7 +56,7 @@ EIGHT = [
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory):
+def results_of(tmp_path_factory):
     """call(world): for each of so many ranks {way: what it found}."""
     before, folder = our_processes(), tmp_path_factory.mktemp("ways")
     status, _, errors = script([sys.executable, gpt_programs.__file__, str(folder)], limit_s=600)
@@ -68,31 +68,32 @@ def told(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def found(told):
-    return told(4)
+def results(results_of):
+    return results_of(4)
 
 
 @pytest.mark.parametrize("way", ways.WAYS)
-def test_each_way_ends_with_the_weights_of_one_process(found, way):
-    for of_rank in found:
+def test_each_way_ends_with_the_weights_of_one_process(results, way):
+    for of_rank in results:
         assert of_rank[way]["distance"] < ways.tolerance(STEPS)
         assert of_rank[way]["loss"] < 1e-13  # of losses of 5: a few dozen roundings
         assert of_rank[way]["peak"] > 0 and of_rank[way]["steps"] == STEPS
 
 
 @pytest.mark.parametrize("way", SENT)
-def test_each_rank_sends_what_arithmetic_says(found, way):
-    assert [of_rank[way]["sent"] for of_rank in found] == SENT[way]
+def test_each_rank_sends_what_arithmetic_says(results, way):
+    assert [of_rank[way]["sent"] for of_rank in results] == SENT[way]
 
 
-def test_the_owners_of_zero_1_broadcast_what_they_have_stepped(found):
-    """Who owns what the optimizer decides; all together send 3/2 of the weights each, and each
-    weight to three ranks.
+def test_the_owners_of_zero_1_broadcast_what_they_have_stepped(results):
+    """The optimizer decides which rank owns what.
+
+    All together send 3/2 of the weights each, and each weight to three ranks.
     """
-    assert sum(of_rank["ZeRO-1"]["sent"] for of_rank in found) == 4 * 3 / 2 * ALL + 3 * ALL
+    assert sum(of_rank["ZeRO-1"]["sent"] for of_rank in results) == 4 * 3 / 2 * ALL + 3 * ALL
 
 
-def test_the_page_has_all_ways_and_these_bytes(found):
+def test_the_page_has_all_ways_and_these_bytes(results):
     page = (
         (Path(__file__).parents[2] / "docs" / "SYSTEMS.md")
         .read_text(encoding="utf-8")
@@ -103,17 +104,17 @@ def test_the_page_has_all_ways_and_these_bytes(found):
     right = {
         **SENT,
         "data x pipeline x tensor": EIGHT,
-        "ZeRO-1": [of_rank["ZeRO-1"]["sent"] for of_rank in found],
+        "ZeRO-1": [of_rank["ZeRO-1"]["sent"] for of_rank in results],
     }
     for way, *_, sent, _ in rows[1:]:
         ends = sorted({min(right[way]), max(right[way])})
         assert sent == " to ".join(f"{int(number):,}" for number in ends), way
 
 
-def test_three_axes_on_eight_ranks(told):
-    found = [of_rank["data x pipeline x tensor"] for of_rank in told(8)]
-    assert max(of_rank["distance"] for of_rank in found) < ways.tolerance(STEPS)
-    assert [of_rank["sent"] for of_rank in found] == EIGHT
+def test_three_axes_on_eight_ranks(results_of):
+    results = [of_rank["data x pipeline x tensor"] for of_rank in results_of(8)]
+    assert max(of_rank["distance"] for of_rank in results) < ways.tolerance(STEPS)
+    assert [of_rank["sent"] for of_rank in results] == EIGHT
 
 
 def test_the_tolerance_is_above_another_order_and_far_below_another_gradient(monkeypatch):

@@ -45,9 +45,7 @@ WRAPPER = '#!/bin/sh\nexec {program} -F {folder}/ssh_config "$@"\n'
 
 
 def write_files(folder):
-    """Keys of our own, the server's and the client's settings, and `ssh` and `scp` that use
-    them.
-    """
+    """Write our own keys, the server's and the client's settings, and `ssh` and `scp` for them."""
     for key in ("host_key", "user_key"):
         subprocess.run(
             ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / key], check=True
@@ -109,17 +107,17 @@ def wait_until_answering(folder, port):
 
 def remote_engines(folder):
     """The engines of clusters whose files lie in `folder`: they have none of our environment."""
-    found = []
+    pids = []
     for process in psutil.process_iter():
         try:
             if (
                 str(folder) in process.environ().get("IPP_PROFILE_DIR", "")
                 and "ipyparallel.engine" in process.cmdline()
             ):
-                found.append(process.pid)
+                pids.append(process.pid)
         except psutil.Error:
             pass
-    return found
+    return pids
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
-"""create_communicator: alone, under each launcher, too late, twice, and beside
-torch.distributed.
+"""create_communicator in every situation.
+
+That is alone, under each launcher, too late, twice, and beside torch.distributed.
 """
 
 import os
@@ -20,8 +21,9 @@ def program(tmp_path, text):
 
 
 def by_environment(path, n, python=sys.executable, limit_s=90):
-    """The program on n ranks that find each other by the environment that torchrun sets: [(status,
-    out, err)] by rank.
+    """Run the program on n ranks that find each other by the environment that torchrun sets.
+
+    Returns [(status, out, err)] by rank.
     """
     reservation = reserve(1)
     try:

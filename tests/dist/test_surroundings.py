@@ -1,5 +1,6 @@
-"""Machines on which a cluster cannot start, or only just: a sentence within seconds, or a cluster
-that works.
+"""Machines on which a cluster cannot start, or only just.
+
+The first kind gets a sentence within seconds, the second a cluster that works.
 """
 
 import os
@@ -24,8 +25,9 @@ except RuntimeError as error:
 
 
 def start(tmp_path, shell="true", unshare=False, **environment):
-    """What a program with a cluster prints, in a shell that has run `shell`; and after how many
-    seconds.
+    """What a program with a cluster prints, and after how many seconds.
+
+    It runs in a shell that has run `shell`.
     """
     program, before = tmp_path / "program.py", our_processes()
     program.write_text(PROGRAM)
@@ -78,24 +80,24 @@ DISK = "mkdir $FULL; mount -t tmpfs -o size=400k t $FULL; ip link set lo up; exp
     ids=["no loopback", "full disk", "full folder", "no folder", "small files", "few files"],
 )
 def test_what_is_missing_is_said_at_once(tmp_path, shell, unshare, words):
-    told, seconds = start(tmp_path, shell, unshare)
-    assert words in told and "Traceback" not in told and seconds < AT_ONCE_S * SLOWER, (
-        told,
+    output, seconds = start(tmp_path, shell, unshare)
+    assert words in output and "Traceback" not in output and seconds < AT_ONCE_S * SLOWER, (
+        output,
         seconds,
     )
 
 
 def test_warnings_as_errors_hold_in_the_kernel_only(tmp_path):
-    told, _ = start(tmp_path, PYTHONWARNINGS="error,default::ImportWarning")
-    assert told.startswith(
+    output, _ = start(tmp_path, PYTHONWARNINGS="error,default::ImportWarning")
+    assert output.startswith(
         "PYTHONWARNINGS=error applies to this kernel but not to the ranks"
-    ) and told.endswith("[42, 42]\n"), told
+    ) and output.endswith("[42, 42]\n"), output
 
 
 def test_odd_variables_change_nothing(tmp_path):
     long = tmp_path / ("x" * 120)  # a socket's path has 107 characters
     long.mkdir()
-    told, _ = start(
+    output, _ = start(
         tmp_path,
         "unset HOME; export LANG=C LC_ALL=C",
         TMPDIR=str(long),
@@ -112,4 +114,4 @@ def test_odd_variables_change_nothing(tmp_path):
         IPYTHONDIR="/nonexistent/x",
         JUPYTER_RUNTIME_DIR="/nonexistent/y",
     )
-    assert "[42, 42]\n" in told and "Traceback" not in told, told
+    assert "[42, 42]\n" in output and "Traceback" not in output, output

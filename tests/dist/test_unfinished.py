@@ -1,5 +1,6 @@
-"""Calls that are under way when a cell ends: reported then, with their line; the next cell is not
-blamed, and no variable is lost.
+"""Calls that are under way when a cell ends.
+
+They are reported then, with their line; the next cell is not blamed, and no variable is lost.
 """
 
 import textwrap
@@ -36,7 +37,7 @@ def cluster(ranks, capsys):
     return ranks
 
 
-def told(cluster, capsys, code, ranks=None):
+def output_of(cluster, capsys, code, ranks=None):
     capsys.readouterr()
     cluster.px(textwrap.dedent(code), ranks=ranks, patience_s=3)
     return capsys.readouterr().out
@@ -130,21 +131,21 @@ def is_kept(cluster):
     ],
 )
 def test_what_is_under_way_is_told_and_the_next_cells_are_right(cluster, capsys, code, line, said):
-    report = told(cluster, capsys, code)
+    report = output_of(cluster, capsys, code)
     assert (
         report.startswith("STILL UNDER WAY when this cell ended:")
         and line in report
         and said in report
     ), report
-    after = told(cluster, capsys, SUM)
+    after = output_of(cluster, capsys, SUM)
     assert (
         after.startswith("Given up before this cell: ")
         and "of the cell that begins with `" in after
     ), after
     assert (
-        told(cluster, capsys, SUM)
-        + told(cluster, capsys, MESSAGE)
-        + told(
+        output_of(cluster, capsys, SUM)
+        + output_of(cluster, capsys, MESSAGE)
+        + output_of(
             cluster,
             capsys,
             "dist.barrier()\nif rank in (1, 2) and 'group' in globals():\n   "
@@ -227,8 +228,8 @@ def test_what_is_under_way_is_told_and_the_next_cells_are_right(cluster, capsys,
 )
 def test_what_a_later_cell_finishes_is_not_given_up(cluster, capsys, cells):
     for code, ranks in cells:
-        assert "Given up" not in told(cluster, capsys, code, ranks)
-    assert told(cluster, capsys, SUM) + told(cluster, capsys, MESSAGE) == ""
+        assert "Given up" not in output_of(cluster, capsys, code, ranks)
+    assert output_of(cluster, capsys, SUM) + output_of(cluster, capsys, MESSAGE) == ""
     assert is_kept(cluster)
 
 
@@ -287,7 +288,7 @@ def test_what_a_later_cell_finishes_is_not_given_up(cluster, capsys, cells):
     ],
 )
 def test_what_is_finished_is_not_told(ranks, capsys, code):
-    assert told(ranks, capsys, code + "\nNone") + told(ranks, capsys, SUM) == ""
+    assert output_of(ranks, capsys, code + "\nNone") + output_of(ranks, capsys, SUM) == ""
 
 
 def test_a_message_that_has_arrived_and_that_nothing_waits_for_is_looked_at_once(
@@ -296,7 +297,7 @@ def test_a_message_that_has_arrived_and_that_nothing_waits_for_is_looked_at_once
     asked, ask = [], cluster._unfinished._ask
     monkeypatch.setattr(cluster._unfinished, "_ask", lambda *args: asked.append(args) or ask(*args))
     assert (
-        told(
+        output_of(
             cluster,
             capsys,
             "if rank == 0:\n    work = dist.isend(torch.ones(2), 1)\nif rank == 1:\n   "
@@ -305,11 +306,14 @@ def test_a_message_that_has_arrived_and_that_nothing_waits_for_is_looked_at_once
         == ""
     )
     assert [args[1:] for args in asked] == [()]  # without stacks
-    assert told(cluster, capsys, SUM) + told(cluster, capsys, "None") == "" and len(asked) == 1
-    assert "STILL UNDER WAY" in told(
+    assert (
+        output_of(cluster, capsys, SUM) + output_of(cluster, capsys, "None") == ""
+        and len(asked) == 1
+    )
+    assert "STILL UNDER WAY" in output_of(
         cluster, capsys, "if rank == 0:\n    other = dist.isend(torch.ones(2), 1)"
     )
-    told(
+    output_of(
         cluster,
         capsys,
         "if rank == 1:\n    dist.recv(torch.ones(2), 0)\nif rank == 0:\n    other.wait(), "
@@ -319,7 +323,7 @@ def test_a_message_that_has_arrived_and_that_nothing_waits_for_is_looked_at_once
 
 def test_the_world_by_its_name_is_the_world(cluster, capsys):
     assert (
-        told(
+        output_of(
             cluster,
             capsys,
             "dist.all_reduce(torch.ones(2), group=dist.group.WORLD if rank else None)",
@@ -335,7 +339,7 @@ def test_the_world_by_its_name_is_the_world(cluster, capsys):
 
 def test_a_thread_that_goes_on_is_left_alone(cluster, capsys):
     assert (
-        told(
+        output_of(
             cluster,
             capsys,
             """\
@@ -351,8 +355,8 @@ def test_a_thread_that_goes_on_is_left_alone(cluster, capsys):
         == ""
     )
     assert (
-        told(cluster, capsys, "thread.join()\nassert z.tolist() == [4.0, 4.0]")
-        + told(cluster, capsys, SUM)
+        output_of(cluster, capsys, "thread.join()\nassert z.tolist() == [4.0, 4.0]")
+        + output_of(cluster, capsys, SUM)
         == ""
     )
 
@@ -367,7 +371,7 @@ def test_a_cell_that_raised_on_one_rank_tells_what_the_others_have_begun(cluster
         and "STILL UNDER WAY" in fault.text
         and "ranks 0-2 started it, and rank 3 did not" in fault.text
     )
-    assert "Given up before this cell: all_reduce" in told(cluster, capsys, SUM)
+    assert "Given up before this cell: all_reduce" in output_of(cluster, capsys, SUM)
     assert is_kept(cluster)
 
 
@@ -383,50 +387,51 @@ def test_a_function_that_leaves_a_call_is_told_of_too(cluster, capsys):
     assert "all_reduce(float32 [7])" in capsys.readouterr().out
     cluster.pull("rank")  # communicates nothing, so nothing is given up for it
     assert capsys.readouterr().out == ""
-    assert "Given up before this cell" in told(cluster, capsys, SUM)
+    assert "Given up before this cell" in output_of(cluster, capsys, SUM)
 
 
 def test_of_hundreds_a_few_are_told(cluster, capsys):
-    report = told(
+    report = output_of(
         cluster,
         capsys,
         "for tag in range(600):\n    if rank == 0:\n        dist.isend(torch.ones(1), 1, tag=tag)",
     )
     assert report.count("isend(float32 [1]") == 5 and "  and 495 more\n" in report, report
     assert (
-        told(cluster, capsys, SUM).count("Given up") == 5 and told(cluster, capsys, MESSAGE) == ""
+        output_of(cluster, capsys, SUM).count("Given up") == 5
+        and output_of(cluster, capsys, MESSAGE) == ""
     )
 
 
 def test_a_model_and_a_group_go_on_with_new_connections(cluster, capsys):
-    told(
+    output_of(
         cluster,
         capsys,
         "net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 1))\npair = "
         "dist.new_group([0, 1])",
     )
     for _ in range(2):
-        told(cluster, capsys, NOT_JOINED.format(work="work = "))
-        told(
+        output_of(cluster, capsys, NOT_JOINED.format(work="work = "))
+        output_of(
             cluster,
             capsys,
             "if rank == 0:\n    other = dist.all_reduce(torch.ones(1), group=pair, async_op=True)",
         )
-        told(
+        output_of(
             cluster,
             capsys,
             "net(torch.ones(1, 3)).sum().backward()\nif rank < 2:\n    z = torch.ones(1)\n   "
             " dist.all_reduce(z, group=pair)\n    assert z.item() == 2",
         )
-    assert told(cluster, capsys, SUM) == "" and is_kept(cluster)
+    assert output_of(cluster, capsys, SUM) == "" and is_kept(cluster)
 
 
 def test_a_group_that_cannot_be_given_up_again_is_healed_and_the_cell_named(cluster, capsys):
     after = ""
     for _ in range(5):
         if "starts new ranks" not in after:
-            told(cluster, capsys, NOT_JOINED.format(work=""))
-            after = told(cluster, capsys, SUM)
+            output_of(cluster, capsys, NOT_JOINED.format(work=""))
+            after = output_of(cluster, capsys, SUM)
     assert (
         "The cluster starts new ranks, because an earlier cell left a call under way" in after
         and "all_reduce(float32 [500]) at line 3 of the cell that begins with" in after
@@ -435,7 +440,7 @@ def test_a_group_that_cannot_be_given_up_again_is_healed_and_the_cell_named(clus
 
 
 def test_a_cell_that_joins_wrongly_is_told_what_it_has_met(cluster, capsys):
-    told(cluster, capsys, NOT_JOINED.format(work="work = "))
+    output_of(cluster, capsys, NOT_JOINED.format(work="work = "))
     fault = provoke(
         cluster, "if rank == 3:\n    dist.all_reduce(torch.ones(9))\nelse:\n    work.wait()"
     )
@@ -449,7 +454,7 @@ def test_a_cell_that_joins_wrongly_is_told_what_it_has_met(cluster, capsys):
 def test_a_call_that_all_have_joined_and_that_needs_longer(capsys):
     with Cluster(nodes=2, ranks_per_node=1, profile="emulated", rate_mbit=20, name="slow") as slow:
         slow.px(SETUP)
-        report = told(
+        report = output_of(
             slow, capsys, "x = torch.ones(2_000_000)\nwork = dist.all_reduce(x, async_op=True)"
         )
         assert (

@@ -1,5 +1,6 @@
-"""A Python that has imported torch already, for tests that start many programs and look at what
-these do, not at how they are started.
+"""A Python that has imported torch already, for tests that start many programs.
+
+Such tests look at what the programs do, not at how they are started.
 
 `warm` (in conftest.py) is a path that stands where `sys.executable` stands: on a command line of
 torchrun or mpiexec, or in `launch(python=warm)`. What is there takes its arguments, environment,
@@ -92,14 +93,14 @@ def serve(door, python, modules):
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(door)
     listener.listen(64)
-    heard, told = socket.socketpair()
-    told.setblocking(False)
+    heard, waker = socket.socketpair()
+    waker.setblocking(False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
-    ours, clients = [listener, heard, told], {}  # clients: {connection: pid}
+    signal.set_wakeup_fd(waker.fileno(), warn_on_full_buffer=False)
+    ours, clients = [listener, heard, waker], {}  # clients: {connection: pid}
     watched = selectors.DefaultSelector()
-    for one in (listener, heard, 0):
-        watched.register(one, selectors.EVENT_READ)
+    for file in (listener, heard, 0):
+        watched.register(file, selectors.EVENT_READ)
     print("ready", flush=True)
     while True:
         for key, _ in watched.select():
@@ -118,8 +119,8 @@ def serve(door, python, modules):
                 if (pid := os.fork()) == 0:
                     os.close(ready)
                     watched.close()
-                    for one in (*ours, *clients, client):
-                        one.close()
+                    for file in (*ours, *clients, client):
+                        file.close()
                     _become(python, go, files, *order)
                 os.close(go)
                 os.read(ready, 1)  # until it has a group of its own
@@ -190,7 +191,7 @@ def _become(python, go, files, argv, folder, environment, numbers):
     os.environ.update(environment)
     options = [
         argv.pop(0)
-        for _ in range(next(i for i, one in enumerate(argv) if one == "-m" or one[0] != "-"))
+        for _ in range(next(i for i, word in enumerate(argv) if word == "-m" or word[0] != "-"))
     ]
     if "-u" in options or "PYTHONUNBUFFERED" in environment:
         sys.stdout.reconfigure(write_through=True)

@@ -1,5 +1,7 @@
-"""What must hold on every profile: who the ranks are, that they add up, that faults are told and
-healed, that a notebook runs.
+"""What must hold on every profile.
+
+That is who the ranks are, that they add up, that faults are reported and healed, and that a
+notebook runs.
 """
 
 import os
@@ -50,8 +52,9 @@ def expected(nodes, ranks_per_node):
 
 
 def check_faults_and_healing(cluster):
-    """2 x 2 ranks: a barrier missed and a rank killed: both are told, and the same cluster then
-    works.
+    """Miss a barrier and kill a rank of 2 x 2.
+
+    Both are reported, and the same cluster then works.
     """
     cluster.px("import os\n" + SETUP, setup=True)
     with pytest.raises(Hang) as hang:
@@ -74,8 +77,9 @@ print(world.rank, "of", world.size, world.Split_type(MPI.COMM_TYPE_SHARED).size,
 
 
 def check_a_launch(cluster, folder):
-    """2 x 2 ranks: a script is launched, beside the cluster, on as many nodes and ranks as this
-    has.
+    """Launch a script beside a cluster of 2 x 2 ranks.
+
+    It runs on as many nodes and ranks as the cluster has.
     """
     (folder / "script.py").write_text(SCRIPT)
     result = cluster.launch(folder / "script.py", with_="mpirun", echo=False)
@@ -85,8 +89,9 @@ def check_a_launch(cluster, folder):
 
 
 def run_notebook(name, profile, monkeypatch, leaves_out=(), timeout_s=180):
-    """Run a built notebook, unchanged, with MANYHANDS_PROFILE; compare its outputs with those that
-    are stored.
+    """Run a built notebook, unchanged, with MANYHANDS_PROFILE.
+
+    Its outputs are compared with those that are stored.
 
     Cells with a text of `leaves_out` are not run: those that start processes of their own, in which
     no profile has a part (test_notebooks.py runs them).
@@ -122,8 +127,9 @@ def run_notebook(name, profile, monkeypatch, leaves_out=(), timeout_s=180):
 
 
 def texts(cell, profile):
-    """The texts that a cell shows, by kind, with this profile's name in place of the one that it
-    was built with.
+    """The texts that a cell shows, by kind.
+
+    This profile's name takes the place of the one that it was built with.
     """
     shown = {}
     for output in cell.outputs:

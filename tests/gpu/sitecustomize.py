@@ -37,7 +37,7 @@ def one_gpu_for_all(module):
         "MANYHANDS_DEVICE": "cuda:0",
         "NCCL_MULTI_RANK_GPU_ENABLE": "1",
     }
-    module.share = lambda nodes, ranks_per_node, gpus=None: (
+    module.assign_devices = lambda nodes, ranks_per_node, gpus=None: (
         "nccl",
         [environment] * (nodes * ranks_per_node),
     )
@@ -45,7 +45,7 @@ def one_gpu_for_all(module):
 
 AFTER = dict.fromkeys(NEW_NAMES, older_torch)
 if os.environ.get("GPU_BACKEND") == "nccl":
-    AFTER["manyhands.cluster.host.devices"] = one_gpu_for_all
+    AFTER["manyhands.cluster.host.gpu_assignment"] = one_gpu_for_all
 
 
 class Finder(importlib.abc.MetaPathFinder):

@@ -147,7 +147,10 @@ def test_a_folder_that_somebody_else_made_stays(tmp_path):
 def test_over_nccl_all_ranks_get_the_first_gpu(backend, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     monkeypatch.setenv("GPU_BACKEND", backend)
-    asked = "from manyhands.cluster.engines.runtime import devices; print(*devices.share(2, 1))"
+    asked = (
+        "from manyhands.cluster.engines.runtime import gpu_assignment as g; "
+        "print(*g.assign_devices(2, 1))"
+    )
     printed = subprocess.run(
         [sys.executable, "-c", asked], capture_output=True, text=True, check=True
     ).stdout

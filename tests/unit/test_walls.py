@@ -16,7 +16,7 @@ STDLIB = sys.stdlib_module_names
 # package -> what its files may import when they are imported (ours and others'); "late"
 # imports inside functions add to it
 MAY = {
-    "cluster": {"cluster", "ipyparallel", "IPython", "zmq", "ipykernel"},
+    "cluster": {"cluster", "shared", "ipyparallel", "IPython", "zmq", "ipykernel"},
     "comm": {"comm", "torch"},
     "functions": {"functions", "comm", "torch"},
     "links": {"links", "functions", "comm", "torch", "numpy"},
@@ -27,7 +27,7 @@ MAY = {
     "elastic": {"elastic", "numpy", "torch"},
     "mesh": {"mesh", "links", "torch"},
     "plots": {"plots", "simulate", "numpy", "matplotlib"},
-    "clinic": {"clinic", "cluster", "gpu_stand_in"},
+    "clinic": {"clinic", "cluster", "shared", "gpu_stand_in"},
     "gpu_stand_in": {"gpu_stand_in"},
     "data": {"numpy", "sklearn"},
     "checks": {"checks", "numpy", "IPython"},

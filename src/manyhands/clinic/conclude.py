@@ -15,7 +15,7 @@ from manyhands.clinic.recommended_units import units_of
 from manyhands.clinic.replayed_steps import compare_replayed_weights, is_torch_optimizer
 from manyhands.clinic.rule import NOT_JUDGED, Finding, not_judged
 from manyhands.clinic.tracebacks import crashed_ranks, describe_failure
-from manyhands.cluster.faults.sentences import ranks_text
+from manyhands.cluster.faults.fault_messages import ranks_text
 from manyhands.cluster.launch.script_copy import some
 from manyhands.gpu_stand_in.substitution_messages import describe_substitutions
 

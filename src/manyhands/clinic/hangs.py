@@ -27,7 +27,7 @@ from manyhands.cluster.faults.kinds import Outcome
 from manyhands.cluster.faults.source_lines import Places
 from manyhands.cluster.on_rank import tf_config
 from manyhands.cluster.on_rank.recorder import read
-from manyhands.cluster.on_rank.signalled_stack import Outside
+from manyhands.cluster.on_rank.signalled_stack import ScriptStacks
 
 if TYPE_CHECKING:
     from manyhands.cluster.faults.kinds import Fault
@@ -51,7 +51,7 @@ class HangWatcher:
         self.reports: dict[int, Report] | None = None
         self._since: dict[int, tuple[tuple[Any, ...], float]] = {}
         self._over = threading.Event()
-        self._outside = Outside(notes)
+        self._outside = ScriptStacks(notes)
         # {rank: its last report, and what was seen of it since}
         self._seen: dict[int, tuple[Report, Report]] = {}
         self._thread = threading.Thread(target=self._look, daemon=True)
@@ -181,11 +181,11 @@ def make_fault(
         struck=lambda rank: [],
         log_tail=lambda rank: done.output.get(rank, "").splitlines()[-LAST_LINES:],
     )
-    where = explain.states(outcome, standing, "", Places(), None, ranks)
+    where = explain.locate_ranks(outcome, standing, "", Places(), None, ranks)
     configs = {
         rank: tf_config.read(os.path.join(notes, f"tf-config-{rank}")) for rank in range(ranks)
     }
-    fault = explain.make(outcome, where, ranks, limit_s, tf_configs=configs)
+    fault = explain.make_fault(outcome, where, ranks, limit_s, tf_configs=configs)
     if fault:
         fault.text = fault.text.replace(
             "finished the cell", "reached the end of what the clinic runs"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from manyhands.clinic import clinic_messages
 from manyhands.clinic.clinic_limits import SHOWN_NAMES
-from manyhands.cluster.faults.sentences import ranks_text
+from manyhands.cluster.faults.fault_messages import ranks_text
 
 if TYPE_CHECKING:
     from manyhands.clinic.visit import Visit

@@ -9,7 +9,7 @@ import re
 import traceback
 from typing import TYPE_CHECKING
 
-from manyhands.cluster.faults.sentences import ranks_text
+from manyhands.cluster.faults.fault_messages import ranks_text
 from manyhands.cluster.on_rank.stack import is_user_file
 
 if TYPE_CHECKING:

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from manyhands.clinic.clinic_limits import STEPS, TIMEOUT_S
 from manyhands.clinic.hangs import HangWatcher, make_fault
-from manyhands.cluster.host.devices import PATIENCE_S, gpu_ids
+from manyhands.cluster.host.gpu_assignment import gpu_ids
 from manyhands.cluster.launch.as_main import STAND_IN, substituted
 from manyhands.cluster.launch.run_script import LaunchError, launch
 from manyhands.cluster.launch.script_copy import copied
 from manyhands.gpu_stand_in.kernels import explain_gpu_error
 from manyhands.own_environment import failed_import
+from manyhands.shared.default_timeouts import HANG_TIMEOUT_S
 
 if TYPE_CHECKING:
     from manyhands.clinic.records import AverageRecord, Cost, OneProcess, RankRecord
@@ -89,7 +90,7 @@ def visit(
     Every process has ended then. `stand_in`: where there are no GPUs, one takes their place; `env`
     is for the ranks.
     """
-    patience_s = patience_s or PATIENCE_S["nccl" if gpu_ids() else "gloo"]
+    patience_s = patience_s or HANG_TIMEOUT_S["nccl" if gpu_ids() else "gloo"]
     with _notes_folder() as notes, copied(script) as place:
         watcher = HangWatcher(notes, ranks, patience_s)
         options = {

@@ -1,5 +1,6 @@
-"""Where each rank can be reached: what a framework that wants a list of all addresses beforehand
-must be told (TensorFlow's TF_CONFIG).
+"""Find where each rank can be reached, for frameworks that want all addresses beforehand.
+
+TensorFlow's TF_CONFIG is such a list.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from manyhands.cluster.host.ports import reserve
 if TYPE_CHECKING:
     from manyhands.cluster.host.ports import Reservation
 
-# the ports that this rank has told the others of: held until the process ends
+# the ports that this rank has announced to the others: held until the process ends
 _held: list[Reservation] = []
 
 
 def exchange(timeout_s: float = 30) -> list[str]:
-    """The addresses of all ranks, ["host:port", ...] in the order of the ranks:
-    on each rank's host one port that nobody else takes.
+    """Choose a port on each rank's host and return the addresses of all ranks, in rank order.
+
+    The result is ["host:port", ...]; no other process takes these ports.
 
     All ranks of a cluster call it. It uses MASTER_ADDR and MASTER_PORT, and so must not run while a
     process group of torch does. The port itself stays unbound, so that a framework can bind it;
@@ -44,17 +46,18 @@ def exchange(timeout_s: float = 30) -> list[str]:
 
 
 def meet(
-    rank: int, world_size: int, meeting: tuple[str, int], word: str, timeout_s: float
+    rank: int, world_size: int, meeting: tuple[str, int], text: str, timeout_s: float
 ) -> list[str]:
-    """The words of all ranks, on each of them: rank 0 waits at `meeting`, a (host, port) of its
-    own, and hands out the list.
+    """Collect a text of every rank and return them all, on each rank, in rank order.
+
+    Rank 0 waits at `meeting`, a (host, port) of its own, and hands out the list.
     """
     deadline = time.monotonic() + timeout_s
     try:
         if rank == 0:
-            return _collect(world_size, meeting, word, deadline)
+            return _collect(world_size, meeting, text, deadline)
         with _reach(meeting, deadline) as connection, connection.makefile("rw") as lines:
-            lines.write(json.dumps([rank, word]) + "\n")
+            lines.write(json.dumps([rank, text]) + "\n")
             lines.flush()
             answer = lines.readline()
             if not answer:
@@ -67,20 +70,20 @@ def meet(
         ) from None
 
 
-def _collect(world_size: int, meeting: tuple[str, int], word: str, deadline: float) -> list[str]:
-    words = {0: word}
+def _collect(world_size: int, meeting: tuple[str, int], text: str, deadline: float) -> list[str]:
+    texts = {0: text}
     connections: list[socket.socket] = []
     with socket.create_server(meeting, backlog=world_size) as door:
         try:
-            while len(words) < world_size:
+            while len(texts) < world_size:
                 door.settimeout(max(0.01, deadline - time.monotonic()))
                 connection, _ = door.accept()
                 connections.append(connection)
                 connection.settimeout(max(0.01, deadline - time.monotonic()))
                 with connection.makefile("r") as lines:
-                    rank, told = json.loads(lines.readline())
-                words[rank] = told
-            everyone = [words[rank] for rank in range(world_size)]
+                    rank, received = json.loads(lines.readline())
+                texts[rank] = received
+            everyone = [texts[rank] for rank in range(world_size)]
             for connection in connections:
                 connection.sendall((json.dumps(everyone) + "\n").encode())
             return everyone
@@ -90,7 +93,7 @@ def _collect(world_size: int, meeting: tuple[str, int], word: str, deadline: flo
 
 
 def _reach(meeting: tuple[str, int], deadline: float) -> socket.socket:
-    """A connection to rank 0, as soon as it is there."""
+    """A connection to rank 0, as soon as it listens."""
     while True:
         left_s = deadline - time.monotonic()
         if left_s <= 0:

@@ -1,6 +1,6 @@
 """What a cluster is given: arguments, environment, this machine.
 
-What cannot work is told in a sentence before anything starts.
+What cannot work is reported in a sentence before anything starts.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from numbers import Real
 from typing import TYPE_CHECKING
 
 from manyhands.machine import processors
+from manyhands.shared.default_timeouts import HANG_TIMEOUT_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,41 +34,54 @@ LARGEST_RANK = 999_999  # that anybody may name
 FILES, FILES_PER_RANK = 128, 4
 
 
-def seconds(name: str, value: float | None) -> float | None:
+def check_seconds(name: str, value: float | None) -> float | None:
     """`value`, a number above 0 (infinity is one), or None."""
-    return None if value is None else positive(name, value)
+    return None if value is None else check_positive(name, value)
 
 
-def positive(name: str, value: float) -> float:
+def check_positive(name: str, value: float) -> float:
+    """Return `value` as a float; raise ValueError unless it is a number above 0."""
     if isinstance(value, bool) or not isinstance(value, Real) or not value > 0:
         raise ValueError(SENTENCES["not above 0"].format(name=name, given=value))
     return float(value)
 
 
-def setting(name: str, default: float) -> float:
+def read_setting(name: str, default: float) -> float:
     """The number above 0 in the environment variable `name`, or `default`."""
     text = os.environ.get(name) or default
     try:
-        return positive(name, float(text))
+        return check_positive(name, float(text))
     except ValueError:
         raise ValueError(
             SENTENCES["not above 0"].format(name=f"the environment variable {name}", given=text)
         ) from None
 
 
+def hang_timeouts(patience_s: float | None) -> dict[str, float]:
+    """After how many seconds waiting ranks count as a hang, by backend.
+
+    It is the argument, else MANYHANDS_PATIENCE_S, else the default.
+    """
+    patience_s = check_seconds("patience_s", patience_s)
+    return {
+        backend: patience_s or read_setting("MANYHANDS_PATIENCE_S", usual)
+        for backend, usual in HANG_TIMEOUT_S.items()
+    }
+
+
 def check_ranks(ranks: Ranks, world_size: int) -> list[int]:
     """`ranks`, one or several, as a sorted list without doubles."""
     if isinstance(ranks, str) or not (isinstance(ranks, int) or hasattr(ranks, "__iter__")):
         raise ValueError(SENTENCES["not ranks"].format(given=ranks, last=world_size - 1))
-    found = set()
-    # until the first wrong one: somebody may ask for a million
+    checked = set()
+    # until the first wrong one, because a caller may ask for a million
     for rank in [ranks] if isinstance(ranks, int) else ranks:
         if not isinstance(rank, int) or not 0 <= rank < world_size:
             raise ValueError(SENTENCES["no such rank"].format(wrong=rank, last=world_size - 1))
-        found.add(rank)
-    if not found:
+        checked.add(rank)
+    if not checked:
         raise ValueError(SENTENCES["not ranks"].format(given=ranks, last=world_size - 1))
-    return sorted(found)
+    return sorted(checked)
 
 
 def check_shape(
@@ -78,6 +92,7 @@ def check_shape(
     threads_per_rank: int,
     memory_mib: int | None,
 ) -> None:
+    """Raise ValueError, in a sentence, for a cluster that this machine cannot hold."""
     if framework not in list(FRAMEWORKS):
         raise ValueError(SENTENCES["framework"].format(given=framework))
     if profile not in PROFILES:
@@ -88,14 +103,15 @@ def check_shape(
     if profile not in ("local", "emulated", "mpi"):
         return
     cores, asked = processors(), nodes * ranks_per_node
-    most = setting("MANYHANDS_MAX_RANKS", RANKS_PER_CORE * cores)
+    most = read_setting("MANYHANDS_MAX_RANKS", RANKS_PER_CORE * cores)
     if asked > most:
         raise ValueError(SENTENCES["too many"].format(asked=asked, cores=cores, most=most))
 
 
 def check_python(world_size: int) -> None:
-    """RuntimeError where this process, or those that it starts, would end in an error of somebody
-    else's code.
+    """Raise RuntimeError where the processes of a cluster would end in an error of foreign code.
+
+    They are this process and those that it starts.
     """
     if sys.flags.optimize > 1 or os.environ.get("PYTHONOPTIMIZE", "0") not in ("", "0", "1"):
         raise RuntimeError(SENTENCES["optimized"])

@@ -17,23 +17,29 @@ from manyhands.cluster.check_arguments import FRAMEWORKS
 from manyhands.cluster.engines import emulated
 from manyhands.cluster.engines.runtime import Runtime
 from manyhands.cluster.faults import explain, live_line
-from manyhands.cluster.faults.healing import Healing, Setup, Turn, is_broken
+from manyhands.cluster.faults.fault_messages import SENTENCES, SENTENCES_CORE
 from manyhands.cluster.faults.kinds import ClusterStopped
-from manyhands.cluster.faults.picture import world
-from manyhands.cluster.faults.sentences import SENTENCES, SENTENCES_CORE
+from manyhands.cluster.faults.picture import draw_cluster
+from manyhands.cluster.faults.restart_lost_ranks import (
+    Operations,
+    Recovery,
+    SetupCell,
+    lost_before_a_cell,
+    needs_restart,
+)
 from manyhands.cluster.faults.source_lines import Places
 from manyhands.cluster.faults.under_way import WITHOUT_CALLS, UnderWay
 from manyhands.cluster.faults.unfinished import Unfinished
 from manyhands.cluster.faults.watch import Watch
-from manyhands.cluster.host import surroundings
-from manyhands.cluster.host.devices import PATIENCE_S
+from manyhands.cluster.host import machine_requirements
 from manyhands.cluster.on_rank import agent
-from manyhands.cluster.on_rank.recorder import read
 from manyhands.cluster.on_rank.variables import get_value, set_variables
-from manyhands.cluster.show import Progress, show_outputs
+from manyhands.cluster.show import FaultDisplay, Progress, show_outputs
+from manyhands.cluster.turn import Turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
     from typing import Any
 
     from manyhands.cluster.check_arguments import Framework, Profile, Ranks
@@ -49,12 +55,12 @@ _running: dict[str, Cluster] = {}  # by name, of this process
 _PID = os.getpid()
 
 
-class Cluster(Healing, UnderWay):
+class Cluster(UnderWay):
     """`nodes` x `ranks_per_node` processes that run the cells marked `%%px`.
 
     An engine of ipyparallel is a rank. On one machine the nodes are emulated: each has its own
     share of the devices, its own LOCAL_RANK numbering and its own folder. Returns when all ranks
-    are ready; `framework` is imported there already.
+    are ready and have imported `framework`.
 
     nodes, ranks_per_node : the shape of the world.
     framework : "torch", "tensorflow", "both" or None.
@@ -93,26 +99,27 @@ class Cluster(Healing, UnderWay):
         magic.register()  # if the start fails, `%%px` says that there is no cluster
         self.profile = profile or os.environ.get("MANYHANDS_PROFILE", "local")
         self.nodes, self.ranks_per_node, self.framework = nodes, ranks_per_node, framework
-        patience_s = check_arguments.seconds("patience_s", patience_s)
-        self._patience_s = {
-            backend: patience_s or check_arguments.setting("MANYHANDS_PATIENCE_S", usual)
-            for backend, usual in PATIENCE_S.items()
-        }
-        self.limit_s = check_arguments.positive("limit_s", limit_s)
+        self._hang_timeout_s = check_arguments.hang_timeouts(patience_s)
+        self.limit_s = check_arguments.check_positive("limit_s", limit_s)
         self.threads_per_rank, self.memory_mib, self.name = threads_per_rank, memory_mib, name
         self.fault: Fault | None = None
         self.names: list[str] = []
-        self._setups: list[Setup] = []
         self._cells, self._places = itertools.count(1), Places()
         self._last_cell, self._unfinished = "", Unfinished(self._ask)
-        # see faults/healing.py
-        self._sound, self._lost, self._unmade, self._turn = True, set(), [], Turn(name)
+        self._display, self._turn = FaultDisplay(), Turn(name)
+        self._recovery = Recovery(
+            self,
+            Operations(
+                self._check_running, self._replace, self._unfinished.forget, self._run_setup
+            ),
+            self._display,
+        )
         check_arguments.check_shape(
             nodes, ranks_per_node, framework, self.profile, threads_per_rank, memory_mib
         )
         check_arguments.check_python(self.world_size)
         if self.profile in ("local", "emulated"):
-            surroundings.check_loopback()
+            machine_requirements.check_loopback()
         self.link = emulated.link(self.profile, nodes, rate_mbit, delay_ms)
         if name in _running:
             print(SENTENCES_CORE["replaced"].format(n=_running[name].world_size, name=name))
@@ -125,24 +132,27 @@ class Cluster(Healing, UnderWay):
             self._runtime.stop()
             raise
         _running[name] = self
-        if surroundings.without_errors():
-            print(surroundings.SENTENCES["warnings"])
+        if machine_requirements.without_errors():
+            print(machine_requirements.SENTENCES["warnings"])
         magic.register(self)
 
     # ---------------------------------------------------------------- facts
 
     @property
     def world_size(self) -> int:
+        """The number of ranks."""
         return self.nodes * self.ranks_per_node
 
     @property
     def ranks(self) -> list[int]:
+        """The numbers of all ranks, in ascending order."""
         return list(range(self.world_size))
 
     @property
     def backend(self) -> str:
-        """The process group's backend that suits the devices: "nccl" with a GPU for each rank, else
-        "gloo".
+        """The backend of the process group that suits the devices.
+
+        It is "nccl" where each rank has a GPU of its own, else "gloo".
         """
         if self._runtime is None:  # `getattr(cluster, "backend", None)` asks for it too
             raise AttributeError(SENTENCES_CORE["stopped"].format(name=self.name))
@@ -154,7 +164,7 @@ class Cluster(Healing, UnderWay):
 
         Which backend real nodes have is known when they run.
         """
-        return self._patience_s[self.backend]
+        return self._hang_timeout_s[self.backend]
 
     def __repr__(self) -> str:
         state = "" if self._runtime else ", stopped"
@@ -172,7 +182,7 @@ class Cluster(Healing, UnderWay):
             if self.link is None
             else f"{self.profile}: {self.link.rate_mbit:g} Mbit/s, {self.link.delay_ms:g} ms"
         )
-        svg = world(self._runtime.layout(), where, self.backend, str(self.framework))
+        svg = draw_cluster(self._runtime.layout(), where, self.backend, str(self.framework))
         return {**text, "image/svg+xml": svg}
 
     # ---------------------------------------------------------------- running
@@ -201,10 +211,7 @@ class Cluster(Healing, UnderWay):
             outcome = self._execute(agent.run_cell, (code,), ranks, patience_s, limit_s, cell_file)
             self._finish(outcome, cell_file, limit_s)
         if setup:  # only what has worked is run again, and what was run last comes last
-            self._setups = [one for one in self._setups if one.key != (key or code)] + [
-                Setup(key or code, code, ranks, first_line)
-            ]
-            self._unmade = [one for one in self._unmade if one.key != (key or code)]
+            self._recovery.add_setup(SetupCell(key or code, code, ranks, first_line))
 
     def run(
         self,
@@ -214,8 +221,7 @@ class Cluster(Healing, UnderWay):
         patience_s: float | None = None,
         limit_s: float | None = None,
     ) -> list[T]:
-        """Call `function(*args)` on all ranks, or on `ranks`; returns the list of results in rank
-        order.
+        """Call `function(*args)` on all ranks, or on `ranks`; the results are in rank order.
 
         The function is sent by value; what it needs it must import itself. Raises a Fault as `px`
         does.
@@ -223,16 +229,20 @@ class Cluster(Healing, UnderWay):
         with self._turn:
             self._use()
             module = getattr(function, "__module__", None) or ""
-            talks, tell = not module.startswith(WITHOUT_CALLS), not module.startswith("manyhands.")
-            if talks:
-                self._give_up(None, ranks, tell)
+            communicates, report_calls = (
+                not module.startswith(WITHOUT_CALLS),
+                not module.startswith("manyhands."),
+            )
+            if communicates:
+                self._give_up(None, ranks, report_calls)
             outcome = self._execute(agent.call, (function, args), ranks, patience_s, limit_s, "")
-            self._finish(outcome, "", limit_s, tell, talks)
+            self._finish(outcome, "", limit_s, report_calls, communicates)
         return [outcome.results[rank]["value"] for rank in sorted(outcome.results)]
 
     def pull(self, name: str) -> list[Any]:
-        """The values of a variable on every rank, or of an expression of the rank's variables, in
-        rank order.
+        """The values of a variable, or of an expression, on every rank, in rank order.
+
+        An expression is evaluated with the rank's variables.
         """
         return self.run(get_value, name)
 
@@ -249,8 +259,9 @@ class Cluster(Healing, UnderWay):
         ranks_per_node: int | None = None,
         **options: Any,
     ) -> Launch:
-        """Run a script under a real launcher, on as many nodes and ranks as this cluster has:
-        see manyhands.cluster.launch.run_script.
+        """Run a script under a real launcher, on as many nodes and ranks as this cluster has.
+
+        See manyhands.cluster.launch.run_script.
         """
         from manyhands.cluster.launch.run_script import launch
 
@@ -264,32 +275,37 @@ class Cluster(Healing, UnderWay):
         )
 
     def rehearse(self) -> CellRehearsal:
-        """`with cluster.rehearse():` around cells of torch: what NCCL on GPUs would do with what
-        the ranks ask of torch.distributed in the block is told when it ends; see
-        manyhands.rehearsal. `%%px --rehearse` does one cell.
+        """Rehearse cells of torch for GPUs: `with cluster.rehearse():` around them.
+
+        When the block ends, it reports what NCCL on GPUs would do with what the ranks have
+        asked of torch.distributed in it; see manyhands.rehearsal. `%%px --rehearse` does one cell.
         """
         from manyhands.rehearsal.cells import CellRehearsal
 
         return CellRehearsal(self)
 
     def place(self, file: str, line: int) -> str:
-        """A line of the learner's in words: "line 3 of this cell", where the cell that ran last is
-        this one.
+        """A line of the learner's in words, such as "line 3 of this cell".
+
+        Here, the cell that ran last is this one.
         """
         return self._places.named(file, line, self._last_cell)
 
     # ---------------------------------------------------------------- healing
 
     def heal(self) -> None:
-        """New processes for all ranks, in the same cluster; then the cells marked --setup run
-        again.
+        """Start new processes for all ranks, in the same cluster, and run the --setup cells again.
 
         All variables on the ranks are lost: a process group cannot go on with a part of its
         members.
         """
         with self._turn:
             self._check_running()
-            self._mend()
+            self._recovery.restart()
+
+    def holding(self, reports: list[Fault]) -> AbstractContextManager[None]:
+        """In this block, a Fault is appended to the list `reports` instead of being shown."""
+        return self._display.hold(reports)
 
     def stop(self) -> None:
         """End all processes of this cluster. Safe to call twice."""
@@ -312,6 +328,32 @@ class Cluster(Healing, UnderWay):
             raise ClusterStopped(SENTENCES_CORE["stopped"].format(name=self.name))
         return self._runtime
 
+    def _replace(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+
+    def _use(self) -> None:
+        """Before each use: restart ranks that the last use left in an unknown state.
+
+        Raises a Fault if a rank or the controller has died since.
+        """
+        self._check_running()
+        if not self._recovery.sound:
+            print(SENTENCES["heal first"])
+            self._recovery.restart()
+        runtime = self._check_running()
+        runtime.keep_guard()
+        lost = lost_before_a_cell(dict(runtime.exits()), runtime.controller_runs())
+        if lost is not None:
+            self._finish(lost, "", self.limit_s)
+
+    def _run_setup(self, cell: SetupCell) -> tuple[Outcome, Fault | None]:
+        """Run a setup cell on new ranks, without its outputs."""
+        cell_file = self._places.add(cell.code, cell.first_line)
+        outcome = self._execute(agent.run_cell, (cell.code,), cell.ranks, None, None, cell_file)
+        if outcome.reason == "interrupted":
+            raise KeyboardInterrupt
+        return outcome, self._fault(outcome, cell_file, self.limit_s)
+
     def _execute(
         self,
         function: Callable[..., Any],
@@ -325,17 +367,17 @@ class Cluster(Healing, UnderWay):
             self.ranks if ranks is None else check_arguments.check_ranks(ranks, self.world_size)
         )
         patience_s, limit_s = (
-            check_arguments.seconds("patience_s", patience_s),
-            check_arguments.seconds("limit_s", limit_s),
+            check_arguments.check_seconds("patience_s", patience_s),
+            check_arguments.check_seconds("limit_s", limit_s),
         )
         cell, started = next(self._cells), time.monotonic()
         runtime = self._check_running()
         runtime.reports.clear()
-        self._sound = False
+        self._recovery.sound = False
         try:
             pending = runtime.submit(targets, function, (*args, cell))
         except Exception:  # what cannot be sent has not been sent to any rank
-            self._sound = True
+            self._recovery.sound = True
             raise
         watch = Watch(
             pending,
@@ -358,12 +400,7 @@ class Cluster(Healing, UnderWay):
             started,
         )
         self._unfinished.note(outcome.results)
-        for rank in targets:  # the record of a rank that has not answered is read where it lies
-            if rank not in outcome.notes:
-                notes = read(runtime.record_path(rank), cell)
-                outcome.notes[rank] = notes or runtime.reports.notes(rank, cell)
-                if notes is None:
-                    outcome.early.add(rank)
+        runtime.add_notes(outcome)
         outcome.notes = self._unfinished.shifted(outcome.notes)
         made = [reply["names"] for reply in outcome.results.values()] + [
             runtime.reports.names(rank, cell) for rank in targets
@@ -373,21 +410,21 @@ class Cluster(Healing, UnderWay):
 
     def _progress(self, watch: Watch, seconds: float, cell_file: str) -> str:
         """The line of a cell that has run for so long: what its ranks wait in, or that they run."""
-        waiting = live_line.line(watch, self._places, cell_file)
+        waiting = live_line.describe_waiting(watch, self._places, cell_file)
         running = SENTENCES_CORE["running"].format(n=len(watch.asked), seconds=f"{seconds:.0f}")
         return waiting or (running if seconds >= RUNNING_AFTER_S else "")
 
     def _fault(self, outcome: Outcome, cell_file: str, limit_s: float | None) -> Fault | None:
         runtime = self._check_running()  # another thread may have stopped it meanwhile
-        where = explain.states(
+        where = explain.locate_ranks(
             outcome, runtime, cell_file, self._places, self.memory_mib, self.world_size
         )
-        return explain.make(
+        return explain.make_fault(
             outcome,
             where,
             self.world_size,
             limit_s or self.limit_s,
-            self._unmade_head,
+            self._recovery.head_of_unmade,
             {rank: runtime.tf_config(rank) for rank in self.ranks},
         )
 
@@ -396,14 +433,22 @@ class Cluster(Healing, UnderWay):
         outcome: Outcome,
         cell_file: str,
         limit_s: float | None,
-        tell: bool = True,
-        talks: bool = True,
+        report_calls: bool = True,
+        communicates: bool = True,
     ) -> None:
         fault = self._fault(outcome, cell_file, limit_s)
-        self._sound = fault is None or not is_broken(outcome, fault)
+        self._recovery.sound = fault is None or not needs_restart(outcome, fault)
         show_outputs(outcome)
-        unfinished = self._say_unfinished(cell_file, tell) if talks and outcome.pending else ""
-        overwritten = explain.overwritten(outcome.notes, cell_file, self._places) if tell else ""
+        unfinished = (
+            self._say_unfinished(cell_file, report_calls)
+            if communicates and outcome.pending
+            else ""
+        )
+        overwritten = (
+            explain.describe_overwritten(outcome.notes, cell_file, self._places)
+            if report_calls
+            else ""
+        )
         remarks = "\n".join(filter(None, (overwritten, unfinished)))
         if fault is None:
             if remarks:
@@ -414,10 +459,10 @@ class Cluster(Healing, UnderWay):
             fault.text += "\n" + SENTENCES["not run"]
         fault.reported_s = time.monotonic() - outcome.started
         self.fault = fault
-        self._show(fault)  # first what happened, then the mending
-        if not self._sound:
+        self._display.show(fault)  # first what happened, then the restart
+        if not self._recovery.sound:
             before = time.monotonic()
-            self._mend(fault)
+            self._recovery.restart(fault)
             fault.healed_s = time.monotonic() - before
         raise fault
 

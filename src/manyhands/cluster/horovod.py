@@ -1,5 +1,6 @@
-"""What `horovodrun` does for its processes, for ranks that run already:
-a meeting place, and the environment that names it.
+"""What `horovodrun` does for its processes, for ranks that run already.
+
+It gives them a meeting place, and the environment that names it.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def rendezvous(size: int | None = None) -> None:
     else:
         place = (rank, size, 0, 1)
     names = ("LOCAL_RANK", "LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE")
-    e.update({"HOROVOD_" + name: str(value) for name, value in zip(names, place, strict=False)})
+    e.update({"HOROVOD_" + name: str(value) for name, value in zip(names, place, strict=True)})
     e.update(
         HOROVOD_RANK=str(rank),
         HOROVOD_SIZE=str(size),
@@ -73,9 +74,7 @@ def rendezvous(size: int | None = None) -> None:
 
 
 def _serve(size: int, local_size: int, cross_size: int) -> None:
-    """Start the server, once in this process, and tell it how many will come to each of its
-    scopes.
-    """
+    """Start the server, once in this process, with the number of ranks in each of its scopes."""
     host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     if port not in _servers:
         _servers[port] = _server()((host, port), _handler(), 0)
@@ -93,8 +92,8 @@ def _serve(size: int, local_size: int, cross_size: int) -> None:
     )
 
 
-def _wait_for_server(patience_s: float = 60) -> None:
-    deadline = time.monotonic() + patience_s
+def _wait_for_server(timeout_s: float = 60) -> None:
+    deadline = time.monotonic() + timeout_s
     while True:
         try:
             socket.create_connection(
@@ -110,8 +109,9 @@ def _wait_for_server(patience_s: float = 60) -> None:
 
 
 def _server() -> type[Any]:
-    """Horovod's server, with room for all who knock at once:
-    it has Python's 5, and who finds no room waits for a second.
+    """Horovod's server, with a queue for all ranks that connect at the same time.
+
+    Horovod's has Python's 5, and a rank that finds it full waits for a second.
     """
     from horovod.runner.http.http_server import RendezvousHTTPServer
 
@@ -122,8 +122,10 @@ def _server() -> type[Any]:
 
 
 def _handler() -> type[Any]:
-    """Horovod's handler, with one fault mended: the end of one scope made it forget who had
-    finished in the others, so that their addresses stayed behind and misled the next `hvd.init()`.
+    """Horovod's handler, with one fault mended.
+
+    The end of one scope made it forget who had finished in the others, so that their addresses
+    stayed behind and misled the next `hvd.init()`.
     """
     from horovod.runner.http.http_server import RendezvousHandler
 
@@ -157,8 +159,9 @@ def _interface(address: str, port: int) -> str:
 
 
 def _know_threads(stack: Stack) -> None:
-    """Have the threads that Horovod starts known to `stack`: they look for tensors all the time, so
-    a process that waits in Horovod is never idle.
+    """Have the threads that Horovod starts known to `stack`.
+
+    They look for tensors all the time, so a process that waits in Horovod is never idle.
     """
     from horovod.common.basics import HorovodBasics
 
@@ -179,8 +182,10 @@ def _know_threads(stack: Stack) -> None:
 
 
 def _note_waits(recorder: Recorder) -> None:
-    """Have each wait of horovod.torch noted while it lasts: its own threads keep the process busy,
-    so that the stack alone does not tell a rank that waits from one that computes.
+    """Have each wait of horovod.torch noted while it lasts.
+
+    Its own threads keep the process busy, so the stack alone does not distinguish a rank that waits
+    from one that computes.
     """
     from horovod.torch import mpi_lib_v2 as library
 

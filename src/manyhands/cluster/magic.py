@@ -38,8 +38,9 @@ def _ranks(text: str) -> list[int]:
 
 
 def _first_line(shell: Any, body: str) -> int:
-    """The number, in the cell that runs, of the line at which the body of its `%%px` begins;
-    2 where the cell cannot be seen.
+    """The number of the line, in the cell that runs, at which the body of its `%%px` begins.
+
+    It is 2 where the cell cannot be seen.
     """
     try:
         cell = shell.kernel.get_parent()["content"]["code"]
@@ -52,8 +53,9 @@ def _first_line(shell: Any, body: str) -> int:
 
 
 def _cell_id(shell: Any) -> str | None:
-    """JupyterLab's id of the cell that runs, so that an edited --setup cell takes the place of what
-    it was; elsewhere None.
+    """JupyterLab's id of the cell that runs, elsewhere None.
+
+    With it, an edited --setup cell takes the place of what it was.
     """
     try:
         return shell.kernel.get_parent()["metadata"].get("cellId")

@@ -1,5 +1,6 @@
-"""The dicts that ranks, engines and the notebook send each other, as JSON or pickled: which keys
-they have.
+"""The keys of the dicts that ranks, engines and the notebook send each other.
+
+They go as JSON or pickled.
 
 They are plain dicts at run time, and only type checkers read this file.
 """
@@ -28,8 +29,9 @@ class _Called(TypedDict):
 
 
 class Note(_Called, total=False):
-    """A call of a rank, as its record has it; of a wait for an asynchronous one, as far as it is
-    known.
+    """A call of a rank, as its record has it.
+
+    A wait for an asynchronous call has as much of it as is known.
     """
 
     group: str  # the group's name, "" for the world
@@ -51,7 +53,7 @@ class Note(_Called, total=False):
 
 
 class Stand(TypedDict):
-    """Where a rank stands: `key` stays the same as long as it stands in the same call."""
+    """Where a rank is: `key` stays the same as long as it is in the same call."""
 
     blocked: bool
     key: str
@@ -115,8 +117,9 @@ class _Traced(TypedDict):
 
 
 class TracedCall(_Traced, total=False):
-    """A collective in torch's flight recorder; of one that is not there any more, without
-    `ended`.
+    """A collective in torch's flight recorder.
+
+    One that is not there any more has no `ended`.
     """
 
     ended: bool
@@ -149,8 +152,9 @@ class _Status(TypedDict):
 
 
 class Exit(_Status, total=False):
-    """How a rank's process has ended: its wait status, if it is known, and whether it grew over its
-    limit.
+    """How a rank's process has ended.
+
+    It has its wait status, if that is known, and whether it grew over its limit.
     """
 
     memory: bool

@@ -1,5 +1,6 @@
-"""What a cell on the ranks puts on the page: outputs in rank order, a passing line of progress,
-the report of a fault.
+"""What a cell on the ranks puts on the page.
+
+That is outputs in rank order, a passing line of progress, and the report of a fault.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ import shutil
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from manyhands.cluster.faults.kinds import Fault, Outcome
@@ -31,8 +33,9 @@ def in_notebook() -> bool:
 
 
 def in_this_kernel(name: str) -> bool:
-    """Whether the learner has given something this name here, in the kernel that has sent the cell
-    to the ranks.
+    """Whether the learner has given something this name in this kernel.
+
+    It is the kernel that has sent the cell to the ranks.
     """
     if "IPython" not in sys.modules:
         return False
@@ -43,6 +46,7 @@ def in_this_kernel(name: str) -> bool:
 
 
 def quiet() -> bool:
+    """Whether MANYHANDS_QUIET=1 forbids lines of progress."""
     return os.environ.get("MANYHANDS_QUIET") == "1"
 
 
@@ -140,6 +144,34 @@ def _show_rich(rank: int, output: dict[str, Any]) -> None:
         sys.stdout.write(f"[rank {rank}]\n")
         sys.stdout.flush()
         display(content["data"], raw=True, metadata=content.get("metadata", {}))
+
+
+class FaultDisplay:
+    """Shows the report of each fault, or hands the fault to a caller that holds reports back."""
+
+    def __init__(self) -> None:
+        self._held: list[Fault] | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether reports are held back now."""
+        return self._held is not None
+
+    @contextmanager
+    def hold(self, reports: list[Fault]) -> Iterator[None]:
+        """In this block, a fault is appended to `reports` instead of being shown."""
+        before, self._held = self._held, reports
+        try:
+            yield
+        finally:
+            self._held = before
+
+    def show(self, fault: Fault) -> None:
+        """Show the report of `fault`, unless it is held back."""
+        if self._held is None:
+            show_fault(fault)
+        else:
+            self._held.append(fault)
 
 
 def show_fault(fault: Fault) -> None:

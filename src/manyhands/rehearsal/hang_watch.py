@@ -14,11 +14,11 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
 from manyhands.cluster.faults import explain, tf_tasks
+from manyhands.cluster.faults.fault_messages import SENTENCES
 from manyhands.cluster.faults.kinds import Outcome
-from manyhands.cluster.faults.sentences import SENTENCES
 from manyhands.cluster.faults.source_lines import Places
 from manyhands.cluster.on_rank import tf_config
-from manyhands.cluster.on_rank.signalled_stack import Outside
+from manyhands.cluster.on_rank.signalled_stack import ScriptStacks
 from manyhands.rehearsal.rehearsal_limits import PATIENCE_S, PERIOD_S, QUIET_S
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class HangWatch:
     def __init__(self, folder: str, ranks: int, patience_s: float = PATIENCE_S) -> None:
         self.folder, self.ranks, self.patience_s, self.hung = folder, ranks, patience_s, False
         self.stands: dict[int, Any] = {}
-        self._outside, self._over = Outside(folder), threading.Event()
+        self._outside, self._over = ScriptStacks(folder), threading.Event()
         # of each rank: where it stands, as `_look_at` says; since when
         self._since: dict[int, tuple[Any, float]] = {}
         self._thread = threading.Thread(target=self._look, daemon=True)
@@ -82,8 +82,8 @@ class HangWatch:
         outcome.results = {rank: {} for rank in outcome.asked if rank not in self.stands}
         reports = {rank: {"cell": 0, **stands} for rank, stands in self.stands.items()}
         standing = SimpleNamespace(reports=SimpleNamespace(newest=reports))
-        where = explain.states(outcome, standing, "", Places(), None, self.ranks)
-        fault = explain.make(outcome, where, self.ranks, 0, tf_configs=self._tf_configs())
+        where = explain.locate_ranks(outcome, standing, "", Places(), None, self.ranks)
+        fault = explain.make_fault(outcome, where, self.ranks, 0, tf_configs=self._tf_configs())
         assert fault is not None  # a hang is one
         fault.text = fault.text.replace("finished the cell", "ended").replace(
             "of the cell", "of the script"
@@ -93,7 +93,7 @@ class HangWatch:
     def cause_of(self, errors: Mapping[int, str]) -> str:
         """What TensorFlow's tasks have to do with errors, {rank: text}; or ""."""
         for text in errors.values():
-            if cause := tf_tasks.mismatch({"evalue": text}):
+            if cause := tf_tasks.cause_of_mismatch({"evalue": text}):
                 return "\n".join(
                     (SENTENCES["title mismatch"], SENTENCES["cause"].format(cause=cause))
                 )

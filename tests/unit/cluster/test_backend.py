@@ -1,5 +1,6 @@
-"""Which backend the ranks get, where real nodes choose by their own GPUs, and how long they may
-wait with it.
+"""Which backend the ranks get, where real nodes choose by their own GPUs.
+
+Also how long they may wait with it.
 """
 
 from contextlib import nullcontext
@@ -9,19 +10,21 @@ import pytest
 
 from manyhands.checks import on_ranks
 from manyhands.cluster import cluster as of_cluster
-from manyhands.cluster.cluster import PATIENCE_S, Cluster
+from manyhands.cluster.cluster import Cluster
 from manyhands.cluster.engines.reach import StartLimit
 from manyhands.cluster.engines.runtime import Runtime
+from manyhands.shared.default_timeouts import HANG_TIMEOUT_S
 
 GPU = {"MANYHANDS_BACKEND": "nccl", "MANYHANDS_DEVICE": "cuda:0", "CUDA_VISIBLE_DEVICES": "3"}
 CPU = {"MANYHANDS_BACKEND": "gloo", "MANYHANDS_DEVICE": "cpu"}
 
 
 def started(here, nodes, monkeypatch):
-    """(a runtime whose two ranks live on `nodes`, seen from a notebook on `here`; what the ranks
-    are told), after two starts.
+    """Start a runtime twice whose two ranks live on `nodes`, seen from a notebook on `here`.
+
+    Returns (the runtime, the environments that the ranks are given).
     """
-    runtime, told = Runtime.__new__(Runtime), []
+    runtime, received = Runtime.__new__(Runtime), []
     runtime.cluster = SimpleNamespace(world_size=2, nodes=2, ranks_per_node=1, threads_per_rank=1)
     runtime.backend, runtime._devices = (
         here["MANYHANDS_BACKEND"],
@@ -37,14 +40,14 @@ def started(here, nodes, monkeypatch):
 
     def submit(self, ranks, join, arguments):
         rank, _url, _token, _folder, environment, _path = arguments
-        told.append(environment)
+        received.append(environment)
         return {rank: SimpleNamespace(get=lambda timeout: {})}
 
     monkeypatch.setattr(Runtime, "submit", submit)
     runtime._start_ranks(StartLimit())
     runtime._start_ranks(StartLimit())
     runtime._port.close()
-    return runtime, told[2:]
+    return runtime, received[2:]
 
 
 @pytest.mark.parametrize(
@@ -59,12 +62,14 @@ def started(here, nodes, monkeypatch):
 def test_all_ranks_have_the_backend_that_suits_their_nodes(
     here, nodes, backend, devices, monkeypatch
 ):
-    runtime, told = started(here, nodes, monkeypatch)
-    assert [one["MANYHANDS_BACKEND"] for one in told] == [
+    runtime, received = started(here, nodes, monkeypatch)
+    assert [environment["MANYHANDS_BACKEND"] for environment in received] == [
         backend
     ] * 2 and runtime.backend == backend
     assert [ranks[0][1] for _, ranks in runtime.layout()] == devices
-    assert told[0]["MASTER_PORT"] == told[1]["MASTER_PORT"] and [one["RANK"] for one in told] == [
+    assert received[0]["MASTER_PORT"] == received[1]["MASTER_PORT"] and [
+        environment["RANK"] for environment in received
+    ] == [
         "0",
         "1",
     ]
@@ -97,7 +102,7 @@ def made(monkeypatch):
 
 
 def test_patience_is_that_of_the_nodes_backend(made, monkeypatch):
-    assert made() == PATIENCE_S["nccl"] and made(patience_s=4) == 4
+    assert made() == HANG_TIMEOUT_S["nccl"] and made(patience_s=4) == 4
     monkeypatch.setenv("MANYHANDS_PATIENCE_S", "60")
     assert made() == 60 and made(patience_s=4) == 4
 
@@ -130,7 +135,7 @@ def test_a_check_over_nccl_waits_for_its_first_calls(backend, patience_s):
             return nullcontext()
 
     cluster = Asked()
-    cluster.backend, cluster.patience_s = backend, PATIENCE_S[backend]
+    cluster.backend, cluster.patience_s = backend, HANG_TIMEOUT_S[backend]
     assert on_ranks.RankReport("mean", cluster, {"mean": {}}, {}).on_ranks(
         "unit.ranks", "experiment"
     ) == [1]

@@ -1,5 +1,6 @@
-"""The parts of the cluster that need no process: wait-for graphs, causes, records, shares of
-GPUs.
+"""The parts of the cluster that need no process.
+
+They are wait-for graphs, causes, records, and the assignment of GPUs.
 """
 
 import json
@@ -11,10 +12,11 @@ import pytest
 import torch.distributed  # noqa: F401  the recorder finds it among the loaded modules
 
 from manyhands.cluster.faults import diagnose
+from manyhands.cluster.faults.fault_messages import ranks_text
 from manyhands.cluster.faults.kinds import Where
-from manyhands.cluster.faults.picture import wait_for_graph, world
-from manyhands.cluster.faults.sentences import ranks_text
-from manyhands.cluster.host.devices import share
+from manyhands.cluster.faults.mismatched_calls import find_mismatch
+from manyhands.cluster.faults.picture import draw_cluster, draw_wait_for_graph
+from manyhands.cluster.host.gpu_assignment import assign_devices
 from manyhands.cluster.magic import _ranks
 from manyhands.cluster.on_rank.recorder import HEADER, SLOT_BYTES, SLOTS, Recorder, read
 from manyhands.cluster.on_rank.stack import is_user_file
@@ -105,7 +107,7 @@ def test_all_in_one_call_that_does_not_end_have_left_something_behind():
 
 def test_mismatch_says_who_differs():
     notes = {0: [note("all_reduce")], 1: [note("all_reduce", shape=(5,))], 2: [note("all_reduce")]}
-    odd = diagnose.mismatch(notes)
+    odd = find_mismatch(notes)
     assert (
         odd.ranks == [1]
         and odd.kind == "different"
@@ -116,7 +118,7 @@ def test_mismatch_says_who_differs():
 
 def test_matching_calls_are_no_mismatch():
     assert (
-        diagnose.mismatch(
+        find_mismatch(
             {
                 0: [note("all_reduce"), note("barrier", 1, (), "")],
                 1: [note("all_reduce"), note("barrier", 1, (), "")],
@@ -128,7 +130,7 @@ def test_matching_calls_are_no_mismatch():
 
 def test_calls_of_different_groups_are_not_compared():
     assert (
-        diagnose.mismatch(
+        find_mismatch(
             {
                 0: [{**note("all_reduce"), "group": "a"}],
                 1: [{**note("all_reduce", shape=(9,)), "group": "b"}],
@@ -174,13 +176,13 @@ def test_an_argument_that_differs_on_one_rank_is_told(argument, usual, other, wo
     notes = {
         rank: [note("all_reduce", **{argument: other if rank == 1 else usual})] for rank in range(3)
     }
-    odd = diagnose.mismatch(notes)
+    odd = find_mismatch(notes)
     assert odd.ranks == [1] and odd.kind != "different calls" and words in odd.text
 
 
 def test_groups_without_a_common_member_are_not_compared_by_their_members():
     assert (
-        diagnose.mismatch(
+        find_mismatch(
             {
                 rank: [note("all_reduce", ranks=[rank // 2 * 2, rank // 2 * 2 + 1])]
                 for rank in range(4)
@@ -195,7 +197,7 @@ def test_a_message_may_be_received_in_another_shape_of_the_same_size():
         note("send", shape=(2, 3), peer=1, tag=0),
         note("recv", shape=(6,), peer=0, tag=0),
     )
-    assert diagnose.mismatch({0: [sent], 1: [received]}) is None
+    assert find_mismatch({0: [sent], 1: [received]}) is None
 
 
 @pytest.mark.parametrize(
@@ -268,12 +270,12 @@ def test_reading_what_is_not_there(tmp_path):
 
 
 def test_share_without_gpus():
-    backend, environments = share(2, 2, gpus=[])
+    backend, environments = assign_devices(2, 2, gpus=[])
     assert backend == "gloo" and environments == [{"MANYHANDS_DEVICE": "cpu"}] * 4
 
 
 def test_share_one_gpu_among_four_ranks():
-    backend, environments = share(2, 2, gpus=["0"])
+    backend, environments = assign_devices(2, 2, gpus=["0"])
     assert (
         backend == "gloo"
         and {e["CUDA_VISIBLE_DEVICES"] for e in environments} == {"0"}
@@ -282,14 +284,14 @@ def test_share_one_gpu_among_four_ranks():
 
 
 def test_share_a_gpu_for_each_rank():
-    backend, environments = share(2, 2, gpus=["0", "1", "2", "3"])
+    backend, environments = assign_devices(2, 2, gpus=["0", "1", "2", "3"])
     assert backend == "nccl"
     assert [e["CUDA_VISIBLE_DEVICES"] for e in environments] == ["0,1", "0,1", "2,3", "2,3"]
     assert [e["MANYHANDS_DEVICE"] for e in environments] == ["cuda:0", "cuda:1", "cuda:0", "cuda:1"]
 
 
 def test_share_two_gpus_among_four_ranks_on_one_node():
-    backend, environments = share(1, 4, gpus=["0", "1"])
+    backend, environments = assign_devices(1, 4, gpus=["0", "1"])
     assert backend == "gloo" and [e["MANYHANDS_DEVICE"] for e in environments] == [
         "cuda:0",
         "cuda:1",
@@ -299,7 +301,7 @@ def test_share_two_gpus_among_four_ranks_on_one_node():
 
 
 def test_share_three_gpus_between_two_nodes():
-    backend, environments = share(2, 2, gpus=["0", "1", "2"])
+    backend, environments = assign_devices(2, 2, gpus=["0", "1", "2"])
     assert backend == "gloo" and [e["CUDA_VISIBLE_DEVICES"] for e in environments] == [
         "0",
         "0",
@@ -340,12 +342,12 @@ def test_barrier_says_nothing_of_the_current_gpu_once_it_is_the_ranks_own(monkey
     monkeypatch.setattr(c10d.torch._C, "_get_accelerator", lambda: torch.device("cuda"))
     monkeypatch.setattr(torch.cuda, "set_device", lambda device: None)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         dist.barrier(own)
         agent._choose_gpu("cuda:3")
         dist.barrier(own)
-    assert ["device_id" in str(one.message) for one in told] == [True]
+    assert ["device_id" in str(warning.message) for warning in caught] == [True]
 
 
 def test_who_made_fewer_calls_than_the_others_is_not_told_to_have_made_none():
@@ -359,8 +361,9 @@ def test_who_made_fewer_calls_than_the_others_is_not_told_to_have_made_none():
 
 
 def test_never_is_said_only_of_calls_that_are_counted():
-    """The record holds no backward, no fit, nothing of Horovod's, and only the last calls of
-    many.
+    """The record does not hold every call.
+
+    It holds no backward, no fit, nothing of Horovod's, and only the last calls of many.
     """
     gone = Where(1, "finished")
     for call in ("backward", "fit", "allreduce"):
@@ -383,10 +386,13 @@ def test_never_is_said_only_of_calls_that_are_counted():
         ),
         (0, "rank 1 never called backward.", False),
     ):
-        found = diagnose.cause_of_hang(
+        hang_cause = diagnose.cause_of_hang(
             where, [(0, 1)], {}, {0: {"backward": 7}, 1: {"backward": made}}
         )
-        assert says in found.text and (found.culprits, found.less_often) == ([1], less_often)
+        assert says in hang_cause.text and (hang_cause.culprits, hang_cause.less_often) == (
+            [1],
+            less_often,
+        )
 
 
 # what stands where, each rank's calls, what is told to be open: (sequence, ranks that began it, the
@@ -432,13 +438,13 @@ OPEN = {
 
 @pytest.mark.parametrize("name", OPEN)
 def test_asynchronous_collectives_that_some_have_never_begun(name):
-    where, calls, told = OPEN[name]
+    where, calls, expected = OPEN[name]
     notes = {
         rank: [note(call, k) for k, call in enumerate(made)] for rank, made in enumerate(calls)
     }
     assert [
-        (one["sequence"], *ranks) for one, *ranks in diagnose.left_open(where, notes, 3)
-    ] == told
+        (call_note["sequence"], *ranks) for call_note, *ranks in diagnose.left_open(where, notes, 3)
+    ] == expected
 
 
 def test_pictures_are_well_formed():
@@ -446,7 +452,9 @@ def test_pictures_are_well_formed():
 
     where = {0: waits(0, place="line 3 of this cell"), 1: Where(1, "died", detail="<killed>")}
     for svg in (
-        wait_for_graph(where, [(0, 1)]),
-        world([("node 0", [(0, "cpu")]), ("node <1>", [(1, "cpu")])], "local", "gloo", "torch"),
+        draw_wait_for_graph(where, [(0, 1)]),
+        draw_cluster(
+            [("node 0", [(0, "cpu")]), ("node <1>", [(1, "cpu")])], "local", "gloo", "torch"
+        ),
     ):
         ElementTree.fromstring(svg)

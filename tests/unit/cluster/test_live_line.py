@@ -1,5 +1,6 @@
-"""The line that is shown while ranks wait: it says what was seen and no more, and it leaves nothing
-behind.
+"""The line that is shown while ranks wait.
+
+It says what was seen and no more, and it leaves nothing behind.
 """
 
 import io
@@ -38,7 +39,7 @@ def running(clock):
         CELL,
         reports,
         exits=dict,
-        patience_s=60,
+        hang_timeout_s=60,
         limit_s=120,
     )
 
@@ -65,7 +66,7 @@ def ends(running, rank, ok=True):
 
 
 def line(running):
-    return live_line.line(running, Places(), "")
+    return live_line.describe_waiting(running, Places(), "")
 
 
 def at(running, clock, s, **calls):
@@ -125,13 +126,13 @@ def test_a_rank_of_which_nothing_was_heard_is_not_said_to_do_anything(running, c
 @pytest.fixture
 def drawn(monkeypatch):
     """What is drawn, in a notebook of a learner's."""
-    found = []
+    lines = []
     monkeypatch.delenv("MANYHANDS_QUIET", raising=False)
     monkeypatch.setattr(show, "in_notebook", lambda: True)
-    monkeypatch.setattr(show, "_draw", lambda line, handle: found.append(line) or True)
+    monkeypatch.setattr(show, "_draw", lambda line, handle: lines.append(line) or True)
     monkeypatch.setattr(show, "UPDATE_S", 0.001)
     monkeypatch.setattr(show, "LOOK_S", 0.001)
-    return found
+    return lines
 
 
 def shown(*lines):

@@ -1,5 +1,6 @@
-"""A name that the ranks do not have: whether this kernel has it decides what the learner is
-told.
+"""A name that the ranks do not have.
+
+Whether this kernel has it decides what the learner reads.
 """
 
 from types import SimpleNamespace
@@ -8,23 +9,23 @@ import IPython
 import pytest
 
 from manyhands.cluster.faults import explain
-from manyhands.cluster.faults.healing import makes
+from manyhands.cluster.faults.restart_lost_ranks import assigns_name
 
 ERROR = {"memory": False, "ename": "NameError", "evalue": "name 'step' is not defined"}
 
 
 @pytest.mark.parametrize(
-    "names, told",
+    "names, expected",
     [
         ({"step": 1}, "step is defined in this kernel, not on the ranks."),
         ({}, "step is not defined on the ranks."),
     ],
 )
-def test_a_name_that_only_this_kernel_has(monkeypatch, names, told):
+def test_a_name_that_only_this_kernel_has(monkeypatch, names, expected):
     monkeypatch.setattr(
         IPython, "get_ipython", lambda: SimpleNamespace(user_ns=names, user_ns_hidden={})
     )
-    assert explain._known(ERROR, lambda name: None).startswith(told)
+    assert explain._known(ERROR, lambda name: None).startswith(expected)
 
 
 def test_without_a_kernel_there_is_none(monkeypatch):
@@ -50,7 +51,7 @@ def test_a_name_of_a_setup_cell_that_the_healing_could_not_run():
     ],
 )
 def test_which_cells_make_a_name(code, made):
-    assert makes(code, "hvd") == made
+    assert assigns_name(code, "hvd") == made
 
 
 @pytest.mark.parametrize(
@@ -62,8 +63,8 @@ def test_a_name_that_an_older_pytorch_does_not_have(name):
         "ename": "AttributeError",
         "evalue": f"module 'torch.distributed' has no attribute '{name}'",
     }
-    said = explain._known(error, lambda name: None)
-    assert "older than 2.13" in said and "all_gather_into_tensor" in said
+    message = explain._known(error, lambda name: None)
+    assert "older than 2.13" in message and "all_gather_into_tensor" in message
     assert (
         explain._known(
             error | {"evalue": "module 'torch.distributed' has no attribute 'all_gather_singel'"},

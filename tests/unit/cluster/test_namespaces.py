@@ -13,8 +13,8 @@ import types
 import pytest
 
 from manyhands.cluster.engines import emulated
-from manyhands.cluster.faults.healing import Turn
 from manyhands.cluster.host.namespaces import SYN, TCP, Count, Links, address, mtu
+from manyhands.cluster.turn import Turn
 
 SIZE = 1_000_000  # bytes: 80 ms at 100 Mbit/s
 

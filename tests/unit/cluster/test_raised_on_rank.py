@@ -1,5 +1,6 @@
-"""What a rank answers where the learner's exception is false: Python allows it, as of a class with
-`__len__`.
+"""What a rank answers where the learner's exception is false.
+
+Python allows it, as of a class with `__len__`.
 """
 
 from types import SimpleNamespace
@@ -10,14 +11,15 @@ import pytest
 from manyhands.cluster.on_rank import agent
 
 
-class Empty(Exception):
+class EmptyError(Exception):
     def __len__(self):
         return 0
 
 
 class Shell:
-    """IPython's, as far as a rank uses it: a cell raises, and the exception is in the result, or
-    was only shown.
+    """IPython's shell, as far as a rank uses it.
+
+    A cell raises, and the exception is in the result, or was only shown.
     """
 
     def __init__(self, in_result):
@@ -30,8 +32,8 @@ class Shell:
 
     def run_cell(self, code, store_history):
         try:
-            raise Empty("nothing")
-        except Empty as error:
+            raise EmptyError("nothing")
+        except EmptyError as error:
             self.showtraceback()
             return SimpleNamespace(
                 error_before_exec=None, error_in_exec=error if self.in_result else None, result=None
@@ -52,15 +54,15 @@ def test_a_cell_that_raised_is_not_taken_for_a_good_one(in_result, rank, monkeyp
     reply = agent.run_cell("code", 1)
     assert (
         not reply["ok"]
-        and reply["error"]["ename"] == "Empty"
+        and reply["error"]["ename"] == "EmptyError"
         and reply["error"]["evalue"] == "nothing"
     )
 
 
 def test_nor_is_such_a_function(rank, monkeypatch):
     def raises():
-        raise Empty("nothing")
+        raise EmptyError("nothing")
 
     monkeypatch.setattr(IPython, "get_ipython", lambda: Shell(True))
     reply = agent.call(raises, (), 1)
-    assert not reply["ok"] and reply["error"]["ename"] == "Empty"
+    assert not reply["ok"] and reply["error"]["ename"] == "EmptyError"

@@ -1,5 +1,6 @@
-"""New engines are asked until each has answered, and a start has one limit, which is less than a
-cell's.
+"""New engines are asked until each has answered.
+
+A start has one limit, which is less than a cell's.
 """
 
 import os
@@ -14,8 +15,9 @@ from manyhands.machine import CELL_S
 
 
 class Engines:
-    """Of an ipyparallel client what is needed: each engine loses the first `lost[engine]` messages,
-    and takes `slow_s` to answer.
+    """What is needed of an ipyparallel client.
+
+    Each engine loses the first `lost[engine]` messages, and takes `slow_s` to answer.
     """
 
     def __init__(self, lost, slow_s=0.0):

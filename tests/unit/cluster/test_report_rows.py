@@ -1,5 +1,6 @@
-"""The rows of a report: ranks that do the same share one, and a place is shown where it is
-first.
+"""The rows of a report.
+
+Ranks that do the same share one, and a place is shown where it is first.
 """
 
 import pytest
@@ -145,14 +146,15 @@ def made(where, notes, reason="hang", **outcome):
     outcome = Outcome(
         reason=reason, notes=dict(enumerate(notes)), asked=list(range(len(notes))), **outcome
     )
-    return explain.make(
+    return explain.make_fault(
         outcome, {rank: Where(rank, **here) for rank, here in enumerate(where)}, len(where), 120
     )
 
 
 def test_a_difference_of_shapes_is_the_cause_of_what_a_library_raises():
-    """gloo's all_gather raises on the rank whose list does not fit, and says nothing of the other
-    ranks.
+    """gloo's all_gather raises on the rank whose list does not fit.
+
+    It says nothing of the other ranks.
     """
     error = {
         "ename": "RuntimeError",

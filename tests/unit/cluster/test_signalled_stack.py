@@ -4,7 +4,7 @@ import subprocess
 import sys
 import time
 
-from manyhands.cluster.on_rank.signalled_stack import Outside
+from manyhands.cluster.on_rank.signalled_stack import ScriptStacks
 
 RANK = """
 import sys, time
@@ -22,7 +22,7 @@ time.sleep(60)
 def test_a_rank_at_work_gets_no_signal_and_one_that_waits_says_where(tmp_path):
     """A stack that is written while a thread runs has ended processes (SIGSEGV)."""
     (tmp_path / "rank.py").write_text(RANK)
-    stacks, outside = tmp_path / "stacks-0", Outside(tmp_path)
+    stacks, outside = tmp_path / "stacks-0", ScriptStacks(tmp_path)
     process = subprocess.Popen(
         [sys.executable, tmp_path / "rank.py", stacks], stdout=subprocess.PIPE, text=True
     )

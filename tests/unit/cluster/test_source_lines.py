@@ -132,7 +132,7 @@ def test_ranks_are_looked_at_one_by_one(ranks, why):
 @pytest.mark.parametrize("wrong", [0, -1, float("nan"), "soon", "2", True, [1]], ids=repr)
 def test_seconds_are_a_number_above_0(wrong):
     with pytest.raises(ValueError, match="patience_s must be a number above 0, not"):
-        check_arguments.seconds("patience_s", wrong)
+        check_arguments.check_seconds("patience_s", wrong)
 
 
 @pytest.mark.parametrize("text", ["soon", "nan", "-1", "0"])
@@ -144,7 +144,7 @@ def test_a_number_in_the_environment_is_checked_too(text, monkeypatch):
             f"the environment variable MANYHANDS_PATIENCE_S must be a number above 0, not '{text}'"
         ),
     ):
-        check_arguments.setting("MANYHANDS_PATIENCE_S", 10)
+        check_arguments.read_setting("MANYHANDS_PATIENCE_S", 10)
 
 
 @pytest.mark.parametrize(
@@ -182,9 +182,9 @@ def test_a_link_is_given_in_numbers():
 )
 def test_the_magic_says_it_in_a_sentence(options, why):
     from manyhands import Cluster
-    from manyhands.cluster.faults.healing import Turn
     from manyhands.cluster.faults.unfinished import Unfinished
     from manyhands.cluster.magic import RankMagics
+    from manyhands.cluster.turn import Turn
 
     cluster = Cluster.__new__(Cluster)  # without processes: it must not come so far
     cluster.nodes, cluster.ranks_per_node, cluster._places, cluster._use, cluster._turn = (
@@ -202,8 +202,9 @@ def test_the_magic_says_it_in_a_sentence(options, why):
 
 
 def test_the_magic_says_that_there_is_no_cluster():
-    """A start that fails leaves it so; ipyparallel's own `%%px` would say that --setup is
-    unknown.
+    """A start that fails leaves `%%px` so that it says what it needs.
+
+    ipyparallel's own `%%px` would say that --setup is unknown.
     """
     from IPython.core.interactiveshell import InteractiveShell
 

@@ -43,8 +43,9 @@ def stand(depth, arrived, go):
 
 
 def test_no_collection_starts_while_another_threads_frames_are_read():
-    """Its finalizers could let the other thread leave the frame that is being read, which in Python
-    3.11 ends the process.
+    """Its finalizers could let the other thread leave the frame that is being read.
+
+    In Python 3.11 this ends the process.
     """
     arrived, go = threading.Event(), threading.Event()
     thread = threading.Thread(target=stand, args=(200, arrived, go))
@@ -60,14 +61,14 @@ def test_no_collection_starts_while_another_threads_frames_are_read():
         for _ in range(10):
             garbage = Garbage()
             del garbage
-            found = stack.look()
+            state = stack.look()
     finally:
         gc.set_threshold(*before)
         go.set()
         thread.join()
     assert "_look" not in Garbage.found_in
     assert gc.isenabled(), "the collector is switched on again"
-    assert [line["function"] for line in found["lines"]].count("stand") == 201
+    assert [line["function"] for line in state["lines"]].count("stand") == 201
 
 
 def test_a_collector_that_was_switched_off_stays_off():
@@ -88,8 +89,9 @@ def test_packages_are_nobodys_own_wherever_they_lie():
 
 
 class Door:
-    """A call of a C function by the name of a variable, in which a thread stands until it is let
-    go.
+    """A call of a C function by the name of a variable.
+
+    A thread stays in it until it is let go.
     """
 
     def __init__(self):
@@ -98,8 +100,9 @@ class Door:
         self.seen = None
 
     def pass_through(self, keep_locals=False):
-        """Let an object go behind the door, and note whether it has died then, and what `locals()`
-        has of it.
+        """Let an object go behind the door.
+
+        It is noted whether it has died then, and what `locals()` has of it.
         """
         go, thing = self.go, Garbage.__new__(Garbage)
         there = weakref.ref(thing)
@@ -123,9 +126,7 @@ def looked_at(door, **how):
 
 
 def test_a_look_keeps_nothing_alive():
-    """A rank that let a tensor go while the watch looked would have been told that it keeps too
-    much.
-    """
+    """A rank that let a tensor go while the watch looked would be said to keep too much."""
     thing, _ = looked_at(Door())
     assert thing is None
 
@@ -136,8 +137,9 @@ def test_a_look_empties_nobodys_locals():
 
 
 def test_horovods_wait_counts_as_waiting_however_often_it_asks():
-    """It asks every millisecond whether the message has arrived, which takes more of a busy core
-    than an idle thread.
+    """It asks every millisecond whether the message has arrived.
+
+    This takes more of a busy core than an idle thread.
     """
     library = {}
     path = "/lib/site-packages/horovod/torch/mpi_ops.py"
@@ -151,8 +153,8 @@ def test_horovods_wait_counts_as_waiting_however_often_it_asks():
     # it seems to compute
     stack, deadline = Stack(thread.ident, itertools.count().__next__), time.monotonic() + 20
     for handle in range(2):
-        while not ((found := stack.look())["blocked"] and found["key"].endswith(f" {handle}")):
-            assert time.monotonic() < deadline, found
+        while not ((state := stack.look())["blocked"] and state["key"].endswith(f" {handle}")):
+            assert time.monotonic() < deadline, state
         library["go"].release()
     thread.join()
 

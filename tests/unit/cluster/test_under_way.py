@@ -1,5 +1,6 @@
-"""What is looked at between cells, without processes: when the ranks are asked, what is said, and
-what must not break a cell.
+"""What is looked at between cells, without processes.
+
+That is when the ranks are asked, what is said, and what must not break a cell.
 """
 
 import errno
@@ -10,7 +11,7 @@ import pytest
 from manyhands.cluster import ClusterNotStarted
 from manyhands.cluster.faults.under_way import UnderWay
 from manyhands.cluster.faults.unfinished import Unfinished
-from manyhands.cluster.host import surroundings
+from manyhands.cluster.host import machine_requirements
 from manyhands.cluster.on_rank import agent, tally
 
 NAMER = lambda lines: ("line 1 of this cell", "x")  # noqa: E731
@@ -18,8 +19,9 @@ SUM = {"call": "all_reduce", "shape": [2], "dtype": "float32", "lines": [], "end
 
 
 class Ranks:
-    """Two ranks: rank 0 has begun a message, or (`ahead`) a collective that rank 1 has not
-    joined.
+    """Two ranks, of which rank 0 has begun a call that rank 1 has not joined.
+
+    It is a message, or with `ahead` a collective.
     """
 
     def __init__(self, ahead):
@@ -38,7 +40,7 @@ class Ranks:
 
     def ask(self, function, *args):
         self.asked.append((function.__name__, *args))
-        if function is not agent.left:
+        if function is not agent.list_unfinished:
             return {}
         return {
             rank: {
@@ -54,17 +56,15 @@ class Ranks:
 
 
 class Cells(UnderWay):
-    ranks, world_size, healed = [0, 1], 2, False
+    ranks, world_size, restarted = [0, 1], 2, False
 
     def __init__(self, ranks):
-        self._unfinished, self._sound, self._places = (
-            Unfinished(ranks.ask),
-            True,
-            SimpleNamespace(find=lambda lines, file: ("line 1", "x", None)),
-        )
+        self._unfinished = Unfinished(ranks.ask)
+        self._recovery = SimpleNamespace(sound=True, restart=self.restart)
+        self._places = SimpleNamespace(find=lambda lines, file: ("line 1", "x", None))
 
-    def _mend(self):
-        self.healed = True
+    def restart(self):
+        self.restarted = True
 
 
 def end_cell(unfinished, ranks, begun, tell=True):
@@ -77,13 +77,13 @@ def test_ranks_are_asked_again_only_after_a_new_call():
     unfinished = Unfinished(ranks.ask)
     for begun, asked in [(0, 0), (1, 1), (1, 1), (0, 1), (2, 2)]:
         assert end_cell(unfinished, ranks, begun) == "" and len(ranks.asked) == asked
-    assert set(ranks.asked) == {("left",)}
+    assert set(ranks.asked) == {("list_unfinished",)}
 
 
 def test_stacks_are_asked_for_only_where_something_is_described():
     ranks = Ranks(ahead=True)
     assert "rank 0 started it, and rank 1 did not" in end_cell(Unfinished(ranks.ask), ranks, 1)
-    assert ranks.asked == [("left",), ("left", True)]
+    assert ranks.asked == [("list_unfinished",), ("list_unfinished", True)]
 
 
 @pytest.mark.parametrize("tell", [True, False])
@@ -92,7 +92,7 @@ def test_given_up_is_said_of_what_was_reported(tell, capsys):
     cells = Cells(ranks)
     end_cell(cells._unfinished, ranks, 1, tell)
     cells._give_up("1", None)
-    assert ranks.asked[-1][0] == "renew" and cells._sound and not cells.healed
+    assert ranks.asked[-1][0] == "renew_groups" and cells._recovery.sound and not cells.restarted
     assert ("Given up before this cell: all_reduce(float32 [2])" in capsys.readouterr().out) == tell
 
 
@@ -106,13 +106,13 @@ def test_a_rank_that_dies_while_the_next_cell_is_looked_at_is_healed(capsys):
 
     cells._unfinished._ask = die
     cells._give_up("if rank == 1:\n    dist.all_reduce(x)", None)
-    assert cells.healed and "The cluster starts new ranks" in capsys.readouterr().out
+    assert cells.restarted and "The cluster starts new ranks" in capsys.readouterr().out
 
 
 def test_another_version_of_torch_does_not_break_a_cell(monkeypatch):
     # and no _world
     monkeypatch.setattr(tally, "_c10d", lambda: SimpleNamespace(is_initialized=lambda: True))
-    assert tally.Tally().facts() == tally.Tally().left({}) == {}
+    assert tally.Tally().facts() == tally.Tally().list_unfinished({}) == {}
 
 
 @pytest.mark.parametrize(
@@ -122,9 +122,9 @@ def test_a_lack_of_open_files_is_not_a_lack_of_loopback(number, is_said, monkeyp
     def create_server(address):
         raise OSError(number, "no")
 
-    monkeypatch.setattr(surroundings.socket, "create_server", create_server)
+    monkeypatch.setattr(machine_requirements.socket, "create_server", create_server)
     if is_said:
         with pytest.raises(ClusterNotStarted, match="cannot connect to itself"):
-            surroundings.check_loopback()
+            machine_requirements.check_loopback()
     else:
-        surroundings.check_loopback()
+        machine_requirements.check_loopback()

@@ -39,8 +39,9 @@ def reports(clock):
 
 
 def stands(reports, clock, rank, until_s, blocked=True, key="call 1"):
-    """The rank reports the same place a few times a second; its second report of a wait brings its
-    notes.
+    """Report the same place of a rank a few times a second.
+
+    The second report of a wait brings the rank's notes.
     """
     first = True
     while clock.s < until_s:
@@ -51,43 +52,45 @@ def stands(reports, clock, rank, until_s, blocked=True, key="call 1"):
 
 
 def watching(reports, pending):
-    return watch.Watch(pending, CELL, reports, exits=dict, patience_s=10.0, limit_s=120.0)
+    return watch.Watch(pending, CELL, reports, exits=dict, hang_timeout_s=10.0, limit_s=120.0)
 
 
 def test_a_wait_longer_than_the_patience_is_a_hang(reports, clock):
-    one = watching(reports, {0: Working()})
+    cell_watch = watching(reports, {0: Working()})
     stands(reports, clock, 0, 9)
-    assert one._verdict(clock.s) is None
+    assert cell_watch._reason_to_end(clock.s) is None
     stands(reports, clock, 0, 11)
-    assert one._verdict(clock.s) == "hang"
+    assert cell_watch._reason_to_end(clock.s) == "hang"
 
 
 def test_a_rank_that_computes_is_never_part_of_one(reports, clock):
-    one = watching(reports, {0: Working(), 1: Working()})
+    cell_watch = watching(reports, {0: Working(), 1: Working()})
     while clock.s < 60:
         reports._note({"rank": 1, "cell": CELL, "key": "line 3", "blocked": False})
         stands(reports, clock, 0, clock.s + 0.1)
-    assert one._verdict(clock.s) is None
+    assert cell_watch._reason_to_end(clock.s) is None
 
 
 def test_who_waited_for_a_late_rank_has_time_to_say_that_it_is_through(reports, clock):
     pending = {0: Working(), 3: Working()}
-    one = watching(reports, pending)
+    cell_watch = watching(reports, pending)
     stands(reports, clock, 0, 30)  # for rank 3, which works
-    one.pending[3] = Finished()
-    one._collect()
-    assert one._verdict(clock.s) is None, "rank 0 is through, too, and its next report will say so"
+    cell_watch.pending[3] = Finished()
+    cell_watch._collect()
+    assert cell_watch._reason_to_end(clock.s) is None, (
+        "rank 0 is through, too, and its next report will say so"
+    )
     stands(reports, clock, 0, 41)
-    assert one._verdict(clock.s) == "hang"
+    assert cell_watch._reason_to_end(clock.s) == "hang"
 
 
 def test_a_rank_that_does_not_report_is_at_work(reports, clock):
-    one = watching(reports, {0: Working()})
+    cell_watch = watching(reports, {0: Working()})
     stands(reports, clock, 0, 5)
     clock.s = 40.0  # a long call that holds Python's lock: nothing was heard
-    assert one._verdict(clock.s) is None
+    assert cell_watch._reason_to_end(clock.s) is None
     stands(reports, clock, 0, 42)
-    assert one._verdict(clock.s) == "hang"
+    assert cell_watch._reason_to_end(clock.s) == "hang"
 
 
 def test_a_wait_that_was_reported_once_is_not_yet_one(reports, clock):
@@ -108,19 +111,19 @@ def test_a_rank_that_cannot_report_is_seen_from_outside(reports, clock):
         "call": {"call": "MultiWorkerMirroredStrategy"},
         "lines": [],
     }
-    one = watch.Watch(
+    cell_watch = watch.Watch(
         {0: Working()},
         CELL,
         reports,
         exits=dict,
-        patience_s=10.0,
+        hang_timeout_s=10.0,
         limit_s=120.0,
         look_at=lambda rank: stood,
     )
     stands(reports, clock, 0, 1, blocked=False)
     while clock.s < 15:
-        if (verdict := one._verdict(clock.s)) is not None:
+        if (reason := cell_watch._reason_to_end(clock.s)) is not None:
             break
-        one._look_from_outside()
+        cell_watch._look_from_outside()
         clock.s += 0.25
-    assert verdict == "hang" and 12 < clock.s < 14
+    assert reason == "hang" and 12 < clock.s < 14

@@ -249,7 +249,7 @@ def connect_problem(rank: int, case: ConnectCase, cut: Sequence[int] = ()) -> Pr
         got = case["got"][name]
         if got is None:
             if cut and case.get("leads"):
-                from manyhands.cluster.faults.sentences import ranks_text
+                from manyhands.cluster.faults.fault_messages import ranks_text
 
                 return said(rank, expected, got, "cut", name=name, ranks=ranks_text(cut))
             return said(rank, expected, got, "not connected", name=name)

@@ -1,10 +1,12 @@
-"""A node of the containers profile: `python -m manyhands.cluster.engines.container_node` in each
-container waits there for notebooks.
+"""A node of the containers profile, which waits in its container for notebooks.
+
+Each container runs `python -m manyhands.cluster.engines.container_node`.
 
 It takes the lowest number that no other node holds, and listens on the socket
-MANYHANDS_FOLDER/nodes/NUMBER.sock. A notebook sends one line, {"frameworks": ["torch"]}, is told
-{"event": "node", "address": ...}, and from then on speaks with a zygote (zygote.py) of its own. The
-socket is for its owner only: who connects can run programs here, as in any cluster.
+MANYHANDS_FOLDER/nodes/NUMBER.sock. A notebook sends one line, {"frameworks": ["torch"]}, gets
+{"event": "node", "address": ...}, and from then on speaks with a fork server of its own
+(fork_server.py). The socket is for its owner only: whoever connects can run programs here, as in
+any cluster.
 """
 
 from __future__ import annotations
@@ -29,8 +31,10 @@ if TYPE_CHECKING:
 
 # it returns: the numbers have no end
 def take_number(folder: str) -> tuple[int, TextIO]:  # type: ignore[return]
-    """(number, lock): the lock is held for as long as it is open, and the kernel lets go of it when
-    this process ends, however it ends.
+    """Take the lowest number that is free and return (number, lock).
+
+    The lock is held for as long as it is open, and the kernel lets go of it when this process ends,
+    however it ends.
     """
     for number in itertools.count():
         lock = open(os.path.join(folder, f"{number}.lock"), "a")  # noqa: SIM115 - kept open
@@ -54,26 +58,27 @@ def listen(path: str) -> socket.socket:
 
 
 def serve(connection: socket.socket) -> None:
-    """One notebook: a zygote that reads from the connection and writes to it, until one of them
-    ends.
+    """Serve one notebook with a fork server that reads from the connection and writes to it.
+
+    Returns when one of them ends.
     """
     with connection:
         first = b""
-        while not first.endswith(b"\n"):  # no byte more: the rest is the zygote's
+        while not first.endswith(b"\n"):  # no byte more: the rest is the fork server's
             byte = connection.recv(1)
             if not byte:
                 return
             first += byte
         connection.sendall(json.dumps({"event": "node", "address": address()}).encode() + b"\n")
-        zygote = [
+        fork_server = [
             sys.executable,
             "-m",
-            "manyhands.cluster.engines.zygote",
+            "manyhands.cluster.engines.fork_server",
             *json.loads(first)["frameworks"],
         ]
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
         subprocess.run(
-            zygote,
+            fork_server,
             stdin=connection.fileno(),
             stdout=connection.fileno(),
             env=environment,

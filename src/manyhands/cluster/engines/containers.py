@@ -1,11 +1,12 @@
-"""The containers profile: the nodes are containers, each with an address,
-memory and processors of its own (docker/compose.yaml).
+"""The containers profile, in which the nodes are containers.
+
+Each has its own address, memory and processors (docker/compose.yaml).
 
 Nodes and notebook share a folder, MANYHANDS_FOLDER. In each node `python -m
 manyhands.cluster.engines.container_node` waits at a socket there (container_node.py) and gives
-whoever connects a zygote of their own: the same commands and events as in the local profile,
+whoever connects a fork server of their own: the same commands and events as in the local profile,
 through a socket instead of two pipes. When the connection ends, all ranks of that node have ended:
-so a lost node is noticed at once.
+so a lost node is noticed immediately.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def nodes_folder() -> str:
 
 
 class Node:
-    """The zygote that one node gave us. OSError if nobody answers at `path`."""
+    """The fork server that one node gave us. OSError if no process answers at `path`."""
 
     def __init__(
         self,
@@ -70,7 +71,7 @@ class Node:
             self._socket.connect(path)
             self._socket.settimeout(START_S)
             self._lines = self._socket.makefile("r")
-            self.tell(frameworks=frameworks)
+            self.send_command(frameworks=frameworks)
             self.address = json.loads(self._lines.readline() or "{}").get("address")
             self._socket.settimeout(None)
         except (OSError, ValueError):
@@ -87,12 +88,13 @@ class Node:
     def __str__(self) -> str:
         return f"node {self.number} ({self.address})"
 
-    def tell(self, **command: Any) -> None:
-        """Send a command; in vain if the node has gone."""
+    def send_command(self, **command: Any) -> None:
+        """Send a command, which has no effect if the node is lost."""
         with suppress(OSError):
             self._socket.sendall(json.dumps(command).encode() + b"\n")
 
     def runs(self) -> bool:
+        """Whether the connection to the node still exists."""
         return self._thread.is_alive()
 
     def _listen(self, on_end: Callable[[Node], None]) -> None:
@@ -106,9 +108,9 @@ class Node:
         on_end(self)
 
     def close(self) -> None:
-        """End the zygote with all its ranks."""
+        """End the fork server with all its ranks."""
         with suppress(OSError):
-            # the zygote reads the end, kills its ranks and ends
+            # the fork server reads the end, kills its ranks and ends
             self._socket.shutdown(socket.SHUT_WR)
         self._thread.join(5)
         self._lines.close()
@@ -116,11 +118,12 @@ class Node:
 
 
 class ContainerEngines(LocalEngines):
-    """Engines in containers: the first nodes that answer, in the order of their numbers;
-    a lost one is replaced by the next, or by itself.
+    """Engines in containers, in the first nodes that answer, in the order of their numbers.
+
+    A lost node is replaced by the next one, or by itself.
     """
 
-    # no process of ours: when this kernel ends, its connections end, and with them the zygotes
+    # no process of ours: when this kernel ends, its connections end, and with them the fork servers
     group = None
 
     def __init__(self, cluster: Shape, folder: str, frameworks: list[str]) -> None:
@@ -129,10 +132,8 @@ class ContainerEngines(LocalEngines):
         self._place, self.report_ip = nodes_folder(), address()
         super().__init__(folder, frameworks, cluster.memory_mib)
 
-    def _start_zygote(self) -> None:
-        """Connect to the nodes that are there: they import the framework while the controller
-        starts.
-        """
+    def _start_fork_server(self) -> None:
+        """Connect to nodes that exist; they import the framework while the controller starts."""
         self._connect()
 
     def _connect(self) -> None:
@@ -148,9 +149,9 @@ class ContainerEngines(LocalEngines):
         """[(number, path of the socket)] of all nodes that have been there; some may have gone."""
         names = os.listdir(self._place) if os.path.isdir(self._place) else []
         return sorted(
-            (int(found[1]), os.path.join(self._place, name))
+            (int(match[1]), os.path.join(self._place, name))
             for name in names
-            if (found := re.fullmatch(r"(\d+)\.sock", name))
+            if (match := re.fullmatch(r"(\d+)\.sock", name))
         )
 
     def _make_ready(self, limit: StartLimit) -> None:
@@ -173,11 +174,13 @@ class ContainerEngines(LocalEngines):
             time.sleep(0.1)
 
     def processor_s(self, rank: int) -> float:
+        """Always OSError, because a rank's process cannot be seen from here."""
         raise OSError("the number of a process in a container has no meaning outside of it")
 
     def _is_ready(self, node: Node) -> bool:
-        """Whether its zygote has imported the frameworks;
-        a node that is lost meanwhile is not, one that cannot raises RuntimeError.
+        """Whether its fork server has imported the frameworks.
+
+        A node that is lost meanwhile has not; one that cannot import them raises RuntimeError.
         """
         try:
             node.ready = (
@@ -204,8 +207,8 @@ class ContainerEngines(LocalEngines):
     def _node_of(self, rank: int) -> Node:
         return self._nodes[rank // self._ranks_per_node]
 
-    def _tell(self, **command: Any) -> None:
-        self._node_of(command["rank"]).tell(**command)
+    def _send_command(self, **command: Any) -> None:
+        self._node_of(command["rank"]).send_command(**command)
 
     def _reachable(self) -> bool:
         return True
@@ -213,6 +216,7 @@ class ContainerEngines(LocalEngines):
     def start(
         self, client: ipp.Client, environments: list[dict[str, str]], limit: StartLimit
     ) -> dict[int, int]:
+        """Start the ranks as on one machine, then ask them for a port and their devices."""
         ids = super().start(client, environments, limit)
 
         def ask(rank: int, function: Callable[..., Any], *args: Any) -> Any:
@@ -237,6 +241,7 @@ class ContainerEngines(LocalEngines):
         }
 
     def stop(self) -> None:
+        """End the ranks on all nodes and close the connections to them."""
         for node in self._nodes:
             node.close()
         self._nodes = []

@@ -1,9 +1,10 @@
-"""The emulated profile: each node is a network namespace of this machine,
-and between the nodes lie links of a given rate and delay.
+"""The emulated profile, in which each node is a network namespace of this machine.
 
-The ranks are those of the local profile, forked from a zygote. What they send each other passes the
-switch (host/namespaces.py); what they say to the notebook does not: a rank's threads that were
-there before it joined its node stay in the machine's own network.
+Between the nodes are links of a given rate and delay.
+
+The ranks are those of the local profile, made by a fork server. What they send each other passes
+the switch (host/namespaces.py). What they send to the notebook does not, because a rank's threads
+that existed before it joined its node stay in the machine's own network.
 """
 
 from __future__ import annotations
@@ -38,8 +39,9 @@ class Link(NamedTuple):
 
 
 def missing() -> str | None:
-    """What this machine lacks for the emulated profile, in a sentence that says what to do; None if
-    nothing. Any process may ask; takes 0.1 s.
+    """What this machine lacks for the emulated profile, in a sentence that says what to do.
+
+    None if nothing is missing. Any process may ask; it takes 0.1 s.
     """
     try:
         Network(1, Link(RATE_MBIT, DELAY_MS)).close()
@@ -73,7 +75,8 @@ def sent(cluster: Cluster) -> list[Sent]:
 def link(
     profile: str, nodes: int, rate_mbit: float | None = None, delay_ms: float | None = None
 ) -> Link | None:
-    """The `Link` of each node in this profile, with defaults for what is None;
+    """The `Link` of each node in this profile, with defaults for what is None.
+
     None in a profile that takes the network as it is.
     """
     if profile != "emulated":
@@ -83,21 +86,21 @@ def link(
                 f"profile={profile!r} uses the network as it is."
             )
         return None
-    one = Link(
+    result = Link(
         RATE_MBIT if rate_mbit is None else rate_mbit, DELAY_MS if delay_ms is None else delay_ms
     )
     if not (
-        all(isinstance(number, Real) for number in one)
-        and 0 < one.rate_mbit < float("inf")
-        and 0 <= one.delay_ms < float("inf")
+        all(isinstance(number, Real) for number in result)
+        and 0 < result.rate_mbit < float("inf")
+        and 0 <= result.delay_ms < float("inf")
     ):
         raise ValueError(
-            f"rate_mbit must be above 0 and delay_ms 0 or more, not {one.rate_mbit!r} and "
-            f"{one.delay_ms!r}."
+            f"rate_mbit must be above 0 and delay_ms 0 or more, not {result.rate_mbit!r} and "
+            f"{result.delay_ms!r}."
         )
     if nodes > MOST_NODES:
         raise ValueError(f"The emulated network has addresses for {MOST_NODES} nodes, not {nodes}.")
-    return one
+    return result
 
 
 class Network:
@@ -145,6 +148,7 @@ class Network:
         return self._process.pid
 
     def runs(self) -> bool:
+        """Whether the switch still runs."""
         return self._process.poll() is None
 
     def sent(self) -> list[Sent]:
@@ -159,9 +163,10 @@ class Network:
                 "The switch of the emulated network has ended. cluster.heal() starts a new switch, "
                 "whose counts begin at 0."
             ) from None
-        return [Sent(*one) for one in answer["sent"]]
+        return [Sent(*numbers) for numbers in answer["sent"]]
 
     def close(self) -> None:
+        """End the switch, and with it the namespaces that no rank lives in any more."""
         self._stdin.close()
         try:
             self._process.wait(5)
@@ -180,8 +185,8 @@ class EmulatedEngines(LocalEngines):
         self.network = Network(*self._shape)
         super().__init__(folder, frameworks, cluster.memory_mib)
 
-    def _zygote_environment(self) -> dict[str, str]:
-        """The user namespace is for the zygote: a process can only go there before it has threads.
+    def _fork_server_environment(self) -> dict[str, str]:
+        """The user namespace, which a process can only enter before it has threads.
 
         torch would warn for each connection that no name server knows the nodes' addresses.
         """
@@ -203,13 +208,15 @@ class EmulatedEngines(LocalEngines):
     def start(
         self, client: ipp.Client, environments: list[dict[str, str]], limit: StartLimit
     ) -> dict[int, int]:
-        # somebody has killed the switch: the old user namespace has no rights over the new nodes
+        """Start the ranks in their nodes, with a new network if the switch has ended."""
+        # the switch was killed: the old user namespace has no rights over the new nodes
         if not self.network.runs():
             self.network.close()
             self.network = Network(*self._shape)
-            self._end_zygote()
+            self._end_fork_server()
         return super().start(client, environments, limit)
 
     def stop(self) -> None:
+        """End the ranks, and then the network."""
         super().stop()
         self.network.close()

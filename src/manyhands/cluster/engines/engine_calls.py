@@ -25,13 +25,13 @@ def send(
     """
     from ipyparallel.serialize import PrePickled
 
-    pickled, pickled_args = PrePickled(function), [PrePickled(one) for one in args]
+    pickled, pickled_args = PrePickled(function), [PrePickled(argument) for argument in args]
     identities, _ = client._build_targets(list(engines))
     return {
         engine: Answer(
             client.send_apply_request(client._mux_stream, pickled, pickled_args, ident=identity)
         )
-        for engine, identity in zip(engines, identities, strict=False)
+        for engine, identity in zip(engines, identities, strict=True)
     }
 
 
@@ -42,6 +42,7 @@ class Answer:
         self._future = future
 
     def ready(self) -> bool:
+        """Whether the answer has arrived."""
         return self._future.done()
 
     def wait(self, timeout: float | None) -> bool:

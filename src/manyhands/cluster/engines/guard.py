@@ -1,5 +1,4 @@
-"""A small process that outlives the notebook's kernel just long enough to end what the kernel
-started.
+"""A small process that outlives the notebook's kernel just long enough to clean up after it.
 
 It is started with the kernel's end of a pipe as its standard input. Lines on it are what must be
 ended, as JSON: a process group ({"group": 123}), a folder to remove ({"folder": path}) or an
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from manyhands.cluster.payloads import Duty
 
-PATIENCE_S = 3
+END_TIMEOUT_S = 3
 
 
 def _signal(group: int, number: int) -> bool:
@@ -33,6 +32,7 @@ def _signal(group: int, number: int) -> bool:
 
 
 def end_all(duties: list[Duty]) -> None:
+    """End and remove all that these duties name, whatever fails on the way."""
     for duty in duties:
         if "cluster_file" in duty:
             try:
@@ -44,7 +44,7 @@ def end_all(duties: list[Duty]) -> None:
     groups = {duty["group"] for duty in duties if "group" in duty}
     living, deadline = (
         {group for group in groups if _signal(group, signal.SIGTERM)},
-        time.monotonic() + PATIENCE_S,
+        time.monotonic() + END_TIMEOUT_S,
     )
     # the process that forks the ranks ends what they had started
     while living and time.monotonic() < deadline:
@@ -58,6 +58,7 @@ def end_all(duties: list[Duty]) -> None:
 
 
 def main() -> None:
+    """Collect duties until the kernel has gone, and then carry them out."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     duties: list[Duty] = []

@@ -1,6 +1,4 @@
-"""The local profile: a controller of ipyparallel's, and engines forked from a zygote on this
-machine.
-"""
+"""The local profile: a controller of ipyparallel, and engines that a fork server makes here."""
 
 from __future__ import annotations
 
@@ -17,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from manyhands.cluster.engines.reach import BUSY, until_answering
 from manyhands.cluster.faults.kinds import ClusterNotStarted
-from manyhands.cluster.host.names import without_warnings
-from manyhands.cluster.host.surroundings import without_errors
+from manyhands.cluster.host.machine_requirements import without_errors
+from manyhands.cluster.host.name_service import without_warnings
 from manyhands.cluster.on_rank.signalled_stack import processor_s
 
 if TYPE_CHECKING:
@@ -33,11 +31,12 @@ HEARTBEAT_MS = 100
 
 
 def end_of(log: str, lines: int = 8) -> str:
-    """The last lines of a log as the end of a message: the cluster's folder, in which the log lies,
-    goes with it.
+    """The last lines of a log as the end of a message.
+
+    The cluster's folder, which contains the log, is removed with the cluster.
     """
-    found = last_lines(log, lines)
-    return "\n".join([". The end of its log:", *found]) if found else ""
+    tail = last_lines(log, lines)
+    return "\n".join([". The end of its log:", *tail]) if tail else ""
 
 
 def last_lines(path: str, lines: int) -> list[str]:
@@ -66,20 +65,20 @@ class LocalEngines:
         self.pids: dict[int, int] = {}
         self.exits: dict[int, Exit] = {}
         self._generation = 0
-        self._start_zygote()
+        self._start_fork_server()
 
-    def _start_zygote(self) -> None:
+    def _start_fork_server(self) -> None:
         environment = {
             **os.environ,
             **without_warnings(),
             **without_errors(),
             "OMP_NUM_THREADS": "1",
             "PYTHONUNBUFFERED": "1",
-            **self._zygote_environment(),
+            **self._fork_server_environment(),
         }
-        self._log = open(os.path.join(self.folder, "zygote.log"), "a")  # noqa: SIM115 - kept open
-        self._zygote = subprocess.Popen(
-            [sys.executable, "-m", "manyhands.cluster.engines.zygote", *self.frameworks],
+        self._log = open(os.path.join(self.folder, "fork_server.log"), "a")  # noqa: SIM115 - kept open
+        self._fork_server = subprocess.Popen(
+            [sys.executable, "-m", "manyhands.cluster.engines.fork_server", *self.frameworks],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -91,17 +90,19 @@ class LocalEngines:
         self._events: queue.Queue[dict[str, Any]] = queue.Queue()
         threading.Thread(
             target=self._listen,
-            args=(self._zygote, self._events),
+            args=(self._fork_server, self._events),
             daemon=True,
-            name="zygote-events",
+            name="fork-server-events",
         ).start()
 
-    def _zygote_environment(self) -> dict[str, str]:
+    def _fork_server_environment(self) -> dict[str, str]:
         return {}
 
-    def _listen(self, zygote: subprocess.Popen[str], events: queue.Queue[dict[str, Any]]) -> None:
-        assert zygote.stdout is not None  # a pipe
-        for line in zygote.stdout:
+    def _listen(
+        self, fork_server: subprocess.Popen[str], events: queue.Queue[dict[str, Any]]
+    ) -> None:
+        assert fork_server.stdout is not None  # a pipe
+        for line in fork_server.stdout:
             event = json.loads(line)
             if event["event"] == "exit":
                 if self.pids.get(event["rank"]) == event["pid"]:
@@ -111,19 +112,19 @@ class LocalEngines:
             else:
                 events.put(event)
         events.put({"event": "failed", "why": "the process that forks the ranks has ended"})
-        if zygote is self._zygote:
+        if fork_server is self._fork_server:
             for rank in self.pids:
                 self.exits.setdefault(rank, {"status": signal.SIGKILL, "memory": False})
 
-    def _tell(self, **command: Any) -> None:
-        assert self._zygote.stdin is not None  # a pipe
-        self._zygote.stdin.write(json.dumps(command) + "\n")
-        self._zygote.stdin.flush()
+    def _send_command(self, **command: Any) -> None:
+        assert self._fork_server.stdin is not None  # a pipe
+        self._fork_server.stdin.write(json.dumps(command) + "\n")
+        self._fork_server.stdin.flush()
 
     @property
     def group(self) -> int | None:
-        """The process group of the zygote, for the guard."""
-        return self._zygote.pid
+        """The process group of the fork server, for the guard."""
+        return self._fork_server.pid
 
     def environment_of(self, rank: int, environment: dict[str, str]) -> dict[str, str]:
         """What a rank learns of the world; on one machine it is all known beforehand."""
@@ -132,8 +133,9 @@ class LocalEngines:
     def start(
         self, client: ipp.Client, environments: list[dict[str, str]], limit: StartLimit
     ) -> dict[int, int]:
-        """Fork one engine a rank and wait until the controller knows them all: {rank: engine
-        id}.
+        """Fork one engine for each rank and wait until the controller knows them all.
+
+        Returns {rank: engine id}.
         """
         self._make_ready(limit)
         self._generation += 1
@@ -151,11 +153,11 @@ class LocalEngines:
                 # else it ends where the controller is busy for 5 s
                 f"--IPEngine.timeout={limit.seconds}",
                 # else a rank ends itself when the controller has been without the processor for
-                # 30 s; the zygote ends them
+                # 30 s; the fork server ends them
                 "--IPEngine.max_heartbeat_misses=0",
             ]
             log = os.path.join(self.folder, f"rank-{rank}.log")
-            self._tell(
+            self._send_command(
                 do="fork",
                 rank=rank,
                 argv=argv,
@@ -166,14 +168,14 @@ class LocalEngines:
         return self._wait_registered(client, identity, limit)
 
     def _make_ready(self, limit: StartLimit) -> None:
-        """A zygote that runs and has imported the frameworks.
+        """A fork server that runs and has imported the frameworks.
 
         RuntimeError where that cannot be had.
         """
-        assert self._zygote.stdin is not None  # a pipe
-        if self._zygote.poll() is not None or self._zygote.stdin.closed:
-            self._zygote.stdin.close()
-            self._start_zygote()
+        assert self._fork_server.stdin is not None  # a pipe
+        if self._fork_server.poll() is not None or self._fork_server.stdin.closed:
+            self._fork_server.stdin.close()
+            self._start_fork_server()
         while not self._ready:
             self._ready = self._next_event(self._events, self._log.name, limit)["event"] == "ready"
 
@@ -199,32 +201,34 @@ class LocalEngines:
     ) -> dict[int, int]:
         wanted = {uuid: rank for rank, uuid in identity.items()}
         while True:
-            found = {
+            registered = {
                 wanted[uuid]: engine
                 for engine in client.ids
                 if (uuid := client._engines.get(engine)) in wanted
             }
-            if len(found) == len(wanted):
-                until_answering(client, found.values(), limit)
-                return found
+            if len(registered) == len(wanted):
+                until_answering(client, registered.values(), limit)
+                return registered
             if self.exits or not limit.left_s:
-                missing = sorted(set(identity) - set(found))
+                missing = sorted(set(identity) - set(registered))
                 log = os.path.join(self.folder, f"rank-{missing[0]}.log")
                 why = "" if self.exits else BUSY
                 raise ClusterNotStarted(f"Ranks {missing} did not start{why}{end_of(log)}")
             time.sleep(0.01)
 
     def signal(self, rank: int, number: int) -> None:
-        self._tell(do="signal", rank=rank, signal=int(number))
+        """Have the fork server send the signal `number` to a rank."""
+        self._send_command(do="signal", rank=rank, signal=int(number))
 
     def processor_s(self, rank: int) -> float:
+        """The processor time of a rank so far, in seconds; OSError if it does not rest."""
         return processor_s(self.pids[rank])
 
     def _reachable(self) -> bool:
-        return self._zygote.poll() is None
+        return self._fork_server.poll() is None
 
     def kill(self, client: ipp.Client, engine_ids: list[int]) -> None:
-        """End every rank at once, and have the controller forget them."""
+        """End every rank immediately, and have the controller forget them."""
         for rank in list(self.pids):
             if rank not in self.exits and self._reachable():
                 self.signal(rank, signal.SIGKILL)
@@ -244,20 +248,21 @@ class LocalEngines:
         """The last lines that C++ libraries wrote to the stderr of a rank."""
         return last_lines(os.path.join(self.folder, f"stderr-{rank}.log"), lines)
 
-    def _end_zygote(self) -> None:
-        assert self._zygote.stdin is not None  # a pipe
-        self._zygote.stdin.close()
+    def _end_fork_server(self) -> None:
+        assert self._fork_server.stdin is not None  # a pipe
+        self._fork_server.stdin.close()
         try:
-            self._zygote.wait(5 if self._ready else 0)  # while it imports it does not read
+            self._fork_server.wait(5 if self._ready else 0)  # while it imports it does not read
         except subprocess.TimeoutExpired:
-            os.killpg(self._zygote.pid, signal.SIGKILL)
+            os.killpg(self._fork_server.pid, signal.SIGKILL)
             # on a busy machine; this must not hide why the start failed
             with suppress(subprocess.TimeoutExpired):
-                self._zygote.wait(5)
+                self._fork_server.wait(5)
 
     def stop(self) -> None:
-        if self._zygote.poll() is None:
-            self._end_zygote()
-        assert self._zygote.stdout is not None  # a pipe
-        self._zygote.stdout.close()
+        """End the fork server, and with it all ranks."""
+        if self._fork_server.poll() is None:
+            self._end_fork_server()
+        assert self._fork_server.stdout is not None  # a pipe
+        self._fork_server.stdout.close()
         self._log.close()

@@ -1,9 +1,8 @@
-"""Where the ranks live: on this machine, under MPI, in a Slurm job, on hosts reached by ssh.
-ipyparallel starts them.
+"""What the profiles have in common whose engines are started by a launcher of ipyparallel's.
 
-`profile_named("slurm")` gives a `Profile`. `make` configures an `ipyparallel.Cluster`; `start`
-starts its engines and says which engine is which rank; `stop` ends them all. An engine's id is not
-its rank: ids grow with every renewal.
+`Profile.make` configures an `ipyparallel.Cluster`, `start` starts its engines and says which engine
+is which rank, and `stop` ends them all. An engine's id is not its rank, because ids grow with every
+renewal. The profiles are in `mpi_profile.py`, `slurm_profile.py` and `ssh_profile.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from manyhands.cluster.engines.reach import (
     controller_runs,
     until_answering,
 )
-from manyhands.cluster.launch.command_lines import mpiexec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,16 +35,6 @@ if TYPE_CHECKING:
 # a job may have to wait in Slurm's queue
 START_TIMEOUT_S = float(os.environ.get("MANYHANDS_START_S", 120))
 HEARTBEAT_MS, MISSES = 200, 50  # an engine counts as lost after 10 s of silence
-
-
-def profile_named(name: str, hosts: list[str] | None = None) -> Profile:
-    """The profile "mpi", "slurm" or "ssh".
-
-    `hosts` for ssh: ["node1", "user@node2:2222"], else MANYHANDS_HOSTS, comma-separated.
-    """
-    if name not in _PROFILES:
-        raise ValueError(f"There is no profile {name!r}: use one of local, {', '.join(_PROFILES)}.")
-    return Ssh(hosts) if name == "ssh" else _PROFILES[name]()
 
 
 class Profile:
@@ -164,8 +152,9 @@ class Profile:
             )
 
     def stop(self, cluster: ipp.Cluster, client: ipp.Client) -> None:
-        """End all engines, also those that hang in a C++ call, and wait until the controller has
-        forgotten them.
+        """End all engines, also those that hang in a C++ call.
+
+        Returns when the controller has forgotten them.
         """
         with suppress(Exception):  # no engine is left
             client.send_signal(9, block=False)  # each engine's nanny kills it
@@ -184,125 +173,10 @@ class Profile:
     too_few = "{came} of {n} ranks came within {seconds:.0f} s. "
 
 
-class Mpi(Profile):
-    """All ranks on this machine under one mpiexec, which is told of as many hosts as nodes: MPI's
-    rank is our rank.
-    """
-
-    name, launcher, emulated_nodes, shared_folder = "mpi", "mpi", True, False
-
-    def configure(self, config: Config, cluster: ipp.Cluster, folder: str) -> None:
-        hosts = ",".join(f"node{node}:{self.ranks_per_node}" for node in range(self.nodes))
-        config.MPILauncher.mpi_cmd = [mpiexec()]
-        config.MPILauncher.mpi_args = ["-launcher", "fork", "-rmk", "user", "-hosts", hosts]
-        config.MPILauncher.stop_seconds_until_kill = 1
-
-    def failure(self, cluster: ipp.Cluster) -> str:
-        if cluster.engine_set._popen_process.poll() is None:
-            return ""
-        return f"mpiexec has ended:\n{cluster.engine_set.get_output()[-2000:]}"
-
-    @staticmethod
-    def sort_key(facts: EngineFacts) -> Any:
-        return facts["mpi_rank"]
-
-
-class Slurm(Profile):
-    """A Slurm job of its own; partition, account and time as for any job:
-    SBATCH_PARTITION, SBATCH_ACCOUNT, SBATCH_TIMELIMIT.
-    """
-
-    name, launcher = "slurm", "slurm"
-    too_few = (
-        "{came} of {n} ranks came within {seconds:.0f} s. Look at `squeue -u $USER`: is the job "
-        "waiting for free nodes? MANYHANDS_START_S=3600 waits for an hour."
-    )
-
-    def configure(self, config: Config, cluster: ipp.Cluster, folder: str) -> None:
-        _need(
-            "sbatch",
-            "Slurm's commands are available on its login nodes, so start JupyterLab there.",
-        )
-        slurm = config.SlurmEngineSetLauncher
-        slurm.batch_file_name = os.path.join(folder, "job.sbatch")
-        slurm.batch_template = _SBATCH
-        slurm.namespace = {"nodes": self.nodes, "ranks_per_node": self.ranks_per_node}
-
-    @staticmethod
-    def sort_key(facts: EngineFacts) -> Any:
-        return facts["slurm_procid"]
-
-
-_SBATCH = """#!/bin/sh
-#SBATCH --export=ALL
-#SBATCH --job-name=manyhands
-#SBATCH --nodes={nodes}
-#SBATCH --ntasks-per-node={ranks_per_node}
-#SBATCH --output={output_file}
-exec srun --kill-on-bad-exit=0 {program_and_args}
-"""
-
-
-class Ssh(Profile):
-    """Hosts reached by ssh without a password, with the same Python at the same path (or
-    MANYHANDS_PYTHON).
-    """
-
-    name, launcher, shared_folder = "ssh", "ssh", False
-
-    def __init__(self, hosts: list[str] | None = None) -> None:
-        self.hosts = hosts or [
-            host.strip()
-            for host in os.environ.get("MANYHANDS_HOSTS", "").split(",")
-            if host.strip()
-        ]
-        if not self.hosts:
-            raise ValueError(
-                "The ssh profile needs hosts: set MANYHANDS_HOSTS=node1,node2 (or user@node1:port)."
-            )
-
-    def configure(self, config: Config, cluster: ipp.Cluster, folder: str) -> None:
-        import sys
-
-        _need("ssh", "`apt-get install openssh-client` brings it.")
-        if len(self.hosts) < self.nodes:
-            raise ValueError(
-                f"{self.nodes} nodes were asked for, and MANYHANDS_HOSTS names {len(self.hosts)}."
-            )
-        config.SSHEngineSetLauncher.engines = dict.fromkeys(
-            self.hosts[: self.nodes], self.ranks_per_node
-        )
-        config.SSHLauncher.remote_python = os.environ.get("MANYHANDS_PYTHON", sys.executable)
-
-    def sort_key(self, facts: EngineFacts) -> tuple[int, str, int]:
-        """Nodes in the order of the hosts asked for, by the address at which ssh reached them."""
-        addresses = [
-            socket.gethostbyname(host.rpartition("@")[2].partition(":")[0]) for host in self.hosts
-        ]
-        return (
-            addresses.index(facts["host"]) if facts["host"] in addresses else len(addresses),
-            facts["host"],
-            facts["pid"],
-        )
-
-    def stop_launchers(self, cluster: ipp.Cluster, client: ipp.Client) -> None:
-        """Engines that the controller has seen die need none of the several connections per rank by
-        which ipyparallel asks.
-        """
-        if client.ids:
-            return cluster.stop_engines_sync()
-        for engine_set in cluster.engines.values():
-            for launcher in engine_set.launchers.values():
-                launcher._stop_waiting.set()
-        cluster.engines.clear()
-
-
-_PROFILES: dict[str, type[Profile]] = {"mpi": Mpi, "slurm": Slurm, "ssh": Ssh}
-
-
 def address() -> str:
-    """This machine's address as other hosts see it; MANYHANDS_ADDRESS where the guess is wrong
-    (several networks).
+    """This machine's address as other hosts see it.
+
+    MANYHANDS_ADDRESS overrides it where the guess is wrong, for example with several networks.
     """
     if os.environ.get("MANYHANDS_ADDRESS"):
         return os.environ["MANYHANDS_ADDRESS"]
@@ -314,7 +188,8 @@ def address() -> str:
             return socket.gethostbyname(socket.gethostname())
 
 
-def _need(program: str, remedy: str) -> None:
+def need_program(program: str, remedy: str) -> None:
+    """RuntimeError, with the remedy, where `program` is not on the path."""
     if shutil.which(program) is None:
         raise RuntimeError(f"{program} is not on the path. {remedy}")
 
@@ -323,7 +198,7 @@ def _import_at_start(framework: str | None) -> list[str]:
     modules = {"torch": "torch", "tensorflow": "tensorflow", "both": "torch, tensorflow"}.get(
         framework or ""
     )
-    # without a search for garbage, as in the zygote
+    # without a search for garbage, as in the fork server
     return (
         [f"--IPEngine.startup_command=import gc; gc.disable(); import {modules}; gc.enable()"]
         if modules

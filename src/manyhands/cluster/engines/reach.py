@@ -1,5 +1,6 @@
-"""Waiting until new engines can be reached: ipyparallel drops what it is given for an engine whose
-connection is not complete yet. And how long all that a cluster's start waits for may take.
+"""Waiting until new engines can be reached, and how long a cluster's start may wait for that.
+
+ipyparallel drops what it is given for an engine whose connection is not complete yet.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     import psutil
 
 POLL_S, AGAIN_S = 0.005, 1.0
-START_S = float(CLUSTER_START_S)  # for a busy machine: a rank that ends is told at once
+START_S = float(CLUSTER_START_S)  # for a busy machine: a rank that ends is reported immediately
 BUSY = "; the machine may be busy. Run this cell again when it has less to do"
 SILENT = "Engines {engines} came, but did not answer within {seconds:g} s" + BUSY + "."
 
@@ -26,9 +27,11 @@ SILENT = "Engines {engines} came, but did not answer within {seconds:g} s" + BUS
 class Result(Protocol):
     """An answer that an engine will give: an `Answer`, or an AsyncResult of ipyparallel's."""
 
-    def ready(self) -> bool: ...
+    def ready(self) -> bool:
+        """Whether the answer has arrived."""
 
-    def get(self, timeout: float | None = None) -> Any: ...
+    def get(self, timeout: float | None = None) -> Any:
+        """The answer; TimeoutError after so many seconds, or what the engine raised."""
 
 
 class StartLimit:
@@ -44,6 +47,7 @@ class StartLimit:
 
     @property
     def left_s(self) -> float:
+        """The seconds that are left, at least 0."""
         return max(0.0, self._until - time.monotonic())
 
     def half(self) -> StartLimit:
@@ -75,10 +79,11 @@ def answers(asked: Mapping[int, Result], limit: StartLimit) -> dict[int, Any]:
 
 
 def until_answering(client: ipp.Client, engines: Iterable[int], limit: StartLimit) -> None:
-    """Ask each engine for its process number, and those that are silent once more, until all have
-    answered. Raises ClusterNotStarted.
+    """Ask each engine for its process number until all have answered.
 
-    An engine is told of as soon as its heart beats; its connection for work may be complete a
+    Those that are silent are asked once more. Raises ClusterNotStarted.
+
+    An engine is announced as soon as its heart beats; its connection for work may be complete a
     moment later, and a message that comes before that is lost. So nothing that matters is sent to
     it before it has answered.
     """

@@ -1,6 +1,4 @@
-"""The processes behind one Cluster: controller, engines, guard, and the client that talks to
-them.
-"""
+"""The processes behind one Cluster: controller, engines, guard, and the client that uses them."""
 
 from __future__ import annotations
 
@@ -27,10 +25,11 @@ from manyhands.cluster.engines.reach import (
 )
 from manyhands.cluster.faults.kinds import ClusterNotStarted
 from manyhands.cluster.faults.watch import Reports
-from manyhands.cluster.host import devices
+from manyhands.cluster.host import gpu_assignment
+from manyhands.cluster.host.machine_requirements import make_folder
 from manyhands.cluster.host.ports import reserve
-from manyhands.cluster.host.surroundings import make_folder
 from manyhands.cluster.on_rank import agent, tf_config
+from manyhands.cluster.on_rank.recorder import read
 from manyhands.cluster.on_rank.signalled_stack import SIGNAL, SignalledStack
 from manyhands.cluster.on_rank.stack import struck
 
@@ -41,10 +40,11 @@ if TYPE_CHECKING:
     import ipyparallel as ipp
     import psutil
 
-    from manyhands.cluster.engines.by_launcher import RemoteEngines
     from manyhands.cluster.engines.engine_calls import Answer
     from manyhands.cluster.engines.local import LocalEngines
+    from manyhands.cluster.engines.remote_engines import RemoteEngines
     from manyhands.cluster.engines.shape import Shape
+    from manyhands.cluster.faults.kinds import Outcome
     from manyhands.cluster.faults.watch import Watch
     from manyhands.cluster.host.ports import Reservation
     from manyhands.cluster.payloads import Duty, Exit, RankFacts, Stand, TaskConfig
@@ -67,7 +67,9 @@ class Runtime:
         self.cluster, self.frameworks, self._ipp = cluster, frameworks, ipp
         self._whole = self._starts_controller = False
         self._controller_children: list[psutil.Process] = []
-        self.backend, self._devices = devices.share(cluster.nodes, cluster.ranks_per_node)
+        self.backend, self._devices = gpu_assignment.assign_devices(
+            cluster.nodes, cluster.ranks_per_node
+        )
         if cluster.link:
             # NCCL would find the GPUs of one machine, and leave the link aside
             self.backend = "gloo"
@@ -113,7 +115,7 @@ class Runtime:
                     self._engines.report_ip,
                 )
         else:
-            from manyhands.cluster.engines.by_launcher import RemoteEngines
+            from manyhands.cluster.engines.remote_engines import RemoteEngines
 
             self._engines = RemoteEngines(self.cluster, self.folder)
             self._ipp_cluster = self._engines.ipp_cluster
@@ -166,7 +168,7 @@ class Runtime:
         self._tell_guard([duty])
 
     def keep_guard(self) -> None:
-        """Before each use: a guard that somebody has killed is replaced.
+        """Before each use: replace a guard that was killed.
 
         Without one a kernel that is killed leaves processes and files.
         """
@@ -184,14 +186,25 @@ class Runtime:
         self._stacks: dict[int, SignalledStack] = {}
         joined: dict[int, Answer] = {}
         loopback = self._loopback()
-        told = [
+        final_environments = [
             self._engines.environment_of(rank, {**environments[rank], **loopback})
             for rank in range(self.cluster.world_size)
         ]
         # real nodes have chosen by their own GPUs, and all ranks need one backend
-        self.backend = "nccl" if all(one["MANYHANDS_BACKEND"] == "nccl" for one in told) else "gloo"
-        self._devices = [{name: one[name] for name in devices.NAMES if name in one} for one in told]
-        for rank, environment in enumerate(told):
+        self.backend = (
+            "nccl"
+            if all(environment["MANYHANDS_BACKEND"] == "nccl" for environment in final_environments)
+            else "gloo"
+        )
+        self._devices = [
+            {
+                name: environment[name]
+                for name in gpu_assignment.DEVICE_VARIABLES
+                if name in environment
+            }
+            for environment in final_environments
+        ]
+        for rank, environment in enumerate(final_environments):
             environment["MANYHANDS_BACKEND"] = self.backend
             joined |= self.submit(
                 [rank],
@@ -201,8 +214,9 @@ class Runtime:
         self.facts: dict[int, RankFacts] = answers(joined, limit)
 
     def _loopback(self) -> dict[str, str]:
-        """Ranks on one machine talk over its loopback device, which is there without a network
-        too.
+        """The variables that let ranks on one machine talk over its loopback device.
+
+        It exists without a network too.
         """
         if self._engines.report_ip == "127.0.0.1" and os.path.exists("/sys/class/net/lo"):
             return {"GLOO_SOCKET_IFNAME": "lo"}
@@ -259,17 +273,30 @@ class Runtime:
         return {rank: sent[self._ids[rank]] for rank in ranks}
 
     def exits(self) -> dict[int, Exit]:
+        """How ranks have ended that were not asked to, by rank."""
         return self._engines.exits
 
     def record_path(self, rank: int) -> str:
+        """The file with the record of a rank's calls."""
         return os.path.join(self.folder, f"calls-{rank}")
 
+    def add_notes(self, outcome: Outcome) -> None:
+        """Add the calls of the ranks that have not answered, from their records or reports."""
+        for rank in outcome.asked:
+            if rank not in outcome.notes:
+                notes = read(self.record_path(rank), outcome.cell)
+                outcome.notes[rank] = notes or self.reports.notes(rank, outcome.cell)
+                if notes is None:
+                    outcome.early.add(rank)
+
     def log_tail(self, rank: int) -> list[str]:
+        """The last lines that C++ libraries wrote to the stderr of a rank, if they can be read."""
         return self._engines.log_tail(rank)
 
     def look_at(self, rank: int) -> Stand | None:
-        """Where a rank stands that does not report, as its faulthandler writes it; None where that
-        is not known.
+        """Where a rank is that does not report, as its faulthandler writes it.
+
+        None where that is not known.
         """
         if rank not in self._stacks:
             engines = self._engines
@@ -281,9 +308,11 @@ class Runtime:
         return self._stacks[rank].look()
 
     def tf_config(self, rank: int) -> TaskConfig | None:
+        """The TF_CONFIG that a rank has set, or None."""
         return tf_config.read(os.path.join(self.folder, f"tf-config-{rank}"))
 
     def struck(self, rank: int) -> list[str]:
+        """Where a fatal signal struck a rank, as the module `stack` describes it."""
         return struck(os.path.join(self.folder, f"crash-{rank}.log"))
 
     def interrupt(self, watch: Watch) -> None:
@@ -311,8 +340,9 @@ class Runtime:
     # ---------------------------------------------------------------- controller
 
     def controller_runs(self) -> bool:
-        """Whether all processes of the controller still run: the one that passes on what is asked
-        and answered, and those that it has started.
+        """Whether all processes of the controller still run.
+
+        They are the one that passes on what is asked and answered, and those that it has started.
         """
         return controller_runs(self._ipp_cluster) and all(
             is_running(process) for process in self._controller_children
@@ -339,7 +369,7 @@ class Runtime:
             try:
                 self._guard.stdin.write("done\n")
                 self._guard.stdin.close()
-            except (BrokenPipeError, ValueError):  # it has gone, or has been told before
+            except (BrokenPipeError, ValueError):  # it has ended, or was told to end before
                 pass
             try:
                 self._guard.wait(5)

@@ -21,4 +21,5 @@ class Shape(Protocol):
     link: Link | None
 
     @property
-    def world_size(self) -> int: ...
+    def world_size(self) -> int:
+        """The number of ranks."""

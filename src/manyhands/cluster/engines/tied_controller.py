@@ -1,5 +1,7 @@
-"""ipyparallel's controller, tied to the notebook's kernel: `python -m
-manyhands.cluster.engines.tied_controller KERNEL FOLDER ...`, with the kernel's process number.
+"""ipyparallel's controller, tied to the notebook's kernel.
+
+It is started as `python -m manyhands.cluster.engines.tied_controller KERNEL FOLDER ...`, with the
+kernel's process number.
 
 When the kernel has gone, the guard ends the controller and removes the cluster's folder. If the
 guard has been killed too, it is done here. (Linux's parent-death signal would do, if it did not
@@ -48,9 +50,7 @@ def end_with(kernel: int, folder: str) -> None:
 
 
 def reserved_ports(n: int) -> list[int]:
-    """`n` ports that nobody else takes, held as long as this process lives: in ipyparallel's
-    place.
-    """
+    """Reserve `n` ports, which are held as long as this process lives, instead of ipyparallel."""
     _reservations.append(reserve(n, "0.0.0.0"))
     return _reservations[-1].ports
 

@@ -1,25 +1,24 @@
-"""Who waits for whom, and why: from what each rank was seen to do to the edges of the wait-for
-graph and a likely cause.
+"""Who waits for whom, and why.
+
+What each rank was seen to do gives the edges of the wait-for graph and a likely cause.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from manyhands.cluster.faults.differ import (
+from manyhands.cluster.faults.fault_messages import SENTENCES, ranks_text
+from manyhands.cluster.faults.hang_causes import (
     Cause,
     cause_of_difference,
     cause_of_finished,
-    members_text,
 )
-from manyhands.cluster.faults.sentences import SENTENCES, ranks_text
 from manyhands.cluster.on_rank.recorder import SLOTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
     from manyhands.cluster.faults.kinds import Where
     from manyhands.cluster.payloads import Note
 
@@ -35,36 +34,13 @@ ALL_MEET = (
 )
 
 
-@dataclass
-class Odd:
-    """The first calls that do not fit together: what is said of them, the ranks to look at,
-    and the kind of difference.
-    """
-
-    text: str
-    ranks: list[int]
-    # "different calls", "different" (shape or dtype), "different op", "different root", "different
-    # group" or "different message"
-    kind: str
-
-    @property
-    def differs(self) -> str:
-        """In what the calls differ: see `Fault`."""
-        return {
-            "different": "tensors",
-            "different message": "tensors",
-            "different group": "groups",
-            "different calls": "calls",
-        }.get(self.kind, "")
-
-
 def edges(where: dict[int, Where], world_size: int) -> list[tuple[int, int]]:
     """The wait-for graph, a sorted list of (waiting rank, rank waited for)."""
-    found = set()
+    pairs = set()
     for rank, here in where.items():
         if here.state == "waits":
-            found |= {(rank, other) for other in _awaited(here, where, world_size) if other != rank}
-    return sorted(found)
+            pairs |= {(rank, other) for other in _awaited(here, where, world_size) if other != rank}
+    return sorted(pairs)
 
 
 def _is_point_to_point(here: Where) -> bool:
@@ -101,17 +77,69 @@ def cycle(edge_list: list[tuple[int, int]]) -> list[int]:
         if rank in path:
             return path[path.index(rank) :]
         for other in after.get(rank, []):
-            found = walk(other, [*path, rank])
-            if found:
-                return found
+            circle = walk(other, [*path, rank])
+            if circle:
+                return circle
         return []
 
     for start in sorted(after):
-        found = walk(start, [])
-        if found:
-            first = found.index(min(found))
-            return found[first:] + found[:first]
+        circle = walk(start, [])
+        if circle:
+            first = circle.index(min(circle))
+            return circle[first:] + circle[:first]
     return []
+
+
+@dataclass
+class Stuck:
+    """A cell in which no rank can continue: what each rank was seen to do."""
+
+    where: dict[int, Where]
+    edges: list[tuple[int, int]]  # the wait-for graph
+    notes: dict[int, list[Note]]
+    counts: dict[int, dict[str, int]]
+
+    @cached_property
+    def waiting(self) -> dict[int, Where]:
+        """The ranks that wait in communication."""
+        return {rank: here for rank, here in self.where.items() if here.state == "waits"}
+
+    @cached_property
+    def collectives(self) -> dict[int, Where]:
+        """The ranks that wait in a collective."""
+        return {
+            rank: here
+            for rank, here in self.waiting.items()
+            if not _is_point_to_point(here) and here.call != "Work.wait"
+        }
+
+    @cached_property
+    def messages(self) -> dict[int, Where]:
+        """The ranks that wait for a message."""
+        return {rank: here for rank, here in self.waiting.items() if _is_point_to_point(here)}
+
+    @cached_property
+    def finished(self) -> list[int]:
+        """The ranks that others wait for, although they have finished the cell."""
+        awaited = {other for _, other in self.edges}
+        return sorted(
+            rank for rank in awaited if rank in self.where and self.where[rank].state == "finished"
+        )
+
+    @cached_property
+    def cycle(self) -> list[int]:
+        """The ranks of a circle in the wait-for graph, or []."""
+        return cycle(self.edges)
+
+
+class Evidence(NamedTuple):
+    """What a rule has found: the ranks to look at, and what its sentence names."""
+
+    culprits: list[int]
+    fields: Mapping[str, object] = {}
+
+
+Rule: TypeAlias = "Callable[[Stuck], Cause | None]"
 
 
 def cause_of_hang(
@@ -120,33 +148,145 @@ def cause_of_hang(
     notes: dict[int, list[Note]],
     counts: dict[int, dict[str, int]] | None = None,
 ) -> Cause:
-    """The `Cause` where ranks wait forever.
+    """The `Cause` where ranks wait forever: what the first rule of `RULES` says that applies.
 
-    `counts`: {rank: {call: how often}} of calls that `notes` do not hold.
+    `counts`: {rank: {call: how often}} of calls that `notes` do not hold. Without a rule, the
+    culprits are the ranks that others wait for and that do not wait themselves.
     """
-    waiting = {rank: here for rank, here in where.items() if here.state == "waits"}
-    collectives = {
-        r: h for r, h in waiting.items() if not _is_point_to_point(h) and h.call != "Work.wait"
-    }
-    messages = {r: h for r, h in waiting.items() if _is_point_to_point(h)}
-    gone = sorted({b for _, b in edge_list if where.get(b) and where[b].state == "finished"})
-    if collectives and gone and not messages:
-        return cause_of_finished(collectives, gone, notes, counts or {})
+    stuck = Stuck(where, edge_list, notes, counts or {})
+    for rule in RULES:
+        cause = rule(stuck)
+        if cause is not None:
+            return cause
+    return Cause("", sorted({other for _, other in edge_list if other not in stuck.waiting}))
+
+
+# ---------------------------------------------------------------- what the rules look for
+
+
+def _finished_without_it(stuck: Stuck) -> Cause | None:
+    if stuck.collectives and stuck.finished and not stuck.messages:
+        return cause_of_finished(stuck.collectives, stuck.finished, stuck.notes, stuck.counts)
+    return None
+
+
+def _collectives_differ(stuck: Stuck) -> Cause | None:
+    return cause_of_difference(stuck.collectives) if len(stuck.collectives) > 1 else None
+
+
+def _only_broadcast_object(stuck: Stuck) -> Evidence | None:
     # Horovod's: torch.distributed has a list, ours is bcast_obj
-    if {here.call for here in waiting.values()} == {"broadcast_object"}:
-        return Cause(SENTENCES["object without a name"], [])
-    if len(collectives) > 1 and (found := cause_of_difference(collectives)):
-        return found
-    text, culprits = _cause_of_messages(
-        waiting, collectives, messages, edge_list, where, notes, gone
+    calls = {here.call for here in stuck.waiting.values()}
+    return Evidence([]) if calls == {"broadcast_object"} else None
+
+
+def _send_without_a_wait(stuck: Stuck) -> Evidence | None:
+    for rank, here in sorted(stuck.messages.items()):
+        if here.peer is not None and _dropped(rank, here, stuck.where, stuck.notes):
+            return Evidence([here.peer], {"rank": rank, "peer": here.peer})
+    return None
+
+
+def _other_tag(stuck: Stuck) -> Evidence | None:
+    for rank, here in sorted(stuck.messages.items()):
+        sent = _unanswered_tag(rank, here, stuck.notes)
+        if sent is not None and here.peer is not None:
+            fields = {"rank": rank, "peer": here.peer, "sent": sent, "asked": here.tag}
+            return Evidence([rank, here.peer], fields)
+    return None
+
+
+def _peer_has_finished(stuck: Stuck, fits: Callable[[str], bool]) -> Evidence | None:
+    """The first rank whose peer has finished the cell, if the call in which it waits `fits`."""
+    for rank, here in sorted(stuck.messages.items()):
+        if here.peer is not None and here.peer in stuck.finished:
+            fields = {"rank": rank, "peer": here.peer}
+            return Evidence([here.peer], fields) if fits(here.call) else None
+    return None
+
+
+def _no_gradient(stuck: Stuck) -> Evidence | None:
+    return _peer_has_finished(stuck, lambda call: call.endswith(".backward"))
+
+
+def _nothing_sent(stuck: Stuck) -> Evidence | None:
+    return _peer_has_finished(stuck, lambda call: "recv" in call)
+
+
+def _nothing_received(stuck: Stuck) -> Evidence | None:
+    return _peer_has_finished(stuck, lambda call: "recv" not in call)
+
+
+def _cycle(stuck: Stuck) -> Evidence | None:
+    if not stuck.cycle:
+        return None
+    closed = [*stuck.cycle, stuck.cycle[0]]
+    return Evidence(stuck.cycle, {"cycle": " -> ".join(map(str, closed))})
+
+
+def _cycle_of_recv(stuck: Stuck) -> Evidence | None:
+    calls = [stuck.messages[rank].call for rank in stuck.cycle if rank in stuck.messages]
+    all_receive = len(calls) == len(stuck.cycle) and set(calls) <= {"recv", "irecv"}
+    return _cycle(stuck) if all_receive else None
+
+
+def _cycle_of_backward(stuck: Stuck) -> Evidence | None:
+    in_backward = any(stuck.waiting[rank].call.endswith(".backward") for rank in stuck.cycle)
+    return _cycle(stuck) if in_backward else None
+
+
+def _earlier_call_not_ended(stuck: Stuck) -> Evidence | None:
+    begun = any(
+        note["call"] in ("isend", "irecv") for calls in stuck.notes.values() for note in calls
     )
-    return Cause(text + _hint_on_ranks(messages) if text and messages else text, culprits)
+    if not begun or not stuck.collectives or stuck.messages or stuck.edges:
+        return None
+    calls = sorted({here.call for here in stuck.collectives.values()})
+    return Evidence([], {"call": " / ".join(calls)})
+
+
+# ---------------------------------------------------------------- the rules
+
+
+def _says(
+    sentence: str, find: Callable[[Stuck], Evidence | None], of_messages: bool = True
+) -> Rule:
+    """The rule that says `sentence` where `find` finds something.
+
+    of_messages : it also says how a group's ranks are named, where that may be the mistake.
+    """
+
+    def rule(stuck: Stuck) -> Cause | None:
+        evidence = find(stuck)
+        if evidence is None:
+            return None
+        text = SENTENCES[sentence].format(**evidence.fields)
+        if of_messages:
+            text += _hint_on_ranks(stuck.messages)
+        return Cause(text, evidence.culprits)
+
+    return rule
+
+
+# The first rule that applies names the cause, so a rule that explains more comes first.
+RULES: tuple[Rule, ...] = (
+    _finished_without_it,
+    _says("object without a name", _only_broadcast_object, of_messages=False),
+    _collectives_differ,
+    _says("dropped", _send_without_a_wait),
+    _says("wrong tag", _other_tag),
+    _says("no gradient", _no_gradient),
+    _says("nobody sends", _nothing_sent),
+    _says("nobody receives", _nothing_received),
+    _says("cycle of recv", _cycle_of_recv),
+    _says("cycle of backward", _cycle_of_backward),
+    _says("cycle", _cycle),
+    _says("not ended", _earlier_call_not_ended),
+)
 
 
 def _hint_on_ranks(messages: dict[int, Where]) -> str:
-    """Of messages in a group whose members are not 0, 1, 2, ...: in which numbers a rank is named
-    there.
-    """
+    """A sentence on how ranks are named in a group whose members are not 0, 1, 2, ...; or ""."""
     groups = [
         here.group
         for here in messages.values()
@@ -157,63 +297,10 @@ def _hint_on_ranks(messages: dict[int, Where]) -> str:
     )
 
 
-def _cause_of_messages(
-    waiting: dict[int, Where],
-    collectives: dict[int, Where],
-    messages: dict[int, Where],
-    edge_list: list[tuple[int, int]],
-    where: dict[int, Where],
-    notes: dict[int, list[Note]],
-    gone: list[int],
-) -> tuple[str, list[int]]:
-    for rank, here in sorted(messages.items()):
-        if here.peer is not None and _dropped(rank, here, where, notes):
-            return SENTENCES["dropped"].format(rank=rank, peer=here.peer), [here.peer]
-    for rank, here in sorted(messages.items()):
-        sent = _unanswered_tag(rank, here, notes)
-        if sent is not None and here.peer is not None:
-            return SENTENCES["wrong tag"].format(
-                rank=rank, peer=here.peer, sent=sent, asked=here.tag
-            ), [
-                rank,
-                here.peer,
-            ]
-    for rank, here in sorted(messages.items()):
-        if here.peer is None:
-            continue
-        if here.peer in gone and here.call.endswith(".backward"):
-            return SENTENCES["no gradient"].format(rank=rank, peer=here.peer), [here.peer]
-        if here.peer in gone:
-            return SENTENCES["nobody sends" if "recv" in here.call else "nobody receives"].format(
-                rank=rank, peer=here.peer
-            ), [here.peer]
-    circle = cycle(edge_list)
-    if circle:
-        text = " -> ".join(map(str, circle + circle[:1]))
-        all_receive = all(
-            rank in messages and messages[rank].call in ("recv", "irecv") for rank in circle
-        )
-        backward = any(waiting[rank].call.endswith(".backward") for rank in circle)
-        return (
-            SENTENCES[
-                "cycle of recv" if all_receive else "cycle of backward" if backward else "cycle"
-            ].format(cycle=text),
-            circle,
-        )
-    begun = any(note["call"] in ("isend", "irecv") for calls in notes.values() for note in calls)
-    if collectives and not messages and not edge_list and begun:
-        return (
-            SENTENCES["not ended"].format(
-                call=" / ".join(sorted({here.call for here in collectives.values()}))
-            ),
-            [],
-        )
-    return "", sorted({b for _, b in edge_list if b not in waiting})
-
-
 def _dropped(rank: int, here: Where, where: dict[int, Where], notes: dict[int, list[Note]]) -> bool:
-    """Whether the peer began to send what this rank waits for, and went on without a wait for it: a
-    message whose work is kept arrives by itself where somebody receives it.
+    """Whether the peer began to send what this rank waits for, and then did not wait for it.
+
+    A message whose work is kept arrives by itself where a rank receives it.
     """
     peer = None if here.peer is None else where.get(here.peer)
     if (
@@ -237,8 +324,9 @@ def _dropped(rank: int, here: Where, where: dict[int, Where], notes: dict[int, l
 
 
 def name_work(here: Where, notes: dict[int, list[Note]]) -> None:
-    """Of a rank that waits for an asynchronous operation: which one it must be, by what the other
-    side has not done.
+    """Set which asynchronous operation a rank must be waiting for.
+
+    It is one whose counterpart the other side has not called.
     """
     mine = [note for note in notes.get(here.rank, []) if note["call"] in ("isend", "irecv")]
     for note in mine:
@@ -261,12 +349,13 @@ def name_work(here: Where, notes: dict[int, list[Note]]) -> None:
 def left_open(
     where: dict[int, Where], notes: dict[int, list[Note]], world_size: int
 ) -> list[tuple[Note, list[int], list[int]]]:
-    """Of each group the first collective that was begun by some ranks with `async_op=True` and
-    never by others, and that no rank is seen to wait for: [(note, ranks that began it, the
-    others)].
+    """The asynchronous collectives that some ranks of a group began and others never did.
+
+    Of each group it is the first such call with `async_op=True` that no rank is seen to wait for,
+    as [(note, ranks that began it, the others)].
     """
     begun: dict[tuple[str, int], dict[int, Note]] = {}
-    found: dict[str, tuple[Note, list[int], list[int]] | None] = {}
+    first_open: dict[str, tuple[Note, list[int], list[int]] | None] = {}
     for rank, calls in notes.items():
         # a full record has forgotten its first calls
         for note in calls if len(calls) < SLOTS else ():
@@ -278,19 +367,20 @@ def left_open(
         seen = any(
             where[rank].state == "waits"
             and (where[rank].call, where[rank].sequence, where[rank].group)
-            == (one["call"], sequence, one.get("ranks"))
-            for rank, one in by_rank.items()
+            == (begun_call["call"], sequence, begun_call.get("ranks"))
+            for rank, begun_call in by_rank.items()
             if rank in where
         )
         known = all(rank in where and len(notes.get(rank, [])) < SLOTS for rank in others)
         if others and known:  # of the next ones nothing needs to be said
-            found.setdefault(group, None if seen else (note, sorted(by_rank), others))
-    return list(filter(None, found.values()))
+            first_open.setdefault(group, None if seen else (note, sorted(by_rank), others))
+    return list(filter(None, first_open.values()))
 
 
 def _unanswered_tag(rank: int, here: Where, notes: dict[int, list[Note]]) -> int | None:
-    """The tag of a message that the peer sent to `rank` and that nobody asked for, if there is
-    one.
+    """The tag of a message that the peer sent to `rank` and that `rank` never asked for.
+
+    None where there is no such message.
     """
     if "recv" not in here.call or here.peer is None:
         return None
@@ -307,98 +397,3 @@ def _unanswered_tag(rank: int, here: Where, notes: dict[int, list[Note]]) -> int
         ):
             return note["tag"]
     return None
-
-
-def mismatch(notes: dict[int, list[Note]], uneven_all_gather: bool = False) -> Odd | None:
-    """The first calls that do not fit together (an Odd), or None. `notes` = {rank: its calls}."""
-    return _mismatched_collective(notes, uneven_all_gather) or _mismatched_message(notes)
-
-
-def _mismatched_collective(notes: dict[int, list[Note]], uneven_all_gather: bool) -> Odd | None:
-    groups: dict[tuple[str, int], dict[int, Note]] = {}
-    for rank, calls in notes.items():
-        for note in calls:
-            if "peer" not in note:  # os._exit has a peer of None: it is no collective
-                groups.setdefault((note["group"], note["sequence"]), {})[rank] = note
-    for (_, sequence), by_rank in sorted(groups.items(), key=lambda item: item[0][1]):
-        if len({note["call"] for note in by_rank.values()}) > 1:
-            return _differs("different calls", sequence, by_rank, lambda note: note["call"])
-        if any(
-            other in by_rank and note["ranks"] != by_rank[other].get("ranks")
-            for note in by_rank.values()
-            for other in note.get("ranks") or []
-        ):
-            return _differs(
-                "different group",
-                sequence,
-                by_rank,
-                _with("ranks of a group", "ranks", members_text),
-            )
-        if "all_to_all" in next(iter(by_rank.values()))["call"]:
-            continue
-        if uneven_all_gather and next(iter(by_rank.values()))["call"] == "all_gather":
-            continue
-        if len({_tensor(note) for note in by_rank.values()}) > 1:
-            return _differs(
-                "different", sequence, by_rank, lambda note: f"{note['call']}({_tensor(note)})"
-            )
-        for argument, sentence in (("op", "different op"), ("root", "different root")):
-            if len({note.get(argument) for note in by_rank.values()}) > 1:
-                return _differs(sentence, sequence, by_rank, _with(argument, argument))
-    return None
-
-
-def _with(sentence: str, argument: str, text: Callable[[Any], str] = str) -> Callable[[Note], str]:
-    """How to say of a note what the call was given as `argument`."""
-    return lambda note: SENTENCES[sentence].format(
-        call=note["call"], value=text(note.get(argument))
-    )
-
-
-def _tensor(note: Note) -> str:
-    return f"{note['dtype']} {note['shape']}" if note.get("dtype") else ""
-
-
-def _differs(
-    sentence: str, sequence: int, by_rank: dict[int, Note], describe: Callable[[Note], str]
-) -> Odd:
-    kinds: dict[str, list[int]] = {}
-    for rank, note in sorted(by_rank.items()):
-        kinds.setdefault(describe(note), []).append(rank)
-    described = ", ".join(
-        SENTENCES["is with"].format(what=what, ranks=ranks_text(ranks))
-        for what, ranks in kinds.items()
-    )
-    fewest = min(kinds.values(), key=lambda ranks: (len(ranks), -ranks[0]))
-    return Odd(
-        SENTENCES[sentence].format(number=sequence + 1, described=described), fewest, sentence
-    )
-
-
-def _mismatched_message(notes: dict[int, list[Note]]) -> Odd | None:
-    sent: dict[tuple[int, int | None, int, int], Note] = {}
-    for rank, calls in notes.items():
-        for note in calls:
-            if note["call"].lstrip("i") == "send":
-                sent[rank, note["peer"], note["tag"], note["sequence"]] = note
-    for rank, calls in sorted(notes.items()):
-        for note in calls:
-            source = note.get("peer")
-            if note["call"].lstrip("i") == "recv" and source is not None:
-                other = sent.get((source, rank, note["tag"], note["sequence"]))
-                if other and (other.get("dtype"), _numel(other)) != (
-                    note.get("dtype"),
-                    _numel(note),
-                ):
-                    text = SENTENCES["different message"].format(
-                        source=source, target=rank, sent=_tensor(other), asked=_tensor(note)
-                    )
-                    return Odd(text, [source, rank], "different message")
-    return None
-
-
-def _numel(note: Note) -> int:
-    product = 1
-    for size in note.get("shape") or []:
-        product *= size
-    return product

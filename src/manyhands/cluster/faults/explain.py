@@ -1,12 +1,14 @@
-"""From the outcome of a cell to the Fault that the learner reads: states, wait-for graph, likely
-cause.
+"""From the outcome of a cell to the Fault that the learner reads.
+
+It has the ranks' states, the wait-for graph and a likely cause.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from manyhands.cluster.faults import diagnose, tf_tasks
+from manyhands.cluster.faults import diagnose, mismatched_calls, tf_tasks
+from manyhands.cluster.faults.fault_messages import KNOWN_ERRORS, SENTENCES, of_ranks, ranks_text
 from manyhands.cluster.faults.kinds import (
     ControllerDied,
     Fault,
@@ -18,8 +20,7 @@ from manyhands.cluster.faults.kinds import (
     RankError,
     Where,
 )
-from manyhands.cluster.faults.picture import wait_for_graph
-from manyhands.cluster.faults.sentences import KNOWN_ERRORS, SENTENCES, of_ranks, ranks_text
+from manyhands.cluster.faults.picture import draw_wait_for_graph
 from manyhands.cluster.faults.source_lines import spot_of
 from manyhands.cluster.on_rank.stack import name_in_line
 from manyhands.cluster.show import in_this_kernel
@@ -36,15 +37,21 @@ if TYPE_CHECKING:
         """The newest reports of the ranks."""
 
         @property
-        def newest(self) -> Mapping[int, Report]: ...
+        def newest(self) -> Mapping[int, Report]:
+            """The newest report of each rank."""
 
     class Witness(Protocol):
         """A Runtime, or what offers the same of a script."""
 
         @property
-        def reports(self) -> Newest: ...
-        def log_tail(self, rank: int) -> list[str]: ...
-        def struck(self, rank: int) -> list[str]: ...
+        def reports(self) -> Newest:
+            """What the ranks have reported."""
+
+        def log_tail(self, rank: int) -> list[str]:
+            """The last lines that C++ libraries wrote to the stderr of a rank."""
+
+        def struck(self, rank: int) -> list[str]:
+            """The frames in which a fatal signal struck a rank, innermost first."""
 
 
 LOST_CONNECTION = (
@@ -58,7 +65,7 @@ TOO_LONG = "Received data size doesn't match expected size"  # gloo aborts with 
 WIDEST_LABEL = 20  # characters: behind a longer list of ranks the text begins where it may
 
 
-def states(
+def locate_ranks(
     outcome: Outcome,
     runtime: Witness,
     cell_file: str,
@@ -91,7 +98,9 @@ def states(
         elif rank in outcome.results:
             where[rank] = Where(rank, "finished")
         else:
-            where[rank] = standing(rank, reports.newest.get(rank), outcome.cell, cell_file, places)
+            where[rank] = locate_rank(
+                rank, reports.newest.get(rank), outcome.cell, cell_file, places
+            )
     for here in where.values():
         if here.call == "Work.wait":
             diagnose.name_work(here, outcome.notes)
@@ -109,9 +118,10 @@ def states(
     return where
 
 
-def overwritten(notes: dict[int, list[Note]], cell_file: str, places: Places) -> str:
-    """What is said of calls whose list holds one tensor several times, so that each part overwrites
-    the one before.
+def describe_overwritten(notes: dict[int, list[Note]], cell_file: str, places: Places) -> str:
+    """What is said of calls whose list holds one tensor several times.
+
+    In such a list, each part overwrites the one before.
     """
     ranks_of: dict[tuple[str, str, str], dict[int, bool]] = {}
     for rank, calls in sorted(notes.items()):
@@ -135,7 +145,9 @@ def _message(error: RaisedError) -> str:
     return f"{error['ename']}: {first}".rstrip(": ")
 
 
-def standing(rank: int, report: Report | None, cell: int, cell_file: str, places: Places) -> Where:
+def locate_rank(
+    rank: int, report: Report | None, cell: int, cell_file: str, places: Places
+) -> Where:
     """The `Where` of a rank that has not ended, from its newest report."""
     if report is None or report["cell"] != cell:
         return Where(rank, "unknown")
@@ -166,8 +178,9 @@ def standing(rank: int, report: Report | None, cell: int, cell_file: str, places
 def _last_seen(
     rank: int, outcome: Outcome, report: Report | None, cell_file: str, places: Places
 ) -> Where:
-    """Where a rank that has died stood: in the call that its record holds open, or at the line of
-    its last report.
+    """Where a rank was when it died.
+
+    It is the call that its record holds open, or the line of its last report.
     """
     notes = outcome.notes.get(rank) or []
     if notes and (notes[-1].get("open") or notes[-1]["call"] == "os._exit"):
@@ -219,8 +232,8 @@ def _how_it_died(exit_: Exit, memory_mib: int | None, tail: list[str], stack: li
     return SENTENCES["exited"].format(code=os.WEXITSTATUS(status))
 
 
-def secondary(outcome: Outcome) -> list[int]:
-    """Ranks whose exception only says that another rank has gone."""
+def secondary_errors(outcome: Outcome) -> list[int]:
+    """Ranks whose exception only says that another rank was lost."""
     return [
         rank
         for rank, error in outcome.errors.items()
@@ -228,7 +241,7 @@ def secondary(outcome: Outcome) -> list[int]:
     ]
 
 
-def make(
+def make_fault(
     outcome: Outcome,
     where: dict[int, Where],
     world_size: int,
@@ -243,10 +256,10 @@ def make(
     """
     tf_configs = tf_configs or {}
     edge_list = diagnose.edges(where, world_size)
-    odd = diagnose.mismatch(outcome.notes)
+    odd = mismatched_calls.find_mismatch(outcome.notes)
     waiting = {rank: here for rank, here in where.items() if here.state == "waits"}
     traceback = {rank: error["traceback"] for rank, error in outcome.errors.items()}
-    first = sorted(set(outcome.errors) - set(secondary(outcome))) or sorted(outcome.errors)
+    first = sorted(set(outcome.errors) - set(secondary_errors(outcome))) or sorted(outcome.errors)
     differs = ""
     kind: type[Fault]
     culprits: list[int]
@@ -264,14 +277,14 @@ def make(
     elif (
         odd
         and (odd.kind != "different calls" or (outcome.reason == "finished" and not outcome.exits))
-        and not (first and not secondary(outcome) and not outcome.exits)
+        and not (first and not secondary_errors(outcome) and not outcome.exits)
     ):
         kind, title = Mismatch, SENTENCES["title mismatch"]
         cause, culprits, differs = odd.text, odd.ranks, odd.differs
-    elif said := next(
-        filter(None, (tf_tasks.mismatch(outcome.errors[rank]) for rank in first)), None
+    elif tf_mismatch := next(
+        filter(None, (tf_tasks.cause_of_mismatch(outcome.errors[rank]) for rank in first)), None
     ):
-        kind, title, culprits, cause = Mismatch, SENTENCES["title mismatch"], first, said
+        kind, title, culprits, cause = Mismatch, SENTENCES["title mismatch"], first, tf_mismatch
     elif outcome.exits:
         kind, culprits = RankDied, sorted(outcome.exits)
         title = _capital(SENTENCES["title died"].format(ranks=ranks_text(culprits)))
@@ -301,18 +314,18 @@ def make(
                 ranks=ranks_text(waiting)
             ),
         )
-        found = tf_tasks.cause_of_start(where, tf_configs) or diagnose.cause_of_hang(
+        hang_cause = tf_tasks.cause_of_start(where, tf_configs) or diagnose.cause_of_hang(
             where, edge_list, outcome.notes, outcome.counts
         )
         cause, culprits, differs = (
             (odd.text, odd.ranks, odd.differs)
             if odd
-            else (found.text, found.culprits, found.differs)
+            else (hang_cause.text, hang_cause.culprits, hang_cause.differs)
         )
     else:
         return None
     fault = _write(kind, title, where, waiting, culprits, traceback, edge_list, cause, outcome.open)
-    fault.less_often, fault.differs = kind is Hang and not odd and found.less_often, differs
+    fault.less_often, fault.differs = kind is Hang and not odd and hang_cause.less_often, differs
     return fault
 
 
@@ -343,13 +356,14 @@ def _write(
     fault = kind(_capital(title.split(": ", 1)[-1]).rstrip("."), waiting, culprits, traceback)
     fault.text, fault.edges = "\n".join(lines), edge_list
     if edge_list or kind in (Hang, RankDied):
-        fault.svg = wait_for_graph(where, edge_list)
+        fault.svg = draw_wait_for_graph(where, edge_list)
     return fault
 
 
 def _rows(where: dict[int, Where], order: Iterable[int]) -> list[str]:
-    """What the ranks did, in this order: those that did the same in one row, and each place only
-    where it is first.
+    """What the ranks did, in this order, as rows of the report.
+
+    Ranks that did the same share a row, and each place is written out only where it is first.
     """
     alike: dict[tuple[str | tuple[str, str], ...], list[int]] = {}
     first_at: dict[tuple[str, str], list[int]] = {}

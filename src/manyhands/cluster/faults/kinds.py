@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from manyhands.cluster.faults.sentences import SENTENCES, ranks_text
+from manyhands.cluster.faults.fault_messages import SENTENCES, ranks_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class Where:
-    """Where a rank stands: `state` is "waits", "computes", "finished", "raised" or "died";
-    the rest as far as it is known.
+    """What a rank was seen to do, and where.
+
+    `state` is "waits", "computes", "finished", "raised" or "died"; the rest is set as far as it is
+    known.
     """
 
     rank: int
@@ -62,8 +64,9 @@ class Where:
         return SENTENCES[sentence].format(what=self.what(), where=where, detail=self.detail)
 
     def what(self) -> str:
-        """The call with its tensor and peer, as `all_reduce(float32 [4])` or `recv(float32 [4],
-        from rank 1)`.
+        """The call with its tensor and peer.
+
+        For example `all_reduce(float32 [4])` or `recv(float32 [4], from rank 1)`.
         """
         inside = []
         if self.dtype:
@@ -84,17 +87,18 @@ class Where:
         return f"{self.call}({', '.join(inside)})" if inside else self.call
 
 
-class ClusterNotStarted(RuntimeError):
-    """The controller or ranks did not start, or do not answer: mostly because the machine is busy,
-    or because something that they need is missing on it. The message says all; the stack of the
-    notebook's side says nothing.
+class ClusterNotStarted(RuntimeError):  # noqa: N818 - its name is in the message that learners read
+    """The controller or ranks did not start, or do not answer.
+
+    Mostly this is because the machine is busy, or because something that they need is missing on
+    it. The message says all; the stack of the notebook's side says nothing.
     """
 
     def _render_traceback_(self) -> list[str]:
         return [f"{type(self).__name__}: {self}"]
 
 
-class Fault(RuntimeError):
+class Fault(RuntimeError):  # noqa: N818 - exported to learners; a stop by hand is no error
     """A cell did not end well on the ranks.
 
     `text` is the whole report, `svg` the wait-for graph (or None), `edges` the same as a list of
@@ -132,9 +136,10 @@ class Fault(RuntimeError):
         return [f"{type(self).__name__}: {self}"]
 
 
-class ClusterStopped(RuntimeError):
-    """The cluster was stopped before this use:
-    in a notebook one line says what to run, without the stack of the notebook's side.
+class ClusterStopped(RuntimeError):  # noqa: N818 - exported to learners, who may catch it
+    """The cluster was stopped before this use.
+
+    In a notebook one line says what to run, without the stack of the notebook's side.
     """
 
     def _render_traceback_(self) -> list[str]:
@@ -181,15 +186,16 @@ class Interrupted(Fault):
 
 
 class ControllerDied(Fault):
-    """The cluster's controller had gone; a fresh cluster stands in its place."""
+    """The cluster's controller was lost, and a fresh cluster has replaced it."""
 
     kind = "controller"
 
 
 @dataclass
 class Outcome:
-    """What the watch of one cell has seen: results by rank, exceptions by rank, exits by rank,
-    and where each rank stood.
+    """What the watch of one cell has seen.
+
+    It has the results, exceptions and exits by rank, and where each rank was.
     """
 
     results: dict[int, Reply] = field(default_factory=dict)

@@ -1,5 +1,6 @@
-"""The line that a cell shows while ranks wait in communication: what each rank was last seen to
-do.
+"""The line that a cell shows while ranks wait in communication.
+
+It says what each rank was last seen to do.
 """
 
 from __future__ import annotations
@@ -7,8 +8,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from manyhands.cluster.faults.explain import standing
-from manyhands.cluster.faults.sentences import SENTENCES, of_ranks, ranks_text
+from manyhands.cluster.faults.explain import locate_rank
+from manyhands.cluster.faults.fault_messages import SENTENCES, of_ranks, ranks_text
 from manyhands.cluster.faults.watch import STALE_S
 
 if TYPE_CHECKING:
@@ -21,9 +22,11 @@ WAITING_S = 2.0  # of a shorter wait nothing is shown: most ranks wait for a mom
 ORDER = "waits", "computes", "silent", "finished", "raised", "died"
 
 
-def line(watch: Watch, places: Places, cell_file: str) -> str:
-    """`Ranks 0, 1, 3 have been in barrier for 4 s; rank 2 has finished.` from the reports of a
-    `Watch` that runs, or "" while no rank has waited for long. It may be called from any thread.
+def describe_waiting(watch: Watch, places: Places, cell_file: str) -> str:
+    """The line about the ranks of a running `Watch`, or "" while no rank has waited for long.
+
+    For example `Ranks 0, 1, 3 have been in barrier for 4 s; rank 2 has finished.`, from their
+    reports. It may be called from any thread.
     """
     seen = {rank: _seen(rank, watch, places, cell_file) for rank in watch.asked}
     if (
@@ -66,7 +69,7 @@ def _seen(rank: int, watch: Watch, places: Places, cell_file: str) -> tuple[str,
         return "computes", "", 0
     return (
         "waits",
-        standing(rank, report, watch.cell, cell_file, places).call,
+        locate_rank(rank, report, watch.cell, cell_file, places).call,
         reports.blocked_s(rank, watch.cell),
     )
 

@@ -1,6 +1,4 @@
-"""Two small pictures, drawn as SVG text: the world of a cluster, and the wait-for graph of a
-fault.
-"""
+"""Two small pictures as SVG text: the world of a cluster, and the wait-for graph of a fault."""
 
 from __future__ import annotations
 
@@ -56,9 +54,10 @@ def _svg(width: float, height: float, parts: list[str], title: str) -> str:
     return "\n".join([head, back, *parts, "</svg>"])
 
 
-def wait_for_graph(where: dict[int, Where], edges: list[tuple[int, int]]) -> str:
-    """Ranks on a circle, coloured by what they do; an arrow from each rank that waits to the rank
-    that it waits for.
+def draw_wait_for_graph(where: dict[int, Where], edges: list[tuple[int, int]]) -> str:
+    """Draw the ranks on a circle, coloured by what they do.
+
+    An arrow leads from each rank that waits to the rank that it waits for.
     """
     ranks = sorted(where)
     n, radius = len(ranks), max(80, 24 * len(ranks))
@@ -120,11 +119,12 @@ def _arrow(start: tuple[float, float], end: tuple[float, float], both_ways: bool
     )
 
 
-def world(
+def draw_cluster(
     nodes: list[tuple[str, list[tuple[int, str]]]], profile: str, backend: str, framework: str
 ) -> str:
-    """`nodes` = [(name, [(rank, device), ...]), ...]: a box for each node, a square for each
-    rank.
+    """Draw a box for each node, with a square for each rank.
+
+    `nodes` = [(name, [(rank, device), ...]), ...].
     """
     widest = max(len(ranks) for _, ranks in nodes)
     per_row = min(widest, 8)

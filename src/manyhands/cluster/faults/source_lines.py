@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 from os.path import basename
 from typing import TYPE_CHECKING, NamedTuple
 
-from manyhands.cluster.faults.sentences import SENTENCES
+from manyhands.cluster.faults.fault_messages import SENTENCES
 from manyhands.cluster.on_rank.stack import TIMED
 
 if TYPE_CHECKING:

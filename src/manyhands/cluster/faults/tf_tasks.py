@@ -1,5 +1,7 @@
-"""Why a task of TensorFlow's cluster waits for the others: from TF_CONFIG of each rank, and whether
-anything listens at the addresses in it.
+"""Why a task of TensorFlow's cluster waits for the others.
+
+The answer comes from TF_CONFIG of each rank, and from whether anything listens at the addresses in
+it.
 """
 
 from __future__ import annotations
@@ -8,8 +10,8 @@ import re
 import socket
 from typing import TYPE_CHECKING
 
-from manyhands.cluster.faults.differ import Cause
-from manyhands.cluster.faults.sentences import SENTENCES, ranks_text
+from manyhands.cluster.faults.fault_messages import SENTENCES, ranks_text
+from manyhands.cluster.faults.hang_causes import Cause
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -39,10 +41,9 @@ DATA_TYPES = {
 def cause_of_start(
     where: dict[int, Where], configs: Mapping[int, TaskConfig | None]
 ) -> Cause | None:
-    """The `Cause` where ranks wait until all tasks have started, or serve forever; None where none
-    does.
+    """The `Cause` where ranks wait until all tasks have started, or serve forever.
 
-    `configs`, {rank: what tf_config.read gives}.
+    None where no rank does. `configs` is {rank: what tf_config.read gives}.
     """
     starting = {
         rank: here
@@ -105,32 +106,35 @@ def cause_of_same_task(configs: Mapping[int, TaskConfig | None]) -> Cause | None
     return None
 
 
-def mismatch(error: ErrorMessage) -> str | None:
-    """What TensorFlow has said of collectives that do not fit together, as a likely cause; or
-    None.
+def cause_of_mismatch(error: ErrorMessage) -> str | None:
+    """What TensorFlow has said of collectives that do not fit together, as a likely cause.
+
+    None where it has said nothing of the kind.
     """
-    found = MISMATCH.search(error["evalue"])
-    if found is None:
+    difference = MISMATCH.search(error["evalue"])
+    if difference is None:
         return None
     named = {
-        part: re.sub(r"data_type (\d+)", lambda one: DATA_TYPES.get(one[1], one[0]), found[part])
+        part: re.sub(
+            r"data_type (\d+)", lambda match: DATA_TYPES.get(match[1], match[0]), difference[part]
+        )
         for part in ("expected", "got")
-        if found[part]
+        if difference[part]
     }
-    types = [one for text in named.values() if (one := re.match(r"type \d+ and ", text))]
+    types = [match for text in named.values() if (match := re.match(r"type \d+ and ", text))]
     # the same kind of collective
-    if len(types) == len(named) and len({one[0] for one in types}) == 1:
+    if len(types) == len(named) and len({match[0] for match in types}) == 1:
         named = {part: text[types[0].end() :] for part, text in named.items()}
     detail = SENTENCES["workers expected"].format(**named) if named else ""
     return SENTENCES["workers differ"].format(detail=detail)
 
 
 def _tasks(configs: Mapping[int, TaskConfig | None]) -> dict[tuple[str, int], list[int]]:
-    found: dict[tuple[str, int], list[int]] = {}
+    ranks_of: dict[tuple[str, int], list[int]] = {}
     for rank, config in sorted(configs.items()):
         if config:
-            found.setdefault(config["task"], []).append(rank)
-    return found
+            ranks_of.setdefault(config["task"], []).append(rank)
+    return ranks_of
 
 
 def _named(tasks: Iterable[tuple[str, int]]) -> str:

@@ -1,5 +1,4 @@
-"""What the ranks have begun and not finished when a cell ends, and what becomes of it in the next
-cell.
+"""What the ranks have begun and not finished when a cell ends, and what becomes of it.
 
 gloo pairs calls by their number, from cell to cell. So a call that a rank never joined meets that
 rank's next call, which may be right and would be blamed. A later cell may still join it. Where the
@@ -16,8 +15,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from manyhands.cluster.faults.fault_messages import SENTENCES, ranks_text
 from manyhands.cluster.faults.kinds import Where
-from manyhands.cluster.faults.sentences import SENTENCES, ranks_text
 from manyhands.cluster.faults.source_lines import spot_of
 from manyhands.cluster.on_rank import agent
 from manyhands.cluster.on_rank.recorder import COLLECTIVES
@@ -47,14 +46,15 @@ if TYPE_CHECKING:
     Condition: TypeAlias = tuple[str, bool]  # (text, whether it must hold)
 
 GRACE_S = 0.3  # for calls that all ranks have joined, and that need a moment more
-MOST_TOLD = 5
+MOST_REPORTED = 5
 KINDS = ("unjoined", "running", "message", "dropped")
 
 
 @dataclass
-class Left:
-    """A call that is not finished: `group` = (name, members); `ranks` have begun it, `others` have
-    not joined it.
+class UnfinishedCall:
+    """A call that is not finished.
+
+    `group` = (name, members); `ranks` have begun it, `others` have not joined it.
     """
 
     kind: str  # one of KINDS
@@ -65,6 +65,7 @@ class Left:
     others: list[int] = field(default_factory=list)
 
     def key(self) -> Key:
+        """What calls of one line have in common: kind, group, text, file and line."""
         spot: FileLine = self.lines[-1] if self.lines else {"file": "", "line": 0}
         return self.kind, self.group, self.what, spot["file"], spot["line"]
 
@@ -83,8 +84,8 @@ class Unfinished:
     def forget(self) -> None:
         """The ranks are new, or their groups."""
         self._facts: dict[int, Facts] = {}
-        self.left: list[Left] = []
-        self._told: set[Key] = set()
+        self.left: list[UnfinishedCall] = []
+        self._reported: set[Key] = set()
         self._names: set[str] = set()
         self._offsets: Offsets = ({}, {})
         self._seen: dict[int, int] = {}  # the ranks' `begun` when a look last found nothing left
@@ -96,30 +97,30 @@ class Unfinished:
             {rank: reply["begun"] for rank, reply in results.items() if "begun" in reply}
         )
 
-    def look(self, ranks: Sequence[int], name: Namer, tell: bool = True) -> str:
-        """After a cell: sentences on what is unfinished and has not been told yet, or ""."""
+    def look(self, ranks: Sequence[int], name: Namer, report: bool = True) -> str:
+        """After a cell: sentences on what is unfinished and has not been reported yet, or ""."""
         self.left, self._offsets = [], ({}, {})
         if not self._suspicious(ranks):
             return ""
-        answers = self._ask(agent.left)
+        answers = self._ask(agent.list_unfinished)
         if not _whole(answers, ranks) or any(answer["busy"] for answer in answers.values()):
             return ""  # where a thread of the learner's goes on, nothing can be said yet
         if not _uneven(answers) and any(not call["ended"] for call in _calls(answers)):
             time.sleep(GRACE_S)
-            answers = self._ask(agent.left)
+            answers = self._ask(agent.list_unfinished)
         # then their lines are needed
         if _uneven(answers) or any(not call["ended"] for call in _calls(answers)):
-            answers = self._ask(agent.left, True)
+            answers = self._ask(agent.list_unfinished, True)
         self._facts = {**answers}
-        self._names = {one for answer in answers.values() for one in answer["names"]}
+        self._names = {variable for answer in answers.values() for variable in answer["names"]}
         self._offsets = _offsets(answers)
         self.left = [*_collectives(answers), *_messages(answers)]
         self._seen = (
             {} if self.left else {rank: answer["begun"] for rank, answer in answers.items()}
         )
-        new = [one for one in self.left if tell and one.key() not in self._told]
-        self._told |= {one.key() for one in new}
-        return _told(new, len(ranks), name) if new else ""
+        new = [call for call in self.left if report and call.key() not in self._reported]
+        self._reported |= {call.key() for call in new}
+        return _report(new, len(ranks), name) if new else ""
 
     def _suspicious(self, ranks: Sequence[int]) -> bool:
         """Whether the ranks' facts look unfinished: cheap, for it is asked after each cell."""
@@ -128,19 +129,21 @@ class Unfinished:
             or bool(_uneven(self._facts))
         )
 
-    def to_give_up(self, code: str | None, everywhere: bool) -> list[Left]:
-        """What the text `code` of the next cell does not go on with; `everywhere`: it runs on all
-        ranks. None as a text: a function that may communicate.
+    def to_give_up(self, code: str | None, everywhere: bool) -> list[UnfinishedCall]:
+        """What the next cell, whose text is `code`, does not go on with.
+
+        `everywhere`: it runs on all ranks. None as a text: a function that may communicate.
         """
-        dropped = [one for one in self.left if one.kind == "dropped"]
-        unjoined = [one for one in self.left if one.kind == "unjoined"]
+        dropped = [call for call in self.left if call.kind == "dropped"]
+        unjoined = [call for call in self.left if call.kind == "unjoined"]
         if unjoined and code is not None and (not everywhere or self._goes_on(code, unjoined)):
             unjoined = []
         return dropped + unjoined
 
-    def _goes_on(self, code: str, unjoined: list[Left]) -> bool:
-        """Whether a cell that runs on all ranks is meant to finish what an earlier one has begun:
-        it uses a variable that holds it, or it makes a call on just those ranks that have not
+    def _goes_on(self, code: str, unjoined: list[UnfinishedCall]) -> bool:
+        """Whether a cell that runs on all ranks is meant to finish what an earlier one has begun.
+
+        It uses a variable that holds it, or it makes a call on just those ranks that have not
         joined.
         """
         try:
@@ -152,28 +155,28 @@ class Unfinished:
         calls = [conditions for conditions in _conditions(tree.body, []) if conditions]
         if not calls:
             return False
-        there = self._ask(agent.holds_here, calls)
+        there = self._ask(agent.conditions_hold, calls)
         called_on = [
             {rank for rank in there if there[rank][number]} for number in range(len(calls))
         ]
         return any(
-            on & set(one.group[1]) == set(one.others) for on in called_on for one in unjoined
+            on & set(call.group[1]) == set(call.others) for on in called_on for call in unjoined
         )
 
-    def told_of(self, left: list[Left]) -> list[Left]:
+    def reported_before(self, left: list[UnfinishedCall]) -> list[UnfinishedCall]:
         """Those of `left` that a cell has reported."""
-        return [one for one in left if one.key() in self._told]
+        return [call for call in left if call.key() in self._reported]
 
-    def give_up(self, given_up: list[Left]) -> bool:
+    def give_up(self, given_up: list[UnfinishedCall]) -> bool:
         """New connections for the groups of `given_up`.
 
         False where they have had all that are possible.
         """
-        groups = sorted({one.group for one in given_up})
+        groups = sorted({call.group for call in given_up})
         renewals = self._renewals + Counter(groups)
         if max(renewals.values()) > len(SPARE_KINDS):
             return False
-        self._ask(agent.renew, [[name, list(members)] for name, members in groups])
+        self._ask(agent.renew_groups, [[name, list(members)] for name, members in groups])
         self.forget()
         self._renewals = renewals
         return True
@@ -184,17 +187,17 @@ class Unfinished:
         if not collectives and not messages:
             return notes
         return {
-            rank: [_shifted(rank, one, collectives, messages) for one in calls]
+            rank: [_shifted(rank, note, collectives, messages) for note in calls]
             for rank, calls in notes.items()
         }
 
     def before_text(self, name: Namer) -> str:
         """What was left by earlier cells, for the report of a cell that did not end well; or ""."""
         return "\n".join(
-            each(
+            describe_first(
                 self.left,
-                lambda one: SENTENCES["left before" if one.others else "was left"].format(
-                    **words(one, name)
+                lambda call: SENTENCES["left before" if call.others else "was left"].format(
+                    **message_fields(call, name)
                 ),
             )
         )
@@ -212,12 +215,13 @@ def _whole(facts: Mapping[int, Facts], ranks: Sequence[int]) -> bool:
 
 
 def _uneven(facts: Mapping[int, Facts]) -> dict[Group, dict[int, int]]:
-    """{(name, members): {rank: number of collectives}} of the groups in which the ranks have begun
-    more or fewer.
+    """The groups in which the ranks have begun more or fewer collectives than each other.
+
+    The result is {(name, members): {rank: number of collectives}}.
     """
     groups: dict[Group, dict[int, int]] = {}
-    for rank, found in facts.items():
-        for name, members, number in found["groups"]:
+    for rank, answer in facts.items():
+        for name, members, number in answer["groups"]:
             groups.setdefault((name, tuple(members)), {})[rank] = number
     return {
         group: numbers
@@ -232,8 +236,8 @@ def _calls(answers: dict[int, LeftFacts]) -> list[TracedCall]:
     ]
 
 
-def _collectives(answers: dict[int, LeftFacts]) -> list[Left]:
-    found: dict[Key, Left] = {}
+def _collectives(answers: dict[int, LeftFacts]) -> list[UnfinishedCall]:
+    unfinished: dict[Key, UnfinishedCall] = {}
     uneven = _uneven(answers)
     for group, numbers in uneven.items():
         fewest = min(numbers.values())
@@ -245,7 +249,7 @@ def _collectives(answers: dict[int, LeftFacts]) -> list[Left]:
                 {"call": SENTENCES["a call"], "shape": None, "dtype": "", "lines": []}
             ]:
                 _add(
-                    found,
+                    unfinished,
                     "unjoined",
                     group,
                     call,
@@ -258,24 +262,30 @@ def _collectives(answers: dict[int, LeftFacts]) -> list[Left]:
                 answer["calls"].get(name, []) if (name, tuple(members)) not in uneven else ()
             ):
                 if not call["ended"]:
-                    _add(found, "running", (name, tuple(members)), call, rank, [])
-    return list(found.values())
+                    _add(unfinished, "running", (name, tuple(members)), call, rank, [])
+    return list(unfinished.values())
 
 
 def _add(
-    found: dict[Key, Left], kind: str, group: Group, call: TracedCall, rank: int, others: list[int]
+    calls: dict[Key, UnfinishedCall],
+    kind: str,
+    group: Group,
+    call: TracedCall,
+    rank: int,
+    others: list[int],
 ) -> None:
-    """Note a call of one rank: the same call of several ranks is one `Left`."""
+    """Note a call of one rank: the same call of several ranks is one `UnfinishedCall`."""
     what = Where(rank, "waits", call=call["call"], shape=call["shape"], dtype=call["dtype"]).what()
-    one = Left(kind, group, what, call["lines"], {rank}, others)
-    found.setdefault(one.key(), one).ranks.add(rank)
+    new = UnfinishedCall(kind, group, what, call["lines"], {rank}, others)
+    calls.setdefault(new.key(), new).ranks.add(rank)
 
 
-def _messages(answers: dict[int, LeftFacts]) -> list[Left]:
-    """The messages that were begun and that the other side has not asked for, or that were
-    dropped.
+def _messages(answers: dict[int, LeftFacts]) -> list[UnfinishedCall]:
+    """The messages that were begun and that the other side has not asked for.
+
+    Messages that were dropped are among them.
     """
-    streams, found = _streams(answers), []
+    streams, unfinished = _streams(answers), []
     for rank, answer in answers.items():
         groups = {name: tuple(members) for name, members, _ in answer["groups"]}
         for note in answer["messages"]:
@@ -293,8 +303,8 @@ def _messages(answers: dict[int, LeftFacts]) -> list[Left]:
                 tag=note["tag"],
             ).what()
             kind = "dropped" if note["dropped"] else "message"
-            found.append(
-                Left(
+            unfinished.append(
+                UnfinishedCall(
                     kind,
                     (note["group"], groups[note["group"]]),
                     what,
@@ -303,7 +313,7 @@ def _messages(answers: dict[int, LeftFacts]) -> list[Left]:
                     [] if met or peer is None else [peer],
                 )
             )
-    return found
+    return unfinished
 
 
 def _streams(answers: dict[int, LeftFacts]) -> Streams:
@@ -329,8 +339,10 @@ def _met(note: Note, rank: int, streams: Streams) -> bool:
 
 
 def _offsets(answers: dict[int, LeftFacts]) -> Offsets:
-    """By how much the ranks are ahead of each other: ({(group, rank): collectives}, {(rank, kind,
-    peer, tag): messages that the other side has not met}).
+    """By how much the ranks are ahead of each other.
+
+    The result is ({(group, rank): collectives}, {(rank, kind, peer, tag): messages that the other
+    side has not met}).
     """
     collectives = {
         (name, rank): number - min(numbers.values())
@@ -363,11 +375,12 @@ def _shifted(
 
 
 def _conditions(body: Iterable[ast.AST], conditions: list[Condition]) -> list[list[Condition]]:
-    """For each collective in these statements the conditions under which it is called: [(text,
-    whether it must hold), ...]. Calls under a condition that itself calls something are left out,
-    because it is evaluated on the ranks.
+    """For each collective in these statements, the conditions under which it is called.
+
+    The result is [(text, whether it must hold), ...]. Calls under a condition that itself calls
+    something are left out, because it is evaluated on the ranks.
     """
-    found = []
+    per_call = []
     for node in body:
         if isinstance(node, (ast.If, ast.IfExp)):
             branches: list[tuple[Any, bool]] = (
@@ -375,12 +388,12 @@ def _conditions(body: Iterable[ast.AST], conditions: list[Condition]) -> list[li
             )
             for branch, wanted in branches:
                 inside: Sequence[ast.AST] = branch if isinstance(branch, list) else [branch]
-                found += _conditions(inside, [*conditions, (ast.unparse(node.test), wanted)])
+                per_call += _conditions(inside, [*conditions, (ast.unparse(node.test), wanted)])
             continue
         if isinstance(node, ast.Call) and _called(node) in COLLECTIVES:
-            found.append(conditions)
-        found += _conditions(ast.iter_child_nodes(node), conditions)
-    return found
+            per_call.append(conditions)
+        per_call += _conditions(ast.iter_child_nodes(node), conditions)
+    return per_call
 
 
 def _is_plain(test: ast.expr) -> bool:
@@ -398,45 +411,48 @@ def _called(call: ast.Call) -> str:
 # --- what is said ---------------------------------------------------------------------------------
 
 
-def words(one: Left, name: Namer) -> dict[str, str]:
-    """What the sentences on a `Left` name."""
-    place, source = name(one.lines)
+def message_fields(call: UnfinishedCall, name: Namer) -> dict[str, str]:
+    """What the sentences on an `UnfinishedCall` name."""
+    place, source = name(call.lines)
     return {
-        "what": one.what,
+        "what": call.what,
         "place": place or SENTENCES["no place"],
         "source": source.strip(),
-        "ranks": ranks_text(one.ranks),
-        "group": ranks_text(one.group[1]),
-        "others": ranks_text(one.others) if one.others else SENTENCES["the other side"],
+        "ranks": ranks_text(call.ranks),
+        "group": ranks_text(call.group[1]),
+        "others": ranks_text(call.others) if call.others else SENTENCES["the other side"],
     }
 
 
-def each(left: list[Left], say: Callable[[Left], str]) -> list[str]:
-    """What `say` makes of the first of them, and how many there are more: a loop may leave
-    hundreds.
+def describe_first(left: list[UnfinishedCall], say: Callable[[UnfinishedCall], str]) -> list[str]:
+    """What `say` makes of the first of them, and how many more there are.
+
+    A loop may leave hundreds.
     """
-    more = len(left) - MOST_TOLD
-    return [say(one) for one in left[:MOST_TOLD]] + (
+    more = len(left) - MOST_REPORTED
+    return [say(call) for call in left[:MOST_REPORTED]] + (
         [SENTENCES["more left"].format(number=more)] if more > 0 else []
     )
 
 
-def _told(left: list[Left], world_size: int, name: Namer) -> str:
-    def say(one: Left) -> str:
-        given = words(one, name)
+def _report(left: list[UnfinishedCall], world_size: int, name: Namer) -> str:
+    def say(call: UnfinishedCall) -> str:
+        fields = message_fields(call, name)
         kind = (
-            "left dropped and unmet" if one.kind == "dropped" and one.others else f"left {one.kind}"
+            "left dropped and unmet"
+            if call.kind == "dropped" and call.others
+            else f"left {call.kind}"
         )
-        inside = one.kind in ("unjoined", "running") and len(one.group[1]) < world_size
+        inside = call.kind in ("unjoined", "running") and len(call.group[1]) < world_size
         return (
-            SENTENCES["left"].format(**given).rstrip(": ")
+            SENTENCES["left"].format(**fields).rstrip(": ")
             + "\n    "
-            + SENTENCES[kind].format(**given)
-            + (" " + SENTENCES["in group"].format(**given) if inside else "")
+            + SENTENCES[kind].format(**fields)
+            + (" " + SENTENCES["in group"].format(**fields) if inside else "")
         )
 
-    lines = [SENTENCES["title left"], *each(left, say)]
+    lines = [SENTENCES["title left"], *describe_first(left, say)]
     lines += [
-        SENTENCES[f"advice {kind}"] for kind in KINDS if any(one.kind == kind for one in left)
+        SENTENCES[f"advice {kind}"] for kind in KINDS if any(call.kind == kind for call in left)
     ]
     return "\n".join(lines)

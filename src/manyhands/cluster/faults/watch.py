@@ -1,7 +1,7 @@
 """The watch over a running cell: is it finished, hanging, failed, or still at work?
 
 The ranks report where they stand a few times a second (on_rank/agent.py). A hang is: every
-unfinished rank has stood in the same communication call for `patience_s`. A rank that computes,
+unfinished rank has stood in the same communication call for `hang_timeout_s`. A rank that computes,
 however slowly, is never part of a hang.
 """
 
@@ -52,6 +52,7 @@ class Reports:
         self._thread.start()
 
     def clear(self) -> None:
+        """Forget all reports, before a new cell."""
         self.newest: dict[int, Report] = {}
         self.since: dict[int, float] = {}
         self.heard: dict[int, float] = {}
@@ -90,18 +91,17 @@ class Reports:
         self._note({"rank": rank, "cell": cell, "notes": [], "names": [], "seen": True, **stands})
 
     def notes(self, rank: int, cell: int) -> list[Note]:
-        """The calls that a rank on another host has told of, oldest first."""
+        """The calls that a rank on a different host has reported, oldest first."""
         report = self.newest.get(rank)
         return report.get("notes", []) if report is not None and report.get("cell") == cell else []
 
     def names(self, rank: int, cell: int) -> list[str]:
-        """The variables that a waiting rank has told of."""
+        """The variables that a waiting rank has reported."""
         report = self.newest.get(rank)
         return report.get("names", []) if report is not None and report.get("cell") == cell else []
 
     def blocked_s(self, rank: int, cell: int) -> float:
-        """For how long the rank has stood in the communication call that it stands in; 0 if it
-        computes.
+        """For how many seconds the rank has been in its communication call; 0 if it computes.
 
         A wait counts from its first report, but only once a second one has confirmed it and brought
         the rank's notes.
@@ -118,6 +118,7 @@ class Reports:
         return now - self.since[rank]
 
     def close(self) -> None:
+        """Stop the thread that receives the reports."""
         self._open = False
         self._thread.join(2)
 
@@ -134,14 +135,14 @@ class Watch:
         cell: int,
         reports: Reports,
         exits: Callable[[], Mapping[int, Exit]],
-        patience_s: float,
+        hang_timeout_s: float,
         limit_s: float,
         controller_runs: Callable[[], bool] = lambda: True,
         look_at: Callable[[int], Stand | None] = lambda rank: None,
     ) -> None:
         self.pending, self.cell, self.reports, self.exits = dict(pending), cell, reports, exits
         self.asked, self.started = sorted(pending), time.monotonic()
-        self.patience_s, self.limit_s = patience_s, limit_s
+        self.hang_timeout_s, self.limit_s = hang_timeout_s, limit_s
         self.outcome = Outcome()
         self._controller_runs, self._looked_at = controller_runs, time.monotonic()
         self._look_at, self._seen_at = look_at, 0.0  # from outside: see `SignalledStack`
@@ -159,7 +160,7 @@ class Watch:
             while not self._collect():
                 elapsed = time.monotonic() - self.started
                 self._look_from_outside()
-                reason = self._verdict(elapsed)
+                reason = self._reason_to_end(elapsed)
                 if reason:
                     self.outcome.reason = reason
                     break
@@ -170,6 +171,7 @@ class Watch:
 
     @property
     def unfinished(self) -> list[int]:
+        """The ranks that have not answered yet, in ascending order."""
         return sorted(self.pending)
 
     def _sleep(self) -> None:
@@ -232,14 +234,17 @@ class Watch:
             if stands:
                 self.reports.seen(rank, self.cell, stands)
 
-    def _verdict(self, elapsed: float) -> Reason | None:
+    def _reason_to_end(self, elapsed: float) -> Reason | None:
         """The reason to give up, or None."""
         if time.monotonic() - self._looked_at >= CONTROLLER_S:
             self._looked_at = time.monotonic()
             if not self._controller_runs():
                 return "controller"
         blocked = [self.reports.blocked_s(rank, self.cell) for rank in self.pending]
-        if min(blocked) >= self.patience_s and time.monotonic() - self._moved_at >= self.patience_s:
+        if (
+            min(blocked) >= self.hang_timeout_s
+            and time.monotonic() - self._moved_at >= self.hang_timeout_s
+        ):
             return "hang"
         if self._failed_at is not None:
             waited = time.monotonic() - self._failed_at

@@ -1,3 +1,1 @@
-"""What a machine gives its ranks: ports, devices, and network namespaces that make it several
-machines.
-"""
+"""What a machine gives its ranks: ports, devices, and the network namespaces of its nodes."""

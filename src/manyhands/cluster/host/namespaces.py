@@ -1,5 +1,6 @@
-"""The network of the emulated profile: a namespace for each node,
-and a switch between them that a link's rate and delay slow down.
+"""The network of the emulated profile.
+
+It has a namespace for each node, and a switch between them that a link's rate and delay slow down.
 
 `python namespaces.py NODES RATE_MBIT DELAY_MS` makes, for each node, a network namespace with a
 loopback device of its own and a device eth0: a TAP device, whose frames this process reads and
@@ -72,8 +73,9 @@ class Sent(NamedTuple):
 
 
 def mtu(rate_mbit: float) -> int:
-    """Bytes of the largest frame, without its Ethernet header:
-    what the link carries in half a millisecond, within what TCP can do.
+    """Bytes of the largest frame, without its Ethernet header.
+
+    It is what the link carries in half a millisecond, within what TCP can do.
     """
     return int(min(LARGEST_MTU, max(SMALLEST_MTU, rate_mbit * 1e6 / 8 * FRAME_S)))
 
@@ -106,8 +108,9 @@ class Links:
 
 
 class Flow:
-    """One direction of a TCP connection, whose first byte has the number `first`: which of its
-    bytes have been seen.
+    """One direction of a TCP connection, and which of its bytes have been seen.
+
+    The first byte has the number `first`.
     """
 
     def __init__(self, first: int) -> None:
@@ -127,12 +130,12 @@ class Flow:
         new = end - begin
         apart: list[tuple[int, int]] = []
         low, high = begin, end
-        for one in self.ahead:
-            if one[1] < begin or end < one[0]:
-                apart.append(one)
+        for interval in self.ahead:
+            if interval[1] < begin or end < interval[0]:
+                apart.append(interval)
             else:
-                new -= min(end, one[1]) - max(begin, one[0])
-                low, high = min(low, one[0]), max(high, one[1])
+                new -= min(end, interval[1]) - max(begin, interval[0])
+                low, high = min(low, interval[0]), max(high, interval[1])
         if low == self.next:
             self.next = high
         else:
@@ -153,6 +156,7 @@ class Count:
         self._flows: dict[bytes, Flow] = {}  # by addresses and ports
 
     def add(self, frame: bytes) -> None:
+        """Count a frame that the node has sent."""
         try:
             size, new = self._payload(frame)
         except struct.error:  # made by hand, and cut off
@@ -163,6 +167,7 @@ class Count:
 
     @property
     def sent(self) -> Sent:
+        """What the node has sent so far."""
         return Sent(self._payload_bytes, self._repeated_bytes, self._frame_bytes)
 
     def _payload(self, frame: bytes) -> tuple[int, int]:
@@ -214,8 +219,8 @@ class Switch:
         """Until standard input closes."""
         while True:
             first = min((queue[0][0] for queue in self.under_way if queue), default=None)
-            patience = None if first is None else max(0.0, first - time.monotonic())
-            readable, _, _ = select.select([0, *self.taps], [], [], patience)
+            timeout_s = None if first is None else max(0.0, first - time.monotonic())
+            readable, _, _ = select.select([0, *self.taps], [], [], timeout_s)
             if 0 in readable:
                 asked = os.read(0, 4096)
                 if not asked:
@@ -331,6 +336,7 @@ def _why(error: OSError) -> str:
 
 
 def main(nodes: int, rate_mbit: float, delay_ms: float) -> None:
+    """Make the nodes and pass frames between them until the standard input closes."""
     # the notebook's stop button is not for this process
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:

@@ -1,4 +1,4 @@
-"""Ports that nobody else takes between the choice and the use.
+"""Ports that no other process takes between the choice and the use.
 
 Binding to port 0 is the best way to get a port, but some addresses must be known beforehand: a
 rendezvous, every task in TF_CONFIG. Choosing a free port and hoping is a race that twenty learners
@@ -29,6 +29,7 @@ class Reservation:
         self._holders = holders
 
     def close(self) -> None:
+        """Let go of the ports, so that other users may get them."""
         for holder in self._holders:
             holder.close()
         self._holders = []
@@ -44,8 +45,9 @@ class Reservation:
 
 
 def reserve(n: int = 1, host: str = "127.0.0.1") -> Reservation:
-    """Choose `n` TCP ports that are free on `host`, an address of this machine, and hold them: a
-    `Reservation`.
+    """Choose `n` free TCP ports on `host`, an address of this machine, and hold them.
+
+    Returns a `Reservation`.
 
     All users of this machine who call `reserve` get different ports. The kernel lets go of them
     when the process ends, however it ends. The ports themselves stay unbound, so that a framework
@@ -76,8 +78,9 @@ def reserve(n: int = 1, host: str = "127.0.0.1") -> Reservation:
 
 
 def _candidates() -> list[int]:
-    """The ports from FIRST to LAST that lie outside the machine's ephemeral range; all of them if
-    none does.
+    """The ports from FIRST to LAST that are outside the machine's ephemeral range.
+
+    All of them if none is outside.
     """
     low, high = _ephemeral_range()
     outside = [port for port in range(FIRST, LAST + 1) if not low <= port <= high]

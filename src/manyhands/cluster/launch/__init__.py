@@ -1,3 +1,4 @@
-"""A learner's script under a real launcher: torchrun, horovodrun, mpirun, one process for each
-TF_CONFIG task.
+"""Run a learner's script under a real launcher.
+
+The launchers are torchrun, horovodrun, mpirun, and one process for each TF_CONFIG task.
 """

@@ -1,6 +1,7 @@
-"""Run a script on a rank as the main program: a file, or with `MANYHANDS_MODULE` a module; with the
-stand-in for GPUs where it is asked for, and with the script's own start of processes on the ranks
-that there are.
+"""Run a script on a rank as the main program.
+
+The script is a file, or with `MANYHANDS_MODULE` a module. It runs with the stand-in for GPUs where
+that is asked for, and its own start of processes happens on the ranks that exist.
 
 A script that calls `torch.multiprocessing.spawn(main, nprocs=N)` begins on each rank, and `main` is
 called there with the rank's number: N ranks run, and each is looked at.
@@ -53,8 +54,9 @@ STARTERS = (
 
 
 class NotHere(SystemExit):
-    """The script starts its ranks in a way that cannot be followed here; its text says what to
-    type.
+    """The script starts its ranks in a way that cannot be followed here.
+
+    The text of the exception says what to type.
     """
 
 
@@ -72,8 +74,10 @@ def local_rank_and_size() -> tuple[int, int]:
 
 
 def prepare(script: str, arguments: list[str], folder: str, rank: int) -> None:
-    """Make `sys.argv` and `sys.path` those of the script, and put in place what stands in for GPUs
-    and for its own start. Call it before anything else imports torch's functions.
+    """Make `sys.argv` and `sys.path` those of the script.
+
+    What stands in for GPUs and for its own start is put in place too, so call it before anything
+    else imports torch's functions.
     """
     if os.environ.get(RANK_OPTION):
         arguments = [*arguments, f"{os.environ[RANK_OPTION]}={os.environ.get('LOCAL_RANK', 0)}"]
@@ -95,8 +99,8 @@ def prepare(script: str, arguments: list[str], folder: str, rank: int) -> None:
 def run(script: str) -> dict[str, Any]:
     """Run it; its names are returned: keep them until the process ends, as Python does.
 
-    If they went at once, a DistributedDataParallel with the last reference to a destroyed group
-    would wait, with the GIL, for gloo's thread, and that one for the GIL.
+    If they were freed immediately, a DistributedDataParallel with the last reference to a destroyed
+    group would wait, with the GIL, for gloo's thread, and that one for the GIL.
     """
     if MODULE in os.environ:
         return runpy.run_module(os.environ[MODULE], run_name="__main__", alter_sys=True)
@@ -129,7 +133,7 @@ def _no_launcher_inside(event: str, facts: tuple[Any, ...]) -> None:
         else os.fsdecode(command).split()
     )
     words = list(words)
-    begins = [
+    begins = [  # among the first four words
         word
         for word, before in zip(words[:4], ["", *words], strict=False)
         if before in ("", "-m") or "python" in before
@@ -139,8 +143,10 @@ def _no_launcher_inside(event: str, facts: tuple[Any, ...]) -> None:
 
 
 def _own(path: str | bytes | PathLike[Any], itself: bool = True) -> None:
-    """Let no folder on the way to `path`, nor (`itself`) what is there, be a link that leads out of
-    the copy: a folder with links to its entries takes its place, and in the end a copy of the file.
+    """Let no link on the way to `path` lead out of the copy.
+
+    The way is its folders and, with `itself`, what is there. A folder with links to its entries
+    takes the place of a link, and in the end a copy of the file.
     """
     from manyhands.cluster.launch.process_guard import COPY, ORIGINALS
     from manyhands.cluster.launch.script_copy import shell_of
@@ -185,8 +191,10 @@ def _saving() -> None:
 
 
 def _own_start() -> None:
-    """`torch.multiprocessing.spawn`, and processes that the script starts to call
-    `init_process_group` in them: what the process of this rank would do is done here.
+    """Do on this rank what the process would do that the script starts.
+
+    That is `torch.multiprocessing.spawn`, and processes that the script starts to call
+    `init_process_group` in them.
     """
     import torch.distributed as dist
     import torch.multiprocessing as mp
@@ -229,8 +237,9 @@ def _own_start() -> None:
 
 
 def _makes_a_group(process: BaseProcess) -> bool:
-    """Whether the function that a process is to run calls init_process_group, by itself or in one
-    that it calls.
+    """Whether the function that a process is to run calls init_process_group.
+
+    It may do so by itself or in a function that it calls.
     """
     functions, seen = [getattr(process, "_target", None)], set()
     while functions:
@@ -264,9 +273,10 @@ def _check(number: int) -> None:
 
 
 def _at_the_ranks_address(started: Sequence[Any]) -> None:
-    """The script chooses an address for processes that it starts; these ranks meet at the
-    launcher's. The function that sees to it is in place before the script imports
-    `init_process_group` by name.
+    """Let these ranks meet at the launcher's address instead of the script's.
+
+    The script chooses an address for processes that it starts. The function that sees to it is in
+    place before the script imports `init_process_group` by name.
     """
     import torch.distributed as dist
     from torch.distributed import distributed_c10d as c10d
@@ -289,14 +299,12 @@ def _at_the_ranks_address(started: Sequence[Any]) -> None:
 
 
 def substituted(folder: str, ranks: int) -> list[str]:
-    """What the stand-in for GPUs took the place of in a run that wrote into `folder`, as
-    phrases.
-    """
-    found: dict[str, None] = {}
+    """What the stand-in for GPUs replaced in a run that wrote into `folder`, as phrases."""
+    phrases: dict[str, None] = {}
     for rank in range(ranks):
         try:
             with open(os.path.join(folder, f"stand-in-{rank}.json")) as file:
-                found.update(dict.fromkeys(json.load(file)))
+                phrases.update(dict.fromkeys(json.load(file)))
         except OSError:
             continue
-    return list(found)
+    return list(phrases)

@@ -46,6 +46,7 @@ class RankState:
 
     @property
     def running(self) -> bool:
+        """Whether the rank has reported its start, and not its end."""
         return self.control is not None and self.code is None
 
 
@@ -70,7 +71,7 @@ class Collector:
         self.launcher_text = bytearray()
         self.first_failed: int | None = None
         self.timed_out = False
-        # ranks that had not ended when the time, or the others' patience, was over
+        # ranks that had not ended when the time was over, or the grace after others had failed
         self.unfinished: list[int] = []
         self._time_out = time.monotonic() + timeout_s
         self._phase, self._deadline = "running", self._time_out
@@ -225,8 +226,9 @@ _FRAME = re.compile(
 
 
 def split_dump(text: str) -> tuple[str, list[Frame]]:
-    """(what the rank printed, the frames of the aborted thread with the innermost first) out of a
-    rank's output.
+    """Split a rank's output into what it printed and the frames of its aborted thread.
+
+    The innermost frame is first.
     """
     at = text.rfind(_DUMP)
     if at < 0:
@@ -238,8 +240,9 @@ def split_dump(text: str) -> tuple[str, list[Frame]]:
 
 
 def where_in(script: str | PathLike[str], frames: list[Frame]) -> str:
-    """As "train.py line 12, in average: dist.all_reduce(x)": the innermost frame of the learner's
-    script, else of all.
+    """The innermost frame of the learner's script, else of all, as a phrase.
+
+    For example "train.py line 12, in average: dist.all_reduce(x)".
     """
     import linecache
 

@@ -1,5 +1,6 @@
-"""What to run for each launcher: the command lines, their environment, and how a rank finds out its
-number.
+"""What to run for each launcher.
+
+That is the command lines, their environment, and how a rank finds out its number.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from manyhands.cluster.host.devices import gpu_ids
-from manyhands.cluster.host.names import without_warnings
+from manyhands.cluster.host.gpu_assignment import gpu_ids
+from manyhands.cluster.host.name_service import without_warnings
 from manyhands.cluster.host.ports import reserve
 
 if TYPE_CHECKING:
@@ -75,13 +76,15 @@ class Job:
     folder: str = ""
 
     def close(self) -> None:
+        """Let go of the ports that were reserved for this launch."""
         if self.reservation:
             self.reservation.close()
 
 
 def base_env(env: Mapping[str, Any] | None) -> dict[str, str]:
-    """This process's environment without what belongs to another launch, few threads per rank,
-    then the caller's `env`.
+    """This process's environment for a launch, then the caller's `env`.
+
+    It is without what belongs to another launch, and with few threads per rank.
     """
     clean = {
         k: v
@@ -157,8 +160,9 @@ def _torchrun(
 def _mpirun(
     around: list[str], nodes: int, ranks_per_node: int, env: dict[str, str], python: str
 ) -> Job:
-    """mpiexec with as many host names as nodes, all started here by fork: MPI itself then sees that
-    many nodes.
+    """mpiexec with as many host names as nodes, all started here by fork.
+
+    MPI itself then sees that many nodes.
     """
     hosts = ",".join(f"node{node}:{ranks_per_node}" for node in range(nodes))
     argv = [
@@ -179,17 +183,18 @@ def _mpirun(
 
 
 def mpiexec(python: str = sys.executable) -> str:
-    """The path of MPICH's mpiexec: beside `python`, where the mpich wheel puts it, else on the
-    path.
+    """The path of MPICH's mpiexec.
+
+    It is beside `python`, where the mpich wheel puts it, else on the path.
     """
     beside = Path(python).with_name("mpiexec.hydra")
-    found = str(beside) if beside.exists() else shutil.which("mpiexec.hydra")
-    if not found:
+    path = str(beside) if beside.exists() else shutil.which("mpiexec.hydra")
+    if not path:
         raise LaunchError(
             "MPICH's mpiexec.hydra is missing. `pip install mpich mpi4py` installs it, without a "
             "system package. A different MPI does not work."
         )
-    return found
+    return path
 
 
 def _horovodrun(
@@ -210,13 +215,13 @@ def _horovodrun(
     hosts = ",".join(f"127.0.0.{'0' * node}1:{ranks_per_node}" for node in range(nodes))
     # for each other: on a busy machine some import their framework much later; Horovod's own 30 s
     # are too few
-    patience = ["--gloo-timeout-seconds", "120"]
+    timeout = ["--gloo-timeout-seconds", "120"]
     argv = [
         str(program),
         "-np",
         str(nodes * ranks_per_node),
         "--gloo",
-        *patience,
+        *timeout,
         "-H",
         hosts,
         *around,
@@ -230,8 +235,9 @@ def _horovodrun(
 
 
 def _tf_config(around: list[str], tasks: dict[str, int], env: dict[str, str]) -> Job:
-    """One process per task, each told the whole layout and its own place in it; no launcher stands
-    between.
+    """One process per task, each with the whole layout and its own place in it.
+
+    No launcher is in between.
     """
     unknown = set(tasks) - set(_TASK_ORDER)
     if (
@@ -267,8 +273,9 @@ def _tf_config(around: list[str], tasks: dict[str, int], env: dict[str, str]) ->
 
 
 def gpus_by_node(nodes: int) -> list[str]:
-    """One CUDA_VISIBLE_DEVICES per node: this machine's GPUs dealt out in order; [] where there is
-    none.
+    """One CUDA_VISIBLE_DEVICES per node, with this machine's GPUs distributed in order.
+
+    [] where there is no GPU.
     """
     gpus = gpu_ids()
     if len(gpus) < nodes:

@@ -1,5 +1,6 @@
-"""A command under the guard: nothing that it starts outlives it, not even what lives in a session
-of its own, as the workers of torchrun do.
+"""A command under the guard: nothing that it starts outlives it.
+
+That includes processes in another session, such as the workers of torchrun.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
 
 # two ranks that die and start again took 192 s on a very busy machine
 def guarded(*argv: Any, env: Mapping[str, Any] | None = None, timeout_s: float = 400) -> str:
-    """Run `argv`, with `env` on top of this process's environment, and return what it printed,
-    stderr too.
+    """Run `argv` and return what it printed, stderr included.
+
+    `env` comes on top of this process's environment.
 
     When it ends, or after `timeout_s` seconds, every process that came of it is killed; after the
     time-out the last line says so. `python` as the first word is the Python of this kernel.

@@ -1,6 +1,7 @@
-"""What a user types to start a script on several processes: `torchrun --nproc-per-node 2 train.py
---lr 0.1`, and the launchers of other libraries. Read from the words, so that the same script is
-started here under observers.
+"""What a user types to start a script on several processes.
+
+For example `torchrun --nproc-per-node 2 train.py --lr 0.1`, or a command of other libraries'
+launchers. It is read from the words, so that the same script is started here under observers.
 """
 
 from __future__ import annotations
@@ -125,9 +126,11 @@ NO_SCRIPT = "{line} names no script. Name it as for torchrun: torchrun --nproc-p
 
 @dataclass
 class Line:
-    """A launch: a `script`, or a `module` and the file that it is; its `arguments`; how many
-    `ranks` on each of `nodes` (None where the line does not say); `launcher`, one of those of
-    `launch`; `env` for the ranks; `ignored` options; the `words` of a whole launch line.
+    """A launch that a user has typed.
+
+    It has a `script`, or a `module` and the file that it is; its `arguments`; how many `ranks` on
+    each of `nodes` (None where the line does not say); `launcher`, one of those of `launch`; `env`
+    for the ranks; `ignored` options; the `words` of a whole launch line.
     """
 
     script: str = ""
@@ -150,8 +153,9 @@ def name_of(word: str) -> str | None:
 
 
 def split(argv: list[str]) -> tuple[list[str], list[str]]:
-    """(a command's own words, the launch line behind them: from the first word on that names a
-    launcher).
+    """Split words into a command's own words and the launch line behind them.
+
+    The launch line begins with the first word that names a launcher.
     """
     for at, word in enumerate(argv):
         if word == "--":
@@ -191,10 +195,10 @@ def read(words: Sequence[str]) -> Line:
         and rest[:1]
         and rest[0] in ("torch.distributed.run", "torch.distributed.launch")
     ):
-        found = read(["torchrun", *rest[1:]])
+        launch = read(["torchrun", *rest[1:]])
         if rest[0].endswith("launch") and "--use_env" not in rest and "--use-env" not in rest:
-            found.env["MANYHANDS_RANK_OPTION"] = "--local-rank"
-        return found
+            launch.env["MANYHANDS_RANK_OPTION"] = "--local-rank"
+        return launch
     if name == "python" and as_module and rest[:1] and rest[0] == "accelerate.commands.launch":
         return read(["accelerate", "launch", *rest[1:]])
     if name in WITH and rest[:1] and name_of(rest[0]) == "python":  # mpirun -np 2 python train.py
@@ -228,8 +232,9 @@ def _options(line: Line, name: str, options: dict[str, str]) -> None:
 
 
 def file_of(module: str) -> str:
-    """The file of a module that is run with -m, from the current folder on; ValueError where there
-    is none.
+    """The file of a module that is run with -m, from the current folder on.
+
+    Raises ValueError where there is none.
     """
     place = Path(*module.split("."))
     for path in (place.with_suffix(".py"), place / "__main__.py"):
@@ -253,8 +258,9 @@ NOT_READ = (
 def add_options(
     parser: argparse.ArgumentParser, default_ranks: object, launchers: bool = True
 ) -> None:
-    """The options of all commands that start a script: how many ranks, and how; torchrun's are
-    understood.
+    """Add the options of all commands that start a script: how many ranks, and how.
+
+    torchrun's options are understood.
     """
     from manyhands.command_line import python_files
 
@@ -302,8 +308,9 @@ def add_options(
 def parsed(
     parser: argparse.ArgumentParser, argv: Sequence[str], command: str, default_ranks: int
 ) -> argparse.Namespace:
-    """The options, with the `Line` of what is to be started as `line`, and its `script`,
-    `arguments` and `ranks`; ValueError where there is nothing to start.
+    """The options, with what is to be started in `line`, `script`, `arguments` and `ranks`.
+
+    `line` is a `Line`. Raises ValueError where there is nothing to start.
     """
     from manyhands.command_line import no_script, scripts_own
 

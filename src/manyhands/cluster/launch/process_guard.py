@@ -53,9 +53,10 @@ def _die_with_parent() -> None:
 
 
 def mount_originals() -> None:
-    """Where a script runs in a copy that has a folder for it: show all files of this machine there,
-    read-only, to this process and to what it starts. Raises OSError where the system does not allow
-    that.
+    """Show all files of this machine, read-only, in the folder that the script's copy has for it.
+
+    They are seen by this process and by what it starts. Raises OSError where the system does not
+    allow that.
     """
     place = os.path.join(os.environ.get(COPY, "/dev/null"), ORIGINALS)
     if not os.path.isdir(place):
@@ -99,8 +100,9 @@ def _call(name: str, *args: Any) -> None:
 
 
 def guard() -> int:
-    """Start the commands that come as one line on stdin;
-    kill all they have started when they end, or at stdin's end.
+    """Start the commands that come as one line on stdin.
+
+    All that they have started is killed when they end, or when stdin ends.
     """
     import psutil  # noqa: F401  # now: the signal below must not find it half imported
 
@@ -146,8 +148,9 @@ def _end_all_at_eof() -> NoReturn:
 
 
 def _orphaned_copy() -> list[str]:
-    """The folder of the script's copy, if the process that made it has gone; without the read-only
-    mount in it.
+    """The folder of the script's copy, if the process that made it has gone.
+
+    The read-only mount in it is taken away first.
     """
     copy = os.environ.get(COPY)
     if not copy or os.getppid() == PARENT:
@@ -165,16 +168,17 @@ def _end_all(code: int) -> NoReturn:
     os._exit(code)
 
 
-def kill_descendants(patience_s: float = 5) -> None:
-    """SIGKILL to every process below this one, until none is left, and none of those that we
-    adopted is a zombie.
+def kill_descendants(timeout_s: float = 5) -> None:
+    """Send SIGKILL to every process below this one, until none is left.
 
-    A process whose parent dies just while we look is for a moment nobody's child: so look three
+    None of those that we adopted remains a zombie either.
+
+    A process whose parent dies just while we look has no parent for a moment, so look three
     times.
     """
     import psutil
 
-    deadline, times_clean = time.monotonic() + patience_s, 0
+    deadline, times_clean = time.monotonic() + timeout_s, 0
     while times_clean < 3 and time.monotonic() < deadline:
         living = [p for p in psutil.Process().children(recursive=True) if _alive(p)]
         times_clean = 0 if living else times_clean + 1
@@ -206,8 +210,9 @@ def _alive(process: psutil.Process) -> bool:
 
 
 def rank(folder: str, command: list[str]) -> int:
-    """Run the learner's script with its output going to the kernel; return, and report, its exit
-    code.
+    """Run the learner's script with its output going to the kernel.
+
+    Returns its exit code, and reports it.
     """
     with open(os.path.join(folder, "job.json")) as file:
         job = json.load(file)

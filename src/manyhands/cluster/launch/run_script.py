@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from manyhands.cluster.check_arguments import positive
+from manyhands.cluster.check_arguments import check_positive
 from manyhands.cluster.launch.collect import STOPPED, TIMED_OUT, Collector, split_dump, where_in
 from manyhands.cluster.launch.command_lines import (
     GUARD,
@@ -121,8 +121,9 @@ def launch(
     python: str = sys.executable,
     echo: bool = True,
 ) -> Launch:
-    """Run `script` with `args` under the launcher `with_` and return a `Launch` when all its
-    processes have ended.
+    """Run `script` with `args` under the launcher `with_` until all its processes have ended.
+
+    Returns a `Launch`.
 
     with_      "torchrun": once per node, --nproc-per-node each; "mpirun": MPICH's mpiexec, which sees that many hosts;
                "horovodrun": Gloo, likewise; "tf_config": one process per task.
@@ -137,7 +138,7 @@ def launch(
     """
     path, timeout_s = (
         _check(script, with_, nodes, ranks_per_node, tasks),
-        positive("timeout_s", timeout_s),
+        check_positive("timeout_s", timeout_s),
     )
     live = echo and sys.stdout.isatty() and not quiet()
     # a socket's path has room for 107 bytes, on macOS for 103
@@ -254,8 +255,9 @@ def _where(state: RankState, path: Path, frames: list[Frame]) -> str:
 
 
 def _total(result: Launch, collector: Collector) -> int:
-    """One exit code for the launch: that of the rank that failed first, else the launcher's,
-    if any rank ended badly.
+    """One exit code for the launch.
+
+    It is that of the rank that failed first, else the launcher's, if any rank ended badly.
     """
     first = None if collector.first_failed is None else result.returncodes[collector.first_failed]
     if first is not None:

@@ -70,8 +70,9 @@ class Place:
         return text
 
     def environment(self, env: Mapping[str, str]) -> Mapping[str, str]:
-        """`env` for ranks, with a PYTHONPATH that leads into the copy where it led into the folder
-        that was copied.
+        """The environment `env` for ranks that run in the copy.
+
+        Where PYTHONPATH led into the folder that was copied, it leads into the copy.
         """
 
         def in_copy(path: str) -> str:
@@ -117,18 +118,20 @@ def some(paths: list[str], count: int = 4) -> str:
 
 
 def top_level(script: Path, here: Path) -> Path:
-    """The folder to be copied for `script`, started in the folder `here`: the top level of its git
-    repository, or the nearest folder with a `pyproject.toml` or `setup.py`; `here`, if the script
-    is below it and that is more.
+    """The folder to be copied for `script`, started in the folder `here`.
+
+    It is the top level of its git repository, or the nearest folder with a `pyproject.toml` or
+    `setup.py`; it is `here`, if the script is below it and that is more.
     """
     parents, shared = script.parents, _shared_folders()
-    found = next((one for one in parents if (one / ".git").exists()), None) or next(
-        (one for one in parents if any((one / name).is_file() for name in PROJECT)), script.parent
+    project = next((folder for folder in parents if (folder / ".git").exists()), None) or next(
+        (folder for folder in parents if any((folder / name).is_file() for name in PROJECT)),
+        script.parent,
     )
-    if found in shared:
-        found = script.parent
-    whole = here in parents and here not in shared and here in found.parents
-    return here if whole else found
+    if project in shared:
+        project = script.parent
+    whole = here in parents and here not in shared and here in project.parents
+    return here if whole else project
 
 
 def _shared_folders() -> tuple[Path, ...]:
@@ -170,8 +173,9 @@ def copied(script: str | os.PathLike[str]) -> Iterator[Place]:
 
 
 def _copy_of(here: Path, place: Place, folder: str, open_folders: set[Path]) -> Path:
-    """Make the copy, and a second one of the folder `here`, if that is elsewhere; returns where
-    `here` is copied to.
+    """Make the copy, and a second one of the folder `here`, if that is elsewhere.
+
+    Returns where `here` is copied to.
     """
     maker = _Copier(place, folder, {*open_folders, here, *here.parents})
     maker.copy(place.original, place.root)
@@ -195,12 +199,13 @@ class _Copier:
         self.entered: list[Path] = []  # folders that are being copied
 
     def copy(self, source: Path, target: Path, folders: bool = True) -> None:
-        """Copy a folder; with `folders=False`, those in it are links, because it may be too large
-        to look through.
+        """Copy a folder.
+
+        With `folders=False`, those in it are links, because it may be too large to look through.
         """
         target.mkdir(parents=True)
         self.entered.append(source)
-        for entry in sorted(os.scandir(source), key=lambda one: one.name):
+        for entry in sorted(os.scandir(source), key=lambda item: item.name):
             path = Path(entry.path)
             try:
                 if folders or not entry.is_dir():
@@ -248,7 +253,7 @@ class _Copier:
             self._file(aim, target)
         elif aim.is_dir():
             # a copy of it would hold itself
-            around = any(one.is_relative_to(aim) for one in self.entered)
+            around = any(folder.is_relative_to(aim) for folder in self.entered)
             take = self.link if around or self._large(aim) else self._folder
             take(aim, target)
         else:
@@ -276,8 +281,9 @@ class _Copier:
             self._shell(path, target)
 
     def link(self, path: Path, target: Path) -> None:
-        """A link to what `path` is in the read-only mount of all files; without such a mount,
-        nothing, unless this user may not write there anyway.
+        """Make a link to what `path` is in the read-only mount of all files.
+
+        Without such a mount, nothing is made, unless this user may not write there anyway.
         """
         if self._mounts or _is_read_only(path):
             os.symlink(self._in_mount(path) if self._mounts else os.path.realpath(path), target)
@@ -312,8 +318,9 @@ class _Copier:
         )
 
     def _large(self, folder: Path) -> bool:
-        """Whether all below this folder is too much for the copy, files apart that are linked by
-        themselves.
+        """Whether all below this folder is too much for the copy.
+
+        Files that are linked by themselves do not count.
         """
         total = files = 0
         for top, folders, names in os.walk(folder):
@@ -334,13 +341,14 @@ class _Copier:
         return False
 
     def _shell(self, path: Path, target: Path) -> None:
-        """A folder of its own with links to what is in it, so that new files stay in the copy; one
-        link for a folder of very many entries.
+        """Make a folder with links to what is in it, so that new files stay in the copy.
+
+        A folder of very many entries becomes one link.
         """
         entries = list(os.scandir(path))
         if len(entries) > FOLDER_FILES:
             self.link(path, target)
-        elif sum(one.is_dir() and not one.is_symlink() for one in entries) <= LOOKED_THROUGH:
+        elif sum(entry.is_dir() and not entry.is_symlink() for entry in entries) <= LOOKED_THROUGH:
             self.copy(path, target)
         elif self._mounts:
             target.mkdir()
@@ -351,8 +359,9 @@ class _Copier:
 
 
 def shell_of(path: str | Path, target: str | Path, prefix: str) -> None:
-    """Fill the folder `target` with links to the entries of `path`, which has the name `prefix` in
-    the mount.
+    """Fill the folder `target` with links to the entries of `path`.
+
+    In the mount, `path` has the name `prefix`.
     """
     for entry in os.scandir(path):
         os.symlink(f"{prefix}/{entry.name}", os.path.join(target, entry.name))

@@ -1,5 +1,4 @@
-"""What runs on a rank: join the world, run a cell or a function, and say where the rank stands
-while it runs.
+"""What runs on a rank: it joins the world, runs cells and functions, and reports where it is.
 
 Nothing here is called by learners. The notebook sends these functions to the ranks (see
 cluster.py); a thread of each rank tells the notebook a few times a second where the main thread is.
@@ -60,11 +59,13 @@ class Rank:
         threading.Thread(target=self._report, name="where-am-i", daemon=True).start()
 
     def begin(self, cell: int) -> None:
+        """Note that a cell begins: from now on, reports with its number are sent."""
         self.recorder.clear(cell)
         self.cell = cell
         self._busy.set()
 
     def end(self) -> None:
+        """Note that the cell has ended: no more reports are sent."""
         self._busy.clear()
         self.stderr.publish()
 
@@ -77,7 +78,7 @@ class Rank:
         socket.connect(self._url)
         # the call whose notes have been sent: they are sent once, when the rank has stood there for
         # a second report
-        told = before = None
+        reported = before = None
         while True:
             self._busy.wait()
             time.sleep(PERIOD_S)
@@ -86,8 +87,8 @@ class Rank:
                     self.stderr.publish()
                     here: Report = {**self.where()}
                     stands = (self.cell, here["key"])
-                    if here["blocked"] and stands == before and stands != told:
-                        here["notes"], here["names"], told = (
+                    if here["blocked"] and stands == before and stands != reported:
+                        here["notes"], here["names"], reported = (
                             read(self.recorder.path),
                             _names(InteractiveShell.instance()),
                             stands,
@@ -103,8 +104,9 @@ class Rank:
                     print("manyhands: no report:", error, file=sys.__stderr__)
 
     def where(self) -> Stand:
-        """Where the main thread stands: in which communication call, if any, at which line of the
-        learner's code.
+        """Where the main thread is.
+
+        That is in which communication call, if any, and at which line of the learner's code.
         """
         here = self.stack.look()
         if self.recorder.in_call and self.recorder.last:
@@ -124,8 +126,9 @@ class Rank:
         return here
 
     def _waited_work(self, here: Stand) -> tuple[Note | None, str] | None:
-        """The note of the asynchronous call that is waited for, None where it is not known, and a
-        key of the wait; or None.
+        """The note of the asynchronous call that the main thread waits for, and a key of the wait.
+
+        The note is None where it is not known; the whole is None where nothing is waited for.
         """
         if self.recorder.waits is not None:
             number, note = self.recorder.waits
@@ -136,8 +139,9 @@ class Rank:
 
 
 def _own_wait() -> tuple[Note, str] | None:
-    """What `manyhands.comm` waits for on this rank, as a note like the recorder's and a key of the
-    wait; or None.
+    """What `manyhands.comm` waits for on this rank, and a key of the wait; or None.
+
+    It is a note like the recorder's.
     """
     # None too while the module is being imported
     current_wait = getattr(sys.modules.get("manyhands.comm.message_queue"), "current_wait", None)
@@ -184,15 +188,16 @@ def join(
     if "torch" in sys.modules:
         RANK.recorder.install()
         _choose_gpu(environment.get("MANYHANDS_DEVICE", "cpu"))
-    # the threads that talk to the notebook are there already, and stay outside
+    # the threads that talk to the notebook exist already, and stay outside
     if "MANYHANDS_NETWORK_NAMESPACE" in environment:
         enter(environment["MANYHANDS_NETWORK_NAMESPACE"])
     return {"pid": os.getpid(), "host": os.uname().nodename}
 
 
 def _stay_after_quit() -> None:
-    """Have `quit` and `exit` raise SystemExit, as they do in a script:
-    IPython's would end this process a moment after the cell, untold.
+    """Have `quit` and `exit` raise SystemExit, as they do in a script.
+
+    IPython's would end this process a moment after the cell, without a report.
     """
     from IPython import get_ipython
 
@@ -214,20 +219,23 @@ def choose_port() -> int:
 
 def own_devices(local_rank: int, ranks_per_node: int) -> dict[str, str]:
     """On a real node: the environment that gives this rank its share of the node's GPUs."""
-    from manyhands.cluster.host import devices
+    from manyhands.cluster.host import gpu_assignment
 
-    backend, environments = devices.share(1, ranks_per_node)
+    backend, environments = gpu_assignment.assign_devices(1, ranks_per_node)
     return {**environments[local_rank], "MANYHANDS_BACKEND": backend}
 
 
 def _choose_gpu(device: str) -> None:
-    """Make this rank's GPU the current one: `.cuda()`, objects, barriers and a DeviceMesh name
-    none, and take that.
+    """Make this rank's GPU the current one.
+
+    `.cuda()`, objects, barriers and a DeviceMesh name none, and take the current one.
     """
     import torch
 
     if device.startswith("cuda") and torch.cuda.is_available():  # PyTorch may be its CPU build
-        with suppress(RuntimeError):  # a GPU that cannot be used: who uses it is told
+        with suppress(
+            RuntimeError
+        ):  # a GPU that cannot be used: a program that uses it gets the error
             torch.cuda.set_device(device)
             # it is the right one
             warnings.filterwarnings(
@@ -281,7 +289,7 @@ def run_cell(code: str, cell: int) -> Reply:
         shell.showtraceback, sys.displayhook, shell.showsyntaxerror = shown, hook, syntax
     raised = (result.error_before_exec, result.error_in_exec, *reversed(shown_errors))
     # an exception of the learner's may be false
-    error = next((one for one in raised if one is not None), None)
+    error = next((exception for exception in raised if exception is not None), None)
     if "torch" in sys.modules:
         _joined().recorder.install()  # the cell may just have imported it
     shell.user_ns["_"] = result.result
@@ -305,8 +313,9 @@ _loop: asyncio.AbstractEventLoop | None = None
 
 
 def _run_awaiting(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """Run a cell with `await` to its end, in a loop that is kept for the next:
-    the engine's own loop is running already, further out on this stack.
+    """Run a cell with `await` to its end, in a loop that is kept for the next one.
+
+    The engine's own loop is running already, further out on this stack.
     """
     global _loop
     engines = asyncio._get_running_loop()
@@ -350,23 +359,24 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], cell: int) -> Repl
     }
 
 
-def left(stacks: bool = False) -> LeftFacts:
+def list_unfinished(stacks: bool = False) -> LeftFacts:
     """Between cells: what this rank has begun and not finished, see tally.py."""
     from IPython import get_ipython
 
-    return _joined().recorder.tally.left(get_ipython().user_ns, stacks)
+    return _joined().recorder.tally.list_unfinished(get_ipython().user_ns, stacks)
 
 
-def holds_here(conditions: list[list[tuple[str, bool]]]) -> list[bool]:
-    """Between cells: whether the conditions under which a cell makes a call hold on this rank, for
-    each call.
+def conditions_hold(conditions: list[list[tuple[str, bool]]]) -> list[bool]:
+    """Whether the conditions under which a cell makes a call hold on this rank, for each call.
+
+    It is called between cells.
     """
     from IPython import get_ipython
 
-    return [tally.holds_here(one, get_ipython().user_ns) for one in conditions]
+    return [tally.conditions_hold(condition, get_ipython().user_ns) for condition in conditions]
 
 
-def renew(groups: list[tuple[str, list[int]]]) -> None:
+def renew_groups(groups: list[tuple[str, list[int]]]) -> None:
     """Between cells, on all ranks: give these process groups new connections."""
     _joined().recorder.tally.renew(groups)
 
@@ -377,8 +387,9 @@ def _notes() -> list[Note]:
 
 
 def _names(shell: InteractiveShell) -> list[str]:
-    """What the learner has made in this namespace: no modules, no imported functions and
-    classes.
+    """The names of what the learner has made in this namespace.
+
+    Modules, imported functions and imported classes are left out.
     """
     hidden = shell.user_ns_hidden
     return sorted(

@@ -1,8 +1,8 @@
-"""Groups that the program wants to be gloo's on every machine: `dist.new_group(...,
-backend="gloo")`.
+"""Groups that the program wants to be gloo's on every machine.
 
-On a CPU each group is gloo's; that one was asked for by its name is not kept by torch, and a
-rehearsal has to know it, of groups too that were made before it began.
+They are made by `dist.new_group(..., backend="gloo")`. On a CPU each group is gloo's. torch does
+not keep which one was asked for by its name, and a rehearsal has to know it, of groups too that
+were made before it began.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ NAMES: set[str] = set()  # the groups' names, for the life of the process
 
 
 def note(group: ProcessGroup | int, backend: str | None) -> None:
-    """Called where `new_group` has returned `group`: remember whether its call says "gloo", and not
-    a variable or a choice, which would say "nccl" on GPUs. A name can come again after
-    destroy_process_group.
+    """Remember whether the call that has made `group` says "gloo".
+
+    It is called where `new_group` has returned `group`. A variable or a choice does not count,
+    because it would say "nccl" on GPUs. A name can come again after destroy_process_group.
     """
     if not hasattr(group, "group_name"):  # this rank is no member
         return
@@ -59,23 +60,24 @@ def _calling_frame() -> FrameType | None:
 
 
 def written(frame: FrameType, name: str, place: int) -> str:
-    """How an argument is written in the call where `frame` stands, with strings in single quotes:
-    the one of this name, or at this place. "" where there is none, where it is a choice (`a if gpu
-    else b`, `a or b`), or nothing is known.
+    """How an argument is written in the call where `frame` is, with strings in single quotes.
+
+    It is the one of this name, or at this place. "" where there is none, where it is a choice (`a
+    if gpu else b`, `a or b`), or nothing is known.
     """
     try:
         call = ast.parse(f"({text_of_running_call(frame) or ''})", mode="eval").body
     except SyntaxError:
         return ""
-    named = [one.value for one in getattr(call, "keywords", ()) if one.arg == name]
-    found = (
+    named = [argument.value for argument in getattr(call, "keywords", ()) if argument.arg == name]
+    values = (
         named
         or [
-            one
-            for one in getattr(call, "args", ())[: place + 1]
-            if not isinstance(one, ast.Starred)
+            argument
+            for argument in getattr(call, "args", ())[: place + 1]
+            if not isinstance(argument, ast.Starred)
         ][place:]
     )
-    if not found or any(isinstance(part, (ast.IfExp, ast.BoolOp)) for part in ast.walk(found[0])):
+    if not values or any(isinstance(part, (ast.IfExp, ast.BoolOp)) for part in ast.walk(values[0])):
         return ""
-    return ast.unparse(found[0])
+    return ast.unparse(values[0])

@@ -15,8 +15,9 @@ LONGEST_TEXT = 20_000  # characters of an exception's message, or of its traceba
 
 
 def describe(error: BaseException) -> RaisedError:
-    """An exception as plain data: its name, message, the learner's lines that led to it, and the
-    full traceback.
+    """An exception as plain data.
+
+    It has its name, its message, the learner's lines that led to it, and the full traceback.
     """
     lines: list[Spot] = [
         {
@@ -52,8 +53,9 @@ def describe(error: BaseException) -> RaisedError:
 
 
 def _shown(text: str) -> str:
-    """What a page can show of a text: without lone surrogates, which no encoding has, and not for
-    megabytes.
+    """What a page can show of a text.
+
+    It has no lone surrogates, which no encoding has, and is not megabytes long.
     """
     if len(text) > LONGEST_TEXT:
         text = f"{text[:LONGEST_TEXT]} ... ({len(text)} characters)"
@@ -61,6 +63,7 @@ def _shown(text: str) -> str:
 
 
 def is_memory_error(error: BaseException, message: str) -> bool:
+    """Whether an exception says that memory has run out, on the CPU or on a GPU."""
     return (
         isinstance(error, MemoryError)
         or "can't allocate memory" in message

@@ -1,5 +1,6 @@
-"""What a rank has asked of torch.distributed: a short record in shared memory, so that it outlives
-the process.
+"""What a rank has asked of torch.distributed.
+
+The record is short and in shared memory, so that it outlives the process.
 
 Every public communication call of `torch.distributed` is replaced by one that first notes its name,
 group, shape, dtype, peer, tag and line (a few microseconds), then calls the original. The notebook
@@ -74,8 +75,9 @@ def read(path: str) -> list[Note]: ...
 @overload
 def read(path: str, cell: int | None) -> list[Note] | None: ...
 def read(path: str, cell: int | None = None) -> list[Note] | None:
-    """The notes of one rank, oldest first: a list of dicts; the last one is marked `open` while its
-    call runs.
+    """The notes of one rank, oldest first, as a list of dicts.
+
+    The last one is marked `open` while its call runs.
 
     With `cell`, its number: None where the record is of another cell, because the rank has not
     begun this one.
@@ -133,6 +135,7 @@ class Recorder:
 
     @property
     def in_call(self) -> bool:
+        """Whether a recorded call is running."""
         return self.left < self.entered
 
     def note_of(self, work: Work | None) -> Note | None:
@@ -140,8 +143,9 @@ class Recorder:
         return None if work is None else self._works.get(work)
 
     def install(self) -> None:
-        """Replace the functions of torch.distributed, once per process;
-        they are looked up by name, so DDP's C++ calls stay unseen.
+        """Replace the functions of torch.distributed, once per process.
+
+        They are looked up by name, so DDP's C++ calls stay unseen.
         """
         import torch.distributed as dist
         from torch.distributed import distributed_c10d as c10d
@@ -159,8 +163,9 @@ class Recorder:
         self.tally.install()
 
     def watch_exit(self) -> None:
-        """Have `os._exit` note the line it is called from: nothing else is left of a process that
-        ends by it.
+        """Have `os._exit` note the line it is called from.
+
+        Nothing else is left of a process that ends by it.
         """
         leave = os._exit
 
@@ -196,7 +201,7 @@ class Recorder:
         parameters = inspect.signature(bare).parameters
         names, defaults = (
             list(parameters),
-            {name: one.default for name, one in parameters.items() if one.default is not one.empty},
+            {name: p.default for name, p in parameters.items() if p.default is not p.empty},
         )
 
         @functools.wraps(original)
@@ -205,6 +210,7 @@ class Recorder:
             # at all
             if self.in_call or kwargs.get("use_local_synchronization"):
                 return original(*args, **kwargs)
+            # the rest of the parameters have names or defaults
             given = {**defaults, **dict(zip(names, args, strict=False)), **kwargs}
             note = self._enter(name, given)
             try:
@@ -289,17 +295,18 @@ class Recorder:
 
 
 def same_memory(tensors: Iterable[Any]) -> bool:
-    """Whether two of these tensors, each to be filled by a different rank, begin at the same place
-    in memory.
+    """Whether two of these tensors begin at the same place in memory.
+
+    Each is to be filled by a different rank.
     """
     import torch
 
     places = [
-        one.data_ptr()
-        for one in tensors
-        if type(one) in (torch.Tensor, torch.nn.Parameter)
-        and one.layout == torch.strided
-        and one.numel()
+        tensor.data_ptr()
+        for tensor in tensors
+        if type(tensor) in (torch.Tensor, torch.nn.Parameter)
+        and tensor.layout == torch.strided
+        and tensor.numel()
     ]
     return len(set(places)) < len(places)
 

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 
 
 def text_of_running_call(frame: FrameType) -> str | None:
-    """What is written where `frame` is, as far as Python's positions and the file's text are known;
-    else None. Python 3.10 has no positions, so there it is a call or None.
+    """What is written where `frame` is; None where that is not known.
+
+    It is known as far as Python's positions and the file's text are. Python 3.10 has no positions,
+    so there it is a call or None.
     """
     if not hasattr(frame.f_code, "co_positions"):
         return _by_its_place_in_the_line(frame)
@@ -34,15 +36,17 @@ def text_of_running_call(frame: FrameType) -> str | None:
 
 
 def _by_its_place_in_the_line(frame: FrameType) -> str | None:
-    """The call's text: the only one of its line, or the one with as many before it in the text as
-    in the bytecode, which may hold a line several times, as of a `finally`.
+    """The text of the call by its place in the line.
+
+    It is the only call of its line, or the one with as many before it in the text as in the
+    bytecode, which may hold a line several times, as of a `finally`.
     """
     written = _calls(frame.f_code.co_filename).get(frame.f_lineno, [])
     lines, line, places = dict(dis.findlinestarts(frame.f_code)), None, []
-    for one in dis.get_instructions(frame.f_code):
-        line = lines.get(one.offset, line)
-        if one.opname.startswith("CALL") and line == frame.f_lineno:
-            places.append(one.offset)
+    for instruction in dis.get_instructions(frame.f_code):
+        line = lines.get(instruction.offset, line)
+        if instruction.opname.startswith("CALL") and line == frame.f_lineno:
+            places.append(instruction.offset)
     if (
         frame.f_lasti not in places
         or not written
@@ -54,29 +58,31 @@ def _by_its_place_in_the_line(frame: FrameType) -> str | None:
 
 @functools.lru_cache(maxsize=64)
 def _calls(file: str) -> dict[int | None, list[str | None]]:
-    """{line that Python names for a call: [its text, ...]} of a file, in the order in which they
-    are made.
+    """The calls of a file by line, in the order in which they are made.
+
+    The result is {line that Python names for a call: [its text, ...]}.
     """
     text = "".join(linecache.getlines(file))
-    found: dict[int | None, list[str | None]] = {}
+    texts: dict[int | None, list[str | None]] = {}
     try:
         nodes = _in_order(ast.parse(text))
     except (SyntaxError, ValueError, RecursionError):
-        return found
+        return texts
     for node in nodes:
-        starred = any(isinstance(one, ast.Starred) for one in node.args)
+        starred = any(isinstance(argument, ast.Starred) for argument in node.args)
         method = isinstance(node.func, ast.Attribute) and not node.keywords and not starred
         line = node.func.end_lineno if method else node.lineno
-        found.setdefault(line, []).append(ast.get_source_segment(text, node))
-    return found
+        texts.setdefault(line, []).append(ast.get_source_segment(text, node))
+    return texts
 
 
 def _in_order(node: ast.AST) -> list[ast.Call]:
-    """The calls in a tree: arguments before their call, a condition before what it chooses, a value
-    before its target.
+    """The calls in a tree, in the order in which they are made.
+
+    Arguments come before their call, a condition before what it chooses, a value before its target.
     """
     parts = list(ast.iter_child_nodes(node))
     if isinstance(node, ast.Assign):
         parts = [node.value, *node.targets]
-    found = [call for part in parts for call in _in_order(part)]
-    return [*found, node] if isinstance(node, ast.Call) else found
+    calls = [call for part in parts for call in _in_order(part)]
+    return [*calls, node] if isinstance(node, ast.Call) else calls

@@ -1,5 +1,6 @@
-"""The stacks of a rank that cannot report, because C++ in it holds Python's lock: it writes them
-down on a signal.
+"""The stacks of a rank that cannot report, because C++ in it holds Python's lock.
+
+It writes them down on a signal.
 
 Python's faulthandler does that without the lock, and needs no right to look into a different
 process. It reads the frames as they are, and while a thread runs they may be half made: a signal to
@@ -51,8 +52,9 @@ def write_on_signal(path: str) -> None:
 
 
 def processor_s(pid: int) -> float:
-    """The processor time so far of a process whose main thread rests; OSError if it runs, or the
-    process has gone.
+    """The processor time so far, in seconds, of a process whose main thread rests.
+
+    OSError if it runs, or if the process has ended.
     """
     import psutil
 
@@ -68,9 +70,10 @@ def processor_s(pid: int) -> float:
     raise BlockingIOError(f"process {pid} is at work")
 
 
-class Outside:
-    """Looks at the ranks of a script that runs on this machine, each of which has called
-    `write_on_signal` for the file `stacks-RANK` of a folder.
+class ScriptStacks:
+    """Looks at the ranks of a script that runs on this machine.
+
+    Each of them has called `write_on_signal` for the file `stacks-RANK` of a folder.
     """
 
     def __init__(self, folder: str) -> None:
@@ -78,7 +81,7 @@ class Outside:
         self._stacks: dict[int, SignalledStack] = {}
 
     def look(self, rank: int) -> Stand | None:
-        """See `SignalledStack.look`; None where the rank has not begun, or has gone."""
+        """See `SignalledStack.look`; None where the rank has not begun, or has ended."""
         if rank not in self._stacks:
             pid = self._pid(rank)
             if pid is None:
@@ -120,9 +123,10 @@ class SignalledStack:
         self._before: tuple[float, float] | None = None
 
     def look(self) -> Stand | None:
-        """{"blocked", "key", "call", "lines"}, as `Stack.look` has them; None where the rank is at
-        work, is looked at for the first time, or does not answer. The name of the call is "" where
-        only the learner's line can tell.
+        """Where a rank is, {"blocked", "key", "call", "lines"}, as `Stack.look` has them.
+
+        None where the rank is at work, is looked at for the first time, or does not answer. The
+        name of the call is "" where only the learner's line can tell.
         """
         try:
             now, cpu = time.monotonic(), self._cpu_s()
@@ -159,14 +163,15 @@ class SignalledStack:
             file.seek(before)
             text = file.read()
         starts = [*_THREAD.finditer(text)]
-        ends = [*(one.start() for one in starts[1:]), len(text)]
-        found = [
-            text[one.start() : end]
-            for one, end in zip(starts, ends, strict=False)
-            if int(one[1], 16) == main
+        # where no thread was written, there is an end all the same
+        ends = [*(start.start() for start in starts[1:]), len(text)]
+        stacks = [
+            text[start.start() : end]
+            for start, end in zip(starts, ends, strict=False)
+            if int(start[1], 16) == main
         ]
         return (
-            [(path, int(line), function) for path, line, function in _FRAME.findall(found[-1])]
-            if found
+            [(path, int(line), function) for path, line, function in _FRAME.findall(stacks[-1])]
+            if stacks
             else []
         )

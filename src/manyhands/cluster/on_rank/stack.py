@@ -1,5 +1,6 @@
-"""Reading the main thread's stack from another thread: where does it stand, and is it waiting for
-communication?
+"""Reading the main thread's stack from another thread.
+
+It says where that thread is, and whether it waits for communication.
 """
 
 from __future__ import annotations
@@ -65,13 +66,14 @@ _WRAPPERS = {"error_handler", "wrapper", "inner", "decorated", "__call__", "__in
 _HOROVOD_INIT = os.path.join("horovod", "common", "basics.py")
 _HOROVOD_WAIT = os.path.join("horovod", "torch", "mpi_ops.py")
 TIMED = "<timed "  # what IPython names the code that `%%time` runs
-IDLE_SHARE = 0.1  # of one core: below it, a process that stands in such a frame is waiting
+IDLE_SHARE = 0.1  # of one core: below it, a process in such a frame is waiting
 
 
 @functools.lru_cache(maxsize=4096)
 def is_user_file(filename: str) -> bool:
-    """True for what the learner wrote: a cell, a script; false for Python, installed packages and
-    manyhands itself.
+    """Whether the learner wrote this file, as a cell or a script is.
+
+    False for Python, installed packages and manyhands itself.
     """
     if filename.startswith("<") and not filename.startswith(("<ipython-input", TIMED)):
         return False
@@ -87,8 +89,9 @@ def is_user_file(filename: str) -> bool:
 
 
 class Stack:
-    """The stack of one thread of this process, looked at again and again; `cpu_s()` tells the
-    processor time whose standing still means that it waits.
+    """The stack of one thread of this process, looked at again and again.
+
+    `cpu_s()` returns the processor time; while it does not grow, the thread waits.
     """
 
     def __init__(
@@ -108,8 +111,9 @@ class Stack:
         return self._handle and self._handle()
 
     def look(self) -> Stand:
-        """{"blocked", "key", "call", "lines"}: `key` stays the same as long as the thread stays in
-        the same call.
+        """Where the thread is: {"blocked", "key", "call", "lines"}.
+
+        `key` stays the same as long as the thread stays in the same call.
         """
         with _no_collection():
             return self._look()
@@ -204,8 +208,9 @@ def innermost_of(lines: Sequence[Spot]) -> FileLine:
 
 
 def _users(frames: list[FrameType]) -> list[tuple[int, FrameType]]:
-    """[(index, frame)] of the learner's frames, innermost first;
-    where there are none, of functions that come from a text without a name.
+    """The learner's frames as [(index, frame)], innermost first.
+
+    Where there are none, those of functions that come from a text without a name.
     """
     return [(i, f) for i, f in enumerate(frames) if is_user_file(f.f_code.co_filename)] or [
         (i, f)
@@ -226,8 +231,9 @@ def _suspended(coroutine: Any) -> list[FrameType]:
 def _communication_call(
     inner: list[FrameType], innermost: FrameType, idle: bool
 ) -> tuple[str | None, Any]:
-    """(the name of the call that the thread waits in, or None if it computes;
-    the Work that it waits for, if it is known).
+    """The name of the call that the thread waits in, and the Work that it waits for.
+
+    The name is None if it computes; the Work is None where it is not known.
     """
     owner, value = _owner_of_running_call(inner[0] if inner else innermost)
     if (
@@ -264,8 +270,10 @@ def _communication_call(
 
 
 def _polls(inner: list[FrameType]) -> bool:
-    """Whether the thread is in Horovod's wait, which asks a thousand times a second whether the
-    message has arrived: on a busy machine this takes more of a core than a thread that is idle.
+    """Whether the thread is in Horovod's wait.
+
+    It asks a thousand times a second whether the message has arrived: on a busy machine this takes
+    more of a core than a thread that is idle.
     """
     return (
         bool(inner)
@@ -275,16 +283,19 @@ def _polls(inner: list[FrameType]) -> bool:
 
 
 def name_in_line(source: str) -> str:
-    """The function that a line calls, as far as the line alone tells it: a class, if it makes an
-    object of one.
+    """The function that a line calls, as far as the line alone shows it.
+
+    It is a class, if the line makes an object of one.
     """
     names = re.findall(r"(\w+)\s*\(", source)
     return next((name for name in names if name[:1].isupper()), names[0] if names else "")
 
 
 def communication_name(inner: Sequence[tuple[str, str]]) -> str | None:
-    """Of frames below the learner's, [(path, function), ...], innermost first: the name of the
-    communication call, "" where only the learner's text can tell it, None where there is none.
+    """The name of the communication call among frames below the learner's.
+
+    `inner` is [(path, function), ...], innermost first. The name is "" where only the learner's
+    text can tell it, None where there is no such call.
     """
     # with torch's, the function has a frame
     names = [
@@ -297,24 +308,26 @@ def communication_name(inner: Sequence[tuple[str, str]]) -> str | None:
 
 
 def struck(path: str, deepest: int = 4) -> list[str]:
-    """Where the thread stood that a fatal signal struck, as faulthandler wrote it to `path`:
-    ["function (file.py, line 3)", ...], innermost first.
+    """Where the thread was that a fatal signal struck, innermost frame first.
+
+    It is read from `path`, where faulthandler wrote it, as ["function (file.py, line 3)", ...].
     """
     try:
         with open(path, errors="replace") as file:
             stack = file.read().partition("Current thread")[2].split("\n\n")[0]
     except OSError:  # on another host
         return []
-    found = re.findall(r'File "(.+?)", line (\d+) in (.+)', stack)
+    frames = re.findall(r'File "(.+?)", line (\d+) in (.+)', stack)
     return [
         f"{function} ({os.path.basename(file)}, line {line})"
-        for file, line, function in found[:deepest]
+        for file, line, function in frames[:deepest]
     ]
 
 
 def _owner_of_running_call(frame: FrameType) -> tuple[str | None, Any]:
-    """Of a C function that `frame` is inside of, such as `work.wait()`: the type that it belongs
-    to, where it is known, and the value.
+    """Of a C function that `frame` is inside of: the type that it belongs to, and the value.
+
+    Such a function is `work.wait()`. The type is given where it is known.
     """
     code = frame.f_code
     names = code.co_names + code.co_varnames
@@ -353,8 +366,9 @@ def _local(frame: FrameType, name: str) -> Any:
 
 
 def _name_in_text(frame: FrameType) -> str | None:
-    """The name of the function that `frame` calls, as it is written there: "fit" of `model.fit(x)`;
-    or None.
+    """The name of the function that `frame` calls, as it is written there; or None.
+
+    For example "fit" of `model.fit(x)`.
     """
     try:
         call = ast.parse(text_of_running_call(frame) or "", mode="eval").body

@@ -1,5 +1,6 @@
-"""What C++ libraries write to a rank's stderr: to a file, where it outlives an abort, and from
-there to the notebook.
+"""What C++ libraries write to a rank's stderr.
+
+It goes to a file, where it outlives an abort, and from there to the notebook.
 
 The kernel's own way is a pipe that a thread of the same process empties: the words before an abort,
 its reason, are lost with the process.
@@ -13,8 +14,9 @@ import threading
 
 
 class NativeStderr:
-    """File number 2 of this process, led into the file `path`; `publish()` sends what is new in it
-    to the notebook.
+    """File number 2 of this process, led into the file `path`.
+
+    `publish()` sends what is new in it to the notebook.
     """
 
     def __init__(self, path: str) -> None:
@@ -25,6 +27,7 @@ class NativeStderr:
         os.close(number)
 
     def publish(self) -> None:
+        """Send the notebook what was written since the last call."""
         with self._lock:
             text = self._file.read()
             if text:

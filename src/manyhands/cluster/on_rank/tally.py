@@ -43,8 +43,10 @@ MESSAGES = {"send": "send", "recv": "recv", "recv_anysource": "recv"}  # methods
 
 @dataclass
 class Account:
-    """Of one process group: gloo's operations that are no collectives, its messages, its renewals,
-    and its name in torch's flight recorder.
+    """What is counted of one process group.
+
+    That is gloo's operations that are no collectives, its messages, its renewals, and its name in
+    torch's flight recorder.
     """
 
     others: int = 0
@@ -77,8 +79,9 @@ class Tally:
         self._keys: weakref.WeakKeyDictionary[Work, int] = weakref.WeakKeyDictionary()
 
     def install(self) -> None:
-        """Count what gloo counts among its operations and what is no collective: messages,
-        monitored_barrier.
+        """Count what gloo counts among its operations and what is no collective.
+
+        That is messages and monitored_barrier.
         """
         from torch.distributed import ProcessGroup
 
@@ -127,6 +130,7 @@ class Tally:
         self._begun[key] = Begun(weakref.ref(work), note, weakref.ref(group), index)
 
     def waited(self, work: Work) -> None:
+        """Note that the program has waited for this work, which is then no longer under way."""
         self._begun.pop(self._keys.pop(work, -1), None)
 
     def _forget_ended(self) -> None:
@@ -143,9 +147,11 @@ class Tally:
     # --- what the notebook is sent ----------------------------------------------------------------
 
     def facts(self) -> Facts:
-        """{"rank", "size", "groups": [[name, members, number of collectives], ...], "begun":
-        number}, or {} where there is no world. "begun" is 0 where all asynchronous calls have
-        ended, and grows with each new one that has not.
+        """The groups of this rank with their numbers of collectives, or {} without a world.
+
+        The result is {"rank", "size", "groups": [[name, members, number of collectives], ...],
+        "begun": number}. "begun" is 0 where all asynchronous calls have ended, and grows with each
+        new one that has not.
         """
         try:
             return self._facts()
@@ -158,12 +164,12 @@ class Tally:
             return {}
         if self._begun:
             self._forget_ended()
-        found = []
+        groups = []
         for group in list(c10d._world.pg_map):
             operations = None if group in self._helpers else _operations(group)
             if operations is not None:
                 account = self._accounts.get(group)
-                found.append(
+                groups.append(
                     [
                         str(group.group_name),
                         _members(group),
@@ -173,14 +179,15 @@ class Tally:
         return {
             "rank": c10d.get_rank(),
             "size": c10d.get_world_size(),
-            "groups": found,
+            "groups": groups,
             "begun": 1 + max(self._begun, default=-1),
         }
 
-    def left(self, variables: dict[str, Any], stacks: bool = False) -> LeftFacts:
-        """`facts()`, and what is needed to describe what is unfinished: the last collectives of
-        each group, with their lines if `stacks`, the messages, the names of `variables` that hold
-        works, and whether another thread runs user code.
+    def list_unfinished(self, variables: dict[str, Any], stacks: bool = False) -> LeftFacts:
+        """`facts()`, and what is needed to describe what is unfinished.
+
+        That is the last collectives of each group, with their lines if `stacks`, the messages, the
+        names of `variables` that hold works, and whether another thread runs user code.
         """
         facts = self.facts()
         if not facts:
@@ -263,8 +270,9 @@ def _members(group: ProcessGroup) -> list[int]:
 
 
 def _operations(group: ProcessGroup) -> int | None:
-    """How many operations gloo has been given for this group; None where the group is not
-    gloo's.
+    """How many operations gloo has been given for this group.
+
+    None where the group is not gloo's.
     """
     import torch
 
@@ -295,11 +303,14 @@ def _trace(stacks: bool) -> list[dict[str, Any]]:
 
 
 def _last_calls(entries: list[dict[str, Any]], trace_name: str) -> list[TracedCall]:
-    """The last collectives of a group, from the entries of the flight recorder: [{"call", "shape",
-    "dtype", "lines", "ended"}, ...], oldest first.
+    """The last collectives of a group, from the entries of the flight recorder, oldest first.
+
+    The result is [{"call", "shape", "dtype", "lines", "ended"}, ...].
     """
-    found: list[TracedCall] = []
-    for entry in [one for one in entries if one["process_group"][0] == trace_name][-LAST_CALLS:]:
+    calls: list[TracedCall] = []
+    for entry in [record for record in entries if record["process_group"][0] == trace_name][
+        -LAST_CALLS:
+    ]:
         lines: list[Spot] = [
             {
                 "file": os.path.basename(frame["filename"]),
@@ -311,7 +322,7 @@ def _last_calls(entries: list[dict[str, Any]], trace_name: str) -> list[TracedCa
             if is_user_file(frame["filename"])
         ]
         sizes, types = entry.get("input_sizes") or [], entry.get("input_dtypes") or [""]
-        found.append(
+        calls.append(
             {
                 "call": entry["profiling_name"].removeprefix("gloo:").lstrip("_"),
                 "shape": sizes[0] if sizes else None,
@@ -320,7 +331,7 @@ def _last_calls(entries: list[dict[str, Any]], trace_name: str) -> list[TracedCa
                 "ended": entry["retired"],
             }
         )
-    return found
+    return calls
 
 
 def _dtype(name: str) -> str:
@@ -338,10 +349,11 @@ def _dtype(name: str) -> str:
 
 
 def _holders(variables: dict[str, Any], works: set[int]) -> list[str]:
-    """The names of variables that hold a work of `works` (by id), or an unfinished functional
-    collective, and of functions that use such a name.
+    """The names of variables that hold unfinished work, and of functions that use such a name.
+
+    The work is one of `works` (by id), or an unfinished functional collective.
     """
-    found = {
+    names = {
         name
         for name, value in list(variables.items())
         if not name.startswith("_") and _holds(value, works, DEPTH)
@@ -351,14 +363,15 @@ def _holders(variables: dict[str, Any], works: set[int]) -> list[str]:
         for name, value in list(variables.items())
         if (code := getattr(value, "__code__", None)) is not None and hasattr(code, "co_names")
     }
-    while more := {name for name, used in functions.items() if name not in found and used & found}:
-        found |= more
-    return sorted(found)
+    while more := {name for name, used in functions.items() if name not in names and used & names}:
+        names |= more
+    return sorted(names)
 
 
-def holds_here(conditions: Iterable[tuple[str, bool]], variables: dict[str, Any]) -> bool:
-    """Whether each of the conditions, [(text, whether it must be true), ...], holds with these
-    variables.
+def conditions_hold(conditions: Iterable[tuple[str, bool]], variables: dict[str, Any]) -> bool:
+    """Whether each of these conditions holds with these variables.
+
+    `conditions` is [(text, whether it must be true), ...].
     """
     try:
         return all(bool(eval(text, {**variables})) == wanted for text, wanted in conditions)
@@ -383,4 +396,6 @@ def _holds(value: Any, works: set[int], depth: int) -> bool:
         inside = (
             getattr(value, "__dict__", {}).values() if type(value).__module__ == "__main__" else ()
         )
-    return any(_holds(one, works, depth - 1) for one in list(itertools.islice(inside, 1000)))
+    return any(
+        _holds(element, works, depth - 1) for element in list(itertools.islice(inside, 1000))
+    )

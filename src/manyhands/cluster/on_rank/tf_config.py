@@ -45,14 +45,15 @@ def keep(path: str) -> None:
 
 
 def read(path: str) -> TaskConfig | None:
-    """{"cluster": {kind: [address, ...]}, "task": {"type": kind, "index": number}} of a rank, or
-    None.
+    """The TF_CONFIG of a rank, or None.
+
+    It is {"cluster": {kind: [address, ...]}, "task": {"type": kind, "index": number}}.
     """
     try:
         with open(path) as file:
             config = json.load(file)
         cluster = {
-            str(kind): [str(one) for one in addresses]
+            str(kind): [str(address) for address in addresses]
             for kind, addresses in config["cluster"].items()
         }
         return {

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
 
 def get_value(expression: str) -> Any:
+    """The value of an expression of this rank's variables."""
     from IPython import get_ipython
 
     shell = get_ipython()
@@ -17,6 +18,7 @@ def get_value(expression: str) -> Any:
 
 
 def set_variables(variables: dict[str, Any]) -> None:
+    """Set variables on this rank."""
     from IPython import get_ipython
 
     shell = get_ipython()

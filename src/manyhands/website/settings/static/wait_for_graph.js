@@ -1,5 +1,5 @@
 /* A wait-for graph to play with: the reader chooses what each rank calls, and sees who finishes and who waits for whom.
-   The words are those of the report that a cluster prints (`manyhands/cluster/faults/sentences.py`). */
+   The words are those of the report that a cluster prints (`manyhands/cluster/faults/fault_messages.py`). */
 (() => {
   const RANKS = [0, 1, 2, 3];
   const COLLECTIVES = ["barrier", "all_reduce"];

@@ -1,14 +1,17 @@
-"""The process that imports the framework once and forks engines:
-`python -m manyhands.cluster.engines.zygote FRAMEWORK...`.
+"""The process that imports the framework once and forks engines.
 
-It reads commands, one JSON object a line, from its standard input and writes events to its standard output:
+It is started as `python -m manyhands.cluster.engines.fork_server FRAMEWORK...`.
+
+It reads commands, one JSON object a line, from its standard input and writes events to its standard
+output:
   {"do": "fork", "rank": 0, "argv": [...], "env": {...}, "log": path, "memory_bytes": null}
       ->  {"event": "forked", "rank": 0, "pid": ...}
   {"do": "signal", "rank": 0, "signal": 9}
-and, whenever an engine ends: {"event": "exit", "rank": 0, "pid": ..., "status": wait status, "memory": true if it grew
-over its limit}. When its input closes, because the notebook's kernel has gone, it kills every engine and ends. What
-engines have started ends with them, in other sessions too; only if this process itself is killed by SIGKILL does such a
-one stay. (Where ipyparallel starts the engines, under MPI, Slurm or ssh, it stays too.)
+and, whenever an engine ends: {"event": "exit", "rank": 0, "pid": ..., "status": wait status,
+"memory": true if it grew over its limit}. When its input closes, because the notebook's kernel has
+ended, it kills every engine and ends. What engines have started ends with them, in other sessions
+too; it stays only if this process itself is killed by SIGKILL. (Where ipyparallel starts the
+engines, under MPI, Slurm or ssh, it stays too.)
 """
 
 from __future__ import annotations
@@ -47,20 +50,21 @@ IMPORTS = {
 
 
 def die_with_parent(parent: int) -> None:
-    """Ask Linux to kill this process when its parent ends; a parent that has already ended is
-    noticed too.
+    """Ask Linux to kill this process when its parent ends.
+
+    A parent that has already ended is noticed too.
     """
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
 
 
-def tell(**event: Any) -> None:
+def _send_event(**event: Any) -> None:
     sys.stdout.write(json.dumps(event) + "\n")
     sys.stdout.flush()
 
 
-class Zygote:
+class ForkServer:
     """The engines of one cluster, by rank: {rank: pid}.
 
     What an engine leaves in another session becomes a child of this process, and ends with the last
@@ -82,11 +86,12 @@ class Zygote:
         log: str,
         memory_bytes: int | None = None,
     ) -> None:
+        """Fork the engine of `rank`, which writes its output to `log`, and send the event."""
         parent = os.getpid()
         pid = os.fork()
         if pid:
             self.pids[rank], self.limits[rank] = pid, memory_bytes
-            tell(event="forked", rank=rank, pid=pid)
+            _send_event(event="forked", rank=rank, pid=pid)
             return
         try:
             os.setpgid(0, 0)
@@ -98,6 +103,7 @@ class Zygote:
             os._exit(1)
 
     def reap(self) -> None:
+        """Send an event for each engine that has ended, and kill what it has left behind."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -108,11 +114,13 @@ class Zygote:
             for rank in [r for r, p in self.pids.items() if p == pid]:
                 del self.pids[rank]
                 _kill_group(pid)  # what the rank itself had started
-                tell(event="exit", rank=rank, pid=pid, status=status, memory=pid in self.over)
+                _send_event(
+                    event="exit", rank=rank, pid=pid, status=status, memory=pid in self.over
+                )
         if not self.pids:
             kill_descendants()
 
-    def police(self) -> None:
+    def enforce_memory_limits(self) -> None:
         """Kill an engine that is larger than its limit, as a container's memory limit would."""
         for rank, limit in self.limits.items():
             pid = self.pids.get(rank)
@@ -121,10 +129,12 @@ class Zygote:
                 _kill_group(pid)
 
     def signal(self, rank: int, number: int) -> None:
+        """Send the signal `number` to a rank, unless it has ended."""
         if rank in self.pids:
             os.kill(self.pids[rank], number)
 
     def close(self) -> NoReturn:
+        """Kill every engine with all that it has started, and end this process."""
         for pid in self.pids.values():
             _kill_group(pid)
         kill_descendants()
@@ -142,7 +152,7 @@ def _resident_bytes(pid: int) -> int:
             fields = file.read().split()
     except OSError:
         return 0
-    # resident, less what is shared with the zygote's files
+    # resident, less what is shared with the fork server's files
     return (int(fields[1]) - int(fields[2])) * os.sysconf("SC_PAGE_SIZE")
 
 
@@ -162,8 +172,9 @@ def _be_an_engine(argv: list[str], env: dict[str, str], log: str) -> NoReturn:
 
 
 def _import(frameworks: list[str]) -> None:
-    """Import what the engines will need; nothing here may start a thread or run an operation before
-    the fork.
+    """Import what the engines will need.
+
+    Nothing here may start a thread or run an operation before the fork.
     """
     # imports make many objects and no garbage: to look for some takes a fifth of their time
     gc.disable()
@@ -177,7 +188,7 @@ def _import(frameworks: list[str]) -> None:
             try:
                 importlib.import_module(name)
             except (ImportError, OSError, MemoryError) as error:
-                tell(
+                _send_event(
                     event="failed",
                     why=f"{name} cannot be imported: {error or type(error).__name__}",
                 )
@@ -198,6 +209,7 @@ def _import(frameworks: list[str]) -> None:
 
 
 def main(frameworks: list[str]) -> NoReturn:
+    """Import the frameworks, then carry out the commands that arrive until the input closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # in the emulated profile: there, and with it here, its ranks may go into their nodes
     if "MANYHANDS_USER_NAMESPACE" in os.environ:
@@ -206,23 +218,23 @@ def main(frameworks: list[str]) -> NoReturn:
     events, sys.stdout = sys.stdout, sys.stderr
     _import(frameworks)
     sys.stdout = events
-    tell(event="ready")
-    zygote, buffer = Zygote(), b""
+    _send_event(event="ready")
+    fork_server, buffer = ForkServer(), b""
     while True:
         readable, _, _ = select.select([0], [], [], POLL_S)
         if readable:
             chunk = os.read(0, 1 << 16)
             if not chunk:
-                zygote.close()
+                fork_server.close()
             *lines, buffer = (buffer + chunk).split(b"\n")
             for line in lines:
                 command = json.loads(line)
                 if command.pop("do") == "fork":
-                    zygote.fork(**command)
+                    fork_server.fork(**command)
                 else:
-                    zygote.signal(command["rank"], command["signal"])
-        zygote.reap()
-        zygote.police()
+                    fork_server.signal(command["rank"], command["signal"])
+        fork_server.reap()
+        fork_server.enforce_memory_limits()
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
-"""Which device each rank computes on: GPUs shared out by local rank where there are any, else CPU
-threads.
+"""Which device each rank computes on.
+
+GPUs are shared out by local rank; without a GPU, the ranks use CPU threads.
 """
 
 from __future__ import annotations
@@ -9,10 +10,8 @@ import os
 import shutil
 import subprocess
 
-NAMES = "MANYHANDS_DEVICE", "CUDA_VISIBLE_DEVICES"  # what a rank is told of its device
-# how long all ranks may wait before that is a hang: NCCL makes a communicator in the first call of
-# each group
-PATIENCE_S = {"gloo": 10, "nccl": 30}
+# the environment variables that name a rank's device
+DEVICE_VARIABLES = "MANYHANDS_DEVICE", "CUDA_VISIBLE_DEVICES"
 
 
 @functools.lru_cache(maxsize=1)
@@ -39,14 +38,13 @@ def gpu_ids() -> list[str]:
     ]
 
 
-def share(
+def assign_devices(
     nodes: int, ranks_per_node: int, gpus: list[str] | None = None
 ) -> tuple[str, list[dict[str, str]]]:
-    """(backend, [environment of each rank]): every node gets its own GPUs, every rank one of them,
-    by its local rank.
+    """Assign devices to the ranks and return (backend, [environment of each rank]).
 
-    NCCL refuses two ranks on one GPU: so "nccl" only if each rank has a GPU of its own, else
-    "gloo".
+    Every node gets its own GPUs, and every rank one of them, by its local rank. NCCL refuses two
+    ranks on one GPU, so the backend is "nccl" only if each rank has a GPU of its own, else "gloo".
     """
     gpus = gpu_ids() if gpus is None else gpus
     if not gpus:

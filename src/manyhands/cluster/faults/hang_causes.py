@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from manyhands.cluster.faults.sentences import SENTENCES, ranks_text
+from manyhands.cluster.faults.fault_messages import SENTENCES, ranks_text
 from manyhands.cluster.on_rank.recorder import SLOTS
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ class Cause(NamedTuple):
 
 
 def members_text(ranks: Collection[int] | None) -> str:
+    """The members of a group in words, or "all ranks" for the whole world."""
     return ranks_text(ranks) if ranks else SENTENCES["all ranks"]
 
 
@@ -45,11 +46,11 @@ def cause_of_finished(
     }
     groups = {tuple(here.group or ()) for here in collectives.values()}
     elsewhere = {
-        rank: one
+        rank: last_call
         for rank in gone
-        for one in made[rank][-1:]
+        for last_call in made[rank][-1:]
         if all(tuple(note.get("ranks") or ()) not in groups for note in made[rank])
-        and not _is_met(rank, one, made, collectives)
+        and not _is_met(rank, last_call, made, collectives)
     }
     if elsewhere:
         standing = {
@@ -102,8 +103,9 @@ def _times(
 
 
 def _how_often(gone: list[int | None], waiting: list[int | None]) -> tuple[str, bool]:
-    """(the key of the sentence, whether ranks that have ended made the call, but less often), from
-    numbers of calls.
+    """The key of the sentence about numbers of calls, and whether it says "less often".
+
+    That is, whether ranks that have ended made the call, but less often than the others.
     """
     less, more = (
         [number for number in gone if number is not None],
@@ -127,13 +129,15 @@ def _range(times: dict[int, int | None], ranks: Iterable[int]) -> str:
 
 
 def _is_met(rank: int, last: Note, made: dict[int, list[Note]], waiting: dict[int, Where]) -> bool:
-    """Whether nothing is missing in the group of this rank's last call: a member that waits now has
-    made the call there as often, or some rank that waits has made more calls in all.
+    """Whether nothing is missing in the group of this rank's last call.
+
+    Either a member that waits now has made the call there as often, or some rank that waits has
+    made more calls in all.
     """
 
     def there(member: int) -> int:
         return sum(
-            (one["call"], one["group"]) == (last["call"], last["group"]) for one in made[member]
+            (note["call"], note["group"]) == (last["call"], last["group"]) for note in made[member]
         )
 
     members = last.get("ranks") or waiting
@@ -144,8 +148,9 @@ def _is_met(rank: int, last: Note, made: dict[int, list[Note]], waiting: dict[in
 
 
 def cause_of_difference(collectives: dict[int, Where]) -> Cause | None:
-    """The `Cause` where all these ranks wait in collectives that do not fit together; None where
-    they do.
+    """The `Cause` where all these ranks wait in collectives that do not fit together.
+
+    None where they do fit.
     """
     if len({here.call for here in collectives.values()}) > 1:
         groups = len({tuple(here.group or ()) for here in collectives.values()}) > 1

@@ -12,13 +12,15 @@ import socket
 import threading
 from contextlib import suppress
 
-LEVEL, PATIENCE_S = "TORCH_CPP_LOG_LEVEL", 1.0
+LEVEL, ANSWER_TIMEOUT_S = "TORCH_CPP_LOG_LEVEL", 1.0
 OWN = ("::ffff:127.0.0.1", 0)  # as a connection of this machine to itself looks to torch's store
 
 
 def without_warnings() -> dict[str, str]:
-    """The variables of a process that will import torch: warnings of its C++ are left out where no
-    name service answers, unless somebody has said which to show.
+    """The variables that keep torch from warning where no name service answers.
+
+    They are for a process that will import it, and leave out the warnings of its C++. There are
+    none if the environment says which warnings to show.
     """
     return {} if LEVEL in os.environ or _answers() else {LEVEL: "ERROR"}
 
@@ -34,5 +36,5 @@ def _answers() -> bool:
 
     asking = threading.Thread(target=ask, daemon=True)
     asking.start()
-    asking.join(PATIENCE_S)
+    asking.join(ANSWER_TIMEOUT_S)
     return bool(answered)

@@ -1,6 +1,7 @@
-"""What a cluster needs of this machine before it starts anything: a loopback interface, room for
-its files, and Python settings under which its processes can run. What is missing is said in a
-sentence, within a second.
+"""What a cluster needs of this machine before it starts anything.
+
+It needs a loopback interface, room for its files, and Python settings under which its processes can
+run. What is missing is said in a sentence, within a second.
 """
 
 from __future__ import annotations
@@ -66,12 +67,15 @@ def _too_small_files() -> str | None:
 
 
 def without_errors() -> dict[str, str]:
-    """The variables of a process of a cluster that undo PYTHONWARNINGS=error: ipykernel and
-    ipyparallel give warnings themselves, and would end.
+    """The variables of a process of a cluster that undo PYTHONWARNINGS=error.
+
+    ipykernel and ipyparallel give warnings themselves, and would end.
     """
     given = os.environ.get("PYTHONWARNINGS", "")
-    kept = [one for one in given.split(",") if not one.strip().lower().startswith("error")]
-    return {"PYTHONWARNINGS": ",".join(kept)} if ",".join(kept) != given else {}
+    remaining = [
+        setting for setting in given.split(",") if not setting.strip().lower().startswith("error")
+    ]
+    return {"PYTHONWARNINGS": ",".join(remaining)} if ",".join(remaining) != given else {}
 
 
 SENTENCES = {
