@@ -163,6 +163,7 @@ def problems():
     from manyhands.checks.collectives import diagnosis as collectives
     from manyhands.checks.data_parallel import diagnosis as by_hand
     from manyhands.checks.ddp import diagnosis as ddp
+    from manyhands.checks.ddp import sampler_criteria
     from manyhands.checks.elastic_training import row_diagnosis, second_life
     from manyhands.checks.horovod import diagnosis as horovod
     from manyhands.checks.mirrored_strategy.diagnosis import Epoch
@@ -204,7 +205,7 @@ def problems():
         "04 halving": collectives.halving_problem(traffic([6000, 6000, 6000, 12_000], [4] * 4)),
         "06 state": ddp.state_problem(ranks, True),
         "06 land": ddp.land_problem(landed),
-        "06 padding": ddp.padding_problem(
+        "06 padding": sampler_criteria.padding_problem(
             {"n": 5, "world_size": 2, "epochs": [[[0, 2, 4], [1, 3]]], "lengths": [3, 2]}
         ),
         "07 once": input_diagnosis.once_problem(

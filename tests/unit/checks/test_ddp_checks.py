@@ -10,6 +10,7 @@ from manyhands.checks.ddp import (
     batch_file_diagnosis,
     bug_diagnosis,
     diagnosis,
+    sampler_criteria,
     silent_diagnosis,
 )
 from manyhands.checks.ddp.messages import CRITERIA, HINTS, MISTAKES
@@ -25,7 +26,7 @@ def test_dealt_is_torchs_distributed_sampler(n, world_size, epoch):
     for rank in range(world_size):
         theirs = DistributedSampler(range(n), world_size, rank, shuffle=True, seed=3)
         theirs.set_epoch(epoch)
-        assert list(theirs) == diagnosis.dealt(drawn, world_size)[rank]
+        assert list(theirs) == sampler_criteria.dealt(drawn, world_size)[rank]
 
 
 def test_cut_closes_a_bucket_once_it_is_full():

@@ -18,6 +18,7 @@ from manyhands.checks.ddp import (
     batch_file_diagnosis,
     bug_diagnosis,
     diagnosis,
+    sampler_criteria,
     silent_diagnosis,
 )
 from manyhands.checks.ddp import fine_tuning_diagnosis as tuning
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
         BackwardAnswer,
         Cuts,
         FlightCase,
-        SamplerCase,
         SilentAnswer,
         StateCase,
         StepsCase,
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         TunedAnswer,
         UnusedAnswer,
     )
+    from manyhands.checks.ddp.sampler_criteria import SamplerCase
     from manyhands.checks.report import Problem
     from manyhands.cluster import Cluster
 
@@ -272,12 +273,12 @@ def sampler(cluster: Cluster, sampler_class: str) -> None:
     """
     with check("sampler", cluster) as report:
         cases: list[SamplerCase]
-        cases, *_ = report.on_ranks("ddp.ranks", "sampler", sampler_class, seed())
+        cases, *_ = report.on_ranks("ddp.sampler_criteria", "sampler", sampler_class, seed())
         values = [[case["lengths"], sorted(sum(case["epochs"][0], []))] for case in cases]
-        report.judge("padding", map(diagnosis.padding_problem, cases), values)
+        report.judge("padding", map(sampler_criteria.padding_problem, cases), values)
         report.judge(
             "epochs",
-            map(diagnosis.epoch_problem, cases),
+            map(sampler_criteria.epoch_problem, cases),
             [[case["epochs"], case["again"], case["generator left alone"]] for case in cases],
         )
 

@@ -111,20 +111,6 @@ class AccumulationAnswer(Started):
     kept: list[list[Any]]
 
 
-_Left = TypedDict("_Left", {"generator left alone": bool})
-
-
-class SamplerCase(_Left):
-    """The indices of all ranks in the epochs 0, 1, 0 and once more, and the right orders."""
-
-    n: int
-    world_size: int
-    epochs: list[list[list[int]]]
-    lengths: list[int]
-    again: list[list[int]]
-    drawn: list[list[int]]
-
-
 _Mistaken = TypedDict(
     "_Mistaken",
     {

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
         Cuts,
         Event,
         FlightCase,
-        SamplerCase,
         Started,
         StateCase,
         StepsCase,
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from manyhands.checks.report import Problem
 
 ATOL = 1e-5
-MOST = 100  # indices of a sampler that are looked at
 
 
 def far(a: Any, b: ArrayLike) -> bool:
@@ -390,112 +388,3 @@ def unused_problem(rank: int, answer: UnusedAnswer) -> Problem | None:
                 "mistake": MISTAKES["unused"].format(name=name),
             }
     return None
-
-
-def dealt(drawn: list[int], world_size: int) -> list[list[int]]:
-    """The right answer: the drawn order, repeated from its beginning until it divides, dealt out
-    like cards.
-    """
-    per_rank = -(-len(drawn) // world_size)
-    padded = (drawn * world_size)[: per_rank * world_size]
-    return [padded[rank::world_size] for rank in range(world_size)]
-
-
-def dealt_in_order(ranks: Sequence[Sequence[int]], drawn: list[int]) -> int | None:
-    """How many samples of the drawn order each rank has where they belong, all together, before any
-    is repeated; None if one lies elsewhere.
-    """
-    places = [
-        (rank + k * len(ranks), index)
-        for rank, indices in enumerate(ranks)
-        for k, index in enumerate(indices)
-        if rank + k * len(ranks) < len(drawn)
-    ]
-    return len(places) if all(drawn[place] == index for place, index in places) else None
-
-
-def padding_problem(case: SamplerCase) -> Problem | None:
-    n, world_size, got = case["n"], case["world_size"], case["epochs"][0]
-    per_rank, facts = -(-n // world_size), {"n": n, "world_size": world_size}
-    sizes = [len(indices) for indices in got]
-    if len(set(sizes)) > 1 or sizes[0] != per_rank:
-        even = len(set(sizes)) == 1
-        mistake = (
-            "dropped"
-            if sum(sizes) < n
-            else "without end"
-            if max(sizes) == MOST
-            else "too many"
-            if even
-            else "uneven"
-        )
-        return {
-            "expected": [per_rank] * world_size,
-            "got": sizes,
-            "mistake": MISTAKES[mistake].format(**facts),
-            "picture": by_rank.numbers("samples", per_rank, sizes),
-        }
-    if case["lengths"] != sizes:
-        return {
-            "expected": sizes,
-            "got": case["lengths"],
-            "mistake": MISTAKES["length"].format(**facts),
-        }
-    if {index for indices in got for index in indices} != set(range(n)):
-        return {"got": got, "mistake": MISTAKES["not covered"].format(**facts)}
-    together, right = sorted(sum(got, [])), sorted(sum(dealt(case["drawn"][0], world_size), []))
-    if together != right:
-        return {
-            "expected": right,
-            "got": together,
-            "mistake": MISTAKES["other padding"].format(**facts),
-        }
-    return None
-
-
-def epoch_problem(case: SamplerCase) -> Problem | None:
-    right = [dealt(drawn, case["world_size"]) for drawn in case["drawn"]]
-    for epoch, got, expected in zip((0, 1, 0), case["epochs"], right, strict=False):
-        if got == expected:
-            continue
-        rank = (
-            next(rank for rank, (a, b) in enumerate(zip(got, expected, strict=True)) if a != b)
-            if len(got) == len(expected)
-            else 0
-        )
-        in_order = dealt_in_order(got, case["drawn"][epoch])
-        if case["n"] > 8 and case["epochs"][0] == case["epochs"][1]:
-            mistake = "epoch ignored"
-        elif case["epochs"][0] != case["epochs"][2]:
-            mistake = "not repeatable"
-        elif in_order is not None:
-            mistake = "order cut off" if in_order < case["n"] else "order goes on otherwise"
-        elif sum(got, []) == sum(dealt(sorted(sum(got, []))[: case["n"]], case["world_size"]), []):
-            mistake = "not shuffled"
-        elif sorted(sum(got, [])) == sorted(sum(expected, [])):
-            mistake = "dealt otherwise"
-        else:
-            mistake = "other order"
-        return {
-            "rank": rank,
-            "expected": expected[rank],
-            "got": got[rank],
-            "mistake": MISTAKES[mistake].format(
-                epoch=epoch,
-                n=case["n"],
-                world_size=case["world_size"],
-                k=in_order,
-                per_rank=len(expected[rank]),
-            ),
-        }
-    if case["again"] != right[2]:
-        rank = next(
-            rank for rank, (a, b) in enumerate(zip(case["again"], right[2], strict=False)) if a != b
-        )
-        return {
-            "rank": rank,
-            "expected": right[2][rank],
-            "got": case["again"][rank],
-            "mistake": MISTAKES["not twice"],
-        }
-    return None if case["generator left alone"] else {"mistake": MISTAKES["global generator"]}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from manyhands.checks.ddp.sampler_criteria import SAMPLER_CRITERIA, SAMPLER_MISTAKES
+
 if TYPE_CHECKING:
     from manyhands.checks.hints import Hints
     from manyhands.checks.on_ranks import Mistakes
@@ -66,22 +68,7 @@ CRITERIA: Criteria = {  # {check: {criterion: (points, what it asks for)}}
         ),
         "sum": (1, "three micro-batches give the gradients of the whole batch, to 1e-5"),
     },
-    "sampler": {
-        "padding": (
-            1,
-            (
-                "all ranks get the same number of samples, every sample is seen, and the repeated "
-                "ones come from the beginning"
-            ),
-        ),
-        "epochs": (
-            1,
-            (
-                "each epoch has a different order, which is the same on all ranks and is "
-                "distributed over the ranks in turn"
-            ),
-        ),
-    },
+    "sampler": SAMPLER_CRITERIA,
     "bug": {
         "averaged": (1, "the gradients of every step are averaged exactly once"),
         "weights": (
@@ -423,50 +410,7 @@ MISTAKES: Mistakes = {
         "The gradients of the silent micro-batches are lost, or were not the same on all ranks at "
         "the start."
     ),
-    # sampler
-    "uneven": (
-        "The ranks have different numbers of samples, so a rank with more samples would wait "
-        "forever in the last all-reduce."
-    ),
-    "too many": (
-        "All ranks have the same number of samples, but it is too large. {n} / {world_size}, "
-        "rounded up, are enough. (n // world_size + 1 is one too many if there is no remainder.)"
-    ),
-    "without end": "The sampler does not end. It must give len(self) indices.",
-    "dropped": (
-        "Samples were dropped. Pad instead, so that {n} samples on {world_size} ranks are "
-        "rounded up."
-    ),
-    "length": "len(sampler) differs from the number of samples that the sampler gives.",
-    "not covered": "Some of the {n} samples are never assigned to any rank.",
-    "other padding": "The repeated samples are not the ones at the beginning of the drawn order.",
-    "epoch ignored": "Epochs 0 and 1 have the same order. To avoid this, draw with seed + epoch.",
-    "not repeatable": (
-        "The same epoch gave two different orders. Draw from a generator that is seeded again each "
-        "time, and not from torch's global one."
-    ),
-    "global generator": (
-        "The orders are right, but torch's global generator was used, and seeded. Whatever the "
-        "training run draws after it, dropout for example, depends on that seed. Draw from a "
-        "separate torch.Generator() instead."
-    ),
-    "not twice": (
-        "A second iteration in the same epoch has a different order. Since only set_epoch may "
-        "change the epoch, make and seed a new generator in each __iter__."
-    ),
-    "not shuffled": "The samples are in their stored order. Draw a permutation instead.",
-    "dealt otherwise": (
-        "The right samples are on the wrong ranks. Rank r takes places r, r + {world_size}, r + 2 *"
-        " {world_size}, ..."
-    ),
-    "order cut off": (
-        "In epoch {epoch} the order is right, but only {k} of its {n} samples are distributed."
-    ),
-    "order goes on otherwise": (
-        "In epoch {epoch} the drawn order and its distribution over the ranks are right, but what "
-        "follows is not. It must be the order from its beginning, as often as needed, until each "
-        "rank has {per_rank}."
-    ),
+    **SAMPLER_MISTAKES,
     # find the bug
     "nothing averaged": (
         "The ledger saw no all-reduce, so every rank trains alone. Which object is called in the "
@@ -654,10 +598,6 @@ MISTAKES: Mistakes = {
     ),
     "address": "All nodes must meet at {first}, the first node, whose address is in MASTER_ADDR.",
     "port": "The port must be a number, which is the same on all nodes and is in MASTER_PORT.",
-    "other order": (
-        "In epoch {epoch}, the order is not torch.randperm({n}) under a generator seeded with seed "
-        "+ epoch."
-    ),
 }
 
 HINTS: Hints = {  # where to look, then nearly the code

@@ -8,13 +8,12 @@ and numbers. What they mean is judged in `manyhands.checks.ddp`.
 
 from __future__ import annotations
 
-import itertools
 import random
 import time
 from typing import TYPE_CHECKING, Any
 
 from manyhands.checks.by_hand import closed
-from manyhands.checks.ddp.diagnosis import MOST, cut, dealt
+from manyhands.checks.ddp.diagnosis import cut
 from manyhands.checks.on_ranks import learners
 from manyhands.checks.rank_tools import device, make_groups, numbers
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
-    from manyhands.checks.ddp.answers import Cut, Cuts, FlightCase, SamplerCase, StateCase
+    from manyhands.checks.ddp.answers import Cut, Cuts, FlightCase, StateCase
 
 GATE_S = 3.0  # how long a late rank gives an early one to come through without it
 
@@ -256,55 +255,3 @@ def flight(launch_name: str, land_name: str, seed: int, run: int) -> list[Flight
             }
         )
     return results
-
-
-def sampler(class_name: str, seed: int) -> list[SamplerCase]:
-    """Every rank's indices for several sizes and worlds and two epochs, and whether torch's global
-    generator is left alone; no communication.
-    """
-    import torch
-    from torch.utils.data import DistributedSampler
-
-    PaddedSampler, draw = learners(class_name), random.Random(seed)
-    cases: list[SamplerCase] = []
-    for n, world_size in (
-        (draw.randint(9, 30), 4),
-        (draw.randint(9, 30), 3),
-        (12, 4),
-        (3, 4),
-        (1, 4),
-        (7, 1),
-    ):
-        # odd, so that it makes a difference how the epoch is mixed into it
-        own_seed = 2 * draw.randint(1, 10**6) + 1
-        before = torch.get_rng_state()
-        with closed(DistributedSampler.__init__, DistributedSampler.__iter__, dealt):
-            samplers = [PaddedSampler(n, rank, world_size, own_seed) for rank in range(world_size)]
-            first = [_indices(one) for one in samplers]  # before set_epoch: epoch 0
-            epochs = [first, *([_indices(one, epoch) for one in samplers] for epoch in (1, 0))]
-            again = [_indices(one) for one in samplers]  # nothing has been said of another epoch
-        cases.append(
-            {
-                "n": n,
-                "world_size": world_size,
-                "epochs": epochs,
-                "lengths": [len(one) for one in samplers],
-                "again": again,
-                "generator left alone": bool(torch.equal(before, torch.get_rng_state())),
-                "drawn": [_permutation(n, own_seed + epoch) for epoch in (0, 1, 0)],
-            }
-        )
-    return cases
-
-
-def _indices(sampler: Any, epoch: int | None = None) -> list[int]:
-    """What a sampler gives in an epoch; one without an end ends here."""
-    if epoch is not None:
-        sampler.set_epoch(epoch)
-    return [int(i) for i in itertools.islice(sampler, MOST)]
-
-
-def _permutation(n: int, seed: int) -> list[int]:
-    import torch
-
-    return torch.randperm(n, generator=torch.Generator().manual_seed(seed)).tolist()
