@@ -1,7 +1,6 @@
-"""Close what the package has and an exercise asks for while the learner's code runs, or notice that
-it is called.
+"""Close the package's own answers while the learner's code runs, or notice that they are called.
 
-A learner who has only imported it has written nothing.
+A learner who has only imported what an exercise asks for has written nothing.
 """
 
 from __future__ import annotations
@@ -25,8 +24,7 @@ def _closed(*args: object, **kwargs: object) -> NoReturn:
 
 @contextmanager
 def closed(*functions: Callable[..., Any]) -> Iterator[None]:
-    """While the block runs, each of these functions raises PermissionError, by whatever name it is
-    called.
+    """While the block runs, let each of these functions raise PermissionError, whatever its name.
 
     They are functions of Python without free variables.
     """
@@ -52,11 +50,10 @@ def shut_from(function: Callable[..., Any], *own: Callable[..., Any]) -> Callabl
 
 
 def loaded(*names: str) -> list[Callable[..., Any]]:
-    """The functions of these names, "module:function" or "module:Class.method", in modules that are
-    imported already.
+    """The functions of these names in modules that are imported already.
 
-    What an exercise asks for is not imported only to be closed. If a learner imports it, the next
-    case closes it.
+    A name is "module:function" or "module:Class.method". What an exercise asks for is not imported
+    only to be closed. If a learner imports it, the next case closes it.
     """
     found = []
     for name in names:
@@ -73,8 +70,9 @@ def loaded(*names: str) -> list[Callable[..., Any]]:
 
 
 def borrowing(function: Callable[..., Any], *args: Any) -> tuple[Any, str | None]:
-    """What function(*args) returns, and the name of the first function of this package that was
-    called for it, or None. It is for answers that the learner must write without the package.
+    """What function(*args) returns, and the first function of this package that was called for it.
+
+    That is its name, or None. This is for answers that the learner must write without the package.
     """
     called: list[str] = []
     before = sys.getprofile()

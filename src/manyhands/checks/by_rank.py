@@ -1,7 +1,6 @@
-"""A picture of what was expected against what came, rank by rank, in the card of a failed
-criterion.
+"""A picture of what was expected and what came, by rank, in the card of a failed criterion.
 
-A verdict adds `"picture": by_rank.numbers(...)`, or `rows` or `samples`, to the details of a FAIL
+A diagnosis adds `"picture": by_rank.numbers(...)`, or `rows` or `samples`, to the details of a FAIL
 line. A picture is a table whose last column is drawn, so the numbers are its text alternative. It
 is not part of the plain lines or of the record. Its lines have the page's own colour, and its bars
 have a contrast of 3 or more on a light and on a dark page.
@@ -34,9 +33,7 @@ DRAWING = (
 
 @dataclass(frozen=True)
 class Line:
-    """A rank's line of a picture: its name, whether it is right, both values in words, and the
-    drawing.
-    """
+    """A rank's line of a picture: name, whether it is right, both values as text, and drawing."""
 
     name: str
     right: bool
@@ -113,8 +110,9 @@ def rows(
     got: Sequence[Sequence[int]],
     ranks: Sequence[Any] | None = None,
 ) -> Picture | None:
-    """A picture of which of the rows 0 to n - 1 each rank takes, or None if it would show no
-    difference. `expected`, `got`: a list of rows for each rank.
+    """A picture of which of the rows 0 to n - 1 each rank takes, or None if it shows no difference.
+
+    `expected`, `got`: a list of rows for each rank.
     """
     lines = []
     for name, want, have in zip(ranks or range(len(got)), expected, got, strict=False):
@@ -141,8 +139,9 @@ def rows(
 
 
 def samples(n: int, got: Sequence[Sequence[int]], who: str = "rank") -> Picture | None:
-    """A picture of which of the samples 0 to n - 1 each rank takes, where any rank may take a
-    sample, but only once. Its last line has the samples that none takes.
+    """A picture of which of the samples 0 to n - 1 each rank takes, where any rank may take any.
+
+    Each sample may be taken only once. The last line has the samples that no rank takes.
     """
     taken = Counter(row for rows in got for row in rows)
     lines = []

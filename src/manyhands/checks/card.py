@@ -48,8 +48,10 @@ VALUE = (
 
 
 def states(criteria: Sequence[Criterion]) -> list[State]:
-    """The state of each criterion, which is its status, but `NOT_BEGUN` instead of a failure if the
-    learner has not written what it asks for, or if nothing was measured because of that.
+    """The state of each criterion, which is its status or `NOT_BEGUN`.
+
+    It is `NOT_BEGUN` instead of a failure if the learner has not written what it asks for, or if
+    nothing was measured because of that.
     """
     found: list[State] = []
     for one in criteria:
@@ -133,9 +135,7 @@ def _badge(one: Criterion, state: State) -> str:
 
 
 def _details(detail: Mapping[str, str], state: State) -> str:
-    """Expected and got next to each other if there is room, else below each other, and then the
-    other details.
-    """
+    """Expected and got next to each other if there is room, and then the other details."""
     pair = [_value(key, detail[key]) for key in ("expected", "got") if key in detail]
     both = (
         '<div style="display: flex; flex-wrap: wrap; gap: .3em 1em; margin: .3em '
@@ -166,9 +166,10 @@ def _code(text: str) -> str:
 
 
 def _fault(fault: Fault) -> str:
-    """The report of a fault on the ranks in a fold, with its picture as an image: parts of the
-    pictures on a page have the same names, and a browser would look for one of this page's in a
-    closed fold.
+    """The report of a fault on the ranks in a fold, with its picture as an image.
+
+    Parts of the pictures on a page have the same names, and a browser would look for one of this
+    page's in a closed fold.
     """
     first, _, rest = fault.text.partition("\n")
     picture = ""

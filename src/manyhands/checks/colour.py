@@ -1,6 +1,4 @@
-"""Colour on a terminal: nowhere else, and not where NO_COLOR asks for none
-(https://no-color.org).
-"""
+"""Colour on a terminal, unless NO_COLOR asks for none (https://no-color.org)."""
 
 from __future__ import annotations
 
@@ -22,8 +20,9 @@ def wanted(stream: TextIO) -> bool:
 
 
 def lines(lines: Iterable[str], stream: TextIO) -> list[str]:
-    """The lines of a report, the word that begins a criterion (PASS, FAIL, BLOCKED) in its colour
-    where the stream is a terminal that may have it.
+    """The lines of a report, in colour if the stream is a terminal that may have it.
+
+    Only the word that begins a criterion (PASS, FAIL, BLOCKED) is coloured.
     """
     return [_painted(line) for line in lines] if wanted(stream) else list(lines)
 

@@ -51,8 +51,9 @@ def ask_kept(function: Callable[..., Any], *args: Any) -> Any:
 
 
 def kept(function: Callable[..., Any], *args: Any) -> tuple[Any, str | None]:
-    """(the answer, the message that the function has changed a list or array that it was given, or
-    None).
+    """(the answer, the message that the function has changed an argument of its caller, or None).
+
+    Only lists and arrays count as arguments that can be changed.
     """
     lent = [deepcopy(given) if isinstance(given, (list, np.ndarray)) else given for given in args]
     answer = ask(function, *lent)
@@ -74,9 +75,7 @@ def changed(function: Callable[..., Any], place: int) -> str:
 
 
 def call(function: Callable[..., Any], *args: Any) -> tuple[Any, str | None]:
-    """(what the learner's function returns, None), or (None, the message that says what went
-    wrong).
-    """
+    """(what the learner's function returns, None), or (None, the message about what went wrong)."""
     name = getattr(function, "__name__", "your function")
     try:
         return function(*args), None
@@ -126,9 +125,7 @@ def number(value: Any) -> float:
 
 
 def array(value: Any) -> NDArray[np.float64]:
-    """A tensor, variable or array as a NumPy array of floats, or an empty array if it is anything
-    else.
-    """
+    """A tensor, variable or array as a NumPy array of floats, or an empty array if it is none."""
     if value is None:
         return np.empty(0)
     try:

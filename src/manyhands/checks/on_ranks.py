@@ -36,7 +36,9 @@ Mistakes = dict[str | tuple[str, ...], Any]
 
 
 class Answer(TypedDict, total=False):
-    """What a rank answers: what its experiment returned, or which function is not written or not
+    """What a rank answers: what its experiment returned, or which function it lacks.
+
+    `unwritten` is a function that is only a stub or not defined, and `undefined` one that is not
     defined.
     """
 
@@ -45,23 +47,23 @@ class Answer(TypedDict, total=False):
     undefined: str
 
 
-class Unwritten(NotImplementedError):
+class UnwrittenError(NotImplementedError):
     """The learner has not written the function that the message names."""
 
 
-class Undefined(Unwritten):
+class UndefinedError(UnwrittenError):
     """The name in the message is not defined."""
 
 
 def learners(name: str) -> Any:
     """What the learner has called `name` on this rank.
 
-    `Undefined` if the name is not defined, `Unwritten` if it is only a stub.
+    `UndefinedError` if the name is not defined, `UnwrittenError` if it is only a stub.
     """
     from IPython import get_ipython
 
     if name not in get_ipython().user_ns:
-        raise Undefined(name)
+        raise UndefinedError(name)
     found = get_ipython().user_ns[name]
     parts = (
         {f"{name}.{method}": getattr(found, method, None) for method in ("forward", "backward")}
@@ -72,14 +74,12 @@ def learners(name: str) -> Any:
         if getattr(getattr(function, "__code__", None), "co_names", None) == (
             "NotImplementedError",
         ):
-            raise Unwritten(part)
+            raise UnwrittenError(part)
     return found
 
 
 def _defined_here(name: str) -> bool:
-    """Whether the notebook's own kernel has something by this name, most likely from a cell without
-    %%px.
-    """
+    """Whether the notebook's own kernel has this name, most likely from a cell without %%px."""
     from IPython import get_ipython
 
     shell = get_ipython()
@@ -94,15 +94,15 @@ def _on_rank(module: str, experiment: str, *args: Any) -> Answer:
     import traceback
     from importlib import import_module
 
-    from manyhands.checks.on_ranks import Undefined, Unwritten
+    from manyhands.checks.on_ranks import UndefinedError, UnwrittenError
     from manyhands.checks.rank_tools import end_groups
 
     end_groups()
     try:
         return {"value": getattr(import_module("manyhands.checks." + module), experiment)(*args)}
-    except Undefined as error:
+    except UndefinedError as error:
         return {"undefined": str(error), "unwritten": str(error)}
-    except Unwritten as error:
+    except UnwrittenError as error:
         return {"unwritten": str(error)}
     except NotImplementedError as error:
         return {"unwritten": traceback.extract_tb(error.__traceback__)[-1].name}
@@ -111,8 +111,8 @@ def _on_rank(module: str, experiment: str, *args: Any) -> Answer:
 class RankReport(Report):
     """A report that asks the ranks of `cluster`.
 
-    `mistakes` are the unit's words, which must include "unwritten" and "known", {part of an error:
-    what to do about it}.
+    `mistakes` are the unit's messages, which must include "unwritten" and "known", {part of an
+    error: what to do about it}.
     """
 
     def __init__(
@@ -173,8 +173,9 @@ class RankReport(Report):
         return [answer["value"] for answer in answers]
 
     def _of_fault(self, fault: Fault, remark: str | None) -> str:
-        """The helpful parts of a fault's report, the most telling first, because long texts are
-        cut. The whole report is shown after the card.
+        """The helpful parts of a fault's report, the most helpful first, since long texts are cut.
+
+        The whole report is shown after the card.
         """
         lines = [line.strip() for line in fault.text.splitlines() if line.strip()]
         known = next(

@@ -1,8 +1,9 @@
-"""The learner's progress in `work/.manyhands/progress.json`, `{"06_ddp": {"points": 5, "max": 8,
-"when": ..., "hints": [], "seen": [], "predictions": {...}, "ran": {...}, "last": {...}}}`. The
-`points` are the result of `manyhands check`, and `seen` are the checks that were green in the
-notebook. `ran` holds the ids of the cells that have run, for each notebook by its path inside
-`work`, and `last` is the cell that ran last.
+"""The learner's progress in `work/.manyhands/progress.json`.
+
+It is `{"06_ddp": {"points": 5, "max": 8, "when": ..., "hints": [], "seen": [], "predictions":
+{...}, "ran": {...}, "last": {...}}}`. The `points` are the result of `manyhands check`, and `seen`
+are the checks that were green in the notebook. `ran` holds the ids of the cells that have run, for
+each notebook by its path inside `work`, and `last` is the cell that ran last.
 """
 
 from __future__ import annotations
@@ -207,8 +208,9 @@ def add_run(work: str | Path, unit: str, notebook: str, cell: str) -> None:
 
 
 def unit_here(start: str | Path | None = None) -> tuple[Path, str] | None:
-    """(the `work` folder, the name NN_topic of the unit whose lab's folder is the current one), or
-    None.
+    """(the `work` folder, the name NN_topic of the unit in whose lab we are), or None.
+
+    The lab's folder, or one inside it, is `start`, which by default is the current folder.
     """
     here = Path(start or Path.cwd()).resolve()
     work = work_folder(here)
@@ -258,8 +260,9 @@ def settle_prediction(
 
 
 def predictions(work: str | Path, unit: str) -> dict[str, Prediction]:
-    """{name: {"guess", "locked"}}, with "came", "right", "surprise" and "settled" if the prediction
-    is settled.
+    """The predictions of a unit, {name: {"guess", "locked"}}.
+
+    A prediction that is settled also has "came", "right", "surprise" and "settled".
     """
     return _predictions(_entry(load(work), unit))
 

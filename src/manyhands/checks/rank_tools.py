@@ -1,6 +1,4 @@
-"""What experiments on ranks share, namely where tensors live, the groups that are tried, and which
-known mistake a tensor looks like.
-"""
+"""What experiments on ranks share: devices, the groups that are tried, and how tensors compare."""
 
 from __future__ import annotations
 
@@ -29,8 +27,9 @@ def device() -> torch.device:
 
 
 def device_of_any_call() -> torch.device:
-    """`device()` if every call of the default group accepts it, else the CPU, because gloo's
-    messages and reduce-scatters end a process that gives them a GPU tensor.
+    """`device()` if every call of the default group accepts it, else the CPU.
+
+    gloo's messages and reduce-scatters end a process that gives them a GPU tensor.
     """
     import torch
     import torch.distributed as dist
@@ -126,9 +125,7 @@ def fresh_world() -> Iterator[None]:
 
 @contextmanager
 def said_where(text: str) -> Iterator[None]:
-    """Let an exception of the block say in its first line where it was raised, such as the
-    group.
-    """
+    """Let an exception of the block say in its first line where it was raised, such as a group."""
     try:
         yield
     except NotImplementedError:  # a stub, which is reported by its name
@@ -148,8 +145,9 @@ def close(a: torch.Tensor, b: torch.Tensor, atol: float = ATOL) -> bool:
 def looks_like(
     got: torch.Tensor, right: torch.Tensor, wrong: Mapping[str, torch.Tensor], atol: float = ATOL
 ) -> str | None:
-    """None if `got` is right, else the `wrong` tensor, {name: tensor}, that it equals, "not finite"
-    or "other".
+    """None if `got` is right, else the name of the `wrong` tensor that it equals.
+
+    `wrong` is {name: tensor}. The name is "not finite" or "other" if it equals none of them.
     """
     if close(got, right, atol):
         return None

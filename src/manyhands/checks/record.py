@@ -161,8 +161,9 @@ def _exactly(value: Any, place: Sequence[int]) -> str:
 
 
 def shorten_lines(text: object) -> str:
-    """A text for a reader, with room for each of its lines, because the last of several lines is
-    often the cause.
+    """A text for a reader, in which each line is cut on its own.
+
+    The last of several lines is often the cause.
     """
     lines = str(text).split("\n")
     return "\n".join(

@@ -63,7 +63,7 @@ class Problem(Details, total=False):
     mistake: str | None
 
 
-class Stopped(Exception):
+class Stopped(Exception):  # noqa: N818 - it ends a check early and is no error
     """A check cannot go on.
 
     The criteria that are not judged yet fail with these details (`mistake`, `rank`, `expected`,
@@ -154,8 +154,9 @@ class Report:
         )
 
     def fail(self, stopped: Stopped, names: Iterable[str] | None = None) -> None:
-        """Let the open criteria, of these or of all, fail for one reason, which the first of them
-        shows.
+        """Let the open criteria, of these or of all, fail for one reason.
+
+        The first of them shows it.
         """
         open_ones = [name for name in names or self.asked if name not in self._judged()]
         for i, name in enumerate(open_ones):
@@ -278,9 +279,9 @@ class Report:
         )
 
     def show(self) -> None:
-        """Show the report as a card in a learner's notebook, in colour on a terminal, and as plain
-        lines elsewhere, and then the reports of the cluster.
+        """Show the report, and then the reports of the cluster.
 
+        It is a card in a learner's notebook, in colour on a terminal, and plain lines elsewhere.
         Builds, nbval and graders (`MANYHANDS_QUIET=1`) print the plain lines, which are what is
         stored. If a grader asks for it (`MANYHANDS_RECORD=1`), the record is published, too. It
         stays out of stored outputs, since its last digits differ between machines.

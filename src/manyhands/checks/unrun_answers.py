@@ -23,8 +23,10 @@ _registered: list[Any] = []  # the shells that print it
 
 
 def sentence(source: str | None, error: BaseException | None, cell_id: object = None) -> str | None:
-    """The message for a cell that ended by this error, or None if it is not a check cell or not a
-    NameError, or if the card of a new kernel has explained it.
+    """The message for a cell that ended by this error, or None.
+
+    There is none if it is not a check cell or not a NameError, or if the card of a new kernel has
+    explained it.
     """
     called = re.search(r"^check\.(\w+)\(", source or "", re.MULTILINE)
     missing = getattr(error, "name", None)

@@ -1,5 +1,6 @@
-"""The pictures in the cards of failed criteria: what they say without the drawing, how large they
-become, where they are not.
+"""The pictures in the cards of failed criteria.
+
+The tests look at what they say without the drawing, how large they become, and where they are not.
 """
 
 import re

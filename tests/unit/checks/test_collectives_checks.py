@@ -1,5 +1,6 @@
-"""Unit 04's checks: each mistake has a look of its own, messages are judged as the ledger sees
-them, and the picture holds its numbers.
+"""Unit 04's checks: each mistake has a look that no other one has.
+
+Messages are judged as the ledger sees them, and the picture holds its numbers.
 """
 
 import pytest

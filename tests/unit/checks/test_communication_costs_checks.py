@@ -1,5 +1,6 @@
-"""Unit 05's checks: right answers pass under every seed, each mistake has a look of its own, and
-the hidden measurements are what they should be.
+"""Unit 05's checks: right answers pass under every seed.
+
+Each mistake has a look that no other one has, and the hidden measurements are what they should be.
 """
 
 import itertools
@@ -322,8 +323,9 @@ def test_worlds_have_all_kinds(seed):
 
 
 def played_gather_s(p, n_bytes, link):
-    """The all-gather round by round: a rank goes on when it has sent its part and received its
-    neighbour's.
+    """The seconds of an all-gather, round by round.
+
+    A rank goes on when it has sent its part and received its neighbour's.
     """
     clocks = np.zeros(p)
     for _ in range(p - 1):

@@ -1,5 +1,6 @@
-"""Unit 03: what the checks call right is what PyTorch's own code does; how wrong answers are named;
-the picture's numbers.
+"""Unit 03's checks: what they call right is what PyTorch's own code does.
+
+There are also tests of how wrong answers are named, and of the picture's numbers.
 """
 
 import copy
@@ -17,8 +18,9 @@ from manyhands.plots.phases import phases, phases_table
 
 @pytest.fixture
 def torchs_own(monkeypatch):
-    """torch.nn.parallel's scatter and gather, of which only the two operations that need a GPU are
-    replaced.
+    """torch.nn.parallel's scatter and gather, without the two operations that need a GPU.
+
+    These are replaced.
     """
     from torch.nn.parallel import scatter_gather
 

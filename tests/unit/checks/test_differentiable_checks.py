@@ -158,9 +158,9 @@ def test_a_stub_is_known_before_any_rank_waits_for_another(value, says, monkeypa
     if says is None:
         assert on_ranks.learners("f") is value
     else:
-        with pytest.raises(on_ranks.Unwritten, match=f"^{says}$"):
+        with pytest.raises(on_ranks.UnwrittenError, match=f"^{says}$"):
             on_ranks.learners("f")
-    with pytest.raises(on_ranks.Unwritten, match="^g$"):
+    with pytest.raises(on_ranks.UnwrittenError, match="^g$"):
         on_ranks.learners("g")
 
 

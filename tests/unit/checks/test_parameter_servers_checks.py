@@ -1,5 +1,7 @@
-"""Unit 08's checks: placements and staleness are judged right, mistakes have looks of their own,
-and the solution passes under many seeds (threads stand for ranks).
+"""Unit 08's checks: placements and staleness are judged right.
+
+Mistakes have looks that no others have, and the solution passes under many seeds (threads stand for
+ranks).
 """
 
 import queue
@@ -83,8 +85,9 @@ def solution():
 
 @pytest.fixture
 def world(monkeypatch):
-    """`world(experiment, *args, cell=...)` runs an experiment with the solution, some of whose
-    functions `cell` replaces.
+    """`world(experiment, *args, cell=...)` runs an experiment with the solution.
+
+    `cell` replaces some of the solution's functions.
     """
     threads = Threads()
 

@@ -1,10 +1,9 @@
-"""What passes in a learner's notebook passes in the grade: the public seed draws every kind of case
-that a hidden seed draws.
+"""What passes in a learner's notebook passes in the grade.
 
-A kind is what can make a wrong answer right by chance: a remainder that is zero, a group that
-begins with rank 0, a circle of two ranks. The cases come from the generators of the checks
-themselves, without ranks. Numbers that are only larger or smaller are no kind. A new generator with
-kinds belongs into KINDS.
+The public seed draws every kind of case that a hidden seed draws. A kind is what can make a wrong
+answer right by chance: a remainder that is zero, a group that begins with rank 0, a circle of two
+ranks. The cases come from the generators of the checks themselves, without ranks. Numbers that are
+only larger or smaller are no kind. A new generator with kinds belongs into KINDS.
 """
 
 import random
@@ -17,8 +16,9 @@ PUBLIC, HIDDEN = 0, range(1, 30)
 
 
 def hangs(seed):
-    """Lab 00: chains and circles of two or more ranks; ranks that have finished, or that wait for
-    one that waits.
+    """Lab 00: chains and circles of two or more ranks.
+
+    There are ranks that have finished, and ranks that wait for one that waits.
     """
     draw, found = random.Random(f"diagnose {seed}"), set()
     for name in ("absent", "chain", "circle"):
@@ -73,8 +73,9 @@ def ties(seed):
 
 
 def groups(seed):
-    """Lab 04: whether a group of so many ranks has rank 0, which is where a rank of the world is
-    taken for one of the group.
+    """Lab 04: whether a group of this many ranks has rank 0.
+
+    This is where a rank of the world is taken for one of the group.
     """
     from manyhands.checks.collectives import ranks
 
@@ -87,8 +88,9 @@ def groups(seed):
 
 
 def worlds(seed):
-    """Lab 05: powers of two, one more, one rank alone; sizes on both sides of the crossing of ring
-    and tree.
+    """Lab 05: powers of two, one more, one rank alone.
+
+    There are sizes on both sides of the crossing of ring and tree.
     """
     from manyhands.checks.communication_costs import cases
 

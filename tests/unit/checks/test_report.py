@@ -1,5 +1,6 @@
-"""The report that a check cell makes: its lines, its record, and that no value of a learner's can
-break it.
+"""The report that a check cell makes: its lines and its record.
+
+No value of a learner's can break it.
 """
 
 import json

@@ -15,7 +15,7 @@ import torch
 from torch.nn.functional import conv2d
 
 from manyhands.checks.by_hand import closed, loaded
-from manyhands.checks.on_ranks import Unwritten
+from manyhands.checks.on_ranks import UnwrittenError
 from manyhands.checks.rank_tools import device
 from manyhands.data import shard
 from manyhands.links import conjugate, parallel_conv
@@ -71,7 +71,9 @@ def communicators() -> Iterator[list[tuple[tuple[int, ...], Communicator]]]:
         except NotImplementedError as error:
             # a stub that another function of the learner has called
             *_, (frame, _) = traceback.walk_tb(error.__traceback__)
-            raise Unwritten(frame.f_code.co_qualname) from error  # of three forwards, which one
+            raise UnwrittenError(
+                frame.f_code.co_qualname
+            ) from error  # of three forwards, which one
 
 
 class Traffic:

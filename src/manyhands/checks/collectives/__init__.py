@@ -1,5 +1,4 @@
-"""Checks of unit 04, collectives, with what the notebook's kernel asks of the ranks and how it
-judges the answers.
+"""Checks of unit 04, collectives, which ask the ranks from the kernel and judge the answers.
 
 The experiments run on the ranks (`ranks`), in groups of 5, 3 and 2 of them, and each call runs
 under a ledger. A hang ends after a few seconds and becomes a FAIL line, and the cluster heals.
@@ -73,9 +72,7 @@ def reduce_scatter(cluster: Cluster, function: str) -> None:
 
 
 def all_gather(cluster: Cluster, function: str) -> None:
-    """Check that `function(chunks, group)` puts every rank's own chunk on all ranks, along a
-    ring.
-    """
+    """Check that `function(chunks, group)` puts every rank's own chunk on all ranks, in a ring."""
     _half("all-gather", cluster, function)
 
 
@@ -97,8 +94,9 @@ def _half_evidence(traffic: diagnosis.Traffic, halves: int) -> tuple[Any, Any]:
 
 
 def all_reduce(cluster: Cluster, function: str) -> None:
-    """Check that `function(x, group)` leaves the sum in place on every rank, with 2 (p - 1)/p of
-    the bytes from each, along a ring.
+    """Check that `function(x, group)` leaves the sum in place on every rank, along a ring.
+
+    Each rank must send 2 (p - 1)/p of the bytes.
     """
     with check("all-reduce", cluster, mistakes=CUT) as report:
         answers = report.on_ranks(
@@ -113,8 +111,9 @@ def all_reduce(cluster: Cluster, function: str) -> None:
 
 
 def halving(cluster: Cluster, function: str) -> None:
-    """Check that `function(x, group)` leaves the sum in place on every rank of 4 and of 2, by
-    halving and doubling, with no more bytes than that needs.
+    """Check that `function(x, group)` leaves the sum in place on every rank of 4 and of 2.
+
+    It must use halving and doubling, with no more bytes than that needs.
     """
     with check("halving", cluster, mistakes=PARTNERS) as report:
         answers = report.on_ranks("collectives.ranks", "halving", function, seed(), remark="hang")
@@ -129,8 +128,9 @@ def halving(cluster: Cluster, function: str) -> None:
 
 
 def cost(cluster: Cluster, most_bytes: str, rounds: str) -> None:
-    """Check `most_bytes(way, p, n_bytes)` and `rounds(way, p)` against what the ledger counts, and
-    against formulas for worlds that are too large to run.
+    """Check `most_bytes(way, p, n_bytes)` and `rounds(way, p)` against what the ledger counts.
+
+    For worlds that are too large to run, they are checked against formulas.
     """
     with check("cost", cluster) as report:
         answers: list[Costs] = report.on_ranks(

@@ -1,4 +1,7 @@
-"""What the ranks answer in the experiments of unit 04's checks (`ranks`), and `verdicts` judges."""
+"""What the ranks answer in the experiments of unit 04's checks (`ranks`).
+
+`diagnosis` judges it.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""How the checks of unit 04 judge what the ranks have reported, that is, which mistake a wrong
-answer looks like and which messages are right.
+"""How the checks of unit 04 judge what the ranks have reported.
 
-Every `..._problem` returns None or the details of a FAIL line, which are `rank`, `expected`, `got`
-and the likely `mistake`.
+It says which mistake a wrong answer looks like and which messages are right. Every `..._problem`
+returns None or the details of a FAIL line, which are `rank`, `expected`, `got` and the likely
+`mistake`.
 """
 
 from __future__ import annotations
@@ -54,8 +54,9 @@ def value_problem(case: Case, topic: str) -> Problem | None:
 
 
 def _kind(looks: str) -> str:
-    """Return the kind of a look, for example "some of them" for "3 of them", and "chunk" for "chunk
-    2".
+    """Return the kind of a look, without its number.
+
+    For example, it is "some of them" for "3 of them", and "chunk" for "chunk 2".
     """
     words = looks.split()
     return (
@@ -96,9 +97,7 @@ class Traffic:
 
 
 def traffic(answers: Sequence[Sequence[Case]]) -> list[Traffic]:
-    """Return a `Traffic` for each call of each group, where `answers` are the cases of all
-    ranks.
-    """
+    """Return a `Traffic` for each call of each group, from the cases of all ranks."""
     from manyhands.ledger import merge
 
     calls: dict[tuple[object, ...], list[Case]] = {}
@@ -169,8 +168,9 @@ def _library(t: Traffic) -> Problem | None:
 
 
 def once_problem(t: Traffic) -> Problem | None:
-    """Return the problem with a broadcast that does not send p - 1 messages in all, each with the
-    whole tensor.
+    """Return the problem with a broadcast that does not send p - 1 messages in all.
+
+    Each must have the whole tensor.
     """
     if t.library:
         return _library(t)
@@ -184,12 +184,14 @@ def once_problem(t: Traffic) -> Problem | None:
 
 
 def once_evidence(t: Traffic) -> list[int]:
+    """Return the messages and bytes of all ranks, and how many library collectives were called."""
     return [sum(t.messages), sum(t.sent), len(t.library)]
 
 
 def tree_problem(t: Traffic) -> Problem | None:
-    """Return the problem if a chain of messages is longer than log2 p, or if a rank sends more
-    often than that.
+    """Return the problem if a chain of messages is longer than log2 p.
+
+    It is also one if a rank sends more often than that.
     """
     if t.library:
         return _library(t)
@@ -255,15 +257,17 @@ def ring_problem(t: Traffic, halves: int) -> Problem | None:
 
 
 def _most_rounds(t: Traffic, halves: int) -> int:
-    """Return more rounds than halves (p - 1), because a round takes three if some ranks send first
-    and the others receive first.
+    """Return more rounds than halves (p - 1).
+
+    A round takes three if some ranks send first and the others receive first.
     """
     return 3 * halves * (t.p - 1)
 
 
 def _steps(t: Traffic, halves: int) -> tuple[int, int]:
-    """Return the (lowest, highest) number of messages from each rank, since empty chunks need not
-    be sent.
+    """Return the (lowest, highest) number of messages from each rank.
+
+    They differ since empty chunks need not be sent.
     """
     right = halves * (t.p - 1)
     return (0 if t.numel < t.p else right), right
@@ -289,8 +293,9 @@ def ring_evidence(t: Traffic, halves: int) -> list[Any]:
 
 
 def limits(t: Traffic, halves: int) -> tuple[int, int, int]:
-    """Return the (lowest, highest) bytes of all ranks together, and the most that one rank may
-    send. An answer that pads the last chunk sends a little more.
+    """Return the (lowest, highest) bytes of all ranks together, and the most of one rank.
+
+    An answer that pads the last chunk sends a little more.
     """
     low = halves * (t.p - 1) * t.size
     return (
@@ -335,16 +340,15 @@ def bytes_problem(t: Traffic, halves: int) -> Problem | None:
 
 
 def bytes_evidence(t: Traffic, halves: int) -> list[int]:
-    """Return the same evidence for every number inside its limits, and different evidence for each
-    outside.
-    """
+    """Return the same evidence for all numbers inside their limits, and other evidence outside."""
     low, high, most = limits(t, halves)
     return [min(sum(t.sent), low), max(sum(t.sent), high), max(max(t.sent), most), len(t.library)]
 
 
 def halving_problem(t: Traffic) -> Problem | None:
-    """Return the problem if a rank does not send 2 (p - 1)/p of the tensor, or if there are not 2
-    log2 p rounds.
+    """Return the problem if a rank does not send 2 (p - 1)/p of the tensor.
+
+    It is also one if there are not 2 log2 p rounds.
     """
     if t.library:
         return _library(t)
@@ -378,6 +382,7 @@ def halving_problem(t: Traffic) -> Problem | None:
 
 
 def halving_evidence(t: Traffic) -> list[int]:
+    """Return the bytes of each rank, the rounds, and how many library collectives were called."""
     return [*t.sent, t.rounds, len(t.library)]
 
 
@@ -399,6 +404,7 @@ def most_bytes(way: str, p: int, nbytes: int) -> int:
 
 
 def rounds_of(way: str, p: int) -> int:
+    """Return the rounds of an all-reduce, or of a broadcast, among p ranks."""
     from manyhands.simulate import rounds
 
     return sum(count for count, _ in rounds(way, p, 0))

@@ -80,8 +80,9 @@ def groups(
 
 
 def counted(call: Callable[[], object]) -> Counted:
-    """Run a call under the ledger, and return this rank's account and the names of collectives of
-    torch.distributed that it called.
+    """Run a call under the ledger, and return this rank's account.
+
+    It comes with the names of the collectives of torch.distributed that the call used.
     """
     from manyhands.ledger import Ledger
 
@@ -94,8 +95,10 @@ def counted(call: Callable[[], object]) -> Counted:
 
 
 def shapes(seed: int, p: int) -> list[tuple[str, tuple[int, ...]]]:
-    """Return [(dtype, shape)] for numbers that p does not divide, fewer numbers than ranks, two
-    dimensions, and numbers that p does divide.
+    """Return [(dtype, shape)] of the tensors to try.
+
+    There are numbers that p does not divide, fewer numbers than ranks, two dimensions, and numbers
+    that p does divide.
     """
     chance = random.Random(f"{seed} {p}")
     k = chance.randint(8, 14)
@@ -117,8 +120,10 @@ def everyones(seed: int, p: int, dtype: str, shape: tuple[int, ...]) -> list[tor
 
 
 def told(got: torch.Tensor, right: torch.Tensor, wrong: Mapping[str, torch.Tensor]) -> Told:
-    """Return one comparison as plain data, with whether it is right, a sample as evidence, and
-    which of the `wrong` values it looks like.
+    """Return one comparison as plain data.
+
+    It says whether the value is right, has a sample as evidence, and names the `wrong` value that
+    it looks like.
     """
     looks = next((name for name, value in wrong.items() if same(got, value)), "other")
     return {
@@ -130,6 +135,7 @@ def told(got: torch.Tensor, right: torch.Tensor, wrong: Mapping[str, torch.Tenso
 
 
 def same(a: Any, b: torch.Tensor) -> bool:
+    """Whether `a` is a tensor with the shape, the dtype and the numbers of b."""
     return (
         isinstance(a, torch.Tensor)
         and a.shape == b.shape
@@ -139,9 +145,7 @@ def same(a: Any, b: torch.Tensor) -> bool:
 
 
 def sample(tensor: torch.Tensor) -> list[float]:
-    """Return a few numbers that distinguish a tensor from one with the same values in a different
-    order.
-    """
+    """Return a few numbers of a tensor that also depend on the order of its values."""
     flat = tensor.detach().double().flatten()
     return [
         *flat[:2].tolist(),
@@ -152,6 +156,7 @@ def sample(tensor: torch.Tensor) -> list[float]:
 
 
 def case_of(members: Members, me: int, dtype: str, numel: int, **more: Unpack[More]) -> Case:
+    """Return what identifies a call on one rank of a group, with what more there is to say."""
     return {
         "members": members,
         "me": me,
@@ -202,8 +207,9 @@ def _halves(
     fill: Callable[[Sequence[torch.Tensor], int], torch.Tensor],
     judge: Callable[..., Told],
 ) -> list[Case]:
-    """Run the learner's function on chunks that are cut from one tensor, which `fill` makes and
-    `judge` judges afterwards.
+    """Run the learner's function on chunks that are cut from one tensor.
+
+    `fill` makes the tensor, and `judge` judges it afterwards.
     """
     function = learners(name)
     results: list[Case] = []
@@ -221,6 +227,7 @@ def _halves(
 
 @fresh_world()
 def reduce_scatter(name: str, seed: int) -> list[Case]:
+    """Run the learner's reduce-scatter with several shapes and dtypes in each group."""
     return _halves(name, seed, lambda given, me: given[me].clone(), _reduced)
 
 
@@ -254,6 +261,7 @@ def _reduced(
 
 @fresh_world()
 def all_gather(name: str, seed: int) -> list[Case]:
+    """Run the learner's all-gather with several shapes and dtypes in each group."""
     return _halves(name, seed, _own_chunk_only, _gathered)
 
 
@@ -328,8 +336,9 @@ def _wrong_sums(given: Sequence[torch.Tensor], me: int) -> dict[str, torch.Tenso
 
 
 def _partly(x: torch.Tensor, right: torch.Tensor, p: int) -> str:
-    """Return which numbers are right, which may be all but the remainder of the division, or about
-    one chunk of them.
+    """Return which numbers are right.
+
+    They may be all but the remainder of the division, or about one chunk of them.
     """
     fine, n = (x == right).tolist(), len(x)
     even = n - n % p
@@ -342,9 +351,7 @@ def _partly(x: torch.Tensor, right: torch.Tensor, p: int) -> str:
 
 
 def cost(bytes_name: str, rounds_name: str, seed: int) -> Costs:
-    """Return what the learner predicts, and what the ledger counts of each of WAYS in each
-    group.
-    """
+    """Return what the learner predicts, and what the ledger counts of each of WAYS in a group."""
     most_bytes, rounds = learners(bytes_name), learners(rounds_name)
 
     def asked(way: str, p: int, nbytes: int) -> Asked:
@@ -395,8 +402,9 @@ def _number(value: Any) -> float | str:
 
 @fresh_world()
 def halving(name: str, seed: int) -> list[Case]:
-    """Run the learner's function with each dtype in groups of 4 and 2 ranks, which divide the
-    number of elements.
+    """Run the learner's function with each dtype in groups of 4 and 2 ranks.
+
+    These numbers divide the number of elements.
     """
     function = learners(name)
     results: list[Case] = []

@@ -38,8 +38,9 @@ NARROW, NARROW_LEVEL = 8, 0.5
 
 
 def ping_pong(cluster: Cluster, function: str) -> None:
-    """Check the messages of `function(n_bytes, repeats, warm_up, peer, clock)` by the ledger, and
-    its times by a clock that is drawn.
+    """Check the messages and times of `function(n_bytes, repeats, warm_up, peer, clock)`.
+
+    The messages are checked by the ledger, and the times by a clock that is drawn.
     """
     with RankReport("ping-pong", cluster, CRITERIA, MISTAKES) as report:
         answers: list[list[PingPongCase]] = report.on_ranks(
@@ -58,8 +59,9 @@ def ping_pong(cluster: Cluster, function: str) -> None:
 
 
 def fit(function: Callable[..., Any]) -> None:
-    """Check `function(n_bytes, times_s)` -> (latency_s, bytes_per_s) of the protocol for large
-    messages on five hidden measurements.
+    """Check `function(n_bytes, times_s)` -> (latency_s, bytes_per_s) on five hidden measurements.
+
+    They are those of the protocol for large messages.
     """
     from manyhands import simulate
 
@@ -75,8 +77,9 @@ def fit(function: Callable[..., Any]) -> None:
 
 
 def interval(function: Callable[..., Any]) -> None:
-    """Check `function(n_bytes, times_s, level, fit)` -> ((low, high), (low, high)), that is, how
-    often it holds the truth and how wide it is.
+    """Check `function(n_bytes, times_s, level, fit)` -> ((low, high), (low, high)).
+
+    The check is how often it holds the truth and how wide it is.
     """
     level = (0.9, 0.85)[seed() % 2]
     true, n_bytes, repeated = cases.many_measurements(seed(), diagnosis.BANDS)
@@ -127,9 +130,7 @@ def _bands(
 def chain(
     all_gather_s: Callable[..., Any], chain_s: Callable[..., Any], best_pieces: Callable[..., Any]
 ) -> None:
-    """Check the two predictions for worlds from 1 to 1100 ranks, and the number of pieces that is
-    chosen.
-    """
+    """Check two predictions for worlds from 1 to 1100 ranks, and the chosen number of pieces."""
     from manyhands import simulate
 
     with check("chain") as report:
@@ -173,8 +174,9 @@ def chain(
 
 
 def ranks(function: Callable[..., Any]) -> None:
-    """Check that `function(n_bytes, latency_s, bytes_per_s, limit)` returns the largest number of
-    ranks on which the ring is not slower than the tree.
+    """Check `function(n_bytes, latency_s, bytes_per_s, limit)`.
+
+    It returns the largest number of ranks on which the ring is not slower than the tree.
     """
     from manyhands import simulate
 
@@ -200,9 +202,7 @@ def ranks(function: Callable[..., Any]) -> None:
 
 
 def fusion(finish_s: Callable[..., Any], best_bucket_bytes: Callable[..., Any]) -> None:
-    """Check when the last gradient has arrived for several sizes of buckets, and the size that is
-    chosen.
-    """
+    """Check when the last gradient has arrived for several sizes of buckets, and a chosen size."""
     from manyhands import simulate
 
     with check("fusion") as report:

@@ -1,4 +1,4 @@
-"""What the ranks answer in the experiment of unit 05's checks (`ranks`), and `verdicts` judges."""
+"""What the ranks answer in unit 05's ping-pong (`ranks`), for `diagnosis` to judge."""
 
 from typing import TypedDict
 

@@ -1,5 +1,4 @@
-"""Hidden measurements for unit 05's checks, that is, links, messages and gradients that are drawn
-from the seed.
+"""Hidden measurements for unit 05's checks: links, messages and gradients, drawn from the seed.
 
 The noise resembles real timings. Most times are within a few per cent, and some take many times as
 long, because something else ran. Its median is the model's time, but its mean is not.
@@ -30,10 +29,12 @@ NOISE, LATE = 0.025, 0.15  # of one time; and how many of the times are disturbe
 
 
 def generator(seed: int, name: str) -> np.random.Generator:
+    """Return the random numbers of one purpose, which depend on the seed and its name."""
     return np.random.default_rng([seed % 2**32, *name.encode()])
 
 
 def link(draw: np.random.Generator, kind: int) -> Link:
+    """Draw a link of a kind, which is its place in KINDS."""
     from manyhands import simulate
 
     (low_s, high_s), (slow, fast) = KINDS[kind]
@@ -50,8 +51,10 @@ def sizes(
     largest: float = 2**14,
     step: int = 4,
 ) -> list[int]:
-    """Return sizes of messages, each `step` times the one before, from `smallest` to `largest`
-    times the size at which latency and bandwidth cost the same.
+    """Return sizes of messages, each `step` times the one before.
+
+    They go from `smallest` to `largest` times the size at which latency and bandwidth cost the
+    same.
     """
     some = half(true) * draw.uniform(0.7, 1.4)
     count = int(np.log2(largest / smallest) // np.log2(step)) + 1
@@ -61,8 +64,9 @@ def sizes(
 def times(
     draw: np.random.Generator, true: Link, n_bytes: Sequence[int], repeats: int
 ) -> list[list[float]]:
-    """Return a list of times for each size, `repeats` of the smallest and fewer and fewer of the
-    larger ones.
+    """Return a list of times for each size.
+
+    There are `repeats` of the smallest size, and fewer and fewer of the larger ones.
     """
     from manyhands import simulate
 
@@ -84,8 +88,9 @@ def _measured(
 
 
 class Measured(NamedTuple):
-    """The times of a link with two protocols. `cut` is the number of sizes that the protocol
-    `small` sends; `large` is the one to find.
+    """The times of a link with two protocols.
+
+    `cut` is the number of sizes that the protocol `small` sends; `large` is the one to find.
     """
 
     large: Link
@@ -96,8 +101,9 @@ class Measured(NamedTuple):
 
 
 def measurements(seed: int) -> list[Measured]:
-    """Return one `Measured` for a link of each kind, over wide ranges and narrow ones, with at
-    least four sizes for each of the two protocols.
+    """Return one `Measured` for a link of each kind, over wide ranges and narrow ones.
+
+    There are at least four sizes for each of the two protocols.
     """
     from manyhands import simulate
 
@@ -123,8 +129,9 @@ def measurements(seed: int) -> list[Measured]:
 
 
 def many_measurements(seed: int, count: int) -> tuple[Link, list[int], list[list[list[float]]]]:
-    """Return `count` measurements of one link, with its truth and its sizes, so that one can see
-    how often a band holds the truth.
+    """Return `count` measurements of one link, with its truth and its sizes.
+
+    They show how often a band holds the truth.
     """
     draw = generator(seed, "interval")
     true = link(draw, int(draw.integers(len(KINDS))))
@@ -138,8 +145,9 @@ def half(one: Link) -> float:
 
 
 def worlds(seed: int, least: int = 1) -> list[tuple[int, int, Link]]:
-    """Return [(p, n_bytes, link)] for one, two, three and many ranks, powers of two and numbers
-    just above, and sizes on both sides of the crossover.
+    """Return [(p, n_bytes, link)] for one, two, three and many ranks.
+
+    There are powers of two and numbers just above, and sizes on both sides of the crossover.
     """
     draw = generator(seed, "worlds")
     found: list[tuple[int, int, Link]] = []
@@ -160,9 +168,7 @@ def worlds(seed: int, least: int = 1) -> list[tuple[int, int, Link]]:
 
 
 def chains(seed: int) -> list[tuple[int, int, int, Link]]:
-    """Return [(p, n_bytes, pieces, link)], which are the worlds with a single piece, with few and
-    with many pieces.
-    """
+    """Return [(p, n_bytes, pieces, link)]: the worlds with one piece, with few and with many."""
     draw = generator(seed, "chains")
     counts = (
         int(draw.integers(2, 9)),
@@ -177,9 +183,11 @@ def chains(seed: int) -> list[tuple[int, int, int, Link]]:
 
 
 def sizes_for_ranks(seed: int) -> list[tuple[int, Link, int]]:
-    """Return [(n_bytes, link, limit)], with three sizes for which the ring is slower on a power of
-    two and not slower just above it, one for which the ring is right on 2 and 3 ranks only, and one
-    for which it is right on any number.
+    """Return [(n_bytes, link, limit)] to ask about.
+
+    There are three sizes for which the ring is slower on a power of two and not slower just above
+    it, one for which the ring is right on 2 and 3 ranks only, and one for which it is right on any
+    number.
     """
     from manyhands import simulate
 
@@ -211,9 +219,10 @@ class Backward(NamedTuple):
 
 
 def backwards(seed: int) -> list[Backward]:
-    """Return two backward passes for which neither a bucket for each tensor nor a single bucket is
-    a good choice, one of small tensors, for which few buckets are best, and one of large tensors,
-    for which many are. Therefore, no fixed number of buckets is good for all.
+    """Return four backward passes, for which no fixed number of buckets is always good.
+
+    For two of them, neither a bucket for each tensor nor a single bucket is a good choice. One is
+    of small tensors, for which few buckets are best, and one of large tensors, for which many are.
     """
     draw = generator(seed, "backwards")
     found: list[Backward] = []
@@ -273,14 +282,16 @@ def all_reduce_s(case: Backward, n_bytes: float) -> float:
 
 
 def time_s(case: Backward, bucket_bytes: float) -> float:
+    """Return when the last gradient of a backward pass has arrived, with buckets of this size."""
     from manyhands import simulate
 
     return simulate.finish_s(case.ready_s, case.n_bytes, bucket_bytes, partial(all_reduce_s, case))
 
 
 def limits(case: Backward) -> list[int]:
-    """Return sizes of buckets to ask about, with one tensor in each, with a few, and with all in
-    one. With one size, two tensors fill a bucket exactly.
+    """Return sizes of buckets to ask about, with one tensor in each, with a few, and with all.
+
+    With one size, two tensors fill a bucket exactly.
     """
     total = sum(case.n_bytes)
     return [
@@ -295,8 +306,9 @@ def limits(case: Backward) -> list[int]:
 
 
 def best_s(case: Backward) -> float:
-    """Return the shortest time of a hundred sizes of buckets, which is the shortest of all sizes to
-    a few per cent.
+    """Return the shortest time of a hundred sizes of buckets.
+
+    It is the shortest of all sizes to a few per cent.
     """
     total, count = sum(case.n_bytes), len(case.n_bytes)
     some = {*(total / k for k in range(1, count + 1)), *np.geomspace(min(case.n_bytes), total, 64)}

@@ -1,4 +1,4 @@
-"""How the checks of unit 05 judge answers, that is, which mistake a wrong answer looks like.
+"""How the checks of unit 05 judge answers, and which mistakes they recognise.
 
 Every `..._problem` returns None or the details of a FAIL line, which are `rank`, `expected`, `got`
 and the likely `mistake`.
@@ -38,6 +38,7 @@ BEST = 0.08  # the time of the chosen buckets may be longer than the best by thi
 def say(
     mistake: str, expected: Any = None, got: Any = None, rank: int | None = None, **words: Any
 ) -> Problem:
+    """Return the details of a FAIL line, whose message is filled with the words."""
     return {
         "rank": rank,
         "expected": expected,
@@ -47,6 +48,7 @@ def say(
 
 
 def pair(answer: Any) -> tuple[float, float]:
+    """Return a pair of numbers, which are NaN if the answer is no pair."""
     try:
         one, other = answer
     except (TypeError, ValueError):
@@ -55,6 +57,7 @@ def pair(answer: Any) -> tuple[float, float]:
 
 
 def two_pairs(answer: Any) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return two pairs of numbers, which are NaN if the answer is something else."""
     one, other = (
         answer
         if isinstance(answer, (tuple, list, np.ndarray)) and len(answer) == 2
@@ -64,6 +67,7 @@ def two_pairs(answer: Any) -> tuple[tuple[float, float], tuple[float, float]]:
 
 
 def near(got: ArrayLike, expected: ArrayLike, rtol: float = 1e-6) -> bool:
+    """Whether two numbers or arrays have the same shape and agree to `rtol`."""
     return (
         bool(np.allclose(got, expected, rtol=rtol, atol=0))
         if np.shape(got) == np.shape(expected)
@@ -173,13 +177,15 @@ def times_problem(case: PingPongCase) -> Problem | None:
 
 
 def held(true: Link, got: np.ndarray) -> list[int]:
-    """Return how often the latency's band and the bandwidth's band hold the truth, where `got` is
-    [measurements, 2, (low, high)].
+    """Return how often the latency's band and the bandwidth's band hold the truth.
+
+    `got` is [measurements, 2, (low, high)].
     """
     return [int(np.sum((got[:, k, 0] <= true[k]) & (true[k] <= got[:, k, 1]))) for k in (0, 1)]
 
 
 def covers_problem(true: Link, got: np.ndarray, level: float) -> Problem | None:
+    """Return the problem if a band holds the truth too rarely."""
     if name := _mixed_up(got):
         return say(name)
     for k, what in enumerate(("latency", "bandwidth")):
@@ -277,9 +283,7 @@ def width_problem(
 
 
 def width_evidence(got: np.ndarray, right: np.ndarray) -> list[list[float]]:
-    """Return the same evidence for all widths inside the limits, and different evidence for each
-    outside.
-    """
+    """Return the same evidence for all widths inside the limits, and different evidence outside."""
     return [
         [min(mine, WIDTH[0] * ours), max(mine, WIDTH[1] * ours)]
         for mine, ours in zip(*widths(got, right), strict=False)
@@ -290,6 +294,7 @@ def width_evidence(got: np.ndarray, right: np.ndarray) -> list[list[float]]:
 
 
 def gather_problem(p: int, n_bytes: int, link: Link, got: float) -> Problem | None:
+    """Return the problem with the predicted time of an all-gather along a ring."""
     from manyhands import simulate
 
     latency_s, bytes_per_s = link
@@ -305,12 +310,14 @@ def gather_problem(p: int, n_bytes: int, link: Link, got: float) -> Problem | No
 
 
 def chain_time_s(p: int, n_bytes: int, pieces: int, link: Link) -> float:
+    """Return the seconds of a broadcast along a chain, with this number of pieces."""
     from manyhands import simulate
 
     return float(simulate.chain_s(p, n_bytes, pieces, *link))
 
 
 def chain_problem(p: int, n_bytes: int, pieces: int, link: Link, got: float) -> Problem | None:
+    """Return the problem with the predicted time of a broadcast along a chain."""
     right, part_s = (
         chain_time_s(p, n_bytes, pieces, link),
         link.latency_s + n_bytes / pieces / link.bytes_per_s,
@@ -356,13 +363,15 @@ def best_pieces(p: int, n_bytes: int, link: Link) -> int:
 
 
 def chain_with(p: int, n_bytes: int, link: Link, got: float) -> float:
-    """Return the time with the number of pieces that the learner has chosen, as a float, or NaN if
-    the choice is not a number of pieces.
+    """Return the time with the number of pieces that the learner has chosen, as a float.
+
+    It is NaN if the choice is not a number of pieces.
     """
     return chain_time_s(p, n_bytes, int(got), link) if got >= 1 and float(got).is_integer() else NAN
 
 
 def pieces_problem(p: int, n_bytes: int, link: Link, got: float) -> Problem | None:
+    """Return the problem if the chosen number of pieces takes longer than the best by PIECES."""
     if not (got >= 1 and got == int(got)):
         return say("pieces whole", got=got, p=p)
     right = best_pieces(p, n_bytes, link)
@@ -411,6 +420,7 @@ def not_slower(
 
 
 def ranks_problem(n_bytes: int, link: Link, limit: int, got: float) -> Problem | None:
+    """Return the problem with the largest number of ranks on which the ring is not slower."""
     kept = not_slower(n_bytes, link, limit)
     right = kept[-1]
     if got == right:
@@ -443,6 +453,7 @@ def ranks_problem(n_bytes: int, link: Link, limit: int, got: float) -> Problem |
 
 
 def finish_problem(case: Backward, limit: int, got: float) -> Problem | None:
+    """Return the problem with the time at which the last gradient has arrived."""
     from manyhands import simulate
 
     right = cases.time_s(case, limit)
@@ -470,8 +481,9 @@ def finish_problem(case: Backward, limit: int, got: float) -> Problem | None:
 def _finish(
     case: Backward, groups: Sequence[Sequence[int]], costs: Sequence[float], which: int
 ) -> float:
-    """Return the finish if a bucket waits only for its tensor number `which`, of which -1, the last
-    one, is right.
+    """Return the finish if a bucket waits only for its tensor number `which`.
+
+    The last one, -1, is right.
     """
     free_s = 0.0
     for group, cost in zip(groups, costs, strict=True):
@@ -484,8 +496,9 @@ def _costs(case: Backward, groups: Sequence[Sequence[int]]) -> list[float]:
 
 
 def _under(case: Backward, limit: int) -> float:
-    """Return the finish with buckets that never hold more than the limit, unless a single tensor is
-    larger.
+    """Return the finish with buckets that never hold more than the limit.
+
+    A single tensor may be larger.
     """
     groups: list[list[int]] = []
     for i, size in enumerate(case.n_bytes):
@@ -512,6 +525,7 @@ def time_with(case: Backward, got: float) -> float:
 
 
 def best_problem(case: Backward, got: float) -> Problem | None:
+    """Return the problem if the chosen size of buckets takes longer than the best by BEST."""
     from manyhands import simulate
 
     if not got >= 0:

@@ -1,6 +1,4 @@
-"""How the check of unit 05's fit judges answers, that is, which mistake a wrong latency or
-bandwidth looks like.
-"""
+"""How the check of unit 05's fit judges a latency or a bandwidth, and its mistakes."""
 
 from __future__ import annotations
 
@@ -55,8 +53,9 @@ def fit_problem(index: int, measured: Measured, got: tuple[float, float]) -> Pro
 
 
 def _line_of(value: float, index: int, n_bytes: np.ndarray, measured: Measured) -> str | None:
-    """Return the mistake if the value is the latency (`index` 0) or the bandwidth (1) of a line
-    through all sizes from some size on, or None.
+    """Return the mistake if the value is that of a line through all sizes from some size on.
+
+    It is the line's latency (`index` 0) or bandwidth (1). Otherwise return None.
     """
     ways: tuple[tuple[str | None, Callable[[list[float]], Any], bool], ...] = (
         (None, np.median, True),

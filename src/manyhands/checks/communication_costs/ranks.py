@@ -27,8 +27,10 @@ SENDING = 0.3  # the part of a round trip that the clock gives to the sending
 
 
 def cases(seed: int) -> list[PingPong]:
-    """Return three ping-pongs with their bytes (an odd number, which only tensors of single bytes
-    have), peer, number of rounds, and seconds of each round trip, of which the first are slow.
+    """Return three ping-pongs, whose first round trips are slow.
+
+    Each has its bytes (an odd number, which only tensors of single bytes have), peer, number of
+    rounds, and seconds of each round trip.
     """
     chance = random.Random(f"ping-pong {seed}")
     found: list[PingPong] = []
@@ -62,6 +64,7 @@ class Clock:
         self.readings = 0
 
     def __call__(self) -> float:
+        """Return the seconds after the messages that this rank has sent and received so far."""
         self.readings += 1
         done = sum(entry.call in ("send", "recv") for entry in self._entries)
         return self._at[min(done, len(self._at) - 1)]
@@ -69,8 +72,9 @@ class Clock:
 
 @fresh_world()
 def ping_pong(name: str, seed: int) -> list[PingPongCase]:
-    """Return what the learner's function returns on this rank and what this rank has sent and
-    received, for each case.
+    """Return for each case what the learner's function returns on this rank, and the messages.
+
+    The messages are those that this rank has sent and received.
     """
     from manyhands.ledger import Ledger
 

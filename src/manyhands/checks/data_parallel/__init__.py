@@ -1,5 +1,4 @@
-"""Checks of unit 01, data parallelism by hand, which ask the ranks from the notebook's kernel and
-judge the answers.
+"""Checks of unit 01, data parallelism by hand, which ask the ranks and judge the answers.
 
 The experiments run on the ranks (`ranks`). A hang becomes FAIL lines, and the cluster heals.
 """
@@ -34,8 +33,9 @@ def _cases(answers: list[list[T]]) -> list[tuple[int, T]]:
 
 
 def rows(cluster: Cluster, function: str) -> None:
-    """Check `function(n, rank, world_size)`, whose slices must cover each row once and be of about
-    the same size.
+    """Check the slices of `function(n, rank, world_size)`.
+
+    They must cover each row once and be of about the same size.
     """
     with check("rows", cluster) as report:
         cases: list[RowsCase]
@@ -49,8 +49,9 @@ def rows(cluster: Cluster, function: str) -> None:
 
 
 def gradients(cluster: Cluster, function: str) -> None:
-    """Check `function(model, group)` by the sums of (tied, frozen, missing) gradients, and by what
-    was sent.
+    """Check `function(model, group)` by the sums of gradients, and by what was sent.
+
+    There are tied and frozen parameters, and missing gradients.
     """
     with check("gradients", cluster) as report:
         remark = "group"
@@ -94,8 +95,9 @@ def _judge_gradients(
 
 
 def share(cluster: Cluster, function: str) -> None:
-    """Check `function(model, x, y, n, decay, world_size)`, whose values must add up to the
-    objective.
+    """Check that the values of a function add up to the objective.
+
+    It is `function(model, x, y, n, decay, world_size)`.
     """
     with check("share", cluster) as report:
         # each as every rank has reported it
@@ -109,8 +111,9 @@ def share(cluster: Cluster, function: str) -> None:
 
 
 def step(cluster: Cluster, function: str) -> None:
-    """Check `function(model, x, y, rate, decay, group)` against the weights and objectives of a
-    single process.
+    """Check the weights and objectives of `function(model, x, y, rate, decay, group)`.
+
+    They must be those of a single process.
     """
     with check("step", cluster) as report:
         answers: list[list[StepCase]] = report.on_ranks(

@@ -1,4 +1,4 @@
-"""What the ranks answer in the experiments of unit 01's checks (`ranks`), and `verdicts` judges.
+"""What the ranks answer in the experiments of unit 01's checks (`ranks`), for `diagnosis` to judge.
 
 `looks` is None for a right answer, else the mistake whose result it equals, or "other".
 """
@@ -37,8 +37,9 @@ Waited = TypedDict("Waited", {"not waited": int})
 
 
 class GradientCase(Gradients, Waited, total=False):
-    """A group's sums on one rank. `complete`, {name: ranks that have the right sum}, comes with the
-    verdict.
+    """A group's sums on one rank.
+
+    `complete`, {name: ranks that have the right sum}, is added by the diagnosis.
     """
 
     members: list[int]
@@ -67,8 +68,10 @@ class ShareCase(Share):
 
 
 class StepCase(TypedDict):
-    """Three steps on one rank of a group. `said` are the objectives that the learner's function
-    returned, and `beyond` are the rows over its share that went through its model in each step.
+    """Three steps on one rank of a group.
+
+    `said` are the objectives that the learner's function returned, and `beyond` are the rows over
+    its share that went through its model in each step.
     """
 
     members: list[int]

@@ -1,5 +1,4 @@
-"""How the checks of unit 01 judge what the ranks report, and which mistake a wrong answer looks
-like.
+"""How the checks of unit 01 judge what the ranks report, and which mistakes they recognise.
 
 Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the
 likely `mistake`.
@@ -26,6 +25,7 @@ SLACK = 1.2  # a few small messages in addition to the gradients do no harm
 
 
 def far(a: float | None, b: float) -> bool:
+    """Whether a number differs from the right one by more than ATOL, or is None or NaN."""
     return a is None or abs(a - b) > ATOL * (1 + abs(b)) or a != a
 
 
@@ -33,9 +33,7 @@ def far(a: float | None, b: float) -> bool:
 
 
 def cover_problem(case: RowsCase) -> Problem | None:
-    """Every row belongs to exactly one rank, and each rank's rows are neighbours, in the order of
-    the ranks.
-    """
+    """Every row belongs to one rank, and each rank's rows are neighbours, in the order of ranks."""
     n, got = case["n"], case["got"]
     together = sum(got, [])
     if case["odd"] or case["borrowed"]:
@@ -57,8 +55,9 @@ def cover_problem(case: RowsCase) -> Problem | None:
 
 
 def _neighbours(n: int, p: int) -> list[list[int]]:
-    """Return the rows of each of p ranks, which differ by at most one in number, the larger shards
-    first.
+    """Return the rows of each of p ranks.
+
+    Their numbers differ by at most one, and the larger shards come first.
     """
     bounds = [rank * (n // p) + min(rank, n % p) for rank in range(p + 1)]
     return [list(range(*pair)) for pair in pairwise(bounds)]
@@ -97,6 +96,7 @@ def even_problem(case: RowsCase) -> Problem | None:
 
 
 def gradient_problem(rank: int, case: GradientCase) -> Problem | None:
+    """Judge one rank's sums of gradients, and whether it has waited for them."""
     if case["frozen"]:
         return {
             "rank": rank,
@@ -136,8 +136,9 @@ def gradient_problem(rank: int, case: GradientCase) -> Problem | None:
 
 
 def note_complete(answers: list[list[GradientCase]]) -> None:
-    """Note in each case which ranks of its group have the right sums, {name: ranks}, since reduce
-    serves only one.
+    """Note in each case which ranks of its group have the right sums, since reduce serves only one.
+
+    `complete` is {name: ranks}.
     """
     for members, cases in by_group(answers).items():
         for name in cases[0]["gradients"]:
@@ -151,6 +152,7 @@ def note_complete(answers: list[list[GradientCase]]) -> None:
 
 
 def missing_problem(rank: int, case: GradientCase) -> Problem | None:
+    """Judge sums to which not every rank has a gradient to contribute."""
     problem = gradient_problem(rank, case)
     wrong = {name.split(".")[0] for name, one in case["gradients"].items() if one["looks"]}
     if problem and wrong == {"spare"}:  # and nothing else
@@ -173,14 +175,13 @@ def sent_by_group(answers: list[list[GradientCase]]) -> list[tuple[GradientCase,
 
 
 def limits(case: GradientCase) -> tuple[int, float]:
-    """Return how much an all-reduce of all gradients moves over all ranks, and the most that is
-    allowed.
-    """
+    """Return how much an all-reduce of all gradients moves over all ranks, and the most allowed."""
     right = 2 * (len(case["members"]) - 1) * case["size"]
     return right, SLACK * right
 
 
 def bytes_problem(case: GradientCase, sent: float) -> Problem | None:
+    """Judge how many numbers the ranks of a group have sent together."""
     right, most = limits(case)
     if right / SLACK <= sent <= most:
         return None
@@ -193,9 +194,7 @@ def bytes_problem(case: GradientCase, sent: float) -> Problem | None:
 
 
 def bytes_evidence(case: GradientCase, sent: float) -> float:
-    """Return one number for everything that is allowed, and a different one for everything that is
-    not.
-    """
+    """Return one number for everything that is allowed, and a different one for anything else."""
     return sent if bytes_problem(case, sent) else limits(case)[0]
 
 
@@ -237,9 +236,7 @@ def share_problem(told: Sequence[ShareCase]) -> Problem | None:
 
 
 def groups_apart(answers: list[list[StepCase]]) -> set[tuple[int, ...]]:
-    """Return the groups, as tuples of ranks, whose ranks do not have the same weights at the
-    end.
-    """
+    """Return the groups, as tuples of ranks, whose ranks end with different weights."""
     return {
         members
         for members, (first, *others) in by_group(answers).items()
@@ -300,6 +297,7 @@ def _all_near(got: Sequence[float | None], right: Sequence[float]) -> bool:
 
 
 def objective_problem(rank: int, case: StepCase) -> Problem | None:
+    """Judge the objectives that the learner's function has returned on one rank."""
     if not any(far(*pair) for pair in zip(case["said"], case["objectives"], strict=False)):
         return None
     mistake = "objective"

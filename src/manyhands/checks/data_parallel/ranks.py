@@ -46,8 +46,9 @@ LATE_S = 0.05
 
 
 class Network(nn.Module):
-    """A network with a tied weight (a, b), a frozen one (first), and two last layers, the second
-    perhaps unused.
+    """A network with a tied weight (a, b), a frozen one (first), and two last layers.
+
+    The second of these, `spare`, may be unused.
     """
 
     def __init__(self, inputs: int, hidden: int, classes: int) -> None:
@@ -63,12 +64,14 @@ class Network(nn.Module):
         self.first.weight.requires_grad_(False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute the sum of both last layers, and note the inputs in `seen`."""
         self.seen.append(x.detach())
         h = torch.tanh(self.b(torch.tanh(self.a(torch.tanh(self.first(x))))))
         return self.head(h) + self.spare(h)
 
 
 def build(seed: int) -> Network:
+    """Make the network of a seed, which is the same on all ranks."""
     draw = random.Random(seed)
     inputs, hidden, classes = draw.randint(10, 14), draw.randint(6, 14), draw.randint(3, 6)
     torch.manual_seed(seed)
@@ -76,12 +79,14 @@ def build(seed: int) -> Network:
 
 
 def batch(seed: int, n: int, model: Network) -> Batch:
+    """Draw n inputs and labels for the network, the same on all ranks."""
     draw = torch.Generator().manual_seed(seed)
     x = torch.randn(n, model.first.in_features, generator=draw, dtype=torch.float64)
     return x.to(device()), torch.randint(model.head.out_features, (n,), generator=draw).to(device())
 
 
 def trainable(model: nn.Module) -> dict[str, torch.Tensor]:
+    """Return {name: parameter} of what is trained; a tied parameter appears once."""
     return {
         name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad
     }
@@ -91,8 +96,9 @@ def trainable(model: nn.Module) -> dict[str, torch.Tensor]:
 
 
 def sizes(draw: random.Random) -> list[tuple[int, int]]:
-    """Draw [(rows, ranks)] with rows left over, with none, with fewer rows than ranks, and with a
-    single rank.
+    """Draw [(rows, ranks)] for the cases of `rows`.
+
+    There are rows left over, none left over, fewer rows than ranks, and a single rank.
     """
     return [
         (4 * draw.randint(5, 14) + draw.randint(1, 3), 4),
@@ -129,8 +135,9 @@ def rows(name: str, seed: int) -> list[RowsCase]:
 
 
 def _indices(answer: Any, n: int) -> list[int] | None:
-    """Return the rows that an answer names, or None if it names none, like (start, stop) or a
-    forgotten return.
+    """Return the rows that an answer names, or None if it names none.
+
+    Examples of the latter are (start, stop) and a forgotten return.
     """
     if isinstance(answer, slice):
         return list(range(n))[answer]
@@ -176,8 +183,9 @@ def gradients(name: str, seed: int) -> list[GradientCase]:
 
 @contextmanager
 def _followed() -> Iterator[None]:
-    """While the block runs, count a work as awaited also if its future was asked for, or whether it
-    has ended.
+    """While the block runs, count a work as awaited also if the learner asked for its state.
+
+    That is its future, or whether it has ended.
     """
     kept = {name: getattr(dist.Work, name) for name in ("get_future", "is_completed")}
 
@@ -210,8 +218,9 @@ def _not_waited(ledger: Ledger) -> int:
 
 
 def missing(name: str, seed: int) -> list[GradientCase]:
-    """Do the same where the group's last rank has no gradient for the spare layer, and no rank one
-    for `a.bias`.
+    """Do the same with missing gradients.
+
+    The group's last rank has none for the spare layer, and no rank has one for `a.bias`.
     """
     function = learners(name)
     results: list[GradientCase] = []
@@ -282,8 +291,9 @@ def _looks(
 
 
 def shares(name: str, seed: int) -> list[ShareCase]:
-    """Compute all shares of some batches one after the other on this rank, and their sum, without
-    communication.
+    """Compute all shares of some batches one after the other on this rank, and their sum.
+
+    There is no communication.
     """
     function, draw = learners(name), random.Random(seed)
     cases: list[ShareCase] = []
@@ -382,8 +392,9 @@ def _flat(term: torch.Tensor, model: Network) -> torch.Tensor:
 
 
 def steps(name: str, seed: int) -> list[StepCase]:
-    """Take three steps on batches of different sizes, on each group, and compare them with a single
-    process.
+    """Take three steps on each group, and compare them with those of a single process.
+
+    The batches have different sizes.
     """
     function = learners(name)
     results: list[StepCase] = []

@@ -1,8 +1,7 @@
-"""Checks of unit 06, DistributedDataParallel: what the notebook's kernel asks of the ranks, and how
-it judges the answers.
+"""Checks of unit 06, DistributedDataParallel, which ask the ranks and judge the answers.
 
 Each check cell calls one of the public functions with the cluster and the names of what the learner
-has defined on the ranks. The experiments run there (`ranks`, `steps`); a hang becomes FAIL lines,
+has defined on the ranks. The experiments run there (`ranks`, `steps`). A hang becomes FAIL lines,
 and the cluster heals.
 """
 
@@ -67,8 +66,9 @@ _runs = itertools.count()  # numbers the experiments in which one rank waits for
 
 
 def broadcast(cluster: Cluster, function: str) -> None:
-    """Check `function(model, group)`: the state of the group's first rank, on every rank, in
-    place.
+    """Check that `function(model, group)` gives every rank the state of the group's first rank.
+
+    The state must change in place.
     """
     with check("broadcast", cluster) as report:
         answers: list[list[StateCase]] = report.on_ranks(
@@ -117,9 +117,7 @@ def _sample(tensor: list[float] | None) -> list[float] | None:
 
 
 def buckets(cluster: Cluster, function: str) -> None:
-    """Check `function(parameters, bucket_bytes)`: which parameters travel together, and in which
-    order.
-    """
+    """Check which parameters `function(parameters, bucket_bytes)` puts together, in which order."""
     with check("buckets", cluster) as report:
         by_type: list[Cuts]
         by_type, *_ = report.on_ranks("ddp.ranks", "buckets", function, seed())
@@ -138,8 +136,9 @@ def buckets(cluster: Cluster, function: str) -> None:
 
 
 def flight(cluster: Cluster, launch: str, land: str) -> None:
-    """Check `launch(bucket, group)` and `land(bucket, launched, group)`: a bucket is one message,
-    and nobody waits for it.
+    """Check `launch(bucket, group)` and `land(bucket, launched, group)`.
+
+    A bucket must be one message, and no rank may wait for it in `launch`.
     """
     with check("flight", cluster) as report:
         answers: list[list[FlightCase]] = report.on_ranks(
@@ -165,8 +164,9 @@ def flight(cluster: Cluster, launch: str, land: str) -> None:
 
 
 def hooks(cluster: Cluster, ddp: str, finish: str) -> None:
-    """Check the class `ddp` and `finish(ddp)`: the right gradients, sent while backward is still
-    running.
+    """Check the class `ddp` and `finish(ddp)`.
+
+    The gradients must be right, and they must be sent while backward is still running.
     """
     with check("hooks", cluster) as report:
         with report.part("mean", "overlap"):
@@ -238,8 +238,10 @@ def hooks(cluster: Cluster, ddp: str, finish: str) -> None:
 
 
 def no_sync(cluster: Cluster, ddp: str, finish: str, function: str) -> None:
-    """Check the context manager `function(ddp)`: gradients accumulate in silence, whatever happens
-    in the block, and the next backward sends their sum.
+    """Check the context manager `function(ddp)`.
+
+    Gradients must accumulate in silence, whatever happens in the block, and the next backward pass
+    must send their sum.
     """
     with check("no-sync", cluster) as report:
         answers: list[AccumulationAnswer] = report.on_ranks(
@@ -268,8 +270,10 @@ def no_sync(cluster: Cluster, ddp: str, finish: str, function: str) -> None:
 
 
 def sampler(cluster: Cluster, sampler_class: str) -> None:
-    """Check the class `sampler_class(n, rank, world_size, seed)`: who sees which sample, in which
-    epoch.
+    """Check the class `sampler_class(n, rank, world_size, seed)`.
+
+    It decides which rank sees which sample in which epoch. Everything but this function and the
+    hint is in `sampler_criteria`.
     """
     with check("sampler", cluster) as report:
         cases: list[SamplerCase]
@@ -287,8 +291,9 @@ def sampler(cluster: Cluster, sampler_class: str) -> None:
 
 
 def bug(cluster: Cluster, training: str) -> None:
-    """Check `training(ddp, x, y, epochs)`: a loop around PyTorch's DDP that ends with the weights
-    of one process.
+    """Check `training(ddp, x, y, epochs)`, a loop around PyTorch's DDP.
+
+    It must end with the weights of a single process.
     """
     with check("bug", cluster) as report:
         answers: list[TrainingAnswer] = report.on_ranks("ddp.steps", "training", training, seed())
@@ -311,8 +316,9 @@ def bug(cluster: Cluster, training: str) -> None:
 
 
 def fine_tuning(cluster: Cluster, function: str) -> None:
-    """Check `function(model, batches, epochs)`: fine-tuning with frozen layers, missing labels and
-    a scheduler, as a single process does it.
+    """Check `function(model, batches, epochs)`, which fine-tunes as a single process does.
+
+    There are frozen layers, missing labels and a scheduler.
     """
     with check("fine-tuning", cluster) as report:
         answers: list[TunedAnswer] = report.on_ranks(
@@ -362,8 +368,9 @@ def fine_tuning(cluster: Cluster, function: str) -> None:
 
 
 def job(text: str) -> None:
-    """Check a batch file, without Slurm: bash runs it with stand-ins for srun and torchrun, as a
-    job of two nodes and of more.
+    """Check a batch file without Slurm, as a job of two nodes and of more.
+
+    bash runs it with stand-ins for srun and torchrun.
     """
     with Report("job", CRITERIA) as report:
         runs = [batch_file.run(text, seed(), nodes) for nodes in (None, 3 + seed() % 3)]

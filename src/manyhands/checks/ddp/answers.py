@@ -1,5 +1,7 @@
-"""What the ranks answer in the experiments of unit 06's checks (`ranks`, `steps`, `silence`,
-`fine_tuning`), and `verdicts` and its neighbours judge; and what a batch file has started.
+"""What the ranks answer in the experiments of unit 06's checks, and what a batch file has started.
+
+The experiments are in `ranks`, `steps`, `silence` and `fine_tuning`. `diagnosis` and the modules
+`..._diagnosis` judge the answers. The sampler's are in `sampler_criteria`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A batch file run without Slurm: bash runs it, with stand-ins for `srun`, `scontrol` and
-`torchrun` that only write down how they were called.
+"""A batch file that bash runs without Slurm.
 
-It tells what the file would start, and where. That a real Slurm takes it is tested in
+Stand-ins for `srun`, `scontrol` and `torchrun` only write down how they were called, which shows
+what the file would start, and where. That a real Slurm takes it is tested in
 tests/dist/test_slurm.py.
 """
 
@@ -189,12 +189,14 @@ def directives(text: str) -> dict[str, str]:
 
 
 def number(word: Any, otherwise: int) -> int:
+    """A word as a whole number, or `otherwise` if it is none."""
     return int(word) if str(word).isdigit() else otherwise
 
 
 def call(line: str) -> TorchrunCall:
-    """One call of torchrun: its node, and its options by one name each, whatever form they were
-    written in.
+    """One call of torchrun, with its node and its options.
+
+    Each option has one name, whatever form it was written in.
     """
     late, node, _, _, *words = line.split("\x1f")[:-1]
     options: dict[str, str] = {}
@@ -221,8 +223,9 @@ def call(line: str) -> TorchrunCall:
 
 
 def plain(words: Sequence[str]) -> list[str]:
-    """The script and its options in one form: `./SCRIPT --option=value` is `SCRIPT --option
-    value`.
+    """The script and its options in one form, `SCRIPT --option value`.
+
+    For example, `./SCRIPT --option=value` is turned into it.
     """
     apart = [
         part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])

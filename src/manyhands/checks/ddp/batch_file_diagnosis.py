@@ -38,6 +38,7 @@ def ended_before(run: BatchRun) -> bool:
 
 
 def nodes_problem(run: BatchRun) -> Problem | None:
+    """Judge on which nodes a batch file has started torchrun, and with how many ranks."""
     calls, wanted = run["calls"], run["wanted"]
     places = [call["node"] for call in calls]
     if run["unwritten"]:
@@ -76,8 +77,9 @@ def nodes_problem(run: BatchRun) -> Problem | None:
 
 
 def meeting_seen(run: BatchRun) -> list[list[Any]]:
-    """Where each torchrun goes to, and whether it knows its place: the evidence of the criterion
-    "meeting".
+    """Where each torchrun goes to, and whether it knows its node rank.
+
+    This is the evidence of the criterion "meeting".
     """
     ports = {call["port"] for call in run["calls"]}
     return [
@@ -87,13 +89,16 @@ def meeting_seen(run: BatchRun) -> list[list[Any]]:
 
 
 def rank_is_right(run: BatchRun, call: TorchrunCall) -> bool:
-    """Under c10d the place is dealt out by the meeting; else node-rank must be that of the node, 0
+    """Whether a torchrun has a right node rank.
+
+    Under c10d, the rendezvous assigns it. Otherwise node-rank must be that of the node, which is 0
     where the address is.
     """
     return call["c10d"] or call["node_rank"] == str(call["node"])
 
 
 def meeting_problem(run: BatchRun) -> Problem | None:
+    """Judge whether all calls of torchrun meet at the first node."""
     calls, first = run["calls"], run["names"][0]
     if run["unwritten"]:
         mistake = MISTAKES["unwritten"].format(name="JOB")

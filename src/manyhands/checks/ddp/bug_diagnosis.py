@@ -1,4 +1,7 @@
-"""How the check of unit 06's loop with a bug judges what the ranks have told: see verdicts."""
+"""How the check of unit 06's loop with a bug judges what the ranks have reported.
+
+See `diagnosis`.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ if TYPE_CHECKING:
 
 
 def averaged_problem(rank: int, answer: TrainingAnswer) -> Problem | None:
+    """Judge how many all-reduces a training run has sent."""
     if answer["sent"] == answer["steps"]:
         return None
     sent, steps = answer["sent"], answer["steps"]
@@ -36,6 +40,7 @@ def averaged_problem(rank: int, answer: TrainingAnswer) -> Problem | None:
 
 
 def weights_problem(rank: int, answer: TrainingAnswer) -> Problem | None:
+    """Judge the weights of a training run, and if they are right, the rows of its steps."""
     if not far(answer["got"], answer["serial"]):
         return rows_problem(rank, answer)
     names: tuple[Literal["local rank", "one epoch", "both", "not zeroed", "other rate"], ...] = (
@@ -61,8 +66,9 @@ def weights_problem(rank: int, answer: TrainingAnswer) -> Problem | None:
 
 
 def rows_problem(rank: int, answer: TrainingAnswer) -> Problem | None:
-    """What is wrong with the rows of this rank's steps; the first step that is not as it was dealt
-    is shown.
+    """What is wrong with the rows of this rank's steps.
+
+    The first step is shown whose rows are not the ones that the rank should have.
     """
     rows, dealt = answer["rows"], answer["dealt"]
     if rows == dealt:

@@ -1,5 +1,4 @@
-"""How the checks of unit 06 judge what the ranks have told: the right answers, and which mistake a
-wrong one looks like.
+"""How the checks of unit 06 judge what the ranks report: right answers, and recognised mistakes.
 
 Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the
 likely `mistake`.
@@ -52,6 +51,7 @@ def in_place(case: StateCase, plain: bool) -> bool:
 
 
 def state_problem(group: Mapping[int, StateCase], plain: bool) -> Problem | None:
+    """Judge a group's trainable parameters (`plain`) after a broadcast, or its other tensors."""
     root = group[min(group)]
     everyone = [case["before"] for case in group.values()]
     for rank, case in group.items():
@@ -98,8 +98,9 @@ def state_problem(group: Mapping[int, StateCase], plain: bool) -> Problem | None
 def _first_numbers(
     name: str, group: Iterable[int], right: ArrayLike, got: Sequence[Any]
 ) -> by_rank.Picture | None:
-    """A picture of the number that differs most between what the ranks of a group have and what is
-    right; None if their shapes differ.
+    """A picture of the number in which the ranks of a group differ most from what is right.
+
+    It is None if their shapes differ.
     """
     right, got = np.ravel(right), [np.ravel(one) for one in got]
     if not right.size or any(one.shape != right.shape for one in got):
@@ -115,8 +116,9 @@ def _first_numbers(
 
 
 def cut(names: Sequence[str], bytes_of: Mapping[str, int], bucket_bytes: int) -> list[list[str]]:
-    """The right answer, by name: from the last to the first, a bucket closed once it holds
-    `bucket_bytes` or more.
+    """The right answer, by name, from the last parameter to the first.
+
+    A bucket is closed once it holds `bucket_bytes` or more.
     """
     found: list[list[str]] = [[]]
     held = 0
@@ -129,6 +131,7 @@ def cut(names: Sequence[str], bytes_of: Mapping[str, int], bucket_bytes: int) ->
 
 
 def cut_problem(bucket_bytes: int, got: list[list[str]], facts: Cuts) -> Problem | None:
+    """Judge the learner's buckets of one model for one `bucket_bytes`."""
     expected = cut(facts["trainable"], facts["bytes"], bucket_bytes)
     if got == expected:
         return None
@@ -170,6 +173,7 @@ def cut_problem(bucket_bytes: int, got: list[list[str]], facts: Cuts) -> Problem
 
 
 def launch_problem(rank: int, case: FlightCase) -> Problem | None:
+    """Judge what a rank sent for a bucket, and when."""
     expected = [["allreduce", sum(map(len, case["local"]))]]
     if case["sent"] != expected:
         reduced = [entry for entry in case["sent"] if entry[0] == "allreduce"]
@@ -194,6 +198,7 @@ def launch_problem(rank: int, case: FlightCase) -> Problem | None:
 
 
 def land_problem(group: Mapping[int, FlightCase]) -> Problem | None:
+    """Judge the gradients and shapes that the ranks of a group have after a bucket has landed."""
     cases = list(group.values())
     for i, _ in enumerate(cases[0]["local"]):
         mean = np.mean([case["local"][i] for case in cases], axis=0)
@@ -243,8 +248,9 @@ def average_mistake(got: Any, expected: Any, local: Any, world_size: int) -> str
 def blame_start(
     problems: Iterable[Problem | None], cases: Sequence[Started]
 ) -> list[Problem | None]:
-    """The problems; but where a rank's model was another one before the first step, that is their
-    cause: exercise 1.
+    """The problems, with exercise 1 as their cause if a rank's model had a wrong start.
+
+    It was then wrong before the first step.
     """
     name = next((case["start"] for case in cases if case["start"]), None)
     mistake: Problem | None = {"mistake": MISTAKES["start"].format(name=name)} if name else None
@@ -252,6 +258,7 @@ def blame_start(
 
 
 def step_problem(rank: int, case: StepsCase, number: int) -> Problem | None:
+    """Judge a rank's gradients in the step with this number."""
     step, size = case["steps"][number], len(case["members"])
     for name, expected in step["serial"].items():
         got = step["got"][name]
@@ -277,8 +284,9 @@ def step_problem(rank: int, case: StepsCase, number: int) -> Problem | None:
 
 
 def schedule(buckets: Buckets, ready: Iterable[str]) -> list[Event]:
-    """What should happen in backward: each bucket sent once it is complete, and not before the one
-    in front of it.
+    """What should happen in backward, if gradients are ready in this order.
+
+    Each bucket is sent once it is complete, and not before the one in front of it.
     """
     events: list[Event] = []
     missing, launched = [{name for name, _ in bucket} for bucket in buckets], 0
@@ -293,6 +301,7 @@ def schedule(buckets: Buckets, ready: Iterable[str]) -> list[Event]:
 
 
 def overlap_problem(rank: int, case: StepsCase, number: int) -> Problem | None:
+    """Judge when buckets were sent in a step, and whether backward waited for them."""
     problem = schedule_problem(rank, case["steps"][number]["events"], case["buckets"])
     if problem or not case["blocked"]:
         return problem
@@ -303,8 +312,9 @@ def overlap_problem(rank: int, case: StepsCase, number: int) -> Problem | None:
 
 
 def backwards_problem(rank: int, answer: BackwardAnswer) -> Problem | None:
-    """Where the last bucket is ready first: all wait for the first one, and leave together with
-    it.
+    """Judge a backward pass in which the last bucket is ready first.
+
+    All buckets must wait for the first one, and leave together with it.
     """
     problem = schedule_problem(rank, answer["events"], answer["buckets"])
     if not problem:
@@ -346,6 +356,7 @@ def ready_of(events: Sequence[Event]) -> list[str]:
 
 
 def schedule_problem(rank: int, events: Sequence[Event], buckets: Buckets) -> Problem | None:
+    """Judge the order in which gradients were ready and buckets were sent."""
     expected = schedule(buckets, ready_of(events))
     if events != expected:
         sent = [event for event in events if event[0] == "sent"]
@@ -376,6 +387,7 @@ def told(events: Sequence[Event]) -> str:
 
 
 def unused_problem(rank: int, answer: UnusedAnswer) -> Problem | None:
+    """Judge a rank's gradients after a step in which not every parameter was used."""
     for name, expected in answer["serial"].items():
         got = answer["got"][name]
         if expected is None and (got is None or not np.any(got)):

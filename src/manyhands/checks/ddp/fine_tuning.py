@@ -1,8 +1,8 @@
-"""The part of unit 06's checks that runs the fine-tuning loop on the ranks, next to what a single
-process computes from the labels of all of them.
+"""The part of unit 06's checks that runs the fine-tuning loop on the ranks.
 
-A *plan* is the data of all ranks: `plan[rank][step][micro]` is `(x, y)`, and y is -100 in a row
-without a label. All ranks draw the same plan.
+It is next to what a single process computes from the labels of all of them. A *plan* is the data of
+all ranks: `plan[rank][step][micro]` is `(x, y)`, and y is -100 in a row without a label. All ranks
+draw the same plan.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ WAYS: dict[str, Callable[[int, int, int], float]] = {
 
 
 def fine_tuning(name: str, seed: int) -> TunedAnswer:
-    """Run the learner's loop with data in which each rank's own loss asks for different rates than
-    the loss of all ranks.
+    """Run the learner's loop with data in which ranks disagree about the rates.
+
+    Each rank's own loss asks for different rates than the loss of all ranks.
     """
     import torch.distributed as dist
 
@@ -94,6 +95,7 @@ def layers(model: nn.Sequential) -> Layers:
 
 
 def network(sizes: tuple[int, int], seed: int) -> nn.Sequential:
+    """Make a network with these widths, whose weights depend on the seed only."""
     import torch
     from torch import nn
 
@@ -116,9 +118,10 @@ def without_labels(plan: Plan, seed: int) -> Plan:
 
 
 def clear_attempt(seed: int) -> int:
-    """The first plan, of those drawn from the seed, in which the loss of all labels lowers the rate
-    in other epochs than any rank's own loss, and than means of means do. Means over the labels of a
-    step, added up, are as good as one mean.
+    """The first drawn plan in which the loss of all labels decides unlike any other.
+
+    It lowers the rate in other epochs than any rank's own loss, and than means of means do. Means
+    over the labels of a step, added up, are as good as one mean.
     """
     for attempt in range(300):
         sizes, plan, epochs = drawn(seed, attempt)
@@ -172,10 +175,11 @@ def alone(
     unfrozen_in: int = 1,
     by: Iterable[int] = range(WORLD),
 ) -> tuple[nn.Sequential, list[float], list[list[Row]]]:
-    """Train in a single process, with the rate `rates[epoch]` after each epoch; or, if `rates` is a
-    number of epochs, with those that ReduceLROnPlateau makes of the mean loss of the labels of the
-    ranks `by`. Returns the model, the rates, and of each epoch, step and micro-batch the sum of the
-    losses and the number of labels.
+    """Train in a single process, with the rate `rates[epoch]` after each epoch.
+
+    If `rates` is a number of epochs, the rates are those that ReduceLROnPlateau makes of the mean
+    loss of the labels of the ranks `by`. Returns the model, the rates, and of each epoch, step and
+    micro-batch the sum of the losses and the number of labels.
     """
     import torch
     from torch.nn.functional import cross_entropy
@@ -214,8 +218,9 @@ def alone(
 def whole(
     plan: Plan, step: int, way: str
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, list[int]]:
-    """All rows of a step, their labels, the weight of each row's loss, and the number of labels of
-    each micro-batch.
+    """All rows of a step, their labels, the weight of each row's loss, and the counts of labels.
+
+    There is a count for each micro-batch.
     """
     import torch
 
@@ -238,8 +243,10 @@ def whole(
 def losses_of(
     seed: int, sizes: tuple[int, int], plan: Plan, epochs: int
 ) -> tuple[list[float], list[list[float]], list[list[float]], list[list[float]]]:
-    """The rates of a single process; of each rank the losses by which it would decide alone; two
-    right ways to sum up the losses of all labels; and wrong ones.
+    """The rates of a single process, and the losses by which ranks could decide.
+
+    These are the losses of each rank alone, two right ways to sum up the losses of all labels, and
+    wrong ones.
     """
     _, rates, record = alone(network(sizes, 1000 * seed), plan, epochs)
     own = [

@@ -13,9 +13,7 @@ if TYPE_CHECKING:
 
 
 def same_rates(answer: TunedAnswer, first: TunedAnswer) -> bool:
-    """Whether a rank has returned as many rates as there are epochs, and the same ones as rank
-    0.
-    """
+    """Whether a rank has returned a rate for each epoch, and the same ones as rank 0."""
     return (
         answer["rates"] is not None
         and len(answer["rates"]) == answer["epochs"]
@@ -100,8 +98,9 @@ def layers_problem(rank: int, answer: TunedAnswer, first: TunedAnswer) -> Proble
 
 
 def labels_problem(rank: int, answer: TunedAnswer, together: bool) -> Problem | None:
-    """Whether the weights are those of a single process; if not, which mistake leads to the same
-    weights. `together`: whether all ranks have the same weights.
+    """Judge whether the weights are those of a single process, or which mistake leads to them.
+
+    `together`: whether all ranks have the same weights.
     """
 
     def differs(weights: Layers) -> bool:

@@ -1,4 +1,7 @@
-"""The words of unit 06's checks: what each criterion says, the likely mistakes, and the hints."""
+"""The messages of unit 06's checks: what each criterion asks for, the mistakes, and the hints.
+
+Those of the sampler are in `sampler_criteria`.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The half of the checks of unit 06 that runs on the ranks: experiments with the learner's
-functions, told as plain numbers.
+"""The half of unit 06's checks that runs on the ranks, with experiments that report plain numbers.
 
-Each public function here is one experiment. All ranks run it at once; it draws its shapes from the
-seed, calls what the learner has defined (by name, in the rank's own namespace) and returns lists
-and numbers. What they mean is judged in `manyhands.checks.ddp`.
+Each public function here is one experiment, or what experiments share. All ranks run an experiment
+simultaneously. It draws its shapes from the seed, calls what the learner has defined (by name, in
+the rank's own namespace) and returns lists and numbers. What they mean is judged in
+`manyhands.checks.ddp`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ GATE_S = 3.0  # how long a late rank gives an early one to come through without 
 
 
 def shapes(seed: int) -> tuple[int, int, int]:
-    """Widths of a small network, and a bucket size that cuts it into several buckets: drawn from
-    the seed, the same on all ranks.
+    """The two widths of a small network, and a bucket size that cuts it into several buckets.
+
+    They are drawn from the seed and are the same on all ranks.
     """
     draw = random.Random(seed)
     inputs, hidden = draw.randint(5, 9), draw.randint(6, 12)
@@ -36,8 +37,10 @@ def shapes(seed: int) -> tuple[int, int, int]:
 
 
 def build(seed: int, model_seed: int) -> nn.Sequential:
-    """A network with everything that DDP must not stumble over: a tied weight, frozen parameters,
-    buffers of two types, one outside the state_dict.
+    """A network with everything that DDP must not stumble over.
+
+    It has a tied weight, frozen parameters, and buffers of two types, one of which is not in the
+    state_dict.
     """
     import torch
     from torch import nn
@@ -74,8 +77,9 @@ def batch(seed: int, size: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 class Gate:
-    """Lets one rank wait for another outside all communication: through the store of the process
-    group. `key` is used once.
+    """Lets one rank wait for another without any communication of theirs.
+
+    It uses the store of the process group. `key` is used once.
     """
 
     def __init__(self, *key: object) -> None:
@@ -105,6 +109,7 @@ class Gate:
 
 
 def broadcast(function_name: str, seed: int) -> list[StateCase]:
+    """A model before and after the learner's broadcast, on each group."""
     import torch.distributed as dist
 
     function = learners(function_name)
@@ -147,8 +152,10 @@ def _flags(model: nn.Module) -> tuple[list[bool], list[bool]]:
 
 
 def buckets(function_name: str, seed: int) -> list[Cuts]:
-    """Cuts of the network's parameters in float32, and in float64; and of many parameters of
-    several types, some of them frozen.
+    """Cuts of the parameters of three models.
+
+    These are the network in float32 and in float64, and many parameters of several types, some of
+    them frozen.
     """
     return [
         _cuts(function_name, seed, model)
@@ -157,8 +164,9 @@ def buckets(function_name: str, seed: int) -> list[Cuts]:
 
 
 def _mixed(seed: int) -> nn.Module:
-    """Parameters of drawn sizes and of three types; every third one or so is frozen, the last one
-    too.
+    """Parameters of drawn sizes and of three types.
+
+    Every third one or so is frozen, and so is the last one.
     """
     import torch
 
@@ -212,8 +220,9 @@ def _cuts(function_name: str, seed: int, model: nn.Module) -> Cuts:
 
 
 def flight(launch_name: str, land_name: str, seed: int, run: int) -> list[FlightCase]:
-    """One bucket through `launch` and `land`, on each group; the last member comes late, and one
-    gradient is missing.
+    """One bucket through `launch` and `land`, on each group.
+
+    The last member comes late, and lacks one gradient.
     """
     import torch
     import torch.distributed as dist

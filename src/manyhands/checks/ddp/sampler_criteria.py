@@ -108,8 +108,9 @@ class SamplerCase(_Left):
 
 
 def sampler(class_name: str, seed: int) -> list[SamplerCase]:
-    """Every rank's indices for several sizes and worlds and two epochs, and whether torch's global
-    generator is left alone; no communication.
+    """Every rank's indices for several sizes and worlds and two epochs.
+
+    They come with whether torch's global generator is left alone. There is no communication.
     """
     import torch
     from torch.utils.data import DistributedSampler
@@ -164,8 +165,9 @@ def _permutation(n: int, seed: int) -> list[int]:
 
 
 def dealt(drawn: list[int], world_size: int) -> list[list[int]]:
-    """The right answer: the drawn order, repeated from its beginning until it divides, dealt out
-    like cards.
+    """The right answer, which distributes the drawn order over the ranks in turn.
+
+    The order is repeated from its beginning until it divides.
     """
     per_rank = -(-len(drawn) // world_size)
     padded = (drawn * world_size)[: per_rank * world_size]
@@ -173,8 +175,9 @@ def dealt(drawn: list[int], world_size: int) -> list[list[int]]:
 
 
 def dealt_in_order(ranks: Sequence[Sequence[int]], drawn: list[int]) -> int | None:
-    """How many samples of the drawn order each rank has where they belong, all together, before any
-    is repeated; None if one lies elsewhere.
+    """How many samples of the drawn order, before any is repeated, the ranks have together.
+
+    None if a rank has one of them in a different place than it should.
     """
     places = [
         (rank + k * len(ranks), index)
@@ -186,6 +189,7 @@ def dealt_in_order(ranks: Sequence[Sequence[int]], drawn: list[int]) -> int | No
 
 
 def padding_problem(case: SamplerCase) -> Problem | None:
+    """Judge how many samples each rank has in the first epoch, and which ones."""
     n, world_size, got = case["n"], case["world_size"], case["epochs"][0]
     per_rank, facts = -(-n // world_size), {"n": n, "world_size": world_size}
     sizes = [len(indices) for indices in got]
@@ -225,6 +229,7 @@ def padding_problem(case: SamplerCase) -> Problem | None:
 
 
 def epoch_problem(case: SamplerCase) -> Problem | None:
+    """Judge the order of the samples in each epoch."""
     right = [dealt(drawn, case["world_size"]) for drawn in case["drawn"]]
     for epoch, got, expected in zip((0, 1, 0), case["epochs"], right, strict=False):
         if got == expected:

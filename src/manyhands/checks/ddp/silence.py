@@ -1,5 +1,6 @@
-"""The half of unit 06's checks of `no_sync` that runs on the ranks: backward passes that send
-nothing, and the one after them.
+"""The half of unit 06's checks of `no_sync` that runs on the ranks.
+
+There are backward passes that send nothing, and the one after them.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 
 
 def silent_hooks(class_name: str, finish_name: str, seed: int) -> SilentAnswer:
-    """A backward pass while `sync` is False, and one after it: what the first has sent, and when
-    the second sends.
+    """A backward pass while `sync` is False, and one after it.
+
+    It reports what the first has sent, and when the second sends.
     """
     from torch.nn.functional import mse_loss
 
@@ -55,8 +57,9 @@ def silent_hooks(class_name: str, finish_name: str, seed: int) -> SilentAnswer:
 def accumulation(
     class_name: str, finish_name: str, no_sync_name: str, seed: int
 ) -> AccumulationAnswer:
-    """Three micro-batches, the first two without communication, the second of them in nested
-    blocks, against the serial model on the whole batch.
+    """Three micro-batches against the serial model on the whole batch.
+
+    The first two are without communication, and the second is in nested blocks.
     """
     import torch.distributed as dist
     from torch.nn.functional import mse_loss
@@ -108,9 +111,7 @@ def _after_a_block(ddp: Any, _: Any, no_sync: NoSync) -> bool:
 
 
 def _nested(ddp: Any, no_sync: NoSync, depth: int) -> tuple[list[Any], list[Any], Any]:
-    """`sync` in each of some nested blocks, before and after the inner ones; and after all of
-    them.
-    """
+    """`sync` in each of some nested blocks, before and after the inner ones, and after all."""
     ddp.sync = True
     before: list[Any] = []
     after: list[Any] = []

@@ -1,4 +1,4 @@
-"""How the checks of unit 06 judge backward passes that are to send nothing: see verdicts."""
+"""How the checks of unit 06 judge backward passes that must send nothing: see `diagnosis`."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ def hooks_problem(rank: int, answer: SilentAnswer) -> Problem | None:
 
 
 def silence_problem(rank: int, answer: AccumulationAnswer) -> Problem | None:
+    """Judge what each of three micro-batches has sent, and the promises of `no_sync`."""
     expected = [0, 0, answer["buckets"]]
     if answer["sent"] != expected:
         mistake = (
@@ -49,6 +50,7 @@ def silence_problem(rank: int, answer: AccumulationAnswer) -> Problem | None:
 
 
 def sum_problem(rank: int, answer: AccumulationAnswer, world_size: int) -> Problem | None:
+    """Judge the gradients that a rank has after three micro-batches."""
     for name, expected in answer["serial"].items():
         got = answer["got"][name]
         if (expected is None) != (got is None) or (expected is not None and far(got, expected)):

@@ -1,5 +1,6 @@
-"""More of the half of unit 06's checks that runs on the ranks: experiments that train, against one
-process with the whole batch.
+"""The experiments of unit 06's checks that train on the ranks, against a single process.
+
+The single process takes the whole batch.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ if TYPE_CHECKING:
 
 
 class Log:
-    """What happened during a backward pass, in order: `["ready", name]`, `["sent", call, numel]`,
-    `["end"]`.
+    """What happened during a backward pass, in order.
+
+    The events are `["ready", name]`, `["sent", call, numel]` and `["end"]`.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -45,15 +47,18 @@ class Log:
                 )
 
     def sent(self, entry: Entry) -> None:
+        """Note a call that the ledger has seen."""
         self.events.append(["sent", entry.call, entry.numel])
 
     def end(self) -> None:
+        """Note that backward has returned."""
         self.events.append(["end"])
 
 
 def right_buckets(model: nn.Module, bucket_bytes: int) -> Buckets:
-    """The buckets as exercise 2 asks for them, as [[[name, numel], ...], ...]; the learner's own
-    may differ.
+    """The buckets as exercise 2 asks for them, [[[name, numel], ...], ...].
+
+    The learner's own may differ.
     """
     sizes: dict[str, list[Any]] = {
         name: [name, p.numel()] for name, p in model.named_parameters() if p.requires_grad
@@ -63,8 +68,9 @@ def right_buckets(model: nn.Module, bucket_bytes: int) -> Buckets:
 
 
 def other_start(model: nn.Module, serial: nn.Module) -> str | None:
-    """The first tensor in which a rank's model differs from the one that all should start from;
-    None if there is none.
+    """The first tensor in which a rank's model differs from the right start, or None.
+
+    The right start is the serial model's.
     """
     right = dict([*serial.named_parameters(), *serial.named_buffers()])
     return next(
@@ -78,14 +84,16 @@ def other_start(model: nn.Module, serial: nn.Module) -> str | None:
 
 
 def gradients(model: nn.Module) -> Gradients:
+    """{name: numbers of its gradient, or None} for all parameters."""
     return {
         name: None if p.grad is None else numbers(p.grad) for name, p in model.named_parameters()
     }
 
 
 def hooks(class_name: str, finish_name: str, seed: int, run: int) -> list[StepsCase]:
-    """Two steps of training on each group, ranks seeded differently, against the serial model on
-    the whole batch.
+    """Two steps of training on each group, against the serial model on the whole batch.
+
+    The ranks are seeded differently.
     """
     import torch
     import torch.distributed as dist
@@ -146,8 +154,9 @@ def hooks(class_name: str, finish_name: str, seed: int, run: int) -> list[StepsC
 
 
 def backwards(class_name: str, finish_name: str, seed: int) -> BackwardAnswer:
-    """One step of a model whose last bucket is ready first: its layers are used in another order
-    than they are registered.
+    """One step of a model whose last bucket is ready first.
+
+    Its layers are used in a different order from the one in which they are registered.
     """
     import torch
     from torch import nn
@@ -182,8 +191,9 @@ def backwards(class_name: str, finish_name: str, seed: int) -> BackwardAnswer:
 
 
 def unused(class_name: str, finish_name: str, seed: int) -> UnusedAnswer:
-    """A branch of the model, in the first bucket of all, that only the even ranks use; and one that
-    nobody uses.
+    """One step of a model with two branches that are not always used.
+
+    Only the even ranks use the branch in the first bucket, and no rank uses the other one.
     """
     import torch
     import torch.distributed as dist
@@ -217,8 +227,10 @@ def unused(class_name: str, finish_name: str, seed: int) -> UnusedAnswer:
 
 
 def training(name: str, seed: int) -> TrainingAnswer:
-    """The learner's loop around PyTorch's DDP, beside one process on the same batches, and beside
-    what the likely mistakes would give. `rows` and `dealt`: of each step of this rank, in order.
+    """The learner's loop around PyTorch's DDP, next to a single process on the same batches.
+
+    There is also what the likely mistakes would give. `rows` and `dealt`: of each step of this
+    rank, in order.
     """
     import random
 
@@ -244,8 +256,9 @@ def training(name: str, seed: int) -> TrainingAnswer:
         )
 
     def batches(later: int = 1) -> list[torch.Tensor]:
-        """The whole batch of each step, as cards in a row; `later` is what an epoch adds to its
-        seed.
+        """The whole batch of each step, as cards in a row.
+
+        `later` is what an epoch adds to its seed.
         """
         orders = [
             torch.randperm(n, generator=torch.Generator().manual_seed(later * epoch))
@@ -293,8 +306,9 @@ def training(name: str, seed: int) -> TrainingAnswer:
 
 
 def _rows(steps: Any) -> list[list[int]] | None:
-    """The rows of each step as lists of numbers, in ascending order; None if that is not what the
-    loop returned.
+    """The rows of each step as lists of numbers, in ascending order.
+
+    None if that is not what the loop returned.
     """
     try:
         return [sorted(int(row) for row in rows) for rows in steps]

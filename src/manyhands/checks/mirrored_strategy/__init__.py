@@ -1,5 +1,4 @@
-"""Checks of unit 02, MirroredStrategy, with one function for each check cell, which takes what the
-learner wrote.
+"""Checks of unit 02, MirroredStrategy: a function for each check cell takes what the learner wrote.
 
 Everything runs in the notebook's own kernel, on the devices that the set-up cell made. The number
 of replicas, the devices, the shapes and the data depend on the seed. A mistake of the learner
@@ -34,8 +33,7 @@ check = partial(Report, criteria=CRITERIA)
 
 
 def drawn_devices(rng: np.random.Generator, count: int | None = None) -> list[str]:
-    """Return `count` of the logical devices, or a drawn number of them, in an order that the seed
-    draws.
+    """Return `count` of the logical devices, or a drawn number of them, in a drawn order.
 
     Raise `Stopped` if there are too few. A check with several cases asks for each number itself, so
     that every seed has all of them.
@@ -83,6 +81,7 @@ def serial_gradient(w: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def serial_loss(w: np.ndarray, x: np.ndarray, y: np.ndarray) -> float:
+    """Return the mean loss, computed in float64 and without TensorFlow; 0 for no examples."""
     scores = x.astype(float) @ w
     return (
         float(np.mean(np.log(np.exp(scores).sum(1)) - scores[np.arange(len(y)), y]))
@@ -92,8 +91,9 @@ def serial_loss(w: np.ndarray, x: np.ndarray, y: np.ndarray) -> float:
 
 
 def by_hand(hand_made_step: Callable[..., Any]) -> None:
-    """Check exercise 1, hand_made_step(devices, weights, x, y, example_losses, learning_rate) ->
-    gradient.
+    """Check exercise 1, which returns a gradient.
+
+    It is hand_made_step(devices, weights, x, y, example_losses, learning_rate).
     """
     import tensorflow as tf
 
@@ -133,9 +133,7 @@ def by_hand(hand_made_step: Callable[..., Any]) -> None:
 
 
 def split(split_gradients: Callable[..., Any]) -> None:
-    """Check exercise 2, split_gradients(devices, starts, x, layer) -> the gradient of each
-    layer.
-    """
+    """Check exercise 2, split_gradients(devices, starts, x, layer) -> each layer's gradient."""
     import tensorflow as tf
 
     rng = np.random.default_rng(seed())
@@ -165,17 +163,16 @@ def split(split_gradients: Callable[..., Any]) -> None:
 
 
 def make_strategy(devices: list[str]) -> Any:
-    """Make a strategy that uses no collectives, because collectives of two sizes in one process
-    abort.
-    """
+    """Make a strategy without collectives, since collectives of two sizes in one process abort."""
     import tensorflow as tf
 
     return tf.distribute.MirroredStrategy(devices, tf.distribute.ReductionToOneDevice())
 
 
 def fit(fine_tune: Callable[..., Any]) -> None:
-    """Check exercise 3, fine_tune(strategy, build_model, x, y, per_replica_batch, base_rate,
-    epochs) -> a pair.
+    """Check exercise 3, which returns a pair of the model and its accuracies.
+
+    It is fine_tune(strategy, build_model, x, y, per_replica_batch, base_rate, epochs).
     """
     import tensorflow as tf
 
@@ -212,9 +209,7 @@ def fit(fine_tune: Callable[..., Any]) -> None:
 
 
 def replica_loss(loss_of: Callable[..., Any]) -> None:
-    """Check exercise 4, loss_of(example_losses, global_batch) -> the replica's share of the
-    loss.
-    """
+    """Check exercise 4, loss_of(example_losses, global_batch) -> the replica's share of a loss."""
     rng = np.random.default_rng(seed())
 
     def loss_and_gradient(strategy: Any, *case: np.ndarray) -> list[np.ndarray]:
@@ -269,8 +264,9 @@ def _loss_and_gradient(
 
 
 def epoch(train_epoch: Callable[..., Any]) -> None:
-    """Check exercise 5, train_epoch(strategy, model, optimizer, x, y, global_batch) -> losses, one
-    for each step.
+    """Check exercise 5, which returns losses, one for each step.
+
+    It is train_epoch(strategy, model, optimizer, x, y, global_batch).
     """
     rng = np.random.default_rng(seed())
     with check("epoch") as report:

@@ -1,7 +1,6 @@
-"""How the checks of unit 02 judge what they have measured, and which mistake a wrong answer looks
-like.
+"""How the checks of unit 02 judge what they have measured, and which mistakes they recognise.
 
-Every verdict is None, or the details of a FAIL line: `expected`, `got` and the likely `mistake`.
+Every diagnosis is None, or the details of a FAIL line: `expected`, `got` and the likely `mistake`.
 """
 
 from __future__ import annotations
@@ -24,10 +23,12 @@ ATOL = 1e-5
 
 
 def say(mistake: str, expected: Any = None, got: Any = None, **words: Any) -> Problem:
+    """Return the details of a FAIL line, whose message is filled with `got` and the other words."""
     return {"expected": expected, "got": got, "mistake": MISTAKES[mistake].format(got=got, **words)}
 
 
 def near(got: Any, expected: Any, atol: float = ATOL) -> bool:
+    """Whether two arrays have the same shape and values, up to `atol` and a relative 1e-5."""
     return np.shape(got) == np.shape(expected) and bool(
         np.all(np.abs(got - expected) <= atol + 1e-5 * np.abs(expected))
     )
@@ -129,8 +130,9 @@ class Ledger:
         return watched(each)
 
     def counts(self) -> tuple[list[int], list[int]]:
-        """Return the examples of each device in the forward pass, and in the backward pass on the
-        same device.
+        """Return each device's examples in the forward pass, and in the backward pass.
+
+        Of the backward pass, only examples count that it computed on the same device.
         """
         forward = [sum(n for place, n in self.forward if place == here) for here in self.places]
         backward = [
@@ -153,6 +155,7 @@ class Ledger:
 
 
 def place_of(device: object) -> Place:
+    """Return the type and the number of a TensorFlow device."""
     import tensorflow as tf
 
     spec = tf.DeviceSpec.from_string(str(device))
@@ -160,6 +163,7 @@ def place_of(device: object) -> Place:
 
 
 def placement(ledger: Ledger, examples: int) -> Problem | None:
+    """Judge whether every device has computed its own shard, forward and backward."""
     n, (forward, backward) = len(ledger.places), ledger.counts()
     share = -(-examples // n)
     if not ledger.forward:
@@ -191,6 +195,7 @@ def placement(ledger: Ledger, examples: int) -> Problem | None:
 
 
 def factor_between(got: np.ndarray, expected: np.ndarray) -> float:
+    """Return the number by which `expected` must be multiplied to be closest to `got`."""
     return float(np.vdot(got, expected) / np.vdot(expected, expected))
 
 
@@ -220,8 +225,9 @@ def update(
 
 
 def watched_model(strategy: Any, start: np.ndarray, rate: float) -> tuple[Any, Any]:
-    """Make a softmax regression, whose `seen` counts each replica's examples and `mass` adds them
-    up.
+    """Make a softmax regression that counts each replica's examples and adds them up.
+
+    The counts are in `seen`, and the sums are in `mass`.
     """
     import tensorflow as tf
 
@@ -284,6 +290,7 @@ class Epoch:
         return sum(self.shares)
 
     def shards_problem(self, counts: Sequence[float]) -> Problem | None:
+        """Judge how many examples each replica has seen."""
         counts = [int(count) for count in counts]
         total = sum(counts)
         if total > self.examples:
@@ -304,6 +311,7 @@ class Epoch:
         return None
 
     def losses_problem(self, got: np.ndarray) -> Problem | None:
+        """Judge the losses of the steps."""
         expected = np.array(self.losses)
         numbers = {"expected": expected, "got": got}
         if got.shape != expected.shape:
@@ -333,6 +341,7 @@ class Epoch:
         return say("later losses" if near(got[0], expected[0], 1e-4) else "order", **numbers)
 
     def weights_problem(self, got: np.ndarray, losses: np.ndarray) -> Problem | None:
+        """Judge the weights at the end, where `losses` tell whether the steps before were right."""
         numbers = {"expected": np.ravel(self.weights), "got": np.ravel(got)}
         if near(got, self.weights, 1e-4):
             return None

@@ -1,5 +1,6 @@
-"""How the checks of unit 02 judge a model split by its layers and a fine-tuned one (exercises 2 and
-3).
+"""How the checks of unit 02 judge a model split by its layers, and a fine-tuned one.
+
+These are exercises 2 and 3.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 
 
 class LayerLedger:
-    """Notes the device on which each call of `layer` ran, forward and backward, and the device of
-    its weights.
+    """Notes the devices on which each call of `layer` ran, forward and backward.
+
+    It also notes the device of each layer's weights.
     """
 
     def __init__(self, devices: Sequence[str], layers: int) -> None:
@@ -52,8 +54,9 @@ class LayerLedger:
         return watched(y)
 
     def as_given(self) -> bool:
-        """Whether every layer ran as in the colleague's function, forward in turn and backward on
-        the last device.
+        """Whether every layer ran as in the colleague's function.
+
+        There, the devices take turns forward, and the last one runs all of backward.
         """
         dealt = [self.devices[i % len(self.devices)] for i in range(len(self.places))]
         return self.forward == [(place, place) for place in dealt] and set(
@@ -61,8 +64,9 @@ class LayerLedger:
         ) == {self.devices[-1]}
 
     def evidence(self) -> list[Any]:
-        """Return the numbers of the devices (of outputs, then of backward) in an order that the
-        seed drew.
+        """Return the numbers of the devices, of outputs and then of backward.
+
+        The devices are in an order that the seed drew.
         """
         forward = [[_number(place) for place in pair] for pair in self.forward]
         return [forward, [_number(self.backward.get(i)) for i in range(len(self.places))]]
@@ -120,6 +124,7 @@ def layers(ledger: LayerLedger) -> Problem | None:
 
 
 def layer_gradients(result: Any, right: Sequence[np.ndarray], as_given: bool) -> Problem | None:
+    """Judge each layer's gradient; `as_given` is whether the layers are still where they were."""
     if not isinstance(result, (list, tuple)) or len(result) != len(right):
         return say("layer list", count=len(right))
     got = [array(one) for one in result]
@@ -133,9 +138,7 @@ def layer_gradients(result: Any, right: Sequence[np.ndarray], as_given: bool) ->
 
 
 class FineTuning:
-    """The case of exercise 3, and what a single process would compute from it, with the likely
-    mistakes.
-    """
+    """The case of exercise 3, and what a single process and likely mistakes compute from it."""
 
     def __init__(self, rng: np.random.Generator, n: int) -> None:
         self.n = n
@@ -158,8 +161,9 @@ class FineTuning:
         self.epochs = int(rng.integers(3, 5))  # and not always the same number
 
     def alone(self, batch: int, rate: float) -> tuple[np.ndarray, list[float]]:
-        """Return the last layer's weights at the end (bias in the last row), and each epoch's
-        running accuracy.
+        """Return the last layer's weights at the end, and each epoch's running accuracy.
+
+        The bias is in the last row of the weights.
         """
         inputs = self.x.astype(float)
         for weights, bias in zip(self.start[:-2:2], self.start[1:-2:2], strict=True):
@@ -184,7 +188,7 @@ class FineTuning:
 
 
 def fine_tuned(strategy: Any, result: Any, case: FineTuning) -> tuple[Problem | None, list[Any]]:
-    """Return the verdict and the evidence on exercise 3."""
+    """Return the problem and the evidence of exercise 3."""
     try:
         model, accuracies = result
         accuracies = [float(one) for one in accuracies]

@@ -47,8 +47,9 @@ check_on_workers = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES, pat
 
 
 def _layouts(rng: np.random.Generator) -> Iterator[diagnosis.Layout]:
-    """Yield layouts as arguments of tf_config without the process's number, which are hosts, first
-    port and roles.
+    """Yield layouts, which are arguments of tf_config without the process's number.
+
+    These are hosts, first port and roles.
     """
     for each, roles in zip(
         (2, 1, 3),
@@ -76,8 +77,9 @@ def _layouts(rng: np.random.Generator) -> Iterator[diagnosis.Layout]:
 
 
 def config(function: Callable[..., Any]) -> None:
-    """Check that `function(hosts, first_port, roles, number)` returns TF_CONFIG of each process of
-    four layouts.
+    """Check that `function(hosts, first_port, roles, number)` returns TF_CONFIG.
+
+    It is called for each process of four layouts.
     """
     with check("config") as report:
         found: list[tuple[diagnosis.Layout, list[dict[str, Any]]]] = []
@@ -113,8 +115,9 @@ def _parsed(answer: Any) -> dict[str, Any]:
 
 
 def fit(cluster: Cluster, function: str) -> None:
-    """Check the steps and the weights of `function(make_model, x, y, global_batch, epochs, rate)`,
-    which calls Model.fit on all workers.
+    """Check the steps and weights of a function that calls Model.fit on all workers.
+
+    It is `function(make_model, x, y, global_batch, epochs, rate)`.
     """
     with check_on_workers("fit", cluster) as report:
         cases: list[tuple[int, FittedCase]] = list(
@@ -136,8 +139,9 @@ def fit(cluster: Cluster, function: str) -> None:
 
 
 def loss(cluster: Cluster, function: str) -> None:
-    """Check that the parts of all workers that `function(example_losses, weights, decay,
-    global_batch)` returns add up to the objective of the whole batch.
+    """Check that the parts of all workers add up to the objective of the whole batch.
+
+    They are what `function(example_losses, weights, decay, global_batch)` returns.
     """
     with check_on_workers("loss", cluster) as report:
         all_cases: list[LossCase]
@@ -153,8 +157,9 @@ def loss(cluster: Cluster, function: str) -> None:
 
 
 def seen(function: Callable[..., Any]) -> None:
-    """Check that `function(policy, files, global_batch, workers)` returns which worker sees which
-    samples, for each auto-shard policy.
+    """Check which worker sees which samples, for each auto-shard policy.
+
+    `function(policy, files, global_batch, workers)` returns it.
     """
     with check("seen") as report:
         rng = np.random.default_rng(seed())
@@ -206,8 +211,9 @@ def _joined(answers: Sequence[Sequence[InputSizes]]) -> list[InputCase]:
 
 
 def dataset(cluster: Cluster, function: str) -> None:
-    """Check that `function(context, x, y, global_batch, epoch, seed)` returns the input of one
-    worker.
+    """Check the input of one worker that a function returns.
+
+    It is `function(context, x, y, global_batch, epoch, seed)`.
     """
     with check_on_workers("dataset", cluster) as report:
         cases = _joined(report.on_ranks("multiworker.ranks", "datasets", function, seed()))
@@ -235,8 +241,9 @@ def dataset(cluster: Cluster, function: str) -> None:
 
 
 def save(cluster: Cluster, function: str) -> None:
-    """Check that with `function(checkpoint, path, chief, worker)` all workers write, and only the
-    chief's file stays.
+    """Check that with `function(checkpoint, path, chief, worker)` all workers write.
+
+    Only the chief's file must stay.
     """
     with check_on_workers("save", cluster) as report:
         with tempfile.TemporaryDirectory(prefix="manyhands-") as folder:

@@ -1,5 +1,6 @@
-"""What the workers answer in the experiments of unit 07's checks (`ranks`), and `verdicts` and
-`input_verdicts` judge.
+"""What the workers answer in the experiments of unit 07's checks (`ranks`).
+
+`diagnosis` and `input_diagnosis` judge it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""How the checks of unit 07 judge answers, that is, what is right and which mistake a wrong answer
-looks like.
+"""How the checks of unit 07 judge answers: what is right, and which mistakes they recognise.
 
 Every `..._problem` returns None or the details of a FAIL line, which are `rank`, `expected`, `got`
 and the likely `mistake`.
@@ -29,6 +28,7 @@ FIT_ATOL = 1e-6  # Keras may compute in single precision
 def say(
     mistake: str, rank: int | None = None, expected: Any = None, got: Any = None, **words: Any
 ) -> Problem:
+    """Return the details of a FAIL line, whose message is filled with the rank and the words."""
     return {
         "rank": rank,
         "expected": expected,
@@ -38,6 +38,7 @@ def say(
 
 
 def near(a: Any, b: Any) -> bool:
+    """Whether two arrays have the same shape and values, up to ATOL."""
     return np.shape(a) == np.shape(b) and bool(
         np.all(np.abs(np.asarray(a) - b) <= ATOL * (1 + np.abs(b)))
     )
@@ -84,9 +85,7 @@ def parsed(answer: Any) -> tuple[Any, Problem | None]:
 
 
 def cluster_problem(layout: Layout, configs: Sequence[dict[str, Any]]) -> Problem | None:
-    """Return the problem with "cluster" in `configs`, which has the config of every process of one
-    layout.
-    """
+    """Return the problem with "cluster" in `configs`, those of all processes of one layout."""
     _, first_port, roles = layout
     right = config_of(*layout, 0)["cluster"]
     for number, config in enumerate(configs):
@@ -125,6 +124,7 @@ def cluster_problem(layout: Layout, configs: Sequence[dict[str, Any]]) -> Proble
 
 
 def task_problem(layout: Layout, configs: Sequence[dict[str, Any]]) -> Problem | None:
+    """Return the problem with "task" in `configs`, those of all processes of one layout."""
     for number, config in enumerate(configs):
         right, got = config_of(*layout, number)["task"], config["task"]
         if got == right and not isinstance(got["index"], bool):
@@ -152,6 +152,7 @@ def task_problem(layout: Layout, configs: Sequence[dict[str, Any]]) -> Problem |
 
 
 def steps_problem(rank: int, case: FittedCase) -> Problem | None:
+    """Return the problem with the number of a worker's steps."""
     if case["steps"] == case["right steps"]:
         return None
     keys: tuple[Literal["samples", "batch", "epochs"], ...] = ("samples", "batch", "epochs")
@@ -167,6 +168,7 @@ def steps_problem(rank: int, case: FittedCase) -> Problem | None:
 
 
 def weights_problem(rank: int, case: FittedCase) -> Problem | None:
+    """Return the problem with a worker's weights at the end."""
     if not case["looks"]:
         return None
     return {
@@ -181,6 +183,7 @@ def weights_problem(rank: int, case: FittedCase) -> Problem | None:
 
 
 def loss_problem(case: LossCase) -> Problem | None:
+    """Return the problem with the sum of all workers' parts of the objective."""
     if not case["looks"]:
         return None
     words = {"n": len(case["sizes"]), "sizes": case["sizes"]}
@@ -222,9 +225,7 @@ def who_sees(policy: str, files: list[int], global_batch: int, workers: int) -> 
 
 
 def plain_lists(answer: Any, workers: int) -> list[list[int]] | None:
-    """Return a learner's answer as lists of whole numbers, or None if it is not one list for each
-    worker.
-    """
+    """Return a learner's answer as lists of whole numbers, one for each worker, or None."""
     try:
         lists = [[int(sample) for sample in own] for own in answer]
     except (TypeError, ValueError):
@@ -235,6 +236,7 @@ def plain_lists(answer: Any, workers: int) -> list[list[int]] | None:
 def seen_problem(
     case: tuple[str, list[int], int, int], answer: list[list[int]] | None
 ) -> Problem | None:
+    """Return the problem with the samples that each worker sees, according to the learner."""
     policy, files, batch, n = case
     right = who_sees(*case)
     if answer is None:

@@ -1,5 +1,6 @@
-"""How the checks of unit 07 judge input pipelines and checkpoints, in the form that `verdicts`
-describes.
+"""How the checks of unit 07 judge input pipelines and checkpoints.
+
+The form is that of `diagnosis`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ def together(case: InputCase) -> tuple[list[int], list[int]]:
 
 
 def once_problem(case: InputCase) -> Problem | None:
+    """Return the problem if not every sample is seen once in an epoch, with its own label."""
     if case["error"]:
         return say(case["error"])
     twice, never = together(case)
@@ -64,6 +66,7 @@ def once_problem(case: InputCase) -> Problem | None:
 
 
 def batch_problem(case: InputCase) -> Problem | None:
+    """Return the problem with the sizes of a pipeline's batches."""
     if case["error"]:
         return say(case["error"])
     right = case["batch"] // case["replicas"]
@@ -92,8 +95,10 @@ def batch_problem(case: InputCase) -> Problem | None:
 
 
 def _far_from_home(places: Sequence[int], n: int) -> bool:
-    """Return whether one of a worker's first samples was stored in the second half, or one of its
-    last ones in the first half.
+    """Return whether samples have moved from one half of the data to the other.
+
+    This is so if one of a worker's first samples was stored in the second half, or one of its last
+    ones in the first half.
     """
     few = max(1, len(places) // 4)
     return any(place >= n / 2 for place in places[:few]) or any(
@@ -176,8 +181,9 @@ def file_problem(answers: Sequence[SaveAnswer], saved: Judged) -> Problem | None
 
 
 def clean_problem(answers: Sequence[SaveAnswer], others: Sequence[str]) -> Problem | None:
-    """Return the problem with what is left, where `others` are the names of files in the folder
-    that do not belong to the checkpoint.
+    """Return the problem with what is left.
+
+    `others` are the names of files in the folder that do not belong to the checkpoint.
     """
     for rank, one in enumerate(answers):
         if not one["chief"] and one["left"]:

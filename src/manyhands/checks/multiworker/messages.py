@@ -1,6 +1,4 @@
-"""The words of unit 07's checks, that is, what each criterion asks for, the likely mistakes, and
-the hints.
-"""
+"""The messages of unit 07's checks: what each criterion asks for, the mistakes, and the hints."""
 
 from __future__ import annotations
 

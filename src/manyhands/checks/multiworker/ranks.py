@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 
 def me() -> int:
+    """Return this worker's rank."""
     return int(os.environ["RANK"])
 
 
@@ -41,8 +42,9 @@ def me() -> int:
 
 
 def fits(name: str, seed: int) -> FittedCase:
-    """Train a layer of scores with the learner's function, where each worker's model starts with
-    different weights.
+    """Train a layer of scores with the learner's function.
+
+    Each worker's model starts with different weights.
     """
     function, rng, world = (
         learners(name),
@@ -112,8 +114,9 @@ def _cut(n: int, batch: int) -> list[np.ndarray]:
 
 
 def _twice(batch: int, world: int) -> np.ndarray:
-    """Return the samples of an epoch's only step if each worker takes its share of the data, and
-    fit then takes its part of that share.
+    """Return the samples of an epoch's only step if the data is shared out twice.
+
+    Each worker takes its share of the data, and fit then takes its part of that share.
     """
     shares = (np.arange(worker, 3 * batch, world)[:batch] for worker in range(world))
     return np.concatenate(
@@ -128,8 +131,9 @@ def _trained(
     batches: Iterable[np.ndarray],
     rate: float,
 ) -> np.ndarray:
-    """Return the weights that a single process computes by SGD on the mean cross-entropy of these
-    batches, as one flat array, without TensorFlow.
+    """Return the weights that a single process computes by SGD, without TensorFlow.
+
+    The loss is the mean cross-entropy of these batches, and the weights are one flat array.
     """
     matrix, bias = start
     for rows in batches:
@@ -144,8 +148,9 @@ def _trained(
 
 
 def losses(name: str, seed: int) -> list[LossCase]:
-    """Add up the learner's parts of some batches over the workers, and name the mistake that the
-    sum looks like.
+    """Add up the learner's parts of some batches over the workers.
+
+    Name the mistake that the sum looks like.
     """
     function, strategy = learners(name), learners("strategy")
     rng, n = np.random.default_rng(seed), learners("strategy").num_replicas_in_sync
@@ -166,8 +171,10 @@ def losses(name: str, seed: int) -> list[LossCase]:
 
 @contextmanager
 def _one_worker() -> Iterator[Any]:
-    """Treat this process as the only worker, even for a function that asks the set-up cell's names
-    or the environment how many there are.
+    """Treat this process as the only worker.
+
+    This holds even for a function that asks the set-up cell's names or the environment how many
+    there are.
     """
     from IPython import get_ipython
 
@@ -241,8 +248,9 @@ def _flat(tensors: Iterable[Any]) -> np.ndarray:
 def _alone(
     start: Sequence[np.ndarray], x: np.ndarray, y: np.ndarray, sizes: list[int], decay: float
 ) -> tuple[np.ndarray, list[tuple[str, np.ndarray]]]:
-    """Return the objective and gradients that a single process computes, as one flat array, and
-    what likely mistakes would give, without TensorFlow.
+    """Return the objective and gradients of a single process, and of likely mistakes.
+
+    Each is one flat array, computed without TensorFlow.
     """
     n, total, ends = len(sizes), sum(sizes), np.cumsum(sizes)
     scores = x @ start[0] + start[1]
@@ -276,8 +284,9 @@ def _alone(
 
 
 def datasets(name: str, seed: int) -> list[InputSizes]:
-    """Run two epochs of the learner's pipelines, and the first with a different seed, for workers
-    with one and with several replicas. This process is every third pipeline.
+    """Run two epochs of the learner's pipelines, and the first with a different seed.
+
+    There are workers with one and with several replicas. This process is every third pipeline.
     """
     function, rng = learners(name), np.random.default_rng(seed)
     results: list[InputSizes] = []
@@ -314,8 +323,9 @@ def datasets(name: str, seed: int) -> list[InputSizes]:
 def _epoch(
     function: Callable[..., Any], context: Any, x: np.ndarray, batch: int, epoch: int, seed: int
 ) -> Epoch:
-    """Return {"batches": samples of each batch, "labels": whether they belong to them}, or
-    {"error"} if there is no such dataset.
+    """Return {"batches": samples of each batch, "labels": whether they belong to them}.
+
+    If there is no such dataset, return {"error"}.
     """
     x, y = x[:, None].copy(), (3 * x + 1).astype("int64")
     lent = x.copy(), y.copy()
@@ -354,9 +364,11 @@ class Watched:
         self.saved = False
 
     def write(self, file_prefix: Any, options: Any = None) -> Any:
+        """Write the checkpoint, and note where."""
         return self._checkpoint.write(self._noted(file_prefix))
 
     def save(self, file_prefix: Any, options: Any = None) -> Any:
+        """Save the checkpoint with a number, and note where."""
         self.saved = True
         return self._checkpoint.save(self._noted(file_prefix))
 

@@ -1,5 +1,4 @@
-"""Check unit 08, parameter servers, by asking the ranks from the notebook's kernel and judging the
-answers.
+"""Check unit 08, parameter servers, by asking the ranks from the kernel and judging the answers.
 
 The experiments run on the ranks (`ranks`, `train_ranks`), with one, two and three of the five ranks
 as servers. A hang ends after a few seconds and becomes FAIL lines, and the cluster heals.
@@ -48,8 +47,9 @@ def _judge_values(
 
 
 def place(cluster: Cluster, function: str) -> None:
-    """Check that `function(shapes, workers, servers, link_bytes)` puts all rows on servers, and no
-    more bytes on a server's link than it may carry.
+    """Check that `function(shapes, workers, servers, link_bytes)` puts all rows on servers.
+
+    A server's link must carry no more bytes than it may.
     """
     with check("place", cluster) as report:
         cases: list[PlacedCase]
@@ -63,8 +63,9 @@ def place(cluster: Cluster, function: str) -> None:
 
 
 def exchange(cluster: Cluster, push: str, take: str, give: str, pull: str) -> None:
-    """Check the four functions of a push and a pull by what the servers take and what the workers
-    have afterwards.
+    """Check the four functions of a push and a pull.
+
+    The criteria are what the servers take and what the workers have afterwards.
     """
     with check("exchange", cluster) as report:
         answers = report.on_ranks(
@@ -75,8 +76,9 @@ def exchange(cluster: Cluster, push: str, take: str, give: str, pull: str) -> No
 
 
 def step(cluster: Cluster, function: str) -> None:
-    """Check that `function(mine, workers, rate, decay)` takes one step of gradient descent on all
-    workers' rows, and answers after it.
+    """Check that `function(mine, workers, rate, decay)` takes a step, and answers after it.
+
+    It is one step of gradient descent on all workers' rows.
     """
     with check("step", cluster) as report:
         answers = diagnosis.with_what_is_kept(
@@ -87,8 +89,9 @@ def step(cluster: Cluster, function: str) -> None:
 
 
 def asynchronous(cluster: Cluster, function: str) -> None:
-    """Check that `function(mine, schedule, rate, decay)` computes the variables that this order of
-    pushes gives, and how stale each push was.
+    """Check the variables and the staleness that `function(mine, schedule, rate, decay)` gives.
+
+    They must be those of this order of pushes.
     """
     with check("asynchronous", cluster) as report:
         answers = report.on_ranks(
@@ -106,8 +109,9 @@ def asynchronous(cluster: Cluster, function: str) -> None:
 
 
 def servers(cluster: Cluster, function: str) -> None:
-    """Check that `function(workers, n_bytes, latency_s, bytes_per_s, limit_s)` returns the smallest
-    number of servers that keeps the limit, or None.
+    """Check `function(workers, n_bytes, latency_s, bytes_per_s, limit_s)`.
+
+    It returns the smallest number of servers that keeps the limit, or None.
     """
     with check("servers", cluster) as report:
         cases: list[ServersCase]
@@ -120,8 +124,10 @@ def servers(cluster: Cluster, function: str) -> None:
 
 
 def strategy(function: Callable[..., Any], resolver: Any) -> None:
-    """Check `function(resolver, start, steps, rate)`, which uses ParameterServerStrategy in this
-    kernel, by where the variable is stored, what was scheduled, and the values at the end.
+    """Check `function(resolver, start, steps, rate)`, which uses ParameterServerStrategy here.
+
+    In this kernel, the check is where the variable is stored, what was scheduled, and the values at
+    the end.
     """
     from manyhands.checks.parameter_servers import in_tensorflow
 
@@ -149,8 +155,9 @@ def strategy(function: Callable[..., Any], resolver: Any) -> None:
 
 
 def train(cluster: Cluster, place: str, push: str, pull: str, step: str) -> None:
-    """Check all functions together on a network with two and with three servers, by its weights and
-    the bytes on the servers' links.
+    """Check all functions together on a network with two and with three servers.
+
+    The criteria are its weights and the bytes on the servers' links.
     """
     with check("train", cluster) as report:
         answers: list[list[TrainCase]] = report.on_ranks(

@@ -1,5 +1,6 @@
-"""What the ranks answer in the experiments of unit 08's checks (`ranks`, `train_ranks`), and the
-kernel in that of `in_tensorflow`, and `verdicts` judges.
+"""What the experiments of unit 08's checks answer, for `diagnosis` to judge.
+
+They run on the ranks (`ranks`, `train_ranks`) and in the kernel (`in_tensorflow`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Judge what the ranks have reported in unit 08's checks, with the right answers and the mistake
-that a wrong one looks like.
+"""Judge what the ranks have reported in unit 08's checks.
 
-Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the
-likely `mistake`.
+Here are the right answers and the mistakes that wrong ones look like. Every `..._problem` returns
+None, or the details of a FAIL line: `rank`, `expected`, `got` and the likely `mistake`.
 """
 
 from __future__ import annotations
@@ -38,23 +37,27 @@ COUNTS = 64
 
 
 def row_bytes(shape: Shape) -> int:
+    """Return the bytes of one row of a variable."""
     return ITEM * prod(shape[1:])
 
 
 def all_bytes(shapes: Sequence[Shape]) -> int:
+    """Return the bytes of all variables."""
     return sum(ITEM * prod(shape) for shape in shapes)
 
 
 def room_for(shapes: Sequence[Shape], servers: int) -> int:
-    """Return the bytes that a server may keep, an even part and the largest row, so that a solution
-    always exists.
+    """Return the bytes that a server may keep.
+
+    They are an even part and the largest row, so that a solution always exists.
     """
     return -(-all_bytes(shapes) // servers) + max(map(row_bytes, shapes))
 
 
 def placed(shapes: Sequence[Shape], servers: int) -> Pieces:
-    """Return a right placement, [[variable, start, stop, server]], which fills one server after
-    another.
+    """Return a right placement, which fills one server after another.
+
+    It is [[variable, start, stop, server]].
     """
     room = free = room_for(shapes, servers)
     pieces, server = [], 0
@@ -75,8 +78,10 @@ def placed(shapes: Sequence[Shape], servers: int) -> Pieces:
 
 
 def place_cases(seed: int) -> list[PlaceCase]:
-    """Return the cases, a table next to small variables on many servers, the track's network,
-    variables of few rows, and one server.
+    """Return the cases of the criterion.
+
+    They are a table next to small variables on many servers, the track's network, variables of few
+    rows, and one server.
     """
     draw = random.Random(seed)
     table: list[Shape] = [(draw.randint(400, 600), 16), (16, 24), (24,), (24, 10), (10,)]
@@ -99,9 +104,7 @@ def place_cases(seed: int) -> list[PlaceCase]:
 
 
 def rows_covered(case: Cover) -> tuple[list[Counter[int]], int]:
-    """Count for each variable how often each of its rows is in a piece, and how many pieces are
-    outside.
-    """
+    """Count how often each row of each variable is in a piece, and the pieces that are outside."""
     seen: list[Counter[int]] = [Counter() for _ in case["shapes"]]
     stray = 0
     for variable, start, stop, server in case["pieces"] or ():
@@ -163,6 +166,7 @@ def _divided(case: Cover, variable: int) -> bool:
 
 
 def cover_evidence(case: Cover) -> list[int]:
+    """Return how many rows of each variable are kept once, the copies too many, and strays."""
     seen, stray = rows_covered(case)
     return [sum(times == 1 for times in rows.values()) for rows in seen] + [
         sum(max(0, times - 1) for rows in seen for times in rows.values()),
@@ -180,8 +184,9 @@ def kept(case: PlacedCase) -> list[int]:
 
 
 def limit_problem(case: PlacedCase) -> Problem | None:
-    """Find whether no server's link carries more than the limit, and all variables are somewhere,
-    since otherwise nothing would have been assigned.
+    """Find whether no server's link carries more than the limit.
+
+    All variables must be somewhere, since otherwise nothing would have been assigned.
     """
     most, together = max(kept(case)) * case["workers"], sum(kept(case))
     if most <= case["link"] and together >= all_bytes(case["shapes"]):
@@ -233,8 +238,9 @@ def _looks(case: PlacedCase) -> str:
 
 
 def _looks_by_load(case: PlacedCase, pieces: Pieces, load: int) -> str:
-    """Name the mistake by the fullest server, which may be filled up to a different number, to less
-    than a row, or by a row or so too much.
+    """Name the mistake by the fullest server.
+
+    It may be filled up to a different number, to less than a row, or by a row or so too much.
     """
     room, rows = case["link"] // case["workers"], [row_bytes(shape) for shape in case["shapes"]]
     server = kept(case).index(load)
@@ -246,9 +252,7 @@ def _looks_by_load(case: PlacedCase, pieces: Pieces, load: int) -> str:
 
 
 def limit_evidence(case: PlacedCase) -> list[int]:
-    """Return the same numbers for all that is allowed, and different numbers for all that is
-    not.
-    """
+    """Return the same numbers for all that is allowed, and different ones for anything else."""
     return [
         max(max(kept(case)) * case["workers"], case["link"]),
         min(sum(kept(case)), all_bytes(case["shapes"])),
@@ -277,6 +281,7 @@ def pieces_problem(case: PlacedCase) -> Problem | None:
 
 
 def pieces_evidence(case: PlacedCase) -> int:
+    """Return a number that depends on the seed and on the most pieces of a variable on a server."""
     return _most_pieces(case) * case["link"]
 
 
@@ -304,8 +309,10 @@ def value_problem(rank: int, case: TensorsCase, topic: str) -> Problem | None:
 
 
 def with_what_is_kept(answers: list[list[TensorsCase]]) -> list[list[TensorsCase]]:
-    """Return the answers of a synchronous step, in which a worker that has pulled what is wrong on
-    the servers looks "as kept", because the update is wrong and not the answer.
+    """Return the answers of a synchronous step, with what looks "as kept" marked.
+
+    A worker that has pulled what is wrong on the servers looks so, because the update is wrong and
+    not the answer.
     """
     cases = [case for some in answers for case in some]
     kept: dict[Any, dict[Any, Any]] = {}
@@ -364,8 +371,9 @@ def staleness(schedule: Sequence[int]) -> list[int]:
 
 
 def between(schedule: Sequence[int]) -> list[int]:
-    """Return a likely mistake, the pushes since this worker's last one, which is counted too; for
-    its first, all before it.
+    """Return a likely mistake, the pushes since this worker's last one, which is counted too.
+
+    For a worker's first push, these are all pushes before it.
     """
     last: dict[int, int] = {}
     found = []
@@ -379,6 +387,7 @@ def between(schedule: Sequence[int]) -> list[int]:
 
 
 def servers_problem(case: ServersCase) -> Problem | None:
+    """Return the problem with the number of servers that the learner asks for."""
     got, right = case["got"], case["right"]
     if got == right:
         return None
@@ -397,6 +406,7 @@ def servers_problem(case: ServersCase) -> Problem | None:
 
 
 def places_problem(case: StrategyCase) -> Problem | None:
+    """Return the problem with where the variable is stored, or with what was scheduled."""
     if not case["where"]:
         return {"got": case["got"], "mistake": MISTAKES["no variable"]}
     if not case["on a server"]:
@@ -415,6 +425,7 @@ def places_problem(case: StrategyCase) -> Problem | None:
 
 
 def strategy_problem(case: StrategyCase) -> Problem | None:
+    """Return the problem with the variable's values at the end."""
     if not case["looks"]:
         return None
     return {
@@ -446,4 +457,5 @@ def link_problem(answer: TrainCase) -> Problem | None:
 
 
 def link_evidence(answer: TrainCase) -> int:
+    """Return the same number for all that a link may carry, and -1 if nothing was placed."""
     return -1 if answer["bytes"] is None else max(answer["bytes"], answer["allowed"])

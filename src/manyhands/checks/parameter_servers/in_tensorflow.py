@@ -1,5 +1,6 @@
-"""Run the part of unit 08's checks that needs the notebook's kernel, which is the learner's
-ParameterServerStrategy on servers in this process.
+"""Run the part of unit 08's checks that needs the notebook's kernel.
+
+It is the learner's ParameterServerStrategy on servers in this process.
 """
 
 from __future__ import annotations
@@ -39,8 +40,9 @@ def counted() -> Iterator[list[Any]]:
 
 
 def _gradients_in(calls: Sequence[Any], shape: tuple[int, ...]) -> int:
-    """Count the scheduled calls that have returned a possible gradient, which has the variable's
-    shape and is not all zeros.
+    """Count the scheduled calls that have returned a possible gradient.
+
+    It has the variable's shape and is not all zeros.
     """
     import tensorflow as tf
 
@@ -53,8 +55,9 @@ def _gradients_in(calls: Sequence[Any], shape: tuple[int, ...]) -> int:
 
 
 def trained(function: Callable[..., Any], resolver: Any, seed: int) -> list[StrategyCase]:
-    """Run the learner's function on two drawn problems, and find the mistake that its values look
-    like. Steps have different numbers of calls and of rows.
+    """Run the learner's function on two drawn problems, and find the mistake in its values.
+
+    Steps have different numbers of calls and of rows.
     """
     draw = np.random.default_rng(seed)
     cases: list[StrategyCase] = []

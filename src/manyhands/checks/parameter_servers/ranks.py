@@ -1,5 +1,4 @@
-"""Run the first half of unit 08's experiments on the ranks, which are placing, push and pull, and
-the synchronous step.
+"""Run unit 08's experiments of placing, push and pull, and the synchronous step on the ranks.
 
 All ranks run an experiment simultaneously, as servers or as workers. What each worker pushes is
 drawn from the seed in the same way on all ranks, so that each rank can also compute alone what is
@@ -29,8 +28,9 @@ if TYPE_CHECKING:
 
 
 def layouts(seed: int) -> list[tuple[list[int], list[int]]]:
-    """Return [(ranks of the servers, ranks of the workers)] for one, two and three servers of five
-    ranks, each time in a different order.
+    """Return [(ranks of the servers, ranks of the workers)].
+
+    There are one, two and three servers of five ranks, each time in a different order.
     """
     draw, found = random.Random(seed), []
     for servers in (1, 2, 3):
@@ -40,8 +40,9 @@ def layouts(seed: int) -> list[tuple[list[int], list[int]]]:
 
 
 class World:
-    """One layout, with each rank's role, the variables' shapes, the rows that each server keeps,
-    and numbers that are drawn in the same way on all ranks.
+    """One layout, and numbers that are drawn in the same way on all ranks.
+
+    It has each rank's role, the variables' shapes, and the rows that each server keeps.
     """
 
     def __init__(self, seed: int, number: int, shapes: list[Shape] | None = None) -> None:
@@ -58,6 +59,7 @@ class World:
         self.rate, self.decay = draw.uniform(0.2, 0.5), draw.uniform(0.2, 0.6)
 
     def learners_pieces(self) -> list[Any]:
+        """Return the pieces as objects of the learner's class `Piece`."""
         piece = learners("Piece")
         return [piece(*one) for one in self.pieces]
 
@@ -83,8 +85,9 @@ class World:
         ]
 
     def places(self) -> list[int] | None:
-        """Return the positions of a server's pieces in the flat tensor of all variables, or None
-        for a worker.
+        """Return the positions of a server's pieces in the flat tensor of all variables.
+
+        Return None for a worker.
         """
         if self.me not in self.servers:
             return None
@@ -130,9 +133,7 @@ def flat(tensors: Any) -> Any:
 
 
 def plain(pieces: Any) -> list[list[int]] | None:
-    """Return the learner's pieces as lists of four whole numbers, or None if they are something
-    else.
-    """
+    """Return the learner's pieces as lists of four whole numbers, or None for anything else."""
     try:
         found = [[int(number) for number in piece] for piece in pieces]
     except (TypeError, ValueError):
@@ -144,8 +145,9 @@ def plain(pieces: Any) -> list[list[int]] | None:
 
 
 def place(name: str, seed: int) -> list[PlacedCase] | None:
-    """Return the learner's pieces for several worlds on rank 0, and None on the other ranks,
-    without communication.
+    """Return the learner's pieces for several worlds on rank 0, and None on the other ranks.
+
+    There is no communication.
     """
     function, cases = learners(name), place_cases(seed)
     if dist.get_rank():

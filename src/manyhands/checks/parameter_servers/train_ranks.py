@@ -1,5 +1,6 @@
-"""Run the second half of unit 08's experiments on the ranks, which are the asynchronous server, the
-number of servers, and training under the limit.
+"""Run unit 08's experiments of the asynchronous server and of training on the ranks.
+
+Between them is the number of servers. Training is under the limit.
 """
 
 from __future__ import annotations
@@ -40,8 +41,9 @@ STEPS = 3
 
 
 def schedule_of(world: World) -> list[int]:
-    """Return the workers' ranks in the order of thirteen pushes, each worker at least twice and one
-    of them twice in a row.
+    """Return the workers' ranks in the order of thirteen pushes.
+
+    Each worker pushes at least twice, and one of them twice in a row.
     """
     draw = random.Random(f"{world.seed} {world.number} schedule")
     order = [*world.workers * 2, *draw.choices(world.workers, k=12)][:12]
@@ -50,8 +52,9 @@ def schedule_of(world: World) -> list[int]:
 
 
 class Rows:
-    """A least-squares problem, so that a gradient depends on the variables, since x @ matrix + bias
-    should be y. The gradients are sums over the worker's rows.
+    """A least-squares problem, so that a gradient depends on the variables.
+
+    x @ matrix + bias should be y. The gradients are sums over the worker's rows.
     """
 
     def __init__(self, world: World, worker: int) -> None:
@@ -65,6 +68,7 @@ class Rows:
         )
 
     def gradients(self, variables: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Return the gradients of half the sum of squares at these variables."""
         matrix, bias = variables
         error = self.x @ matrix + bias - self.y
         return [self.x.T @ error, error.sum(0)]
@@ -185,9 +189,10 @@ def _whole(numbers: Any) -> list[int] | None:
 
 
 def servers(name: str, seed: int) -> list[ServersCase]:
-    """Return the learner's numbers for limits that some number of servers just keeps or just
-    misses, and for limits that no number keeps. In the case "exact", time and limit are the same
-    number, whichever way it is computed.
+    """Return the learner's numbers for several limits.
+
+    Some number of servers just keeps or just misses a limit, or no number keeps it. In the case
+    "exact", time and limit are the same number, whichever way it is computed.
     """
     function, draw = learners(name), random.Random(f"{seed} servers")
     cases: list[ServersCase] = []
@@ -273,8 +278,9 @@ def _number(answer: Any) -> float | str | None:
 
 @fresh_world()
 def train(place: Any, push: Any, pull: Any, step: Any, seed: int) -> list[TrainCase]:
-    """Train a small network on two and on three servers, with the learner's functions and
-    placement, under a ledger.
+    """Train a small network on two and on three servers, under a ledger.
+
+    The learner's functions and placement are used.
     """
     place, push, pull, step = map(learners, (place, push, pull, step))
     results = []
@@ -337,8 +343,9 @@ def _trained(world: World, given: Any, link: int, push: Any, pull: Any, step: An
 def _gradients(
     world: World, variables: Sequence[torch.Tensor], worker: int, k: int
 ) -> list[torch.Tensor]:
-    """Compute the gradients of the sum of the worker's losses, for a small network and rows that
-    are drawn.
+    """Compute the gradients of the sum of the worker's losses.
+
+    They are those of a small network and of rows that are drawn.
     """
     generator = torch.Generator().manual_seed(
         random.Random(f"{world.seed} {world.number} {worker} {k}").randrange(2**31)

@@ -1,8 +1,7 @@
-"""Checks of unit 00, preflight, which ask the ranks from the notebook's kernel and judge the
-answers.
+"""Checks of unit 00, preflight, which ask the ranks from the kernel and judge the answers.
 
 Each check cell calls one of the public functions. Some hangs are provoked here on purpose, with a
-short patience, while a hang that the learner's code causes becomes a FAIL line. In both cases the
+short time-out, while a hang that the learner's code causes becomes a FAIL line. In both cases the
 cluster heals and re-runs the cells marked --setup.
 """
 
@@ -39,9 +38,7 @@ def _draw(salt: str) -> random.Random:
 
 
 def place(cluster: Cluster, function: str = "where_am_i") -> None:
-    """Check `function()` on the ranks, which must return (rank, node, local rank) from the
-    environment.
-    """
+    """Check `function()` on the ranks: (rank, node, local rank), read from the environment."""
     draw = _draw("place")
     per_node = draw.sample(range(3, 8), 3)
     worlds = [[draw.randrange(3 * n, 6 * n), n] for n in per_node]
@@ -86,11 +83,10 @@ def _place_problem(rank: int, got: Any, world_rank: int, per_node: int, own: Any
 
 
 def diagnose(cluster: Cluster, function: Callable[..., Any]) -> None:
-    """Check `function(waiting, edges)` on imagined hangs of four to eight ranks, and then on a real
-    one on the cluster.
+    """Check `function(waiting, edges)` on imagined hangs of four to eight ranks, and on a real one.
 
-    A hang does not depend on the learner's function, so a real one is made only once and is
-    remembered for the next time.
+    A hang does not depend on the learner's function, so a real one is made only once, on the
+    cluster, and is remembered for the next time.
     """
     draw = _draw("diagnose")
     with Check("diagnose", cluster, "diagnose") as report:
@@ -135,8 +131,9 @@ def _answer(
 
 
 def exchange(cluster: Cluster, function: str = "exchange") -> None:
-    """Check `function(value, members)` on the ranks, in rings of four, three and two, each with a
-    late rank.
+    """Check `function(value, members)` on the ranks, in rings of four, three and two.
+
+    One rank of each ring is late.
     """
     draw = _draw("exchange")
     answers: list[list[RingAnswer]] = [[], [], []]
@@ -173,9 +170,7 @@ def exchange(cluster: Cluster, function: str = "exchange") -> None:
 
 
 def _draw_ring(size: int, draw: random.Random) -> tuple[list[int], list[list[int]], int]:
-    """Return the members in the order of the ring, the values that they give, and the member that
-    is late.
-    """
+    """Return the members in the order of the ring, the values that they give, and the late one."""
     # of two: no rank 0, both odd
     ring = {4: [0, 1, 2, 3], 3: sorted(draw.sample(range(4), 3), reverse=True), 2: [3, 1]}[size]
     turn = draw.randrange(size) if size < 4 else 0
@@ -226,8 +221,9 @@ def _count_problem(answers: Sequence[Sequence[RingAnswer]]) -> Problem | None:
 
 
 def recover(cluster: Cluster, function: Callable[..., Any]) -> None:
-    """Check `function(cluster, saved)` before any fault, after a drawn one, and on ranks without a
-    process group.
+    """Check `function(cluster, saved)` before any fault, after a drawn one, and without a group.
+
+    In the last case, the ranks have no process group.
     """
     draw = _draw("recover")
     sums: list[list[int] | None] = []

@@ -1,5 +1,6 @@
-"""Calls of the learner's code by unit 00's checks, on the ranks and in this kernel; no mistake in
-it ends the check.
+"""Calls of the learner's code by unit 00's checks, on the ranks and in this kernel.
+
+No mistake in that code ends the check.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def on_rank(function: str, *args: Any) -> dict[str, Any]:
     end_groups()
     try:
         return {"value": getattr(ranks, function)(*args)}
-    except ranks.Unwritten as why:
+    except ranks.UnwrittenError as why:
         return {"not there": str(why)}
     except NotImplementedError:
         return {"not there": "unwritten"}
@@ -68,9 +69,7 @@ class Check(Report):
 
 
 def of_fault(fault: Fault) -> str:
-    """Return the part of a fault's report that says what happened and why, without what was
-    healed.
-    """
+    """Return what a fault's report says about what happened and why, without what was healed."""
     lines = [line.strip() for line in fault.text.splitlines() if line.strip()]
     raised = [
         line
@@ -84,8 +83,9 @@ def of_fault(fault: Fault) -> str:
 def call(
     function: Callable[..., Any], *args: Any, seconds: float = ANSWER_S
 ) -> tuple[Any, Exception | None]:
-    """Return (what the function returned, None) or (None, its exception), also if it never
-    returns.
+    """Return (what the function returned, None) or (None, its exception).
+
+    A function that does not return within `seconds` counts as one that raised.
     """
     try:
         with at_most(seconds):
@@ -98,7 +98,7 @@ def of_error(name: str, error: Exception, seconds: float = ANSWER_S) -> Problem:
     """Return the details to show for a function that raised."""
     if isinstance(error, NotImplementedError):
         return {"mistake": MISTAKES["unwritten"].format(name=name)}
-    if isinstance(error, TooLong):
+    if isinstance(error, TooLongError):
         return {"mistake": MISTAKES["endless"].format(name=name, seconds=seconds)}
     return {
         "mistake": MISTAKES["raised"].format(
@@ -107,21 +107,22 @@ def of_error(name: str, error: Exception, seconds: float = ANSWER_S) -> Problem:
     }
 
 
-class TooLong(Exception):
+class TooLongError(Exception):
     """The learner's function did not end in time."""
 
 
 @contextmanager
 def at_most(seconds: float) -> Iterator[None]:
-    """Raise TooLong in the block after this many seconds (only in the main thread, as in a
-    kernel).
+    """Raise TooLongError in the block after this many seconds.
+
+    This works only in the main thread, which is where a kernel runs its cells.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def ring(number: int, frame: FrameType | None) -> None:
-        raise TooLong
+        raise TooLongError
 
     before = signal.signal(signal.SIGALRM, ring)
     signal.setitimer(signal.ITIMER_REAL, seconds)

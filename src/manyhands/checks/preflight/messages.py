@@ -1,4 +1,4 @@
-"""The words of unit 00's checks: what each criterion says, the likely mistakes, and the hints."""
+"""The messages of unit 00's checks: what each criterion asks for, the mistakes, and the hints."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Hangs for unit 00's checks, drawn and then imagined or really provoked, and mistakes in answers
-about them.
+"""Hangs for unit 00's checks, imagined or really provoked, and mistakes in answers about them.
 
 A plan says what each rank does in the end. For example, `{rank: BARRIER, rank: 2, rank: None}` is a
 rank in a barrier, a rank that waits for a message from rank 2, and a rank that has finished.
@@ -58,8 +57,9 @@ else:
 
 @dataclass
 class Case:
-    """One hang, with what the learner's function is given, and the answer, ("absent" or "circle",
-    sorted ranks).
+    """One hang, with what the learner's function is given, and the answer.
+
+    The answer is ("absent" or "circle", sorted ranks).
     """
 
     waiting: dict[int, Where]
@@ -158,6 +158,7 @@ def quietly(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
 
 
 def arrows(edges: Iterable[tuple[int, int]]) -> str:
+    """Write edges of a wait graph as text: `0 -> 1, 2 -> 1`."""
     return ", ".join(f"{a} -> {b}" for a, b in edges)
 
 

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 LATE_S = 0.4  # how late one rank of a ring comes: long enough for what did not wait to show
 
 
-class Unwritten(Exception):
-    """The learner has not written this yet or has not run the cell; the argument is a key of
-    MISTAKES.
+class UnwrittenError(Exception):
+    """The learner has not written this yet or has not run the cell.
+
+    The argument is a key of MISTAKES.
     """
 
 
@@ -32,12 +33,13 @@ def learners(name: str) -> Any:
     try:
         return get_ipython().user_ns[name]
     except KeyError:
-        raise Unwritten("undefined") from None
+        raise UnwrittenError("undefined") from None
 
 
 def places(name: str, worlds: list[list[int]]) -> list[list[int] | str]:
-    """Return what `name()` returns here and in the made-up `worlds`, which are [(rank, ranks per
-    node), ...].
+    """Return what `name()` returns here and in the made-up `worlds`.
+
+    A world is [rank, ranks per node], which the environment then pretends.
     """
     function = learners(name)
     answers = [_plain(function())]
@@ -69,8 +71,9 @@ def _plain(answer: Any) -> list[int] | str:
 
 @fresh_world()
 def ring(name: str, members: list[int], given: list[list[int]], late: int) -> RingAnswer | None:
-    """Run one exchange in the ring `members`, whose ranks have the values `given`; None on a rank
-    outside it.
+    """Run one exchange in the ring `members`, whose ranks have the values `given`.
+
+    Return None on a rank outside the ring.
     """
     import torch
     import torch.distributed as dist
@@ -117,15 +120,14 @@ def forget() -> None:
 
 
 def has_group() -> bool:
+    """Whether this rank has a process group."""
     import torch.distributed as dist
 
     return dist.is_initialized()
 
 
 def world_sum(numbers: list[int]) -> float:
-    """Return the sum of numbers[rank] over the ranks, by an all-reduce that the check itself
-    makes.
-    """
+    """Return the sum of numbers[rank] over the ranks, by an all-reduce of the check itself."""
     import torch
     import torch.distributed as dist
 
@@ -135,9 +137,7 @@ def world_sum(numbers: list[int]) -> float:
 
 
 def shard() -> list[int] | str:
-    """Return the variable `shard` as a list of numbers, or as text that says what is wrong with
-    it.
-    """
+    """Return the variable `shard` as a list of numbers, or text that says what is wrong with it."""
     import torch
     from IPython import get_ipython
 
@@ -155,6 +155,7 @@ def shard() -> list[int] | str:
 
 
 def shard_sum() -> list[float]:
+    """Return the sum of all ranks' `shard`, by an all-reduce of the check itself."""
     import torch.distributed as dist
 
     total = learners("shard").double().flatten().clone()

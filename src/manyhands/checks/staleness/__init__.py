@@ -1,8 +1,8 @@
-"""Check unit 09, asynchrony and staleness, with the barrier on the server's rank and everything
-else in the notebook's kernel.
+"""Check unit 09, asynchrony and staleness.
 
-Runs are replayed from schedules that the seed draws (`cases`), in whole numbers, so that no answer
-depends on how long anything takes.
+The barrier runs on the server's rank and everything else in the notebook's kernel. Runs are
+replayed from schedules that the seed draws (`cases`), in whole numbers, so that no answer depends
+on how long anything takes.
 """
 
 from __future__ import annotations
@@ -51,8 +51,9 @@ def versions(function: Callable[..., Any]) -> None:
 
 
 def replay(function: Callable[..., Any]) -> None:
-    """Check that `function(w, rate, versions, gradient)` returns the weights of all versions,
-    without delay and with schedules that are drawn.
+    """Check that `function(w, rate, versions, gradient)` returns the weights of all versions.
+
+    It is called without delay and with schedules that are drawn.
     """
     with check("replay") as report:
         runs = {name: cases.runs(seed(), name == "stale") for name in report.asked}
@@ -74,8 +75,9 @@ def replay(function: Callable[..., Any]) -> None:
 
 
 def rate(function: Callable[..., Any]) -> None:
-    """Check `function(curvatures, delays)` to a thousandth, for one direction at five delays and
-    for several directions with their own delays.
+    """Check `function(curvatures, delays)` to a thousandth.
+
+    There is one direction at five delays, and there are several directions with their own delays.
     """
     from manyhands.simulate.asynchrony import stable_rate
 
@@ -95,8 +97,9 @@ def rate(function: Callable[..., Any]) -> None:
 
 
 def barrier(cluster: Cluster, name: str) -> None:
-    """Check the learner's class `name(workers, bound)` on rank 0, in lockstep, with bounds, and
-    with workers that leave.
+    """Check the learner's class `name(workers, bound)` on rank 0.
+
+    It runs in lockstep, with bounds, and with workers that leave.
     """
     with RankReport("barrier", cluster, CRITERIA, MISTAKES) as report:
         on_rank_0: dict[str, list[BarrierRun]]
@@ -110,8 +113,9 @@ def barrier(cluster: Cluster, name: str) -> None:
 def backups(
     step_s: Callable[..., Any], best_b: Callable[..., Any], cheapest_b: Callable[..., Any]
 ) -> None:
-    """Check the expected time of a step, to 1 %, and the two choices, each of which may cost at
-    most 1 % more than the best.
+    """Check the expected time of a step, to 1 %, and the two choices.
+
+    Each choice may cost at most 1 % more than the best.
     """
     from manyhands.simulate.asynchrony import nth_fastest_s
 

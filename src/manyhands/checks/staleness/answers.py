@@ -1,4 +1,4 @@
-"""What rank 0 answers in the experiment of unit 09's checks (`ranks`), and `verdicts` judges."""
+"""What the experiment of unit 09's barrier answers on rank 0, for `diagnosis` to judge."""
 
 from __future__ import annotations
 

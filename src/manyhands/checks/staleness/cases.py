@@ -1,7 +1,7 @@
-"""Draw from the seed what unit 09's checks ask about, which are logs of a server, schedules of
-versions, curvatures, workers and stragglers.
+"""Draw from the seed what unit 09's checks ask about.
 
-Weights, gradients and clocks are whole numbers, so right answers are right to the last bit.
+These are logs of a server, schedules of versions, curvatures, workers and stragglers. Weights,
+gradients and clocks are whole numbers, so right answers are right to the last bit.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ Log = list[tuple[str, int]]  # ("pull" or "push", worker)
 
 
 def generator(seed: int, name: str) -> np.random.Generator:
+    """Return the random numbers of one purpose, which depend on the seed and its name."""
     return np.random.default_rng([seed % 2**32, *name.encode()])
 
 
@@ -27,8 +28,9 @@ def generator(seed: int, name: str) -> np.random.Generator:
 
 
 def logs(seed: int) -> list[Log]:
-    """Draw three logs of a server, lists of ("pull" or "push", worker), in which some workers pull
-    late, and some pull twice before they push.
+    """Draw three logs of a server, lists of ("pull" or "push", worker).
+
+    Some workers pull late, and some pull twice before they push.
     """
     draw = generator(seed, "logs")
     found: list[Log] = []
@@ -71,8 +73,9 @@ class Run(NamedTuple):
 
 
 def runs(seed: int, stale: bool) -> list[Run]:
-    """Draw three runs of a small quadratic, each update with the newest weights, or with weights
-    that are up to six updates old.
+    """Draw three runs of a small quadratic.
+
+    Each update is with the newest weights, or with weights that are up to six updates old.
     """
     draw = generator(seed, f"runs {stale}")
     found: list[Run] = []
@@ -111,11 +114,10 @@ def history(run: Run) -> np.ndarray:
 
 
 def curvatures(seed: int, many: bool) -> list[tuple[list[float], list[int]]]:
-    """Draw [(curvatures, delays)] with short delays and long ones, for one direction, or for
-    several in no order.
+    """Draw [(curvatures, delays)] with short delays and long ones.
 
-    Of several directions, the steepest one decides in the first case, the latest one in the second,
-    and neither in the third.
+    There is one direction, or there are several in no order. Of several directions, the steepest
+    one decides in the first case, the latest one in the second, and neither in the third.
     """
     draw = generator(seed, f"curvatures {many}")
     if not many:
@@ -235,8 +237,9 @@ def waits(seed: int) -> list[tuple[int, int, list[float]]]:
 
 
 def wild(draw: np.random.Generator) -> list[float]:
-    """Draw times that vary so much that the mean of too few draws is rarely right to 1 %, and
-    hardly ever for a dozen of such lists.
+    """Draw times that vary so much that the mean of too few draws is rarely right to 1 %.
+
+    It is hardly ever right for a dozen of such lists.
     """
     while True:
         found = times(draw)
@@ -262,6 +265,7 @@ def steps(case: Choice, n: float) -> float:
 
 
 def step_s(n: int, b: int, times_s: Sequence[float]) -> float:
+    """Return the expected seconds of a step with n gradients and b backups."""
     from manyhands.simulate.asynchrony import nth_fastest_s
 
     return nth_fastest_s(n, n + b, times_s)
@@ -278,8 +282,10 @@ def rented_s(case: Choice, b: int) -> float:
 
 
 def choices(seed: int, kind: str) -> list[tuple[Choice, list[float]]]:
-    """Draw [(case, cost of each b)] with two cases in which neither no backup, nor the shortest
-    step, nor the most gradients a second is a good choice.
+    """Draw [(case, cost of each b)], two cases without an obvious choice.
+
+    Neither no backup, nor the shortest step, nor the most gradients a second is a good choice in
+    them.
     """
     draw, cost = generator(seed, kind), {"fixed": fixed_s, "rented": rented_s}[kind]
     found: list[tuple[Choice, list[float]]] = []
@@ -299,8 +305,10 @@ def choices(seed: int, kind: str) -> list[tuple[Choice, list[float]]]:
 
 
 def edges(seed: int, kind: str) -> list[tuple[Choice, list[float]]]:
-    """Draw, in the form of `choices`, one case in which no backup is best because no worker is ever
-    late, and one in which one or two backups cost more than none, and many cost least.
+    """Draw two more cases in the form of `choices`.
+
+    In one, no backup is best because no worker is ever late. In the other, one or two backups cost
+    more than none, and many cost least.
     """
     draw, cost = generator(seed, f"edges {kind}"), {"fixed": fixed_s, "rented": rented_s}[kind]
     even = Choice(

@@ -29,6 +29,7 @@ CHOICE = 0.01  # a choice may cost more than the best one by this part
 
 
 def say(mistake: str, expected: Any = None, got: Any = None, **words: Any) -> Problem:
+    """Return the details of a FAIL line, whose message is filled with the words."""
     return {"expected": expected, "got": got, "mistake": MISTAKES[mistake].format(**words)}
 
 
@@ -41,12 +42,14 @@ def array(answer: Any) -> np.ndarray:
 
 
 def equal(got: Any, expected: Any) -> bool:
+    """Whether two arrays have the same shape and the same numbers."""
     return np.shape(got) == np.shape(expected) and bool(
         np.all(np.asarray(got) == np.asarray(expected))
     )
 
 
 def near(got: float, expected: float, rtol: float) -> bool:
+    """Whether two numbers agree to `rtol`."""
     return bool(abs(got - expected) <= rtol * abs(expected))
 
 
@@ -59,11 +62,13 @@ def _named(got: Any, wrong: Mapping[str, Any], same: Callable[[Any, Any], bool])
 
 
 def two_lists(answer: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return an answer as two arrays, which are empty if it is something else."""
     one, other = answer if isinstance(answer, (tuple, list)) and len(answer) == 2 else ((), ())
     return array(one), array(other)
 
 
 def versions_problem(log: Log, got: np.ndarray) -> Problem | None:
+    """Return the problem with the versions that the pushes of a log have used."""
     right = cases.pulled_versions(log)
     if equal(got, right):
         return None
@@ -111,6 +116,7 @@ def _wrong_versions(log: Log) -> dict[str, list[int]]:
 
 
 def staleness_problem(log: Log, got: np.ndarray) -> Problem | None:
+    """Return the problem with the staleness of a log's pushes."""
     versions = cases.pulled_versions(log)
     right = [t - version for t, version in enumerate(versions)]
     if equal(got, right):
@@ -128,6 +134,7 @@ def staleness_problem(log: Log, got: np.ndarray) -> Problem | None:
 
 
 def history_problem(run: Run, got: np.ndarray) -> Problem | None:
+    """Return the problem with the weights of all versions of a run."""
     right = cases.history(run)
     if equal(got, right):
         return None
@@ -153,8 +160,9 @@ def history_problem(run: Run, got: np.ndarray) -> Problem | None:
 def _replay(
     run: Run, which: Callable[[int, int], tuple[int, int, int]], factor: float = 1
 ) -> np.ndarray:
-    """Return the history if update t starts from version `which(t, v)[0]`, with the gradient at
-    version [1] of batch [2].
+    """Return the history if update t starts from version `which(t, v)[0]`.
+
+    Its gradient is at version [1] of batch [2].
     """
     found = [run.w]
     for t, version in enumerate(run.versions):
@@ -167,12 +175,14 @@ def _replay(
 
 
 def bound(delay: int) -> float:
+    """Return the largest stable rate at this delay, for a curvature of 1."""
     from manyhands.simulate.asynchrony import stable_rate
 
     return stable_rate(delay)
 
 
 def rate_problem(curvatures: list[float], delays: list[int], got: float) -> Problem | None:
+    """Return the problem with the largest stable rate for these curvatures and delays."""
     # of the direction that decides
     right, most, d = min(
         (bound(delay) / curvature, curvature, delay)
@@ -288,6 +298,7 @@ def _barrier_mistake(
 
 
 def step_problem(n: int, b: int, times_s: Sequence[float], got: float) -> Problem | None:
+    """Return the problem with the expected time of a step."""
     right, ordered = cases.step_s(n, b, times_s), np.sort(times_s)
     if near(got, right, WAIT):
         return None
@@ -321,8 +332,9 @@ def cost_with(costs: Sequence[float], got: float) -> float:
 
 
 def _where_it_stops(costs: Sequence[float], b: int) -> int:
-    """Return the b at which a search ends that begins with this one and goes on while the next one
-    costs less.
+    """Return the b at which a search ends that begins with this one.
+
+    It goes on while the next one costs less.
     """
     while b + 1 < len(costs) and costs[b + 1] < costs[b]:
         b += 1
@@ -330,6 +342,7 @@ def _where_it_stops(costs: Sequence[float], b: int) -> int:
 
 
 def choice_problem(kind: str, case: Choice, costs: Sequence[float], got: float) -> Problem | None:
+    """Return the problem if the chosen number of backups costs more than the best by CHOICE."""
     mine, best, size = cost_with(costs, got), min(costs), case.size
     if mine <= (1 + CHOICE) * best:
         return None

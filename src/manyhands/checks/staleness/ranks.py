@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch.distributed as dist
 
 from manyhands.checks.by_hand import closed
-from manyhands.checks.on_ranks import Unwritten, learners
+from manyhands.checks.on_ranks import UnwrittenError, learners
 from manyhands.checks.staleness.cases import teams
 from manyhands.simulate.asynchrony import Barrier, play
 
@@ -45,11 +45,13 @@ class Asked:
         self.first: WrongAnswer | None = None
 
     def done(self, worker: int) -> list[int]:
+        """Report a worker's finished step to both barriers, and return our answer."""
         self.clocks[worker] += 1
         self.waiting.add(worker)
         return self._ask("done", worker)
 
     def leave(self, worker: int) -> list[int]:
+        """Report to both barriers that a worker leaves, and return our answer."""
         self.clocks.pop(worker)
         self.waiting.discard(worker)
         self.asks = self.asks and self.leaving
@@ -77,8 +79,9 @@ class Asked:
 
 
 def told(answer: Any) -> list[int] | None:
-    """Return a list of workers as plain numbers, or None if it is not a list, since a set has no
-    order.
+    """Return a list of workers as plain numbers, or None if it is not a list.
+
+    A set is none, since it has no order.
     """
     if isinstance(answer, (set, frozenset, dict)):
         return None
@@ -89,8 +92,9 @@ def told(answer: Any) -> list[int] | None:
 
 
 def barrier(name: str, seed: int) -> dict[str, list[BarrierRun]] | None:
-    """Return for each criterion the answers in all of its runs, and the first one that is wrong, or
-    None on the other ranks.
+    """Return for each criterion the answers in all of its runs, and the first wrong one.
+
+    Return None on the other ranks.
     """
     theirs = learners(name)
     if dist.get_rank():
@@ -103,7 +107,7 @@ def barrier(name: str, seed: int) -> dict[str, list[BarrierRun]] | None:
             for criterion in ("lockstep", "bound", "leave")
         }
     except NotImplementedError:
-        raise Unwritten(name) from None
+        raise UnwrittenError(name) from None
 
 
 def _asked(theirs: Callable[..., Any], team: Team, leaving: bool) -> BarrierRun:

@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 
 from manyhands.checks.by_hand import closed, loaded
-from manyhands.checks.on_ranks import Unwritten
+from manyhands.checks.on_ranks import UnwrittenError
 from manyhands.checks.rank_tools import device_of_any_call, said_where, short_lived
 from manyhands.ledger import Ledger, models
 from manyhands.links import conjugate
@@ -59,7 +59,7 @@ def learners_own():
             yield
     except NotImplementedError as error:
         *_, (frame, _) = traceback.walk_tb(error.__traceback__)
-        raise Unwritten(frame.f_code.co_qualname) from error
+        raise UnwrittenError(frame.f_code.co_qualname) from error
 
 
 def drawn(seed):

@@ -1,5 +1,4 @@
-"""Checks of unit 03, DataParallel, with one function for each check cell, which takes what the
-learner wrote.
+"""Checks of unit 03, DataParallel: a function for each check cell takes what the learner wrote.
 
 Everything runs in the notebook's own kernel, since replicas are copies and threads, and there is no
 cluster. The experiments are in the `*with_torch` modules, which import torch and are imported when
@@ -34,8 +33,9 @@ class _Check(Report):
         self.module = import_module("manyhands.checks.torch_dataparallel." + module)
 
     def run(self, *functions: Callable[..., Any], criteria: Iterable[str] | None = None) -> None:
-        """Run the experiments of these criteria, or of all, with the learner's functions, and judge
-        their cases.
+        """Run the experiments of these criteria, or of all, and judge their cases.
+
+        They call the learner's functions.
         """
         own = import_module("manyhands.checks.torch_dataparallel.with_torch")
         shut = [shut_from(function, own.cut, own.join) for function in functions]
@@ -81,16 +81,15 @@ def gather(function: Callable[..., Any]) -> None:
 
 
 def replicate(function: Callable[..., Any]) -> None:
-    """Check `function(module, devices)`, which returns a list of modules that are connected to the
-    original.
-    """
+    """Check `function(module, devices)`, which returns modules connected to the original."""
     with _Check("replicate", "replicas_with_torch") as report:
         report.run(function)
 
 
 def apply(function: Callable[..., Any]) -> None:
-    """Check `function(replicas, inputs, kwargs, devices)`, which returns what the replicas return
-    in threads.
+    """Check `function(replicas, inputs, kwargs, devices)`.
+
+    It returns what the replicas return in threads.
     """
     with _Check("apply", "threads_with_torch") as report:
         report.run(function)
@@ -114,8 +113,9 @@ def forward(function: Callable[..., Any]) -> None:
 
 
 def loss(part: Callable[..., Any], whole: Callable[..., Any]) -> None:
-    """Check `part(scores, labels)` of a replica's rows, and `whole(gathered)`, the mean loss of all
-    rows.
+    """Check `part(scores, labels)` of a replica's rows, and `whole(gathered)`.
+
+    The latter is the mean loss of all rows.
     """
     with _Check("loss", "with_torch") as report:
         report.run(part, whole)

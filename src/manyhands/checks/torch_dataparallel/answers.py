@@ -1,4 +1,4 @@
-"""What an experiment of unit 03's checks returns (`*with_torch`), and `verdicts` judges."""
+"""What an experiment of unit 03's checks (`*with_torch`) returns, for `diagnosis` to judge."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, TypedDict
 
 
 class Case(TypedDict):
-    """One question and its answer, as nestings of numbers and words (see `verdicts.case`)."""
+    """One question and its answer, as nestings of numbers and words (see `diagnosis.case`)."""
 
     got: Any
     right: Any

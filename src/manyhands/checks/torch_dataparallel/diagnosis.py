@@ -1,6 +1,4 @@
-"""How unit 03's checks judge an answer, and which mistake a wrong one looks like, without a
-framework.
-"""
+"""How unit 03's checks judge an answer, and which mistakes they recognise, without a framework."""
 
 from __future__ import annotations
 

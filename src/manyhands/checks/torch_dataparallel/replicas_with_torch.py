@@ -1,5 +1,4 @@
-"""More of the half of unit 03's checks that needs torch, with experiments on replicas and the whole
-forward pass.
+"""Experiments of unit 03's checks that need torch: replicas, and the whole forward pass.
 
 There are no ranks here, because replicas are copies in the notebook's own kernel (see
 `with_torch`).
@@ -37,8 +36,9 @@ TIES = ((0, 0, 1), (0, 1, 0), (0, 1, 1))  # which of three layers share a weight
 
 
 class Network(nn.Module):
-    """A network of three layers, two of which share a weight, after a frozen one, with a buffer
-    that counts rows.
+    """A network of three layers, two of which share a weight, after a frozen one.
+
+    It has a buffer, `seen`, that counts rows.
     """
 
     seen: torch.Tensor
@@ -55,6 +55,7 @@ class Network(nn.Module):
     def forward(
         self, x: torch.Tensor, more: dict[str, Any] | None = None, scale: float = 1.0
     ) -> dict[str, torch.Tensor]:
+        """Compute scores and a size, and note the thread and the number of rows."""
         ran_in.append(threading.get_ident())
         self.seen.add_(len(x))
         h = torch.tanh(self.first(x))
@@ -73,6 +74,7 @@ def network(draw: random.Random, ties: Sequence[int] | None = None) -> Network:
 
 
 def trained(module: nn.Module) -> dict[str, nn.Parameter]:
+    """Return {name: parameter} of the parameters that are not frozen."""
     return {
         name: parameter for name, parameter in module.named_parameters() if parameter.requires_grad
     }
@@ -86,6 +88,7 @@ def gradients(module: nn.Module) -> list[list[Any]]:
 
 
 def loss_of(outputs: dict[str, torch.Tensor], i: int = 0) -> torch.Tensor:
+    """Return a loss of the network's outputs; `i` weights the scores, so that replicas differ."""
     return ((i + 1) * outputs["scores"]).square().sum() + outputs["size"].sum()
 
 
@@ -109,6 +112,7 @@ def alone(
 
 
 def kept_names(found: list[list[Any]], names: Collection[str]) -> list[list[Any]]:
+    """Return the pairs [name, value] whose name is one of these."""
     return [pair for pair in found if pair[0] in names]
 
 
@@ -116,6 +120,7 @@ def kept_names(found: list[list[Any]], names: Collection[str]) -> list[list[Any]
 
 
 def replicate_copies(function: Callable[..., Any], seed: int) -> list[Case]:
+    """Compare what replicas compute with the original, and the devices of their tensors."""
     draw, cases = random.Random(seed + 10), []
     module, x = network(draw), numbers(draw, 3, 5)
     x, before = x[:, : module.first.in_features] / 9, dict(module.named_parameters())
@@ -172,6 +177,7 @@ def _own(replica: Any) -> dict[str, Any]:
 
 
 def replicate_gradients(function: Callable[..., Any], seed: int) -> list[Case]:
+    """Compare the gradients that replicas leave in the original with those of a single process."""
     draw = random.Random(seed + 11)
     return [_gradients_of(function, draw, network(draw, ties)) for ties in TIES]
 
@@ -202,6 +208,7 @@ def _gradients_of(function: Callable[..., Any], draw: random.Random, module: Any
 
 
 def replicate_buffers(function: Callable[..., Any], seed: int) -> list[Case]:
+    """Count the rows that the original and its replicas have seen."""
     draw = random.Random(seed + 12)
     module, rows = network(draw), [draw.randint(2, 9), draw.randint(10, 20), draw.randint(30, 40)]
     start = draw.randint(1, 9)
@@ -220,6 +227,7 @@ def replicate_buffers(function: Callable[..., Any], seed: int) -> list[Case]:
 
 
 def replicate_tied(function: Callable[..., Any], seed: int) -> list[Case]:
+    """Look at which layers of the replicas share a weight."""
     draw = random.Random(seed + 13)
     return [_ties_of(function, draw, network(draw, ties)) for ties in TIES]
 
@@ -243,6 +251,7 @@ def _ties_of(function: Callable[..., Any], draw: random.Random, module: Any) -> 
 
 
 def forward_outputs(function: Callable[..., Any], seed: int) -> list[Case]:
+    """Compare the outputs of the learner's data_parallel, and the threads and devices it uses."""
     draw, cases = random.Random(seed + 18), []
     for n, k in ((3 * draw.randint(3, 5) + 1, 3), draw.choice(LESS), (4, 4)):
         module, scale = network(draw), float(draw.randint(2, 5))
@@ -295,6 +304,7 @@ def _places(outputs: Any, device: str | None = None) -> list[list[Any]]:
 
 
 def forward_gradients(function: Callable[..., Any], seed: int) -> list[Case]:
+    """Compare the gradients after two calls of the learner's data_parallel."""
     draw = random.Random(seed + 19)
     module = network(draw)
     x = numbers(draw, 3 * draw.randint(2, 4) + 2, module.first.in_features) / 9
@@ -312,6 +322,7 @@ def forward_gradients(function: Callable[..., Any], seed: int) -> list[Case]:
 
 
 def forward_statistics(function: Callable[..., Any], seed: int) -> list[Case]:
+    """Compare a batch norm's running statistics, which the first replica must update."""
     draw = random.Random(seed + 20)
     norm, rows = nn.BatchNorm1d(2).double(), 3 * draw.randint(3, 5) + 1
     x, fresh = numbers(draw, rows, 2), copy.deepcopy(norm)
@@ -343,8 +354,9 @@ def forward_gpus(
     devices: list[str] | None = None,
     wrap: Callable[..., Any] = nn.DataParallel,
 ) -> list[Case]:
-    """Compare the learner's data_parallel with nn.DataParallel on all GPUs; only tests use
-    `devices` and `wrap`.
+    """Compare the learner's data_parallel with nn.DataParallel on all GPUs.
+
+    Only tests use `devices` and `wrap`.
     """
     draw = random.Random(seed + 21)
     devices = devices or [f"cuda:{i}" for i in range(torch.cuda.device_count())]

@@ -1,4 +1,4 @@
-"""More of the half of unit 03's checks that needs torch, with experiments on replicas in threads.
+"""Experiments of unit 03's checks that need torch: replicas in threads.
 
 There are no ranks here (see `with_torch`). Nothing is measured in seconds. Instead, replicas meet
 at a barrier, which breaks after MEET_S if they reach it one after the other.
@@ -48,6 +48,7 @@ class Told(nn.Module):
         self.act, self.barrier = act, barrier
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Wait for the others, and return what `act` returns."""
         if self.barrier is not None:
             self.barrier.wait()
         return self.act(*args, **kwargs)
@@ -71,6 +72,7 @@ def _run(
 
 
 def apply_threads(function: Callable[..., Any], seed: int) -> list[Case]:
+    """Let all replicas meet at a barrier, which they can only do in threads."""
     draw = random.Random(seed + 14)
     k = draw.randint(3, 4)
     barrier, met = threading.Barrier(k, timeout=MEET_S), []
@@ -133,6 +135,7 @@ def apply_results(function: Callable[..., Any], seed: int) -> list[Case]:
 
 
 def apply_modes(function: Callable[..., Any], seed: int) -> list[Case]:
+    """Compare autograd's and autocast's modes in the replicas with those of the caller."""
     draw, cases = random.Random(seed + 16), []
     modes: dict[str, Callable[[], Any]] = {
         "plain": nullcontext,
@@ -177,8 +180,9 @@ def apply_modes(function: Callable[..., Any], seed: int) -> list[Case]:
 
 
 def apply_errors(function: Callable[..., Any], seed: int) -> list[Case]:
-    """Let every replica after the first failing one be slow, and note whether the caller has waited
-    for it.
+    """Let every replica after the first failing one be slow.
+
+    It is noted whether the caller has waited for it.
     """
     draw, cases = random.Random(seed + 17), []
     for bad in ([draw.randint(1, 2)], sorted(draw.sample(range(4), 2))):
@@ -219,8 +223,10 @@ def apply_errors(function: Callable[..., Any], seed: int) -> list[Case]:
 
 
 def _caught(function: Callable[..., Any], act: Callable[..., Any], original: str) -> list[Any]:
-    """Return [raised or not, the number of the named replica, whether the original exception is
-    kept, a word of it].
+    """Return what the caller's exception says about the replica's.
+
+    That is [raised or not, the number of the named replica, whether the original exception is kept,
+    a word of it].
     """
     word = original.rpartition(".")[0]
     try:

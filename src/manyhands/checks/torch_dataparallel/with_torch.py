@@ -1,12 +1,11 @@
-"""The half of unit 03's checks that needs torch, with experiments on scatter, gather and the loss,
-reported in numbers.
+"""Experiments of unit 03's checks that need torch: scatter, gather and the loss, in numbers.
 
 There are no ranks here, because all replicas of DataParallel are in the notebook's own kernel,
 where this module is imported when a check runs. Numbers and shapes are drawn from the seed, and
 everything is float64. The "meta" device, whose tensors have a shape but no numbers, is a second
 device that every machine has, so it shows without a GPU whether something was moved.
 
-An experiment takes the learner's functions and the seed, and returns cases for `verdicts`.
+An experiment takes the learner's functions and the seed, and returns cases for `diagnosis`.
 """
 
 from __future__ import annotations
@@ -127,6 +126,7 @@ def join(outputs: Any, by_position: bool = False) -> Any:
 
 
 def scatter_rows(function: Callable[..., Any], seed: int) -> list[Case]:
+    """Compare the rows that each replica gets, also if there are too few for all."""
     draw, cases = random.Random(seed), []
     odd = 4 * draw.randint(5, 9) + draw.randint(1, 2)
     for n, k in ((odd, 4), (3 * draw.randint(2, 5), 3), draw.choice(LESS), (2, draw.randint(3, 5))):
@@ -162,8 +162,9 @@ def scatter_rows(function: Callable[..., Any], seed: int) -> list[Case]:
 
 
 def nested_value(draw: random.Random, n: int) -> tuple[Any, ...]:
-    """Draw tensors of n rows, and things that are not tensors, in a tuple that contains a dict and
-    a list.
+    """Draw tensors of n rows, and things that are not tensors.
+
+    They are in a tuple that contains a dict and a list.
     """
     names = [draw.choice(("ant", "bee", "cat")) for _ in range(n)]
     return (
@@ -175,6 +176,7 @@ def nested_value(draw: random.Random, n: int) -> tuple[Any, ...]:
 
 
 def scatter_nested(function: Callable[..., Any], seed: int) -> list[Case]:
+    """Compare what each replica gets of nested containers, also of what is not a tensor."""
     draw, cases = random.Random(seed + 1), []
     for n, k in ((3 * draw.randint(2, 4) + 1, 3), draw.choice(LESS)):
         value = nested_value(draw, n)
@@ -225,14 +227,13 @@ def scatter_nested(function: Callable[..., Any], seed: int) -> list[Case]:
 
 
 def scatter_devices(function: Callable[..., Any], seed: int) -> list[Case]:
+    """Look at the devices to which the pieces of a value have moved."""
     draw = random.Random(seed + 2)
     return [_places_of(function, draw, devices) for devices in orders(draw)]
 
 
 def orders(draw: random.Random) -> list[list[str]]:
-    """Draw lists of devices, in some of which the value is not on the first device, or not on the
-    last one.
-    """
+    """Draw lists of devices, of which the first or the last is not always the value's own."""
     return [
         ["cpu", "meta", "meta"],
         draw.choice((["meta", "cpu", "meta"], ["meta", "meta", "cpu"])),
@@ -253,6 +254,7 @@ def _places_of(function: Callable[..., Any], draw: random.Random, devices: list[
 
 
 def scatter_gradient(function: Callable[..., Any], seed: int) -> list[Case]:
+    """Compare the gradient that reaches the value from its pieces."""
     draw = random.Random(seed + 3)
     x = numbers(draw, 3 * draw.randint(2, 4) + 1, 2).requires_grad_()
     weights = numbers(draw, *x.shape)
@@ -276,6 +278,7 @@ def pieces(draw: random.Random, k: int, *shape: int) -> list[torch.Tensor]:
 
 
 def gather_tensors(function: Callable[..., Any], seed: int) -> list[Case]:
+    """Compare the tensor into which tensors of different lengths are combined, and its device."""
     draw, cases = random.Random(seed + 4), []
     for k in (draw.randint(3, 4), 1):
         outputs = pieces(draw, k, 2)
@@ -308,6 +311,7 @@ def gather_tensors(function: Callable[..., Any], seed: int) -> list[Case]:
 
 
 def gather_nested(function: Callable[..., Any], seed: int) -> list[Case]:
+    """Compare what nested outputs are combined into, and the errors for what cannot be combined."""
     draw, cases = random.Random(seed + 5), []
     for k in (3, 2):
         a, b, c = pieces(draw, k, 1), pieces(draw, k), pieces(draw, k)
@@ -356,6 +360,7 @@ def _refusal(function: Callable[..., Any], outputs: Any) -> str:
 
 
 def gather_scalars(function: Callable[..., Any], seed: int) -> list[Case]:
+    """Compare the vector into which the replicas' scalars are combined."""
     draw, cases = random.Random(seed + 6), []
     for k in (draw.randint(3, 5), 2):
         outputs = list(numbers(draw, k) + torch.arange(k) / 8)
@@ -378,6 +383,7 @@ def gather_scalars(function: Callable[..., Any], seed: int) -> list[Case]:
 
 
 def gather_gradient(function: Callable[..., Any], seed: int) -> list[Case]:
+    """Compare the gradients that reach the outputs from what they were combined into."""
     draw = random.Random(seed + 7)
     outputs = [(one.requires_grad_(), one.sum()) for one in pieces(draw, 3, 2)]
     weights = [numbers(draw, *one.shape) for one, _ in outputs]
@@ -406,8 +412,9 @@ NO_GRADIENT = ["no number that backward can follow"]
 
 
 def loss_batches(draw: random.Random) -> Iterator[tuple[torch.Tensor, torch.Tensor, int]]:
-    """Draw scores that require a gradient, their labels, and how many replicas share them
-    unevenly.
+    """Draw scores that require a gradient, their labels, and a number of replicas.
+
+    The replicas share the rows unevenly.
     """
     for k in (4, 3):
         n, classes = k * draw.randint(3, 5) + 1, draw.randint(3, 6)
@@ -415,9 +422,7 @@ def loss_batches(draw: random.Random) -> Iterator[tuple[torch.Tensor, torch.Tens
 
 
 def _no_tensor(answer: Any) -> Case | None:
-    """Return a case about what cannot be gathered among the values that a replica returns, or
-    None.
-    """
+    """Return a case about what cannot be gathered of a replica's values, or None."""
     inside = (
         answer.values()
         if isinstance(answer, dict)
@@ -430,14 +435,16 @@ def _no_tensor(answer: Any) -> Case | None:
 
 
 def _elsewhere(part: Callable[..., Any], draw: random.Random) -> None:
-    """Ask for the parts of other batches, so that what a part leaves in a global variable is
-    overwritten.
+    """Ask for the parts of other batches.
+
+    What a part leaves in a global variable is overwritten by them.
     """
     for rows in (2, 5, 3, 7):
         part(numbers(draw, rows, 3), numbers(draw, rows).long() % 3)
 
 
 def loss_mean(part: Callable[..., Any], whole: Callable[..., Any], seed: int) -> list[Case]:
+    """Compare the loss of all rows, and its gradient, with those of a single process."""
     cases, other = [], random.Random(seed + 22)
     for scores, labels, k in loss_batches(random.Random(seed + 8)):
         pairs = list(zip(scores.chunk(k), labels.chunk(k), strict=True))
