@@ -27,7 +27,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from manyhands import hint
-from manyhands.checks import dataparallel as check
+from manyhands.checks import torch_dataparallel as check
 
 # %% [markdown]
 # ## 1. Scatter

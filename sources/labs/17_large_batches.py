@@ -21,7 +21,7 @@ import torch
 
 from manyhands import hint
 from manyhands.checks import large_batches as check
-from manyhands.checks.large_batches_task import Task
+from manyhands.checks.large_batches.task import Task
 
 torch.set_num_threads(1)
 
@@ -323,7 +323,7 @@ check.challenge(train)
 # worth their cost.
 
 # %%
-from manyhands.checks.large_batches_task import distorted_digits
+from manyhands.checks.large_batches.task import distorted_digits
 
 digits = distorted_digits(seed=1)
 task = Task(digits, batch=256, epochs=3, seed=1)

@@ -113,7 +113,7 @@ settle("05-latency", longer)
 # and a noise of 2.5 %. About every seventh time is disturbed, as on real machines. (The lab's checks draw times in the same way.)
 
 # %%
-from manyhands.checks import communication_costs_cases as cases
+from manyhands.checks.communication_costs import cases
 
 true = simulate.Link(latency_s=30e-6, bytes_per_s=2e9)
 n_bytes = [4**k for k in range(1, 15)]
@@ -280,7 +280,7 @@ def all_reduce_s(way, n_bytes, calls=3, repeats=2):
     import time
     import torch
     import torch.distributed as dist
-    from manyhands.checks.collectives_ranks import WAYS
+    from manyhands.checks.collectives.ranks import WAYS
 
     x, times_s = torch.zeros(n_bytes, dtype=torch.uint8), []
     WAYS[way](x, None)

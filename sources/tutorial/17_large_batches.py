@@ -27,8 +27,8 @@
 import torch
 
 from manyhands import predict, settle
-from manyhands.checks import large_batches_task as tasks
-from manyhands.checks.large_batches_task import Task, train
+from manyhands.checks.large_batches import task as tasks
+from manyhands.checks.large_batches.task import Task, train
 
 torch.set_num_threads(1)
 task = Task(tasks.plain_digits(), batch=8)

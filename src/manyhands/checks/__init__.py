@@ -1,5 +1,4 @@
-"""What a lab's check cell calls, namely a report with one line for each criterion, and a record for
-the grader.
+"""What a check cell calls: a report with one line for each criterion, and a record for the grader.
 
     report = Report("average")
     report.criterion("mean", points=2, text="gradients equal the serial ones", passed=close, values=gradients,
@@ -7,14 +6,14 @@ the grader.
     report.show()
 
 The line is for the reader. The record is for `manyhands.grading`, which compares its values,
-outside the kernel, with the solution's values under the same seed, because a verdict from inside
-the kernel is never itself the evidence.
+outside the kernel, with the solution's values under the same seed, because a result from inside the
+kernel is never itself the evidence.
 """
 
 import os
 import sys
 
-from manyhands.checks import unrun_answers
+from manyhands.checks import older_names, unrun_answers
 from manyhands.checks.hints import hint
 from manyhands.checks.report import Report
 
@@ -22,11 +21,13 @@ __all__ = ["Report", "hint", "seed"]
 
 
 def seed() -> int:
-    """The seed that every check draws its inputs from: `MANYHANDS_SEED`, 0 for the learner, hidden
-    for the grader.
+    """The seed that every check draws its inputs from.
+
+    It is `MANYHANDS_SEED`, which is 0 for the learner and hidden for the grader.
     """
     return int(os.environ.get("MANYHANDS_SEED") or 0) % 2**31  # what every generator takes
 
 
+older_names.register()
 if "IPython" in sys.modules:
     unrun_answers.register(sys.modules["IPython"].get_ipython())

@@ -1,5 +1,6 @@
-"""Hints: `hint("06-average")` prints a first step, prints the next step when it is called again,
-and remembers that it was opened. Hints cost no points.
+"""Hints: `hint("06-average")` prints a first step, and the next step when it is called again.
+
+It also remembers that it was opened. Hints cost no points.
 
 The texts are in a dict `HINTS` in the unit's package. A hint's name is the unit's number, a dash,
 and the name of the report that it helps with. Each unit has one dict, `{"06-average": ("where to
@@ -24,6 +25,8 @@ Hints = dict[str, str | tuple[str, ...]]  # hint's name -> its only step, or its
 NO_HINT = "There is no hint {name!r}. The existing hints are: {known}."
 MORE = 'For more, run hint("{name}") again.'
 
+PACKAGES = {"dataparallel": "torch_dataparallel"}  # where a unit's package has a different name
+
 _steps_shown: dict[str, int] = {}  # hint's name -> how many of its steps this process has shown
 
 
@@ -33,10 +36,11 @@ def hints_of(number: str) -> Hints:
     Only that unit's module is imported.
     """
     topic = next((unit.name[3:] for unit in units(Path()) if unit.number == number), None)
+    package = f"manyhands.checks.{PACKAGES.get(topic, topic)}" if topic else ""
     try:
-        return getattr(import_module(f"manyhands.checks.{topic}"), "HINTS", {}) if topic else {}
+        return getattr(import_module(package), "HINTS", {}) if package else {}
     except ModuleNotFoundError as error:
-        if error.name == f"manyhands.checks.{topic}":
+        if error.name == package:
             return {}  # a unit that is only planned
         raise
 

@@ -1,5 +1,6 @@
-"""The card that a check shows in a notebook: what it says, without colour too, and where it is not
-shown.
+"""The card that a check shows in a notebook: what it says, also without colour.
+
+There are also tests of where it is not shown.
 """
 
 import io
@@ -109,10 +110,13 @@ def test_a_wrong_answer_is_red_also_beside_one_that_is_not_begun():
 def test_all_that_units_say_of_an_unwritten_function_is_known_to_the_card():
     from importlib import import_module
 
+    from manyhands.checks.hints import PACKAGES
+
     said = {}
     for unit in units("."):
         try:
-            mistakes = import_module(f"manyhands.checks.{unit.name[3:]}.words").MISTAKES
+            topic = PACKAGES.get(unit.name[3:], unit.name[3:])
+            mistakes = import_module(f"manyhands.checks.{topic}.messages").MISTAKES
         except (ModuleNotFoundError, AttributeError):
             continue
         if "unwritten" in mistakes:
