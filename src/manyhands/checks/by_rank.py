@@ -95,6 +95,7 @@ def numbers(
     dots = not at_most and (low < 0 or any(one % 1 for one in known))
     low, high = (low, high) if dots else (min(low, 0), high)
     lines = []
+    # if the numbers are too few or too many, there are names, but nothing to draw
     for name, pair, want, have in zip(ranks or range(len(got)), given, expected, got, strict=False):
         right = _agree(want, have, at_most, within)
         drawing = (_dot if dots else _bar)(want, have, low, high, FILL[PASS if right else FAIL])
@@ -115,7 +116,7 @@ def rows(
     `expected`, `got`: a list of rows for each rank.
     """
     lines = []
-    for name, want, have in zip(ranks or range(len(got)), expected, got, strict=False):
+    for name, want, have in zip(ranks or range(len(got)), expected, got, strict=True):
         drawing = _lane(_runs(want), n, 1, 'fill="none" stroke="currentColor" stroke-opacity=".7"')
         wanted = set(want)
         drawing += _lane(

@@ -129,7 +129,7 @@ def told_apart(expected: Any, got: Any) -> list[str]:
         return texts
     where = "".join(f"[{index}]" for index in place)
     ends = [f"; {where}: {_exactly(value, place)}" for value in (expected, got)]
-    return [cut(text, MAX_TEXT - len(end)) + end for text, end in zip(texts, ends, strict=False)]
+    return [cut(text, MAX_TEXT - len(end)) + end for text, end in zip(texts, ends, strict=True)]
 
 
 def _first_difference(one: Any, other: Any) -> tuple[int, ...] | None:

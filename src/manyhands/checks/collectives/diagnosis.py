@@ -233,7 +233,7 @@ def ring_problem(t: Traffic, halves: int) -> Problem | None:
     """Return the problem if a rank does not send one message a round, to the next rank only."""
     if t.library:
         return _library(t)
-    for me, (messages, peers) in enumerate(zip(t.messages, t.peers, strict=False)):
+    for me, (messages, peers) in enumerate(zip(t.messages, t.peers, strict=True)):
         following, (low, high) = t.members[(me + 1) % t.p], _steps(t, halves)
         if set(peers) - {following}:
             return _problem(

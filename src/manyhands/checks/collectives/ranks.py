@@ -410,7 +410,7 @@ def halving(name: str, seed: int) -> list[Case]:
     results: list[Case] = []
     for members, group in groups(seed, powers_of_two):
         me, p = dist.get_rank(group), len(members)
-        for dtype, shape in zip(DTYPES, ((p * (seed % 5 + 7),), (2 * p, 3), (p,)), strict=False):
+        for dtype, shape in zip(DTYPES, ((p * (seed % 5 + 7),), (2 * p, 3), (p,)), strict=True):
             given = everyones(seed, p, dtype, shape)
             x = given[me].clone()
             result = counted(lambda: function(x, group))  # noqa: B023

@@ -48,7 +48,7 @@ def ping_pong(cluster: Cluster, function: str) -> None:
         )
         values = [[case["messages"], case["others"]] for one in answers for case in one]
         report.judge(
-            "messages", map(diagnosis.messages_problem, zip(*answers, strict=False)), values
+            "messages", map(diagnosis.messages_problem, zip(*answers, strict=True)), values
         )
         report.judge(
             "times",

@@ -251,7 +251,7 @@ def width_problem(
     """
     if not np.all(np.isfinite(got)):
         return say("no two pairs")
-    for what, mine, ours in zip(("latency", "bandwidth"), *widths(got, right), strict=False):
+    for what, mine, ours in zip(("latency", "bandwidth"), *widths(got, right), strict=True):
         ratio = mine / ours
         if not WIDTH[0] <= ratio <= WIDTH[1]:
             one_side = 0.58 <= ratio < WIDTH[0]
@@ -286,7 +286,7 @@ def width_evidence(got: np.ndarray, right: np.ndarray) -> list[list[float]]:
     """Return the same evidence for all widths inside the limits, and different evidence outside."""
     return [
         [min(mine, WIDTH[0] * ours), max(mine, WIDTH[1] * ours)]
-        for mine, ours in zip(*widths(got, right), strict=False)
+        for mine, ours in zip(*widths(got, right), strict=True)
     ]
 
 

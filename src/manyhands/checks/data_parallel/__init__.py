@@ -102,7 +102,7 @@ def share(cluster: Cluster, function: str) -> None:
     with check("share", cluster) as report:
         # each as every rank has reported it
         all_cases: list[tuple[ShareCase, ...]] = list(
-            zip(*report.on_ranks("data_parallel.ranks", "shares", function, seed()), strict=False)
+            zip(*report.on_ranks("data_parallel.ranks", "shares", function, seed()), strict=True)
         )
         for name in ("losses", "decay"):
             cases = [case for case in all_cases if bool(case[0]["decay"]) == (name == "decay")]

@@ -144,7 +144,7 @@ def note_complete(answers: list[list[GradientCase]]) -> None:
         for name in cases[0]["gradients"]:
             there = [
                 rank
-                for rank, case in zip(members, cases, strict=False)
+                for rank, case in zip(members, cases, strict=True)
                 if not case["gradients"][name]["looks"]
             ]
             for case in cases:
@@ -237,6 +237,7 @@ def share_problem(told: Sequence[ShareCase]) -> Problem | None:
 
 def groups_apart(answers: list[list[StepCase]]) -> set[tuple[int, ...]]:
     """Return the groups, as tuples of ranks, whose ranks end with different weights."""
+    # a learner may also have changed how many numbers are trained
     return {
         members
         for members, (first, *others) in by_group(answers).items()
@@ -280,6 +281,7 @@ def _weight_by_rank(case: StepCase, group: Sequence[StepCase]) -> by_rank.Pictur
     place = next(
         (
             place
+            # as above, these may be more or fewer
             for place, pair in enumerate(zip(case["got"], case["right"], strict=False))
             if far(*pair)
         ),
@@ -298,7 +300,7 @@ def _all_near(got: Sequence[float | None], right: Sequence[float]) -> bool:
 
 def objective_problem(rank: int, case: StepCase) -> Problem | None:
     """Judge the objectives that the learner's function has returned on one rank."""
-    if not any(far(*pair) for pair in zip(case["said"], case["objectives"], strict=False)):
+    if not any(far(*pair) for pair in zip(case["said"], case["objectives"], strict=True)):
         return None
     mistake = "objective"
     if None in case["said"]:

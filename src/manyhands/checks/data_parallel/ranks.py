@@ -115,12 +115,12 @@ def rows(name: str, seed: int) -> list[RowsCase]:
     cases: list[RowsCase] = []
     for n, world_size in sizes(draw):
         answers, borrowed = zip(
-            *(borrowing(function, n, rank, world_size) for rank in range(world_size)), strict=False
+            *(borrowing(function, n, rank, world_size) for rank in range(world_size)), strict=True
         )
         odd = next((type(one).__name__ for one in answers if _indices(one, n) is None), None)
         got = [
             [] if name else _indices(one, n) or []
-            for one, name in zip(answers, borrowed, strict=False)
+            for one, name in zip(answers, borrowed, strict=True)
         ]
         cases.append(
             {

@@ -81,7 +81,7 @@ def rows_problem(rank: int, answer: TrainingAnswer) -> Problem | None:
             "got": got,
             "mistake": MISTAKES["no rows"],
         }
-    step = next(i for i, (got, right) in enumerate(zip(rows, dealt, strict=False)) if got != right)
+    step = next(i for i, (got, right) in enumerate(zip(rows, dealt, strict=True)) if got != right)
     mistake = MISTAKES["too many rows" if len(rows[step]) > len(dealt[step]) else "other rows"]
     return {
         "rank": rank,

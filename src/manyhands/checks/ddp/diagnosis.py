@@ -347,7 +347,7 @@ def too_early(events: Sequence[Event], expected: Sequence[Event]) -> bool:
             if event[0] == "ready"
         ]
 
-    return any(got > right for got, right in zip(left(events), left(expected), strict=False))
+    return any(got > right for got, right in zip(left(events), left(expected), strict=True))
 
 
 def ready_of(events: Sequence[Event]) -> list[str]:

@@ -202,7 +202,7 @@ def alone(
             record[-1].append(
                 [
                     (part.sum().item(), count)
-                    for part, count in zip(losses.detach().split(ROWS), labels, strict=False)
+                    for part, count in zip(losses.detach().split(ROWS), labels, strict=True)
                 ]
             )
         if isinstance(rates, int):
@@ -231,7 +231,7 @@ def whole(
         1 / WAYS[way](sum(counts), of_ranks[i // MICRO], count) / WORLD
         for i, count in enumerate(counts)
     ]
-    x, y = (torch.cat(parts) for parts in zip(*batches, strict=False))
+    x, y = (torch.cat(parts) for parts in zip(*batches, strict=True))
     return (
         x,
         y,
@@ -264,7 +264,7 @@ def losses_of(
         rates,
         own,
         [of_labels, of_steps],
-        [of_ranks, of_micro_batches, [sum(losses) for losses in zip(*own, strict=False)]],
+        [of_ranks, of_micro_batches, [sum(losses) for losses in zip(*own, strict=True)]],
     )
 
 

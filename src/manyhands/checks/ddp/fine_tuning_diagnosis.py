@@ -68,7 +68,7 @@ def rates_problem(
 def same_layers(answer: TunedAnswer, first: TunedAnswer) -> list[bool]:
     """For the first layer and the head, whether a rank has the weights of rank 0."""
     return [
-        not far(got, of_rank_0) for got, of_rank_0 in zip(answer["got"], first["got"], strict=False)
+        not far(got, of_rank_0) for got, of_rank_0 in zip(answer["got"], first["got"], strict=True)
     ]
 
 

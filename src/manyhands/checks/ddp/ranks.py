@@ -131,6 +131,7 @@ def broadcast(function_name: str, seed: int) -> list[StateCase]:
                 "parameters": len(identities),
                 "saved": list(model.state_dict()),
                 "same objects": identities == [id(parameter) for parameter in model.parameters()],
+                # also if `function` has changed how many tensors the model has
                 "same memory": [
                     old.data_ptr() == new.data_ptr()
                     for old, new in zip(

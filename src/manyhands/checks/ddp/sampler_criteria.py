@@ -231,7 +231,7 @@ def padding_problem(case: SamplerCase) -> Problem | None:
 def epoch_problem(case: SamplerCase) -> Problem | None:
     """Judge the order of the samples in each epoch."""
     right = [dealt(drawn, case["world_size"]) for drawn in case["drawn"]]
-    for epoch, got, expected in zip((0, 1, 0), case["epochs"], right, strict=False):
+    for epoch, got, expected in zip((0, 1, 0), case["epochs"], right, strict=True):
         if got == expected:
             continue
         rank = (
@@ -266,7 +266,7 @@ def epoch_problem(case: SamplerCase) -> Problem | None:
         }
     if case["again"] != right[2]:
         rank = next(
-            rank for rank, (a, b) in enumerate(zip(case["again"], right[2], strict=False)) if a != b
+            rank for rank, (a, b) in enumerate(zip(case["again"], right[2], strict=True)) if a != b
         )
         return {
             "rank": rank,

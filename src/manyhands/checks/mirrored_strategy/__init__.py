@@ -225,7 +225,7 @@ def replica_loss(loss_of: Callable[..., Any]) -> None:
             result = ask(loss_and_gradient, strategies[n], x, y, start)
             shards = diagnosis.ceil_shards(examples, n)
             for name, got, serial in zip(
-                found, result, (serial_loss, serial_gradient), strict=False
+                found, result, (serial_loss, serial_gradient), strict=True
             ):
                 parts = [serial(start, x[s], y[s]) for s in shards]
                 found[name].append(

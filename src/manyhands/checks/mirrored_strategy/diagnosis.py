@@ -81,7 +81,7 @@ def average(
     ):
         if near(got, value, ATOL * max(1, np.abs(value).max())):
             return say(mistake, **numbers, **words)
-    for i, (part, size) in enumerate(zip(parts, sizes, strict=False)):
+    for i, (part, size) in enumerate(zip(parts, sizes, strict=True)):
         if size and (near(got, part) or near(got, part * size / examples)):
             return say("one shard", i=i, **numbers, **words)
     kept = n * (examples // n)
@@ -168,7 +168,7 @@ def placement(ledger: Ledger, examples: int) -> Problem | None:
     share = -(-examples // n)
     if not ledger.forward:
         return say("never called")
-    for (_, device), got in zip(ledger.places, forward, strict=False):
+    for (_, device), got in zip(ledger.places, forward, strict=True):
         if got > share:
             return say(
                 "wrong device", expected=share, got=got, device=device, share=share, batch=examples
@@ -181,7 +181,7 @@ def placement(ledger: Ledger, examples: int) -> Problem | None:
         return say("repeated examples", expected=examples, got=sum(forward), batch=examples)
     if sum(forward) != examples:
         return say("lost examples", expected=examples, got=sum(forward), batch=examples)
-    for (_, device), got in zip(ledger.places, forward, strict=False):
+    for (_, device), got in zip(ledger.places, forward, strict=True):
         if not got:
             return say("idle device", device=device, n=n)
     for place, then, _ in ledger.backward:

@@ -31,7 +31,7 @@ class LayerLedger:
             [place_of(device) for device in devices],
             np.array_split(np.arange(layers), len(devices)),
         )
-        self.places = [place for place, own in zip(self.devices, dealt, strict=False) for _ in own]
+        self.places = [place for place, own in zip(self.devices, dealt, strict=True) for _ in own]
         self.forward: list[tuple[Place, Place]] = []
         self.backward: dict[int, Place] = {}
 
@@ -83,7 +83,7 @@ def serial_layers(starts: Sequence[np.ndarray], x: np.ndarray) -> list[np.ndarra
         values.append(np.tanh(values[-1] @ w))
     upstream = 2 * values[-1]
     gradients: list[np.ndarray] = []
-    for w, x, y in zip(reversed(starts), reversed(values[:-1]), reversed(values[1:]), strict=False):
+    for w, x, y in zip(reversed(starts), reversed(values[:-1]), reversed(values[1:]), strict=True):
         slope = upstream * (1 - y**2)
         gradients.insert(0, x.T @ slope)
         upstream = slope @ w.T
@@ -95,7 +95,7 @@ def layers(ledger: LayerLedger) -> Problem | None:
     if len(ledger.forward) != len(ledger.places):
         return say("layer calls", expected=len(ledger.places), got=len(ledger.forward))
     devices = ", ".join(str(_number(place)) for place in ledger.devices)
-    for i, (pair, place) in enumerate(zip(ledger.forward, ledger.places, strict=False)):
+    for i, (pair, place) in enumerate(zip(ledger.forward, ledger.places, strict=True)):
         for what, there in zip(
             ("The weights of layer {i} are", "The forward pass of layer {i} ran"), pair, strict=True
         ):
@@ -128,11 +128,11 @@ def layer_gradients(result: Any, right: Sequence[np.ndarray], as_given: bool) ->
     if not isinstance(result, (list, tuple)) or len(result) != len(right):
         return say("layer list", count=len(right))
     got = [array(one) for one in result]
-    if all(near(a, b) for a, b in zip(got, right, strict=False)):
+    if all(near(a, b) for a, b in zip(got, right, strict=True)):
         return say("layers not moved") if as_given else None
-    if all(near(a, b) for a, b in zip(got, reversed(right), strict=False)):
+    if all(near(a, b) for a, b in zip(got, reversed(right), strict=True)):
         return say("layer order")
-    i = next(i for i, (a, b) in enumerate(zip(got, right, strict=False)) if not near(a, b))
+    i = next(i for i, (a, b) in enumerate(zip(got, right, strict=True)) if not near(a, b))
     mistake = "layer half" if near(2 * got[i], right[i]) else "layer gradient"
     return say(mistake, expected=np.ravel(right[i]), got=np.ravel(got[i]), i=i)
 
@@ -217,12 +217,12 @@ def _fine_tuned_problem(
     accuracies: Sequence[float],
 ) -> Problem | None:
     got: Any
-    for variable, got in zip(variables, copies, strict=False):
+    for variable, got in zip(variables, copies, strict=True):
         if got != case.n:
             return say("not mirrored", expected=case.n, got=got, variable=variable.name, n=case.n)
     if [w.shape for w in weights] != [w.shape for w in case.start]:
         return say("other model")
-    if not all(near(a, b) for a, b in zip(weights[:-2], case.start, strict=False)):
+    if not all(near(a, b) for a, b in zip(weights[:-2], case.start[:-2], strict=True)):
         return say("not frozen")
     got, whole = np.vstack(weights[-2:]), case.n * case.own_batch
     right, counted = case.alone(whole, case.n * case.rate)

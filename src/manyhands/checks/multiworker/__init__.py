@@ -58,7 +58,7 @@ def _layouts(rng: np.random.Generator) -> Iterator[diagnosis.Layout]:
             {"chief": 1, "worker": int(rng.integers(1, 6))},
             {"chief": 1, "worker": 2, "ps": int(rng.integers(1, 5))},
         ),
-        strict=False,
+        strict=True,
     ):
         count = sum(roles.values())
         names = [f"node{k}" for k in rng.choice(90, size=count, replace=False) + 10]
@@ -189,7 +189,7 @@ def seen(function: Callable[..., Any]) -> None:
 def _joined(answers: Sequence[Sequence[InputSizes]]) -> list[InputCase]:
     """Return the cases of the experiment `datasets`, each with all its pipelines."""
     cases: list[InputCase] = []
-    for parts in zip(*answers, strict=False):
+    for parts in zip(*answers, strict=True):
         first: InputSizes = parts[0]
         own = {pipeline: epochs for part in parts for pipeline, epochs in part["mine"].items()}
         told = [one for pipeline in sorted(own) for one in own[pipeline]]

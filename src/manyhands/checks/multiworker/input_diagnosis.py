@@ -139,7 +139,7 @@ def order_problem(case: InputCase) -> Problem | None:
     if first == reseeded:
         return say("same seeds", got=first[0])
     if case["pipelines"] > 1 and all(
-        sorted(a) == sorted(b) for a, b in zip(first, second, strict=False)
+        sorted(a) == sorted(b) for a, b in zip(first, second, strict=True)
     ):
         return say("same share", got=[sorted(first[0]), sorted(second[0])])
     return None

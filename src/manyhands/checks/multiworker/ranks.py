@@ -262,7 +262,7 @@ def _alone(
     )
     penalty = _flat([sum((w * w).sum() for w in start) / 2, *start])
     means = sum(
-        each[end - size : end].mean(0) for size, end in zip(sizes, ends, strict=False) if size
+        each[end - size : end].mean(0) for size, end in zip(sizes, ends, strict=True) if size
     )
     mean, decayed = each.sum(0) / total, decay * penalty
     wrong = {

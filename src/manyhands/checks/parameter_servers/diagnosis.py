@@ -318,6 +318,7 @@ def with_what_is_kept(answers: list[list[TensorsCase]]) -> list[list[TensorsCase
     kept: dict[Any, dict[Any, Any]] = {}
     for case in cases:
         if case["topic"] == "step":
+            # a wrong answer may have more numbers, or fewer
             kept.setdefault((case["layout"], case["step"]), {}).update(
                 zip(case["places"] or (), case["got"] or (), strict=False)
             )

@@ -73,6 +73,7 @@ def trained(function: Callable[..., Any], resolver: Any, seed: int) -> list[Stra
         with counted() as calls:
             lent = [[(x.copy(), y.copy()) for x, y in step] for step in steps]
             answer = ask(function, resolver, start.copy(), lent, rate)
+        # the function may also have shortened the lists
         spoiled = any(
             not np.array_equal(a, b)
             for given, step in zip(lent, steps, strict=False)

@@ -73,7 +73,7 @@ class World:
     def cut(self, flat: torch.Tensor) -> list[torch.Tensor]:
         """Cut a flat tensor into a list of variables in separate memory."""
         parts = flat.split([prod(shape) for shape in self.shapes])
-        return [part.view(shape).clone() for part, shape in zip(parts, self.shapes, strict=False)]
+        return [part.view(shape).clone() for part, shape in zip(parts, self.shapes, strict=True)]
 
     def mine(self, flat: torch.Tensor) -> list[torch.Tensor]:
         """Cut this server's pieces from a flat tensor, in separate memory."""

@@ -55,7 +55,7 @@ def place(cluster: Cluster, function: str = "where_am_i") -> None:
         there = [
             _place_problem(rank, got, world_rank, n, answers[rank][0])
             for rank in cluster.ranks
-            for got, (world_rank, n) in zip(answers[rank][1:], worlds, strict=False)
+            for got, (world_rank, n) in zip(answers[rank][1:], worlds, strict=True)
         ]
         report.judge("elsewhere", there, [answers[rank][1:] for rank in order])
 

@@ -37,7 +37,7 @@ def versions(function: Callable[..., Any]) -> None:
         logs = cases.logs(seed())
         with closed(cases.pulled_versions):
             told = [diagnosis.two_lists(ask_kept(function, log)) for log in logs]
-        found = list(zip(logs, *zip(*told, strict=False), strict=False))
+        found = list(zip(logs, *zip(*told, strict=True), strict=True))
         report.judge(
             "versions",
             (diagnosis.versions_problem(log, got) for log, got, _ in found),
@@ -65,12 +65,12 @@ def replay(function: Callable[..., Any]) -> None:
             found = [diagnosis.array(got) for got, _ in told]
             problems: list[Problem | None] = [
                 diagnosis.history_problem(run, got) or ({"mistake": spoiled} if spoiled else None)
-                for run, got, (_, spoiled) in zip(few, found, told, strict=False)
+                for run, got, (_, spoiled) in zip(few, found, told, strict=True)
             ]
             report.judge(
                 name,
                 problems,
-                [[got, bool(spoiled)] for got, (_, spoiled) in zip(found, told, strict=False)],
+                [[got, bool(spoiled)] for got, (_, spoiled) in zip(found, told, strict=True)],
             )
 
 
@@ -91,7 +91,7 @@ def rate(function: Callable[..., Any]) -> None:
         for name, got in found.items():
             problems = (
                 diagnosis.rate_problem(*one, mine)
-                for one, mine in zip(asked[name], got, strict=False)
+                for one, mine in zip(asked[name], got, strict=True)
             )
             report.judge(name, problems, got, rtol=1.5 * diagnosis.RATE)
 
@@ -132,15 +132,15 @@ def backups(
             ]
             cheap = [number(ask_kept(cheapest_b, case.size, case.times)) for case, _ in rented]
         problems = (
-            diagnosis.step_problem(*one, mine) for one, mine in zip(waits, waited, strict=False)
+            diagnosis.step_problem(*one, mine) for one, mine in zip(waits, waited, strict=True)
         )
         report.judge("step", problems, waited, rtol=1.5 * diagnosis.WAIT)
         for kind, few, got in (("fixed", fixed, chosen), ("rented", rented, cheap)):
             values = [
-                diagnosis.cost_with(costs, mine) for (_, costs), mine in zip(few, got, strict=False)
+                diagnosis.cost_with(costs, mine) for (_, costs), mine in zip(few, got, strict=True)
             ]
             problems = (
                 diagnosis.choice_problem(kind, *one, mine)
-                for one, mine in zip(few, got, strict=False)
+                for one, mine in zip(few, got, strict=True)
             )
             report.judge(kind, problems, np.nan_to_num(values), rtol=diagnosis.CHOICE)

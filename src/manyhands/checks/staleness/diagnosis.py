@@ -107,7 +107,7 @@ def _wrong_versions(log: Log) -> dict[str, list[int]]:
                 first.pop(worker),
                 after.get(worker, 0),
             ),
-            strict=False,
+            strict=True,
         ):
             wrong[name].append(value)
         version += 1

@@ -214,7 +214,7 @@ def replicate_buffers(function: Callable[..., Any], seed: int) -> list[Case]:
     start = draw.randint(1, 9)
     module.seen.fill_(start)
     replicas = function(module, ["cpu"] * 3)
-    for replica, n in zip(replicas, rows, strict=False):
+    for replica, n in zip(replicas, rows, strict=False):  # a wrong answer has more or fewer
         replica(numbers(draw, n, module.first.in_features))
     got = [module.seen.item(), [replica.seen.item() for replica in replicas]]
     right = [start + rows[0], [start + n for n in rows]]

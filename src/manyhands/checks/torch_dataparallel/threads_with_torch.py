@@ -125,7 +125,7 @@ def apply_results(function: Callable[..., Any], seed: int) -> list[Case]:
     got = _run(function, [make(i) for i in range(k)], inputs, kwargs)
     right = [
         {"row": (i + 1) * x - y + more.get("shift", 0.0), "flag": more["flag"]}
-        for i, ((x, y), more) in enumerate(zip(inputs, kwargs, strict=False))
+        for i, ((x, y), more) in enumerate(zip(inputs, kwargs, strict=True))
     ]
     found = told(list(got)) if isinstance(got, (list, tuple)) else told(got)
     orders = [("in order of completion", told(list(one))) for one in itertools.permutations(right)]

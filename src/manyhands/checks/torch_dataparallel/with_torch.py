@@ -87,11 +87,12 @@ def cut(value: Any, k: int, deep: bool = True, lists: bool = False) -> list[Any]
         if deep
         else (lambda one: cut(one, k) if isinstance(one, torch.Tensor) else [one] * k)
     )
+    # what has the fewest pieces decides, as in nn.DataParallel
     if isinstance(value, (list, tuple)) and value:
         return [type(value)(one) for one in zip(*map(inner, value), strict=False)]
     if isinstance(value, dict) and value:
         return [
-            dict(zip(value, one, strict=False))
+            dict(zip(value, one, strict=True))
             for one in zip(*map(inner, value.values()), strict=False)
         ]
     return [value] * k
@@ -108,13 +109,14 @@ def join(outputs: Any, by_position: bool = False) -> Any:
         return torch.stack(outputs) if first.dim() == 0 else torch.cat(outputs)
     if isinstance(first, dict):
         same = (
-            zip(*(one.values() for one in outputs), strict=False)
+            zip(*(one.values() for one in outputs), strict=True)
             if by_position
             else ([one[key] for one in outputs] for key in first)
         )
         return {
-            key: join(list(values), by_position) for key, values in zip(first, same, strict=False)
+            key: join(list(values), by_position) for key, values in zip(first, same, strict=True)
         }
+    # the shortest output decides, as in nn.DataParallel
     return (
         None
         if first is None
@@ -265,7 +267,7 @@ def scatter_gradient(function: Callable[..., Any], seed: int) -> list[Case]:
     if linked:
         # whatever the sizes of the pieces are
         own = weights[: sum(map(len, linked))].split([len(one) for one in linked])
-        sum((one * weight).sum() for one, weight in zip(linked, own, strict=False)).backward()
+        sum((one * weight).sum() for one, weight in zip(linked, own, strict=True)).backward()
     return [case("None" if x.grad is None else told(x.grad), told(weights), {"detached": "None"})]
 
 
@@ -487,7 +489,7 @@ def loss_bytes(part: Callable[..., Any], whole: Callable[..., Any], seed: int) -
     """Count the numbers that a replica returns, and compare the direction of the gradient."""
     cases, other = [], random.Random(seed + 23)
     for scores, labels, k in loss_batches(random.Random(seed + 9)):
-        for own, of in zip(scores.detach().chunk(k), labels.chunk(k), strict=False):
+        for own, of in zip(scores.detach().chunk(k), labels.chunk(k), strict=True):
             own.requires_grad_()
             answer = part(own, of)
             if problem := _no_tensor(answer):
