@@ -38,7 +38,7 @@ def closed(*functions: Callable[..., Any]) -> Iterator[None]:
             function.__code__ = code
 
 
-def shut_from(function: Callable[..., Any], *own: Callable[..., Any]) -> Callable[..., Any]:
+def close_for(function: Callable[..., Any], *own: Callable[..., Any]) -> Callable[..., Any]:
     """The learner's function, for which these functions of the package are closed while it runs."""
 
     @functools.wraps(function)
@@ -69,7 +69,7 @@ def loaded(*names: str) -> list[Callable[..., Any]]:
     return found
 
 
-def borrowing(function: Callable[..., Any], *args: Any) -> tuple[Any, str | None]:
+def trace_call(function: Callable[..., Any], *args: Any) -> tuple[Any, str | None]:
     """What function(*args) returns, and the first function of this package that was called for it.
 
     That is its name, or None. This is for answers that the learner must write without the package.

@@ -31,7 +31,7 @@ COLOUR: dict[State, str] = {
     NOT_BEGUN: "#5f6670",
     BLOCKED: "#5f6670",
 }
-WORDS: dict[State, str] = {
+LABELS: dict[State, str] = {
     PASS: "passed",
     FAIL: "failed",
     NOT_BEGUN: "not begun",
@@ -101,7 +101,7 @@ def _head(name: str, told: Sequence[tuple[Criterion, State]]) -> str:
     counted = [(one, state) for one, state in told if state != BLOCKED]
     earned = sum(one["points"] for one, state in counted if state == PASS)
     parts = [f"{earned:g} of {sum(one['points'] for one, _ in counted):g} points"]
-    for state, word in WORDS.items():
+    for state, word in LABELS.items():
         number = sum(other == state for _, other in told)
         parts += [f"{SIGN[state]} {number} {word}"] if number else []
     return f'<div style="margin-bottom: .3em"><b>{escape(name)}</b>: {" · ".join(parts)}</div>'

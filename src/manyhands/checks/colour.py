@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 CODES = {PASS: "32", FAIL: "31", BLOCKED: "90"}  # green, red, grey: of the reader's own palette
 
 
-def wanted(stream: TextIO) -> bool:
+def may_colour(stream: TextIO) -> bool:
     """Whether text on this stream may be in colour."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def lines(lines: Iterable[str], stream: TextIO) -> list[str]:
+def colour_lines(lines: Iterable[str], stream: TextIO) -> list[str]:
     """The lines of a report, in colour if the stream is a terminal that may have it.
 
     Only the word that begins a criterion (PASS, FAIL, BLOCKED) is coloured.
     """
-    return [_painted(line) for line in lines] if wanted(stream) else list(lines)
+    return [_painted(line) for line in lines] if may_colour(stream) else list(lines)
 
 
 def _painted(line: str) -> str:

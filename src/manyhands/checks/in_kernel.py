@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 NAN = float("nan")
-WORDS = {
+MESSAGES = {
     "unwritten": "{name} is not written yet. Replace `raise NotImplementedError` with your code.",
     "raised": "{name} raised {error}",
     "changed": (
@@ -44,13 +44,13 @@ def ask_kept(function: Callable[..., Any], *args: Any) -> Any:
 
     `Stopped` also if the function has changed one.
     """
-    answer, spoiled = kept(function, *args)
+    answer, spoiled = ask_noting_changes(function, *args)
     if spoiled:
         raise Stopped(spoiled)
     return answer
 
 
-def kept(function: Callable[..., Any], *args: Any) -> tuple[Any, str | None]:
+def ask_noting_changes(function: Callable[..., Any], *args: Any) -> tuple[Any, str | None]:
     """(the answer, the message that the function has changed an argument of its caller, or None).
 
     Only lists and arrays count as arguments that can be changed.
@@ -61,17 +61,19 @@ def kept(function: Callable[..., Any], *args: Any) -> tuple[Any, str | None]:
         if copy is not given and not (
             np.array_equal if isinstance(given, np.ndarray) else operator.eq
         )(given, copy):
-            return answer, changed(function, place)
+            return answer, describe_change(function, place)
     return answer, None
 
 
-def changed(function: Callable[..., Any], place: int) -> str:
+def describe_change(function: Callable[..., Any], place: int) -> str:
     """The message that the function has changed the argument at this place."""
     try:
         what = f"`{list(inspect.signature(function).parameters)[place]}`"
     except (TypeError, ValueError, IndexError):
         what = "what it was given"
-    return WORDS["changed"].format(name=getattr(function, "__name__", "your function"), what=what)
+    return MESSAGES["changed"].format(
+        name=getattr(function, "__name__", "your function"), what=what
+    )
 
 
 def call(function: Callable[..., Any], *args: Any) -> tuple[Any, str | None]:
@@ -80,9 +82,9 @@ def call(function: Callable[..., Any], *args: Any) -> tuple[Any, str | None]:
     try:
         return function(*args), None
     except NotImplementedError:
-        return None, WORDS["unwritten"].format(name=name)
+        return None, MESSAGES["unwritten"].format(name=name)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a learner's function may raise anything
-        return None, WORDS["raised"].format(name=name, error=_in_a_line(error)[:300])
+        return None, MESSAGES["raised"].format(name=name, error=_in_a_line(error)[:300])
 
 
 def _in_a_line(error: BaseException) -> str:

@@ -155,7 +155,7 @@ class RankReport(Report):
                 )
         except Fault as fault:
             raise Stopped(
-                self._of_fault(fault, remark), rank=min(fault.culprits, default=None)
+                self._summarise_fault(fault, remark), rank=min(fault.culprits, default=None)
             ) from None
         except ClusterStopped as stopped:
             raise Stopped(str(stopped)) from None
@@ -172,7 +172,7 @@ class RankReport(Report):
             raise Stopped(self._mistakes["unwritten"].format(name=unwritten[0]) + absent)
         return [answer["value"] for answer in answers]
 
-    def _of_fault(self, fault: Fault, remark: str | None) -> str:
+    def _summarise_fault(self, fault: Fault, remark: str | None) -> str:
         """The helpful parts of a fault's report, the most helpful first, since long texts are cut.
 
         The whole report is shown after the card.

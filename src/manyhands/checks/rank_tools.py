@@ -124,7 +124,7 @@ def fresh_world() -> Iterator[None]:
 
 
 @contextmanager
-def said_where(text: str) -> Iterator[None]:
+def add_to_errors(text: str) -> Iterator[None]:
     """Let an exception of the block say in its first line where it was raised, such as a group."""
     try:
         yield

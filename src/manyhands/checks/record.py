@@ -117,7 +117,7 @@ def shorten(value: Any) -> str:
     return cut(text, MAX_TEXT)
 
 
-def told_apart(expected: Any, got: Any) -> list[str]:
+def tell_apart(expected: Any, got: Any) -> list[str]:
     """Both values in a few words.
 
     If these words are the same, or a cut hides the first difference between two lists, each ends

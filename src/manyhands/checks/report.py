@@ -25,7 +25,7 @@ from manyhands.checks.record import (
     flatten,
     shorten,
     shorten_lines,
-    told_apart,
+    tell_apart,
 )
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ class Report:
             {} if passed else {key: value for key, value in detail.items() if value is not None}
         )
         if {"expected", "got"} <= detail.keys():
-            detail["expected"], detail["got"] = told_apart(detail["expected"], detail["got"])
+            detail["expected"], detail["got"] = tell_apart(detail["expected"], detail["got"])
         detail = {
             key: shorten_lines(value) if key == "mistake" else shorten(value)
             for key, value in detail.items()
@@ -291,7 +291,7 @@ class Report:
             _publish({"text/plain": "\n".join([*self.lines(), *texts]), "text/html": self.html()})
             self._remember()
         else:
-            print("\n".join(colour.lines(self.lines(), sys.stdout)), flush=True)
+            print("\n".join(colour.colour_lines(self.lines(), sys.stdout)), flush=True)
             self._show_reports()
         if os.environ.get("MANYHANDS_RECORD") == "1":
             _publish({MIME: self.record})

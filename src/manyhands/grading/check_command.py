@@ -223,7 +223,7 @@ def _one(word: str, root: Path, arguments: argparse.Namespace) -> int:
         grade.notes.insert(0, note)
     remember(submission, unit, grade, root)
     text = "\n".join(
-        colour.lines(grade_report.as_text(grade, arguments.verbose).split("\n"), sys.stdout)
+        colour.colour_lines(grade_report.as_text(grade, arguments.verbose).split("\n"), sys.stdout)
     )
     print(json.dumps(grade_report.as_data(grade)) if arguments.json else text, flush=True)
     if (announcement := tell_board(submission, unit, grade)) and not arguments.json:

@@ -121,9 +121,9 @@ def test_all_that_units_say_of_an_unwritten_function_is_known_to_the_card():
             continue
         if "unwritten" in mistakes:
             said[unit.name] = mistakes["unwritten"]
-    from manyhands.checks.in_kernel import WORDS
+    from manyhands.checks.in_kernel import MESSAGES
 
-    said["in_kernel"] = WORDS["unwritten"]
+    said["in_kernel"] = MESSAGES["unwritten"]
     assert (
         len(said) > 10 and [name for name, text in said.items() if card.UNWRITTEN not in text] == []
     )
@@ -343,7 +343,7 @@ def test_colour_on_a_terminal_only(stream, no_color, term, painted, monkeypatch)
         "",
         "   mistake:  FAIL is a word",
     ]
-    shown = colour.lines(lines, stream)
+    shown = colour.colour_lines(lines, stream)
     assert [re.sub("\x1b\\[\\d*m", "", line) for line in shown] == lines
     assert (shown[1] == "  \x1b[31mFAIL\x1b[0m     0/1  few bytes") == painted and shown[
         3:

@@ -59,7 +59,7 @@ SUMS = {
 @pytest.mark.parametrize("number", [0, 2, 3])
 def test_a_wrong_sum_is_named(looks, number):
     dtype, parts = given(5, number)
-    answer = ranks.told(SUMS[looks](parts, 2), sum(parts), ranks._wrong_sums(parts, 2))
+    answer = ranks.compare(SUMS[looks](parts, 2), sum(parts), ranks._wrong_sums(parts, 2))
     assert not answer["right"] and answer["looks"] == looks
     case = {**ranks.case_of((0, 1, 2, 3, 4), 2, dtype, parts[0].numel()), **answer}
     assert diagnosis.value_problem(case, "all-reduce")["mistake"] == MISTAKES[
@@ -81,7 +81,7 @@ def test_what_is_only_partly_right_is_named(p):
 def test_rounding_to_float32_is_seen(dtype):
     parts = ranks.everyones(1, 5, dtype, (40,))
     rounded = sum(part.float() for part in parts).to(parts[0].dtype)
-    assert ranks.told(rounded, sum(parts), ranks._wrong_sums(parts, 0))["looks"] == "rounded"
+    assert ranks.compare(rounded, sum(parts), ranks._wrong_sums(parts, 0))["looks"] == "rounded"
 
 
 @pytest.mark.parametrize("p", WORLDS)

@@ -207,7 +207,7 @@ CASE = {
     "repeats": 2,
     "warm_up": 1,
     "rounds_s": [9.0, 1.0, 3.0],
-    "told": [0.5, 1.5],
+    "reported": [0.5, 1.5],
     "others": [],
 }
 
@@ -280,7 +280,7 @@ def test_other_calls_are_told():
     ],
 )
 def test_times_of_a_ping_pong(told, text):
-    problem = diagnosis.times_problem({**CASE, "told": told})
+    problem = diagnosis.times_problem({**CASE, "reported": told})
     assert text in problem["mistake"] if text else problem is None
 
 

@@ -212,14 +212,17 @@ def test_ranks_with_weights_of_their_own_are_told_so():
     ],
 )
 def test_a_wrong_objective_is_told(said, says):
-    problem = diagnosis.objective_problem(0, {"said": said, "objectives": [1.0, 2.0]})
+    problem = diagnosis.objective_problem(0, {"reported": said, "objectives": [1.0, 2.0]})
     assert problem is None if says is None else says in problem["mistake"]
 
 
 def test_an_objective_that_follows_from_wrong_weights_is_told_so():
-    case = {"said": [1.0, 2.1], "objectives": [1.0, 2.0], "looks": "other"}
+    case = {"reported": [1.0, 2.1], "objectives": [1.0, 2.0], "looks": "other"}
     assert "the criterion above" in diagnosis.objective_problem(0, case)["mistake"]
-    assert "a part of it" in diagnosis.objective_problem(0, {**case, "said": [1.1, 2.0]})["mistake"]
+    assert (
+        "a part of it"
+        in diagnosis.objective_problem(0, {**case, "reported": [1.1, 2.0]})["mistake"]
+    )
 
 
 def test_every_check_has_a_hint():

@@ -44,12 +44,12 @@ def test_what_is_right_is_what_torch_does(torchs_own, n, k):
     draw = random.Random(n)
     value = parts.nested_value(draw, n)
     pieces = parts.cut(value, k)
-    assert parts.told(pieces) == parts.told(list(torchs_own.scatter(value, range(k))))
+    assert parts.to_plain(pieces) == parts.to_plain(list(torchs_own.scatter(value, range(k))))
     outputs = [
         {"rows": one[0], "more": (one[1]["mask"], [one[1]["mask"].sum()]), "none": None}
         for one in pieces
     ]
-    assert parts.told(parts.join(outputs)) == parts.told(torchs_own.gather(outputs, "cpu"))
+    assert parts.to_plain(parts.join(outputs)) == parts.to_plain(torchs_own.gather(outputs, "cpu"))
 
 
 def test_torch_still_calls_a_replica_without_inputs(torchs_own):
@@ -148,11 +148,11 @@ def test_what_fits_no_known_mistake_has_a_text(report, criterion):
 
 
 def test_an_exception_tells_its_remedy():
-    text = diagnosis.of_error(
+    text = diagnosis.describe_error(
         "gather", RuntimeError("zero-dimensional tensor (at position 0) cannot be concatenated")
     )
     assert text.startswith("gather raised RuntimeError") and "stack such numbers" in text
-    assert "\n" not in diagnosis.of_error("gather", ValueError("strange"))
+    assert "\n" not in diagnosis.describe_error("gather", ValueError("strange"))
 
 
 def test_a_part_that_is_not_written_is_named(capsys):

@@ -10,8 +10,8 @@ from manyhands.checks.ddp import (
     batch_file_diagnosis,
     bug_diagnosis,
     diagnosis,
+    no_sync_diagnosis,
     sampler_criteria,
-    silent_diagnosis,
 )
 from manyhands.checks.ddp.messages import CRITERIA, HINTS, MISTAKES
 
@@ -26,7 +26,7 @@ def test_dealt_is_torchs_distributed_sampler(n, world_size, epoch):
     for rank in range(world_size):
         theirs = DistributedSampler(range(n), world_size, rank, shuffle=True, seed=3)
         theirs.set_epoch(epoch)
-        assert list(theirs) == sampler_criteria.dealt(drawn, world_size)[rank]
+        assert list(theirs) == sampler_criteria.distribute(drawn, world_size)[rank]
 
 
 def test_cut_closes_a_bucket_once_it_is_full():
@@ -183,12 +183,14 @@ SILENT = {
     ],
 )
 def test_what_no_sync_does_not_keep_is_named(changes, says):
-    problem = silent_diagnosis.silence_problem(0, {**SILENT, **changes})
+    problem = no_sync_diagnosis.silence_problem(0, {**SILENT, **changes})
     assert problem is None if says is None else says in problem["mistake"]
 
 
 def test_every_situation_in_a_block_has_its_text():
-    source = Path(silent_diagnosis.__file__).with_name("silence.py").read_text(encoding="utf-8")
+    source = (
+        Path(no_sync_diagnosis.__file__).with_name("no_sync_ranks.py").read_text(encoding="utf-8")
+    )
     situations = source[source.index("SITUATIONS = {") :]
     assert {key[1] for key in MISTAKES if key[0] == "no_sync"} == set(
         re.findall(r'"([^"]+)": _', situations)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from manyhands.checks.in_kernel import ask_kept, call, kept
+from manyhands.checks.in_kernel import ask_kept, ask_noting_changes, call
 from manyhands.checks.report import Stopped
 
 WRAPPED = """Exception encountered when calling layer 'watched' (type Watched).
@@ -56,8 +56,8 @@ def test_a_function_that_changes_an_array_that_it_was_given_is_told():
 
     x = np.zeros(2)
     assert (
-        kept(lambda x: x + 1, x)[1] is None
-        and "has changed `x`" in kept(learners, x)[1]
+        ask_noting_changes(lambda x: x + 1, x)[1] is None
+        and "has changed `x`" in ask_noting_changes(learners, x)[1]
         and not x.any()
     )
 

@@ -22,7 +22,7 @@ from manyhands.checks.record import (
     flatten,
     shorten,
     shorten_lines,
-    told_apart,
+    tell_apart,
 )
 from manyhands.checks.report import Stopped
 from manyhands.units import units
@@ -179,7 +179,7 @@ LONG = [float(k) for k in range(9)]
     ],
 )
 def test_a_difference_behind_the_cut_is_shown(expected, got, ends):
-    for text, end in zip(told_apart(expected, got), ends, strict=True):
+    for text, end in zip(tell_apart(expected, got), ends, strict=True):
         assert text.endswith(end) and len(text) <= MAX_TEXT
 
 

@@ -5,10 +5,10 @@ from types import FunctionType
 import numpy as np
 import pytest
 
-from manyhands.checks.record import told_apart
+from manyhands.checks.record import tell_apart
 from manyhands.checks.staleness import cases, diagnosis
 from manyhands.checks.staleness.messages import CRITERIA, HINTS, MISTAKES
-from manyhands.checks.staleness.ranks import Asked, _asked, told
+from manyhands.checks.staleness.ranks import Asked, _asked, to_workers
 from manyhands.simulate.asynchrony import Barrier, play, stable_rate
 
 SEEDS = [0, 1, 4711, 2**40 + 3]
@@ -78,7 +78,7 @@ def test_a_wrong_replay_is_seen(seed):
         assert "Version 0" in diagnosis.history_problem(run, right[1:])["mistake"]
         late = diagnosis.history_problem(run, diagnosis._replay(run, lambda t, v: (t, 0, t)))
         # wherever the first difference is
-        assert len(set(told_apart(late["expected"], late["got"]))) == 2
+        assert len(set(tell_apart(late["expected"], late["got"]))) == 2
     assert all(
         run.versions == list(range(len(run.versions))) for run in cases.runs(seed, stale=False)
     )
@@ -212,7 +212,8 @@ def test_who_is_held_back_is_told_why(call, bound, expected, got, says):
 
 
 def test_what_is_no_list_of_workers_is_none():
-    assert told((2, np.int64(3))) == [2, 3] and told(None) is None and told(["x"]) is None
+    assert to_workers((2, np.int64(3))) == [2, 3]
+    assert to_workers(None) is None and to_workers(["x"]) is None
     assert Asked(Own, 2, 0, True).done(1) == []
 
 

@@ -146,16 +146,16 @@ def cost(cluster: Cluster, most_bytes: str, rounds: str) -> None:
         # None: a world that is too large to run
         asked = [(case, seen.get((case["p"], case["way"]))) for case in known]
         names: tuple[
-            tuple[Literal["bytes", "rounds"], Literal["told bytes", "told rounds"]], ...
-        ] = (("bytes", "told bytes"), ("rounds", "told rounds"))
-        for name, told in names:
-            some = [(case, traffic) for case, traffic in asked if case[told] is not None]
+            tuple[Literal["bytes", "rounds"], Literal["predicted bytes", "predicted rounds"]], ...
+        ] = (("bytes", "predicted bytes"), ("rounds", "predicted rounds"))
+        for name, key in names:
+            some = [(case, traffic) for case, traffic in asked if case[key] is not None]
             problems = (
                 diagnosis.predicted_problem(
-                    name, case["way"], case["p"], case["bytes"], case[told], traffic
+                    name, case["way"], case["p"], case["bytes"], case[key], traffic
                 )
                 for case, traffic in some
             )
             report.judge(
-                name, problems, [case[told] for case, _ in some], atol=0.5 * (name == "bytes")
+                name, problems, [case[key] for case, _ in some], atol=0.5 * (name == "bytes")
             )

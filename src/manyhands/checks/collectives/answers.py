@@ -29,7 +29,7 @@ class Counted(TypedDict):
     library: list[str]
 
 
-class Told(TypedDict, total=False):
+class Comparison(TypedDict, total=False):
     """A value against the right one. `looks`: the mistake whose result it equals, or "other".
 
     `bad` and `elsewhere` are chunks, namely one that is wrong and one whose sum or place it has.
@@ -43,7 +43,7 @@ class Told(TypedDict, total=False):
     elsewhere: int
 
 
-class More(Told, total=False):
+class More(Comparison, total=False):
     """What a case has in addition to its call, each of it only in some experiments."""
 
     account: Account
@@ -59,7 +59,7 @@ class Case(Call, More, total=False):
 # None: not asked; a text: no number
 Prediction = TypedDict(
     "Prediction",
-    {"bytes": int, "told bytes": float | str | None, "told rounds": float | str | None},
+    {"bytes": int, "predicted bytes": float | str | None, "predicted rounds": float | str | None},
 )
 
 

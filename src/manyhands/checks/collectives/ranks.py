@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from manyhands.checks.collectives.answers import (
         Asked,
         Case,
+        Comparison,
         CostCase,
         Costs,
         Counted,
         More,
-        Told,
     )
 
 Members = tuple[int, ...]  # ranks of a group
@@ -119,7 +119,9 @@ def everyones(seed: int, p: int, dtype: str, shape: tuple[int, ...]) -> list[tor
     return [torch.randint(1, most, shape, generator=chance).to(kind) for _ in range(p)]
 
 
-def told(got: torch.Tensor, right: torch.Tensor, wrong: Mapping[str, torch.Tensor]) -> Told:
+def compare(
+    got: torch.Tensor, right: torch.Tensor, wrong: Mapping[str, torch.Tensor]
+) -> Comparison:
     """Return one comparison as plain data.
 
     It says whether the value is right, has a sample as evidence, and names the `wrong` value that
@@ -192,7 +194,7 @@ def broadcast(name: str, seed: int) -> list[Case]:
                     x.numel(),
                     root=root,
                     **result,
-                    **told(x, given[root], wrong),
+                    **compare(x, given[root], wrong),
                 )
             )
     return results
@@ -205,7 +207,7 @@ def _halves(
     name: str,
     seed: int,
     fill: Callable[[Sequence[torch.Tensor], int], torch.Tensor],
-    judge: Callable[..., Told],
+    judge: Callable[..., Comparison],
 ) -> list[Case]:
     """Run the learner's function on chunks that are cut from one tensor.
 
@@ -236,7 +238,7 @@ def _reduced(
     given: Sequence[torch.Tensor],
     me: int,
     listed: Sequence[torch.Tensor],
-) -> Told:
+) -> Comparison:
     p = len(given)
     parts = [list(one.tensor_split(p)) for one in given]  # parts[r][j]: rank r's numbers of chunk j
     totals = [total(part[j] for part in parts) for j in range(p)]
@@ -248,7 +250,7 @@ def _reduced(
             f"{k} of them": total(parts[(me - i) % p][me] for i in range(k)),
             f"{k} of them, before": total(parts[(me + i) % p][me] for i in range(k)),
         }
-    answer = told(chunks[me], right, wrong)
+    answer = compare(chunks[me], right, wrong)
     if not answer["right"] and len(listed) == p and same(listed[me], right):
         answer["looks"] = "only in the list"
     elif not answer["right"]:
@@ -277,7 +279,7 @@ def _gathered(
     given: Sequence[torch.Tensor],
     me: int,
     listed: Sequence[torch.Tensor],
-) -> Told:
+) -> Comparison:
     p = len(given)
     wanted = [given[r].tensor_split(p)[r] for r in range(p)]
     bad = [j for j in range(p) if not same(chunks[j], wanted[j])]
@@ -287,7 +289,7 @@ def _gathered(
             "never filled": torch.full_like(wanted[j], -1),
             **{f"chunk {k}": wanted[k] for k in range(p) if k != j},
         }
-    answer = told(torch.cat(chunks), torch.cat(wanted), {})
+    answer = compare(torch.cat(chunks), torch.cat(wanted), {})
     if bad:
         answer["looks"] = next(
             (name for name, value in wrong.items() if same(chunks[bad[0]], value)), "other"
@@ -315,7 +317,7 @@ def all_reduce(name: str, seed: int) -> list[Case]:
             given = everyones(seed, p, dtype, shape)
             x = given[me].clone()
             result = counted(lambda: function(x, group))  # noqa: B023
-            answer = told(x, total(given), _wrong_sums(given, me))
+            answer = compare(x, total(given), _wrong_sums(given, me))
             if answer["looks"] == "other" and x.shape == given[me].shape:
                 answer["looks"] = _partly(x.flatten(), total(given).flatten(), p)
             results.append(case_of(members, me, dtype, given[me].numel(), **result, **answer))
@@ -359,8 +361,8 @@ def cost(bytes_name: str, rounds_name: str, seed: int) -> Costs:
             "way": way,
             "p": p,
             "bytes": nbytes,
-            "told bytes": None if way == "broadcast" else _number(most_bytes(way, p, nbytes)),
-            "told rounds": _number(rounds(way, p)) if way in ("broadcast", "ring") else None,
+            "predicted bytes": None if way == "broadcast" else _number(most_bytes(way, p, nbytes)),
+            "predicted rounds": _number(rounds(way, p)) if way in ("broadcast", "ring") else None,
         }
 
     chance = random.Random(f"{seed} cost")
@@ -414,7 +416,7 @@ def halving(name: str, seed: int) -> list[Case]:
             given = everyones(seed, p, dtype, shape)
             x = given[me].clone()
             result = counted(lambda: function(x, group))  # noqa: B023
-            answer = told(x, total(given), _wrong_sums(given, me))
+            answer = compare(x, total(given), _wrong_sums(given, me))
             if answer["looks"] == "other" and x.shape == given[me].shape:
                 rounded = torch.allclose(x.double(), total(given).double(), rtol=1e-5, atol=0)
                 answer.update(
@@ -426,7 +428,7 @@ def halving(name: str, seed: int) -> list[Case]:
     return results
 
 
-def _misplaced(parts: Sequence[torch.Tensor], totals: Sequence[torch.Tensor]) -> Told:
+def _misplaced(parts: Sequence[torch.Tensor], totals: Sequence[torch.Tensor]) -> Comparison:
     """Return whether one part of x holds the sum of a different part."""
     for j, part in enumerate(parts):
         other = next((k for k, total in enumerate(totals) if k != j and same(part, total)), None)

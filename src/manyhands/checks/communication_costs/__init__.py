@@ -53,7 +53,7 @@ def ping_pong(cluster: Cluster, function: str) -> None:
         report.judge(
             "times",
             map(diagnosis.times_problem, answers[0]),
-            [case["told"] for case in answers[0]],
+            [case["reported"] for case in answers[0]],
             rtol=1e-9,
         )
 

@@ -14,9 +14,9 @@ class PingPong(TypedDict):
 
 
 class PingPongCase(PingPong):
-    """What a rank reports of it. `told`: the learner's times, or None if they are no numbers."""
+    """What a rank reports of it. `reported`: the learner's times, or None if they are no numbers."""
 
-    told: list[float] | None
+    reported: list[float] | None
     readings: int
     messages: list[tuple[str, int, int]]  # (call, peer, bytes)
     others: list[str]  # calls that are no messages

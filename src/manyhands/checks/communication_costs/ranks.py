@@ -83,7 +83,9 @@ def ping_pong(name: str, seed: int) -> list[PingPongCase]:
     for case in cases(seed):
         with Ledger() as ledger:
             clock = Clock(ledger.entries, case["rounds_s"])
-            told = function(case["n_bytes"], case["repeats"], case["warm_up"], case["peer"], clock)
+            times_s = function(
+                case["n_bytes"], case["repeats"], case["warm_up"], case["peer"], clock
+            )
         dist.barrier()
         messages = [
             (entry.call, entry.peer, entry.bytes)
@@ -94,7 +96,7 @@ def ping_pong(name: str, seed: int) -> list[PingPongCase]:
         found.append(
             {
                 **case,
-                "told": _numbers(told),
+                "reported": _numbers(times_s),
                 "readings": clock.readings,
                 "messages": messages,
                 "others": others,
@@ -103,9 +105,9 @@ def ping_pong(name: str, seed: int) -> list[PingPongCase]:
     return found
 
 
-def _numbers(told: Any) -> list[float] | None:
+def _numbers(answer: Any) -> list[float] | None:
     """Return a list of floats, or None if the answer is not one."""
     try:
-        return [float(one) for one in told]
+        return [float(number) for number in answer]
     except (TypeError, ValueError):
         return None

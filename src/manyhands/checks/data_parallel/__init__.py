@@ -136,5 +136,5 @@ def step(cluster: Cluster, function: str) -> None:
         )
         problems = (diagnosis.objective_problem(rank, case) for rank, case in cases)
         report.judge(
-            "objective", problems, [case["said"] for _, case in cases], atol=diagnosis.ATOL
+            "objective", problems, [case["reported"] for _, case in cases], atol=diagnosis.ATOL
         )

@@ -70,7 +70,7 @@ class ShareCase(Share):
 class StepCase(TypedDict):
     """Three steps on one rank of a group.
 
-    `said` are the objectives that the learner's function returned, and `beyond` are the rows over
+    `reported` are the objectives that the learner's function returned, and `beyond` are the rows over
     its share that went through its model in each step.
     """
 
@@ -80,6 +80,6 @@ class StepCase(TypedDict):
     looks: str | None
     beyond: list[int]
     frozen: bool  # still as it was
-    said: list[float | None]
+    reported: list[float | None]
     objectives: list[float]
     after: list[float]

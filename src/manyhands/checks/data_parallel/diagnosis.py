@@ -300,18 +300,18 @@ def _all_near(got: Sequence[float | None], right: Sequence[float]) -> bool:
 
 def objective_problem(rank: int, case: StepCase) -> Problem | None:
     """Judge the objectives that the learner's function has returned on one rank."""
-    if not any(far(*pair) for pair in zip(case["said"], case["objectives"], strict=True)):
+    if not any(far(*pair) for pair in zip(case["reported"], case["objectives"], strict=True)):
         return None
     mistake = "objective"
-    if None in case["said"]:
+    if None in case["reported"]:
         mistake = "no number"
-    elif case.get("looks") and not far(case["said"][0], case["objectives"][0]):
+    elif case.get("looks") and not far(case["reported"][0], case["objectives"][0]):
         mistake = "objective follows"
-    elif _all_near(case["said"], case.get("after", [])):
+    elif _all_near(case["reported"], case.get("after", [])):
         mistake = "objective after"
     elif _all_near(
-        case["said"], [one / max(len(case.get("members", [])), 1) for one in case["objectives"]]
+        case["reported"], [one / max(len(case.get("members", [])), 1) for one in case["objectives"]]
     ):
         mistake = "objective divided"
     text = MISTAKES[mistake].format(p=len(case.get("members", [])))
-    return {"rank": rank, "expected": case["objectives"], "got": case["said"], "mistake": text}
+    return {"rank": rank, "expected": case["objectives"], "got": case["reported"], "mistake": text}

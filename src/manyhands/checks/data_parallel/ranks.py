@@ -21,7 +21,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from manyhands.checks.by_hand import borrowing
+from manyhands.checks.by_hand import trace_call
 from manyhands.checks.on_ranks import learners
 from manyhands.checks.rank_tools import device, looks_like, make_groups, numbers, total
 from manyhands.ledger import Ledger, taps
@@ -115,7 +115,7 @@ def rows(name: str, seed: int) -> list[RowsCase]:
     cases: list[RowsCase] = []
     for n, world_size in sizes(draw):
         answers, borrowed = zip(
-            *(borrowing(function, n, rank, world_size) for rank in range(world_size)), strict=True
+            *(trace_call(function, n, rank, world_size) for rank in range(world_size)), strict=True
         )
         odd = next((type(one).__name__ for one in answers if _indices(one, n) is None), None)
         got = [
@@ -167,7 +167,7 @@ def gradients(name: str, seed: int) -> list[GradientCase]:
             time.sleep(LATE_S)
         with Ledger() as ledger, _followed():
             function(model, group)
-        told = _told(model, local)  # immediately, because what is still under way would arrive
+        sums = _compare(model, local)  # immediately, because what is still under way would arrive
         size = sum(parameter.numel() for parameter in trainable(model).values())
         results.append(
             {
@@ -175,7 +175,7 @@ def gradients(name: str, seed: int) -> list[GradientCase]:
                 "sent": ledger.bytes_sent / 8,
                 "size": size,
                 "not waited": _not_waited(ledger),
-                **told,
+                **sums,
             }
         )
     return results
@@ -236,7 +236,7 @@ def missing(name: str, seed: int) -> list[GradientCase]:
         with Ledger() as ledger, _followed():
             function(model, group)
         results.append(
-            {"members": members, **_told(model, local), "not waited": _not_waited(ledger)}
+            {"members": members, **_compare(model, local), "not waited": _not_waited(ledger)}
         )
     return results
 
@@ -253,7 +253,7 @@ def _made_up(model: Network, seed: int, members: list[int]) -> dict[int, dict[st
     return found
 
 
-def _told(model: Network, local: dict[int, dict[str, torch.Tensor]]) -> Gradients:
+def _compare(model: Network, local: dict[int, dict[str, torch.Tensor]]) -> Gradients:
     p, mine = len(local), local[dist.get_rank()]
     answer: dict[str, Gradient] = {}
     for key, parameter in trainable(model).items():
@@ -357,11 +357,11 @@ def _shares(
         "frozen": losses / n + decay * frozen,
         "no decay": losses / n,
     }
-    told = lambda term: torch.cat([term.detach().view(1), _flat(term, model)])  # noqa: E731
+    flatten = lambda term: torch.cat([term.detach().view(1), _flat(term, model)])  # noqa: E731
     looks = _looks(
         torch.cat([summed.new_tensor([value]), summed]),
-        told(right),
-        {key: told(term) for key, term in wrong.items()},
+        flatten(right),
+        {key: flatten(term) for key, term in wrong.items()},
         1e-4,
     )
     return {
@@ -430,7 +430,7 @@ def steps(name: str, seed: int) -> list[StepCase]:
                 "looks": looks_like(got, right, wrong),
                 "beyond": beyond,
                 "frozen": bool(torch.equal(frozen, model.first.weight)),
-                "said": [_number(one) for one in said],
+                "reported": [_number(one) for one in said],
                 "objectives": objectives,
                 "after": after,
             }

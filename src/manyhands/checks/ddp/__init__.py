@@ -1,8 +1,8 @@
 """Checks of unit 06, DistributedDataParallel, which ask the ranks and judge the answers.
 
 Each check cell calls one of the public functions with the cluster and the names of what the learner
-has defined on the ranks. The experiments run there (`ranks`, `steps`). A hang becomes FAIL lines,
-and the cluster heals.
+has defined on the ranks. The experiments run there (`ranks` and the modules `..._ranks`). A hang
+becomes FAIL lines, and the cluster heals.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from manyhands.checks.ddp import (
     batch_file_diagnosis,
     bug_diagnosis,
     diagnosis,
+    no_sync_diagnosis,
     sampler_criteria,
-    silent_diagnosis,
 )
 from manyhands.checks.ddp import fine_tuning_diagnosis as tuning
 from manyhands.checks.ddp.messages import CRITERIA, HINTS, MISTAKES
@@ -171,7 +171,7 @@ def hooks(cluster: Cluster, ddp: str, finish: str) -> None:
     with check("hooks", cluster) as report:
         with report.part("mean", "overlap"):
             stepped: list[list[StepsCase]] = report.on_ranks(
-                "ddp.steps", "hooks", ddp, finish, seed(), next(_runs), remark="group"
+                "ddp.step_ranks", "hooks", ddp, finish, seed(), next(_runs), remark="group"
             )
             cases = _ranked(_by_group(stepped))
             problems = diagnosis.blame_start(
@@ -190,10 +190,10 @@ def hooks(cluster: Cluster, ddp: str, finish: str) -> None:
             ]
             report.judge("mean", problems, values, atol=diagnosis.ATOL)
             turned: list[BackwardAnswer] = report.on_ranks(
-                "ddp.steps", "backwards", ddp, finish, seed()
+                "ddp.step_ranks", "backwards", ddp, finish, seed()
             )
             after: list[SilentAnswer] = report.on_ranks(
-                "ddp.silence", "silent_hooks", ddp, finish, seed()
+                "ddp.no_sync_ranks", "silent_hooks", ddp, finish, seed()
             )
             problems = [
                 *(
@@ -203,7 +203,7 @@ def hooks(cluster: Cluster, ddp: str, finish: str) -> None:
                 ),
                 *(diagnosis.backwards_problem(rank, answer) for rank, answer in enumerate(turned)),
                 *(
-                    silent_diagnosis.hooks_problem(rank, answer)
+                    no_sync_diagnosis.hooks_problem(rank, answer)
                     for rank, answer in enumerate(after)
                 ),
             ]
@@ -220,7 +220,7 @@ def hooks(cluster: Cluster, ddp: str, finish: str) -> None:
                 ],
             )
         answers: list[UnusedAnswer] = report.on_ranks(
-            "ddp.steps", "unused", ddp, finish, seed(), remark="unused order"
+            "ddp.step_ranks", "unused", ddp, finish, seed(), remark="unused order"
         )
         problems = diagnosis.blame_start(
             (diagnosis.unused_problem(rank, answer) for rank, answer in enumerate(answers)), answers
@@ -245,15 +245,15 @@ def no_sync(cluster: Cluster, ddp: str, finish: str, function: str) -> None:
     """
     with check("no-sync", cluster) as report:
         answers: list[AccumulationAnswer] = report.on_ranks(
-            "ddp.silence", "accumulation", ddp, finish, function, seed()
+            "ddp.no_sync_ranks", "accumulation", ddp, finish, function, seed()
         )
         problems: Iterable[Problem | None] = (
-            silent_diagnosis.silence_problem(rank, answer) for rank, answer in enumerate(answers)
+            no_sync_diagnosis.silence_problem(rank, answer) for rank, answer in enumerate(answers)
         )
         report.judge("silent", problems, [[answer["sent"], answer["kept"]] for answer in answers])
         problems = diagnosis.blame_start(
             (
-                silent_diagnosis.sum_problem(rank, answer, len(answers))
+                no_sync_diagnosis.sum_problem(rank, answer, len(answers))
                 for rank, answer in enumerate(answers)
             ),
             answers,
@@ -296,7 +296,9 @@ def bug(cluster: Cluster, training: str) -> None:
     It must end with the weights of a single process.
     """
     with check("bug", cluster) as report:
-        answers: list[TrainingAnswer] = report.on_ranks("ddp.steps", "training", training, seed())
+        answers: list[TrainingAnswer] = report.on_ranks(
+            "ddp.step_ranks", "training", training, seed()
+        )
         report.judge(
             "averaged",
             map(bug_diagnosis.averaged_problem, itertools.count(), answers),
@@ -322,7 +324,7 @@ def fine_tuning(cluster: Cluster, function: str) -> None:
     """
     with check("fine-tuning", cluster) as report:
         answers: list[TunedAnswer] = report.on_ranks(
-            "ddp.fine_tuning", "fine_tuning", function, seed()
+            "ddp.fine_tuning_ranks", "fine_tuning", function, seed()
         )
         first = answers[0]
         # what ranks have in common does not depend on the seed by itself

@@ -1,6 +1,6 @@
 """What the ranks answer in the experiments of unit 06's checks, and what a batch file has started.
 
-The experiments are in `ranks`, `steps`, `silence` and `fine_tuning`. `diagnosis` and the modules
+The experiments are in `ranks` and the modules `..._ranks`. `diagnosis` and the modules
 `..._diagnosis` judge the answers. The sampler's are in `sampler_criteria`.
 """
 
@@ -175,5 +175,5 @@ class BatchRun(TypedDict):
     names: list[str]
     held: bool
     calls: list[TorchrunCall]
-    said: str
+    output: str
     unwritten: bool

@@ -107,7 +107,7 @@ def run(text: str, seed: int, nodes: int | None = None) -> BatchRun:
         "names": names,
         "held": held,
         "calls": [],
-        "said": "",
+        "output": "",
         "unwritten": any(mark in text for mark in UNWRITTEN),
     }
     if found["unwritten"]:
@@ -151,9 +151,9 @@ def run(text: str, seed: int, nodes: int | None = None) -> BatchRun:
                 timeout=LIMIT_S,
                 stdin=subprocess.DEVNULL,
             )
-            found["said"] = (done.stderr or done.stdout).strip()[-300:] or "nothing"
+            found["output"] = (done.stderr or done.stdout).strip()[-300:] or "nothing"
         except subprocess.TimeoutExpired:
-            found["said"] = f"nothing within {LIMIT_S} s"
+            found["output"] = f"nothing within {LIMIT_S} s"
         found["calls"] = sorted(
             (call(one.read_text()) for one in calls.iterdir()),
             key=lambda one: (one["node"], one["node_rank"], one["port"]),

@@ -48,7 +48,7 @@ def nodes_problem(run: BatchRun) -> Problem | None:
     elif run["nodes"] != wanted:
         mistake = MISTAKES["nodes asked"].format(nodes=run["nodes"])
     elif not calls:
-        mistake = MISTAKES["no torchrun"].format(said=run["said"])
+        mistake = MISTAKES["no torchrun"].format(said=run["output"])
     elif len(set(places)) < wanted:
         mistake = MISTAKES["first node only" if len(set(places)) == 1 else "some nodes"].format(
             n=wanted, k=len(set(places))
@@ -103,7 +103,7 @@ def meeting_problem(run: BatchRun) -> Problem | None:
     if run["unwritten"]:
         mistake = MISTAKES["unwritten"].format(name="JOB")
     elif not calls:
-        mistake = MISTAKES["no torchrun"].format(said=run["said"])
+        mistake = MISTAKES["no torchrun"].format(said=run["output"])
     elif run["nodes"] != run["wanted"] and not run["held"]:
         mistake = MISTAKES["nodes asked"].format(nodes=run["nodes"])
     elif len(calls) < run["nodes"]:

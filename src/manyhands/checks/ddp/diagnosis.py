@@ -374,14 +374,14 @@ def schedule_problem(rank: int, events: Sequence[Event], buckets: Buckets) -> Pr
             mistake = "too few messages" if len(sent) < len(wanted) else "other buckets"
         return {
             "rank": rank,
-            "expected": told(expected),
-            "got": told(events),
+            "expected": describe_events(expected),
+            "got": describe_events(events),
             "mistake": MISTAKES[mistake].format(n=len(wanted)),
         }
     return None
 
 
-def told(events: Sequence[Event]) -> str:
+def describe_events(events: Sequence[Event]) -> str:
     """A log of a backward pass in one line."""
     return ", ".join(" ".join(map(str, event)) for event in events)
 

@@ -128,7 +128,7 @@ def sampler(class_name: str, seed: int) -> list[SamplerCase]:
         # odd, so that it makes a difference how the epoch is mixed into it
         own_seed = 2 * draw.randint(1, 10**6) + 1
         before = torch.get_rng_state()
-        with closed(DistributedSampler.__init__, DistributedSampler.__iter__, dealt):
+        with closed(DistributedSampler.__init__, DistributedSampler.__iter__, distribute):
             samplers = [PaddedSampler(n, rank, world_size, own_seed) for rank in range(world_size)]
             first = [_indices(one) for one in samplers]  # before set_epoch: epoch 0
             epochs = [first, *([_indices(one, epoch) for one in samplers] for epoch in (1, 0))]
@@ -164,8 +164,8 @@ def _permutation(n: int, seed: int) -> list[int]:
 # wrong with another
 
 
-def dealt(drawn: list[int], world_size: int) -> list[list[int]]:
-    """The right answer, which distributes the drawn order over the ranks in turn.
+def distribute(drawn: list[int], world_size: int) -> list[list[int]]:
+    """The right answer: the drawn order, distributed over the ranks in turn.
 
     The order is repeated from its beginning until it divides.
     """
@@ -174,7 +174,7 @@ def dealt(drawn: list[int], world_size: int) -> list[list[int]]:
     return [padded[rank::world_size] for rank in range(world_size)]
 
 
-def dealt_in_order(ranks: Sequence[Sequence[int]], drawn: list[int]) -> int | None:
+def count_in_order(ranks: Sequence[Sequence[int]], drawn: list[int]) -> int | None:
     """How many samples of the drawn order, before any is repeated, the ranks have together.
 
     None if a rank has one of them in a different place than it should.
@@ -218,7 +218,10 @@ def padding_problem(case: SamplerCase) -> Problem | None:
         }
     if {index for indices in got for index in indices} != set(range(n)):
         return {"got": got, "mistake": SAMPLER_MISTAKES["not covered"].format(**facts)}
-    together, right = sorted(sum(got, [])), sorted(sum(dealt(case["drawn"][0], world_size), []))
+    together, right = (
+        sorted(sum(got, [])),
+        sorted(sum(distribute(case["drawn"][0], world_size), [])),
+    )
     if together != right:
         return {
             "expected": right,
@@ -230,7 +233,7 @@ def padding_problem(case: SamplerCase) -> Problem | None:
 
 def epoch_problem(case: SamplerCase) -> Problem | None:
     """Judge the order of the samples in each epoch."""
-    right = [dealt(drawn, case["world_size"]) for drawn in case["drawn"]]
+    right = [distribute(drawn, case["world_size"]) for drawn in case["drawn"]]
     for epoch, got, expected in zip((0, 1, 0), case["epochs"], right, strict=True):
         if got == expected:
             continue
@@ -239,14 +242,16 @@ def epoch_problem(case: SamplerCase) -> Problem | None:
             if len(got) == len(expected)
             else 0
         )
-        in_order = dealt_in_order(got, case["drawn"][epoch])
+        in_order = count_in_order(got, case["drawn"][epoch])
         if case["n"] > 8 and case["epochs"][0] == case["epochs"][1]:
             mistake = "epoch ignored"
         elif case["epochs"][0] != case["epochs"][2]:
             mistake = "not repeatable"
         elif in_order is not None:
             mistake = "order cut off" if in_order < case["n"] else "order goes on otherwise"
-        elif sum(got, []) == sum(dealt(sorted(sum(got, []))[: case["n"]], case["world_size"]), []):
+        elif sum(got, []) == sum(
+            distribute(sorted(sum(got, []))[: case["n"]], case["world_size"]), []
+        ):
             mistake = "not shuffled"
         elif sorted(sum(got, [])) == sorted(sum(expected, [])):
             mistake = "dealt otherwise"

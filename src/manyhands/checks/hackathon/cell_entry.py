@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from manyhands.checks import seed
 from manyhands.checks.hackathon.messages import MISTAKES
-from manyhands.checks.in_kernel import WORDS
+from manyhands.checks.in_kernel import MESSAGES
 from manyhands.checks.report import Stopped
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def judge() -> OpenJudge:
 def stopped(problem: str, function: Callable[..., Any]) -> Stopped:
     """Return what keeps an entry from a score, as the reason why a check cannot go on."""
     if "NotImplementedError" in problem:
-        return Stopped(WORDS["unwritten"].format(name=function.__name__))
+        return Stopped(MESSAGES["unwritten"].format(name=function.__name__))
     remark = ""
     if "NameError" in problem:
         remark = f". {MISTAKES['one cell']}"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from manyhands.checks import Report, seed
-from manyhands.checks.in_kernel import array, ask, kept
+from manyhands.checks.in_kernel import array, ask, ask_noting_changes
 from manyhands.checks.mirrored_strategy import diagnosis, model_diagnosis
 from manyhands.checks.mirrored_strategy.messages import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.report import Stopped
@@ -108,7 +108,7 @@ def by_hand(hand_made_step: Callable[..., Any]) -> None:
                 examples, int(rng.integers(3, 7)), int(rng.integers(3, 6)), rng
             )
             weights, ledger = tf.Variable(start), diagnosis.Ledger(devices)
-            result, message = kept(
+            result, message = ask_noting_changes(
                 hand_made_step, devices, weights, x, y, ledger.example_losses, rate
             )
             spoiled: Problem | None = {"mistake": message} if message else None

@@ -97,7 +97,7 @@ class World:
             for place in piece.flatten()
         ]
 
-    def told(
+    def compare(
         self, got: Any, right: Any, wrong: Mapping[str, Any], **more: Unpack[More]
     ) -> TensorsCase:
         """Compare two lists of tensors, and return the result as plain data.
@@ -204,7 +204,7 @@ def _of_a_server(
         got, count = _pair(answer)
         memory = _memory(got)
         others = [_memory(_pair(one)[0]) for one in answers if one is not answer]
-        case = world.told(got, world.mine(gradients[worker]), wrong, topic="push", count=count)
+        case = world.compare(got, world.mine(gradients[worker]), wrong, topic="push", count=count)
         case["looks"] = (
             case["looks"]
             if got is None or case["looks"]
@@ -255,7 +255,7 @@ def _of_a_worker(
     push(own, world.counts[world.me], pieces, list(world.servers))
     listed = list(kept)
     pull(listed, pieces, list(world.servers))
-    case = world.told(
+    case = world.compare(
         kept,
         right,
         {"unchanged": [torch.full_like(w, -1) for w in right], "added": [w - 1 for w in right]},
@@ -319,7 +319,7 @@ def _step_case(
         earlier = (
             {"kept": _stepped(world, *_before(world, weights, gradients))["right"]} if k else {}
         )
-        case = world.told(
+        case = world.compare(
             kept,
             world.mine(right),
             {name: world.mine(value) for name, value in {**known, **earlier}.items()},
@@ -344,7 +344,7 @@ def _step_case(
     for some, slope in enumerate((gradients / counts[:, None])[:-1], 1):
         in_turn = in_turn - world.rate * (slope + world.decay * in_turn)
         wrong[f"asynchronous {some}"] = world.cut(in_turn)
-    return world.told(kept, world.cut(right), wrong, topic="answer", step=k, layout=world.number)
+    return world.compare(kept, world.cut(right), wrong, topic="answer", step=k, layout=world.number)
 
 
 def _before(

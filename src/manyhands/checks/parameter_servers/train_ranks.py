@@ -126,7 +126,7 @@ def _asynchronous_case(
         for name, (newest, pulled) in replays.items()
     }
     right = known.pop("right")
-    return world.told(
+    return world.compare(
         kept,
         part(right),
         {name: part(value) for name, value in {"unchanged": start, **known}.items()},
@@ -332,7 +332,7 @@ def _trained(world: World, given: Any, link: int, push: Any, pull: Any, step: An
             flat(_gradients(world, world.cut(right), worker, k)) for worker in world.workers
         )
         right = right - world.rate * (total / sum(world.counts.values()) + world.decay * right)
-    case = world.told(kept, world.mine(right) if server else world.cut(right), {}, topic="train")
+    case = world.compare(kept, world.mine(right) if server else world.cut(right), {}, topic="train")
     return {
         **answer,
         **case,

@@ -21,11 +21,11 @@ from manyhands.checks.pipeline import cases
 from manyhands.checks.pipeline.messages import MISTAKES
 from manyhands.checks.pipeline.watched_ranks import Memories, Watched
 from manyhands.checks.rank_tools import (
+    add_to_errors,
     close,
     fresh_world,
     looks_like,
     numbers,
-    said_where,
     short_lived,
 )
 from manyhands.ledger import Ledger
@@ -154,7 +154,7 @@ def _run(function, case, group):
     )
     with (
         closed(*loaded(*FRAMEWORKS)),
-        said_where(where),
+        add_to_errors(where),
         Ledger() as ledger,
         memories or nullcontext(),
     ):

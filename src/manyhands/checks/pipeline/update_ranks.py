@@ -21,11 +21,11 @@ from manyhands.checks.on_ranks import learners
 from manyhands.checks.pipeline.messages import MISTAKES
 from manyhands.checks.rank_tools import (
     GROUPS,
+    add_to_errors,
     close,
     fresh_world,
     looks_like,
     make_groups,
-    said_where,
     short_lived,
 )
 
@@ -183,7 +183,7 @@ def _update(function, case, members, group, ends):
         parameter.grad = case.stages[me][name].grad.clone()
     optimiser = torch.optim.SGD(stage.parameters(), lr=RATE)
     shared, ends = (stage["shared"], ends) if "shared" in stage else (None, None)
-    with said_where(MISTAKES["where update"].format(ranks=members)):
+    with add_to_errors(MISTAKES["where update"].format(ranks=members)):
         norm = function(stage, optimiser, case.max_norm, shared, ends, group)
     norm = norm.item() if isinstance(norm, torch.Tensor) and norm.numel() == 1 else norm
     got = torch.cat([p.detach().flatten() for p in stage.parameters()])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from manyhands.checks import seed
 from manyhands.checks.preflight import plans
-from manyhands.checks.preflight.learner_calls import Check, call, of_error, of_fault
+from manyhands.checks.preflight.learner_calls import Check, call, describe_error, summarise_fault
 from manyhands.checks.preflight.messages import HINTS, MISTAKES
 from manyhands.checks.report import Stopped
 
@@ -95,13 +95,13 @@ def diagnose(cluster: Cluster, function: Callable[..., Any]) -> None:
             problem: Problem | None = None
             nothing: tuple[None, Problem] = (None, {"mistake": MISTAKES["no hang"]})
             cases: list[plans.Case | str] = [
-                *(plans.imagined(name, draw, world_size) for world_size in range(4, 9)),
+                *(plans.imagine(name, draw, world_size) for world_size in range(4, 9)),
                 "real",
             ]
             case: plans.Case | str | None
             for case in cases:
                 if isinstance(case, str):
-                    case = plans.provoked(name, seed(), cluster, PROVOKED_S)
+                    case = plans.provoke(name, seed(), cluster, PROVOKED_S)
                 answer, problem = _answer(function, case) if case else nothing
                 answers.append(answer)
                 if problem:
@@ -115,8 +115,8 @@ def _answer(
     """Return the learner's answer as plain data, and None or what is wrong with it."""
     got, error = call(function, dict(case.waiting), list(case.edges))
     if error:
-        return None, of_error("diagnose", error)
-    shown = MISTAKES["arrows"].format(answer=case.answer, edges=plans.arrows(case.edges))
+        return None, describe_error("diagnose", error)
+    shown = MISTAKES["arrows"].format(answer=case.answer, edges=plans.write_arrows(case.edges))
     try:
         kind, ranks = got
         answer: list[Any] = [str(kind), *sorted(int(rank) for rank in ranks)]
@@ -124,7 +124,7 @@ def _answer(
         return None, {"expected": shown, "got": got, "mistake": MISTAKES["pair"]}
     if answer == [case.answer[0], *case.answer[1]]:
         return answer, None
-    return answer, {"expected": shown, "got": got, "mistake": plans.mistake(case, answer)}
+    return answer, {"expected": shown, "got": got, "mistake": plans.find_mistake(case, answer)}
 
 
 # ------------------------------------------------------------------ 3: exchange
@@ -150,11 +150,9 @@ def exchange(cluster: Cluster, function: str = "exchange") -> None:
                     None,
                 )
                 if problem:
-                    plans.quietly(cluster.heal)  # a message may be left under way
+                    plans.call_quietly(cluster.heal)  # a message may be left under way
             if problem:  # the next ring would show the same, only later
-                later: Problem = (
-                    problem if report.nothing_there else {"mistake": MISTAKES["not run"]}
-                )
+                later: Problem = problem if report.is_absent else {"mistake": MISTAKES["not run"]}
                 problems[i:] = [problem] + [later] * (2 - i)
                 break
         values = [[[answer["got"], answer["changed"]] for answer in ring] for ring in answers]
@@ -261,7 +259,7 @@ def _break(report: Check, case: str, culprit: int, end: str) -> Problem | None:
         if case == "no group":
             return report.ask("forget")[1]
         if case == "fault":
-            plans.quietly(
+            plans.call_quietly(
                 report.cluster.px,
                 plans.BREAK.format(culprit=culprit, end=end),
                 patience_s=PROVOKED_S,
@@ -277,7 +275,7 @@ def _break(report: Check, case: str, culprit: int, end: str) -> Problem | None:
 def _leave_healed(cluster: Cluster) -> None:
     """Heal the cluster, so that the other checks find what --setup makes."""
     with suppress(RuntimeError):  # the learner has stopped it
-        plans.quietly(cluster.heal)
+        plans.call_quietly(cluster.heal)
 
 
 def _recover(report: Check, function: Callable[..., Any], saved: list[list[int]]) -> Problem | None:
@@ -294,9 +292,9 @@ def _recover(report: Check, function: Callable[..., Any], saved: list[list[int]]
         )
         return {
             "rank": min(error.culprits, default=None),
-            "mistake": MISTAKES["twice"] if twice else of_fault(error),
+            "mistake": MISTAKES["twice"] if twice else summarise_fault(error),
         }
-    return of_error("recover", error, RECOVER_S) if error else None
+    return describe_error("recover", error, RECOVER_S) if error else None
 
 
 def _world_problem(report: Check, numbers: list[int]) -> tuple[list[int] | None, Problem | None]:

@@ -37,9 +37,9 @@ def on_rank(function: str, *args: Any) -> dict[str, Any]:
     try:
         return {"value": getattr(ranks, function)(*args)}
     except ranks.UnwrittenError as why:
-        return {"not there": str(why)}
+        return {"absent": str(why)}
     except NotImplementedError:
-        return {"not there": "unwritten"}
+        return {"absent": "unwritten"}
 
 
 class Check(Report):
@@ -48,7 +48,7 @@ class Check(Report):
     def __init__(self, name: str, cluster: Cluster, function_name: str) -> None:
         super().__init__(name, CRITERIA)
         self.cluster, self.function_name = cluster, function_name
-        self.nothing_there = False
+        self.is_absent = False
 
     def ask(self, experiment: str, *args: Any) -> tuple[Any, Problem | None]:
         """Return (the values by rank, None), or (None, the details of the failure)."""
@@ -58,17 +58,20 @@ class Check(Report):
             with self.cluster.holding(self.reports):
                 answers = self.cluster.run(on_rank, experiment, *args, patience_s=PATIENCE_S)
         except Fault as fault:
-            return None, {"rank": min(fault.culprits, default=None), "mistake": of_fault(fault)}
+            return None, {
+                "rank": min(fault.culprits, default=None),
+                "mistake": summarise_fault(fault),
+            }
         except RuntimeError:
             return None, {"mistake": MISTAKES["stopped"]}
-        absent = next((answer["not there"] for answer in answers if "not there" in answer), None)
+        absent = next((answer["absent"] for answer in answers if "absent" in answer), None)
         if absent:
-            self.nothing_there = True
+            self.is_absent = True
             return None, {"mistake": MISTAKES[absent].format(name=self.function_name)}
         return [answer["value"] for answer in answers], None
 
 
-def of_fault(fault: Fault) -> str:
+def summarise_fault(fault: Fault) -> str:
     """Return what a fault's report says about what happened and why, without what was healed."""
     lines = [line.strip() for line in fault.text.splitlines() if line.strip()]
     raised = [
@@ -88,13 +91,13 @@ def call(
     A function that does not return within `seconds` counts as one that raised.
     """
     try:
-        with at_most(seconds):
+        with limit_time(seconds):
             return function(*args), None
     except Exception as error:  # noqa: BLE001 - a learner's function may raise anything
         return None, error
 
 
-def of_error(name: str, error: Exception, seconds: float = ANSWER_S) -> Problem:
+def describe_error(name: str, error: Exception, seconds: float = ANSWER_S) -> Problem:
     """Return the details to show for a function that raised."""
     if isinstance(error, NotImplementedError):
         return {"mistake": MISTAKES["unwritten"].format(name=name)}
@@ -112,7 +115,7 @@ class TooLongError(Exception):
 
 
 @contextmanager
-def at_most(seconds: float) -> Iterator[None]:
+def limit_time(seconds: float) -> Iterator[None]:
     """Raise TooLongError in the block after this many seconds.
 
     This works only in the main thread, which is where a kernel runs its cells.

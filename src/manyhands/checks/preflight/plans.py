@@ -95,7 +95,7 @@ def draw_plan(
     return plan, ("circle", sorted(ranks[:size]))
 
 
-def imagined(name: str, draw: random.Random, world_size: int) -> Case:
+def imagine(name: str, draw: random.Random, world_size: int) -> Case:
     """Draw a hang, and return it as the cluster would report it."""
     return _case(*draw_plan(name, draw, world_size, mixed=world_size % 2 == 0))
 
@@ -127,7 +127,7 @@ def _case(plan: Plan, answer: tuple[str, list[int]]) -> Case:
     return Case(waiting, edges(where, len(plan)), answer)
 
 
-def provoked(name: str, seed: int, cluster: Cluster, patience_s: float) -> Case | None:
+def provoke(name: str, seed: int, cluster: Cluster, patience_s: float) -> Case | None:
     """Cause a drawn hang on the cluster, only the first time.
 
     Return None if anything else happened.
@@ -140,7 +140,7 @@ def provoked(name: str, seed: int, cluster: Cluster, patience_s: float) -> Case 
     plan, answer = draw_plan(name, draw, cluster.world_size)
     code = CODE.format(plan=plan, phases=draw.randint(0, 3))
     try:
-        quietly(cluster.px, code, patience_s=patience_s)
+        call_quietly(cluster.px, code, patience_s=patience_s)
     except Fault as fault:
         if fault.edges == _case(plan, answer).edges:
             return _provoked.setdefault((name, seed), Case(fault.waiting, fault.edges, answer))
@@ -149,7 +149,7 @@ def provoked(name: str, seed: int, cluster: Cluster, patience_s: float) -> Case 
     return None
 
 
-def quietly(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+def call_quietly(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
     """Call `function`, and keep what it prints and shows from the page."""
     from IPython.utils.capture import capture_output
 
@@ -157,12 +157,12 @@ def quietly(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
         return function(*args, **options)
 
 
-def arrows(edges: Iterable[tuple[int, int]]) -> str:
+def write_arrows(edges: Iterable[tuple[int, int]]) -> str:
     """Write edges of a wait graph as text: `0 -> 1, 2 -> 1`."""
     return ", ".join(f"{a} -> {b}" for a, b in edges)
 
 
-def mistake(case: Case, answer: Sequence[Any]) -> str:
+def find_mistake(case: Case, answer: Sequence[Any]) -> str:
     """Return the likely mistake in a wrong answer, in words."""
     kind, ranks = case.answer
     if answer[0] not in ("absent", "circle"):

@@ -17,7 +17,13 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.nn.functional import cross_entropy
 
 from manyhands.checks.on_ranks import learners
-from manyhands.checks.rank_tools import close, device_of_any_call, numbers, said_where, short_lived
+from manyhands.checks.rank_tools import (
+    add_to_errors,
+    close,
+    device_of_any_call,
+    numbers,
+    short_lived,
+)
 from manyhands.checks.sharded_states.findings_with_torch import F64, draw, finding, flat
 from manyhands.ledger import Ledger
 
@@ -86,7 +92,7 @@ def _in_pairs(function, make, rows, net_seed, begun, right):
         mesh_dim_names=(f"pair_{next(_attempts)}",),
     )
     (x, y), start = ([tensor, tensor.flip(0)] for tensor in rows), _start(make, net_seed, 2)
-    with said_where(f"on the mesh of the ranks {PAIRS[mine]}"):
+    with add_to_errors(f"on the mesh of the ranks {PAIRS[mine]}"):
         told = _trained(function, make, (x[mine], y[mine]), net_seed, 1, 0.05, mesh, begun)
     if told["looks"] == "other training" and right:
         step = flat(start) - _alone(make, x[1 - mine], y[1 - mine], 1, 0.05, 2, start, clip="none")

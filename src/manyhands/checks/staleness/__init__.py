@@ -14,7 +14,7 @@ import numpy as np
 
 from manyhands.checks import Report, seed
 from manyhands.checks.by_hand import closed
-from manyhands.checks.in_kernel import ask_kept, kept, number
+from manyhands.checks.in_kernel import ask_kept, ask_noting_changes, number
 from manyhands.checks.on_ranks import RankReport
 from manyhands.checks.staleness import cases, diagnosis
 from manyhands.checks.staleness.messages import CRITERIA, HINTS, MISTAKES
@@ -59,7 +59,9 @@ def replay(function: Callable[..., Any]) -> None:
         runs = {name: cases.runs(seed(), name == "stale") for name in report.asked}
         for name, few in runs.items():
             told = [
-                kept(function, run.w, run.rate, list(run.versions), partial(cases.gradient, run))
+                ask_noting_changes(
+                    function, run.w, run.rate, list(run.versions), partial(cases.gradient, run)
+                )
                 for run in few
             ]
             found = [diagnosis.array(got) for got, _ in told]

@@ -62,7 +62,7 @@ class Asked:
         if not self.asks:
             return expected
         with closed(*OURS):
-            got = told(getattr(self.theirs, call)(worker))
+            got = to_workers(getattr(self.theirs, call)(worker))
         self.answers.append(got)
         if got != expected and self.first is None:
             self.first = {
@@ -78,7 +78,7 @@ class Asked:
         return expected
 
 
-def told(answer: Any) -> list[int] | None:
+def to_workers(answer: Any) -> list[int] | None:
     """Return a list of workers as plain numbers, or None if it is not a list.
 
     A set is none, since it has no order.

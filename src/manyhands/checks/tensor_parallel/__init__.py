@@ -12,7 +12,7 @@ from functools import partial
 
 from manyhands.checks import Report, seed
 from manyhands.checks.by_hand import closed
-from manyhands.checks.in_kernel import WORDS, call
+from manyhands.checks.in_kernel import MESSAGES, call
 from manyhands.checks.on_ranks import RankReport
 from manyhands.checks.report import Stopped
 from manyhands.checks.tensor_parallel import cases, diagnosis
@@ -194,9 +194,9 @@ def _ask(function, *args):
             return function(*copy.deepcopy(args))
     except NotImplementedError as error:
         name = traceback.extract_tb(error.__traceback__)[-1].name
-        raise Stopped(WORDS["unwritten"].format(name=name)) from None
+        raise Stopped(MESSAGES["unwritten"].format(name=name)) from None
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a learner's function may raise anything
-        text = WORDS["raised"].format(
+        text = MESSAGES["raised"].format(
             name=function.__name__, error=f"{type(error).__name__}: {error}"[:300]
         )
         none = function.__name__ == "choose" and any(words in text for words in OF_NONE)

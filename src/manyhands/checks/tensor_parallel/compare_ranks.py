@@ -13,7 +13,7 @@ import torch.distributed as dist
 
 from manyhands.checks.by_hand import closed, loaded
 from manyhands.checks.on_ranks import UnwrittenError
-from manyhands.checks.rank_tools import device_of_any_call, said_where, short_lived
+from manyhands.checks.rank_tools import add_to_errors, device_of_any_call, short_lived
 from manyhands.ledger import Ledger, models
 from manyhands.links import conjugate
 
@@ -85,7 +85,7 @@ def tried(
     """
     before, slope_before = [one.detach().clone() for one in given.values()], slope.clone()
     members = dist.get_process_group_ranks(group or dist.group.WORLD)
-    with learners_own(), said_where(f"in the group of the ranks {members}"):
+    with learners_own(), add_to_errors(f"in the group of the ranks {members}"):
         time.sleep(LATE_S * bool(late))
         with Ledger() as forward:
             output = call(*given.values())

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from manyhands.checks import Report, seed
-from manyhands.checks.by_hand import shut_from
+from manyhands.checks.by_hand import close_for
 from manyhands.checks.report import Stopped
 from manyhands.checks.torch_dataparallel import diagnosis
 from manyhands.checks.torch_dataparallel.messages import CRITERIA, HINTS, MISTAKES
@@ -38,7 +38,7 @@ class _Check(Report):
         They call the learner's functions.
         """
         own = import_module("manyhands.checks.torch_dataparallel.with_torch")
-        shut = [shut_from(function, own.cut, own.join) for function in functions]
+        shut = [close_for(function, own.cut, own.join) for function in functions]
         for criterion in criteria or self.asked:
             with self.part(criterion):
                 cases = _cases(
@@ -65,7 +65,7 @@ def _cases(
             MISTAKES["unwritten"].format(name=traceback.extract_tb(error.__traceback__)[-1].name)
         ) from None
     except Exception as error:  # noqa: BLE001 - a learner's function may raise anything
-        raise Stopped(diagnosis.of_error(functions[0].__name__, error)) from None
+        raise Stopped(diagnosis.describe_error(functions[0].__name__, error)) from None
 
 
 def scatter(function: Callable[..., Any]) -> None:

@@ -78,7 +78,7 @@ def problem(report: str, criterion: str, one: Case) -> Problem | None:
     return {"mistake": words.format(**facts), **numbers}
 
 
-def of_error(name: str, error: BaseException) -> str:
+def describe_error(name: str, error: BaseException) -> str:
     """Return a learner's exception in a line, with the remedy if it is a known one."""
     text = " from ".join(
         f"{type(one).__name__}: {' '.join(str(one).split())[:200]}"

@@ -23,7 +23,7 @@ from manyhands.checks.torch_dataparallel.with_torch import (
     join,
     numbers,
     tensors,
-    told,
+    to_plain,
 )
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def replicate_copies(function: Callable[..., Any], seed: int) -> list[Case]:
     draw, cases = random.Random(seed + 10), []
     module, x = network(draw), numbers(draw, 3, 5)
     x, before = x[:, : module.first.in_features] / 9, dict(module.named_parameters())
-    right = told(module(x))
+    right = to_plain(module(x))
     replicas = list(function(module, ["cpu"] * 3))
     shared = [
         i
@@ -133,7 +133,7 @@ def replicate_copies(function: Callable[..., Any], seed: int) -> list[Case]:
         if i and {*map(id, one.modules())} & {*map(id, other.modules())}
     ]
     kept = all(dict(module.named_parameters()).get(name) is one for name, one in before.items())
-    answer = [told(one(x)) for one in replicas]
+    answer = [to_plain(one(x)) for one in replicas]
     cases.append(
         case(
             [answer, not shared, kept],
@@ -263,12 +263,12 @@ def forward_outputs(function: Callable[..., Any], seed: int) -> list[Case]:
         parts = [one(*args, **kwargs) for args, kwargs in cut(((x, more), {"scale": scale}), k)]
         ran_in.clear()
         got = function(module, (x, more), {"scale": scale}, ["cpu"] * k, "cpu")
-        away, right = any(one != threading.get_ident() for one in ran_in), told(join(parts))
+        away, right = any(one != threading.get_ident() for one in ran_in), to_plain(join(parts))
         cases.append(
             case(
-                [told(got), away],
+                [to_plain(got), away],
                 [right, True],
-                {"in the caller": [right, False], "a list": [told(parts), away]},
+                {"in the caller": [right, False], "a list": [to_plain(parts), away]},
                 n=n,
                 k=k,
             )
@@ -288,9 +288,9 @@ def forward_outputs(function: Callable[..., Any], seed: int) -> list[Case]:
         alone = [one(*args, **kwargs) for args, kwargs in cut(((), {"x": x, "scale": scale}), k)]
         cases.append(
             case(
-                told(function(module, (), {"x": x, "scale": scale}, ["cpu"] * k, "cpu")),
-                told(join(alone)),
-                {"a list": told(alone)},
+                to_plain(function(module, (), {"x": x, "scale": scale}, ["cpu"] * k, "cpu")),
+                to_plain(join(alone)),
+                {"a list": to_plain(alone)},
                 n=n,
                 k=k,
             )
@@ -333,15 +333,15 @@ def forward_statistics(function: Callable[..., Any], seed: int) -> list[Case]:
 
     parts = [copy.deepcopy(fresh) for _ in range(3)]
     normed = torch.cat([one(rows) for one, rows in zip(parts, x.chunk(3), strict=True)])
-    together, got = copy.deepcopy(fresh), [told(outputs), *state(norm)]
+    together, got = copy.deepcopy(fresh), [to_plain(outputs), *state(norm)]
     whole = together(x)
     wrong = {
-        "lost": [told(normed), *state(fresh)],
-        "whole batch": [told(whole), *state(together)],
-        "last replica": [told(normed), *state(parts[-1])],
+        "lost": [to_plain(normed), *state(fresh)],
+        "whole batch": [to_plain(whole), *state(together)],
+        "last replica": [to_plain(normed), *state(parts[-1])],
     }
     found = case(
-        got, [told(normed), *state(parts[0])], wrong, expected=state(parts[0])[0], shown=got[1]
+        got, [to_plain(normed), *state(parts[0])], wrong, expected=state(parts[0])[0], shown=got[1]
     )
     if found["looks"] == "other" and got[-1] == 3:
         found["looks"] = "shared"
@@ -374,6 +374,6 @@ def forward_gpus(
             outputs = forward()
         loss_of(outputs).backward()
         found.append(
-            [told(outputs), gradients(one), one.seen.item(), str(outputs["scores"].device)]
+            [to_plain(outputs), gradients(one), one.seen.item(), str(outputs["scores"].device)]
         )
     return [case(*found)]

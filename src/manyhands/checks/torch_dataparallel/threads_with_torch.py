@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 from manyhands.checks.torch_dataparallel.diagnosis import case
-from manyhands.checks.torch_dataparallel.with_torch import numbers, told
+from manyhands.checks.torch_dataparallel.with_torch import numbers, to_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,7 +40,7 @@ def silent_threads() -> Iterator[None]:
         threading.excepthook = before
 
 
-class Told(nn.Module):
+class ScriptedReplica(nn.Module):
     """A replica that calls `act` when it has met the others at the barrier (if there is one)."""
 
     def __init__(self, act: Callable[..., Any], barrier: threading.Barrier | None = None) -> None:
@@ -64,7 +64,7 @@ def _run(
     k = len(acts)
     with silent_threads():
         return function(
-            [Told(act, barrier) for act in acts],
+            [ScriptedReplica(act, barrier) for act in acts],
             inputs or [(torch.zeros(1),)] * k,
             kwargs or [{}] * k,
             ["cpu"] * k,
@@ -127,10 +127,16 @@ def apply_results(function: Callable[..., Any], seed: int) -> list[Case]:
         {"row": (i + 1) * x - y + more.get("shift", 0.0), "flag": more["flag"]}
         for i, ((x, y), more) in enumerate(zip(inputs, kwargs, strict=True))
     ]
-    found = told(list(got)) if isinstance(got, (list, tuple)) else told(got)
-    orders = [("in order of completion", told(list(one))) for one in itertools.permutations(right)]
+    found = to_plain(list(got)) if isinstance(got, (list, tuple)) else to_plain(got)
+    orders = [
+        ("in order of completion", to_plain(list(one))) for one in itertools.permutations(right)
+    ]
     return [
-        case(found, told(right), [*orders, ("nothing", told([None] * k)), ("nothing", told([]))])
+        case(
+            found,
+            to_plain(right),
+            [*orders, ("nothing", to_plain([None] * k)), ("nothing", to_plain([]))],
+        )
     ]
 
 

@@ -33,7 +33,7 @@ def numbers(draw: random.Random, *shape: int) -> torch.Tensor:
     return torch.randint(-9, 10, shape, generator=made).double()
 
 
-def told(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """Return any nesting of tensors as plain lists of types, shapes and numbers."""
     if isinstance(value, torch.Tensor):
         return [
@@ -42,9 +42,9 @@ def told(value: Any) -> Any:
             value.detach().cpu().tolist() if value.device.type != "meta" else "meta",
         ]
     if isinstance(value, dict):
-        return ["dict", [[str(key), told(value[key])] for key in sorted(value, key=str)]]
+        return ["dict", [[str(key), to_plain(value[key])] for key in sorted(value, key=str)]]
     if isinstance(value, (list, tuple)):
-        return [type(value).__name__, [told(one) for one in value]]
+        return [type(value).__name__, [to_plain(one) for one in value]]
     return value if isinstance(value, (bool, int, float, str, type(None))) else type(value).__name__
 
 
@@ -151,9 +151,9 @@ def scatter_rows(function: Callable[..., Any], seed: int) -> list[Case]:
         )
         cases.append(
             case(
-                told(got),
-                told(right),
-                [(name, told(list(one))) for name, one in wrong],
+                to_plain(got),
+                to_plain(right),
+                [(name, to_plain(list(one))) for name, one in wrong],
                 expected=[len(one) for one in right],
                 shown=sizes,
                 n=n,
@@ -194,9 +194,9 @@ def scatter_nested(function: Callable[..., Any], seed: int) -> list[Case]:
             )
             cases.append(
                 case(
-                    told(got),
-                    told(right),
-                    [(name, told(what)) for name, what in wrong.items()],
+                    to_plain(got),
+                    to_plain(right),
+                    [(name, to_plain(what)) for name, what in wrong.items()],
                     n=n,
                     k=k,
                     pieces=len(right),
@@ -211,11 +211,17 @@ def scatter_nested(function: Callable[..., Any], seed: int) -> list[Case]:
     for value, k in mixed:
         got, right = listed(function(value, ["cpu"] * k)), cut(value, k)
         cases.append(
-            case(told(got), told(right), n=len(tensors(value)[-1]), k=k, pieces=len(right))
+            case(to_plain(got), to_plain(right), n=len(tensors(value)[-1]), k=k, pieces=len(right))
         )
     options = {"step": draw.randint(1, 99), "names": ["ant", draw.choice(("bee", "cat"))]}
     cases.append(
-        case(told(listed(function(options, ["cpu"] * 3))), told([options] * 3), n=0, k=3, pieces=3)
+        case(
+            to_plain(listed(function(options, ["cpu"] * 3))),
+            to_plain([options] * 3),
+            n=0,
+            k=3,
+            pieces=3,
+        )
     )
     # any object will do that is no number and no word: deepcopy makes another one of it
     thing = random.Random(seed)
@@ -263,12 +269,16 @@ def scatter_gradient(function: Callable[..., Any], seed: int) -> list[Case]:
     pieces = tensors(function((x, 1), ["cpu"] * 3))
     linked = [one for one in pieces if one.requires_grad]
     if sum(map(len, linked)) > len(x):
-        return [case("other pieces", told(weights))]
+        return [case("other pieces", to_plain(weights))]
     if linked:
         # whatever the sizes of the pieces are
         own = weights[: sum(map(len, linked))].split([len(one) for one in linked])
         sum((one * weight).sum() for one, weight in zip(linked, own, strict=True)).backward()
-    return [case("None" if x.grad is None else told(x.grad), told(weights), {"detached": "None"})]
+    return [
+        case(
+            "None" if x.grad is None else to_plain(x.grad), to_plain(weights), {"detached": "None"}
+        )
+    ]
 
 
 # ------------------------------------------------------------------ 2: gather
@@ -284,16 +294,16 @@ def gather_tensors(function: Callable[..., Any], seed: int) -> list[Case]:
     draw, cases = random.Random(seed + 4), []
     for k in (draw.randint(3, 4), 1):
         outputs = pieces(draw, k, 2)
-        right, got = told(torch.cat(outputs)), function(outputs, "cpu")
+        right, got = to_plain(torch.cat(outputs)), function(outputs, "cpu")
         cases.append(
             case(
-                told(got),
+                to_plain(got),
                 right,
                 {
-                    "a list": told(outputs),
-                    "a list ": told(tuple(outputs)),
-                    "reversed": told(torch.cat(outputs[::-1])),
-                    "first": told(outputs[0]),
+                    "a list": to_plain(outputs),
+                    "a list ": to_plain(tuple(outputs)),
+                    "reversed": to_plain(torch.cat(outputs[::-1])),
+                    "first": to_plain(outputs[0]),
                 },
                 expected=[sum(map(len, outputs)), 2],
                 shown=list(getattr(got, "shape", [])) or None,
@@ -326,11 +336,11 @@ def gather_nested(function: Callable[..., Any], seed: int) -> list[Case]:
         )
         got, right = function(outputs, "cpu"), join(outputs)
         wrong = {
-            "by position": told((right[0], {**mixed, "none": None}, right[2])),
-            "a list": told(outputs),
-            "untouched": told(outputs[0]),
+            "by position": to_plain((right[0], {**mixed, "none": None}, right[2])),
+            "a list": to_plain(outputs),
+            "untouched": to_plain(outputs[0]),
         }
-        cases.append(case(told(got), told(right), wrong))
+        cases.append(case(to_plain(got), to_plain(right), wrong))
     one, other = pieces(draw, 2, 2)
     for second in ({"a": other, "b": other}, {"b": other}):
         cases.append(
@@ -375,9 +385,9 @@ def gather_scalars(function: Callable[..., Any], seed: int) -> list[Case]:
         }
         cases.append(
             case(
-                told(got),
-                told({"loss": right}),
-                [(name, told({"loss": one})) for name, one in wrong.items()],
+                to_plain(got),
+                to_plain({"loss": right}),
+                [(name, to_plain({"loss": one})) for name, one in wrong.items()],
                 k=k,
             )
         )
@@ -392,16 +402,16 @@ def gather_gradient(function: Callable[..., Any], seed: int) -> list[Case]:
     rows, sums = function(outputs, "cpu")
     if rows.requires_grad or sums.requires_grad:
         ((rows * torch.cat(weights)).sum() + (sums * torch.arange(3)).sum()).backward()
-    got = ["None" if one.grad is None else told(one.grad) for one, _ in outputs]
+    got = ["None" if one.grad is None else to_plain(one.grad) for one, _ in outputs]
     return [
         case(
             got,
-            [told(weight + i) for i, weight in enumerate(weights)],
+            [to_plain(weight + i) for i, weight in enumerate(weights)],
             {
                 "detached": ["None"] * 3,
-                "scalars detached": [told(weight) for weight in weights],
+                "scalars detached": [to_plain(weight) for weight in weights],
                 "rows detached": [
-                    told(torch.full_like(weight, i)) for i, weight in enumerate(weights)
+                    to_plain(torch.full_like(weight, i)) for i, weight in enumerate(weights)
                 ],
             },
         )

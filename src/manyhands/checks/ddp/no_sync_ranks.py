@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, ExitStack
 from typing import TYPE_CHECKING, Any
 
 from manyhands.checks.ddp.ranks import batch, build, shapes
-from manyhands.checks.ddp.steps import Log, gradients, other_start, right_buckets
+from manyhands.checks.ddp.step_ranks import Log, gradients, other_start, right_buckets
 from manyhands.checks.on_ranks import learners
 
 if TYPE_CHECKING:
