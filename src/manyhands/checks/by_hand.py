@@ -28,13 +28,13 @@ def closed(*functions: Callable[..., Any]) -> Iterator[None]:
 
     They are functions of Python without free variables.
     """
-    kept = [(function, function.__code__) for function in functions]
+    originals = [(function, function.__code__) for function in functions]
     try:
         for function in functions:
             function.__code__ = _closed.__code__
         yield
     finally:
-        for function, code in kept:
+        for function, code in originals:
             function.__code__ = code
 
 
@@ -55,7 +55,7 @@ def loaded(*names: str) -> list[Callable[..., Any]]:
     A name is "module:function" or "module:Class.method". What an exercise asks for is not imported
     only to be closed. If a learner imports it, the next case closes it.
     """
-    found = []
+    functions = []
     for name in names:
         module, _, path = name.partition(":")
         if module in sys.modules:
@@ -65,8 +65,8 @@ def loaded(*names: str) -> list[Callable[..., Any]]:
                 continue
             function = getattr(function, "__func__", function)
             if getattr(function, "__code__", None) and not function.__code__.co_freevars:
-                found.append(function)
-    return found
+                functions.append(function)
+    return functions
 
 
 def trace_call(function: Callable[..., Any], *args: Any) -> tuple[Any, str | None]:

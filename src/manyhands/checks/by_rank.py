@@ -54,7 +54,9 @@ class Picture:
 
     def html(self) -> str:
         """The table, with the ranks that are wrong first if there are too many to show."""
-        shown = sorted(sorted(enumerate(self.lines), key=lambda one: one[1].right)[:MOST_RANKS])
+        shown = sorted(
+            sorted(enumerate(self.lines), key=lambda numbered: numbered[1].right)[:MOST_RANKS]
+        )
         more = len(self.lines) - len(shown)
         heads = (self.who, "at most" if self.at_most else "expected", "got", self.legend)
         head = "".join(
@@ -90,9 +92,9 @@ def numbers(
     expected = expected if isinstance(expected, (list, tuple)) else [expected] * len(got)
     given = list(zip(expected, got, strict=True)) if len(expected) == len(got) else []
     expected, got = ([_number(pair[place]) for pair in given] for place in (0, 1))
-    known = [one for one in (*expected, *got) if one is not None]
+    known = [value for value in (*expected, *got) if value is not None]
     low, high = min(known, default=0), max(known, default=0)
-    dots = not at_most and (low < 0 or any(one % 1 for one in known))
+    dots = not at_most and (low < 0 or any(value % 1 for value in known))
     low, high = (low, high) if dots else (min(low, 0), high)
     lines = []
     # if the numbers are too few or too many, there are names, but nothing to draw
@@ -205,11 +207,11 @@ def _agree(want: float | None, have: float | None, at_most: bool, within: float)
 
 def _in_words(want: Any, have: Any) -> list[str]:
     texts = [
-        "none" if one is None else f"{one:,}" if type(one) is int else shorten(one)
-        for one in (want, have)
+        "none" if value is None else f"{value:,}" if type(value) is int else shorten(value)
+        for value in (want, have)
     ]
     if texts[0] == texts[1] and want != have and None not in (_number(want), _number(have)):
-        texts = [f"{float(one):.12g}" for one in (want, have)]
+        texts = [f"{float(value):.12g}" for value in (want, have)]
     return [cut(text, LONGEST) for text in texts]
 
 
@@ -248,13 +250,13 @@ def _dot(want: float | None, have: float | None, low: float, high: float, colour
 
 def _runs(rows: Iterable[int]) -> list[list[int]]:
     """[first, last] of neighbouring rows."""
-    found: list[list[int]] = []
+    runs: list[list[int]] = []
     for row in sorted(set(rows)):
-        if found and row == found[-1][1] + 1:
-            found[-1][1] = row
+        if runs and row == runs[-1][1] + 1:
+            runs[-1][1] = row
         else:
-            found.append([row, row])
-    return found
+            runs.append([row, row])
+    return runs
 
 
 def _lane(runs: Sequence[Sequence[int]], n: int, y: int, style: str) -> str:

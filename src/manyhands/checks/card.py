@@ -53,17 +53,19 @@ def states(criteria: Sequence[Criterion]) -> list[State]:
     It is `NOT_BEGUN` instead of a failure if the learner has not written what it asks for, or if
     nothing was measured because of that.
     """
-    found: list[State] = []
-    for one in criteria:
-        mistake = one["detail"].get("mistake", "")
-        unwritten = UNWRITTEN in mistake or (mistake == SAME and found[-1:] == [NOT_BEGUN])
-        found.append(NOT_BEGUN if one["status"] == FAIL and unwritten else one["status"])
-    if NOT_BEGUN in found:
-        found = [
-            NOT_BEGUN if state == FAIL and not one["values"] else state
-            for state, one in zip(found, criteria, strict=True)
+    of_criteria: list[State] = []
+    for criterion in criteria:
+        mistake = criterion["detail"].get("mistake", "")
+        unwritten = UNWRITTEN in mistake or (mistake == SAME and of_criteria[-1:] == [NOT_BEGUN])
+        of_criteria.append(
+            NOT_BEGUN if criterion["status"] == FAIL and unwritten else criterion["status"]
+        )
+    if NOT_BEGUN in of_criteria:
+        of_criteria = [
+            NOT_BEGUN if state == FAIL and not criterion["values"] else state
+            for state, criterion in zip(of_criteria, criteria, strict=True)
         ]
-    return found
+    return of_criteria
 
 
 def html(
@@ -80,42 +82,45 @@ def html(
     hint's steps are folded inside each other. `pictures`: {criterion's name: the `by_rank.Picture`
     that helps with its failure}.
     """
-    told = list(zip(criteria, states(criteria), strict=True))
+    judged = list(zip(criteria, states(criteria), strict=True))
     order: tuple[State, ...] = (FAIL, NOT_BEGUN, PASS)
     worst: State = next(
-        (state for state in order if state in (state for _, state in told)),
+        (state for state in order if state in (state for _, state in judged)),
         BLOCKED,
     )
-    rows = "".join(_row(one, state, (pictures or {}).get(one["name"])) for one, state in told)
+    rows = "".join(
+        _row(criterion, state, (pictures or {}).get(criterion["name"]))
+        for criterion, state in judged
+    )
     rows += "".join(map(_fault, faults))
     hint = _hint(hint_name, hint_steps) if worst in (FAIL, NOT_BEGUN) else ""
     return (
         f'<div role="group" aria-label="check: {escape(name)}" style="max-width: 60em; padding: '
         f".3em .8em .6em; border: 1px solid {LINE}; border-left: 6px solid {COLOUR[worst]}; "
-        f'border-radius: 4px; line-height: 1.4">{_head(name, told)}{rows}{hint}</div>'
+        f'border-radius: 4px; line-height: 1.4">{_head(name, judged)}{rows}{hint}</div>'
     )
 
 
-def _head(name: str, told: Sequence[tuple[Criterion, State]]) -> str:
+def _head(name: str, judged: Sequence[tuple[Criterion, State]]) -> str:
     """`average: 2 of 3 points · ✓ 1 passed · ○ 1 not begun`."""
-    counted = [(one, state) for one, state in told if state != BLOCKED]
-    earned = sum(one["points"] for one, state in counted if state == PASS)
-    parts = [f"{earned:g} of {sum(one['points'] for one, _ in counted):g} points"]
+    counted = [(criterion, state) for criterion, state in judged if state != BLOCKED]
+    earned = sum(criterion["points"] for criterion, state in counted if state == PASS)
+    parts = [f"{earned:g} of {sum(criterion['points'] for criterion, _ in counted):g} points"]
     for state, word in LABELS.items():
-        number = sum(other == state for _, other in told)
+        number = sum(other == state for _, other in judged)
         parts += [f"{SIGN[state]} {number} {word}"] if number else []
     return f'<div style="margin-bottom: .3em"><b>{escape(name)}</b>: {" · ".join(parts)}</div>'
 
 
-def _row(one: Criterion, state: State, picture: Picture | None = None) -> str:
+def _row(criterion: Criterion, state: State, picture: Picture | None = None) -> str:
     badge = (
         '<span style="flex: none; align-self: flex-start; padding: 0 .5em; border-radius: 3px; '
         f'color: #ffffff; background-color: {COLOUR[state]}; white-space: nowrap">{SIGN[state]} '
-        f"{_badge(one, state)}</span>"
+        f"{_badge(criterion, state)}</span>"
     )
     text = (
         f'<div style="{BOX}; flex-basis: 20em"> '
-        f"{_lines(one['text'])}{_details(one['detail'], state)}"
+        f"{_lines(criterion['text'])}{_details(criterion['detail'], state)}"
         f"{picture.html() if picture and state == FAIL else ''}</div>"
     )
     return (
@@ -124,8 +129,8 @@ def _row(one: Criterion, state: State, picture: Picture | None = None) -> str:
     )
 
 
-def _badge(one: Criterion, state: State) -> str:
-    points = f"{one['points'] if state == PASS else 0:g}/{one['points']:g}"
+def _badge(criterion: Criterion, state: State) -> str:
+    points = f"{criterion['points'] if state == PASS else 0:g}/{criterion['points']:g}"
     return {
         PASS: f"PASS {points}",
         FAIL: f"FAIL {points}",

@@ -64,18 +64,21 @@ def learners(name: str) -> Any:
 
     if name not in get_ipython().user_ns:
         raise UndefinedError(name)
-    found = get_ipython().user_ns[name]
+    definition = get_ipython().user_ns[name]
     parts = (
-        {f"{name}.{method}": getattr(found, method, None) for method in ("forward", "backward")}
-        if isinstance(found, type)
-        else {name: found}
+        {
+            f"{name}.{method}": getattr(definition, method, None)
+            for method in ("forward", "backward")
+        }
+        if isinstance(definition, type)
+        else {name: definition}
     )
     for part, function in parts.items():
         if getattr(getattr(function, "__code__", None), "co_names", None) == (
             "NotImplementedError",
         ):
             raise UnwrittenError(part)
-    return found
+    return definition
 
 
 def _defined_here(name: str) -> bool:
@@ -185,12 +188,12 @@ class RankReport(Report):
         waiting = fault.kind in ("hang", "mismatch")
         if fault.differs == "tensors" and f"{remark} sizes" in self._mistakes:
             remark = f"{remark} sizes"
-        said = [line for line in lines if line.startswith(("Who waits", "Likely cause"))][:2]
-        kept = [
+        causes = [line for line in lines if line.startswith(("Who waits", "Likely cause"))][:2]
+        helpful = [
             lines[0],
-            said[-1] if fault.differs in ("tensors", "groups") else None,
+            causes[-1] if fault.differs in ("tensors", "groups") else None,
             known or (self._mistakes[remark] if remark and waiting else None),
             None if waiting else next((line for line in lines[1:] if " raised " in line), None),
-            *said,
+            *causes,
         ]
-        return "\n".join(dict.fromkeys(line for line in kept if line))
+        return "\n".join(dict.fromkeys(line for line in helpful if line))

@@ -97,22 +97,22 @@ def _readable(stored: Any) -> Entries:
 
 
 def _readable_entry(entry: dict[str, Any]) -> Entry:
-    kept = {key: value for key, value in entry.items() if _TYPES.get(key, _anything)(value)}
-    if not {"points", "max"} <= kept.keys():
-        kept = {key: value for key, value in kept.items() if key not in ("points", "max")}
-    for key in {"hints", "seen"} & kept.keys():
-        kept[key] = [name for name in kept[key] if isinstance(name, str)]
-    if "predictions" in kept:
-        kept["predictions"] = {
-            name: made for name, made in kept["predictions"].items() if _is_prediction(made)
+    readable = {key: value for key, value in entry.items() if _TYPES.get(key, _anything)(value)}
+    if not {"points", "max"} <= readable.keys():
+        readable = {key: value for key, value in readable.items() if key not in ("points", "max")}
+    for key in {"hints", "seen"} & readable.keys():
+        readable[key] = [name for name in readable[key] if isinstance(name, str)]
+    if "predictions" in readable:
+        readable["predictions"] = {
+            name: made for name, made in readable["predictions"].items() if _is_prediction(made)
         }
-    if "ran" in kept:
-        kept["ran"] = {
+    if "ran" in readable:
+        readable["ran"] = {
             name: [cell for cell in cells if isinstance(cell, str)]
-            for name, cells in kept["ran"].items()
+            for name, cells in readable["ran"].items()
             if isinstance(cells, list)
         }
-    return cast("Entry", kept)  # each value has been looked at
+    return cast("Entry", readable)  # each value has been looked at
 
 
 def _anything(value: Any) -> bool:
@@ -245,10 +245,10 @@ def settle_prediction(
     Return what is remembered, or {}.
     """
     with _changing(work) as units:
-        kept = _predictions(_entry(units, unit)).get(name, {})
-        if kept and "came" not in kept:
+        prediction = _predictions(_entry(units, unit)).get(name, {})
+        if prediction and "came" not in prediction:
             when = datetime.now(timezone.utc).isoformat(timespec="seconds")
-            kept.update(
+            prediction.update(
                 {
                     "came": came,
                     "right": right,
@@ -256,7 +256,7 @@ def settle_prediction(
                     "settled": when,
                 }
             )
-        return kept.copy()
+        return prediction.copy()
 
 
 def predictions(work: str | Path, unit: str) -> dict[str, Prediction]:
@@ -318,8 +318,8 @@ def _keep_aside(path: Path) -> None:
     One copy of each content is enough.
     """
     content, number = path.read_bytes(), 1
-    while (kept := path.with_name(f"progress.broken{number}.json")).exists():
-        if kept.read_bytes() == content:
+    while (copy := path.with_name(f"progress.broken{number}.json")).exists():
+        if copy.read_bytes() == content:
             return
         number += 1
-    kept.write_bytes(content)
+    copy.write_bytes(content)

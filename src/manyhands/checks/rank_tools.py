@@ -56,14 +56,14 @@ def make_groups() -> list[tuple[list[int], dist.ProcessGroup | None]]:
     """
     import torch.distributed as dist
 
-    found = []
+    groups = []
     for members in GROUPS:
         group = (
             None if len(members) == dist.get_world_size() else short_lived(dist.new_group(members))
         )
         if dist.get_rank() in members:
-            found.append((members, cast("dist.ProcessGroup | None", group)))
-    return found
+            groups.append((members, cast("dist.ProcessGroup | None", group)))
+    return groups
 
 
 def short_lived(group: G) -> G:

@@ -132,20 +132,20 @@ def tell_apart(expected: Any, got: Any) -> list[str]:
     return [cut(text, MAX_TEXT - len(end)) + end for text, end in zip(texts, ends, strict=True)]
 
 
-def _first_difference(one: Any, other: Any) -> tuple[int, ...] | None:
+def _first_difference(expected: Any, got: Any) -> tuple[int, ...] | None:
     """The indices that lead to the first place where two nested lists differ.
 
     () for values that are not lists, None if they do not differ.
     """
-    if not (isinstance(one, (list, tuple)) and isinstance(other, (list, tuple))):
-        if isinstance(one, Real) and isinstance(other, Real):
-            return None if math.isclose(one, other, rel_tol=CLOSE, abs_tol=CLOSE) else ()
-        return None if shorten(one) == shorten(other) else ()
-    for index, (a, b) in enumerate(zip(one, other, strict=False)):
+    if not (isinstance(expected, (list, tuple)) and isinstance(got, (list, tuple))):
+        if isinstance(expected, Real) and isinstance(got, Real):
+            return None if math.isclose(expected, got, rel_tol=CLOSE, abs_tol=CLOSE) else ()
+        return None if shorten(expected) == shorten(got) else ()
+    for index, (a, b) in enumerate(zip(expected, got, strict=False)):
         inside = _first_difference(plain(a), plain(b))
         if inside is not None:
             return (index, *inside)
-    return None if len(one) == len(other) else (min(len(one), len(other)),)
+    return None if len(expected) == len(got) else (min(len(expected), len(got)),)
 
 
 def _exactly(value: Any, place: Sequence[int]) -> str:

@@ -308,9 +308,9 @@ class Report:
 
     def _remember(self) -> None:
         """In the learner's own lab, remember for the start page that this check was seen green."""
-        found = {criterion["status"] for criterion in self.criteria}
+        statuses = {criterion["status"] for criterion in self.criteria}
         here = progress.unit_here()
-        if here and PASS in found and FAIL not in found:
+        if here and PASS in statuses and FAIL not in statuses:
             progress.add_seen(*here, self.name)
 
 

@@ -32,10 +32,11 @@ PARTNERS = MISTAKES | {"known": {**MISTAKES["known"], "index out of range": MIST
 
 def _judge_values(report: RankReport, answers: Sequence[Sequence[Case]], topic: str) -> None:
     cases = [case for answer in answers for case in answer]
-    telling = sorted(cases, key=lambda case: case["looks"] == "own")  # the most telling first
+    # the first problem is shown, and "own" says least
+    specific_first = sorted(cases, key=lambda case: case["looks"] == "own")
     report.judge(
         "values",
-        (diagnosis.value_problem(case, topic) for case in telling),
+        (diagnosis.value_problem(case, topic) for case in specific_first),
         [case["sample"] for case in cases],
     )
 
@@ -48,11 +49,12 @@ def _judge_traffic(
     evidence_of: Callable[..., Any],
     *args: int,
 ) -> None:
-    telling = sorted(traffic, key=lambda one: -one.size)  # a large tensor tells most
+    # a large tensor says most
+    specific_first = sorted(traffic, key=lambda call: -call.size)
     report.judge(
         name,
-        (problem_of(one, *args) for one in telling),
-        [evidence_of(one, *args) for one in traffic],
+        (problem_of(call, *args) for call in specific_first),
+        [evidence_of(call, *args) for call in traffic],
     )
 
 
@@ -137,8 +139,8 @@ def cost(cluster: Cluster, most_bytes: str, rounds: str) -> None:
             "collectives.ranks", "cost", most_bytes, rounds, seed(), remark="hang"
         )
         seen = {
-            (one.p, one.way): one
-            for one in diagnosis.traffic([answer["cases"] for answer in answers])
+            (call.p, call.way): call
+            for call in diagnosis.traffic([answer["cases"] for answer in answers])
         }
         known = [
             case for answer in answers for case in answer["cases"] if case["me"] == 0

@@ -110,7 +110,7 @@ def traffic(answers: Sequence[Sequence[Case]]) -> list[Traffic]:
             case["numel"],
         )
         calls.setdefault(key, []).append(case)
-    found = []
+    traffics = []
     for cases in calls.values():
         cases.sort(key=lambda case: case["me"])
         merged, members, first = (
@@ -124,21 +124,21 @@ def traffic(answers: Sequence[Sequence[Case]]) -> list[Traffic]:
             )
             for events in merged.events
         ]
-        found.append(
+        traffics.append(
             Traffic(
                 first["p"],
                 first["numel"],
                 first["itemsize"],
                 first.get("way"),
                 members,
-                [one["messages_sent"] for one in merged.ranks],
-                [one["bytes_sent"] for one in merged.ranks],
+                [account["messages_sent"] for account in merged.ranks],
+                [account["bytes_sent"] for account in merged.ranks],
                 peers,
                 merged.rounds,
                 sorted({name for case in cases for name in case["library"]}),
             )
         )
-    return found
+    return traffics
 
 
 def _problem(
@@ -286,7 +286,7 @@ def ring_evidence(t: Traffic, halves: int) -> list[Any]:
     )
     return [
         peers,
-        [[min(one, low), max(one, high)] for one in t.messages],
+        [[min(sent, low), max(sent, high)] for sent in t.messages],
         max(t.rounds, _most_rounds(t, halves)),
         len(t.library),
     ]
@@ -310,8 +310,8 @@ def bytes_problem(t: Traffic, halves: int) -> Problem | None:
     if t.library:
         return _library(t)
     low, high, most = limits(t, halves)
-    total, one = sum(t.sent), max(t.sent)
-    if low <= total <= high and one <= most:
+    total, largest = sum(t.sent), max(t.sent)
+    if low <= total <= high and largest <= most:
         return None
     drawn = by_rank.numbers(
         "bytes sent", low // t.p, t.sent, t.members, within=most * t.p / max(low, 1) - 1
@@ -326,15 +326,15 @@ def bytes_problem(t: Traffic, halves: int) -> Problem | None:
         some = total > low / 4 and max(t.messages) < halves * (t.p - 1)
         name = "one half" if halves == 2 and some else "fewer bytes"
     else:
-        name = "one place" if one * t.p > 1.4 * low else "uneven"
+        name = "one place" if largest * t.p > 1.4 * low else "uneven"
         return _problem(
             t,
             name,
             f"about {low // t.p} bytes",
-            f"{one} bytes",
-            rank=t.members[t.sent.index(one)],
+            f"{largest} bytes",
+            rank=t.members[t.sent.index(largest)],
             drawn=drawn,
-            ratio=f"{one * t.p / low:.1f}",
+            ratio=f"{largest * t.p / low:.1f}",
         )
     return _problem(t, name, f"{low} bytes, all ranks together", f"{total} bytes", drawn=drawn)
 
@@ -353,17 +353,17 @@ def halving_problem(t: Traffic) -> Problem | None:
     if t.library:
         return _library(t)
     rounds, right = 2 * depth(t.p), 2 * (t.p - 1) * t.size // t.p
-    one = max(t.sent, key=lambda sent: abs(sent - right))
-    rank = t.members[t.sent.index(one)]
-    if one != right:
+    farthest = max(t.sent, key=lambda sent: abs(sent - right))
+    rank = t.members[t.sent.index(farthest)]
+    if farthest != right:
         name = (
             "half used"
-            if 2 * one == 3 * right
+            if 2 * farthest == 3 * right
             else (
                 "half of it"
-                if 2 * one == right
+                if 2 * farthest == right
                 else "more than a half"
-                if one > right
+                if farthest > right
                 else "fewer bytes"
             )
         )
@@ -371,7 +371,7 @@ def halving_problem(t: Traffic) -> Problem | None:
             t,
             name,
             f"{right} bytes",
-            f"{one} bytes",
+            f"{farthest} bytes",
             rank=rank,
             drawn=by_rank.numbers("bytes sent", right, t.sent, t.members),
             rounds=rounds,

@@ -240,7 +240,8 @@ def _reduced(
     listed: Sequence[torch.Tensor],
 ) -> Comparison:
     p = len(given)
-    parts = [list(one.tensor_split(p)) for one in given]  # parts[r][j]: rank r's numbers of chunk j
+    # parts[r][j]: rank r's numbers of chunk j
+    parts = [list(tensor.tensor_split(p)) for tensor in given]
     totals = [total(part[j] for part in parts) for j in range(p)]
     own, right = parts[me][me], totals[me]
     wrong = {"own": own, "twice": right + own, "mean": torch.div(right, p).to(right.dtype)}
@@ -333,7 +334,7 @@ def _wrong_sums(given: Sequence[torch.Tensor], me: int) -> dict[str, torch.Tenso
         "without its own": right - given[me],
         "doubled": 2 * right,
         "times p": p * right,
-        "rounded": total(one.float() for one in given).to(right.dtype),
+        "rounded": total(tensor.float() for tensor in given).to(right.dtype),
     }
 
 

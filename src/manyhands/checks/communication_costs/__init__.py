@@ -46,7 +46,7 @@ def ping_pong(cluster: Cluster, function: str) -> None:
         answers: list[list[PingPongCase]] = report.on_ranks(
             "communication_costs.ranks", "ping_pong", function, seed(), remark="hang"
         )
-        values = [[case["messages"], case["others"]] for one in answers for case in one]
+        values = [[case["messages"], case["others"]] for of_rank in answers for case in of_rank]
         report.judge(
             "messages", map(diagnosis.messages_problem, zip(*answers, strict=True)), values
         )
@@ -66,14 +66,14 @@ def fit(function: Callable[..., Any]) -> None:
     from manyhands import simulate
 
     with check("fit") as report:
-        found: list[tuple[cases.Measured, tuple[float, float]]] = []
+        fitted: list[tuple[cases.Measured, tuple[float, float]]] = []
         for measured in cases.measurements(seed()):
             with closed(simulate.fit):
                 answer = ask_kept(function, measured.n_bytes, measured.times_s)
-            found.append((measured, diagnosis.pair(answer)))
+            fitted.append((measured, diagnosis.pair(answer)))
         for index, name in enumerate(report.asked):
-            problems = (fits.fit_problem(index, *one) for one in found)
-            report.judge(name, problems, [got[index] for _, got in found], rtol=fits.FIT * 1.3)
+            problems = (fits.fit_problem(index, *pair) for pair in fitted)
+            report.judge(name, problems, [got[index] for _, got in fitted], rtol=fits.FIT * 1.3)
 
 
 def interval(function: Callable[..., Any]) -> None:
@@ -155,20 +155,20 @@ def chain(
             ]
         report.judge(
             "gather",
-            (diagnosis.gather_problem(*one) for one in gathers),
+            (diagnosis.gather_problem(*case) for case in gathers),
             [got for *_, got in gathers],
             rtol=1e-6,
         )
         report.judge(
             "chain",
-            (diagnosis.chain_problem(*one) for one in chains),
+            (diagnosis.chain_problem(*case) for case in chains),
             [got for *_, got in chains],
             rtol=1e-6,
         )
         report.judge(
             "pieces",
-            (diagnosis.pieces_problem(*one) for one in chosen),
-            [diagnosis.chain_with(*one) for one in chosen],
+            (diagnosis.pieces_problem(*case) for case in chosen),
+            [diagnosis.chain_with(*case) for case in chosen],
             rtol=diagnosis.PIECES,
         )
 
@@ -189,14 +189,14 @@ def ranks(function: Callable[..., Any]) -> None:
             simulate.pattern_s,
             simulate.rounds,
         ):
-            found = [
+            answered = [
                 (n_bytes, link, limit, number(ask(function, n_bytes, *link, limit)))
                 for n_bytes, link, limit in asked
             ]
         report.judge(
             "ranks",
-            (diagnosis.ranks_problem(*one) for one in found),
-            [got for *_, got in found],
+            (diagnosis.ranks_problem(*case) for case in answered),
+            [got for *_, got in answered],
             atol=0.1,
         )
 
@@ -231,13 +231,13 @@ def fusion(finish_s: Callable[..., Any], best_bucket_bytes: Callable[..., Any]) 
                 )
         report.judge(
             "finish",
-            (diagnosis.finish_problem(*one) for one in steps),
+            (diagnosis.finish_problem(*step) for step in steps),
             [got for *_, got in steps],
             rtol=1e-6,
         )
         report.judge(
             "best",
-            (diagnosis.best_problem(*one) for one in chosen),
-            [diagnosis.time_with(*one) for one in chosen],
+            (diagnosis.best_problem(*choice) for choice in chosen),
+            [diagnosis.time_with(*choice) for choice in chosen],
             rtol=diagnosis.BEST,
         )

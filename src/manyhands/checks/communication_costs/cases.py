@@ -77,14 +77,14 @@ def _measured(
     draw: np.random.Generator, right_s: Sequence[float], repeats: int, fewest: int
 ) -> list[list[float]]:
     """Return a list of measured times for each of the true times `right_s`."""
-    found = []
+    measured = []
     for k, one_s in enumerate(right_s):
         count = max(fewest, repeats - 2 * k)
         noise = NOISE * draw.normal(size=count)
         late = (noise > 0) & (draw.random(count) < 2 * LATE)
         factor = np.exp(noise) * np.where(late, draw.uniform(2, 20, count), 1)
-        found.append((one_s * factor).tolist())
-    return found
+        measured.append((one_s * factor).tolist())
+    return measured
 
 
 class Measured(NamedTuple):
@@ -108,7 +108,7 @@ def measurements(seed: int) -> list[Measured]:
     from manyhands import simulate
 
     draw = generator(seed, "fit")
-    found: list[Measured] = []
+    measured: list[Measured] = []
     for kind, (smallest, largest) in enumerate(RANGES):
         large = link(draw, kind)
         n_bytes = sizes(draw, large, smallest, largest, step=2)
@@ -122,10 +122,10 @@ def measurements(seed: int) -> list[Measured]:
         ]
         times_s = _measured(draw, right_s, 41, fewest=25)
         # the first time of each is disturbed, as it often is, and says nothing
-        for one_s, one in zip(right_s, times_s, strict=True):
-            one[0] = float(one_s * draw.uniform(2, 20))
-        found.append(Measured(large, small, cut, n_bytes, times_s))
-    return found
+        for one_s, measured_s in zip(right_s, times_s, strict=True):
+            measured_s[0] = float(one_s * draw.uniform(2, 20))
+        measured.append(Measured(large, small, cut, n_bytes, times_s))
+    return measured
 
 
 def many_measurements(seed: int, count: int) -> tuple[Link, list[int], list[list[list[float]]]]:
@@ -139,9 +139,9 @@ def many_measurements(seed: int, count: int) -> tuple[Link, list[int], list[list
     return true, n_bytes, [times(draw, true, n_bytes, 31) for _ in range(count)]
 
 
-def half(one: Link) -> float:
+def half(link: Link) -> float:
     """Return the size of a message that spends as long on its latency as on its bytes."""
-    return one.latency_s * one.bytes_per_s
+    return link.latency_s * link.bytes_per_s
 
 
 def worlds(seed: int, least: int = 1) -> list[tuple[int, int, Link]]:
@@ -150,7 +150,7 @@ def worlds(seed: int, least: int = 1) -> list[tuple[int, int, Link]]:
     There are powers of two and numbers just above, and sizes on both sides of the crossover.
     """
     draw = generator(seed, "worlds")
-    found: list[tuple[int, int, Link]] = []
+    drawn: list[tuple[int, int, Link]] = []
     for number, p in enumerate(
         (
             1,
@@ -162,9 +162,9 @@ def worlds(seed: int, least: int = 1) -> list[tuple[int, int, Link]]:
             int(draw.integers(900, 1100)),
         )
     ):
-        one = link(draw, number % len(KINDS))
-        found.append((p, int(half(one) * 10 ** draw.uniform(-1.5, 2.5)) + 1, one))
-    return [world for world in found if world[0] >= least]
+        own_link = link(draw, number % len(KINDS))
+        drawn.append((p, int(half(own_link) * 10 ** draw.uniform(-1.5, 2.5)) + 1, own_link))
+    return [world for world in drawn if world[0] >= least]
 
 
 def chains(seed: int) -> list[tuple[int, int, int, Link]]:
@@ -177,8 +177,8 @@ def chains(seed: int) -> list[tuple[int, int, int, Link]]:
         *(int(draw.integers(2, 60)) for _ in range(4)),
     )
     return [
-        (p, n_bytes, pieces, one)
-        for (p, n_bytes, one), pieces in zip(worlds(seed), counts, strict=True)
+        (p, n_bytes, pieces, own_link)
+        for (p, n_bytes, own_link), pieces in zip(worlds(seed), counts, strict=True)
     ]
 
 
@@ -192,21 +192,21 @@ def sizes_for_ranks(seed: int) -> list[tuple[int, Link, int]]:
     from manyhands import simulate
 
     draw = generator(seed, "ranks")
-    found: list[tuple[int, Link, int]] = []
+    drawn: list[tuple[int, Link, int]] = []
     for power in (int(draw.integers(6, 9)), int(draw.integers(4, 6)), 2):
-        one = link(draw, int(draw.integers(len(KINDS))))
-        low, high = (simulate.crossover_bytes(p, *one) for p in (2**power + 1, 2**power))
-        found.append(
+        own_link = link(draw, int(draw.integers(len(KINDS))))
+        low, high = (simulate.crossover_bytes(p, *own_link) for p in (2**power + 1, 2**power))
+        drawn.append(
             (
                 int(low + draw.uniform(0.3, 0.7) * (high - low)) + 1,
-                one,
+                own_link,
                 int(draw.integers(1500, 3000)),
             )
         )
     for part, kind in ((0.1, int(draw.integers(1, 4))), (1e5, int(draw.integers(len(KINDS))))):
-        one = link(draw, kind)
-        found.append((int(part * half(one)) + 1, one, int(draw.integers(700, 1500))))
-    return found
+        own_link = link(draw, kind)
+        drawn.append((int(part * half(own_link)) + 1, own_link, int(draw.integers(700, 1500))))
+    return drawn
 
 
 class Backward(NamedTuple):
@@ -225,13 +225,13 @@ def backwards(seed: int) -> list[Backward]:
     of small tensors, for which few buckets are best, and one of large tensors, for which many are.
     """
     draw = generator(seed, "backwards")
-    found: list[Backward] = []
-    while len(found) < 2:
+    drawn: list[Backward] = []
+    while len(drawn) < 2:
         case = _backward(draw, (24, 40), (0.03, 0.15), (1.2, 2.5), spread=1.0)
         if min(time_s(case, 0), time_s(case, sum(case.n_bytes))) > 1.2 * best_s(case):
-            found.append(case)
+            drawn.append(case)
     return [
-        *found,
+        *drawn,
         _backward(draw, (24, 40), (0.0005, 0.002), (1.5, 3.0), spread=1.0),
         _backward(draw, (60, 80), (20, 50), (0.95, 1.05), spread=0.4),
     ]
@@ -251,7 +251,7 @@ def _backward(
     """
     from manyhands import simulate
 
-    count, p, one = (
+    count, p, own_link = (
         int(draw.integers(*counts)),
         int(draw.integers(4, 40)),
         link(draw, int(draw.integers(1, 4))),
@@ -260,7 +260,11 @@ def _backward(
         (
             4
             * np.maximum(
-                1, np.exp(spread * draw.normal(size=count)) * half(one) * p * draw.uniform(*weights)
+                1,
+                np.exp(spread * draw.normal(size=count))
+                * half(own_link)
+                * p
+                * draw.uniform(*weights),
             )
         )
         .astype(int)
@@ -268,10 +272,10 @@ def _backward(
     )
     ready_s = (
         np.cumsum(draw.dirichlet(np.full(count, 3.0)))
-        * simulate.ring_s(p, sum(n_bytes), *one)
+        * simulate.ring_s(p, sum(n_bytes), *own_link)
         * draw.uniform(*computing)
     )
-    return Backward(ready_s.tolist(), n_bytes, p, one)
+    return Backward(ready_s.tolist(), n_bytes, p, own_link)
 
 
 def all_reduce_s(case: Backward, n_bytes: float) -> float:

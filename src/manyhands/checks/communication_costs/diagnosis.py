@@ -50,20 +50,20 @@ def say(
 def pair(answer: Any) -> tuple[float, float]:
     """Return a pair of numbers, which are NaN if the answer is no pair."""
     try:
-        one, other = answer
+        first, other = answer
     except (TypeError, ValueError):
         return NAN, NAN
-    return number(one), number(other)
+    return number(first), number(other)
 
 
 def two_pairs(answer: Any) -> tuple[tuple[float, float], tuple[float, float]]:
     """Return two pairs of numbers, which are NaN if the answer is something else."""
-    one, other = (
+    first, other = (
         answer
         if isinstance(answer, (tuple, list, np.ndarray)) and len(answer) == 2
         else (None, None)
     )
-    return pair(one), pair(other)
+    return pair(first), pair(other)
 
 
 def near(got: ArrayLike, expected: ArrayLike, rtol: float = 1e-6) -> bool:
@@ -91,30 +91,32 @@ def messages_problem(by_rank: Sequence[PingPongCase]) -> Problem | None:
     """
     case = by_rank[0]
     count, n_bytes, peer = case["warm_up"] + case["repeats"], case["n_bytes"], case["peer"]
-    for rank, one in enumerate(by_rank):
-        if one["others"]:
-            return say("other calls", "send and recv", ", ".join(one["others"]), rank)
+    for rank, answer in enumerate(by_rank):
+        if answer["others"]:
+            return say("other calls", "send and recv", ", ".join(answer["others"]), rank)
         other = {0: peer, peer: 0}.get(rank)
         if other is None:
-            if one["messages"]:
+            if answer["messages"]:
                 return say(
                     "not invited",
                     "no messages",
-                    f"{len(one['messages'])} messages",
+                    f"{len(answer['messages'])} messages",
                     rank,
                     peer=peer,
                 )
             continue
         sent, came = (
-            [message for message in one["messages"] if message[0] == call]
+            [message for message in answer["messages"] if message[0] == call]
             for call in ("send", "recv")
         )
-        wrong = [message for message in one["messages"] if message[1] != other]
+        wrong = [message for message in answer["messages"] if message[1] != other]
         if wrong:
             return say(
                 "wrong peer", f"with rank {other}", f"with rank {wrong[0][1]}", rank, peer=peer
             )
-        size = next((message[2] for message in one["messages"] if message[2] != n_bytes), n_bytes)
+        size = next(
+            (message[2] for message in answer["messages"] if message[2] != n_bytes), n_bytes
+        )
         if size != n_bytes:
             return say(
                 "four bytes" if size in (4 * n_bytes, n_bytes // 4 * 4) else "wrong size",
@@ -410,9 +412,9 @@ def not_slower(
     from manyhands import simulate
 
     p = range(1, limit + 1)
-    ring_s = np.array([simulate.ring_s(one, n_bytes, *link) for one in p])
+    ring_s = np.array([simulate.ring_s(ranks, n_bytes, *link) for ranks in p])
     tree_s = (
-        [simulate.tree_s(one, n_bytes, *link) for one in p]
+        [simulate.tree_s(ranks, n_bytes, *link) for ranks in p]
         if depth is None
         else 2 * depth(p) * simulate.message_s(n_bytes, *link)
     )
@@ -421,15 +423,17 @@ def not_slower(
 
 def ranks_problem(n_bytes: int, link: Link, limit: int, got: float) -> Problem | None:
     """Return the problem with the largest number of ranks on which the ring is not slower."""
-    kept = not_slower(n_bytes, link, limit)
-    right = kept[-1]
+    numbers = not_slower(n_bytes, link, limit)
+    right = numbers[-1]
     if got == right:
         return None
     # below the first gap
-    first = next((p - 1 for p in range(1, limit + 1) if p > len(kept) or kept[p - 1] != p), limit)
+    first = next(
+        (p - 1 for p in range(1, limit + 1) if p > len(numbers) or numbers[p - 1] != p), limit
+    )
     wrong = {
         "ranks first": first,
-        "ranks powers": max(p for p in kept if p & (p - 1) == 0),
+        "ranks powers": max(p for p in numbers if p & (p - 1) == 0),
         "ranks log2": not_slower(n_bytes, link, limit, np.log2)[-1],
     }
     if not (got >= 1 and got == int(got)):
@@ -439,7 +443,7 @@ def ranks_problem(n_bytes: int, link: Link, limit: int, got: float) -> Problem |
     else:
         name = next(
             (name for name, value in wrong.items() if value == got),
-            "ranks other" if got in kept else "ranks slower",
+            "ranks other" if got in numbers else "ranks slower",
         )
     return {
         "rank": None,
@@ -461,7 +465,7 @@ def finish_problem(case: Backward, limit: int, got: float) -> Problem | None:
         return None
     groups = simulate.buckets(case.n_bytes, limit)
     sums = [sum(case.n_bytes[i] for i in group) for group in groups]
-    costs = [cases.all_reduce_s(case, one) for one in sums]
+    costs = [cases.all_reduce_s(case, n_bytes) for n_bytes in sums]
     wrong = {
         "after the backward": case.ready_s[-1] + sum(costs),
         "network only": sum(costs),

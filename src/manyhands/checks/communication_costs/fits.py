@@ -28,7 +28,7 @@ def fit_problem(index: int, measured: Measured, got: tuple[float, float]) -> Pro
         return None
     n_bytes, medians = (
         np.array(measured.n_bytes, float),
-        np.array([np.median(one) for one in measured.times_s]),
+        np.array([np.median(times_s) for times_s in measured.times_s]),
     )
     numbers: dict[str, Any] = {"expected": right, "got": value}
     if not np.isfinite(value):
@@ -64,7 +64,7 @@ def _line_of(value: float, index: int, n_bytes: np.ndarray, measured: Measured) 
         ("disturbed", itemgetter(0), True),
     )
     for mistake, middle, relative in ways:
-        times_s = np.array([middle(one) for one in measured.times_s])
+        times_s = np.array([middle(measured_s) for measured_s in measured.times_s])
         for first in range(len(n_bytes) - 1):
             n, t = n_bytes[first:], times_s[first:]
             if near(value, _line(n, t, 1 / t if relative else None)[index], 1e-3):

@@ -33,7 +33,7 @@ def cases(seed: int) -> list[PingPong]:
     rounds, and seconds of each round trip.
     """
     chance = random.Random(f"ping-pong {seed}")
-    found: list[PingPong] = []
+    drawn: list[PingPong] = []
     for number, peer in enumerate((1, chance.choice((2, 3)), 3)):
         warm_up, repeats = (
             (0, 1, 3)[number] + (number > 0) * chance.randint(0, 2),
@@ -43,7 +43,7 @@ def cases(seed: int) -> list[PingPong]:
             chance.uniform(1, 2) * 10 ** -chance.uniform(2, 5) * (40 if k < warm_up else 1)
             for k in range(warm_up + repeats)
         ]
-        found.append(
+        drawn.append(
             {
                 "n_bytes": 2 * chance.randint(0, 9999) + 1,
                 "peer": peer,
@@ -52,14 +52,16 @@ def cases(seed: int) -> list[PingPong]:
                 "rounds_s": rounds_s,
             }
         )
-    return found
+    return drawn
 
 
 class Clock:
     """A clock whose seconds depend on how many messages this rank has sent and received."""
 
     def __init__(self, entries: Sequence[Entry], rounds_s: Sequence[float]) -> None:
-        parts = [part for one in rounds_s for part in (SENDING * one, (1 - SENDING) * one)]
+        parts = [
+            part for round_s in rounds_s for part in (SENDING * round_s, (1 - SENDING) * round_s)
+        ]
         self._entries, self._at = entries, [0.0, *accumulate(parts)]
         self.readings = 0
 
@@ -79,7 +81,7 @@ def ping_pong(name: str, seed: int) -> list[PingPongCase]:
     from manyhands.ledger import Ledger
 
     function = learners(name)
-    found: list[PingPongCase] = []
+    answers: list[PingPongCase] = []
     for case in cases(seed):
         with Ledger() as ledger:
             clock = Clock(ledger.entries, case["rounds_s"])
@@ -93,7 +95,7 @@ def ping_pong(name: str, seed: int) -> list[PingPongCase]:
             if entry.call in ("send", "recv")
         ]
         others = sorted({entry.call for entry in ledger.entries} - {"send", "recv"})
-        found.append(
+        answers.append(
             {
                 **case,
                 "reported": _numbers(times_s),
@@ -102,7 +104,7 @@ def ping_pong(name: str, seed: int) -> list[PingPongCase]:
                 "others": others,
             }
         )
-    return found
+    return answers
 
 
 def _numbers(answer: Any) -> list[float] | None:

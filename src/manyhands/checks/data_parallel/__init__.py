@@ -66,9 +66,9 @@ def gradients(cluster: Cluster, function: str) -> None:
                 else remark
             )
             moved = diagnosis.sent_by_group(answers)
-            problems = (diagnosis.bytes_problem(*one) for one in moved)
+            problems = (diagnosis.bytes_problem(*pair) for pair in moved)
             report.judge(
-                "bytes", problems, [diagnosis.bytes_evidence(*one) for one in moved], atol=0.5
+                "bytes", problems, [diagnosis.bytes_evidence(*pair) for pair in moved], atol=0.5
             )
         answers = report.on_ranks("data_parallel.ranks", "missing", function, seed(), remark=remark)
         _judge_gradients(report, "missing", answers, diagnosis.missing_problem)
@@ -85,7 +85,7 @@ def _judge_gradients(
         [
             case["frozen"],
             bool(case.get("not waited")),
-            [one["got"] for one in case["gradients"].values()],
+            [gradient["got"] for gradient in case["gradients"].values()],
         ]
         for _, case in cases
     ]
@@ -106,7 +106,7 @@ def share(cluster: Cluster, function: str) -> None:
         )
         for name in ("losses", "decay"):
             cases = [case for case in all_cases if bool(case[0]["decay"]) == (name == "decay")]
-            values = [[[one["value"], one["gradient"]] for one in case] for case in cases]
+            values = [[[answer["value"], answer["gradient"]] for answer in case] for case in cases]
             report.judge(name, map(diagnosis.share_problem, cases), values, atol=diagnosis.ATOL)
 
 

@@ -104,12 +104,12 @@ def gradient_problem(rank: int, case: GradientCase) -> Problem | None:
             "mistake": MISTAKES["frozen has a gradient"].format(name=case["frozen"][0]),
         }
     # the tied one first: it tells most
-    for name, one in sorted(case["gradients"].items(), key=lambda item: item[0] != "a.weight"):
-        if one["looks"]:
+    for name, gradient in sorted(case["gradients"].items(), key=lambda item: item[0] != "a.weight"):
+        if gradient["looks"]:
             mistake = (
                 "tied summed twice"
-                if name == "a.weight" and one["looks"] == "summed again"
-                else one["looks"]
+                if name == "a.weight" and gradient["looks"] == "summed again"
+                else gradient["looks"]
             )
             if case.get("not waited") and mistake in ("own", "other"):
                 mistake = "not waited"
@@ -123,8 +123,8 @@ def gradient_problem(rank: int, case: GradientCase) -> Problem | None:
                 mistake = "not everywhere"
             return {
                 "rank": rank,
-                "expected": one["right"],
-                "got": one["got"],
+                "expected": gradient["right"],
+                "got": gradient["got"],
                 "mistake": MISTAKES["gradient", mistake].format(**words),
             }
     if case.get("not waited"):
@@ -154,7 +154,9 @@ def note_complete(answers: list[list[GradientCase]]) -> None:
 def missing_problem(rank: int, case: GradientCase) -> Problem | None:
     """Judge sums to which not every rank has a gradient to contribute."""
     problem = gradient_problem(rank, case)
-    wrong = {name.split(".")[0] for name, one in case["gradients"].items() if one["looks"]}
+    wrong = {
+        name.split(".")[0] for name, gradient in case["gradients"].items() if gradient["looks"]
+    }
     if problem and wrong == {"spare"}:  # and nothing else
         problem["mistake"] = MISTAKES["missing"] + "\n" + problem["mistake"]
     return problem
@@ -201,19 +203,19 @@ def bytes_evidence(case: GradientCase, sent: float) -> float:
 # ------------------------------------------------------------------ 3: share
 
 
-def share_problem(told: Sequence[ShareCase]) -> Problem | None:
+def share_problem(answers: Sequence[ShareCase]) -> Problem | None:
     """Judge one case; `told` is what each rank reports of it, namely the shares of all ranks."""
-    case = next((one for one in told if one["looks"]), None)
+    case = next((answer for answer in answers if answer["looks"]), None)
     if case is None:
         return None
     if case["looks"] != "not finite" and any(
-        far(one["value"], case["value"])
-        for one in told
-        if one["value"] is not None and case["value"] is not None
+        far(answer["value"], case["value"])
+        for answer in answers
+        if answer["value"] is not None and case["value"] is not None
     ):
         return {
             "expected": case["serial"],
-            "got": [one["value"] for one in told],
+            "got": [answer["value"] for answer in answers],
             "mistake": MISTAKES["share", "asks"],
         }
     if (
@@ -289,7 +291,8 @@ def _weight_by_rank(case: StepCase, group: Sequence[StepCase]) -> by_rank.Pictur
     )
     keys: tuple[Literal["right", "got"], ...] = ("right", "got")
     right, got = (
-        [one[key][place] if place < len(one[key]) else None for one in group] for key in keys
+        [member[key][place] if place < len(member[key]) else None for member in group]
+        for key in keys
     )
     return by_rank.numbers(f"weight {place}", right, got, case["members"], within=ATOL)
 
@@ -310,7 +313,8 @@ def objective_problem(rank: int, case: StepCase) -> Problem | None:
     elif _all_near(case["reported"], case.get("after", [])):
         mistake = "objective after"
     elif _all_near(
-        case["reported"], [one / max(len(case.get("members", [])), 1) for one in case["objectives"]]
+        case["reported"],
+        [objective / max(len(case.get("members", [])), 1) for objective in case["objectives"]],
     ):
         mistake = "objective divided"
     text = MISTAKES[mistake].format(p=len(case.get("members", [])))

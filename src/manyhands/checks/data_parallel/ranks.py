@@ -117,10 +117,12 @@ def rows(name: str, seed: int) -> list[RowsCase]:
         answers, borrowed = zip(
             *(trace_call(function, n, rank, world_size) for rank in range(world_size)), strict=True
         )
-        odd = next((type(one).__name__ for one in answers if _indices(one, n) is None), None)
+        odd = next(
+            (type(answer).__name__ for answer in answers if _indices(answer, n) is None), None
+        )
         got = [
-            [] if name else _indices(one, n) or []
-            for one, name in zip(answers, borrowed, strict=True)
+            [] if name else _indices(answer, n) or []
+            for answer, name in zip(answers, borrowed, strict=True)
         ]
         cases.append(
             {
@@ -187,7 +189,7 @@ def _followed() -> Iterator[None]:
 
     That is its future, or whether it has ended.
     """
-    kept = {name: getattr(dist.Work, name) for name in ("get_future", "is_completed")}
+    originals = {name: getattr(dist.Work, name) for name in ("get_future", "is_completed")}
 
     def following(original: Callable[[dist.Work], T]) -> Callable[[dist.Work], T]:
         @functools.wraps(original)
@@ -200,11 +202,11 @@ def _followed() -> Iterator[None]:
         return asked
 
     try:
-        for name, original in kept.items():
+        for name, original in originals.items():
             setattr(dist.Work, name, following(original))
         yield
     finally:
-        for name, original in kept.items():
+        for name, original in originals.items():
             setattr(dist.Work, name, original)
 
 
@@ -243,21 +245,21 @@ def missing(name: str, seed: int) -> list[GradientCase]:
 
 def _made_up(model: Network, seed: int, members: list[int]) -> dict[int, dict[str, torch.Tensor]]:
     """Return {rank: {name: gradient}}, which is the same on all ranks."""
-    found = {}
+    gradients = {}
     for rank in members:
         draw = torch.Generator().manual_seed(100 * seed + rank)
-        found[rank] = {
+        gradients[rank] = {
             key: torch.randn(p.shape, generator=draw, dtype=torch.float64).to(p.device)
             for key, p in trainable(model).items()
         }
-    return found
+    return gradients
 
 
 def _compare(model: Network, local: dict[int, dict[str, torch.Tensor]]) -> Gradients:
     p, mine = len(local), local[dist.get_rank()]
     answer: dict[str, Gradient] = {}
     for key, parameter in trainable(model).items():
-        right = total(one[key] for one in local.values())
+        right = total(gradients[key] for gradients in local.values())
         got = parameter.grad
         if got is None and not right.any():
             got = right  # no rank has a gradient, so none is as good as zeros
@@ -318,9 +320,9 @@ def _shares(
     value = 0.0
     summed: Any = 0  # then a tensor
     for a, b in pieces:
-        one = function(model, a, b, n, decay, p)
-        if not isinstance(one, torch.Tensor) or one.dim() or not one.requires_grad:
-            looks: str | None = "nothing" if one is None else "no tensor"
+        part = function(model, a, b, n, decay, p)
+        if not isinstance(part, torch.Tensor) or part.dim() or not part.requires_grad:
+            looks: str | None = "nothing" if part is None else "no tensor"
             return {
                 "value": None,
                 "gradient": None,
@@ -328,7 +330,7 @@ def _shares(
                 "serial": None,
                 "serial gradient": None,
             }
-        value, summed = value + one.item(), summed + _flat(one, model)
+        value, summed = value + part.item(), summed + _flat(part, model)
     losses, penalty = cross_entropy(model(x), y, reduction="sum"), _penalty(model)
     means = sum(cross_entropy(model(a), b) for a, b in pieces if len(b))
     twice = penalty + model.a.weight.square().sum() / 2
@@ -378,14 +380,14 @@ def _penalty(model: Network) -> torch.Tensor:
 
 
 def _flat(term: torch.Tensor, model: Network) -> torch.Tensor:
-    found = torch.autograd.grad(
+    gradients = torch.autograd.grad(
         term,
         list(trainable(model).values()),
         allow_unused=True,
         materialize_grads=True,
         retain_graph=True,
     )
-    return torch.cat([one.flatten() for one in found])
+    return torch.cat([gradient.flatten() for gradient in gradients])
 
 
 # ------------------------------------------------------------------ 4: train_step
@@ -406,10 +408,10 @@ def steps(name: str, seed: int) -> list[StepCase]:
             for k, n in enumerate((2 * p + draw.randint(1, p), p - 1, 3 * p + 1))
         ]
         frozen, plan = model.first.weight.clone(), (copy.deepcopy(model), batches, rate, decay)
-        said, beyond = [], []
+        returned, beyond = [], []
         for x, y in batches:
             model.seen.clear()
-            said.append(function(model, x, y, rate, decay, group))
+            returned.append(function(model, x, y, rate, decay, group))
             beyond.append(max(0, _rows_seen(model, x) - math.ceil(len(x) / p)))
         right, objectives = _alone(*plan)
         wrong = {
@@ -430,7 +432,7 @@ def steps(name: str, seed: int) -> list[StepCase]:
                 "looks": looks_like(got, right, wrong),
                 "beyond": beyond,
                 "frozen": bool(torch.equal(frozen, model.first.weight)),
-                "reported": [_number(one) for one in said],
+                "reported": [_number(objective) for objective in returned],
                 "objectives": objectives,
                 "after": after,
             }

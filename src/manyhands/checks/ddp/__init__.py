@@ -216,7 +216,7 @@ def hooks(cluster: Cluster, ddp: str, finish: str) -> None:
                 [
                     values,
                     [answer["events"] for answer in turned],
-                    [[one["sent"], one["events"]] for one in after],
+                    [[answer["sent"], answer["events"]] for answer in after],
                 ],
             )
         answers: list[UnusedAnswer] = report.on_ranks(

@@ -101,7 +101,7 @@ def run(text: str, seed: int, nodes: int | None = None) -> BatchRun:
     size = number(asked["ntasks"], size) if held else size
     draw = random.Random(seed)
     names = [f"node{draw.randint(100, 899)}-{i}" for i in range(min(size, 8))]
-    found: BatchRun = {
+    result: BatchRun = {
         "nodes": size,
         "wanted": nodes or 2,
         "names": names,
@@ -110,8 +110,8 @@ def run(text: str, seed: int, nodes: int | None = None) -> BatchRun:
         "output": "",
         "unwritten": any(mark in text for mark in UNWRITTEN),
     }
-    if found["unwritten"]:
-        return found
+    if result["unwritten"]:
+        return result
     per_node = number(asked.get("ntasks-per-node"), 1)
     tasks = number(asked.get("ntasks"), size * per_node)
     with tempfile.TemporaryDirectory(prefix="mh-") as folder:
@@ -151,14 +151,14 @@ def run(text: str, seed: int, nodes: int | None = None) -> BatchRun:
                 timeout=LIMIT_S,
                 stdin=subprocess.DEVNULL,
             )
-            found["output"] = (done.stderr or done.stdout).strip()[-300:] or "nothing"
+            result["output"] = (done.stderr or done.stdout).strip()[-300:] or "nothing"
         except subprocess.TimeoutExpired:
-            found["output"] = f"nothing within {LIMIT_S} s"
-        found["calls"] = sorted(
-            (call(one.read_text()) for one in calls.iterdir()),
-            key=lambda one: (one["node"], one["node_rank"], one["port"]),
+            result["output"] = f"nothing within {LIMIT_S} s"
+        result["calls"] = sorted(
+            (call(path.read_text()) for path in calls.iterdir()),
+            key=lambda started: (started["node"], started["node_rank"], started["port"]),
         )
-    return found
+    return result
 
 
 def stand_ins(folder: str) -> tuple[Path, Path]:
@@ -178,14 +178,14 @@ def stand_ins(folder: str) -> tuple[Path, Path]:
 
 def directives(text: str) -> dict[str, str]:
     """{option: value} of the #SBATCH lines before the first command, as sbatch reads them."""
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     short = {"-N": "nodes", "-n": "ntasks"}
     for line in text.splitlines():
         if line.strip() and not line.startswith("#"):
             break
         if option := re.match(r"#SBATCH\s+(--[\w-]+|-\w)(?:[=\s]\s*|(?=\d))(\S+)", line):
-            found[short.get(option[1], option[1].lstrip("-"))] = option[2]
-    return found
+            options[short.get(option[1], option[1].lstrip("-"))] = option[2]
+    return options
 
 
 def number(word: Any, otherwise: int) -> int:

@@ -124,12 +124,12 @@ def meeting_problem(run: BatchRun) -> Problem | None:
         mistake = MISTAKES["port"]
     else:
         return None
-    told = [
+    addresses = [
         f"{call['address']}:{call['port']} as {'c10d' if call['c10d'] else call['node_rank']}"
         for call in calls
     ]
     return {
         "expected": f"all at {first}, as 0 to {run['nodes'] - 1}",
-        "got": ", ".join(told),
+        "got": ", ".join(addresses),
         "mistake": mistake,
     }

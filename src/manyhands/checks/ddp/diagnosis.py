@@ -82,7 +82,10 @@ def state_problem(group: Mapping[int, StateCase], plain: bool) -> Problem | None
                 "got": case["after"][i],
                 "mistake": MISTAKES[mistake].format(name=name, rank=rank, root=min(group)),
                 "picture": _first_numbers(
-                    name, group, root["before"][i], [one["after"][i] for one in group.values()]
+                    name,
+                    group,
+                    root["before"][i],
+                    [member["after"][i] for member in group.values()],
                 ),
             }
         if not in_place(case, plain):
@@ -102,14 +105,14 @@ def _first_numbers(
 
     It is None if their shapes differ.
     """
-    right, got = np.ravel(right), [np.ravel(one) for one in got]
-    if not right.size or any(one.shape != right.shape for one in got):
+    right, got = np.ravel(right), [np.ravel(tensor) for tensor in got]
+    if not right.size or any(tensor.shape != right.shape for tensor in got):
         return None
     place = int(np.argmax(np.abs(np.array(got) - right).max(axis=0)))
     return by_rank.numbers(
         f"{name}, number {place}",
         float(right[place]),
-        [float(one[place]) for one in got],
+        [float(tensor[place]) for tensor in got],
         list(group),
         within=1e-5,
     )
@@ -120,14 +123,14 @@ def cut(names: Sequence[str], bytes_of: Mapping[str, int], bucket_bytes: int) ->
 
     A bucket is closed once it holds `bucket_bytes` or more.
     """
-    found: list[list[str]] = [[]]
+    buckets: list[list[str]] = [[]]
     held = 0
     for name in reversed(names):
         if held >= bucket_bytes:
-            found, held = [*found, []], 0
-        found[-1].append(name)
+            buckets, held = [*buckets, []], 0
+        buckets[-1].append(name)
         held += bytes_of[name]
-    return found
+    return buckets
 
 
 def cut_problem(bucket_bytes: int, got: list[list[str]], facts: Cuts) -> Problem | None:
@@ -207,8 +210,10 @@ def land_problem(group: Mapping[int, FlightCase]) -> Problem | None:
             if got is None or far(got, mean):
                 drawn = (
                     None
-                    if any(one["got"][i] is None for one in cases)
-                    else _first_numbers("gradient", group, mean, [one["got"][i] for one in cases])
+                    if any(member["got"][i] is None for member in cases)
+                    else _first_numbers(
+                        "gradient", group, mean, [member["got"][i] for member in cases]
+                    )
                 )
                 return {
                     "rank": rank,
@@ -342,7 +347,7 @@ def too_early(events: Sequence[Event], expected: Sequence[Event]) -> bool:
 
     def left(events: Sequence[Event]) -> list[int]:
         return [
-            sum(one[0] == "sent" for one in events[:i])
+            sum(earlier[0] == "sent" for earlier in events[:i])
             for i, event in enumerate(events)
             if event[0] == "ready"
         ]

@@ -86,8 +86,8 @@ def layers_problem(rank: int, answer: TunedAnswer, first: TunedAnswer) -> Proble
     )
     place = 1 if of_first_layer else 0
     numbers = "; ".join(
-        f"rank {one}: {[float(f'{number:.6g}') for number in of['got'][place][:3]]}"
-        for one, of in ((0, first), (rank, answer))
+        f"rank {number_of_rank}: {[float(f'{number:.6g}') for number in of['got'][place][:3]]}"
+        for number_of_rank, of in ((0, first), (rank, answer))
     )
     return {
         "rank": rank,

@@ -46,11 +46,11 @@ def fine_tuning(name: str, seed: int) -> TunedAnswer:
     import torch.distributed as dist
 
     rank = dist.get_rank()
-    found: list[Any] = [None]
+    attempt: list[Any] = [None]
     if rank == 0:
-        found = [clear_attempt(seed)]
-    dist.broadcast_object_list(found)
-    sizes, plan, epochs = drawn(seed, found[0])
+        attempt = [clear_attempt(seed)]
+    dist.broadcast_object_list(attempt)
+    sizes, plan, epochs = drawn(seed, attempt[0])
     model = network(sizes, 1000 * seed + rank)
     rates = learners(name)(
         model, [[(x.clone(), y.clone()) for x, y in step] for step in plan[rank]], epochs
@@ -75,7 +75,8 @@ def fine_tuning(name: str, seed: int) -> TunedAnswer:
         "rates": returned,
         "epochs": epochs,
         "own": [
-            alone(network(sizes, 1000 * seed), plan, epochs, by=[one])[1] for one in range(WORLD)
+            alone(network(sizes, 1000 * seed), plan, epochs, by=[other])[1]
+            for other in range(WORLD)
         ],
         "ways": ways,
         "serial": serial(rates=expected),

@@ -173,7 +173,7 @@ def _after_an_inner_error(ddp: Any, _: Any, no_sync: NoSync) -> bool:
 
 def _left_early(ddp: Any, _: Any, no_sync: NoSync) -> bool:
     ddp.sync = True
-    found: list[Any] = []
+    holds: list[Any] = []
 
     def returns() -> Any:
         with no_sync(ddp):
@@ -183,16 +183,16 @@ def _left_early(ddp: Any, _: Any, no_sync: NoSync) -> bool:
         with no_sync(ddp):
             yield
 
-    found.append(returns() == "early" and ddp.sync)
+    holds.append(returns() == "early" and ddp.sync)
     for _ in range(2):
         with no_sync(ddp):
             break
-    found.append(ddp.sync)
+    holds.append(ddp.sync)
     suspended = suspends()
     next(suspended)
-    found.append(not ddp.sync)
+    holds.append(not ddp.sync)
     suspended.close()
-    return all(found) and ddp.sync
+    return all(holds) and ddp.sync
 
 
 def _two_models(ddp: Any, other: Any, no_sync: NoSync) -> bool:

@@ -130,15 +130,19 @@ def sampler(class_name: str, seed: int) -> list[SamplerCase]:
         before = torch.get_rng_state()
         with closed(DistributedSampler.__init__, DistributedSampler.__iter__, distribute):
             samplers = [PaddedSampler(n, rank, world_size, own_seed) for rank in range(world_size)]
-            first = [_indices(one) for one in samplers]  # before set_epoch: epoch 0
-            epochs = [first, *([_indices(one, epoch) for one in samplers] for epoch in (1, 0))]
-            again = [_indices(one) for one in samplers]  # nothing has been said of another epoch
+            first = [_indices(sampler) for sampler in samplers]  # before set_epoch: epoch 0
+            epochs = [
+                first,
+                *([_indices(sampler, epoch) for sampler in samplers] for epoch in (1, 0)),
+            ]
+            # no different epoch has been set
+            again = [_indices(sampler) for sampler in samplers]
         cases.append(
             {
                 "n": n,
                 "world_size": world_size,
                 "epochs": epochs,
-                "lengths": [len(one) for one in samplers],
+                "lengths": [len(sampler) for sampler in samplers],
                 "again": again,
                 "generator left alone": bool(torch.equal(before, torch.get_rng_state())),
                 "drawn": [_permutation(n, own_seed + epoch) for epoch in (0, 1, 0)],

@@ -48,10 +48,10 @@ def drawn_devices(rng: np.random.Generator, count: int | None = None) -> list[st
 
 
 def _judge_all(
-    report: Report, found: Mapping[str, Sequence[Judged]], atols: Mapping[str, float] | None = None
+    report: Report, judged: Mapping[str, Sequence[Judged]], atols: Mapping[str, float] | None = None
 ) -> None:
     """Judge {criterion: [(problem or None, evidence) of each case]}."""
-    for name, cases in found.items():
+    for name, cases in judged.items():
         report.judge(
             name,
             (problem for problem, _ in cases),
@@ -99,7 +99,7 @@ def by_hand(hand_made_step: Callable[..., Any]) -> None:
 
     rng = np.random.default_rng(seed())
     with check("by-hand") as report:
-        found: dict[str, list[Judged]] = {"placement": [], "gradient": [], "update": []}
+        judged: dict[str, list[Judged]] = {"placement": [], "gradient": [], "update": []}
         rate = float(rng.uniform(0.2, 0.8))
         # two or more over: too many for one device
         for n, rest in ((3, 0), (4, int(rng.integers(2, 4)))):
@@ -118,7 +118,7 @@ def by_hand(hand_made_step: Callable[..., Any]) -> None:
             cut_short = serial_gradient(
                 start, x[: examples - examples % n], y[: examples - examples % n]
             )
-            found["placement"].append((diagnosis.placement(ledger, examples), ledger.evidence()))
+            judged["placement"].append((diagnosis.placement(ledger, examples), ledger.evidence()))
             gradient, moved = array(result), array(weights) - start
             problem = diagnosis.average(
                 "gradient", gradient, expected, parts, shards, examples, cut_short, rate
@@ -127,9 +127,9 @@ def by_hand(hand_made_step: Callable[..., Any]) -> None:
                 what="gradient"
             )
             update = diagnosis.update(moved, -rate * expected, -rate * gradient if named else None)
-            found["gradient"].append((spoiled or problem, [gradient, bool(spoiled)]))
-            found["update"].append(((update and spoiled) or update, moved))
-        _judge_all(report, found)
+            judged["gradient"].append((spoiled or problem, [gradient, bool(spoiled)]))
+            judged["update"].append(((update and spoiled) or update, moved))
+        _judge_all(report, judged)
 
 
 def split(split_gradients: Callable[..., Any]) -> None:
@@ -138,7 +138,7 @@ def split(split_gradients: Callable[..., Any]) -> None:
 
     rng = np.random.default_rng(seed())
     with check("split") as report:
-        found: dict[str, list[Judged]] = {"placement": [], "gradients": []}
+        judged: dict[str, list[Judged]] = {"placement": [], "gradients": []}
         # 6 on 4 are 2, 2, 1, 1, and by another rounding 2, 1, 2, 1; and not always all devices
         for n, layers in ((4, 6), (3, 4)):
             devices = drawn_devices(rng, n)
@@ -153,13 +153,17 @@ def split(split_gradients: Callable[..., Any]) -> None:
                 tf.constant(x),
                 ledger.layer,
             )
-            found["placement"].append((model_diagnosis.layers(ledger), ledger.evidence()))
+            judged["placement"].append((model_diagnosis.layers(ledger), ledger.evidence()))
             problem = model_diagnosis.layer_gradients(
                 result, model_diagnosis.serial_layers(starts, x), ledger.as_given()
             )
-            gradients = [array(one) for one in result] if isinstance(result, (list, tuple)) else []
-            found["gradients"].append((problem, [gradients, ledger.as_given()]))
-        _judge_all(report, found)
+            gradients = (
+                [array(gradient) for gradient in result]
+                if isinstance(result, (list, tuple))
+                else []
+            )
+            judged["gradients"].append((problem, [gradients, ledger.as_given()]))
+        _judge_all(report, judged)
 
 
 def make_strategy(devices: list[str]) -> Any:
@@ -219,22 +223,22 @@ def replica_loss(loss_of: Callable[..., Any]) -> None:
     loss_and_gradient.__name__ = getattr(loss_of, "__name__", "replica_loss")
     with check("replica-loss") as report:
         strategies = {n: make_strategy(drawn_devices(rng, n)) for n in (3, 4)}
-        found: dict[str, list[Judged]] = {"loss": [], "gradient": []}
+        judged: dict[str, list[Judged]] = {"loss": [], "gradient": []}
         for n, examples in ((3, 9), (4, 13), (3, 2)):  # even; uneven; fewer examples than replicas
             x, y, start = problem_in(examples, 4, 3, rng)
             result = ask(loss_and_gradient, strategies[n], x, y, start)
             shards = diagnosis.ceil_shards(examples, n)
             for name, got, serial in zip(
-                found, result, (serial_loss, serial_gradient), strict=True
+                judged, result, (serial_loss, serial_gradient), strict=True
             ):
                 parts = [serial(start, x[s], y[s]) for s in shards]
-                found[name].append(
+                judged[name].append(
                     (
                         diagnosis.average(name, got, serial(start, x, y), parts, shards, examples),
                         got,
                     )
                 )
-        _judge_all(report, found)
+        _judge_all(report, judged)
 
 
 def _loss_and_gradient(
@@ -270,7 +274,7 @@ def epoch(train_epoch: Callable[..., Any]) -> None:
     """
     rng = np.random.default_rng(seed())
     with check("epoch") as report:
-        found: dict[str, list[Judged]] = {"shards": [], "losses": [], "weights": []}
+        judged: dict[str, list[Judged]] = {"shards": [], "losses": [], "weights": []}
         rate = round(float(rng.uniform(0.2, 0.5)), 3)
         # one even step; four steps, the last one uneven
         for n, steps, rest in ((3, 1, 0), (4, 3, 5)):
@@ -284,16 +288,16 @@ def epoch(train_epoch: Callable[..., Any]) -> None:
             model, optimizer = diagnosis.watched_model(strategy, start, rate)
             result = ask(train_epoch, strategy, model, optimizer, x.copy(), y.copy(), global_batch)
             counts, mass = (
-                [float(part) for part in strategy.experimental_local_results(kept)]
-                for kept in (model.seen, model.mass)
+                [float(part) for part in strategy.experimental_local_results(variable)]
+                for variable in (model.seen, model.mass)
             )
             losses, weights = array(result).ravel(), array(model.trainable_variables[0])
-            found["shards"].append(
+            judged["shards"].append(
                 (
                     case.shards_problem(counts),
                     [sum(counts), max(counts) <= case.share(), min(counts) > 0, sum(mass)],
                 )
             )
-            found["losses"].append((case.losses_problem(losses), losses))
-            found["weights"].append((case.weights_problem(weights, losses), weights))
-        _judge_all(report, found, {"shards": 1e-4, "weights": 1e-4})
+            judged["losses"].append((case.losses_problem(losses), losses))
+            judged["weights"].append((case.weights_problem(weights, losses), weights))
+        _judge_all(report, judged, {"shards": 1e-4, "weights": 1e-4})

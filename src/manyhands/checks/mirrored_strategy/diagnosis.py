@@ -84,17 +84,17 @@ def average(
     for i, (part, size) in enumerate(zip(parts, sizes, strict=True)):
         if size and (near(got, part) or near(got, part * size / examples)):
             return say("one shard", i=i, **numbers, **words)
-    kept = n * (examples // n)
+    divisible = n * (examples // n)
     if np.any(expected) and not np.any(got):
         return say("zero", **numbers, **words)
     if np.linalg.norm(got - expected) < 0.005 * np.linalg.norm(expected):
         return say("rounded", **numbers, **words)
     if (
         cut_short is not None
-        and kept < examples
-        and (near(got, cut_short) or near(got, cut_short * kept / examples))
+        and divisible < examples
+        and (near(got, cut_short) or near(got, cut_short * divisible / examples))
     ):
-        return say("dropped", size=examples - kept, **numbers, **words)
+        return say("dropped", size=examples - divisible, **numbers, **words)
     if rate and near(got, rate * expected):
         return say("rate in it", **numbers, **words)
     return say("other value", **numbers, **words)

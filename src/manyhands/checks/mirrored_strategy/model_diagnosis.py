@@ -127,7 +127,7 @@ def layer_gradients(result: Any, right: Sequence[np.ndarray], as_given: bool) ->
     """Judge each layer's gradient; `as_given` is whether the layers are still where they were."""
     if not isinstance(result, (list, tuple)) or len(result) != len(right):
         return say("layer list", count=len(right))
-    got = [array(one) for one in result]
+    got = [array(gradient) for gradient in result]
     if all(near(a, b) for a, b in zip(got, right, strict=True)):
         return say("layers not moved") if as_given else None
     if all(near(a, b) for a, b in zip(got, reversed(right), strict=True)):
@@ -191,11 +191,11 @@ def fine_tuned(strategy: Any, result: Any, case: FineTuning) -> tuple[Problem | 
     """Return the problem and the evidence of exercise 3."""
     try:
         model, accuracies = result
-        accuracies = [float(one) for one in accuracies]
+        accuracies = [float(accuracy) for accuracy in accuracies]
         with strategy.scope():  # an old optimizer makes its counter when it is first asked for
             variables = [*model.variables, model.optimizer.iterations]
         weights, steps = (
-            [np.asarray(one, dtype=float) for one in model.get_weights()],
+            [np.asarray(weight, dtype=float) for weight in model.get_weights()],
             int(model.optimizer.iterations.numpy()),
         )
     except Exception:  # noqa: BLE001 - not a pair, or not what the pair should be

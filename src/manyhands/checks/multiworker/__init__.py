@@ -82,11 +82,11 @@ def config(function: Callable[..., Any]) -> None:
     It is called for each process of four layouts.
     """
     with check("config") as report:
-        found: list[tuple[diagnosis.Layout, list[dict[str, Any]]]] = []
+        answered: list[tuple[diagnosis.Layout, list[dict[str, Any]]]] = []
         for layout in _layouts(np.random.default_rng(seed())):
             hosts, first_port, roles = layout
             with closed(diagnosis.config_of):
-                found.append(
+                answered.append(
                     (
                         layout,
                         [
@@ -95,23 +95,27 @@ def config(function: Callable[..., Any]) -> None:
                         ],
                     )
                 )
-        configs = [one for _, configs in found for one in configs]
-        problems = (diagnosis.cluster_problem(*one) for one in found)
+        configs = [config for _, configs in answered for config in configs]
+        problems = (diagnosis.cluster_problem(*pair) for pair in answered)
         report.judge(
-            "cluster", problems, [json.dumps(one["cluster"], sort_keys=True) for one in configs]
+            "cluster",
+            problems,
+            [json.dumps(config["cluster"], sort_keys=True) for config in configs],
         )
-        problems = (diagnosis.task_problem(*one) for one in found)
+        problems = (diagnosis.task_problem(*pair) for pair in answered)
         report.judge(
-            "task", problems, [[one["task"]["type"], one["task"]["index"]] for one in configs]
+            "task",
+            problems,
+            [[config["task"]["type"], config["task"]["index"]] for config in configs],
         )
 
 
 def _parsed(answer: Any) -> dict[str, Any]:
     """Return the learner's TF_CONFIG as a dictionary, or raise `Stopped` if it is not one."""
-    one, problem = diagnosis.parsed(answer)
+    config, problem = diagnosis.parsed(answer)
     if problem:
         raise Stopped(**problem)
-    return one
+    return config
 
 
 def fit(cluster: Cluster, function: str) -> None:
@@ -125,14 +129,14 @@ def fit(cluster: Cluster, function: str) -> None:
         )
         report.judge(
             "steps",
-            (diagnosis.steps_problem(*one) for one in cases),
+            (diagnosis.steps_problem(*ranked) for ranked in cases),
             [[case["steps"] or 0, case["rate"]] for _, case in cases],
         )
-        # the most telling first
-        telling = sorted(cases, key=lambda one: one[1]["looks"] == "other")
+        # the first problem is shown, and "other" says least
+        specific_first = sorted(cases, key=lambda ranked: ranked[1]["looks"] == "other")
         report.judge(
             "weights",
-            (diagnosis.weights_problem(*one) for one in telling),
+            (diagnosis.weights_problem(*ranked) for ranked in specific_first),
             [case["got"] for _, case in cases],
             atol=diagnosis.FIT_ATOL,
         )
@@ -163,9 +167,9 @@ def seen(function: Callable[..., Any]) -> None:
     """
     with check("seen") as report:
         rng = np.random.default_rng(seed())
-        found: dict[str, list[tuple[tuple[str, list[int], int, int], list[list[int]] | None]]] = {
-            name: [] for name in report.asked
-        }
+        answered: dict[
+            str, list[tuple[tuple[str, list[int], int, int], list[list[int]] | None]]
+        ] = {name: [] for name in report.asked}
         for workers in (2, 3, 4):
             files = [
                 int(size) for size in rng.integers(2, 7, size=workers + int(rng.integers(1, 4)))
@@ -174,15 +178,15 @@ def seen(function: Callable[..., Any]) -> None:
             batch = workers * int(rng.integers(2, 4)) + (workers == 4) * int(rng.integers(1, 3))
             # the last batch has one sample for each worker
             files[-1] += (workers - sum(files)) % batch
-            for policy, own in found.items():
+            for policy, own in answered.items():
                 with closed(diagnosis.who_sees):
                     answer = ask_kept(function, policy, files, batch, workers)
                 own.append(
                     ((policy, files, batch, workers), diagnosis.plain_lists(answer, workers))
                 )
-        for name, own in found.items():
+        for name, own in answered.items():
             report.judge(
-                name, (diagnosis.seen_problem(*one) for one in own), [answer for _, answer in own]
+                name, (diagnosis.seen_problem(*pair) for pair in own), [answer for _, answer in own]
             )
 
 
@@ -192,8 +196,8 @@ def _joined(answers: Sequence[Sequence[InputSizes]]) -> list[InputCase]:
     for parts in zip(*answers, strict=True):
         first: InputSizes = parts[0]
         own = {pipeline: epochs for part in parts for pipeline, epochs in part["mine"].items()}
-        told = [one for pipeline in sorted(own) for one in own[pipeline]]
-        error = next((one["error"] for one in told if one["error"]), None)
+        runs = [epoch for pipeline in sorted(own) for epoch in own[pipeline]]
+        error = next((epoch["error"] for epoch in runs if epoch["error"]), None)
         epochs = (
             []
             if error
@@ -204,7 +208,7 @@ def _joined(answers: Sequence[Sequence[InputSizes]]) -> list[InputCase]:
                 **first,
                 "error": error,
                 "epochs": epochs,
-                "labels": all(one.get("labels") for one in told),
+                "labels": all(epoch.get("labels") for epoch in runs),
             }
         )
     return cases
@@ -250,15 +254,15 @@ def save(cluster: Cluster, function: str) -> None:
             answers: list[SaveAnswer] = report.on_ranks(
                 "multiworker.ranks", "saves", function, seed(), folder, remark="save alone"
             )
-            found: Saved
-            found, *_ = report.on_ranks("multiworker.ranks", "saved", folder)
-        there: Judged = {**found, "right": answers[0]["right"]}
-        wrote = [[one["wrote"] > 0, one["to the chief's"]] for one in answers]
+            saved: Saved
+            saved, *_ = report.on_ranks("multiworker.ranks", "saved", folder)
+        there: Judged = {**saved, "right": answers[0]["right"]}
+        wrote = [[answer["wrote"] > 0, answer["to the chief's"]] for answer in answers]
         report.judge(
             "file",
             [inputs.file_problem(answers, there)],
             [there["got"] or "none", wrote],
             atol=diagnosis.ATOL,
         )
-        left = [answers[0]["right"], [one["left"] for one in answers], there["others"]]
+        left = [answers[0]["right"], [answer["left"] for answer in answers], there["others"]]
         report.judge("clean", [inputs.clean_problem(answers, there["others"])], left)

@@ -95,13 +95,13 @@ def cluster_problem(layout: Layout, configs: Sequence[dict[str, Any]]) -> Proble
         words: dict[str, Any] = {"number": number, "roles": roles, "first": first_port}
         flat = [
             str(address)
-            for found in got.values()
-            for address in (found if isinstance(found, list) else [found])
+            for addresses in got.values()
+            for address in (addresses if isinstance(addresses, list) else [addresses])
         ]
         twice = next((address for address in flat if flat.count(address) > 1), None)
         mistake, address = (
             "order",
-            next((one for one in flat if one.startswith(("localhost", "127."))), None),
+            next((address for address in flat if address.startswith(("localhost", "127."))), None),
         )
         if number and configs[0]["cluster"] == right:
             mistake = "differs"
@@ -113,8 +113,8 @@ def cluster_problem(layout: Layout, configs: Sequence[dict[str, Any]]) -> Proble
             mistake, address = "no port", next(address for address in flat if ":" not in address)
         elif twice:
             mistake, address = "address twice", twice
-        elif [one.split(":")[0] for one in flat] == [
-            one.split(":")[0] for found in right.values() for one in found
+        elif [address.split(":")[0] for address in flat] == [
+            address.split(":")[0] for addresses in right.values() for address in addresses
         ]:
             mistake = "other port"
         return say(
@@ -129,10 +129,10 @@ def task_problem(layout: Layout, configs: Sequence[dict[str, Any]]) -> Problem |
         right, got = config_of(*layout, number)["task"], config["task"]
         if got == right and not isinstance(got["index"], bool):
             continue
-        told = f"{right['type']} {right['index']}"
+        wanted = f"{right['type']} {right['index']}"
         mistake = "index"
         if got["type"] != right["type"]:
-            mistake, told = "type", right["type"]
+            mistake, wanted = "type", right["type"]
         elif got["index"] == str(right["index"]):
             mistake = "index is text"
         elif got["index"] == number:
@@ -143,7 +143,7 @@ def task_problem(layout: Layout, configs: Sequence[dict[str, Any]]) -> Problem |
             got=json.dumps(got),
             number=number,
             roles=layout[2],
-            right=told,
+            right=wanted,
         )
     return None
 
@@ -256,8 +256,8 @@ def seen_problem(
     }[policy]
     mistake = next((name for name, wrong in looks if wrong == answer), policy)
     worker = next(w for w in range(n) if answer[w] != right[w])
-    told = say(mistake, expected=right[worker], got=answer[worker], n=n, batch=batch)
-    return {**told, "rank": worker}
+    problem = say(mistake, expected=right[worker], got=answer[worker], n=n, batch=batch)
+    return {**problem, "rank": worker}
 
 
 def _pieces(

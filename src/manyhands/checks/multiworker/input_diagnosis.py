@@ -154,12 +154,12 @@ def file_problem(answers: Sequence[SaveAnswer], saved: Judged) -> Problem | None
     `answers` has {"chief", "wrote", "to the chief's", "left"} by rank, and `saved` is what was
     found at the path.
     """
-    chief = next(rank for rank, one in enumerate(answers) if one["chief"])
-    for rank, one in enumerate(answers):
-        if not one["wrote"]:
+    chief = next(rank for rank, answer in enumerate(answers) if answer["chief"])
+    for rank, answer in enumerate(answers):
+        if not answer["wrote"]:
             return say("nothing written", rank=rank)
-    for rank, one in enumerate(answers):
-        if one["to the chief's"] and rank != chief:
+    for rank, answer in enumerate(answers):
+        if answer["to the chief's"] and rank != chief:
             return say(
                 "same file" if answers[chief]["to the chief's"] else "wrong chief",
                 rank=rank,
@@ -185,9 +185,9 @@ def clean_problem(answers: Sequence[SaveAnswer], others: Sequence[str]) -> Probl
 
     `others` are the names of files in the folder that do not belong to the checkpoint.
     """
-    for rank, one in enumerate(answers):
-        if not one["chief"] and one["left"]:
-            return say("left behind", rank=rank, got=one["left"], name=one["left"][0])
+    for rank, answer in enumerate(answers):
+        if not answer["chief"] and answer["left"]:
+            return say("left behind", rank=rank, got=answer["left"], name=answer["left"][0])
     if others:
         return say("left beside", got=others, name=others[0])
     return None

@@ -196,7 +196,7 @@ def _loss(
     x, y = rng.normal(size=(sum(sizes), 4)), rng.integers(3, size=sum(sizes))
     start = [rng.normal(size=(4, 3)), rng.normal(size=3)]
     with strategy.scope():
-        weights = [tf.Variable(one) for one in start]
+        weights = [tf.Variable(value) for value in start]
     ends = np.cumsum(sizes)
     worker = me() if len(sizes) > 1 else 0
     mine = slice(int(ends[worker] - sizes[worker]), int(ends[worker]))
@@ -216,8 +216,8 @@ def _loss(
 
     step = tf.function(
         lambda: [
-            strategy.reduce("SUM", one, axis=None)
-            for one in strategy.run(replica, (x[mine], y[mine]))
+            strategy.reduce("SUM", part, axis=None)
+            for part in strategy.run(replica, (x[mine], y[mine]))
         ]
     )
     got = _flat(step())
@@ -242,7 +242,7 @@ def _loss(
 
 
 def _flat(tensors: Iterable[Any]) -> np.ndarray:
-    return np.concatenate([np.ravel(np.asarray(one)) for one in tensors])
+    return np.concatenate([np.ravel(np.asarray(tensor)) for tensor in tensors])
 
 
 def _alone(
@@ -338,9 +338,13 @@ def _epoch(
         or len(dataset.element_spec) != 2
     ):
         return {"error": "not a dataset"}
-    found = [(np.ravel(a.numpy()), np.ravel(b.numpy())) for a, b in dataset.take(3 * len(x))]
-    fits = all(a.shape == b.shape and np.array_equal(3 * a + 1, b) for a, b in found)
-    return {"batches": [[int(k) for k in a] for a, _ in found], "labels": bool(fits), "error": None}
+    batches = [(np.ravel(a.numpy()), np.ravel(b.numpy())) for a, b in dataset.take(3 * len(x))]
+    fits = all(a.shape == b.shape and np.array_equal(3 * a + 1, b) for a, b in batches)
+    return {
+        "batches": [[int(k) for k in a] for a, _ in batches],
+        "labels": bool(fits),
+        "error": None,
+    }
 
 
 # ------------------------------------------------------------------ 6: save
@@ -392,7 +396,7 @@ def saves(name: str, seed: int, folder: str) -> SaveAnswer:
         int(rng.integers(1, world)),
     )
     with strategy.scope():
-        kept = tf.Variable(weight)
+        variable = tf.Variable(weight)
         total = tf.Variable(
             0.0,
             dtype=tf.float64,
@@ -403,25 +407,25 @@ def saves(name: str, seed: int, folder: str) -> SaveAnswer:
     strategy.experimental_local_results(total)[0].assign(float(parts[me()]))
     path = os.path.join(folder, "saved", "checkpoint")
     checkpoint = Watched(
-        tf.train.Checkpoint(weight=kept, total=total),
+        tf.train.Checkpoint(weight=variable, total=total),
         path,
         me() == chief,
         os.path.join(folder, f"worker-{me()}"),
     )
     function(checkpoint, path, me() == chief, me())
-    others = [one for one in checkpoint.paths if one != path]
+    others = [prefix for prefix in checkpoint.paths if prefix != path]
     left = sorted(
-        os.path.basename(file) for one in others for file in glob.glob(glob.escape(one) + "*")
+        os.path.basename(file) for prefix in others for file in glob.glob(glob.escape(prefix) + "*")
     )
     # what is empty now was made for it
-    made = {os.path.dirname(one) for one in others} - {
+    made = {os.path.dirname(prefix) for prefix in others} - {
         os.path.dirname(path),
         os.environ.get("MANYHANDS_NODE_DIR"),
     }
     left += [
-        f"an empty folder, {os.path.basename(one)}"
-        for one in sorted(made)
-        if os.path.isdir(one) and not os.listdir(one)
+        f"an empty folder, {os.path.basename(directory)}"
+        for directory in sorted(made)
+        if os.path.isdir(directory) and not os.listdir(directory)
     ]
     return {
         "chief": me() == chief,

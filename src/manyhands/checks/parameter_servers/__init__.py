@@ -39,8 +39,9 @@ def _judge_values(
     cases = [
         (rank, case) for rank, some in enumerate(answers) for case in some if case["topic"] == topic
     ]
-    telling = sorted(cases, key=lambda one: one[1]["looks"] == "other")  # the most telling first
-    problems = (diagnosis.value_problem(rank, case, topic) for rank, case in telling)
+    # the first problem is shown, and "other" says least
+    specific_first = sorted(cases, key=lambda ranked: ranked[1]["looks"] == "other")
+    problems = (diagnosis.value_problem(rank, case, topic) for rank, case in specific_first)
     report.judge(
         name, problems, [[case["got"], case.get("count", 0)] for _, case in cases], atol=ATOL
     )
@@ -98,13 +99,13 @@ def asynchronous(cluster: Cluster, function: str) -> None:
             "parameter_servers.train_ranks", "asynchronous", function, seed(), remark="hang"
         )
         _judge_values(report, "values", answers, "asynchronous")
-        told: list[tuple[int, Any]] = [
+        reported: list[tuple[int, Any]] = [
             (rank, case) for rank, some in enumerate(answers) for case in some if "wanted" in case
         ]
         report.judge(
             "staleness",
-            (diagnosis.stale_problem(*one) for one in told),
-            [case["stale"] for _, case in told],
+            (diagnosis.stale_problem(*ranked) for ranked in reported),
+            [case["stale"] for _, case in reported],
         )
 
 

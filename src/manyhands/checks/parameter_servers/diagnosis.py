@@ -159,8 +159,8 @@ def _divided(case: Cover, variable: int) -> bool:
     part = case["shapes"][variable][0] // case["servers"]
     sizes = [
         stop - start
-        for one, start, stop, _ in case["pieces"] or ()
-        if one == variable and stop > start
+        for number, start, stop, _ in case["pieces"] or ()
+        if number == variable and stop > start
     ]
     return sizes == [part] * (case["servers"] if part else 0)
 
@@ -176,11 +176,11 @@ def cover_evidence(case: Cover) -> list[int]:
 
 def kept(case: PlacedCase) -> list[int]:
     """Return the bytes that each server keeps."""
-    found = [0] * case["servers"]
+    n_bytes = [0] * case["servers"]
     for variable, start, stop, server in case["pieces"] or ():
         if 0 <= variable < len(case["shapes"]) and 0 <= server < case["servers"]:
-            found[server] += max(0, stop - start) * row_bytes(case["shapes"][variable])
-    return found
+            n_bytes[server] += max(0, stop - start) * row_bytes(case["shapes"][variable])
+    return n_bytes
 
 
 def limit_problem(case: PlacedCase) -> Problem | None:
@@ -192,7 +192,7 @@ def limit_problem(case: PlacedCase) -> Problem | None:
     if most <= case["link"] and together >= all_bytes(case["shapes"]):
         return None
     name = _looks(case) if most > case["link"] else "not all kept"
-    got = [one * case["workers"] for one in kept(case)]
+    got = [n_bytes * case["workers"] for n_bytes in kept(case)]
     return {
         "expected": f"at most {case['link']} bytes in each step",
         "got": got,
@@ -247,8 +247,8 @@ def _looks_by_load(case: PlacedCase, pieces: Pieces, load: int) -> str:
     if load <= room + sum(rows[variable] for variable, _, _, where in pieces if where == server):
         return "a row too many"
     filled = {"workers": case["link"], "four bytes": 2 * room}
-    found = next((name for name, full in filled.items() if full - max(rows) < load <= full), None)
-    return found or ("numbers" if case["link"] < load <= ITEM * room else "other")
+    mistake = next((name for name, full in filled.items() if full - max(rows) < load <= full), None)
+    return mistake or ("numbers" if case["link"] < load <= ITEM * room else "other")
 
 
 def limit_evidence(case: PlacedCase) -> list[int]:
@@ -315,15 +315,15 @@ def with_what_is_kept(answers: list[list[TensorsCase]]) -> list[list[TensorsCase
     not the answer.
     """
     cases = [case for some in answers for case in some]
-    kept: dict[Any, dict[Any, Any]] = {}
+    on_servers: dict[Any, dict[Any, Any]] = {}
     for case in cases:
         if case["topic"] == "step":
             # a wrong answer may have more numbers, or fewer
-            kept.setdefault((case["layout"], case["step"]), {}).update(
+            on_servers.setdefault((case["layout"], case["step"]), {}).update(
                 zip(case["places"] or (), case["got"] or (), strict=False)
             )
     for case in cases:
-        there = kept.get((case["layout"], case["step"]), {})
+        there = on_servers.get((case["layout"], case["step"]), {})
         if (
             case["topic"] == "answer"
             and case["looks"]
@@ -345,7 +345,7 @@ def stale_problem(rank: int, case: StaleCase) -> Problem | None:
         return None
     if got is None:
         name = "no list"
-    elif got == [one + 1 for one in right]:
+    elif got == [updates + 1 for updates in right]:
         name = "one more"
     elif got == list(range(len(right))) or got == list(range(1, len(right) + 1)):
         name = "versions"
@@ -364,11 +364,11 @@ def stale_problem(rank: int, case: StaleCase) -> Problem | None:
 def staleness(schedule: Sequence[int]) -> list[int]:
     """Return [updates since this worker was last answered] for each push."""
     answered: dict[int, int] = {}
-    found = []
+    of_pushes = []
     for updates, worker in enumerate(schedule):
-        found.append(updates - answered.get(worker, 0))
+        of_pushes.append(updates - answered.get(worker, 0))
         answered[worker] = updates + 1
-    return found
+    return of_pushes
 
 
 def between(schedule: Sequence[int]) -> list[int]:
@@ -377,11 +377,11 @@ def between(schedule: Sequence[int]) -> list[int]:
     For a worker's first push, these are all pushes before it.
     """
     last: dict[int, int] = {}
-    found = []
+    of_pushes = []
     for number, worker in enumerate(schedule):
-        found.append(number - last.get(worker, 0))
+        of_pushes.append(number - last.get(worker, 0))
         last[worker] = number
-    return found
+    return of_pushes
 
 
 # ------------------------------------------------------------------ 5: servers

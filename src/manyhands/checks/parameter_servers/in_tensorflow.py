@@ -48,7 +48,8 @@ def _gradients_in(calls: Sequence[Any], shape: tuple[int, ...]) -> int:
 
     def holds_one(value: Any) -> bool:
         return any(
-            one.shape == shape and np.any(one) for one in map(array, tf.nest.flatten(value.fetch()))
+            gradient.shape == shape and np.any(gradient)
+            for gradient in map(array, tf.nest.flatten(value.fetch()))
         )
 
     return sum(map(holds_one, calls))
@@ -77,8 +78,8 @@ def trained(function: Callable[..., Any], resolver: Any, seed: int) -> list[Stra
         spoiled = any(
             not np.array_equal(a, b)
             for given, step in zip(lent, steps, strict=False)
-            for one, own in zip(given, step, strict=False)
-            for a, b in zip(one, own, strict=False)
+            for rows, own in zip(given, step, strict=False)
+            for a, b in zip(rows, own, strict=False)
         )
         got, right = _exact(array(answer), start, steps, rate), _alone(start, steps, rate, sum)
         wrong = {
@@ -124,8 +125,8 @@ def _exact(got: np.ndarray, start: np.ndarray, steps: Steps, rate: float) -> np.
     rate so. Nothing else may be rounded, so the values must agree to 1e-9 with those for the
     rounded rate.
     """
-    kept = _alone(start, steps, float(np.float32(rate)), sum)
-    return got + (_alone(start, steps, rate, sum) - kept) if _close(got, kept) else got
+    rounded = _alone(start, steps, float(np.float32(rate)), sum)
+    return got + (_alone(start, steps, rate, sum) - rounded) if _close(got, rounded) else got
 
 
 def _close(got: np.ndarray, right: np.ndarray, relative: float = 0.0) -> bool:

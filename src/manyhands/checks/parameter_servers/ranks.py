@@ -32,11 +32,11 @@ def layouts(seed: int) -> list[tuple[list[int], list[int]]]:
 
     There are one, two and three servers of five ranks, each time in a different order.
     """
-    draw, found = random.Random(seed), []
+    draw, drawn = random.Random(seed), []
     for servers in (1, 2, 3):
         order = draw.sample(range(5), 5)
-        found.append((order[:servers], order[servers:]))
-    return found
+        drawn.append((order[:servers], order[servers:]))
+    return drawn
 
 
 class World:
@@ -61,7 +61,7 @@ class World:
     def learners_pieces(self) -> list[Any]:
         """Return the pieces as objects of the learner's class `Piece`."""
         piece = learners("Piece")
-        return [piece(*one) for one in self.pieces]
+        return [piece(*numbers) for numbers in self.pieces]
 
     def draw(self, *what: object) -> torch.Tensor:
         """Draw one flat tensor for all variables, the same on all ranks."""
@@ -135,10 +135,10 @@ def flat(tensors: Any) -> Any:
 def plain(pieces: Any) -> list[list[int]] | None:
     """Return the learner's pieces as lists of four whole numbers, or None for anything else."""
     try:
-        found = [[int(number) for number in piece] for piece in pieces]
+        plain_pieces = [[int(number) for number in piece] for piece in pieces]
     except (TypeError, ValueError):
         return None
-    return found if all(len(piece) == 4 for piece in found) else None
+    return plain_pieces if all(len(piece) == 4 for piece in plain_pieces) else None
 
 
 # ------------------------------------------------------------------ 1: place
@@ -203,7 +203,7 @@ def _of_a_server(
         wrong["first rows"] = [rows.clone() for rows in _first_rows(world, gradients[worker])]
         got, count = _pair(answer)
         memory = _memory(got)
-        others = [_memory(_pair(one)[0]) for one in answers if one is not answer]
+        others = [_memory(_pair(other)[0]) for other in answers if other is not answer]
         case = world.compare(got, world.mine(gradients[worker]), wrong, topic="push", count=count)
         case["looks"] = (
             case["looks"]
@@ -217,7 +217,7 @@ def _of_a_server(
                 "into the pieces"
                 if memory & _memory(mine)
                 else "one buffer"
-                if any(memory & one for one in others)
+                if any(memory & other for other in others)
                 else case["looks"]
             )
         case["looks"] = "not a pair" if got is None else case["looks"]
@@ -251,17 +251,17 @@ def _of_a_worker(
     world: World, weights: torch.Tensor, gradients: dict[int, torch.Tensor], push: Any, pull: Any
 ) -> TensorsCase:
     pieces, right = world.learners_pieces(), world.cut(weights)
-    own, kept = world.cut(gradients[world.me]), [torch.full_like(w, -1) for w in right]
+    own, variables = world.cut(gradients[world.me]), [torch.full_like(w, -1) for w in right]
     push(own, world.counts[world.me], pieces, list(world.servers))
-    listed = list(kept)
+    listed = list(variables)
     pull(listed, pieces, list(world.servers))
     case = world.compare(
-        kept,
+        variables,
         right,
         {"unchanged": [torch.full_like(w, -1) for w in right], "added": [w - 1 for w in right]},
         topic="pull",
     )
-    if case["looks"] == "other" and close(flat(kept), flat(right), 1e-5):
+    if case["looks"] == "other" and close(flat(variables), flat(right), 1e-5):
         case["looks"] = "rounded"
     if case["looks"] and flat(listed) is not None and close(flat(listed), weights):
         case["looks"] = "only in the list"
@@ -269,7 +269,7 @@ def _of_a_worker(
         wrong = [
             number
             for number, (v, start, stop, _) in enumerate(world.pieces)
-            if not close(kept[v][start:stop], right[v][start:stop])
+            if not close(variables[v][start:stop], right[v][start:stop])
         ]
         case["looks"] = f"from piece {wrong[0]}"
     return case
@@ -286,8 +286,8 @@ def step(name: str, seed: int) -> list[TensorsCase]:
     for number in range(3):
         world = World(seed, number)
         weights = world.draw("weights")
-        kept = world.mine(weights) if world.me in world.servers else world.cut(weights)
-        given = list(kept)
+        variables = world.mine(weights) if world.me in world.servers else world.cut(weights)
+        given = list(variables)
         for k in range(2):
             gradients = torch.stack([world.draw("gradient", worker, k) for worker in world.workers])
             if world.me in world.servers:
@@ -299,8 +299,8 @@ def step(name: str, seed: int) -> list[TensorsCase]:
                     world.learners_pieces(),
                     list(world.servers),
                 )
-                pull(kept, world.learners_pieces(), list(world.servers))
-            results.append(_step_case(world, k, weights, gradients, kept, given))
+                pull(variables, world.learners_pieces(), list(world.servers))
+            results.append(_step_case(world, k, weights, gradients, variables, given))
             weights = _stepped(world, weights, gradients)["right"]
     return results
 
@@ -310,7 +310,7 @@ def _step_case(
     k: int,
     weights: torch.Tensor,
     gradients: torch.Tensor,
-    kept: list[torch.Tensor],
+    variables: list[torch.Tensor],
     given: list[torch.Tensor],
 ) -> TensorsCase:
     known = _stepped(world, weights, gradients)
@@ -320,7 +320,7 @@ def _step_case(
             {"kept": _stepped(world, *_before(world, weights, gradients))["right"]} if k else {}
         )
         case = world.compare(
-            kept,
+            variables,
             world.mine(right),
             {name: world.mine(value) for name, value in {**known, **earlier}.items()},
             topic="step",
@@ -344,7 +344,9 @@ def _step_case(
     for some, slope in enumerate((gradients / counts[:, None])[:-1], 1):
         in_turn = in_turn - world.rate * (slope + world.decay * in_turn)
         wrong[f"asynchronous {some}"] = world.cut(in_turn)
-    return world.compare(kept, world.cut(right), wrong, topic="answer", step=k, layout=world.number)
+    return world.compare(
+        variables, world.cut(right), wrong, topic="answer", step=k, layout=world.number
+    )
 
 
 def _before(

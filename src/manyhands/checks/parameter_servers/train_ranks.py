@@ -85,28 +85,28 @@ def asynchronous(name: str, seed: int) -> list[TensorsCase]:
         world = World(seed, number, [(inputs, outputs), (outputs,)])
         world.rate, schedule, start = world.rate / 10, schedule_of(world), world.draw("weights")
         if world.me in world.servers:
-            kept = world.mine(start)
-            told = function(list(kept), list(schedule), world.rate, world.decay)
-            case = _asynchronous_case(world, schedule, start, kept, world.mine)
+            variables = world.mine(start)
+            returned = function(list(variables), list(schedule), world.rate, world.decay)
+            case = _asynchronous_case(world, schedule, start, variables, world.mine)
             stale: StaleCase = {
                 **case,
-                "stale": _whole(told),
+                "stale": _whole(returned),
                 "wanted": staleness(schedule),
                 "between": between(schedule),
                 "schedule": schedule,
             }
             results.append(stale)
         else:
-            kept, rows = world.cut(start), Rows(world, world.me)
+            variables, rows = world.cut(start), Rows(world, world.me)
             for _ in range(schedule.count(world.me)):
                 push(
-                    rows.gradients(kept),
+                    rows.gradients(variables),
                     world.counts[world.me],
                     world.learners_pieces(),
                     list(world.servers),
                 )
-                pull(kept, world.learners_pieces(), list(world.servers))
-            results.append(_asynchronous_case(world, schedule, start, kept, world.cut))
+                pull(variables, world.learners_pieces(), list(world.servers))
+            results.append(_asynchronous_case(world, schedule, start, variables, world.cut))
     return results
 
 
@@ -114,7 +114,7 @@ def _asynchronous_case(
     world: World,
     schedule: list[int],
     start: torch.Tensor,
-    kept: list[torch.Tensor],
+    variables: list[torch.Tensor],
     part: Callable[[torch.Tensor], list[torch.Tensor]],
 ) -> TensorsCase:
     of_worker = world.me in world.workers
@@ -127,7 +127,7 @@ def _asynchronous_case(
     }
     right = known.pop("right")
     return world.compare(
-        kept,
+        variables,
         part(right),
         {name: part(value) for name, value in {"unchanged": start, **known}.items()},
         topic="asynchronous",
@@ -314,11 +314,11 @@ def _trained(world: World, given: Any, link: int, push: Any, pull: Any, step: An
     ):
         return answer
     server, variables = answer["server"], world.cut(start)
-    kept = world.mine(start) if server else variables
+    own = world.mine(start) if server else variables
     with Ledger() as ledger:
         for k in range(STEPS):
             if server:
-                step(kept, list(world.workers), world.rate, world.decay)
+                step(own, list(world.workers), world.rate, world.decay)
             else:
                 push(
                     _gradients(world, variables, world.me, k),
@@ -332,7 +332,7 @@ def _trained(world: World, given: Any, link: int, push: Any, pull: Any, step: An
             flat(_gradients(world, world.cut(right), worker, k)) for worker in world.workers
         )
         right = right - world.rate * (total / sum(world.counts.values()) + world.decay * right)
-    case = world.compare(kept, world.mine(right) if server else world.cut(right), {}, topic="train")
+    case = world.compare(own, world.mine(right) if server else world.cut(right), {}, topic="train")
     return {
         **answer,
         **case,

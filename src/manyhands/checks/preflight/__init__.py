@@ -307,7 +307,7 @@ def _world_problem(report: Check, numbers: list[int]) -> tuple[list[int] | None,
     got, failed = report.ask("world_sum", numbers)
     if failed:
         return None, failed
-    wrong = [rank for rank, one in enumerate(got) if one != sum(numbers)]
+    wrong = [rank for rank, total in enumerate(got) if total != sum(numbers)]
     return got, (
         {
             "rank": wrong[0],
@@ -325,23 +325,23 @@ def _shards_problem(report: Check, saved: list[list[int]]) -> tuple[Any, Problem
     got, failed = report.ask("shard")
     if failed:
         return None, failed
-    for rank, one in enumerate(got):
-        if one == saved[rank]:
+    for rank, numbers in enumerate(got):
+        if numbers == saved[rank]:
             continue
-        if isinstance(one, str):
-            if one in MISTAKES:
-                return got, {"rank": rank, "mistake": MISTAKES[one]}
+        if isinstance(numbers, str):
+            if numbers in MISTAKES:
+                return got, {"rank": rank, "mistake": MISTAKES[numbers]}
             return got, {
                 "rank": rank,
                 "expected": f"torch.int64, shape [{len(saved[rank])}]",
-                "got": one,
+                "got": numbers,
                 "mistake": MISTAKES["other tensor"],
             }
         why = (
-            MISTAKES["another's shard"].format(owner=saved.index(one))
-            if one in saved
+            MISTAKES["another's shard"].format(owner=saved.index(numbers))
+            if numbers in saved
             else MISTAKES["other shard"]
         )
-        return got, {"rank": rank, "expected": saved[rank], "got": one, "mistake": why}
+        return got, {"rank": rank, "expected": saved[rank], "got": numbers, "mistake": why}
     sums, failed = report.ask("shard_sum")
     return (got, failed) if failed else ([got, sums], None)

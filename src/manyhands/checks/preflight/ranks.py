@@ -144,13 +144,13 @@ def shard() -> list[int] | str:
     names = get_ipython().user_ns
     if "shard" not in names:
         return "no shard"
-    found = names["shard"]
-    if not isinstance(found, torch.Tensor):
+    tensor = names["shard"]
+    if not isinstance(tensor, torch.Tensor):
         return "no tensor"
     return (
-        found.tolist()
-        if found.dtype == torch.int64 and found.dim() == 1
-        else f"{found.dtype}, shape {list(found.shape)}"
+        tensor.tolist()
+        if tensor.dtype == torch.int64 and tensor.dim() == 1
+        else f"{tensor.dtype}, shape {list(tensor.shape)}"
     )
 
 

@@ -36,17 +36,17 @@ def versions(function: Callable[..., Any]) -> None:
     with check("versions") as report:
         logs = cases.logs(seed())
         with closed(cases.pulled_versions):
-            told = [diagnosis.two_lists(ask_kept(function, log)) for log in logs]
-        found = list(zip(logs, *zip(*told, strict=True), strict=True))
+            answers = [diagnosis.two_lists(ask_kept(function, log)) for log in logs]
+        answered = list(zip(logs, *zip(*answers, strict=True), strict=True))
         report.judge(
             "versions",
-            (diagnosis.versions_problem(log, got) for log, got, _ in found),
-            [got for _, got, _ in found],
+            (diagnosis.versions_problem(log, got) for log, got, _ in answered),
+            [got for _, got, _ in answered],
         )
         report.judge(
             "staleness",
-            (diagnosis.staleness_problem(log, got) for log, _, got in found),
-            [got for *_, got in found],
+            (diagnosis.staleness_problem(log, got) for log, _, got in answered),
+            [got for *_, got in answered],
         )
 
 
@@ -58,21 +58,24 @@ def replay(function: Callable[..., Any]) -> None:
     with check("replay") as report:
         runs = {name: cases.runs(seed(), name == "stale") for name in report.asked}
         for name, few in runs.items():
-            told = [
+            answers = [
                 ask_noting_changes(
                     function, run.w, run.rate, list(run.versions), partial(cases.gradient, run)
                 )
                 for run in few
             ]
-            found = [diagnosis.array(got) for got, _ in told]
+            histories = [diagnosis.array(got) for got, _ in answers]
             problems: list[Problem | None] = [
                 diagnosis.history_problem(run, got) or ({"mistake": spoiled} if spoiled else None)
-                for run, got, (_, spoiled) in zip(few, found, told, strict=True)
+                for run, got, (_, spoiled) in zip(few, histories, answers, strict=True)
             ]
             report.judge(
                 name,
                 problems,
-                [[got, bool(spoiled)] for got, (_, spoiled) in zip(found, told, strict=True)],
+                [
+                    [got, bool(spoiled)]
+                    for got, (_, spoiled) in zip(histories, answers, strict=True)
+                ],
             )
 
 
@@ -86,14 +89,16 @@ def rate(function: Callable[..., Any]) -> None:
     with check("rate") as report:
         asked = {name: cases.curvatures(seed(), name == "curvatures") for name in report.asked}
         with closed(stable_rate):
-            found = {
-                name: [number(ask_kept(function, list(one), list(delays))) for one, delays in few]
+            rates = {
+                name: [
+                    number(ask_kept(function, list(slopes), list(delays))) for slopes, delays in few
+                ]
                 for name, few in asked.items()
             }
-        for name, got in found.items():
+        for name, got in rates.items():
             problems = (
-                diagnosis.rate_problem(*one, mine)
-                for one, mine in zip(asked[name], got, strict=True)
+                diagnosis.rate_problem(*case, mine)
+                for case, mine in zip(asked[name], got, strict=True)
             )
             report.judge(name, problems, got, rtol=1.5 * diagnosis.RATE)
 
@@ -134,7 +139,7 @@ def backups(
             ]
             cheap = [number(ask_kept(cheapest_b, case.size, case.times)) for case, _ in rented]
         problems = (
-            diagnosis.step_problem(*one, mine) for one, mine in zip(waits, waited, strict=True)
+            diagnosis.step_problem(*case, mine) for case, mine in zip(waits, waited, strict=True)
         )
         report.judge("step", problems, waited, rtol=1.5 * diagnosis.WAIT)
         for kind, few, got in (("fixed", fixed, chosen), ("rented", rented, cheap)):
@@ -142,7 +147,7 @@ def backups(
                 diagnosis.cost_with(costs, mine) for (_, costs), mine in zip(few, got, strict=True)
             ]
             problems = (
-                diagnosis.choice_problem(kind, *one, mine)
-                for one, mine in zip(few, got, strict=True)
+                diagnosis.choice_problem(kind, *choice, mine)
+                for choice, mine in zip(few, got, strict=True)
             )
             report.judge(kind, problems, np.nan_to_num(values), rtol=diagnosis.CHOICE)

@@ -33,7 +33,7 @@ def logs(seed: int) -> list[Log]:
     Some workers pull late, and some pull twice before they push.
     """
     draw = generator(seed, "logs")
-    found: list[Log] = []
+    drawn: list[Log] = []
     for workers in (2, 3, 5):
         log: Log = []
         ready = [False] * workers
@@ -44,8 +44,8 @@ def logs(seed: int) -> list[Log]:
             what = "push" if ready[worker] and draw.random() < 0.8 else "pull"
             ready[worker] = what == "pull"
             log.append((what, worker))
-        found.append(log)
-    return found
+        drawn.append(log)
+    return drawn
 
 
 def pulled_versions(log: Log) -> list[int]:
@@ -78,23 +78,23 @@ def runs(seed: int, stale: bool) -> list[Run]:
     Each update is with the newest weights, or with weights that are up to six updates old.
     """
     draw = generator(seed, f"runs {stale}")
-    found: list[Run] = []
+    drawn: list[Run] = []
     for size in (1, 2, 4):
         updates, fixed = int(draw.integers(9, 14)), int(draw.integers(2, 5))
         old = [
             min(t, fixed if size == 2 else int(draw.integers(0, 7))) * stale for t in range(updates)
         ]
         matrix = np.diag(draw.integers(2, 4, size)) + np.triu(draw.integers(-1, 2, (size, size)), 1)
-        found.append(
+        drawn.append(
             Run(
                 draw.integers(-9, 10, size),
                 2 if size == 2 else 1,
-                [t - one for t, one in enumerate(old)],
+                [t - age for t, age in enumerate(old)],
                 matrix,
                 draw.integers(1, 6, (updates, size)),
             )
         )
-    return found
+    return drawn
 
 
 def gradient(run: Run, w: np.ndarray, t: int) -> np.ndarray:
@@ -104,10 +104,10 @@ def gradient(run: Run, w: np.ndarray, t: int) -> np.ndarray:
 
 def history(run: Run) -> np.ndarray:
     """Return the weights of all versions, of shape [updates + 1, size]."""
-    found = [run.w]
+    weights = [run.w]
     for t, version in enumerate(run.versions):
-        found.append(found[-1] - run.rate * gradient(run, found[version], t))
-    return np.array(found)
+        weights.append(weights[-1] - run.rate * gradient(run, weights[version], t))
+    return np.array(weights)
 
 
 # ------------------------------------------------------------------ rates
@@ -124,7 +124,7 @@ def curvatures(seed: int, many: bool) -> list[tuple[list[float], list[int]]]:
         # at 2 and less some wrong formulas look like others
         delays = (int(draw.integers(3, 8)), int(draw.integers(9, 40)), 2, 1, 0)
         return [([float(10 ** draw.uniform(-1.5, 1.5))], [delay]) for delay in delays]
-    found: list[tuple[list[float], list[int]]] = []
+    drawn: list[tuple[list[float], list[int]]] = []
     # curvature, delay
     for directions in (
         [(30, 4), (20, 0), (0.2, 15)],
@@ -134,13 +134,13 @@ def curvatures(seed: int, many: bool) -> list[tuple[list[float], list[int]]]:
         directions = [*directions, (2, 3), (1, 1)]
         scale = 10 ** draw.uniform(-1, 1)
         order = draw.permutation(len(directions))
-        found.append(
+        drawn.append(
             (
                 [float(directions[i][0] * scale * draw.uniform(0.95, 1.05)) for i in order],
                 [directions[i][1] for i in order],
             )
         )
-    return found
+    return drawn
 
 
 # ------------------------------------------------------------------ workers
@@ -163,7 +163,7 @@ def teams(seed: int, name: str) -> list[Team]:
     `name` is the criterion, "lockstep", "bound" or "leave".
     """
     draw = generator(seed, name)
-    found: list[Team] = []
+    drawn: list[Team] = []
     for workers, bound in zip(
         (2, 3, 5),
         {
@@ -174,11 +174,11 @@ def teams(seed: int, name: str) -> list[Team]:
         strict=True,
     ):
         seconds = [draw.integers(1, 5, int(draw.integers(8, 13))).tolist() for _ in range(workers)]
-        seconds[-1] = [4 * one for one in seconds[-1]]
+        seconds[-1] = [4 * step_s for step_s in seconds[-1]]
         if bound == float("inf"):  # so far ahead that no number passes for infinity
             seconds = [[1] * FAR, [2 * FAR, *seconds[-1]]]
-        found.append(Team(bound, seconds, _deaths(seconds, bound) if name == "leave" else []))
-    return found
+        drawn.append(Team(bound, seconds, _deaths(seconds, bound) if name == "leave" else []))
+    return drawn
 
 
 def _deaths(seconds: list[list[int]], bound: float) -> list[tuple[int, float]]:
@@ -195,8 +195,8 @@ def _deaths(seconds: list[list[int]], bound: float) -> list[tuple[int, float]]:
         own = [[step for step in steps if step.worker == worker] for worker in range(slow)]
         waits = [
             (after.start_s - before.stop_s, before.stop_s, before.worker)
-            for one in own
-            for before, after in pairwise(one)
+            for of_worker in own
+            for before, after in pairwise(of_worker)
             if after.clock <= 4
         ]
         wait_s, since_s, worker = max(waits)
@@ -223,7 +223,7 @@ def times(draw: np.random.Generator) -> list[float]:
 def waits(seed: int) -> list[tuple[int, int, list[float]]]:
     """Draw [(n, b, times)] for the expected time of a step."""
     draw = generator(seed, "waits")
-    found = [
+    drawn = [
         (n, b, times(draw))
         for n, b in (
             (int(draw.integers(6, 12)), 1),
@@ -233,7 +233,7 @@ def waits(seed: int) -> list[tuple[int, int, list[float]]]:
             (1, 0),
         )
     ]
-    return found + [(1, 0, wild(draw)) for _ in range(12)]
+    return drawn + [(1, 0, wild(draw)) for _ in range(12)]
 
 
 def wild(draw: np.random.Generator) -> list[float]:
@@ -242,9 +242,9 @@ def wild(draw: np.random.Generator) -> list[float]:
     It is hardly ever right for a dozen of such lists.
     """
     while True:
-        found = times(draw)
-        if 0.8 < np.std(found) / np.mean(found) < 1:
-            return found
+        drawn = times(draw)
+        if 0.8 < np.std(drawn) / np.mean(drawn) < 1:
+            return drawn
 
 
 class Choice(NamedTuple):
@@ -288,8 +288,8 @@ def choices(seed: int, kind: str) -> list[tuple[Choice, list[float]]]:
     them.
     """
     draw, cost = generator(seed, kind), {"fixed": fixed_s, "rented": rented_s}[kind]
-    found: list[tuple[Choice, list[float]]] = []
-    while len(found) < 2:
+    drawn: list[tuple[Choice, list[float]]] = []
+    while len(drawn) < 2:
         case = Choice(
             int(draw.integers(12, 31)),
             times(draw),
@@ -300,8 +300,8 @@ def choices(seed: int, kind: str) -> list[tuple[Choice, list[float]]]:
         if min(
             costs[0], costs[-1], costs[fastest(case)] if kind == "fixed" else np.inf
         ) > 1.04 * min(costs):
-            found.append((case, costs))
-    return found
+            drawn.append((case, costs))
+    return drawn
 
 
 def edges(seed: int, kind: str) -> list[tuple[Choice, list[float]]]:
@@ -317,8 +317,8 @@ def edges(seed: int, kind: str) -> list[tuple[Choice, list[float]]]:
         int(draw.integers(200, 2000)),
         float(draw.uniform(4, 10)),
     )
-    found = [(even, [cost(even, b) for b in range(even.size)])]
-    while len(found) < 2:
+    drawn = [(even, [cost(even, b) for b in range(even.size)])]
+    while len(drawn) < 2:
         late = draw.random(40) < 0.4
         often_late = Choice(
             int(draw.integers(12, 17)),
@@ -328,8 +328,8 @@ def edges(seed: int, kind: str) -> list[tuple[Choice, list[float]]]:
         )
         costs = [cost(often_late, b) for b in range(often_late.size)]
         if costs[0] < costs[1] < costs[2] and costs[0] > 1.04 * min(costs):
-            found.append((often_late, costs))
-    return found
+            drawn.append((often_late, costs))
+    return drawn
 
 
 def fastest(case: Choice) -> int:

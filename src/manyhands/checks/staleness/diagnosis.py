@@ -63,8 +63,8 @@ def _named(got: Any, wrong: Mapping[str, Any], same: Callable[[Any, Any], bool])
 
 def two_lists(answer: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return an answer as two arrays, which are empty if it is something else."""
-    one, other = answer if isinstance(answer, (tuple, list)) and len(answer) == 2 else ((), ())
-    return array(one), array(other)
+    first, other = answer if isinstance(answer, (tuple, list)) and len(answer) == 2 else ((), ())
+    return array(first), array(other)
 
 
 def versions_problem(log: Log, got: np.ndarray) -> Problem | None:
@@ -112,7 +112,7 @@ def _wrong_versions(log: Log) -> dict[str, list[int]]:
             wrong[name].append(value)
         version += 1
         own[worker], after[worker] = own.get(worker, 0) + 1, version
-    return {**wrong, "one too many": [one + 1 for one in cases.pulled_versions(log)]}
+    return {**wrong, "one too many": [version + 1 for version in cases.pulled_versions(log)]}
 
 
 def staleness_problem(log: Log, got: np.ndarray) -> Problem | None:
@@ -122,8 +122,8 @@ def staleness_problem(log: Log, got: np.ndarray) -> Problem | None:
     if equal(got, right):
         return None
     wrong = {
-        "counts itself": [one + 1 for one in right],
-        "negative": [-one for one in right],
+        "counts itself": [age + 1 for age in right],
+        "negative": [-age for age in right],
         "versions again": versions,
         "own pushes only": [0] * len(right),
     }
@@ -164,11 +164,13 @@ def _replay(
 
     Its gradient is at version [1] of batch [2].
     """
-    found = [run.w]
+    weights = [run.w]
     for t, version in enumerate(run.versions):
         base, seen, batch = which(t, version)
-        found.append(found[base] - factor * run.rate * cases.gradient(run, found[seen], batch))
-    return np.array(found)
+        weights.append(
+            weights[base] - factor * run.rate * cases.gradient(run, weights[seen], batch)
+        )
+    return np.array(weights)
 
 
 # ------------------------------------------------------------------ 3: the rate

@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 ATOL = 1e-9
 
 
-def flat(told: Any) -> list[Any]:
+def flat(value: Any) -> list[Any]:
     """Return a nesting of lists, however deep, as one list of numbers and words."""
     return (
-        [one for item in told for one in flat(item)] if isinstance(told, (list, tuple)) else [told]
+        [leaf for item in value for leaf in flat(item)]
+        if isinstance(value, (list, tuple))
+        else [value]
     )
 
 
@@ -30,15 +32,15 @@ def near(got: Any, right: Any) -> bool:
 
 
 def _same(a: Any, b: Any) -> bool:
-    numbers = [isinstance(one, Real) and not isinstance(one, bool) for one in (a, b)]
+    numbers = [isinstance(value, Real) and not isinstance(value, bool) for value in (a, b)]
     return abs(a - b) <= ATOL * (1 + abs(b)) if all(numbers) else type(a) is type(b) and a == b
 
 
-def shape_of(told: Any, kinds: Collection[str] = ("list", "tuple", "dict")) -> Any:
+def shape_of(value: Any, kinds: Collection[str] = ("list", "tuple", "dict")) -> Any:
     """Return a reported nesting without the names of its containers' types."""
-    if isinstance(told, list):
-        return [shape_of(one, kinds) for one in told]
-    return "container" if told in kinds else told
+    if isinstance(value, list):
+        return [shape_of(item, kinds) for item in value]
+    return "container" if value in kinds else value
 
 
 def case(
@@ -55,20 +57,20 @@ def case(
     if not near(got, right):
         pairs = wrong.items() if isinstance(wrong, dict) else wrong
         looks = next(
-            (name.strip() for name, one in pairs if near(got, one)),
+            (name.strip() for name, value in pairs if near(got, value)),
             "types" if near(shape_of(got), shape_of(right)) else "other",
         )
     return {"got": got, "right": right, "looks": looks, "facts": facts}
 
 
-def problem(report: str, criterion: str, one: Case) -> Problem | None:
+def problem(report: str, criterion: str, case: Case) -> Problem | None:
     """Return None if the case is right, and otherwise the details of a FAIL line."""
-    if one["looks"] is None:
+    if case["looks"] is None:
         return None
-    facts = one["facts"]
+    facts = case["facts"]
     keys = [
-        (report, criterion, one["looks"], facts.get("kind")),
-        (report, criterion, one["looks"]),
+        (report, criterion, case["looks"], facts.get("kind")),
+        (report, criterion, case["looks"]),
         (report, criterion, "other"),
     ]
     words = next(MISTAKES[key] for key in keys if key in MISTAKES)
@@ -81,9 +83,9 @@ def problem(report: str, criterion: str, one: Case) -> Problem | None:
 def describe_error(name: str, error: BaseException) -> str:
     """Return a learner's exception in a line, with the remedy if it is a known one."""
     text = " from ".join(
-        f"{type(one).__name__}: {' '.join(str(one).split())[:200]}"
-        for one in (error, error.__cause__)
-        if one
+        f"{type(cause).__name__}: {' '.join(str(cause).split())[:200]}"
+        for cause in (error, error.__cause__)
+        if cause
     )
     known = next((words for fragment, words in MISTAKES["known"].items() if fragment in text), None)
     return MISTAKES["raised"].format(name=name, error=text) + (f"\n{known}" if known else "")

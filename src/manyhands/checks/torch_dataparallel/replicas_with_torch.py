@@ -111,9 +111,9 @@ def alone(
     return [[name, module.get_parameter(name).grad.tolist()] for name in names]
 
 
-def kept_names(found: list[list[Any]], names: Collection[str]) -> list[list[Any]]:
+def kept_names(pairs: list[list[Any]], names: Collection[str]) -> list[list[Any]]:
     """Return the pairs [name, value] whose name is one of these."""
-    return [pair for pair in found if pair[0] in names]
+    return [pair for pair in pairs if pair[0] in names]
 
 
 # ------------------------------------------------------------------ 3: replicate
@@ -128,15 +128,17 @@ def replicate_copies(function: Callable[..., Any], seed: int) -> list[Case]:
     replicas = list(function(module, ["cpu"] * 3))
     shared = [
         i
-        for i, one in enumerate(replicas)
+        for i, replica in enumerate(replicas)
         for other in [module, *replicas[:i]]
-        if i and {*map(id, one.modules())} & {*map(id, other.modules())}
+        if i and {*map(id, replica.modules())} & {*map(id, other.modules())}
     ]
-    kept = all(dict(module.named_parameters()).get(name) is one for name, one in before.items())
-    answer = [to_plain(one(x)) for one in replicas]
+    unchanged = all(
+        dict(module.named_parameters()).get(name) is parameter for name, parameter in before.items()
+    )
+    answer = [to_plain(replica(x)) for replica in replicas]
     cases.append(
         case(
-            [answer, not shared, kept],
+            [answer, not shared, unchanged],
             [[right] * 3, True, True],
             {
                 "module changed": [answer, not shared, False],
@@ -166,14 +168,14 @@ def replicate_copies(function: Callable[..., Any], seed: int) -> list[Case]:
 
 def _own(replica: Any) -> dict[str, Any]:
     """Return the tensors that a replica of the network computes with, wherever it keeps them."""
-    found = {
+    own = {
         "seen": replica.seen,
         "first.weight": replica.first.weight,
         "first.bias": replica.first.bias,
     }
     for i, layer in enumerate(replica.chain):
-        found.update({f"chain.{i}.weight": layer.weight, f"chain.{i}.bias": layer.bias})
-    return found
+        own.update({f"chain.{i}.weight": layer.weight, f"chain.{i}.bias": layer.bias})
+    return own
 
 
 def replicate_gradients(function: Callable[..., Any], seed: int) -> list[Case]:
@@ -191,7 +193,7 @@ def _gradients_of(function: Callable[..., Any], draw: random.Random, module: Any
     if any(loss.requires_grad for loss in losses):
         total(losses).backward()
     frozen = module.first.weight.grad is None and not any(
-        one.first.weight.requires_grad for one in [module, *replicas]
+        network.first.weight.requires_grad for network in [module, *replicas]
     )
     right, names = alone(module, batches), list(trained(module))
     wrong = {
@@ -203,7 +205,7 @@ def _gradients_of(function: Callable[..., Any], draw: random.Random, module: Any
     return case(
         [gradients(module), frozen],
         [right, True],
-        {"frozen": [right, False], **{name: [one, True] for name, one in wrong.items()}},
+        {"frozen": [right, False], **{name: [gradient, True] for name, gradient in wrong.items()}},
     )
 
 
@@ -234,8 +236,10 @@ def replicate_tied(function: Callable[..., Any], seed: int) -> list[Case]:
 
 def _ties_of(function: Callable[..., Any], draw: random.Random, module: Any) -> Case:
 
-    def partition(one: Any) -> list[list[bool]]:
-        return [[other.weight is layer.weight for other in one.chain] for layer in one.chain]
+    def partition(network: Any) -> list[list[bool]]:
+        return [
+            [other.weight is layer.weight for other in network.chain] for layer in network.chain
+        ]
 
     replicas, mark = function(module, ["cpu"] * 3), numbers(draw, 2).tolist()
     got = [partition(replica) for replica in replicas]
@@ -259,11 +263,14 @@ def forward_outputs(function: Callable[..., Any], seed: int) -> list[Case]:
             numbers(draw, n, module.first.in_features) / 9,
             {"shift": numbers(draw, n, 1), "name": "rows"},
         )
-        one = copy.deepcopy(module)
-        parts = [one(*args, **kwargs) for args, kwargs in cut(((x, more), {"scale": scale}), k)]
+        copied = copy.deepcopy(module)
+        parts = [copied(*args, **kwargs) for args, kwargs in cut(((x, more), {"scale": scale}), k)]
         ran_in.clear()
         got = function(module, (x, more), {"scale": scale}, ["cpu"] * k, "cpu")
-        away, right = any(one != threading.get_ident() for one in ran_in), to_plain(join(parts))
+        away, right = (
+            any(thread != threading.get_ident() for thread in ran_in),
+            to_plain(join(parts)),
+        )
         cases.append(
             case(
                 [to_plain(got), away],
@@ -285,7 +292,7 @@ def forward_outputs(function: Callable[..., Any], seed: int) -> list[Case]:
             )
         )
         # all rows may come by name
-        alone = [one(*args, **kwargs) for args, kwargs in cut(((), {"x": x, "scale": scale}), k)]
+        alone = [copied(*args, **kwargs) for args, kwargs in cut(((), {"x": x, "scale": scale}), k)]
         cases.append(
             case(
                 to_plain(function(module, (), {"x": x, "scale": scale}, ["cpu"] * k, "cpu")),
@@ -300,7 +307,7 @@ def forward_outputs(function: Callable[..., Any], seed: int) -> list[Case]:
 
 def _places(outputs: Any, device: str | None = None) -> list[list[Any]]:
     """Return the devices of the outputs, and their shapes."""
-    return [[device or one.device.type, list(one.shape)] for one in tensors(outputs)]
+    return [[device or tensor.device.type, list(tensor.shape)] for tensor in tensors(outputs)]
 
 
 def forward_gradients(function: Callable[..., Any], seed: int) -> list[Case]:
@@ -328,11 +335,15 @@ def forward_statistics(function: Callable[..., Any], seed: int) -> list[Case]:
     x, fresh = numbers(draw, rows, 2), copy.deepcopy(norm)
     outputs = function(norm, (x,), {}, ["cpu"] * 3, "cpu")
 
-    def state(one: Any) -> list[Any]:
-        return [one.running_mean.tolist(), one.running_var.tolist(), one.num_batches_tracked.item()]
+    def state(norm: Any) -> list[Any]:
+        return [
+            norm.running_mean.tolist(),
+            norm.running_var.tolist(),
+            norm.num_batches_tracked.item(),
+        ]
 
     parts = [copy.deepcopy(fresh) for _ in range(3)]
-    normed = torch.cat([one(rows) for one, rows in zip(parts, x.chunk(3), strict=True)])
+    normed = torch.cat([part(rows) for part, rows in zip(parts, x.chunk(3), strict=True)])
     together, got = copy.deepcopy(fresh), [to_plain(outputs), *state(norm)]
     whole = together(x)
     wrong = {
@@ -340,12 +351,12 @@ def forward_statistics(function: Callable[..., Any], seed: int) -> list[Case]:
         "whole batch": [to_plain(whole), *state(together)],
         "last replica": [to_plain(normed), *state(parts[-1])],
     }
-    found = case(
+    judged = case(
         got, [to_plain(normed), *state(parts[0])], wrong, expected=state(parts[0])[0], shown=got[1]
     )
-    if found["looks"] == "other" and got[-1] == 3:
-        found["looks"] = "shared"
-    return [found]
+    if judged["looks"] == "other" and got[-1] == 3:
+        judged["looks"] = "shared"
+    return [judged]
 
 
 def forward_gpus(
@@ -361,11 +372,11 @@ def forward_gpus(
     draw = random.Random(seed + 21)
     devices = devices or [f"cuda:{i}" for i in range(torch.cuda.device_count())]
     module = network(draw).to(devices[0])
-    other, found = copy.deepcopy(module), []
+    other, results = copy.deepcopy(module), []
     x = (numbers(draw, len(devices) * draw.randint(2, 4) + 1, module.first.in_features) / 9).to(
         devices[0]
     )
-    for one, forward in (
+    for trained_module, forward in (
         (module, lambda: function(module, (x,), {}, devices, devices[0])),
         (other, lambda: wrap(other)(x)),
     ):
@@ -373,7 +384,12 @@ def forward_gpus(
             warnings.simplefilter("ignore")  # nn.DataParallel warns that scalars become a vector
             outputs = forward()
         loss_of(outputs).backward()
-        found.append(
-            [to_plain(outputs), gradients(one), one.seen.item(), str(outputs["scores"].device)]
+        results.append(
+            [
+                to_plain(outputs),
+                gradients(trained_module),
+                trained_module.seen.item(),
+                str(outputs["scores"].device),
+            ]
         )
-    return [case(*found)]
+    return [case(*results)]

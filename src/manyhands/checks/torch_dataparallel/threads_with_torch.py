@@ -83,7 +83,7 @@ def apply_threads(function: Callable[..., Any], seed: int) -> list[Case]:
 
     given = numbers(draw, k)
     try:
-        _run(function, [act] * k, [(one,) for one in given], barrier=barrier)
+        _run(function, [act] * k, [(number,) for number in given], barrier=barrier)
         broken = barrier.broken
     except NotImplementedError:
         raise
@@ -127,13 +127,13 @@ def apply_results(function: Callable[..., Any], seed: int) -> list[Case]:
         {"row": (i + 1) * x - y + more.get("shift", 0.0), "flag": more["flag"]}
         for i, ((x, y), more) in enumerate(zip(inputs, kwargs, strict=True))
     ]
-    found = to_plain(list(got)) if isinstance(got, (list, tuple)) else to_plain(got)
+    results = to_plain(list(got)) if isinstance(got, (list, tuple)) else to_plain(got)
     orders = [
-        ("in order of completion", to_plain(list(one))) for one in itertools.permutations(right)
+        ("in order of completion", to_plain(list(order))) for order in itertools.permutations(right)
     ]
     return [
         case(
-            found,
+            results,
             to_plain(right),
             [*orders, ("nothing", to_plain([None] * k)), ("nothing", to_plain([]))],
         )
@@ -160,7 +160,11 @@ def apply_modes(function: Callable[..., Any], seed: int) -> list[Case]:
     for mode in draw.sample(list(modes), len(modes)):
         with modes[mode]():
             here, k = state(), draw.randint(2, 4)
-            got = [list(one) for one in _run(function, [state] * k) if one is not None]
+            got = [
+                list(modes_there)
+                for modes_there in _run(function, [state] * k)
+                if modes_there is not None
+            ]
         fresh = [True, False, "bfloat16"]
         wrong = {
             name: [[fresh[j] if j in lost else part for j, part in enumerate(here)]] * k
@@ -179,7 +183,7 @@ def apply_modes(function: Callable[..., Any], seed: int) -> list[Case]:
                 wrong,
                 mode=mode,
                 expected=here,
-                shown=next((one for one in got if one != here), got[:1]),
+                shown=next((modes_there for modes_there in got if modes_there != here), got[:1]),
             )
         )
     return cases

@@ -44,7 +44,7 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, dict):
         return ["dict", [[str(key), to_plain(value[key])] for key in sorted(value, key=str)]]
     if isinstance(value, (list, tuple)):
-        return [type(value).__name__, [to_plain(one) for one in value]]
+        return [type(value).__name__, [to_plain(item) for item in value]]
     return value if isinstance(value, (bool, int, float, str, type(None))) else type(value).__name__
 
 
@@ -59,7 +59,7 @@ def tensors(value: Any) -> list[torch.Tensor]:
         if isinstance(value, (list, tuple))
         else ()
     )
-    return [found for one in inside for found in tensors(one)]
+    return [tensor for item in inside for tensor in tensors(item)]
 
 
 def listed(answer: Any) -> Any:
@@ -83,17 +83,17 @@ def cut(value: Any, k: int, deep: bool = True, lists: bool = False) -> list[Any]
         size = -(-len(value) // k)
         return [value[first : first + size] for first in range(0, len(value), size)]
     inner = (
-        (lambda one: cut(one, k, lists=lists))
+        (lambda item: cut(item, k, lists=lists))
         if deep
-        else (lambda one: cut(one, k) if isinstance(one, torch.Tensor) else [one] * k)
+        else (lambda item: cut(item, k) if isinstance(item, torch.Tensor) else [item] * k)
     )
     # what has the fewest pieces decides, as in nn.DataParallel
     if isinstance(value, (list, tuple)) and value:
-        return [type(value)(one) for one in zip(*map(inner, value), strict=False)]
+        return [type(value)(piece) for piece in zip(*map(inner, value), strict=False)]
     if isinstance(value, dict) and value:
         return [
-            dict(zip(value, one, strict=True))
-            for one in zip(*map(inner, value.values()), strict=False)
+            dict(zip(value, piece, strict=True))
+            for piece in zip(*map(inner, value.values()), strict=False)
         ]
     return [value] * k
 
@@ -109,9 +109,9 @@ def join(outputs: Any, by_position: bool = False) -> Any:
         return torch.stack(outputs) if first.dim() == 0 else torch.cat(outputs)
     if isinstance(first, dict):
         same = (
-            zip(*(one.values() for one in outputs), strict=True)
+            zip(*(output.values() for output in outputs), strict=True)
             if by_position
-            else ([one[key] for one in outputs] for key in first)
+            else ([output[key] for output in outputs] for key in first)
         )
         return {
             key: join(list(values), by_position) for key, values in zip(first, same, strict=True)
@@ -120,7 +120,7 @@ def join(outputs: Any, by_position: bool = False) -> Any:
     return (
         None
         if first is None
-        else type(first)(join(list(one), by_position) for one in zip(*outputs, strict=False))
+        else type(first)(join(list(items), by_position) for items in zip(*outputs, strict=False))
     )
 
 
@@ -137,7 +137,7 @@ def scatter_rows(function: Callable[..., Any], seed: int) -> list[Case]:
         split = x.tensor_split(k)
         wrong = [
             ("balanced", split),
-            ("balanced", [one for one in split if len(one)]),
+            ("balanced", [piece for piece in split if len(piece)]),
             ("dealt", [x[i::k] for i in range(k)]),
             ("whole", [x] * k),
             ("dropped", x[: k * share].split(share) if share else []),
@@ -145,7 +145,10 @@ def scatter_rows(function: Callable[..., Any], seed: int) -> list[Case]:
             ("empty", right + [x[:0]] * (k - len(right))),
         ]
         sizes = (
-            [len(one) if isinstance(one, torch.Tensor) and one.dim() else None for one in got]
+            [
+                len(piece) if isinstance(piece, torch.Tensor) and piece.dim() else None
+                for piece in got
+            ]
             if isinstance(got, list)
             else None
         )
@@ -153,8 +156,8 @@ def scatter_rows(function: Callable[..., Any], seed: int) -> list[Case]:
             case(
                 to_plain(got),
                 to_plain(right),
-                [(name, to_plain(list(one))) for name, one in wrong],
-                expected=[len(one) for one in right],
+                [(name, to_plain(list(pieces))) for name, pieces in wrong],
+                expected=[len(piece) for piece in right],
                 shown=sizes,
                 n=n,
                 k=k,
@@ -182,14 +185,14 @@ def scatter_nested(function: Callable[..., Any], seed: int) -> list[Case]:
     draw, cases = random.Random(seed + 1), []
     for n, k in ((3 * draw.randint(2, 4) + 1, 3), draw.choice(LESS)):
         value = nested_value(draw, n)
-        for one in (value, value[1]):
-            right = cut(one, k)
+        for nested in (value, value[1]):
+            right = cut(nested, k)
             got, wrong = (
-                listed(function(one, ["cpu"] * k)),
+                listed(function(nested, ["cpu"] * k)),
                 {
                     "empty": [],
-                    "not opened": cut(one, k, deep=False),
-                    "lists cut": cut(one, k, lists=True),
+                    "not opened": cut(nested, k, deep=False),
+                    "lists cut": cut(nested, k, lists=True),
                 },
             )
             cases.append(
@@ -227,7 +230,7 @@ def scatter_nested(function: Callable[..., Any], seed: int) -> list[Case]:
     thing = random.Random(seed)
     got = listed(function((numbers(draw, 3, 1), {"what": thing}), ["cpu"] * 3))
     try:
-        same: Any = [one[1]["what"] is thing for one in got]
+        same: Any = [piece[1]["what"] is thing for piece in got]
     except (TypeError, KeyError, IndexError):
         same = "another structure"
     cases.append(case(same, [True] * 3, {"copied": [False] * 3}, n=3, k=3, pieces=3))
@@ -253,7 +256,7 @@ def _places_of(function: Callable[..., Any], draw: random.Random, devices: list[
     value = (numbers(draw, 3 * draw.randint(3, 9) + 1, 2), {"mask": numbers(draw, 7)})
     answer = listed(function(value, devices))
     places = (
-        [[one.device.type for one in tensors(item)] for item in answer]
+        [[tensor.device.type for tensor in tensors(item)] for item in answer]
         if isinstance(answer, list)
         else "no list"
     )
@@ -267,13 +270,13 @@ def scatter_gradient(function: Callable[..., Any], seed: int) -> list[Case]:
     x = numbers(draw, 3 * draw.randint(2, 4) + 1, 2).requires_grad_()
     weights = numbers(draw, *x.shape)
     pieces = tensors(function((x, 1), ["cpu"] * 3))
-    linked = [one for one in pieces if one.requires_grad]
+    linked = [piece for piece in pieces if piece.requires_grad]
     if sum(map(len, linked)) > len(x):
         return [case("other pieces", to_plain(weights))]
     if linked:
         # whatever the sizes of the pieces are
-        own = weights[: sum(map(len, linked))].split([len(one) for one in linked])
-        sum((one * weight).sum() for one, weight in zip(linked, own, strict=True)).backward()
+        own = weights[: sum(map(len, linked))].split([len(piece) for piece in linked])
+        sum((piece * weight).sum() for piece, weight in zip(linked, own, strict=True)).backward()
     return [
         case(
             "None" if x.grad is None else to_plain(x.grad), to_plain(weights), {"detached": "None"}
@@ -311,11 +314,11 @@ def gather_tensors(function: Callable[..., Any], seed: int) -> list[Case]:
         )
     outputs = pieces(draw, 2, draw.randint(2, 5))
     got, rows = function(outputs, "meta"), sum(map(len, outputs))
-    found = [got.device.type, list(got.shape)] if isinstance(got, torch.Tensor) else "no tensor"
+    moved = [got.device.type, list(got.shape)] if isinstance(got, torch.Tensor) else "no tensor"
     return [
         *cases,
         case(
-            found,
+            moved,
             ["meta", [rows, outputs[0].shape[1]]],
             {"not moved": ["cpu", [rows, outputs[0].shape[1]]]},
         ),
@@ -331,7 +334,10 @@ def gather_nested(function: Callable[..., Any], seed: int) -> list[Case]:
         # the same keys, in another order
         outputs[-1] = (*outputs[-1][:1], dict(reversed(outputs[-1][1].items())), *outputs[-1][2:])
         mixed = join(
-            [{key: one for key, one in output[1].items() if key != "none"} for output in outputs],
+            [
+                {key: tensor for key, tensor in output[1].items() if key != "none"}
+                for output in outputs
+            ],
             by_position=True,
         )
         got, right = function(outputs, "cpu"), join(outputs)
@@ -341,11 +347,11 @@ def gather_nested(function: Callable[..., Any], seed: int) -> list[Case]:
             "untouched": to_plain(outputs[0]),
         }
         cases.append(case(to_plain(got), to_plain(right), wrong))
-    one, other = pieces(draw, 2, 2)
+    first, other = pieces(draw, 2, 2)
     for second in ({"a": other, "b": other}, {"b": other}):
         cases.append(
             case(
-                _refusal(function, [{"a": one}, second]),
+                _refusal(function, [{"a": first}, second]),
                 "ValueError",
                 {"keys lost": "no error"},
                 kind="keys",
@@ -376,7 +382,7 @@ def gather_scalars(function: Callable[..., Any], seed: int) -> list[Case]:
     draw, cases = random.Random(seed + 6), []
     for k in (draw.randint(3, 5), 2):
         outputs = list(numbers(draw, k) + torch.arange(k) / 8)
-        got, right = function([{"loss": one} for one in outputs], "cpu"), torch.stack(outputs)
+        got, right = function([{"loss": number} for number in outputs], "cpu"), torch.stack(outputs)
         wrong = {
             "mean": right.mean(),
             "sum": right.sum(),
@@ -387,7 +393,7 @@ def gather_scalars(function: Callable[..., Any], seed: int) -> list[Case]:
             case(
                 to_plain(got),
                 to_plain({"loss": right}),
-                [(name, to_plain({"loss": one})) for name, one in wrong.items()],
+                [(name, to_plain({"loss": value})) for name, value in wrong.items()],
                 k=k,
             )
         )
@@ -397,12 +403,12 @@ def gather_scalars(function: Callable[..., Any], seed: int) -> list[Case]:
 def gather_gradient(function: Callable[..., Any], seed: int) -> list[Case]:
     """Compare the gradients that reach the outputs from what they were combined into."""
     draw = random.Random(seed + 7)
-    outputs = [(one.requires_grad_(), one.sum()) for one in pieces(draw, 3, 2)]
-    weights = [numbers(draw, *one.shape) for one, _ in outputs]
+    outputs = [(rows.requires_grad_(), rows.sum()) for rows in pieces(draw, 3, 2)]
+    weights = [numbers(draw, *own.shape) for own, _ in outputs]
     rows, sums = function(outputs, "cpu")
     if rows.requires_grad or sums.requires_grad:
         ((rows * torch.cat(weights)).sum() + (sums * torch.arange(3)).sum()).backward()
-    got = ["None" if one.grad is None else to_plain(one.grad) for one, _ in outputs]
+    got = ["None" if own.grad is None else to_plain(own.grad) for own, _ in outputs]
     return [
         case(
             got,
@@ -442,7 +448,9 @@ def _no_tensor(answer: Any) -> Case | None:
         if isinstance(answer, (list, tuple))
         else [answer]
     )
-    kind = next((type(one).__name__ for one in inside if not isinstance(one, torch.Tensor)), None)
+    kind = next(
+        (type(item).__name__ for item in inside if not isinstance(item, torch.Tensor)), None
+    )
     return case(kind, "tensors", {"no tensors": kind}, what=kind) if kind else None
 
 
@@ -472,7 +480,8 @@ def loss_mean(part: Callable[..., Any], whole: Callable[..., Any], seed: int) ->
             "sum of means": sum(means),
         }
         told_all = {
-            name: _value_and_gradient(one, scores) for name, one in {"right": mean, **wrong}.items()
+            name: _value_and_gradient(value, scores)
+            for name, value in {"right": mean, **wrong}.items()
         } | {"no tensor": NO_GRADIENT}
         answer = _value_and_gradient(got, scores)
         cases.append(
@@ -483,7 +492,7 @@ def loss_mean(part: Callable[..., Any], whole: Callable[..., Any], seed: int) ->
                 expected=mean.item(),
                 shown=answer[0],
                 k=k,
-                sizes=[len(one) for one, _ in pairs],
+                sizes=[len(own) for own, _ in pairs],
             )
         )
     return cases
@@ -506,7 +515,7 @@ def loss_bytes(part: Callable[..., Any], whole: Callable[..., Any], seed: int) -
                 return [problem]
             _elsewhere(part, other)
             small, loss, right = (
-                sum(one.numel() for one in tensors(answer)),
+                sum(tensor.numel() for tensor in tensors(answer)),
                 whole(join([answer])),
                 _direction(cross_entropy(own, of), own),
             )
