@@ -237,11 +237,11 @@ def problems():
 
 
 def test_criteria_with_evidence_by_rank_have_a_picture():
-    found = problems()
+    by_criterion = problems()
     assert {
-        name for name, problem in found.items() if not problem or not problem.get("picture")
+        name for name, problem in by_criterion.items() if not problem or not problem.get("picture")
     } == set()
-    for name, problem in found.items():
+    for name, problem in by_criterion.items():
         words = cells(problem["picture"])
         assert any(row[2].startswith("✗") for row in words[1:]), name
         assert len(problem["picture"].html()) < LARGEST, name

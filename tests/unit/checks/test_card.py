@@ -52,7 +52,9 @@ class Words(HTMLParser):
 def report(*problems):
     """A report with these problems, `None` where a criterion passes."""
     made = Report("average", CRITERIA)
-    for name, problem in zip(CRITERIA["average"], problems, strict=False):
+    for name, problem in zip(
+        CRITERIA["average"], problems, strict=False
+    ):  # the last may be missing
         made.judge(name, [problem], [1.0])
     return made
 
@@ -112,7 +114,7 @@ def test_all_that_units_say_of_an_unwritten_function_is_known_to_the_card():
 
     from manyhands.checks.hints import PACKAGES
 
-    said = {}
+    unwritten = {}
     for unit in units("."):
         try:
             topic = PACKAGES.get(unit.name[3:], unit.name[3:])
@@ -120,12 +122,13 @@ def test_all_that_units_say_of_an_unwritten_function_is_known_to_the_card():
         except (ModuleNotFoundError, AttributeError):
             continue
         if "unwritten" in mistakes:
-            said[unit.name] = mistakes["unwritten"]
+            unwritten[unit.name] = mistakes["unwritten"]
     from manyhands.checks.in_kernel import MESSAGES
 
-    said["in_kernel"] = MESSAGES["unwritten"]
+    unwritten["in_kernel"] = MESSAGES["unwritten"]
     assert (
-        len(said) > 10 and [name for name, text in said.items() if card.UNWRITTEN not in text] == []
+        len(unwritten) > 10
+        and [name for name, text in unwritten.items() if card.UNWRITTEN not in text] == []
     )
 
 
@@ -269,9 +272,9 @@ def test_what_differs_is_named_before_what_is_likely():
 
 @pytest.fixture
 def published(monkeypatch):
-    found = []
-    monkeypatch.setattr(report_module, "_publish", found.append)
-    return found
+    data = []
+    monkeypatch.setattr(report_module, "_publish", data.append)
+    return data
 
 
 @pytest.mark.parametrize("quiet, notebook", [("1", True), ("1", False), ("", False)])

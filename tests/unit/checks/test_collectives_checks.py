@@ -220,7 +220,7 @@ def test_a_last_chunk_that_is_filled_up_or_takes_the_rest_is_a_ring_too():
             is None
         )
         sizes = [numel // p] * (p - 1) + [numel - (p - 1) * (numel // p)]
-        sent = [2 * 4 * (numel - one) for one in sizes]
+        sent = [2 * 4 * (numel - size) for size in sizes]
         assert diagnosis.bytes_problem(seen(p, 0, sent, numel=numel), 2) is None
 
 
@@ -234,7 +234,7 @@ def test_a_last_chunk_that_is_filled_up_or_takes_the_rest_is_a_ring_too():
     ],
 )
 def test_a_tree_is_told_from_a_star_and_a_chain(messages, rounds, text):
-    call = seen(5, messages, [240 * one for one in messages], rounds=rounds)
+    call = seen(5, messages, [240 * count for count in messages], rounds=rounds)
     assert says(diagnosis.tree_problem(call), text) and diagnosis.once_problem(call) is None
     assert (
         diagnosis.tree_evidence(call)

@@ -25,7 +25,10 @@ def line(n, t, weights=None):
 
 def two_lines(measured, middle=np.median):
     """The lines below and from the change on, where two weighted lines fit best."""
-    n, t = np.array(measured.n_bytes, float), np.array([middle(one) for one in measured.times_s])
+    n, t = (
+        np.array(measured.n_bytes, float),
+        np.array([middle(repeated_s) for repeated_s in measured.times_s]),
+    )
     pairs = [
         (line(n[:cut], t[:cut], 1 / t[:cut]), line(n[cut:], t[cut:], 1 / t[cut:]))
         for cut in range(4, len(n) - 3)
@@ -37,13 +40,16 @@ def two_lines(measured, middle=np.median):
 @pytest.mark.parametrize("seed", [*range(20), *SEEDS])
 def test_right_fits_pass_under_every_seed(seed):
     for measured in cases.measurements(seed):
-        for middle in (np.median, lambda one: np.quantile(one, 0.3)):
+        for middle in (np.median, lambda repeated_s: np.quantile(repeated_s, 0.3)):
             got = two_lines(measured, middle)[1]
             assert [fits.fit_problem(k, measured, got) for k in (0, 1)] == [None, None]
 
 
 def wrong_fits(measured):
-    n, t = np.array(measured.n_bytes, float), np.array([np.median(one) for one in measured.times_s])
+    n, t = (
+        np.array(measured.n_bytes, float),
+        np.array([np.median(repeated_s) for repeated_s in measured.times_s]),
+    )
     (small, right), cut, half = two_lines(measured), measured.cut, len(n) // 2
     return {
         "disturbed": two_lines(measured, np.mean)[1],
@@ -69,9 +75,9 @@ def test_wrong_fits_fail_under_every_seed_and_are_named(mistake, seed):
     for measured in cases.measurements(seed):
         got = wrong_fits(measured)[mistake]
         problems += [fits.fit_problem(k, measured, got) for k in (0, 1)]
-    said = [problem["mistake"] for problem in problems if problem]
+    mistakes = [problem["mistake"] for problem in problems if problem]
     start = MISTAKES[mistake].split("{")[0][:40]
-    assert said and any(text.startswith(start) for text in said)
+    assert mistakes and any(text.startswith(start) for text in mistakes)
 
 
 def test_exchanged_numbers_are_told():
@@ -102,7 +108,7 @@ def test_each_protocol_sends_four_sizes_and_no_count_of_sizes_is_good_for_all(se
     for seed in seeds:
         for kind, (large, small, cut, n_bytes, times_s) in enumerate(cases.measurements(seed)):
             assert 4 <= cut <= len(n_bytes) - 4 and len(n_bytes) == len(times_s)
-            assert all(1.7 < later / one < 2.4 for one, later in itertools.pairwise(n_bytes))
+            assert all(1.7 < later / size < 2.4 for size, later in itertools.pairwise(n_bytes))
             assert (
                 large.latency_s > 2.9 * small.latency_s
                 and large.bytes_per_s > 1.9 * small.bytes_per_s
@@ -121,13 +127,18 @@ def test_measurements_are_disturbed_but_their_median_is_true():
             model = [
                 simulate.message_s(n, *(small if k < cut else large)) for k, n in enumerate(n_bytes)
             ]
-            far += [np.median(one) / right - 1 for one, right in zip(times_s, model, strict=True)]
-            late += [
-                np.mean(np.array(one) > 1.5 * right)
-                for one, right in zip(times_s, model, strict=True)
+            far += [
+                np.median(repeated_s) / right - 1
+                for repeated_s, right in zip(times_s, model, strict=True)
             ]
-            first += [one[0] / right for one, right in zip(times_s, model, strict=True)]
-            assert [len(one) for one in times_s] == [
+            late += [
+                np.mean(np.array(repeated_s) > 1.5 * right)
+                for repeated_s, right in zip(times_s, model, strict=True)
+            ]
+            first += [
+                repeated_s[0] / right for repeated_s, right in zip(times_s, model, strict=True)
+            ]
+            assert [len(repeated_s) for repeated_s in times_s] == [
                 max(25, 41 - 2 * k) for k in range(len(n_bytes))
             ], "the counts do not show the change"
     assert abs(np.mean(far)) < 0.01 and 0.1 < np.mean(late) < 0.2 and min(first) >= 2
@@ -140,8 +151,8 @@ def test_our_own_bands_are_finer_than_the_tolerance_for_a_learners():
     bands = [
         np.array(
             [
-                np.transpose(interval(bootstrap(n_bytes, one, resamples, seed), 0.9))
-                for one in repeated
+                np.transpose(interval(bootstrap(n_bytes, times_s, resamples, seed), 0.9))
+                for times_s in repeated
             ]
         )
         for resamples, seed in ((communication_costs.RESAMPLES, 0), (20_000, 7))
@@ -153,11 +164,13 @@ def test_our_own_bands_are_finer_than_the_tolerance_for_a_learners():
 @pytest.mark.parametrize("seed", SEEDS)
 def test_bands_of_the_right_level_pass(seed):
     true, n_bytes, repeated = cases.many_measurements(seed, diagnosis.BANDS)
-    ours = np.array([np.transpose(interval(bootstrap(n_bytes, one), 0.9)) for one in repeated])
+    ours = np.array(
+        [np.transpose(interval(bootstrap(n_bytes, times_s), 0.9)) for times_s in repeated]
+    )
     again = np.array(
         [
-            np.transpose(interval(bootstrap(n_bytes, one, resamples=200, seed=9), 0.9))
-            for one in repeated
+            np.transpose(interval(bootstrap(n_bytes, times_s, resamples=200, seed=9), 0.9))
+            for times_s in repeated
         ]
     )
     assert (
@@ -213,7 +226,7 @@ CASE = {
 
 
 def played(messages, **changes):
-    return [{**CASE, "messages": one, **changes} for one in messages]
+    return [{**CASE, "messages": of_rank, **changes} for of_rank in messages]
 
 
 ROUND = [("send", 2, 40), ("recv", 2, 40)]
@@ -263,7 +276,7 @@ def test_other_calls_are_told():
 
 
 @pytest.mark.parametrize(
-    "told, text",
+    "reported, text",
     [
         ([0.5, 1.5], None),
         ([1, 3], "round trips"),
@@ -279,8 +292,8 @@ def test_other_calls_are_told():
         (None, "a list of seconds"),
     ],
 )
-def test_times_of_a_ping_pong(told, text):
-    problem = diagnosis.times_problem({**CASE, "reported": told})
+def test_times_of_a_ping_pong(reported, text):
+    problem = diagnosis.times_problem({**CASE, "reported": reported})
     assert text in problem["mistake"] if text else problem is None
 
 
@@ -361,7 +374,7 @@ def test_a_chain_takes_what_its_parts_take_if_they_are_played_one_by_one(seed):
             [*range(1, 40), *np.geomspace(40, 1e5, 50).astype(int)],
         )
         assert diagnosis.chain_with(p, n_bytes, link, best) <= min(
-            diagnosis.chain_with(p, n_bytes, link, int(one)) for one in tried
+            diagnosis.chain_with(p, n_bytes, link, int(number)) for number in tried
         ) * (1 + 1e-9)
         assert (
             diagnosis.pieces_problem(p, n_bytes, link, best) is None
@@ -372,8 +385,8 @@ def test_a_chain_takes_what_its_parts_take_if_they_are_played_one_by_one(seed):
         )
         assert np.isnan(
             [
-                diagnosis.chain_with(p, n_bytes, link, one)
-                for one in (best + 0.5, 0.0, float("inf"), float("nan"))
+                diagnosis.chain_with(p, n_bytes, link, number)
+                for number in (best + 0.5, 0.0, float("inf"), float("nan"))
             ]
         ).all()
         assert diagnosis.pieces_problem(p, n_bytes, link, best + 0.5) and diagnosis.pieces_problem(
@@ -384,7 +397,7 @@ def test_a_chain_takes_what_its_parts_take_if_they_are_played_one_by_one(seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_numbers_of_ranks_have_gaps(seed):
     """So that a search by halving, or one that stops at the first gap, gives a wrong number."""
-    found = []
+    largest = []
     for n_bytes, link, limit in cases.sizes_for_ranks(seed):
         right = diagnosis.not_slower(n_bytes, link, limit)
         for p in (2, 3, right[-1], min(limit, right[-1] + 1), limit):
@@ -396,20 +409,20 @@ def test_the_numbers_of_ranks_have_gaps(seed):
             diagnosis.ranks_problem(n_bytes, link, limit, wrong)
             for wrong in (right[-1] + 1, 0, right[-1] - 0.5, diagnosis.NAN)
         )
-        found.append((right[-1], len(right)))
-    assert [last != count for last, count in found] == [True, True, True, False, False]
-    assert found[3][0] == 3 and found[4][0] == cases.sizes_for_ranks(seed)[4][2]
+        largest.append((right[-1], len(right)))
+    assert [last != count for last, count in largest] == [True, True, True, False, False]
+    assert largest[3][0] == 3 and largest[4][0] == cases.sizes_for_ranks(seed)[4][2]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_buckets_have_a_best_size_that_is_found_by_trying(seed):
-    found = cases.backwards(seed)
+    backwards = cases.backwards(seed)
     fixed = [
         {k for k in range(1, 81) if not diagnosis.best_problem(case, sum(case.n_bytes) / k)}
-        for case in found
+        for case in backwards
     ]
     assert all(fixed) and not set.intersection(*fixed), "no number of buckets is good for all"
-    for number, case in enumerate(found):
+    for number, case in enumerate(backwards):
         total = sum(case.n_bytes)
         for some in (
             [total / k for k in range(1, len(case.n_bytes) + 1)],

@@ -48,7 +48,8 @@ def gradients(**looks):
         "members": [0, 1, 2],
         "frozen": [],
         "gradients": {
-            name: {"got": [1.0], "right": [2.0], "looks": one} for name, one in looks.items()
+            name: {"got": [1.0], "right": [2.0], "looks": mistake}
+            for name, mistake in looks.items()
         },
     }
 
@@ -203,7 +204,7 @@ def test_ranks_with_weights_of_their_own_are_told_so():
 
 
 @pytest.mark.parametrize(
-    "said, says",
+    "reported, says",
     [
         ([1.0, 2.0], None),
         ([1.0, 2.1], "a part of it"),
@@ -211,8 +212,8 @@ def test_ranks_with_weights_of_their_own_are_told_so():
         ([float("nan"), 2.0], "a part of it"),
     ],
 )
-def test_a_wrong_objective_is_told(said, says):
-    problem = diagnosis.objective_problem(0, {"reported": said, "objectives": [1.0, 2.0]})
+def test_a_wrong_objective_is_told(reported, says):
+    problem = diagnosis.objective_problem(0, {"reported": reported, "objectives": [1.0, 2.0]})
     assert problem is None if says is None else says in problem["mistake"]
 
 

@@ -46,8 +46,8 @@ def test_what_is_right_is_what_torch_does(torchs_own, n, k):
     pieces = parts.cut(value, k)
     assert parts.to_plain(pieces) == parts.to_plain(list(torchs_own.scatter(value, range(k))))
     outputs = [
-        {"rows": one[0], "more": (one[1]["mask"], [one[1]["mask"].sum()]), "none": None}
-        for one in pieces
+        {"rows": piece[0], "more": (piece[1]["mask"], [piece[1]["mask"].sum()]), "none": None}
+        for piece in pieces
     ]
     assert parts.to_plain(parts.join(outputs)) == parts.to_plain(torchs_own.gather(outputs, "cpu"))
 
@@ -55,7 +55,7 @@ def test_what_is_right_is_what_torch_does(torchs_own, n, k):
 def test_torch_still_calls_a_replica_without_inputs(torchs_own):
     """The tutorial and a mutant say so: what is no tensor wakes replicas that have no rows."""
     inputs, kwargs = torchs_own.scatter_kwargs((torch.arange(5),), {"flag": True}, range(4))
-    assert [len(one) for one in inputs] == [1, 1, 1, 0] and len(kwargs) == 4
+    assert [len(args) for args in inputs] == [1, 1, 1, 0] and len(kwargs) == 4
 
 
 def test_the_gpu_experiment_compares_all_that_is_told():
@@ -64,11 +64,12 @@ def test_the_gpu_experiment_compares_all_that_is_told():
     def by_hand(module, inputs, kwargs, devices, output_device):
         pieces = parts.cut(inputs, len(devices))
         copies = [replica_of(module, i) for i in range(len(pieces))]
-        return parts.join([one(*piece) for one, piece in zip(copies, pieces, strict=True)])
+        return parts.join([copied(*piece) for copied, piece in zip(copies, pieces, strict=True)])
 
     def replica_of(module, i):
         memo = {
-            id(one): one.clone() if i else one for one in (*module.parameters(), *module.buffers())
+            id(tensor): tensor.clone() if i else tensor
+            for tensor in (*module.parameters(), *module.buffers())
         }
         return copy.deepcopy(module, memo)
 
@@ -76,7 +77,7 @@ def test_the_gpu_experiment_compares_all_that_is_told():
         return lambda x: by_hand(module, (x,), {}, devices, "cpu")
 
     for seed in (0, 7):
-        assert [one["looks"] for one in replicas.forward_gpus(by_hand, seed, devices, wrap)] == [
+        assert [case["looks"] for case in replicas.forward_gpus(by_hand, seed, devices, wrap)] == [
             None
         ]
         # other scalars, other buffers
@@ -128,16 +129,16 @@ def test_every_mistake_has_its_text(key):
         "shown": 2,
         "kind": kind[0] if kind else None,
     }
-    found = diagnosis.problem(
+    problem = diagnosis.problem(
         report, criterion, {"looks": looks, "facts": facts, "got": [], "right": []}
     )
     assert (
-        found["mistake"]
-        and "{" not in found["mistake"]
-        and found["expected"] == 1
-        and found["got"] == 2
+        problem["mistake"]
+        and "{" not in problem["mistake"]
+        and problem["expected"] == 1
+        and problem["got"] == 2
     )
-    assert found["mistake"] == MISTAKES[key].format(**facts)
+    assert problem["mistake"] == MISTAKES[key].format(**facts)
 
 
 @pytest.mark.parametrize(

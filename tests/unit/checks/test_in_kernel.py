@@ -20,7 +20,7 @@ Call arguments received by layer 'watched' (type Watched):
 
 
 @pytest.mark.parametrize(
-    "text, told",
+    "text, cause",
     [
         ("no such row", "ValueError: no such row"),
         ("", "ValueError: "),
@@ -28,11 +28,11 @@ Call arguments received by layer 'watched' (type Watched):
         ("in user code:\n\n    File x\n\n    TypeError: one argument\n", "TypeError: one argument"),
     ],
 )
-def test_the_cause_is_told(text, told):
+def test_the_cause_is_told(text, cause):
     def learners():
         raise ValueError(text)
 
-    assert call(learners) == (None, f"learners raised {told}")
+    assert call(learners) == (None, f"learners raised {cause}")
 
 
 def test_a_variable_is_told_without_its_numbers():

@@ -254,13 +254,13 @@ def test_a_wrong_input_is_named(case, once, batch, order):
 
 
 def writers(**changes):
-    told = [
+    answers = [
         {"chief": rank == 1, "wrote": True, "to the chief's": rank == 1, "left": [], "saved": False}
         for rank in range(3)
     ]
     for rank, change in changes.items():
-        told[int(rank[1])].update(change)
-    return told
+        answers[int(rank[1])].update(change)
+    return answers
 
 
 @pytest.mark.parametrize(
@@ -311,5 +311,5 @@ def test_a_time_limit_on_a_busy_machine_is_not_told_as_a_wrong_answer():
         culprits=[],
         differs="",
     )
-    told = RankReport("loss", None, CRITERIA, MISTAKES)._of_fault(fault, None)
-    assert told.startswith("TIME LIMIT") and "the machine may be busy" in told
+    summary = RankReport("loss", None, CRITERIA, MISTAKES)._summarise_fault(fault, None)
+    assert summary.startswith("TIME LIMIT") and "the machine may be busy" in summary

@@ -58,14 +58,14 @@ class Threads:
         """The answers of all ranks."""
         answers, errors = [None] * 5, []
 
-        def one(rank):
+        def rank_body(rank):
             self.here.rank = rank
             try:
                 answers[rank] = experiment(*args)
             except Exception as error:  # noqa: BLE001 - told below
                 errors.append(error)
 
-        threads = [threading.Thread(target=one, args=(rank,)) for rank in range(5)]
+        threads = [threading.Thread(target=rank_body, args=(rank,)) for rank in range(5)]
         [thread.start() for thread in threads]
         [thread.join() for thread in threads]
         if errors:
@@ -184,9 +184,9 @@ def test_nothing_is_trained_with_rows_that_nobody_keeps(world):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_servers_and_workers_change_places_and_every_server_keeps_something(seed):
-    found = ranks.layouts(seed)
-    assert [len(servers) for servers, _ in found] == [1, 2, 3]
-    assert all(sorted(servers + workers) == [0, 1, 2, 3, 4] for servers, workers in found)
+    layouts = ranks.layouts(seed)
+    assert [len(servers) for servers, _ in layouts] == [1, 2, 3]
+    assert all(sorted(servers + workers) == [0, 1, 2, 3, 4] for servers, workers in layouts)
     for servers in (1, 2, 3):
         for shapes in (
             [(7, 6), (7,), (8, 4)],
@@ -323,7 +323,7 @@ def test_neighbours_belong_together():
 
 
 @pytest.mark.parametrize(
-    "answer, told",
+    "answer, pieces",
     [
         ([(0, 1, 2, 3)], [[0, 1, 2, 3]]),
         ([Piece(0, 1, 2, 3)], [[0, 1, 2, 3]]),
@@ -333,8 +333,8 @@ def test_neighbours_belong_together():
         ([("a", 1, 2, 3)], None),
     ],
 )
-def test_pieces_as_plain_numbers(answer, told):
-    assert ranks.plain(answer) == told
+def test_pieces_as_plain_numbers(answer, pieces):
+    assert ranks.plain(answer) == pieces
 
 
 # ------------------------------------------------------------------ staleness, servers, links
@@ -523,4 +523,4 @@ def test_an_endless_loop_is_told_as_one():
     )
     assert "if no number of servers is enough, the answer is None" in RankReport(
         "servers", None, CRITERIA, MISTAKES
-    )._of_fault(fault, None)
+    )._summarise_fault(fault, None)

@@ -48,8 +48,8 @@ def test_what_could_not_be_read_is_kept_beside(tmp_path):
     for content in ("{", '{"90_tiny": {"points": "5", "notes": "mine"}}', "{"):
         path.write_text(content)
         progress.add_hint(tmp_path, "90_tiny", "90-a")
-    kept = sorted(found.read_text() for found in path.parent.glob("progress.broken*.json"))
-    assert kept == ["{", '{"90_tiny": {"points": "5", "notes": "mine"}}']
+    contents = sorted(copy.read_text() for copy in path.parent.glob("progress.broken*.json"))
+    assert contents == ["{", '{"90_tiny": {"points": "5", "notes": "mine"}}']
 
 
 ODD = [None, True, -1e400, float("nan"), "5", "²", [], [[]], {}, {"a": {"b": 3}}, 10**400, "\ud800"]

@@ -20,18 +20,18 @@ def hangs(seed):
 
     There are ranks that have finished, and ranks that wait for one that waits.
     """
-    draw, found = random.Random(f"diagnose {seed}"), set()
+    draw, kinds = random.Random(f"diagnose {seed}"), set()
     for name in ("absent", "chain", "circle"):
         for world_size in range(4, 9):
             plan, (_, ranks) = plans.draw_plan(name, draw, world_size, mixed=world_size % 2 == 0)
             waits = [peer for peer in plan.values() if isinstance(peer, int)]
-            found |= {
+            kinds |= {
                 (name, "ranks", min(len(ranks), 3)),
                 (name, "finished", None in plan.values()),
                 (name, "barrier", plans.BARRIER in plan.values()),
                 (name, "fork", len(waits) > len(set(waits))),
             }
-    return found
+    return kinds
 
 
 def shards(seed):
@@ -61,7 +61,7 @@ def ties(seed):
                 (
                     name,
                     *(
-                        next(i for i, one in enumerate(weights) if one is weight)
+                        next(i for i, known in enumerate(weights) if known is weight)
                         for weight in weights
                     ),
                 )

@@ -64,7 +64,9 @@ def test_lines():
 
 def test_record_is_plain_json():
     record = json.loads(json.dumps(full_report().record, allow_nan=False))
-    assert record["name"] == "average" and [one["status"] for one in record["criteria"]] == [
+    assert record["name"] == "average" and [
+        criterion["status"] for criterion in record["criteria"]
+    ] == [
         "pass",
         "fail",
         "blocked",
@@ -302,7 +304,10 @@ def test_where_a_check_stops_the_criteria_that_it_has_not_judged_fail(capsys):
         raise Stopped("rank 2 hangs", rank=2)
     shown = capsys.readouterr().out
     assert shown.count("mistake:  rank 2 hangs") == shown.count("mistake:  The same as above.") == 1
-    assert [(one["name"], one["status"], one["detail"].get("rank")) for one in report.criteria] == [
+    assert [
+        (criterion["name"], criterion["status"], criterion["detail"].get("rank"))
+        for criterion in report.criteria
+    ] == [
         ("sum", "pass", None),
         ("mean", "fail", "2"),
         ("rate", "fail", "2"),
@@ -315,7 +320,7 @@ def test_where_a_part_stops_only_its_criteria_fail(capsys):
             report.judge("sum", [], [1.0])
             raise Stopped("no mean")
         report.judge("rate", [], [1.0])
-    assert [one["status"] for one in report.criteria] == ["pass", "fail", "pass"]
+    assert [criterion["status"] for criterion in report.criteria] == ["pass", "fail", "pass"]
 
 
 def test_a_check_that_forgets_a_criterion_is_wrong_and_so_is_one_that_raises(capsys):

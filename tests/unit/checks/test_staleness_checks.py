@@ -31,7 +31,7 @@ def test_logs_have_what_makes_them_hard(seed):
         assert all(0 <= version <= t for t, version in enumerate(right)) and right != list(
             range(len(right))
         )
-        assert all(one != right for one in diagnosis._wrong_versions(log).values())
+        assert all(wrong != right for wrong in diagnosis._wrong_versions(log).values())
 
 
 def test_wrong_versions_and_staleness_are_named():
