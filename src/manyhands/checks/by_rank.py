@@ -101,8 +101,8 @@ def numbers(
     for name, pair, want, have in zip(ranks or range(len(got)), given, expected, got, strict=False):
         right = _agree(want, have, at_most, within)
         drawing = (_dot if dots else _bar)(want, have, low, high, FILL[PASS if right else FAIL])
-        words = _in_words(*pair)
-        lines.append(Line(str(name), right, words[0], words[1], drawing))
+        texts = _in_words(*pair)
+        lines.append(Line(str(name), right, texts[0], texts[1], drawing))
     legend = f"{'● got' if dots else '▬ got'}, ┃ {'at most' if at_most else 'expected'}"
     return _picture(f"{what} by {who}", who, legend, lines, at_most)
 

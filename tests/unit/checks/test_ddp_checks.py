@@ -167,7 +167,7 @@ SILENT = {
     "sent": [0, 0, 2],
     "buckets": 2,
     "noted": False,
-    "kept": [["after a block", True], ["in an inner block", True]],
+    "promises": [["after a block", True], ["in an inner block", True]],
 }
 
 
@@ -179,7 +179,7 @@ SILENT = {
         ({"sent": [0, 2, 2]}, "nested in others"),
         ({"sent": [0, 0, 0]}, "set ddp.sync back"),
         ({"sent": [0, 0, 1], "noted": True}, "The cause is in exercise 4"),
-        ({"kept": [["in an inner block", False]]}, "do not toggle it"),
+        ({"promises": [["in an inner block", False]]}, "do not toggle it"),
     ],
 )
 def test_what_no_sync_does_not_keep_is_named(changes, says):

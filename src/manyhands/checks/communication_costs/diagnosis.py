@@ -36,14 +36,14 @@ BEST = 0.08  # the time of the chosen buckets may be longer than the best by thi
 
 
 def say(
-    mistake: str, expected: Any = None, got: Any = None, rank: int | None = None, **words: Any
+    mistake: str, expected: Any = None, got: Any = None, rank: int | None = None, **facts: Any
 ) -> Problem:
-    """Return the details of a FAIL line, whose message is filled with the words."""
+    """Return the details of a FAIL line, whose message is filled with these facts."""
     return {
         "rank": rank,
         "expected": expected,
         "got": got,
-        "mistake": MISTAKES[mistake].format(**words),
+        "mistake": MISTAKES[mistake].format(**facts),
     }
 
 
@@ -388,14 +388,14 @@ def pieces_problem(p: int, n_bytes: int, link: Link, got: float) -> Problem | No
         if abs(got - by_alpha) <= 1 and by_alpha > 3
         else "pieces other"
     )
-    words = MISTAKES[name].format(
+    message = MISTAKES[name].format(
         p=p, n_bytes=n_bytes, got=f"{got:.0f}", more=f"{100 * longer:.0f}"
     )
     return {
         "rank": None,
         "expected": f"{right} pieces",
         "got": f"{got:.0f} pieces",
-        "mistake": words,
+        "mistake": message,
     }
 
 

@@ -113,19 +113,19 @@ def gradient_problem(rank: int, case: GradientCase) -> Problem | None:
             )
             if case.get("not waited") and mistake in ("own", "other"):
                 mistake = "not waited"
-            words = {
+            facts = {
                 "name": name,
                 "p": len(case["members"]),
                 "works": case.get("not waited"),
                 "there": case.get("complete", {}).get(name),
             }
-            if mistake in ("own", "other") and words["there"]:
+            if mistake in ("own", "other") and facts["there"]:
                 mistake = "not everywhere"
             return {
                 "rank": rank,
                 "expected": gradient["right"],
                 "got": gradient["got"],
-                "mistake": MISTAKES["gradient", mistake].format(**words),
+                "mistake": MISTAKES["gradient", mistake].format(**facts),
             }
     if case.get("not waited"):
         return {

@@ -250,7 +250,9 @@ def no_sync(cluster: Cluster, ddp: str, finish: str, function: str) -> None:
         problems: Iterable[Problem | None] = (
             no_sync_diagnosis.silence_problem(rank, answer) for rank, answer in enumerate(answers)
         )
-        report.judge("silent", problems, [[answer["sent"], answer["kept"]] for answer in answers])
+        report.judge(
+            "silent", problems, [[answer["sent"], answer["promises"]] for answer in answers]
+        )
         problems = diagnosis.blame_start(
             (
                 no_sync_diagnosis.sum_problem(rank, answer, len(answers))

@@ -103,14 +103,14 @@ class UnusedAnswer(Started):
 
 
 class AccumulationAnswer(Started):
-    """Three micro-batches. `kept`: [which promise of `no_sync`, whether it holds]."""
+    """Three micro-batches. `promises`: [which promise of `no_sync`, whether it holds]."""
 
     sent: list[int]
     buckets: int
     got: Gradients
     serial: Gradients
     noted: bool
-    kept: list[list[Any]]
+    promises: list[list[Any]]
 
 
 _Mistaken = TypedDict(

@@ -45,7 +45,7 @@ def silence_problem(rank: int, answer: AccumulationAnswer) -> Problem | None:
             "got": answer["sent"],
             "mistake": MISTAKES[mistake],
         }
-    name = next((name for name, holds in answer["kept"] if not holds), None)
+    name = next((name for name, holds in answer["promises"] if not holds), None)
     return {"rank": rank, "mistake": MISTAKES["no_sync", name]} if name else None
 
 

@@ -93,7 +93,7 @@ def accumulation(
         "got": gradients(model),
         "serial": gradients(serial),
         "noted": any(noted[:2]),
-        "kept": [
+        "promises": [
             [name, bool(situation(ddp, other, no_sync))] for name, situation in SITUATIONS.items()
         ],
     }

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 ATOL = 1e-5
 
 
-def say(mistake: str, expected: Any = None, got: Any = None, **words: Any) -> Problem:
-    """Return the details of a FAIL line, whose message is filled with `got` and the other words."""
-    return {"expected": expected, "got": got, "mistake": MISTAKES[mistake].format(got=got, **words)}
+def say(mistake: str, expected: Any = None, got: Any = None, **facts: Any) -> Problem:
+    """Return the details of a FAIL line, whose message is filled with `got` and these facts."""
+    return {"expected": expected, "got": got, "mistake": MISTAKES[mistake].format(got=got, **facts)}
 
 
 def near(got: Any, expected: Any, atol: float = ATOL) -> bool:
@@ -68,10 +68,10 @@ def average(
         return say("not a gradient", shape=np.shape(expected), got=got if np.size(got) else None)
     if near(got, expected):
         return None
-    words = {"what": what, "n": n, "batch": examples}
+    facts = {"what": what, "n": n, "batch": examples}
     numbers = {"expected": np.ravel(expected), "got": np.ravel(got)}
     if not np.all(np.isfinite(got)):
-        return say("not a number", **numbers, **words)
+        return say("not a number", **numbers, **facts)
     for mistake, value in (
         ("n times", expected * n),
         ("one nth", expected / n),
@@ -80,24 +80,24 @@ def average(
         ("mean of means", sum(parts) / n),
     ):
         if near(got, value, ATOL * max(1, np.abs(value).max())):
-            return say(mistake, **numbers, **words)
+            return say(mistake, **numbers, **facts)
     for i, (part, size) in enumerate(zip(parts, sizes, strict=True)):
         if size and (near(got, part) or near(got, part * size / examples)):
-            return say("one shard", i=i, **numbers, **words)
+            return say("one shard", i=i, **numbers, **facts)
     divisible = n * (examples // n)
     if np.any(expected) and not np.any(got):
-        return say("zero", **numbers, **words)
+        return say("zero", **numbers, **facts)
     if np.linalg.norm(got - expected) < 0.005 * np.linalg.norm(expected):
-        return say("rounded", **numbers, **words)
+        return say("rounded", **numbers, **facts)
     if (
         cut_short is not None
         and divisible < examples
         and (near(got, cut_short) or near(got, cut_short * divisible / examples))
     ):
-        return say("dropped", size=examples - divisible, **numbers, **words)
+        return say("dropped", size=examples - divisible, **numbers, **facts)
     if rate and near(got, rate * expected):
-        return say("rate in it", **numbers, **words)
-    return say("other value", **numbers, **words)
+        return say("rate in it", **numbers, **facts)
+    return say("other value", **numbers, **facts)
 
 
 class Ledger:
@@ -322,7 +322,7 @@ class Epoch:
             )
         if near(got, expected):
             return None
-        words = {"what": "loss", "n": self.n, "batch": self.batch}
+        facts = {"what": "loss", "n": self.n, "batch": self.batch}
         if not np.all(np.isfinite(got)):
             return say("not a number", **numbers)
         for mistake, factor in (
@@ -331,13 +331,13 @@ class Epoch:
             ("batch times", self.batch),
         ):
             if abs(got[0] - factor * expected[0]) < 1e-4 * factor:
-                return say(mistake, **numbers, **words)
+                return say(mistake, **numbers, **facts)
         if len(expected) == 1:
-            return say("other value", **numbers, **words)
+            return say("other value", **numbers, **facts)
         if near(got[:-1], expected[:-1], 1e-4):
             if abs(got[-1] - expected[-1] * self.last / self.batch) < 1e-4:
                 return say("last by constant", last=self.last, **numbers)
-            return say("mean of means", **numbers, **words)
+            return say("mean of means", **numbers, **facts)
         return say("later losses" if near(got[0], expected[0], 1e-4) else "order", **numbers)
 
     def weights_problem(self, got: np.ndarray, losses: np.ndarray) -> Problem | None:

@@ -26,14 +26,14 @@ FIT_ATOL = 1e-6  # Keras may compute in single precision
 
 
 def say(
-    mistake: str, rank: int | None = None, expected: Any = None, got: Any = None, **words: Any
+    mistake: str, rank: int | None = None, expected: Any = None, got: Any = None, **facts: Any
 ) -> Problem:
-    """Return the details of a FAIL line, whose message is filled with the rank and the words."""
+    """Return the details of a FAIL line, whose message is filled with the rank and these facts."""
     return {
         "rank": rank,
         "expected": expected,
         "got": got,
-        "mistake": MISTAKES[mistake].format(rank=rank, **words),
+        "mistake": MISTAKES[mistake].format(rank=rank, **facts),
     }
 
 
@@ -92,7 +92,7 @@ def cluster_problem(layout: Layout, configs: Sequence[dict[str, Any]]) -> Proble
         got = config["cluster"]
         if got == right:
             continue
-        words: dict[str, Any] = {"number": number, "roles": roles, "first": first_port}
+        facts: dict[str, Any] = {"number": number, "roles": roles, "first": first_port}
         flat = [
             str(address)
             for addresses in got.values()
@@ -118,7 +118,7 @@ def cluster_problem(layout: Layout, configs: Sequence[dict[str, Any]]) -> Proble
         ]:
             mistake = "other port"
         return say(
-            mistake, expected=json.dumps(right), got=json.dumps(got), address=address, **words
+            mistake, expected=json.dumps(right), got=json.dumps(got), address=address, **facts
         )
     return None
 
@@ -156,14 +156,14 @@ def steps_problem(rank: int, case: FittedCase) -> Problem | None:
     if case["steps"] == case["right steps"]:
         return None
     keys: tuple[Literal["samples", "batch", "epochs"], ...] = ("samples", "batch", "epochs")
-    words: dict[str, Any] = {key: case[key] for key in keys}
+    facts: dict[str, Any] = {key: case[key] for key in keys}
     return say(
         "not trained" if case["steps"] is None else "steps",
         rank,
         case["right steps"],
         case["steps"],
         right=case["right steps"],
-        **words,
+        **facts,
     )
 
 
@@ -186,11 +186,11 @@ def loss_problem(case: LossCase) -> Problem | None:
     """Return the problem with the sum of all workers' parts of the objective."""
     if not case["looks"]:
         return None
-    words = {"n": len(case["sizes"]), "sizes": case["sizes"]}
+    facts = {"n": len(case["sizes"]), "sizes": case["sizes"]}
     return {
         "expected": case["right"],
         "got": case["got"],
-        "mistake": MISTAKES["loss", case["looks"]].format(**words),
+        "mistake": MISTAKES["loss", case["looks"]].format(**facts),
     }
 
 

@@ -34,7 +34,7 @@ def once_problem(case: InputCase) -> Problem | None:
         return say(case["error"])
     twice, never = together(case)
     p, r = case["pipelines"], case["replicas"]
-    words: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "twice": len(twice),
         "never": len(never),
         "lost": never[:4],
@@ -60,7 +60,7 @@ def once_problem(case: InputCase) -> Problem | None:
     )
     taken = [[sample for batch in own for sample in batch] for own in case["epochs"][0]]
     return {
-        **say(mistake, expected=f"each of {case['n']} samples once", got=got, **words),
+        **say(mistake, expected=f"each of {case['n']} samples once", got=got, **facts),
         "picture": by_rank.samples(case["n"], taken, "pipeline"),
     }
 

@@ -28,9 +28,9 @@ FEW_DRAWS = 0.06  # relative: about what a thousand draws may be off
 CHOICE = 0.01  # a choice may cost more than the best one by this part
 
 
-def say(mistake: str, expected: Any = None, got: Any = None, **words: Any) -> Problem:
-    """Return the details of a FAIL line, whose message is filled with the words."""
-    return {"expected": expected, "got": got, "mistake": MISTAKES[mistake].format(**words)}
+def say(mistake: str, expected: Any = None, got: Any = None, **facts: Any) -> Problem:
+    """Return the details of a FAIL line, whose message is filled with these facts."""
+    return {"expected": expected, "got": got, "mistake": MISTAKES[mistake].format(**facts)}
 
 
 def array(answer: Any) -> np.ndarray:
@@ -237,16 +237,16 @@ def barrier_problem(asked: BarrierRun) -> Problem | None:
     if not first:
         return None
     got, expected, clocks, bound = first["got"], first["expected"], first["clocks"], first["bound"]
-    words: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "call": first["call"],
         "bound": bound,
         "clocks": _clocks(clocks),
         "left": first["left"],
     }
-    name = _barrier_mistake(got, expected, clocks, first["waiting"], bound, words)
+    name = _barrier_mistake(got, expected, clocks, first["waiting"], bound, facts)
     return {
         "rank": 0,
-        **say(name, f"{first['call']} -> {expected}", f"{first['call']} -> {got}", **words),
+        **say(name, f"{first['call']} -> {expected}", f"{first['call']} -> {got}", **facts),
     }
 
 
@@ -260,9 +260,9 @@ def _barrier_mistake(
     clocks: Mapping[int, int],
     waiting: Sequence[int],
     bound: float,
-    words: dict[str, Any],
+    facts: dict[str, Any],
 ) -> str:
-    """Return the name of the mistake, and put what its text needs into `words`."""
+    """Return the name of the mistake, and put what its message needs into `facts`."""
     slowest = min(clocks.values(), default=0)
     if got is None:
         return "no list"
@@ -273,18 +273,18 @@ def _barrier_mistake(
         [worker for worker in expected if worker not in got],
     )
     if any(worker not in clocks for worker in early):
-        words["worker"] = next(worker for worker in early if worker not in clocks)
+        facts["worker"] = next(worker for worker in early if worker not in clocks)
         return "gone"
-    late.sort(key=lambda worker: words["call"] != f"done({worker})")  # who asks comes first
+    late.sort(key=lambda worker: facts["call"] != f"done({worker})")  # who asks comes first
     for worker in [*early, *late]:
-        words.update(worker=worker, gap=clocks[worker] - slowest)
+        facts.update(worker=worker, gap=clocks[worker] - slowest)
         if worker not in waiting:
             return "told twice"
         if worker in early:
             return "one too far" if clocks[worker] - slowest == bound + 1 else "too early"
-        if words["left"] and words["call"].startswith("done"):
+        if facts["left"] and facts["call"].startswith("done"):
             return "left: still counts"
-        if words["call"] == f"done({worker})":
+        if facts["call"] == f"done({worker})":
             return (
                 "no bound"
                 if bound == np.inf
@@ -292,7 +292,7 @@ def _barrier_mistake(
                 if clocks[worker] - slowest == bound
                 else "held back"
             )
-        return "left: nobody told" if words["call"].startswith("leave") else "lost wake-up"
+        return "left: nobody told" if facts["call"].startswith("leave") else "lost wake-up"
     return "order"
 
 

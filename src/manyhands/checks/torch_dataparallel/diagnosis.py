@@ -50,7 +50,7 @@ def case(
 
     `wrong` are pairs (or a dict) of a mistake's name and what it would give. `looks` is the first
     one that fits, "types" if only the types of containers differ, "other" if nothing fits, and None
-    if the answer is right. `facts` are for the words of the mistake, and `expected` and `shown`
+    if the answer is right. `facts` are for the message of the mistake, and `expected` and `shown`
     among them replace right and got in what the learner sees.
     """
     looks = None
@@ -73,11 +73,11 @@ def problem(report: str, criterion: str, case: Case) -> Problem | None:
         (report, criterion, case["looks"]),
         (report, criterion, "other"),
     ]
-    words = next(MISTAKES[key] for key in keys if key in MISTAKES)
+    message = next(MISTAKES[key] for key in keys if key in MISTAKES)
     numbers: Problem = (
         {"expected": facts["expected"], "got": facts["shown"]} if "expected" in facts else {}
     )
-    return {"mistake": words.format(**facts), **numbers}
+    return {"mistake": message.format(**facts), **numbers}
 
 
 def describe_error(name: str, error: BaseException) -> str:
@@ -87,5 +87,7 @@ def describe_error(name: str, error: BaseException) -> str:
         for cause in (error, error.__cause__)
         if cause
     )
-    known = next((words for fragment, words in MISTAKES["known"].items() if fragment in text), None)
+    known = next(
+        (remedy for fragment, remedy in MISTAKES["known"].items() if fragment in text), None
+    )
     return MISTAKES["raised"].format(name=name, error=text) + (f"\n{known}" if known else "")
