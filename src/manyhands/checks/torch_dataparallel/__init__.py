@@ -117,5 +117,5 @@ def loss(part: Callable[..., Any], whole: Callable[..., Any]) -> None:
 
     The latter is the mean loss of all rows.
     """
-    with _Check("loss", "with_torch") as report:
+    with _Check("loss", "loss_with_torch") as report:
         report.run(part, whole)
