@@ -14,7 +14,7 @@ class PingPong(TypedDict):
 
 
 class PingPongCase(PingPong):
-    """What a rank reports of it. `reported`: the learner's times, or None if they are no numbers."""
+    """What a rank reports of it. `reported`: the learner's times, or None if not numbers."""
 
     reported: list[float] | None
     readings: int
