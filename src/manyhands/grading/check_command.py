@@ -189,7 +189,7 @@ def _one(word: str, root: Path, arguments: argparse.Namespace) -> int:
     progress = Progress(sys.stderr)
     progress.show(f"{unit}: loading the grader ...")
     from manyhands.grading import engine, grade_report
-    from manyhands.grading.hub_client import check_place
+    from manyhands.grading.hub_client import check_slot
     from manyhands.grading.store import public_references
     from manyhands.isolation import container
     from manyhands.isolation.kernel_limits import Limits
@@ -203,7 +203,7 @@ def _one(word: str, root: Path, arguments: argparse.Namespace) -> int:
             submission,
             **against,
             progress=progress,
-            place=check_place.taken(progress.say),
+            place=check_slot.hold(progress.say),
             sandboxed=False if arguments.no_sandbox or own_server else None,
             limits=Limits(**{name: value for name, value in limits.items() if value}),
         )
@@ -211,7 +211,7 @@ def _one(word: str, root: Path, arguments: argparse.Namespace) -> int:
         engine.SolutionFails,
         container.NotStarted,
         public_references.NotYet,
-        check_place.Refused,
+        check_slot.RefusedError,
     ) as problem:
         print(problem, file=sys.stderr)
         return 3
@@ -254,7 +254,7 @@ def tell_board(submission: Path, unit: str, grade: Grade) -> str:
     from manyhands.grading.hub_client import class_board
 
     work = memory.work_folder(Path(submission).parent)
-    return class_board.tell(grade, len(memory.hints(work, unit))) if work else ""
+    return class_board.report(grade, len(memory.hints(work, unit))) if work else ""
 
 
 def remember(submission: Path, unit: str, grade: Grade, root: str | Path) -> None:
