@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from manyhands.isolation import container_init
+from manyhands.isolation import refused_calls
 from manyhands.isolation.kernel_environment import FIXED
 
 if TYPE_CHECKING:
@@ -91,8 +91,9 @@ def closed_calls() -> Iterator[list[int]]:
     or none on a machine whose calls are not known.
     """
     with tempfile.TemporaryFile() as file:
-        known = os.uname().machine in container_init.CALLS
-        file.write(container_init.closed_calls() if known else b"")
+        machine = os.uname().machine
+        known = machine in refused_calls.CALLS
+        file.write(refused_calls.filter_of(machine) if known else b"")
         file.seek(0)
         yield [file.fileno()] if known else []
 

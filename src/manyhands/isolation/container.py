@@ -22,7 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from manyhands.isolation import bubblewrap, container_init, process_limits
+from manyhands.isolation import bubblewrap, container_init, process_limits, refused_calls
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -126,7 +126,7 @@ def _try(program: str, folder: str | Path) -> Facts:
     """What a container says of itself. Raises NotStarted, OSError."""
     trial = Container(program, folder, memory_bytes=TRIAL_BYTES, tasks=TRIAL_TASKS)
     try:
-        return trial.tell({"folder": FOLDER}, [], time.monotonic() + START_S)
+        return trial.tell({"folder": FOLDER, "filters": filters()}, [], time.monotonic() + START_S)
     finally:
         trial.stop()
 
@@ -287,6 +287,11 @@ class Container:
             self.process.kill()
             self.process.wait()
         self._errors.close()
+
+
+def filters() -> dict[str, str]:
+    """The filters of system calls, of which the first process inside takes that of its machine."""
+    return {machine: refused_calls.filter_of(machine).hex() for machine in refused_calls.CALLS}
 
 
 def pack(folder: str | Path, target: str | Path) -> None:

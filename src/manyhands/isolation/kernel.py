@@ -161,6 +161,7 @@ class Kernel:
             "environment": container.environment(environment),
             "submission": str(archive),
             "folder": container.FOLDER,
+            "filters": container.filters(),
             "file_bytes": bubblewrap.FILE_BYTES,
             "processes": self.limits.processes,
         }
