@@ -14,7 +14,7 @@ import pytest
 from nbformat.v4 import new_code_cell
 from room import UNIT
 
-from manyhands.grading import notebooks
+from manyhands.grading import notebooks, submission_limits
 from manyhands.grading.store import submissions
 from manyhands.isolation import kernel_limits
 
@@ -47,7 +47,7 @@ def empty_file(room, folder):
 
 def huge(room, folder):
     with open(folder / FILE, "wb") as file:
-        file.truncate(notebooks.TOO_LARGE_BYTES + 1)
+        file.truncate(submission_limits.NOTEBOOK_BYTES + 1)
 
 
 def many_values(room, folder):

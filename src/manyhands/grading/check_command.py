@@ -242,7 +242,7 @@ def _against(root: Path, unit: str) -> Against:
         return {"solution_path": solution}
     return {
         "solution_path": root / "labs" / unit / f"{unit}.ipynb",
-        "seed": public_references.SEED,
+        "seed": public_references.PUBLIC_SEED,
         "wanted": public_references.load(root, unit),
     }
 

@@ -18,6 +18,7 @@ from manyhands.grading.compare import Criterion, compare, in_a_line, records
 from manyhands.grading.notebooks import NotGraded
 from manyhands.grading.store import hidden_seed, references
 from manyhands.grading.store.beneath import Below
+from manyhands.grading.submission_limits import FILE_AT_LEAST_BYTES, FOLDER_BYTES
 from manyhands.isolation import choose
 from manyhands.isolation.kernel import Kernel, KernelEnded
 from manyhands.isolation.kernel_limits import Limits
@@ -41,8 +42,6 @@ TWICE = (
     "The cluster did not start in two attempts. Grade it again when the machine has less to do. "
     "{note}"
 )
-# of what lies beside a notebook; what a file counts for however small
-FOLDER_BYTES, FILE_AT_LEAST = 50 * 2**20, 2**14
 TOO_MUCH = (
     f"The folder holds more than {FOLDER_BYTES // 2**20} MB, too many files, or folders that are "
     "too deep, so not all of them were copied."
@@ -345,9 +344,9 @@ def copy_beside(notebook_path: str | Path, folder: str | Path) -> list[str]:
                 content = base.read(one.name, room)
             except OSError:  # a link too
                 continue
-            if max(len(content), FILE_AT_LEAST) > room:
+            if max(len(content), FILE_AT_LEAST_BYTES) > room:
                 return [TOO_MUCH]
-            room -= max(len(content), FILE_AT_LEAST)
+            room -= max(len(content), FILE_AT_LEAST_BYTES)
             target = Path(folder) / one.name
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)

@@ -16,6 +16,7 @@ from manyhands.grading import altered_cells
 from manyhands.grading.cell_marks import cells_of, checks_of, grade_id, is_check, tags  # noqa: F401
 from manyhands.grading.compare import in_a_line
 from manyhands.grading.store.beneath import Below
+from manyhands.grading.submission_limits import MOST_CELLS, NOTEBOOK_BYTES, NOTEBOOK_PIECES
 from manyhands.isolation.json_weight import pieces
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 # the pieces are 250 MB at most when they are read
-TOO_LARGE_BYTES, TOO_MANY_PIECES = 20 * 2**20, 1_000_000
-MOST_CELLS = 2000  # a lab has some fifty
 LINK = "{name} is a symbolic link, which is not followed. Hand in the file itself."
 NO_FILE = "{name} is not a file. Hand in the notebook itself."
 MISSING = "There is no file {name} at {folder}."
@@ -58,7 +57,7 @@ def read_in(folder: Below, name: str) -> NotebookNode:
     """
     shown = in_a_line(Path(name).name, 100)
     data = _data(folder, name, shown)
-    if pieces(data, TOO_MANY_PIECES) == TOO_MANY_PIECES:
+    if pieces(data, NOTEBOOK_PIECES) == NOTEBOOK_PIECES:
         raise NotGraded(
             f"{shown} holds too many values to be read. Clear its outputs and save it again."
         )
@@ -111,14 +110,14 @@ def _data(folder: Below, name: str, shown: str) -> bytes:
     if found and found.kind != "file":
         raise NotGraded(NO_FILE.format(name=shown))
     try:
-        data = folder.read(name, TOO_LARGE_BYTES)
+        data = folder.read(name, NOTEBOOK_BYTES)
     except OSError as error:
         raise NotGraded(
             f"It could not be read: {shown} ({error.strerror or error}). Hand it in again."
         ) from None
-    if len(data) > TOO_LARGE_BYTES:
+    if len(data) > NOTEBOOK_BYTES:
         raise NotGraded(
-            f"{shown} is larger than {TOO_LARGE_BYTES // 2**20} MB. Clear its outputs and save it "
+            f"{shown} is larger than {NOTEBOOK_BYTES // 2**20} MB. Clear its outputs and save it "
             "again."
         )
     return data

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from manyhands.isolation import refused_calls
 from manyhands.isolation.kernel_environment import FIXED
+from manyhands.isolation.kernel_limits import FILE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -32,7 +33,6 @@ SPACES = [
     "--unshare-uts",
     "--unshare-cgroup-try",
 ]
-FILE_BYTES = 2**30
 COPY_IN = (
     f'ulimit -c 0 && ulimit -f {FILE_BYTES // 512} && cp -r /submission/. "$HOME/submission" && '
     'cd "$HOME/submission" && exec "$@"'

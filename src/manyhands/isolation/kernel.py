@@ -20,7 +20,7 @@ from jupyter_client.session import Session
 
 from manyhands.isolation import bubblewrap, choose, container, process_limits
 from manyhands.isolation.kernel_environment import kernel_environment
-from manyhands.isolation.kernel_limits import Limits
+from manyhands.isolation.kernel_limits import FILE_BYTES, TASKS_PER_PROCESS, Limits
 from manyhands.isolation.kernel_outputs import Outputs, Ran
 from manyhands.isolation.zmtp import Cut, Wire
 from manyhands.shared.processes import adopt_orphans, children, end, release_orphans
@@ -38,7 +38,6 @@ START = (
     "import sys; del sys.path[0]; from manyhands.isolation.kernel_app import Inside; "
     "Inside.launch_instance()"
 )
-TASKS_PER_PROCESS = 10  # what a control group limits are threads
 
 
 class KernelEnded(Exception):
@@ -162,7 +161,7 @@ class Kernel:
             "submission": str(archive),
             "folder": container.FOLDER,
             "filters": container.filters(),
-            "file_bytes": bubblewrap.FILE_BYTES,
+            "file_bytes": FILE_BYTES,
             "processes": self.limits.processes,
         }
         self.watcher.tell(order, fds, time.monotonic() + self.limits.start_s)

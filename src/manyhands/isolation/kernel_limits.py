@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from manyhands.machine import CELL_S
 
 OWN_S = 300  # for what the grader does itself about a submission; on a busy machine it is long
+FILE_BYTES = 2**30  # that it writes
+TASKS_PER_PROCESS = 10  # what a control group limits are threads
 
 
 @dataclass(frozen=True)

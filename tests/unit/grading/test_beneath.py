@@ -7,7 +7,8 @@ import os
 import pytest
 
 from manyhands.grading.store import beneath, submissions
-from manyhands.grading.store.beneath import DEPTH, Below, Found
+from manyhands.grading.store.beneath import Below, Found
+from manyhands.grading.submission_limits import DEPTH
 
 SECRET = "what only the reader may read"
 CALLS = ("open", "scandir", "stat", "readlink", "fstat")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from manyhands.grading.classroom.batch import Batch
 from manyhands.grading.store.grade_journal import Journal
+from manyhands.grading.store.public_references import PUBLIC_SEED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
     from manyhands.grading.classroom.batch import Outcome
     from manyhands.grading.nbgrader.class_settings import Classroom
-
-PUBLIC_SEED = 0
 
 
 class Refused(RuntimeError):

@@ -25,13 +25,13 @@ from manyhands.grading.nbgrader.class_settings import Classroom
 from manyhands.grading.store import submissions
 from manyhands.grading.store.beneath import Below
 from manyhands.grading.store.paths import OF_THE_MACHINE, STUDENT
+from manyhands.grading.submission_limits import MOST_KEPT
 from manyhands.machine import local_time
 from manyhands.shared.atomic import replace_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-MOST_KEPT = 100  # hand-ins of one attendee and lab
 SLACK = timedelta(minutes=2)  # handing in takes a moment, and clocks of machines differ
 NOT_A_NAME = "Not collected: {folder} does not name an attendee."
 NO_FOLDER = "Not collected: {folder} is not a folder, or cannot be read."

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from manyhands.grading.submission_limits import DEPTH, ENTRIES, PATH_BYTES
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -20,10 +22,6 @@ if TYPE_CHECKING:
 
     Kind = Literal["file", "folder", "link", "other", "unreadable", "deep"]
 
-DEPTH, ENTRIES = 20, 10_000  # folders in folders, and all that is looked at
-# of a folder inside: with what it is copied to before it, and a name after it, this is far from the
-# system's limit
-PATH_BYTES = 750
 MORE = f"more than {ENTRIES} files and folders"
 _STEP = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 _FOLDER = _STEP | os.O_DIRECTORY

@@ -15,7 +15,7 @@ from manyhands.shared.atomic import write_file
 if TYPE_CHECKING:
     from manyhands.grading.compare import Shown
 
-SEED = 0  # the one that a lab's checks have on the learner's own machine
+PUBLIC_SEED = 0  # the one that a lab's checks have on the learner's own machine
 NOT_YET = (
     "The reference for {unit} does not exist yet, because the classroom's server makes all "
     "references when it is started for the first time. Try again in a few minutes. The check cells "
@@ -45,14 +45,15 @@ def renew(solution_path: str | Path, path: str | Path) -> bool:
     made. Raises SolutionFails.
     """
     solution = notebooks.read(solution_path)
-    key, path = references.key(solution_path, solution, SEED), Path(path)
+    key, path = references.key(solution_path, solution, PUBLIC_SEED), Path(path)
     try:
         if json.loads(path.read_text(encoding="utf-8"))["key"] == key:
             return False
     except (OSError, ValueError, KeyError):
         pass
     write_file(
-        path, json.dumps({"key": key, "shown": engine.reference(solution_path, solution, SEED)})
+        path,
+        json.dumps({"key": key, "shown": engine.reference(solution_path, solution, PUBLIC_SEED)}),
     )
     path.chmod(0o644)
     return True

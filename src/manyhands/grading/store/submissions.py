@@ -18,6 +18,7 @@ from manyhands.grading import notebooks
 from manyhands.grading.compare import printable
 from manyhands.grading.notebooks import LINK, NotGraded
 from manyhands.grading.store.beneath import Below
+from manyhands.grading.submission_limits import FOLDER_BYTES, MOST_FILES
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
     from manyhands.grading.store.beneath import Found
 
-KEPT_BYTES = 50 * 2**20  # of a folder: more is not taken along
-MOST_FILES = 2000
 STAMPS = ("timestamp.txt", "submission_secret.txt")  # written by nbgrader beside what was handed in
 NOTES = "collected.txt"  # written by us: what could not be taken along
 NOT_WORK = (".ipynb_checkpoints", "__pycache__", "feedback")
@@ -70,9 +69,9 @@ def digest(folder: str | Path) -> str:
             summed.update(
                 f"{one.name}\0{one.kind}\0{one.size}\0".encode("utf-8", "surrogateescape")
             )
-            if one.kind == "file" and total <= KEPT_BYTES:
+            if one.kind == "file" and total <= FOLDER_BYTES:
                 with suppress(OSError):
-                    summed.update(there.read(one.name, KEPT_BYTES))
+                    summed.update(there.read(one.name, FOLDER_BYTES))
     return summed.hexdigest()
 
 
@@ -84,7 +83,7 @@ def copy(
     a link. `left_out` are names that nothing may have here.
     """
     notes: list[str] = []
-    room = KEPT_BYTES
+    room = FOLDER_BYTES
     found = {
         one.name: one
         for one in [there.look(first), *there.files(NOT_WORK.__contains__)]
@@ -99,7 +98,7 @@ def copy(
         if room < 0 or count > MOST_FILES:
             return [
                 *notes,
-                TOO_MUCH.format(files=MOST_FILES, mb=KEPT_BYTES // 2**20, name=shown(one.name)),
+                TOO_MUCH.format(files=MOST_FILES, mb=FOLDER_BYTES // 2**20, name=shown(one.name)),
             ]
         if kind in LEFT:
             notes.append(LEFT[kind].format(name=shown(one.name)))
