@@ -135,7 +135,7 @@ def watch(monkeypatch):
     def noting_close(kernel):
         if kernel.sandboxed and hasattr(kernel, "process"):
             seen.spaces |= {
-                _space(process.pid) for process in process_limits.family(kernel.process.pid)
+                _space(process.pid) for process in process_limits.process_tree(kernel.process.pid)
             }
         close(kernel)
 

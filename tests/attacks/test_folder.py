@@ -9,7 +9,7 @@ import pytest
 import target
 
 from manyhands.grading import engine, notebooks
-from manyhands.grading.notebooks import NotGraded
+from manyhands.grading.notebooks import NotGradedError
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def test_a_hole_of_a_terabyte_is_not_taken_along(folder, taken):
 
 def test_a_notebook_of_a_terabyte_is_not_read(folder):
     os.truncate(folder / "90_tiny.ipynb", 2**40)
-    with pytest.raises(NotGraded, match="larger"):
+    with pytest.raises(NotGradedError, match="larger"):
         notebooks.read(folder / "90_tiny.ipynb")
 
 
@@ -160,7 +160,7 @@ for place in (".", "/tmp", "/dev/shm", os.path.expanduser("~")):
 
 def test_a_course_where_the_sandbox_would_show_its_solutions_is_refused(lab, attack, monkeypatch):
     monkeypatch.setattr(
-        "manyhands.isolation.bubblewrap.read_only_places", lambda: [str(lab.folder)]
+        "manyhands.isolation.bubblewrap.read_only_folders", lambda: [str(lab.folder)]
     )
     with pytest.raises(RuntimeError, match="could read the solution"):
         attack(lab.handed_in())

@@ -36,7 +36,7 @@ class Room(Classroom):
 
     def collected(self, student, notebook=None, name=f"{UNIT}.ipynb", data=None):
         """Put something where collected work lies; the folder."""
-        folder = self.made().place("submitted", student, UNIT)
+        folder = self.made().step_folder("submitted", student, UNIT)
         folder.mkdir(parents=True, exist_ok=True)
         if notebook is not None:
             self.lab.write(folder.relative_to(self.root) / name, notebook)

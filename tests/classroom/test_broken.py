@@ -247,9 +247,9 @@ def test_what_cannot_be_read_is_said_to_be_unreadable(classroom):
             parent.chmod(parent.stat().st_mode | 0o055)
         os.seteuid(65534)
     try:
-        with pytest.raises(notebooks.NotGraded, match="could not be read"):
+        with pytest.raises(notebooks.NotGradedError, match="could not be read"):
             notebooks.read(folder / FILE)
-        with pytest.raises(notebooks.NotGraded, match="could not be read: 90_tiny.ipynb"):
+        with pytest.raises(notebooks.NotGradedError, match="could not be read: 90_tiny.ipynb"):
             submissions.notebook_in(folder, solution)
         assert len(submissions.digest(folder)) == 64
     finally:

@@ -98,7 +98,7 @@ def test_what_is_handed_in_is_collected_and_all_of_it_is_kept(classroom):
         0,
         f"{UNIT}: 0 new, 0 handed in again, 2 as before.\n",
     )
-    now = classroom.place("submitted", "alice", UNIT)
+    now = classroom.step_folder("submitted", "alice", UNIT)
     assert sorted(path.name for path in now.iterdir()) == [
         f"{UNIT}.ipynb",
         "notes.txt",
@@ -119,7 +119,8 @@ def test_work_put_there_by_hand_is_kept_when_something_is_collected(classroom):
     classroom.hand_in("alice", classroom.lab.handed_in())
     classroom.command("collect", "90")
     assert (
-        "by hand" not in (classroom.place("submitted", "alice", UNIT) / f"{UNIT}.ipynb").read_text()
+        "by hand"
+        not in (classroom.step_folder("submitted", "alice", UNIT) / f"{UNIT}.ipynb").read_text()
     )
     (kept,) = classroom.received("alice", UNIT).glob("by hand*")
     assert "by hand" in (kept / f"{UNIT}.ipynb").read_text()
@@ -158,7 +159,7 @@ def test_collecting_follows_no_link_believes_no_name_and_goes_on(classroom):
     assert "yan, but it belongs to zoe" in classroom.command("collect", "90")[1]
     assert classroom.students(UNIT) == ["alice", "zoe"]
     accounts.unlink()
-    got = classroom.place("submitted", "alice", UNIT)
+    got = classroom.step_folder("submitted", "alice", UNIT)
     assert (got / "secret.txt").is_symlink() and not (got / "pipe").exists()
     assert classroom.command("grade", "90")[0] == 0
     assert classroom.grade_of("alice")["points"] == 4
@@ -294,7 +295,7 @@ def test_feedback_shows_what_helps_and_nothing_hidden_or_alive(graded):
     code, said = graded.command("feedback", "90")
     assert code == 0 and "3 pages" in said and "3 of them released" in said, said
     pages = {
-        student: (graded.place("feedback", student, UNIT) / f"{UNIT}.html").read_text()
+        student: (graded.step_folder("feedback", student, UNIT) / f"{UNIT}.html").read_text()
         for student in graded.students(UNIT)
     }
     for page in pages.values():
@@ -312,7 +313,7 @@ def test_feedback_shows_what_helps_and_nothing_hidden_or_alive(graded):
     released = list((graded.exchange / "manyhands" / "feedback").glob("*.html"))
     assert sorted(path.read_text() for path in released) == sorted(pages.values())
     # what formgrader shows to the instructor
-    shown = nbformat.read(graded.place("autograded", "mallory", UNIT) / f"{UNIT}.ipynb", 4)
+    shown = nbformat.read(graded.step_folder("autograded", "mallory", UNIT) / f"{UNIT}.ipynb", 4)
     assert not [
         output
         for cell in shown.cells

@@ -90,7 +90,7 @@ def test_what_becomes_a_link_or_a_pipe_while_it_is_collected_gives_nothing_away_
     ] == [secret] * 3
     assert (
         "could not be read: piped.txt"
-        in submissions.notes_of(released.place("submitted", "dan", UNIT))[0]
+        in submissions.notes_of(released.step_folder("submitted", "dan", UNIT))[0]
     )
     os.close(*writers)
 
@@ -235,13 +235,14 @@ def test_a_name_with_an_earlier_time_does_not_make_late_work_early(classroom):
         and "mallory: The name of the folder says" in said
     )
     times = {
-        student: submissions.handed_in_at(classroom.place("submitted", student, UNIT))
+        student: submissions.handed_in_at(classroom.step_folder("submitted", student, UNIT))
         for student in ("alice", "mallory")
     }
     assert times["mallory"] > due + timedelta(minutes=50)
     assert times["alice"] == datetime.strptime(alice.name.split("+")[2], NAMED)
     assert (
-        "that time counts" in submissions.notes_of(classroom.place("submitted", "mallory", UNIT))[0]
+        "that time counts"
+        in submissions.notes_of(classroom.step_folder("submitted", "mallory", UNIT))[0]
     )
     assert classroom.command("collect", "90") == (
         0,
@@ -293,9 +294,9 @@ def test_what_the_grader_stumbles_over_is_told_by_name_and_the_others_go_on(grad
     assert "3 already had a grade" in said(
         "grade", autograded, "write", 2, "mallory: graded, but NOT IN THE GRADEBOOK, "
     )
-    assert graded.place("autograded", "zoe", UNIT).is_dir()
+    assert graded.step_folder("autograded", "zoe", UNIT).is_dir()
     assert "2 pages" in said("feedback", feedback, "marks_of", 2, "mallory: ")
-    assert (graded.place("feedback", "zoe", UNIT) / f"{UNIT}.html").is_file()
+    assert (graded.step_folder("feedback", "zoe", UNIT) / f"{UNIT}.html").is_file()
     table = said("export", feedback, "marks_of", 2, f"{UNIT}: mallory: NOT IN THE TABLE, ")
     assert (
         table.count(f"{UNIT},alice,") == table.count(f"{UNIT},zoe,") == 3

@@ -43,10 +43,10 @@ def test_paths_of_notebooks(clone):
     assert check_command.find(str(own), clone.folder)[:2] == ("90_tiny", own)
     assert check_command.find(str(other), clone.folder)[0] == "90_tiny"
     assert check_command.find(str(elsewhere), clone.folder, "90")[0] == "90_tiny"
-    with pytest.raises(check_command.Unknown, match="--lab"):
+    with pytest.raises(check_command.UnknownLabError, match="--lab"):
         check_command.find(str(elsewhere), clone.folder)
     elsewhere.unlink()
-    with pytest.raises(check_command.Unknown, match="There is no file"):
+    with pytest.raises(check_command.UnknownLabError, match="There is no file"):
         check_command.find(str(elsewhere), clone.folder, "90")
 
 

@@ -214,7 +214,7 @@ def started(path, home, tmp_path):
             "file_bytes": 1000,
             "processes": 10**6,
         }
-        made[0].tell(order, list(fds), time.monotonic() + 60)
+        made[0].send_order(order, list(fds), time.monotonic() + 60)
         return made[0], tmp_path / "there"
 
     yield start

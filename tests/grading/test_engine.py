@@ -9,7 +9,7 @@ import pytest
 
 import tiny
 from manyhands.grading import engine, grade_report
-from manyhands.grading.engine import SolutionFails, grade
+from manyhands.grading.engine import SolutionFailsError, grade
 from manyhands.grading.store import hidden_seed, references
 from manyhands.isolation.kernel_limits import Limits
 
@@ -107,7 +107,7 @@ def test_check_cells_without_a_record_are_compared_as_text(lab):
 def test_solution_that_fails_is_not_a_reference(lab):
     lab.notebook.cells[2].source = "def square(x):\n    return x"
     lab.write("solutions/90_tiny/90_tiny.ipynb", lab.notebook)
-    with pytest.raises(SolutionFails, match="square-check: value"):
+    with pytest.raises(SolutionFailsError, match="square-check: value"):
         graded(lab, lab.handed_in())
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import nbformat
 
 from manyhands import unit_links
-from manyhands.authoring import BuildError, UnknownName, canonical, hidden, layout, text
-from manyhands.authoring.make import write_one
+from manyhands.authoring import BuildError, UnknownNameError, canonical, hidden, layout, text
+from manyhands.authoring.make import write_if_changed
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -35,40 +35,42 @@ def adopt(root: str | Path, path: str | Path) -> list[str]:
             f"{piece.short(piece.source)} is already the same: nothing to do",
             *_edited_links(path, piece),
         ]
-    told = []
+    lines = []
     if old is not None and path != piece.source and _source_is_newer(path, old):
         kept = _free_name(piece.source)
-        write_one(kept, old.encode())
-        told.append(
+        write_if_changed(kept, old.encode())
+        lines.append(
             f"{piece.short(piece.source)} was edited after this notebook was built, so its old text"
             f" is kept in {kept.name}"
         )
-    write_one(piece.source, new.encode())
-    told.append(f"{piece.short(piece.source)} written; now run: manyhands build {piece.number}")
-    told += _edited_links(path, piece)
+    write_if_changed(piece.source, new.encode())
+    lines.append(f"{piece.short(piece.source)} written; now run: manyhands build {piece.number}")
+    lines += _edited_links(path, piece)
     if "unit=" not in new.split("\n", 1)[0]:
-        told.append(
+        lines.append(
             'its first cell lacks unit={"minutes": ..., "ranks": ..., "framework": "...", "title": '
             '"..."}'
         )
-    return told
+    return lines
 
 
 def piece_of(root: str | Path, path: str | Path) -> layout.Piece:
-    """Which piece a file belongs to; UnknownName says why a file cannot be adopted."""
+    """Which piece a file belongs to; UnknownNameError says why a file cannot be adopted."""
     root, path = Path(root).resolve(), Path(path).resolve()
     if not path.is_file():
-        raise UnknownName(f"the file {path} does not exist")
+        raise UnknownNameError(f"the file {path} does not exist")
     inside = path.is_relative_to(root)
     parts: tuple[str, ...] = path.relative_to(root).parts if inside else ()
     if parts[:1] == ("labs",):
-        raise UnknownName(
+        raise UnknownNameError(
             f"{'/'.join(parts)} is made from the solution, which a lab does not contain: adopting "
             f"it would lose the answers. Edit solutions/{path.stem}/{path.stem}.ipynb and adopt "
             f"that, or edit sources/labs/{path.stem}.py"
         )
     if parts[:1] == ("work",):
-        raise UnknownName(f"{'/'.join(parts)} is a learner's own copy: nothing is made from it")
+        raise UnknownNameError(
+            f"{'/'.join(parts)} is a learner's own copy: nothing is made from it"
+        )
     kind = {"notebooks": "tutorial", "solutions": "labs"}.get(parts[0] if parts else "")
     if parts[:1] == ("sources",) and len(parts) == 3 and parts[1] in ("tutorial", "labs"):
         kind = parts[1]
@@ -78,7 +80,7 @@ def piece_of(root: str | Path, path: str | Path) -> layout.Piece:
         else None
     )
     if piece is None or path not in (piece.source, piece.notebook):
-        raise UnknownName(
+        raise UnknownNameError(
             f"{path.name}: adopt takes notebooks/NN_topic.ipynb or "
             "solutions/NN_topic/NN_topic.ipynb"
         )

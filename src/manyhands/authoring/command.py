@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from manyhands.authoring import BuildError, UnknownName, layout
+from manyhands.authoring import BuildError, UnknownNameError, layout
 from manyhands.command_line import Line, completed, parser, printable, unit_names, whole, working
 from manyhands.units import NotAClone, find_root
 
@@ -96,7 +96,7 @@ def _telling(work: Callable[[Path, argparse.Namespace], int], options: argparse.
     """
     try:
         return work(find_root(), options)
-    except UnknownName as error:
+    except UnknownNameError as error:
         print(f"\n{printable(error)}", file=sys.stderr)
         return 2
     except (BuildError, NotAClone) as error:
@@ -180,7 +180,7 @@ def _slides(root: Path, options: argparse.Namespace) -> int:
     from manyhands.authoring import slides as deck_maker
 
     with working("comparing decks with their sources") as line:
-        made = deck_maker.build(root, options.decks, told=lambda text: line.show(f"{text} ..."))
+        made = deck_maker.build(root, options.decks, report=lambda text: line.show(f"{text} ..."))
     shown = [str(path.relative_to(root)) for path in made]
     for text in shown or ["all decks agree with their sources"]:
         print(text)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from manyhands import unit_links
-from manyhands.authoring import BuildError, UnknownName
+from manyhands.authoring import BuildError, UnknownNameError
 from manyhands.units import is_number
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def pieces(root: str | Path, wanted: Iterable[str] = ()) -> list[Piece]:
         matching = [piece for piece in found if _matches(piece, word)]
         if not matching:
             known = ", ".join(sorted({piece.name for piece in found})) or "none yet"
-            raise UnknownName(f"there is no unit {word!r} in sources/; the units: {known}")
+            raise UnknownNameError(f"there is no unit {word!r} in sources/; the units: {known}")
         chosen += [piece for piece in matching if piece not in chosen]
     return chosen
 

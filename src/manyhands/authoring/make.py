@@ -113,7 +113,7 @@ def make_notebook(
     with tempfile.TemporaryDirectory(prefix="mh-") as stage:
         staged = piece.moved_to(Path(stage).resolve())
         for path, data in script_files(piece).items():
-            write_one(staged.root / path.relative_to(piece.root), data)
+            write_if_changed(staged.root / path.relative_to(piece.root), data)
         staged.folder.mkdir(parents=True, exist_ok=True)
         notes = Path(stage) / "outcomes"
         execute(notebook, staged.folder, name, progress=progress, more={outcomes.NOTES: str(notes)})
@@ -194,7 +194,7 @@ def hosted_copy(piece: Piece) -> dict[Path, bytes]:
     return hosted_copies.copy_of(piece, canonical.load(piece.lab or piece.notebook))
 
 
-def write_one(path: Path, data: bytes) -> bool:
+def write_if_changed(path: Path, data: bytes) -> bool:
     """Write whole or not at all; True if the file changed."""
     if path.exists() and path.read_bytes() == data:
         return False
@@ -208,7 +208,7 @@ def write_one(path: Path, data: bytes) -> bool:
 
 
 def write_all(files: Mapping[Path, bytes]) -> list[Path]:
-    return [path for path, data in files.items() if write_one(path, data)]
+    return [path for path, data in files.items() if write_if_changed(path, data)]
 
 
 def _remove(paths: list[Path]) -> list[Path]:

@@ -18,9 +18,9 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from manyhands.authoring import BuildError, UnknownName, points
+from manyhands.authoring import BuildError, UnknownNameError, points
 from manyhands.authoring.layout import UNIT_NAME
-from manyhands.authoring.make import write_one
+from manyhands.authoring.make import write_if_changed
 from manyhands.authoring.up_to_date import Drift
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def decks(root: str | Path, wanted: Sequence[str] = ()) -> list[Path]:
         return found
     chosen = [path for path in found if any(word in (path.stem, path.stem[:2]) for word in wanted)]
     if not chosen:
-        raise UnknownName(
+        raise UnknownNameError(
             f"there is no deck {' '.join(wanted)!r} in slides/; "
             f"the decks: {', '.join(p.stem for p in found)}"
         )
@@ -72,11 +72,13 @@ def decks(root: str | Path, wanted: Sequence[str] = ()) -> list[Path]:
 
 
 def build(
-    root: str | Path, wanted: Sequence[str] = (), told: Callable[[str], object] = lambda text: None
+    root: str | Path,
+    wanted: Sequence[str] = (),
+    report: Callable[[str], object] = lambda text: None,
 ) -> list[Path]:
     """Make the decks whose sources or results have changed; the list of files written.
 
-    `told` hears which one is being made.
+    `report` hears which one is being made.
     """
     written = []
     stale = [deck for deck in decks(root, wanted) if _drift_of(deck)]
@@ -84,13 +86,13 @@ def build(
         for mistake in _points_mistakes(deck):
             raise BuildError(f"slides/{deck.name}: {mistake}")
     if stale:
-        marp, browser = _marp(Path(root), told), find_browser()
+        marp, browser = _marp(Path(root), report), find_browser()
     for number, deck in enumerate(stale, 1):
-        told(f"{deck.stem}: deck {number} of {len(stale)}")
+        report(f"{deck.stem}: deck {number} of {len(stale)}")
         page, paper = _convert(deck, marp, browser)
         page += _seal(sources_hash(deck), _hash(page), _hash(paper))
         made = {_built(deck, "html"): page, _built(deck, "pdf"): paper}
-        written += [path for path, data in made.items() if write_one(path, data)]
+        written += [path for path, data in made.items() if write_if_changed(path, data)]
     return written
 
 
@@ -162,7 +164,7 @@ def _hash(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:16]
 
 
-def _marp(root: Path, told: Callable[[str], object]) -> Path:
+def _marp(root: Path, report: Callable[[str], object]) -> Path:
     """Marp's program; with the decks' letters it is installed from the locked list, and again when
     that changes.
     """
@@ -180,7 +182,7 @@ def _marp(root: Path, told: Callable[[str], object]) -> Path:
             "missing.\nDebian and Ubuntu: apt-get install nodejs npm; macOS: brew install node; "
             "then run this again.\nThe built decks are in slides/built/, so nothing else needs it."
         )
-    told("installing Marp into slides/node_modules")
+    report("installing Marp into slides/node_modules")
     done = subprocess.run(
         [npm, "ci", "--no-audit", "--no-fund"],
         cwd=folder,

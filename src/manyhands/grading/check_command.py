@@ -50,7 +50,7 @@ class Against(TypedDict):
     wanted: NotRequired[Shown]
 
 
-class Unknown(Exception):
+class UnknownLabError(Exception):
     """What was asked for is not there; the message says what is."""
 
 
@@ -83,7 +83,7 @@ def unit_named(word: str, root: str | Path) -> str:
         if coming
         else NO_LAB.format(word=word, known=", ".join(known) or "none yet")
     )
-    raise Unknown(text)
+    raise UnknownLabError(text)
 
 
 def find(word: str, root: str | Path, lab: str | None = None) -> tuple[str, Path, str]:
@@ -91,7 +91,7 @@ def find(word: str, root: str | Path, lab: str | None = None) -> tuple[str, Path
     path = Path(word)
     if path.suffix == ".ipynb":
         if not path.is_file():
-            raise Unknown(NO_FILE.format(path=path))
+            raise UnknownLabError(NO_FILE.format(path=path))
         known = labs(root)
         guess = next(
             (
@@ -104,7 +104,7 @@ def find(word: str, root: str | Path, lab: str | None = None) -> tuple[str, Path
         if lab:
             return unit_named(lab, root), path, ""
         if not guess:
-            raise Unknown(WHICH.format(path=path))
+            raise UnknownLabError(WHICH.format(path=path))
         return guess, path, ""
     unit = unit_named(word, root)
     own = Path(root) / "work" / unit / f"{unit}.ipynb"
@@ -177,7 +177,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         root = find_root()
         return max([_one(word, root, arguments) for word in arguments.lab_or_notebook])
-    except (Unknown, NotAClone) as problem:
+    except (UnknownLabError, NotAClone) as problem:
         return refuse("check", problem)
     except KeyboardInterrupt:
         print("\nStopped; nothing was graded.", file=sys.stderr)
@@ -208,9 +208,9 @@ def _one(word: str, root: Path, arguments: argparse.Namespace) -> int:
             limits=Limits(**{name: value for name, value in limits.items() if value}),
         )
     except (
-        engine.SolutionFails,
-        container.NotStarted,
-        public_references.NotYet,
+        engine.SolutionFailsError,
+        container.NotStartedError,
+        public_references.NoReferenceError,
         check_slot.RefusedError,
     ) as problem:
         print(problem, file=sys.stderr)
@@ -226,7 +226,7 @@ def _one(word: str, root: Path, arguments: argparse.Namespace) -> int:
         colour.lines(grade_report.as_text(grade, arguments.verbose).split("\n"), sys.stdout)
     )
     print(json.dumps(grade_report.as_data(grade)) if arguments.json else text, flush=True)
-    if (announcement := tell_board(submission, unit, grade)) and not arguments.json:
+    if (announcement := report_to_board(submission, unit, grade)) and not arguments.json:
         print(ANNOUNCED.format(text=announcement), flush=True)
     return 0 if grade.full else 1
 
@@ -247,7 +247,7 @@ def _against(root: Path, unit: str) -> Against:
     }
 
 
-def tell_board(submission: Path, unit: str, grade: Grade) -> str:
+def report_to_board(submission: Path, unit: str, grade: Grade) -> str:
     """Tell the class's board, if there is one and the notebook is the learner's own copy;
     returns the class's announcement, or "".
     """

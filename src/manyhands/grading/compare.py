@@ -196,7 +196,7 @@ def in_a_line(text: str, longest: int) -> str:
     return " ".join(printable(text[: 10 * longest]).split())[:longest]
 
 
-def told(problem: BaseException) -> str:
+def describe_error(problem: BaseException) -> str:
     """An error in one line of text that may be shown."""
     return in_a_line(f"{type(problem).__name__}: {problem}", 300)
 

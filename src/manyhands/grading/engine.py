@@ -15,12 +15,12 @@ from manyhands.checks.hints import hints_of
 from manyhands.checks.record import BLOCKED, FAIL
 from manyhands.grading import notebooks
 from manyhands.grading.compare import Criterion, compare, in_a_line, records
-from manyhands.grading.notebooks import NotGraded
+from manyhands.grading.notebooks import NotGradedError
 from manyhands.grading.store import hidden_seed, references
 from manyhands.grading.store.beneath import Below
 from manyhands.grading.submission_limits import FILE_AT_LEAST_BYTES, FOLDER_BYTES
 from manyhands.isolation import choose
-from manyhands.isolation.kernel import Kernel, KernelEnded
+from manyhands.isolation.kernel import Kernel, KernelEndedError
 from manyhands.isolation.kernel_limits import Limits
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from manyhands.grading.compare import Shown
     from manyhands.grading.notebooks import Plan, Step
-    from manyhands.isolation.kernel_outputs import Ran
+    from manyhands.isolation.kernel_outputs import CellRun
 
     Progress = Callable[[str, int, int], object]  # progress(what, done, of)
 
@@ -119,7 +119,7 @@ class Grade:
         ]
 
 
-class SolutionFails(RuntimeError):
+class SolutionFailsError(RuntimeError):
     """The solution itself does not pass its checks on this machine."""
 
 
@@ -141,7 +141,7 @@ def grade(
     the released lab does then for the solution. sandboxed: None uses a sandbox if there is one,
     True insists, False does without. progress: called as `progress(what, done, of)` while cells
     run. place: a context manager, entered while kernels run. Returns a `Grade`; raises
-    `SolutionFails`.
+    `SolutionFailsError`.
     """
     report: Progress = progress or (lambda what, done, of: None)
     solution_path = Path(solution_path)
@@ -149,7 +149,7 @@ def grade(
     solution = notebooks.read(solution_path)
     try:
         plan = notebooks.plan(notebooks.read(submission_path), solution)
-    except NotGraded as problem:
+    except NotGradedError as problem:
         return not_graded(solution_path, problem)
     lack = None if sandboxed is False else choose.why_none()
     if sandboxed and lack:
@@ -183,7 +183,7 @@ def grade(
                 limits,
                 lambda done, of: report("your notebook", done, of),
             )
-        except NotGraded as problem:
+        except NotGradedError as problem:
             return not_graded(solution_path, problem)
     result.notes += notes
     for name, cell in notebooks.checks_of(solution).items():
@@ -241,8 +241,10 @@ def reference(
                 limits,
                 lambda done, of: report("running the solution for reference", done, of),
             )
-        except NotGraded as problem:
-            raise SolutionFails(f"The solution cannot be run on this machine: {problem}") from None
+        except NotGradedError as problem:
+            raise SolutionFailsError(
+                f"The solution cannot be run on this machine: {problem}"
+            ) from None
     _refuse_failures(solution, shown, notes)
     if cache:
         references.save(name, shown)
@@ -263,7 +265,7 @@ def _refuse_failures(solution: NotebookNode, shown: Shown, notes: Iterable[str])
                 if one["status"] == FAIL
             ]
     if problems:
-        raise SolutionFails(
+        raise SolutionFailsError(
             "The solution does not pass its own checks on this machine:\n  " + "\n  ".join(problems)
         )
 
@@ -279,7 +281,7 @@ def run(
     """Run a plan in a fresh kernel: ({grade_id: outputs of the check cell}, notes about what went
     wrong).
 
-    A cell whose cluster does not start is run once more, within the same limits; then `NotGraded`.
+    A cell whose cluster does not start is run once more, within the same limits; then `NotGradedError`.
     So is a set-up cell that takes too long: on a busy machine its imports can leave too little time
     for the start.
     """
@@ -300,7 +302,9 @@ def run(
                             if NO_CLUSTER in (ran.error or "")
                             else SLOW.format(**vars(limits))
                         )
-                        raise NotGraded(TWICE.format(note=in_a_line(f"{step.where}: {why}", 400)))
+                        raise NotGradedError(
+                            TWICE.format(note=in_a_line(f"{step.where}: {why}", 400))
+                        )
                 if step.check:
                     shown[step.check] = ran.outputs
                 if ran.interrupted:
@@ -308,7 +312,7 @@ def run(
                 elif ran.error and not step.may_raise:
                     errors.append(in_a_line(f"{step.where}: {ran.error}", 400).rstrip(" :"))
             progress(len(plan.steps), len(plan.steps))
-    except KernelEnded as end:
+    except KernelEndedError as end:
         facts = {
             **vars(limits),
             "memory_gb": limits.memory_bytes / 2**30,
@@ -318,7 +322,7 @@ def run(
     return shown, notes + errors[:5]
 
 
-def _no_start(step: Step, ran: Ran) -> bool:
+def _no_start(step: Step, ran: CellRun) -> bool:
     """Whether no cluster came of a cell that was run."""
     return NO_CLUSTER in (ran.error or "") or (step.sets_up and ran.interrupted)
 

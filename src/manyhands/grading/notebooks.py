@@ -17,7 +17,7 @@ from manyhands.grading.cell_marks import cells_of, checks_of, grade_id, is_check
 from manyhands.grading.compare import in_a_line
 from manyhands.grading.store.beneath import Below
 from manyhands.grading.submission_limits import MOST_CELLS, NOTEBOOK_BYTES, NOTEBOOK_PIECES
-from manyhands.isolation.json_weight import pieces
+from manyhands.isolation.json_weight import count_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,33 +32,33 @@ MISSING = "There is no file {name} at {folder}."
 HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-class NotGraded(Exception):
+class NotGradedError(Exception):
     """The submission cannot be graded; the message says why and what to do."""
 
 
 def read(path: str | Path) -> NotebookNode:
-    """The notebook in this file; `NotGraded` if there is none."""
+    """The notebook in this file; `NotGradedError` if there is none."""
     path = Path(path)
     try:
         folder = Below(path.parent.resolve())
     except (OSError, RuntimeError):  # a loop of links
-        raise NotGraded(
+        raise NotGradedError(
             MISSING.format(name=in_a_line(path.name, 100), folder=path.parent)
         ) from None
     with folder:
         if folder.look(path.name) is None:
-            raise NotGraded(MISSING.format(name=in_a_line(path.name, 100), folder=path.parent))
+            raise NotGradedError(MISSING.format(name=in_a_line(path.name, 100), folder=path.parent))
         return read_in(folder, path.name)
 
 
 def read_in(folder: Below, name: str) -> NotebookNode:
     """The notebook at a path in an open folder (a `Below`), which may be somebody else's;
-    `NotGraded` if there is none.
+    `NotGradedError` if there is none.
     """
     shown = in_a_line(Path(name).name, 100)
     data = _data(folder, name, shown)
-    if pieces(data, NOTEBOOK_PIECES) == NOTEBOOK_PIECES:
-        raise NotGraded(
+    if count_pieces(data, NOTEBOOK_PIECES) == NOTEBOOK_PIECES:
+        raise NotGradedError(
             f"{shown} holds too many values to be read. Clear its outputs and save it again."
         )
     try:
@@ -71,12 +71,12 @@ def read_in(folder: Below, name: str) -> NotebookNode:
         notebook.metadata.get("kernelspec")
     except Exception as error:  # noqa: BLE001 - whatever is wrong in somebody else's file
         reason = in_a_line(str(error).split("\n")[0], 200)
-        raise NotGraded(
+        raise NotGradedError(
             f"{shown} is not a notebook that can be read ({type(error).__name__}: {reason}). "
             "Open it in JupyterLab and save it again, or start from a new copy of the lab."
         ) from None
     if not all(isinstance(source, str) for _, source, _ in cells):
-        raise NotGraded(
+        raise NotGradedError(
             f"{shown} has a cell whose content is not text. Start from a new copy of the lab."
         )
     for cell in notebook.cells:
@@ -106,17 +106,17 @@ def _bare(notebook: dict[str, Any]) -> dict[str, Any]:
 def _data(folder: Below, name: str, shown: str) -> bytes:
     found = folder.look(name)
     if found and found.kind == "link":
-        raise NotGraded(LINK.format(name=shown))
+        raise NotGradedError(LINK.format(name=shown))
     if found and found.kind != "file":
-        raise NotGraded(NO_FILE.format(name=shown))
+        raise NotGradedError(NO_FILE.format(name=shown))
     try:
         data = folder.read(name, NOTEBOOK_BYTES)
     except OSError as error:
-        raise NotGraded(
+        raise NotGradedError(
             f"It could not be read: {shown} ({error.strerror or error}). Hand it in again."
         ) from None
     if len(data) > NOTEBOOK_BYTES:
-        raise NotGraded(
+        raise NotGradedError(
             f"{shown} is larger than {NOTEBOOK_BYTES // 2**20} MB. Clear its outputs and save it "
             "again."
         )
@@ -174,7 +174,7 @@ def plan(submission: NotebookNode, solution: NotebookNode) -> Plan:
     known = {grade_id(cell) for cell in solution.cells} - {None}
     found = {grade_id(cell) for cell in submission.cells} & known
     if not found:
-        raise NotGraded(
+        raise NotGradedError(
             "This notebook is not a copy of the lab: none of its cells carries the lab's marks, "
             "which some editors remove. Start from a new copy of the lab and paste your answers "
             "into it."

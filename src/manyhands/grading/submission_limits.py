@@ -10,6 +10,9 @@ DEPTH, ENTRIES = 20, 10_000  # folders in folders, and all that is looked at
 # of a folder inside: with what it is copied to before it, and a name after it, this is far from the
 # system's limit
 PATH_BYTES = 750
-NOTEBOOK_BYTES, NOTEBOOK_PIECES = 20 * 2**20, 1_000_000  # of its JSON text (`json_weight.pieces`)
+NOTEBOOK_BYTES, NOTEBOOK_PIECES = (
+    20 * 2**20,
+    1_000_000,
+)  # of its JSON text (`json_weight.count_pieces`)
 MOST_CELLS = 2000  # a lab has some fifty
 MOST_KEPT = 100  # hand-ins of one attendee and lab

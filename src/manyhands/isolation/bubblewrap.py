@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 HOME = "/home/learner"
 FOLDER = f"{HOME}/submission"
-SPACES = [
+NAMESPACES = [
     "--unshare-user",
     "--unshare-pid",
     "--unshare-net",
@@ -65,7 +65,7 @@ FILES = {
 
 
 @functools.cache
-def spaces() -> tuple[str, ...] | str:
+def namespaces() -> tuple[str, ...] | str:
     """The namespaces that bubblewrap can make here: its options; or a text that says why there is
     no sandbox.
     """
@@ -73,9 +73,9 @@ def spaces() -> tuple[str, ...] | str:
     if not program:
         return "bubblewrap is missing: apt-get install bubblewrap"
     problem = ""
-    for options in ([*SPACES, "--disable-userns"], SPACES, SPACES[1:]):
-        with closed_calls() as calls:
-            trial = [program, *frame(options, calls), "--", "/bin/sh", "-c", "exit 0"]
+    for options in ([*NAMESPACES, "--disable-userns"], NAMESPACES, NAMESPACES[1:]):
+        with refused_calls_file() as calls:
+            trial = [program, *frame_options(options, calls), "--", "/bin/sh", "-c", "exit 0"]
             done = subprocess.run(
                 trial, capture_output=True, text=True, stdin=subprocess.DEVNULL, pass_fds=calls
             )
@@ -86,7 +86,7 @@ def spaces() -> tuple[str, ...] | str:
 
 
 @contextmanager
-def closed_calls() -> Iterator[list[int]]:
+def refused_calls_file() -> Iterator[list[int]]:
     """The descriptors that bubblewrap is to inherit: one, of a filter of system calls,
     or none on a machine whose calls are not known.
     """
@@ -98,7 +98,7 @@ def closed_calls() -> Iterator[list[int]]:
         yield [file.fileno()] if known else []
 
 
-def frame(options: Iterable[str], calls: Iterable[int]) -> list[str]:
+def frame_options(options: Iterable[str], calls: Iterable[int]) -> list[str]:
     arguments = [
         *options,
         *(word for number in calls for word in ("--seccomp", str(number))),
@@ -109,10 +109,10 @@ def frame(options: Iterable[str], calls: Iterable[int]) -> list[str]:
         "--hostname",
         "sandbox",
     ]
-    return [*arguments, *system_places(), "--proc", "/proc", "--dev", "/dev"]
+    return [*arguments, *system_folders(), "--proc", "/proc", "--dev", "/dev"]
 
 
-def system_places() -> list[str]:
+def system_folders() -> list[str]:
     """bubblewrap's options that show the machine's programs and libraries, read only."""
     arguments = ["--ro-bind", "/usr", "/usr"]
     for name in ("bin", "sbin", "lib", "lib32", "lib64"):
@@ -132,7 +132,7 @@ def command(
     memory_bytes: int,
     calls: Iterable[int],
 ) -> list[str]:
-    """The command that runs `inner` in the sandbox, and inherits `calls` (see `closed_calls`);
+    """The command that runs `inner` in the sandbox, and inherits `calls` (see `refused_calls_file`);
     what it is to see of the environment is passed on as it is.
 
     `submission` is the folder to be copied in; `private` holds the kernel's connection file,
@@ -141,7 +141,7 @@ def command(
     """
     etc = Path(private).parent / "etc"
     etc.mkdir(exist_ok=True)
-    arguments = [shutil.which("bwrap") or "bwrap", *frame(spaces(), calls)]
+    arguments = [shutil.which("bwrap") or "bwrap", *frame_options(namespaces(), calls)]
     for name, text in FILES.items():
         (etc / name).write_text(text)
         arguments += ["--ro-bind", str(etc / name), f"/etc/{name}"]
@@ -149,7 +149,7 @@ def command(
         arguments += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
     for place in ("/tmp", "/dev/shm", HOME):
         arguments += ["--size", str(memory_bytes // 4), "--tmpfs", place]
-    for place in read_only_places():
+    for place in read_only_folders():
         arguments += ["--ro-bind", place, place]
     for device in _gpu_devices():
         arguments += ["--dev-bind", device, device]
@@ -195,7 +195,7 @@ def environment(ordinary: Mapping[str, str]) -> dict[str, str]:
     return {**shown, **folders, "PATH": search, "HOME": HOME, "LANG": "C.UTF-8"}
 
 
-def read_only_places() -> list[str]:
+def read_only_folders() -> list[str]:
     """The folders of the Python environment: its prefixes, a site's packages that it shows
     (docs/SETUP.md), and this package, without what is next to it in a clone.
     """

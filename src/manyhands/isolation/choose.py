@@ -14,12 +14,12 @@ def why_none() -> str | None:
     if not contained():
         return None
     lack = container.why_none()
-    return lack and f"{bubblewrap.spaces()}\n{lack}"
+    return lack and f"{bubblewrap.namespaces()}\n{lack}"
 
 
 def contained() -> bool:
     """Whether the sandbox here, if there is one, is a container: bubblewrap comes first."""
-    return isinstance(bubblewrap.spaces(), str)
+    return isinstance(bubblewrap.namespaces(), str)
 
 
 def image() -> str:
@@ -31,7 +31,7 @@ def image() -> str:
 
 def shows(path: str | Path) -> bool:
     """Whether what runs in the sandbox can read this file."""
-    shown = ("/usr", *bubblewrap.read_only_places())
+    shown = ("/usr", *bubblewrap.read_only_folders())
     return not contained() and any(
         Path(place).resolve() in Path(path).resolve().parents for place in shown
     )

@@ -46,7 +46,7 @@ NO_CONTAINER = "no container was started: {said}"
 NO_LIMITS = "it does not enforce the limits of memory and processes that it is given"
 
 
-class NotStarted(RuntimeError):
+class NotStartedError(RuntimeError):
     """The engine did not start a container; the message is what it said."""
 
 
@@ -115,7 +115,7 @@ def _lack(program: str) -> str | None:
     with tempfile.TemporaryDirectory(prefix="mh-") as folder:
         try:
             found = _try(program, folder)
-        except (NotStarted, OSError) as problem:
+        except (NotStartedError, OSError) as problem:
             return str(problem)
     if found["course"] != container_init.course(Path(container_init.__file__).parents[1]):
         return ANOTHER.format(image=image())
@@ -123,10 +123,12 @@ def _lack(program: str) -> str | None:
 
 
 def _try(program: str, folder: str | Path) -> Facts:
-    """What a container says of itself. Raises NotStarted, OSError."""
+    """What a container says of itself. Raises NotStartedError, OSError."""
     trial = Container(program, folder, memory_bytes=TRIAL_BYTES, tasks=TRIAL_TASKS)
     try:
-        return trial.tell({"folder": FOLDER, "filters": filters()}, [], time.monotonic() + START_S)
+        return trial.send_order(
+            {"folder": FOLDER, "filters": filters()}, [], time.monotonic() + START_S
+        )
     finally:
         trial.stop()
 
@@ -189,7 +191,7 @@ def environment(ordinary: Mapping[str, str]) -> dict[str, str]:
 
 
 class Container:
-    """A container that waits for its order (`tell`), and ends by `stop` or with this process;
+    """A container that waits for its order (`send_order`), and ends by `stop` or with this process;
     `reason` is why it has ended before.
 
     `folder` is the caller's, closed to others; `p` in it is what the container sees.
@@ -225,16 +227,16 @@ class Container:
                 stderr=self._errors,
             )
 
-    def tell(self, order: Order, fds: Sequence[int], until: float) -> Facts:
+    def send_order(self, order: Order, fds: Sequence[int], until: float) -> Facts:
         """Give the order and open files to the first process inside, as soon as it asks; to nobody
-        else, and once. Its answer; raises NotStarted.
+        else, and once. Its answer; raises NotStartedError.
         """
         self.door.settimeout(0.2)
         while not self.line:
             with suppress(TimeoutError):
                 self.line, _ = self.door.accept()
             if not self.line and (self.process.poll() is not None or time.monotonic() > until):
-                raise NotStarted(self.said())
+                raise NotStartedError(self.failure())
         self.door.close()
         self.line.settimeout(max(1, until - time.monotonic()))
         try:
@@ -243,7 +245,7 @@ class Container:
         except (OSError, ValueError):
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(END_S)
-            raise NotStarted(self.said()) from None
+            raise NotStartedError(self.failure()) from None
         self.line.setblocking(False)
         return answer
 
@@ -262,7 +264,7 @@ class Container:
             return "memory" if self.process.wait(END_S) == 137 else "died"
         return "died"
 
-    def said(self) -> str:
+    def failure(self) -> str:
         """That there is no container, and what the engine says to that."""
         self._errors.seek(0)
         return NO_CONTAINER.format(

@@ -8,7 +8,7 @@ from itertools import islice
 PIECES = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{,:]', re.DOTALL)
 
 
-def pieces(text: bytes, most: int) -> int:
+def count_pieces(text: bytes, most: int) -> int:
     """How many texts, brackets, commas and colons there are in JSON text (bytes), as far as `most`:
     each costs some hundred bytes.
     """

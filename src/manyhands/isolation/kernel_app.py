@@ -18,7 +18,7 @@ from manyhands.kernel_imports import import_ipykernel
 import_ipykernel()
 
 
-class Inside(IPKernelApp):
+class SocketKernelApp(IPKernelApp):
     """ipykernel's application on sockets that are open already, without a heartbeat, which nobody
     would hear.
     """

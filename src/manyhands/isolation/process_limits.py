@@ -198,7 +198,7 @@ class Watcher(threading.Thread):
 
     def run(self) -> None:
         while not self._stop_now.wait(EVERY_S):
-            tree = family(self.pid)
+            tree = process_tree(self.pid)
             if len(tree) > self.limit_processes:
                 self.reason = "processes"
             elif used_bytes(tree, enough=self.limit_bytes) > self.limit_bytes:
@@ -212,7 +212,7 @@ class Watcher(threading.Thread):
         self.join()
 
 
-def family(pid: int) -> list[psutil.Process]:
+def process_tree(pid: int) -> list[psutil.Process]:
     """The process and all its descendants, those that still are."""
     with suppress(psutil.Error):
         parent = psutil.Process(pid)

@@ -23,7 +23,7 @@ BLOCK_BYTES = 2**18
 GREETING = b"\xff" + bytes(8) + b"\x7f" + bytes([3, 0]) + b"NULL".ljust(20, b"\0") + bytes(32)
 
 
-class Cut(Exception):
+class ConnectionCutError(Exception):
     """The kernel has cut the connection."""
 
 
@@ -55,10 +55,10 @@ class Wire:
             )
         except OSError:
             self.close()
-            raise Cut from None
+            raise ConnectionCutError from None
 
     def send(self, parts: Sequence[bytes], until: float) -> None:
-        """Send a message. Raises TimeoutError where the kernel does not take it in time, Cut."""
+        """Send a message. Raises TimeoutError where the kernel does not take it in time, ConnectionCutError."""
         flags = [MORE] * (len(parts) - 1) + [0]
         self.socket.settimeout(max(0.1, until - time.monotonic()))
         try:
@@ -66,7 +66,7 @@ class Wire:
         except TimeoutError:
             raise
         except OSError:
-            raise Cut from None
+            raise ConnectionCutError from None
 
     def receive(self, wait_s: float) -> list[bytes] | None:
         """The parts of the next message, none if it was too long, or None if it has not come as a
@@ -82,7 +82,7 @@ class Wire:
             except OSError:
                 block = b""
             if not block:
-                raise Cut
+                raise ConnectionCutError
         return message
 
     def _reading(self) -> Iterator[list[bytes] | None]:

@@ -45,7 +45,7 @@ def children() -> list[psutil.Process]:
     return psutil.Process().children(recursive=True)
 
 
-def end(processes: Iterable[psutil.Process], patience_s: float = 5) -> list[psutil.Process]:
+def end(processes: Iterable[psutil.Process], timeout_s: float = 5) -> list[psutil.Process]:
     """Kill these processes and wait until they are gone; the list of those that were still
     running.
     """
@@ -57,7 +57,7 @@ def end(processes: Iterable[psutil.Process], patience_s: float = 5) -> list[psut
             process.kill()
         except psutil.NoSuchProcess:
             pass
-    until = time.monotonic() + patience_s
+    until = time.monotonic() + timeout_s
     while any([_is_there(process) for process in processes]) and time.monotonic() < until:  # noqa: C419 - collects each of them
         time.sleep(0.01)
     return running

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 MARK = b"%manyhands-signature "
 
 
-class BadKey(ValueError):
+class BadKeyError(ValueError):
     """This file is no key of the kind that is needed; the message says which and what to do."""
 
 
-class BadSignature(ValueError):
+class BadSignatureError(ValueError):
     """The bytes are not those that were signed, or nobody has signed them; the message says
     which.
     """
@@ -57,7 +57,7 @@ def _raw(key: Ed25519PrivateKey) -> bytes:
 
 
 def load_key(path: str | Path) -> Ed25519PrivateKey:
-    """The private key in a file that `new_key` made; BadKey, or OSError where there is none."""
+    """The private key in a file that `new_key` made; BadKeyError, or OSError where there is none."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
@@ -66,7 +66,7 @@ def load_key(path: str | Path) -> Ed25519PrivateKey:
     except (ValueError, TypeError):
         key = None
     if not isinstance(key, Ed25519PrivateKey):
-        raise BadKey(f"{path} is not a private key made by `manyhands certificate --new-key`.")
+        raise BadKeyError(f"{path} is not a private key made by `manyhands certificate --new-key`.")
     return key
 
 
@@ -77,7 +77,7 @@ def load_public(path: str | Path) -> bytes:
     except ValueError:
         found = b""
     if len(found) != 32:
-        raise BadKey(
+        raise BadKeyError(
             f"{path} is not a public key. The public key is the file whose name ends with .pub."
         )
     return found
@@ -95,7 +95,7 @@ def signed(data: bytes, key: Ed25519PrivateKey) -> bytes:
 
 
 def verified(data: bytes) -> tuple[bytes, bytes]:
-    """(the bytes that were signed, the public key) of a signed file; BadSignature where they do not
+    """(the bytes that were signed, the public key) of a signed file; BadSignatureError where they do not
     belong together.
     """
     from cryptography.exceptions import InvalidSignature
@@ -103,7 +103,7 @@ def verified(data: bytes) -> tuple[bytes, bytes]:
 
     start = data.rfind(b"\n" + MARK) + 1
     if not start:
-        raise BadSignature("is not signed, so anyone could have written it")
+        raise BadSignatureError("is not signed, so anyone could have written it")
     before, line = data[:start], data[start:]
     try:
         public, signature = (
@@ -114,5 +114,5 @@ def verified(data: bytes) -> tuple[bytes, bytes]:
             raise ValueError
         Ed25519PublicKey.from_public_bytes(public).verify(signature, before)
     except (ValueError, InvalidSignature):
-        raise BadSignature("was changed after it was signed, or is not complete") from None
+        raise BadSignatureError("was changed after it was signed, or is not complete") from None
     return before, public

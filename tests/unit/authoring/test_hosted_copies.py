@@ -41,7 +41,7 @@ def built(tmp_path_factory):
                 number,
                 [nbformat.v4.new_output("stream", text="it ran\n")],
             )
-        make.write_one(piece.notebook, canonical.to_bytes(notebook))
+        make.write_if_changed(piece.notebook, canonical.to_bytes(notebook))
         make.build(piece, run=False)
     return root
 
@@ -51,7 +51,7 @@ def course(built, tmp_path):
     """A copy to be spoilt."""
     for path in built.rglob("*"):
         if path.is_file():
-            make.write_one(tmp_path / path.relative_to(built), path.read_bytes())
+            make.write_if_changed(tmp_path / path.relative_to(built), path.read_bytes())
     return tmp_path
 
 

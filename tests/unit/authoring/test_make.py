@@ -331,7 +331,7 @@ def test_write_keeps_the_old_file_when_it_cannot_finish(tmp_path, monkeypatch):
     path.write_bytes(b"old")
     monkeypatch.setattr(os, "replace", lambda *paths: (_ for _ in ()).throw(OSError("disk")))
     with pytest.raises(OSError):
-        make.write_one(path, b"new")
+        make.write_if_changed(path, b"new")
     assert path.read_bytes() == b"old"
 
 

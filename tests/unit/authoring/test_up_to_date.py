@@ -25,7 +25,7 @@ def built(tmp_path_factory):
 def course(built, tmp_path):
     """A fresh copy of the built course, to be spoilt."""
     for name, data in built.items():
-        make.write_one(tmp_path / name, data)
+        make.write_if_changed(tmp_path / name, data)
     return tmp_path
 
 

@@ -20,7 +20,7 @@ from manyhands.command_line import (
     working,
 )
 from manyhands.grading import grade_report
-from manyhands.grading.check_command import Unknown, labs, unit_named
+from manyhands.grading.check_command import UnknownLabError, labs, unit_named
 from manyhands.units import NotAClone, find_root
 
 if TYPE_CHECKING:
@@ -298,7 +298,7 @@ def _each(
     except KeyboardInterrupt:
         print(f"\n{STOPPED}", file=sys.stderr)
         return 130
-    except (Unknown, NotAClone) as problem:  # known without what takes seconds to load
+    except (UnknownLabError, NotAClone) as problem:  # known without what takes seconds to load
         return _refused(problem)
     except _refusals() as problem:
         return _refused(problem)
@@ -317,9 +317,9 @@ def _refusals() -> tuple[type[Exception], ...]:
     from manyhands.grading.store import grade_journal
 
     return (
-        batch.NoSandbox,
-        steps.Refused,
-        engine.SolutionFails,
+        batch.NoSandboxError,
+        steps.RefusedError,
+        engine.SolutionFailsError,
         gradebook.GradebookError,
-        grade_journal.Busy,
+        grade_journal.BusyError,
     )

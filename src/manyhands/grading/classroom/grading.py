@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from manyhands.grading.nbgrader.class_settings import Classroom
 
 
-class Refused(RuntimeError):
+class RefusedError(RuntimeError):
     """It cannot be done; the message says why and what to do."""
 
 
@@ -68,13 +68,14 @@ def batch_of(
     seed: int = PUBLIC_SEED,
     **options: Any,
 ) -> Batch:
-    """The submissions of these students, or of all, as a `Batch`. Raises `Refused`."""
+    """The submissions of these students, or of all, as a `Batch`. Raises `RefusedError`."""
     there = classroom.students(unit)
     unknown = [student for student in students if student not in there]
     if unknown:
-        raise Refused(f"{', '.join(unknown)}: no hand-in for {unit} was collected from them.")
+        raise RefusedError(f"{', '.join(unknown)}: no hand-in for {unit} was collected from them.")
     folders = {
-        student: classroom.place("submitted", student, unit) for student in (students or there)
+        student: classroom.step_folder("submitted", student, unit)
+        for student in (students or there)
     }
     return Batch(
         folders, classroom.solution(unit), journal_of(classroom, unit, kind), seed, **options

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _PR_SET_PDEATHSIG = 1
 HELD = {signal.SIGTERM, signal.SIGINT}
-PATIENCE_S = 20  # for a job to clean up after itself when it is told to stop
+STOP_TIMEOUT_S = 20  # for a job to clean up after itself when it is told to stop
 WALL_S, MEMORY_BYTES = 3600, 2**30  # for a job
 TOO_LONG = (
     "it was stopped after {wall_s:.0f} s, later than any limit of its notebook, because what was "
@@ -70,7 +70,7 @@ def run(
     jobs: Iterable[J],
     work: Callable[[J], R],
     *,
-    places: int,
+    slots: int,
     cost: Callable[[J], int],
     scratch: Path,
     wall_s: float = WALL_S,
@@ -82,7 +82,7 @@ def run(
 
     `work(job)` runs in a forked process, its temporary files in the folder `scratch`; its result
     must be picklable. A job that runs longer than `wall_s` is stopped. It has `memory_bytes` of its
-    own; what it starts has limits of its own. A job takes `cost(job)` of the `places` while it
+    own; what it starts has limits of its own. A job takes `cost(job)` of the `slots` while it
     runs; one that needs all of them is not started beside another. `closed` are open files that a
     job must not keep. Who stops this generator (Ctrl-C) stops the jobs; when this process is
     killed, they stop by themselves. Call it from a process that has no threads.
@@ -91,7 +91,7 @@ def run(
     running: dict[Any, Running] = {}  # by the connection that a result comes over
     try:
         while waiting or running:
-            free = places - sum(cost(one.job) for one in running.values())
+            free = slots - sum(cost(one.job) for one in running.values())
             while waiting and (not running or cost(waiting[0]) <= free):
                 free -= cost(waiting[0])
                 job = waiting.pop(0)
@@ -116,7 +116,7 @@ def _end_what_took_too_long(running: Iterable[Running]) -> None:
     for one in running:
         if time.monotonic() > one.until:
             (one.process.kill if one.stopped else one.process.terminate)()
-            one.stopped, one.until = True, time.monotonic() + PATIENCE_S
+            one.stopped, one.until = True, time.monotonic() + STOP_TIMEOUT_S
 
 
 @contextmanager
@@ -193,7 +193,7 @@ def _stop(processes: Sequence[BaseProcess]) -> None:
     for process in processes:
         process.terminate()
     for process in processes:
-        process.join(PATIENCE_S)
+        process.join(STOP_TIMEOUT_S)
         if process.is_alive():
             process.kill()
             process.join()

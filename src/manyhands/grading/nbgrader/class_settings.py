@@ -92,7 +92,7 @@ class Classroom:
     def solution(self, unit: str) -> Path:
         return self.root / "solutions" / unit / f"{unit}.ipynb"
 
-    def place(
+    def step_folder(
         self, step: Literal["submitted", "autograded", "feedback"], student: str, unit: str
     ) -> Path:
         """nbgrader's folder of a step ("submitted", "autograded", "feedback") for a student and a

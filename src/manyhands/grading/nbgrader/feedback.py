@@ -15,7 +15,7 @@ from manyhands.checks.hints import hints_of
 from manyhands.checks.record import BLOCKED, FAIL, PASS
 from manyhands.grading import grade_report, notebooks
 from manyhands.grading.nbgrader.gradebook import by_check
-from manyhands.grading.notebooks import NotGraded
+from manyhands.grading.notebooks import NotGradedError
 from manyhands.grading.store import submissions
 from manyhands.machine import local_time
 
@@ -200,7 +200,7 @@ def _answers(solution: submissions.Solution, submitted: Path) -> dict[str, str]:
         theirs: dict[str | None, list[str]] = {}
         for cell in submissions.notebook_in(submitted, solution)[1].cells:
             theirs.setdefault(notebooks.grade_id(cell), []).append(cell.source)
-    except NotGraded:
+    except NotGradedError:
         return {}
     marked = [
         name

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from nbgrader.exchange.default import ExchangeCollect
 
-from manyhands.grading.compare import told
+from manyhands.grading.compare import describe_error
 from manyhands.grading.nbgrader import gradebook
 from manyhands.grading.nbgrader.class_settings import Classroom
 from manyhands.grading.store import submissions
@@ -115,7 +115,7 @@ class Collect(ExchangeCollect):
         try:
             yield
         except Exception as problem:  # noqa: BLE001 - one hand-in's failure must not end the others'
-            self._refuse(WRONG, whose, problem=told(problem))
+            self._refuse(WRONG, whose, problem=describe_error(problem))
 
     def _received(self, classroom: Classroom, path: Path) -> Record | None:
         """Take in one folder, unless it is there: a record of it, or None for what is another
@@ -210,7 +210,7 @@ class Collect(ExchangeCollect):
 
     def _collect(self, classroom: Classroom, student: str, record: Record) -> None:
         target, received = (
-            classroom.place("submitted", student, self.coursedir.assignment_id),
+            classroom.step_folder("submitted", student, self.coursedir.assignment_id),
             record["place"].parent,
         )
         there = submissions.handed_in_at(target)

@@ -50,7 +50,7 @@ class Entry(TypedDict):
     submitted: str | None
 
 
-class Busy(RuntimeError):
+class BusyError(RuntimeError):
     """Somebody else is grading this unit now."""
 
 
@@ -62,8 +62,8 @@ class Journal:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     @contextmanager
-    def only_one(self) -> Iterator[TextIO]:
-        """Within it no other process writes here; `Busy` if one does.
+    def lock(self) -> Iterator[TextIO]:
+        """Within it no other process writes here; `BusyError` if one does.
 
         Gives the open file of the lock, to be closed in forks.
         """
@@ -71,7 +71,7 @@ class Journal:
             until = time.monotonic() + LEFT_BEHIND_S
             while not _locked(file):
                 if time.monotonic() > until:
-                    raise Busy(
+                    raise BusyError(
                         f"{self.folder.name} is being graded by another process. Wait until it has "
                         "finished."
                     )

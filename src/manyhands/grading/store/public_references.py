@@ -23,7 +23,7 @@ NOT_YET = (
 )
 
 
-class NotYet(LookupError):
+class NoReferenceError(LookupError):
     """There is no reference for this lab yet, or there will be none."""
 
 
@@ -33,16 +33,16 @@ def path_of(root: str | Path, unit: str) -> Path:
 
 
 def load(root: str | Path, unit: str) -> Shown:
-    """{grade_id: outputs of the solution's check cell}; raises NotYet."""
+    """{grade_id: outputs of the solution's check cell}; raises NoReferenceError."""
     try:
         return json.loads(path_of(root, unit).read_text(encoding="utf-8"))["shown"]
     except (OSError, ValueError, KeyError):
-        raise NotYet(NOT_YET.format(unit=unit)) from None
+        raise NoReferenceError(NOT_YET.format(unit=unit)) from None
 
 
 def renew(solution_path: str | Path, path: str | Path) -> bool:
     """Make the reference of a solution, unless it is there and up to date; returns whether it was
-    made. Raises SolutionFails.
+    made. Raises SolutionFailsError.
     """
     solution = notebooks.read(solution_path)
     key, path = references.key(solution_path, solution, PUBLIC_SEED), Path(path)

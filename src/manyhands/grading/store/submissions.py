@@ -16,7 +16,7 @@ from dateutil import parser, tz
 
 from manyhands.grading import notebooks
 from manyhands.grading.compare import printable
-from manyhands.grading.notebooks import LINK, NotGraded
+from manyhands.grading.notebooks import LINK, NotGradedError
 from manyhands.grading.store.beneath import Below
 from manyhands.grading.submission_limits import FOLDER_BYTES, MOST_FILES
 
@@ -133,13 +133,13 @@ def shown(name: object) -> str:
 
 def notebook_in(folder: str | Path, solution: Solution) -> tuple[str, NotebookNode, str]:
     """(name, notebook, note): what is to be graded in a folder, its path there first;
-    `NotGraded` says why there is nothing.
+    `NotGradedError` says why there is nothing.
     """
     wanted = Path(solution.path).name
     try:
         there = Below(folder)
     except OSError:
-        raise NotGraded(
+        raise NotGradedError(
             (LINK if os.path.islink(folder) else UNREADABLE).format(name="The folder")
         ) from None
     with there:
@@ -155,18 +155,18 @@ def _renamed(there: Below, wanted: str, solution: Solution) -> tuple[str, Notebo
         unreadable = [
             UNREADABLE.format(name=shown(one.name)) for one in found if one.kind == "unreadable"
         ]
-        raise NotGraded(" ".join([EMPTY.format(wanted=wanted), *unreadable]))
+        raise NotGradedError(" ".join([EMPTY.format(wanted=wanted), *unreadable]))
     copies = {}
     for name in others:
-        with suppress(NotGraded):
+        with suppress(NotGradedError):
             notebook = notebooks.read_in(there, name)
             if solution.is_copy(notebook):
                 copies[name] = notebook
     names = ", ".join(shown(name) for name in (copies or others))
     if not copies:
-        raise NotGraded(OTHERS.format(wanted=wanted, found=names))
+        raise NotGradedError(OTHERS.format(wanted=wanted, found=names))
     if len(copies) > 1:
-        raise NotGraded(SEVERAL.format(wanted=wanted, found=names))
+        raise NotGradedError(SEVERAL.format(wanted=wanted, found=names))
     ((name, notebook),) = copies.items()
     return name, notebook, RENAMED.format(name=shown(name), wanted=wanted)
 
