@@ -41,7 +41,7 @@ def test_a_job_that_takes_too_long_is_stopped_and_told_and_the_others_are_done(
     tmp_path, monkeypatch
 ):
     """One that does not hear that it is to stop, as in a loop of C, is killed."""
-    monkeypatch.setattr(pool, "PATIENCE_S", 2)
+    monkeypatch.setattr(pool, "STOP_TIMEOUT_S", 2)
 
     def work_or_hang(job):
         if job == "deaf":
