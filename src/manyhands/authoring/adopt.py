@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 
 def adopt(root: str | Path, path: str | Path) -> list[str]:
-    """Write a notebook (or a source that was saved untidily) back to its source; the lines to tell
-    the author.
+    """Write an edited notebook, or an untidily saved source, back to its source.
+
+    Returns the lines to show the author.
     """
     piece = piece_of(root, path)
     path = Path(path).resolve()
@@ -88,8 +89,9 @@ def piece_of(root: str | Path, path: str | Path) -> layout.Piece:
 
 
 def as_source(notebook: NotebookNode, piece: layout.Piece) -> NotebookNode:
-    """The cells of a notebook with the options that a source writes in their headers;
-    the cells of links are the build's, and left out.
+    """The cells of a notebook, with the options that a source writes in their headers.
+
+    The cells of links are left out, because the build makes them.
     """
     source = nbformat.v4.new_notebook()
     for number, cell in enumerate(notebook.cells, 1):

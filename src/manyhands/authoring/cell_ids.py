@@ -1,5 +1,6 @@
-"""A cell keeps its id when its text is edited, so that links to it survive and a diff shows only
-the edit.
+"""A cell keeps its id when its text is edited.
+
+So links to it survive, and a diff shows only the edit.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ SIMILAR = 0.5  # the part of two texts that must agree for one to count as an ed
 
 
 def keep(notebook: NotebookNode, stored: NotebookNode) -> None:
-    """Give the cells of a newly built notebook the ids of the same cells, or of their earlier
-    texts, in the stored one.
+    """Give the cells of a newly built notebook the ids that they have in the stored one.
 
-    Answers, checks and cells of links have ids of their own, which stay. In each place where the
-    two notebooks differ, a new text takes the id of the most similar old text of the same type.
+    An edited cell takes the id of its earlier text. Answers, checks and cells of links have ids of
+    their own, which stay. In each place where the two notebooks differ, a new text takes the id of
+    the most similar old text of the same type.
     """
     named = {unit_links.HEAD, unit_links.FOOT}
     new = [
@@ -53,8 +54,9 @@ def keep(notebook: NotebookNode, stored: NotebookNode) -> None:
 def _edits(
     texts: Sequence[Sequence[tuple[str, str]]], earlier: Sequence[int], later: Sequence[int]
 ) -> Iterator[tuple[int, int]]:
-    """Pairs (new place, old place) of texts that are similar, the most similar pair first; each
-    occurs once.
+    """Pairs (new place, old place) of similar texts, the most similar pair first.
+
+    Each place occurs once.
     """
     old, new = texts
     pairs = sorted(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 def main(argv: Sequence[str] | None) -> int:
+    """Run `manyhands build` with these arguments, and return its exit code."""
     made = parser(
         "build",
         "Build notebooks, solutions and labs from their sources.",
@@ -44,6 +45,7 @@ def main(argv: Sequence[str] | None) -> int:
 
 
 def adopt(argv: Sequence[str] | None) -> int:
+    """Run `manyhands adopt` with these arguments, and return its exit code."""
     made = parser(
         "adopt",
         "Write an edited notebook back to its source.",
@@ -59,6 +61,7 @@ def adopt(argv: Sequence[str] | None) -> int:
 
 
 def validate(argv: Sequence[str] | None) -> int:
+    """Run `manyhands validate` with these arguments, and return its exit code."""
     made = parser(
         "validate",
         "Run notebooks and compare every output (nbval).",
@@ -79,6 +82,7 @@ def validate(argv: Sequence[str] | None) -> int:
 
 
 def slides(argv: Sequence[str] | None) -> int:
+    """Run `manyhands slides` with these arguments, and return its exit code."""
     made = parser(
         "slides",
         "Build decks as HTML and PDF: slides/NN_topic.md -> slides/built/.",
@@ -91,8 +95,10 @@ def slides(argv: Sequence[str] | None) -> int:
 
 
 def _telling(work: Callable[[Path, argparse.Namespace], int], options: argparse.Namespace) -> int:
-    """Run one command; what the author has to mend goes to stderr, and 1 is returned;
-    2 where what was typed names nothing.
+    """Run one command, and return its exit code.
+
+    What the author has to mend goes to stderr, and 1 is returned; 2 where what was typed names
+    nothing.
     """
     try:
         return work(find_root(), options)

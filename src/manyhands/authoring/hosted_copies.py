@@ -72,8 +72,9 @@ if place:
 
 
 def is_copied(piece: Piece) -> bool:
-    """Whether the piece has a copy: only if the course names a repository that Colab and Kaggle can
-    read.
+    """Whether the piece has a copy.
+
+    It has one only if the course names a repository that Colab and Kaggle can read.
     """
     return bool(repository.opens_in_colab(repository.address(piece.root), piece.name))
 
@@ -122,8 +123,10 @@ def _cell(
 
 
 def on_the_web(text: str, folder: str, address: str) -> str:
-    """`text` of a notebook in the clone's `folder`, in which each relative link leads to the file
-    in the repository.
+    """The text of a notebook with links that work on the web.
+
+    Each relative link of `text`, which is seen from the clone's `folder`, leads to the file in the
+    repository.
     """
 
     def link(found: re.Match[str]) -> str:

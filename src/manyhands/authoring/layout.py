@@ -27,10 +27,12 @@ class Piece:
 
     @property
     def number(self) -> str:
+        """The two digits of its unit."""
         return self.name[:2]
 
     @property
     def source(self) -> Path:
+        """The path of the source that it is made from."""
         return self.root / "sources" / self.kind / f"{self.name}.py"
 
     @property
@@ -44,6 +46,7 @@ class Piece:
 
     @property
     def notebook(self) -> Path:
+        """The path of the notebook that is made of it, with the answers in it if it is a lab."""
         return self.folder / f"{self.name}.ipynb"
 
     @property
@@ -68,12 +71,14 @@ class Piece:
         return Path(path).relative_to(self.root).as_posix()
 
     def moved_to(self, root: str | Path) -> Piece:
+        """The same piece in another clone or folder of the course."""
         return Piece(Path(root), self.kind, self.name)
 
 
 def pieces(root: str | Path, wanted: Iterable[str] = ()) -> list[Piece]:
-    """The sources asked for ("06", "6", "06_ddp", a path of a source or of its notebook),
-    all of them if none is named.
+    """The pieces asked for, or all of them if none is named.
+
+    One is named by "06", "6", "06_ddp", or a path of its source or its notebook.
     """
     root = Path(root)
     found = [
@@ -110,8 +115,9 @@ def _matches(piece: Piece, word: str) -> bool:
 
 
 def scripts(piece: Piece) -> list[Path]:
-    """The sources of the scripts that the unit launches, and of the batch files that start them on
-    Slurm.
+    """The sources of the scripts that the unit launches.
+
+    The batch files that start them on Slurm are among them.
     """
     folder = piece.root / "sources" / "scripts"
     return sorted(

@@ -39,8 +39,9 @@ def build(
     remeasure: bool = False,
     progress: Callable[[int, int], object] | None = None,
 ) -> list[Path]:
-    """Write the files that belong to a piece; the list of those that changed, the source too if it
-    had to be tidied. `progress(number, of)` hears which cell begins.
+    """Write the files that belong to a piece, and return the list of those that changed.
+
+    The source is among them if it had to be tidied. `progress(number, of)` hears which cell begins.
     """
     tidied = write_all({piece.source: text.write(read_source(piece)).encode()})
     given: dict[str, Outcome] = {}
@@ -76,8 +77,10 @@ def read_source(piece: Piece) -> NotebookNode:
 
 
 def expected_notebook(piece: Piece) -> NotebookNode:
-    """The notebook that the source stands for, not run: cells, ids, tags and metadata, and the
-    cells of links. A cell whose text was edited keeps the id that it has in the stored notebook.
+    """The notebook that the source stands for, not run.
+
+    It has cells, ids, tags and metadata, and the cells of links. A cell whose text was edited keeps
+    the id that it has in the stored notebook.
     """
     source = read_source(piece)
     links = unit_links.cells(piece.root, piece.name, piece.kind)
@@ -134,8 +137,9 @@ def make_notebook(
 
 
 def stored_cells(piece: Piece, expected: NotebookNode) -> dict[str, NotebookNode]:
-    """{id: cell} of the code cells in the committed notebook whose text is still the same in the
-    `expected` one.
+    """{id: cell} of the code cells in the committed notebook that can be kept.
+
+    Their text is still the same in the `expected` one.
     """
     if not piece.notebook.exists():
         return {}
@@ -156,8 +160,9 @@ def _picture_alone(cell: NotebookNode) -> bool:
 
 
 def script_files(piece: Piece) -> dict[Path, bytes]:
-    """{path: bytes} of the unit's scripts; one with an answer in it belongs to the lab, not to the
-    tutorial.
+    """{path: bytes} of the unit's scripts.
+
+    One with an answer in it belongs to the lab, not to the tutorial.
     """
     return {
         piece.scripts / path.name: path.read_bytes()
@@ -188,8 +193,9 @@ def make_lab(piece: Piece) -> dict[Path, bytes]:
 
 
 def hosted_copy(piece: Piece) -> dict[Path, bytes]:
-    """{path: bytes} of the copy that Colab and Kaggle open, made from the lab or the tutorial as it
-    is stored.
+    """{path: bytes} of the copy that Colab and Kaggle open.
+
+    It is made from the lab or the tutorial as it is stored.
     """
     return hosted_copies.copy_of(piece, canonical.load(piece.lab or piece.notebook))
 
@@ -208,6 +214,7 @@ def write_if_changed(path: Path, data: bytes) -> bool:
 
 
 def write_all(files: Mapping[Path, bytes]) -> list[Path]:
+    """Write these files, and return the paths of those whose content has changed."""
     return [path for path, data in files.items() if write_if_changed(path, data)]
 
 

@@ -30,10 +30,10 @@ def of_criteria(topic: str) -> dict[str, int]:
 
 
 def refuse_others(source: NotebookNode, name: str) -> None:
-    """Raise a BuildError that names every place of a lab's source whose points are not those of the
-    criteria.
+    """Raise a BuildError if points in a lab's source are not those of the criteria.
 
-    A lab whose check cells come from elsewhere than `manyhands.checks` has nothing to compare with.
+    It names every such place. A lab whose check cells come from elsewhere than `manyhands.checks`
+    has nothing to compare with.
     """
     imported = [
         found
@@ -78,8 +78,9 @@ def refuse_others(source: NotebookNode, name: str) -> None:
 
 
 def deck_mistakes(deck: str, lab: str) -> list[str]:
-    """One line for each number of points in a deck (its text) that the lab's source (its text) does
-    not have.
+    """One line for each number of points in a deck that the lab's source does not have.
+
+    Both are given as their texts.
     """
     total = _LAB.search(lab)
     said = [int(first or second) for first, second in _DECK.findall(deck)]

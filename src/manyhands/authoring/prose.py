@@ -1,5 +1,6 @@
-"""How the texts of the course read, in figures: they find compressed prose, and they do not prove
-good prose.
+"""How the texts of the course read, in figures.
+
+They find compressed prose, and they do not prove good prose.
 
     python -m manyhands.authoring.prose            # the figures of each group of texts, and whether they meet the limits
     python -m manyhands.authoring.prose --list     # every habit, with its place and what to write instead

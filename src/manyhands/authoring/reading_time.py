@@ -38,8 +38,9 @@ class Counted(NamedTuple):
 
 
 def cells(source: str) -> list[tuple[bool, str]]:
-    """The cells of a source in the percent form, as pairs (whether it is text, its content without
-    comment signs).
+    """The cells of a source in the percent form, as pairs (whether it is text, its content).
+
+    The content has no comment signs.
     """
     parts = re.split(r"^# %%(?= |$)(.*)$", source, flags=re.M)
     found = []
@@ -57,8 +58,9 @@ def words(text: str) -> int:
 
 
 def counted(source: str) -> Counted:
-    """What a tutorial's source has to read, and the minutes that it takes, rounded up to a multiple
-    of 5.
+    """What a tutorial's source has to read, and the minutes that it takes.
+
+    They are rounded up to a multiple of 5.
     """
     texts = [body for is_text, body in cells(source) if is_text]
     codes = [body for is_text, body in cells(source) if not is_text]
@@ -72,8 +74,9 @@ def counted(source: str) -> Counted:
 
 
 def stated(source: str) -> tuple[int | None, ...]:
-    """The minutes that the header and the first cell of a source state; None where one states
-    none.
+    """The minutes that the header and the first cell of a source state.
+
+    None where one states none.
     """
     return tuple(
         int(found[2]) if (found := pattern.search(source)) else None
@@ -96,6 +99,7 @@ def tutorials(root: str | Path | None = None) -> list[Path]:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
+    """Print the minutes of each tutorial; with --write, raise those that are too low."""
     parser = argparse.ArgumentParser(
         prog="python -m manyhands.authoring.reading_time", description=__doc__.splitlines()[0]
     )

@@ -1,8 +1,7 @@
-"""Decks: slides/NN_topic.md -> slides/built/NN_topic.html and .pdf, made by Marp, to be read
-without a network.
+"""Decks, made by Marp, which can be read without a network.
 
-What a deck was made from, and what came out, stands as hashes in the last line of the page: so
-drift is found without Node.js.
+slides/NN_topic.md becomes slides/built/NN_topic.html and .pdf. What a deck was made from, and what
+came out, stands as hashes in the last line of the page: so drift is found without Node.js.
 """
 
 from __future__ import annotations
@@ -143,8 +142,9 @@ def _seal(sources: str, page: str, paper: str) -> bytes:
 
 
 def sources_hash(deck: Path) -> str:
-    """One hash of all that a deck is made from: its text, its pictures, the theme, the settings and
-    Marp's version.
+    """One hash of all that a deck is made from.
+
+    That is its text, its pictures, the theme, the settings and Marp's version.
     """
     total = hashlib.sha256()
     pictures = sorted(set(_IN_MARKDOWN.findall(deck.read_text(encoding="utf-8"))))
@@ -165,8 +165,9 @@ def _hash(data: bytes) -> str:
 
 
 def _marp(root: Path, report: Callable[[str], object]) -> Path:
-    """Marp's program; with the decks' letters it is installed from the locked list, and again when
-    that changes.
+    """Marp's program, which is installed if need be.
+
+    With the decks' letters it comes from the locked list, and again when that changes.
     """
     folder = root / "slides"
     program = folder / "node_modules" / ".bin" / "marp"
@@ -212,8 +213,9 @@ def find_browser() -> str:
 
 
 def _convert(deck: Path, marp: Path, browser: str) -> tuple[bytes, bytes]:
-    """The bytes of the HTML, its pictures and letters inside it, and of the PDF; Marp makes both
-    from one folder.
+    """The bytes of the HTML, its pictures and letters inside it, and of the PDF.
+
+    Marp makes both from one folder.
     """
     with tempfile.TemporaryDirectory(prefix="mh-") as name:
         folder = Path(name)
@@ -276,9 +278,10 @@ def _run(marp: Path, browser: str, deck: Path, target: Path) -> None:
 
 
 def with_drawings(text: str, folder: Path) -> str:
-    """The deck with each SVG that has a line to itself drawn into the slide: in the deck's own
-    letters, and in steps where parts of it carry `data-marpit-fragment`. The words in `![...]` are
-    for those who cannot see it.
+    """The deck with each SVG that has a line to itself drawn into the slide.
+
+    It is in the deck's own letters, and in steps where parts of it carry `data-marpit-fragment`.
+    The words in `![...]` are for those who cannot see it.
     """
 
     def drawing(match: re.Match[str]) -> str:

@@ -33,8 +33,9 @@ _PERCENT_OR_BANG = re.compile(r"\s*(# ?)*([A-Za-z_]\w*\s*=\s*)?[%!]")
 
 
 def read(text: str, name: str = "source") -> NotebookNode:
-    """The notebook that a source stands for: cells with `tags`, `grade_id`, `points` and `unit`, no
-    outputs, no ids.
+    """The notebook that a source stands for.
+
+    Its cells have `tags`, `grade_id`, `points` and `unit`, no outputs, no ids.
     """
     notebook = jupytext.reads(text, fmt=dict(_FORMAT))
     for cell in notebook.cells:
@@ -156,8 +157,9 @@ def _outside_strings(source: str) -> Iterator[str]:
 
 
 def _refuse_bare_magics(text: str, name: str) -> None:
-    """A magic must be a comment in the source, so that the file stays a Python file that tools can
-    read.
+    """Refuse a magic that is not a comment in the source.
+
+    The file stays a Python file that tools can read.
     """
     parser = StringParser("python")
     for number, line in enumerate(text.split("\n"), 1):

@@ -46,6 +46,10 @@ def drifts(root: str | Path, wanted: Sequence[str] = (), run: bool = False) -> l
 
 
 def drifts_of(piece: Piece, run: bool = False) -> list[Drift]:
+    """How what is stored of this piece differs from what its source makes.
+
+    With `run`, its outputs are made anew.
+    """
     source, notebook = piece.short(piece.source), piece.short(piece.notebook)
     build = f"manyhands build {piece.number}"
     try:
@@ -114,8 +118,9 @@ def _lines(want: Any, have: Any, shown: int = 12) -> str:
 
 
 def _remedy(piece: Piece, stored: NotebookNode, build: str) -> str:
-    """Build again if the source is newer; if the notebook was edited, its author chooses what to
-    keep.
+    """What to do about a notebook that differs from its source.
+
+    Build again if the source is newer; if the notebook was edited, its author chooses what to keep.
     """
     if stored.metadata.get("manyhands") != make.expected_notebook(piece).metadata.manyhands:
         return build
@@ -126,8 +131,9 @@ def _remedy(piece: Piece, stored: NotebookNode, build: str) -> str:
 
 
 def _outcomes(piece: Piece, build: str) -> list[Drift]:
-    """Each question of a tutorial has what its run gave; the web site settles predictions with
-    it.
+    """Each question of a tutorial has what its run gave.
+
+    The web site settles predictions with it.
     """
     try:
         wanting = [] if piece.lab else outcomes.wanting(piece.root, piece.number)

@@ -1,5 +1,6 @@
-"""The marks in a notebook's cells that tie them to the lab: which cells are answers, which are
-checks.
+"""The marks in a notebook's cells that tie them to the lab.
+
+They say which cells are answers and which are checks.
 """
 
 from __future__ import annotations
@@ -38,8 +39,9 @@ def checks_of(solution: NotebookNode) -> dict[str, NotebookNode]:
 
 
 def cells_of(solution: NotebookNode) -> set[str | None]:
-    """The grade_ids of all the solution's cells that nbgrader records: checks, answers, and those
-    that are locked.
+    """The grade_ids of all the solution's cells that nbgrader records.
+
+    These are checks, answers, and cells that are locked.
     """
     return {
         grade_id(cell)

@@ -55,8 +55,9 @@ class UnknownLabError(Exception):
 
 
 def labs(root: str | Path) -> list[str]:
-    """The names of all labs that have a solution; where there are no solutions (an attendee's
-    server), of all that were released.
+    """The names of all labs that have a solution.
+
+    Where there are no solutions (an attendee's server), those of all that were released.
     """
     folder = Path(root) / ("solutions" if (Path(root) / "solutions").is_dir() else "labs")
     return sorted(
@@ -119,14 +120,16 @@ class Progress(Line):
     last: str | None = None
 
     def __call__(self, what: str, done: int, of: int) -> None:
+        """Show that a cell begins: the one of number `done`, counted from 0, of `of` cells."""
         self.show(f"{what}: cell {min(done + 1, of)} of {of}")
         if not self.live and what != self.last:
             self.say(f"{what}: {of} cells ...")
         self.last = what
 
     def say(self, line: str, stays: bool = False) -> None:
-        """In the place of what was said before, on a terminal; `stays`: and it is not replaced
-        itself.
+        """Show a line in the place of what was said before, on a terminal.
+
+        With `stays`, it is not replaced itself.
         """
         self.show(line)
         if stays or not self.live:
@@ -136,6 +139,7 @@ class Progress(Line):
 
 
 def parser() -> argparse.ArgumentParser:
+    """The parser of the arguments of `manyhands check`."""
     made = command_parser(
         "check", DESCRIPTION, ["06", "06 07", "work/06_ddp/06_ddp.ipynb", "my_copy.ipynb --lab 06"]
     )
@@ -173,6 +177,7 @@ def parser() -> argparse.ArgumentParser:
 
 @sigterm_exits()
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run `manyhands check` with these arguments, and return its exit code."""
     arguments = completed(parser()).parse_args(argv)
     try:
         root = find_root()
@@ -232,8 +237,10 @@ def _one(word: str, root: Path, arguments: argparse.Namespace) -> int:
 
 
 def _against(root: Path, unit: str) -> Against:
-    """What to grade against: the solution under a hidden seed, or, where it is not there,
-    the lab and its public reference.
+    """What to grade against.
+
+    That is the solution under a hidden seed, or, where it is not there, the lab and its public
+    reference.
     """
     from manyhands.grading.store import public_references
 
@@ -248,8 +255,9 @@ def _against(root: Path, unit: str) -> Against:
 
 
 def report_to_board(submission: Path, unit: str, grade: Grade) -> str:
-    """Tell the class's board, if there is one and the notebook is the learner's own copy;
-    returns the class's announcement, or "".
+    """Report to the class board if the notebook is the learner's own copy.
+
+    Returns the class's announcement, or "", also where there is no board.
     """
     from manyhands.grading.hub_client import class_board
 
@@ -258,8 +266,9 @@ def report_to_board(submission: Path, unit: str, grade: Grade) -> str:
 
 
 def remember(submission: Path, unit: str, grade: Grade, root: str | Path) -> None:
-    """Note the result, and renew the start page with it, if the notebook is one of the learner's
-    own copies.
+    """Note the result if the notebook is one of the learner's own copies.
+
+    The start page is renewed with it.
     """
     from manyhands.learner import start_page
 

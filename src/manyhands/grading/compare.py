@@ -1,5 +1,6 @@
-"""Comparing what a check cell showed in the learner's kernel with what it showed for the solution,
-outside any kernel.
+"""Comparing what a check cell showed in the learner's kernel with what it shows for the solution.
+
+This is done outside any kernel.
 """
 
 from __future__ import annotations
@@ -68,6 +69,7 @@ class Criterion:
 
     @property
     def earned(self) -> float:
+        """The points that it brings: all of them, or none."""
         return self.points if self.status == PASS else 0
 
 
@@ -88,8 +90,9 @@ def _data(output: Output) -> dict[str, Any]:
 def compare(
     check: str, points: float, got: Sequence[Output], reference: Sequence[Output]
 ) -> list[Criterion]:
-    """The criteria of one check cell, from its outputs in the learner's kernel and those of the
-    solution.
+    """The criteria of one check cell.
+
+    They come from its outputs in the learner's kernel and those of the solution.
     """
     wanted = records(reference)
     if not wanted:
@@ -102,8 +105,9 @@ def compare(
 
 
 def _the_record(found: Sequence[Any], wanted: dict[str, Any]) -> tuple[str | None, dict[str, Any]]:
-    """(why it does not count or None, {name: criterion}) of the one record that a check cell
-    shows.
+    """(why it does not count or None, {name: criterion}) of a check cell's record.
+
+    A check cell shows exactly one.
     """
     if not found:
         return "The check cell showed no result.", {}
@@ -148,8 +152,9 @@ def _compare_criterion(
 
 
 def differs(values: Any, reference: Sequence[Any], atol: float, rtol: float) -> str | None:
-    """None if the values are the reference's, to the tolerance, else what is wrong (without telling
-    the reference).
+    """None if the values are the reference's, to the tolerance, else what is wrong.
+
+    The reference itself is not told.
     """
     if not isinstance(values, list) or len(values) != len(reference):
         return (

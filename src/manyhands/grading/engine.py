@@ -1,5 +1,6 @@
-"""Grading one submission: pristine check cells, a hidden seed, a sandbox, and the comparison
-outside the kernel.
+"""Grading one submission.
+
+This takes pristine check cells, a hidden seed, a sandbox, and the comparison outside the kernel.
 """
 
 from __future__ import annotations
@@ -91,6 +92,7 @@ class Grade:
 
     @property
     def points(self) -> float:
+        """The points that all criteria bring."""
         return sum(criterion.earned for criterion in self.criteria)
 
     @property
@@ -100,6 +102,7 @@ class Grade:
 
     @property
     def full(self) -> bool:
+        """Whether nothing failed, and something could be checked."""
         return (
             not self.verdict
             and self.max > 0
@@ -221,8 +224,9 @@ def reference(
     cache: bool = True,
     image: str = "",
 ) -> Shown:
-    """{grade_id: outputs} of the solution's check cells under this seed;
-    run if it is not kept already, in a container of the image if one is named.
+    """{grade_id: outputs} of the solution's check cells under this seed.
+
+    They are run if they are not kept already, in a container of the image if one is named.
     """
     name = references.key(solution_path, solution, seed, image)
     kept = references.load(name) if cache else None
@@ -278,12 +282,13 @@ def run(
     limits: Limits,
     progress: Callable[[int, int], object],
 ) -> tuple[Shown, list[str]]:
-    """Run a plan in a fresh kernel: ({grade_id: outputs of the check cell}, notes about what went
-    wrong).
+    """Run a plan in a fresh kernel.
 
-    A cell whose cluster does not start is run once more, within the same limits; then `NotGradedError`.
-    So is a set-up cell that takes too long: on a busy machine its imports can leave too little time
-    for the start.
+    Returns ({grade_id: outputs of the check cell}, notes about what went wrong).
+
+    A cell whose cluster does not start is run once more, within the same limits; then
+    `NotGradedError`. So is a set-up cell that takes too long: on a busy machine its imports can
+    leave too little time for the start.
     """
     shown: Shown = {}
     notes: list[str] = []
@@ -328,8 +333,9 @@ def _no_start(step: Step, ran: CellRun) -> bool:
 
 
 def copy_beside(notebook_path: str | Path, folder: str | Path) -> list[str]:
-    """Copy what lies beside a notebook (scripts that it launches), without notebooks, hidden files
-    and links; notes if not all.
+    """Copy what lies beside a notebook, such as scripts that it launches.
+
+    Notebooks, hidden files and links are left out. Returns notes if not all was copied.
 
     The files may be somebody else's, who changes them meanwhile (see `beneath`); no more is read
     than there is room for.

@@ -52,8 +52,9 @@ def read(path: str | Path) -> NotebookNode:
 
 
 def read_in(folder: Below, name: str) -> NotebookNode:
-    """The notebook at a path in an open folder (a `Below`), which may be somebody else's;
-    `NotGradedError` if there is none.
+    """The notebook at a path in an open folder (a `Below`), which may be somebody else's.
+
+    Raises `NotGradedError` if there is none.
     """
     shown = in_a_line(Path(name).name, 100)
     data = _data(folder, name, shown)
@@ -85,9 +86,10 @@ def read_in(folder: Below, name: str) -> NotebookNode:
 
 
 def _bare(notebook: dict[str, Any]) -> dict[str, Any]:
-    """A notebook of any format without outputs and odd tags. nbformat would only note that they are
-    wrong, but takes hours and all memory for it: for the same reason this does not go through its
-    `reads`, which validates.
+    """A notebook of any format without outputs and odd tags.
+
+    nbformat would only note that they are wrong, but takes hours and all memory for it: for the
+    same reason this does not go through its `reads`, which validates.
     """
     sheets = [notebook, *notebook.get("worksheets", [])]
     cells = [cell for sheet in sheets for cell in sheet.get("cells", [])]
@@ -124,8 +126,9 @@ def _data(folder: Below, name: str, shown: str) -> bytes:
 
 
 def _whole_letters(text: str) -> str:
-    r"""JSON without halves of letters ("\ud800" alone), which Python reads and nothing can
-    write.
+    r"""JSON without halves of letters, which Python reads and nothing can write.
+
+    An example is "\ud800" alone.
     """
     if not HALF.search(text):
         return text
@@ -145,8 +148,9 @@ class Step:
 
 @dataclass
 class Plan:
-    """The cells to run, in order, and what the reader should know about how they were put
-    together.
+    """The cells to run, in order.
+
+    The notes are what the reader should know about how they were put together.
     """
 
     steps: list[Step]
@@ -167,8 +171,9 @@ def plan_of_solution(solution: NotebookNode) -> Plan:
 
 
 def plan(submission: NotebookNode, solution: NotebookNode) -> Plan:
-    """The submission's cells, with every check cell the solution's: in its order, none missing,
-    none doubled.
+    """The submission's cells, with every check cell the solution's.
+
+    The checks are in its order, none missing, none doubled.
     """
     checks = checks_of(solution)
     known = {grade_id(cell) for cell in solution.cells} - {None}
@@ -200,8 +205,9 @@ def plan(submission: NotebookNode, solution: NotebookNode) -> Plan:
 
 
 def _other_kernel(submission: NotebookNode) -> list[str]:
-    """A note where the notebook was saved with a kernel that is not Python's:
-    what runs is the course's Python anyway.
+    """A note where the notebook was saved with a kernel that is not Python's.
+
+    What runs is the course's Python anyway.
     """
     spec = submission.metadata.get("kernelspec")
     language = spec.get("language") if isinstance(spec, dict) else None
@@ -214,8 +220,9 @@ def _other_kernel(submission: NotebookNode) -> list[str]:
 
 
 def _to_the_last_check(steps: list[Step]) -> list[Step]:
-    """What follows the last check, such as the launch of a script, bears on no point and is not
-    run.
+    """Leave out what follows the last check, such as the launch of a script.
+
+    It bears on no point and is not run.
     """
     return steps[
         : 1 + max((number for number, step in enumerate(steps) if step.check), default=len(steps))
@@ -225,9 +232,10 @@ def _to_the_last_check(steps: list[Step]) -> list[Step]:
 def _places(
     marks: Iterable[str | None], solution: NotebookNode, checks: dict[str, NotebookNode]
 ) -> list[tuple[str, float]]:
-    """Where each check cell goes, in the solution's order: where the learner has it, but never
-    before an earlier check, nor before a cell of the lab that it follows in the solution. A half
-    stands for "just after".
+    """Where each check cell goes, in the solution's order.
+
+    It goes where the learner has it, but never before an earlier check, nor before a cell of the
+    lab that it follows in the solution. A half stands for "just after".
     """
     positions: dict[str | None, int] = {}
     for position, mark in enumerate(marks):
@@ -247,8 +255,9 @@ def _places(
 def _step(
     cell: NotebookNode, number: int | None, check: str | None = None, excused: bool = True
 ) -> Step:
-    """The step of a cell; where it is not `excused`, its tag raises-exception does not count: a
-    learner has set it.
+    """The step of a cell.
+
+    Where it is not `excused`, its tag raises-exception does not count: a learner has set it.
     """
     where = check or (
         f"cell {number}" + (f" ({in_a_line(mark, 100)})" if (mark := grade_id(cell)) else "")

@@ -66,8 +66,9 @@ FILES = {
 
 @functools.cache
 def namespaces() -> tuple[str, ...] | str:
-    """The namespaces that bubblewrap can make here: its options; or a text that says why there is
-    no sandbox.
+    """The options for the namespaces that bubblewrap can make here.
+
+    Or a text that says why there is no sandbox.
     """
     program = shutil.which("bwrap")
     if not program:
@@ -87,8 +88,9 @@ def namespaces() -> tuple[str, ...] | str:
 
 @contextmanager
 def refused_calls_file() -> Iterator[list[int]]:
-    """The descriptors that bubblewrap is to inherit: one, of a filter of system calls,
-    or none on a machine whose calls are not known.
+    """The descriptors that bubblewrap is to inherit.
+
+    There is one, of a filter of system calls, or none on a machine whose calls are not known.
     """
     with tempfile.TemporaryFile() as file:
         machine = os.uname().machine
@@ -99,6 +101,7 @@ def refused_calls_file() -> Iterator[list[int]]:
 
 
 def frame_options(options: Iterable[str], calls: Iterable[int]) -> list[str]:
+    """bubblewrap's options for what every sandbox has, with the filters of the files `calls`."""
     arguments = [
         *options,
         *(word for number in calls for word in ("--seccomp", str(number))),
@@ -132,8 +135,10 @@ def command(
     memory_bytes: int,
     calls: Iterable[int],
 ) -> list[str]:
-    """The command that runs `inner` in the sandbox, and inherits `calls` (see `refused_calls_file`);
-    what it is to see of the environment is passed on as it is.
+    """The command that runs `inner` in the sandbox.
+
+    It inherits `calls` (see `refused_calls_file`); what it is to see of the environment is passed
+    on as it is.
 
     `submission` is the folder to be copied in; `private` holds the kernel's connection file,
     visible inside under the same path. Nothing of the host can be written: what is written inside
@@ -182,8 +187,9 @@ def command(
 
 
 def environment(ordinary: Mapping[str, str]) -> dict[str, str]:
-    """What a kernel in the sandbox sees of its ordinary environment: nothing personal, and folders
-    that are there.
+    """What a kernel in the sandbox sees of its ordinary environment.
+
+    Nothing of it is personal, and its folders exist inside.
     """
     shown = {name: value for name, value in ordinary.items() if name in FIXED or name in SHOWN}
     search = f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
@@ -196,8 +202,10 @@ def environment(ordinary: Mapping[str, str]) -> dict[str, str]:
 
 
 def read_only_folders() -> list[str]:
-    """The folders of the Python environment: its prefixes, a site's packages that it shows
-    (docs/SETUP.md), and this package, without what is next to it in a clone.
+    """The folders of the Python environment and of this package.
+
+    These are the environment's prefixes, a site's packages that it shows (docs/SETUP.md), and the
+    package without what is next to it in a clone.
     """
     package = Path(__file__).resolve().parents[1]
     wanted = {

@@ -1,5 +1,7 @@
-"""Where a submission runs: inside bubblewrap if it works here, else in a container if that does,
-else not, or without a sandbox.
+"""Where a submission runs.
+
+It runs inside bubblewrap if it works here, else in a container if that does, else not, or without a
+sandbox.
 """
 
 from pathlib import Path
@@ -8,8 +10,9 @@ from manyhands.isolation import bubblewrap, container
 
 
 def why_none() -> str | None:
-    """Why there is no sandbox here, a line for bubblewrap and one for containers; or None where
-    there is one.
+    """Why there is no sandbox here, or None where there is one.
+
+    There is a line for bubblewrap and one for containers.
     """
     if not contained():
         return None
@@ -23,8 +26,9 @@ def contained() -> bool:
 
 
 def image() -> str:
-    """The image of the container that is the sandbox here; "" where the sandbox is another, or
-    none.
+    """The image of the container that is the sandbox here.
+
+    It is "" where the sandbox is another, or none.
     """
     return container.identity() if contained() else ""
 

@@ -1,9 +1,9 @@
-"""Where bubblewrap does not work: a submission's kernel in a container of the course's image,
-closed as `bubblewrap` is.
+"""A submission's kernel in a container of the course's image, where bubblewrap does not work.
 
-Nothing of the host is in it but one folder, read only. The kernel's sockets are opened outside and
-handed in; the connection over which that happens is then what keeps the container: it ends when
-this process does, however that is (see `container_init`, which runs inside).
+It is closed as `bubblewrap` is. Nothing of the host is in it but one folder, read only. The
+kernel's sockets are opened outside and handed in; the connection over which that happens is then
+what keeps the container: it ends when this process does, however that is (see `container_init`,
+which runs inside).
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ class NotStartedError(RuntimeError):
 
 
 def image() -> str:
+    """The name of the image that containers are made from, which the environment may set."""
     return os.environ.get("MANYHANDS_IMAGE") or "manyhands:cpu"
 
 
@@ -134,8 +135,9 @@ def _try(program: str, folder: str | Path) -> Facts:
 
 
 def command(program: str, name: str, folder: Path, *, memory_bytes: int, tasks: int) -> list[str]:
-    """The command that starts a container which sees the folder `p` of `folder`, under the same
-    path; what is written inside is memory.
+    """The command that starts a container.
+
+    It sees the folder `p` of `folder`, under the same path; what is written inside is memory.
     """
     options = {
         "name": name,
@@ -179,8 +181,9 @@ def command(program: str, name: str, folder: Path, *, memory_bytes: int, tasks: 
 
 
 def environment(ordinary: Mapping[str, str]) -> dict[str, str]:
-    """What a kernel in a container sees of its ordinary environment:
-    what it sees in a sandbox, with the image's folders.
+    """What a kernel in a container sees of its ordinary environment.
+
+    That is what it sees in a sandbox, with the image's folders.
     """
     shown = {
         name: value
@@ -191,8 +194,9 @@ def environment(ordinary: Mapping[str, str]) -> dict[str, str]:
 
 
 class Container:
-    """A container that waits for its order (`send_order`), and ends by `stop` or with this process;
-    `reason` is why it has ended before.
+    """A container that waits for its order (`send_order`).
+
+    It ends by `stop` or with this process; `reason` is why it has ended before.
 
     `folder` is the caller's, closed to others; `p` in it is what the container sees.
     """
@@ -228,8 +232,9 @@ class Container:
             )
 
     def send_order(self, order: Order, fds: Sequence[int], until: float) -> Facts:
-        """Give the order and open files to the first process inside, as soon as it asks; to nobody
-        else, and once. Its answer; raises NotStartedError.
+        """Give the order and open files to the first process inside, and return its answer.
+
+        They are given as soon as it asks, to nobody else, and once. Raises NotStartedError.
         """
         self.door.settimeout(0.2)
         while not self.line:

@@ -1,5 +1,6 @@
-"""The first process of a container that a submission runs in:
-it starts the kernel, watches it, and ends with the grader.
+"""The first process of a container that a submission runs in.
+
+It starts the kernel, watches it, and ends with the grader.
 
 The image's Python gets this text and the path of a socket. Over the socket come the order and the
 open files for the kernel; from then on the connection is the line to the grader. When the line is
@@ -61,6 +62,7 @@ class Facts(TypedDict):
 
 
 def main(path: str) -> None:
+    """Take the order from the socket at this path, run it, and report why the kernel has ended."""
     line = socket.socket(socket.AF_UNIX)
     line.connect(path)
     message, fds, _, _ = socket.recv_fds(line, 2**16, 16)

@@ -1,5 +1,6 @@
-"""A fresh kernel that runs cells one by one, with limits, and is not trusted: what comes from it is
-only data.
+"""A fresh kernel that runs cells one by one, with limits.
+
+It is not trusted: what comes from it is only data.
 """
 
 from __future__ import annotations
@@ -41,8 +42,9 @@ START = (
 
 
 class KernelEndedError(Exception):
-    """The kernel is gone; `reason` is "total", "cell", "memory", "processes", "output", "died" or
-    "start".
+    """The kernel is gone.
+
+    `reason` is "total", "cell", "memory", "processes", "output", "died" or "start".
     """
 
     def __init__(self, reason: str) -> None:
@@ -51,8 +53,9 @@ class KernelEndedError(Exception):
 
 
 class Kernel:
-    """A kernel in the sandbox (`sandboxed=True`) or beside it; a context manager that leaves no
-    process behind. May raise `NotStartedError`.
+    """A kernel in the sandbox (`sandboxed=True`) or beside it.
+
+    This is a context manager that leaves no process behind. It may raise `NotStartedError`.
 
     `submission` is a folder whose copy the kernel starts in. It is spoken to over sockets in a
     private folder, which it cannot write in.
@@ -201,8 +204,9 @@ class Kernel:
         raise KernelEndedError("start")
 
     def run(self, source: str) -> CellRun:
-        """Run one cell; `KernelEndedError` if the kernel does not survive it or the limits are used
-        up.
+        """Run one cell.
+
+        Raises `KernelEndedError` if the kernel does not survive it or the limits are used up.
         """
         ran = CellRun()
         try:
@@ -254,8 +258,9 @@ class Kernel:
         raise KernelEndedError("output")
 
     def _receive(self, wire: Wire) -> list[bytes]:
-        """The parts of what the kernel says next; none if it says nothing for a moment, or what was
-        not kept.
+        """The parts of what the kernel says next.
+
+        There are none if it says nothing for a moment, or of what was not kept.
         """
         before = wire.received
         try:
@@ -300,8 +305,9 @@ class Kernel:
         self.home.cleanup()
 
     def _ask_to_end(self) -> None:
-        """A kernel that ends by itself stops its cluster in order; one that has started nothing can
-        be killed.
+        """Let a kernel that has started something end by itself, so that it stops its cluster.
+
+        One that has started nothing can be killed.
         """
         if hasattr(self, "control") and len(process_limits.process_tree(self.process.pid)) > 1:
             with suppress(KernelEndedError, TimeoutError, subprocess.TimeoutExpired):
@@ -311,8 +317,9 @@ class Kernel:
                 self.process.wait(5)
 
     def _strays(self) -> Iterator[psutil.Process]:
-        """Processes that have left the kernel's family: our folder for temporary files is in their
-        environment.
+        """Processes that have left the kernel's family.
+
+        Our folder for temporary files is in their environment.
         """
         for process in children():
             with suppress(psutil.Error):

@@ -19,8 +19,9 @@ import_ipykernel()
 
 
 class SocketKernelApp(IPKernelApp):
-    """ipykernel's application on sockets that are open already, without a heartbeat, which nobody
-    would hear.
+    """ipykernel's application on sockets that are open already.
+
+    It has no heartbeat, which nobody would hear.
     """
 
     fds = Unicode(help="the descriptors of the listening sockets, in the order of the ports").tag(
@@ -33,4 +34,4 @@ class SocketKernelApp(IPKernelApp):
         return super()._try_bind_socket(socket, port)
 
     def init_heartbeat(self) -> None:
-        pass
+        """Start no heartbeat."""

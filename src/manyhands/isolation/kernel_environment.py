@@ -65,8 +65,9 @@ def kernel_environment(home: str | Path, seed: int = 0, **more: str) -> dict[str
 
 
 def _matplotlib_defaults() -> str | None:
-    """The settings that matplotlib ships, in place of the author's own (found without importing
-    it).
+    """The settings that matplotlib ships, in place of the author's own.
+
+    They are found without importing it.
     """
     spec = find_spec("matplotlib")
     if spec is None or not spec.submodule_search_locations:

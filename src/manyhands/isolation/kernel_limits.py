@@ -23,7 +23,8 @@ class Limits:
 
     @property
     def wall_s(self) -> float:
-        """For all that is done about a submission: the grader's own reading and comparing have
-        their share.
+        """For all that is done about a submission.
+
+        The grader's own reading and comparing have their share.
         """
         return self.total_s + OWN_S

@@ -21,16 +21,19 @@ HEAD_BYTES = 2**14
 
 
 def prepare() -> None:
-    """Build what nbformat checks outputs with: processes that are forked afterwards share its 10
-    MiB.
+    """Build what nbformat checks outputs with.
+
+    Processes that are forked afterwards share its 10 MiB.
     """
     nbformat.v4.new_output("stream")
 
 
 @dataclass
 class CellRun:
-    """One cell's run: its outputs (as nbformat has them), its error if it raised one, whether it
-    was interrupted.
+    """One cell's run.
+
+    It has outputs (as nbformat has them), its error if it raised one, and whether it was
+    interrupted.
     """
 
     outputs: list[Output] = field(default_factory=list)
@@ -39,8 +42,9 @@ class CellRun:
 
 
 class Outputs:
-    """Turns messages about the request with the id `cell` into what `ran` holds; `session` is
-    jupyter_client's.
+    """Turns messages about one request into what `ran` holds.
+
+    The request's id is `cell`; `session` is jupyter_client's.
     """
 
     def __init__(self, session: Session, cell: str, ran: CellRun) -> None:

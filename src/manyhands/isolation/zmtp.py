@@ -1,5 +1,6 @@
-"""The grader's end of a kernel's sockets: ZeroMQ's protocol (ZMTP 3.0, rfc.zeromq.org/spec/23),
-part by part.
+"""The grader's end of a kernel's sockets: ZeroMQ's protocol, part by part.
+
+Source: ZMTP 3.0, rfc.zeromq.org/spec/23.
 
 ZeroMQ's own library gathers all parts of a message, however many and however large, before it hands
 over the first, and has no limit to that. Here the length of a part is known before it is taken in,
@@ -28,11 +29,10 @@ class ConnectionCutError(Exception):
 
 
 class Wire:
-    """A connection to the kernel's socket at `path`; `kind` is ours as ZeroMQ names it:
-    DEALER, or SUB, which hears all.
+    """A connection to the kernel's socket at `path`.
 
-    `received` are the bytes that have come so far. Until the kernel is `ready`, only `receive` may
-    be called.
+    `kind` is ours as ZeroMQ names it: DEALER, or SUB, which hears all. `received` are the bytes
+    that have come so far. Until the kernel is `ready`, only `receive` may be called.
     """
 
     def __init__(self, path: str | Path, kind: str) -> None:
@@ -69,8 +69,9 @@ class Wire:
             raise ConnectionCutError from None
 
     def receive(self, wait_s: float) -> list[bytes] | None:
-        """The parts of the next message, none if it was too long, or None if it has not come as a
-        whole. Waits once at most, and takes one block.
+        """The parts of the next message, or None if it has not come as a whole.
+
+        There are none if it was too long. Waits once at most, and takes one block.
         """
         message = next(self._messages)
         if message is None and select.select([self.socket], [], [], wait_s)[0]:
@@ -121,6 +122,7 @@ class Wire:
         del self._data[:length]
 
     def close(self) -> None:
+        """Close the connection."""
         self.socket.close()
 
 

@@ -21,8 +21,9 @@ _adopting = 0
 
 
 def adopt_orphans() -> None:
-    """From now on a grandchild whose parent dies becomes a child of this process, so it can be
-    found (Linux only).
+    """Let a grandchild whose parent dies become a child of this process.
+
+    So it can be found. Only Linux can do that.
     """
     _count(+1)
 
@@ -46,8 +47,9 @@ def children() -> list[psutil.Process]:
 
 
 def end(processes: Iterable[psutil.Process], timeout_s: float = 5) -> list[psutil.Process]:
-    """Kill these processes and wait until they are gone; the list of those that were still
-    running.
+    """Kill these processes and wait until they are gone, for `timeout_s` at most.
+
+    Returns those that were still running.
     """
     processes, running = list(processes), []
     for process in processes:

@@ -1,5 +1,6 @@
-"""Signatures under files: Ed25519 (Bernstein et al. 2012, *High-speed high-security signatures*;
-RFC 8032).
+"""Signatures under files, by Ed25519.
+
+Sources: Bernstein et al. 2012, *High-speed high-security signatures*; RFC 8032.
 
 A signed file ends with a line of its own, a comment of PDF: the public key, and the signature of
 all bytes before it.
@@ -24,14 +25,17 @@ class BadKeyError(ValueError):
 
 
 class BadSignatureError(ValueError):
-    """The bytes are not those that were signed, or nobody has signed them; the message says
-    which.
+    """The bytes are not those that were signed, or nobody has signed them.
+
+    The message says which.
     """
 
 
 def new_key(path: str | Path) -> tuple[Path, Path]:
-    """Make a private key in `path`, for its owner's eyes alone, and the public one beside it,
-    `<path>.pub`; FileExistsError where there is a file already.
+    """Make a private key in `path`, and the public one beside it in `<path>.pub`.
+
+    The private one is for its owner's eyes alone. Raises FileExistsError where there is a file
+    already.
     """
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
@@ -95,8 +99,9 @@ def signed(data: bytes, key: Ed25519PrivateKey) -> bytes:
 
 
 def verified(data: bytes) -> tuple[bytes, bytes]:
-    """(the bytes that were signed, the public key) of a signed file; BadSignatureError where they do not
-    belong together.
+    """(the bytes that were signed, the public key) of a signed file.
+
+    Raises BadSignatureError where they do not belong together.
     """
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey

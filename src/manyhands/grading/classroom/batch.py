@@ -1,8 +1,7 @@
-"""Grading a class: every submission of a unit that has no grade yet, side by side; what is done
-stays done.
+"""Grading a class: every submission of a unit that has no grade yet, side by side.
 
-It can be killed at any moment: each grade is kept as soon as it is known (see `grade_journal`), and
-the next run does the rest.
+What is done stays done. It can be killed at any moment: each grade is kept as soon as it is known
+(see `grade_journal`), and the next run does the rest.
 """
 
 from __future__ import annotations
@@ -64,8 +63,9 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Batch:
-    """The submissions of one unit: `folders` is {student: folder}, `solution` a path, `grades` a
-    `Journal`.
+    """The submissions of one unit.
+
+    `folders` is {student: folder}, `solution` a path, `grades` a `Journal`.
 
     seed: that of the checks. progress: called as `progress(done, of, student)` whenever a grade is
     there.
@@ -127,8 +127,9 @@ class Batch:
         return outcome
 
     def _kept(self, student: str, key: Key) -> bool:
-        """Whether this very work has a grade; where it is not the last one that was given, it
-        becomes that again.
+        """Whether this very work has a grade.
+
+        Where it is not the last one that was given, it becomes that again.
         """
         history = self.grades.history(student)
         old = next(
@@ -194,8 +195,9 @@ class Batch:
         )
 
     def _reference(self, solution: submissions.Solution, scratch: Path, lock: TextIO) -> Shown:
-        """What the solution shows, which is run if need be, in a process of its own:
-        this one must stay without threads.
+        """What the solution shows, which is run if need be.
+
+        It runs in a process of its own: this one must stay without threads.
         """
         image = choose.image() if self.sandboxed else ""
 
@@ -262,8 +264,9 @@ def _alone(outcome: Outcome, student: str) -> Iterator[None]:
 
 @contextmanager
 def _scratch(lock: TextIO) -> Iterator[Path]:
-    """A folder for all temporary files of a run; that of an earlier run which was killed is
-    removed.
+    """A folder for all temporary files of a run.
+
+    That of an earlier run which was killed is removed.
     """
     lock.seek(0)
     before = Path(lock.read().strip() or ".")

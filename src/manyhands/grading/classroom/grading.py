@@ -32,8 +32,9 @@ def grade(
     again: bool = False,
     **options: Any,
 ) -> Outcome:
-    """Grade what was collected and has no grade yet, and bring the gradebook up to it; a
-    `batch.Outcome`.
+    """Grade what was collected and has no grade yet, and bring the gradebook up to it.
+
+    Returns a `batch.Outcome`.
 
     options: those of `Batch`.
     """
@@ -57,6 +58,7 @@ def _into_gradebook(classroom: Classroom, unit: str, batch: Batch) -> dict[str, 
 def journal_of(
     classroom: Classroom, unit: str, kind: Literal["grades", "public"] = "grades"
 ) -> Journal:
+    """The unit's grades under the hidden seed, or those of a run under the public one."""
     return Journal(classroom.made().folder / kind / unit)
 
 

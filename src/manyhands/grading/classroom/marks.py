@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 def into_gradebook(
     classroom: Classroom, unit: str, grades: Journal, students: Iterable[str]
 ) -> dict[str, str]:
-    """Write all these grades into the gradebook and what formgrader shows;
-    both are made from the journal and can be made again.
+    """Write all these grades into the gradebook and what formgrader shows.
+
+    Both are made from the journal and can be made again.
 
     Returns {student: what went wrong}.
     """

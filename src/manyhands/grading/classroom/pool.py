@@ -1,5 +1,6 @@
-"""Jobs side by side, each in a process of its own that is forked from this one:
-what a job does to its process harms no other.
+"""Jobs side by side, each in a process of its own that is forked from this one.
+
+What a job does to its process harms no other.
 """
 
 from __future__ import annotations
@@ -44,13 +45,15 @@ R = TypeVar("R")  # what comes of it
 class Closes(Protocol):
     """An open file or connection."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close it."""
 
 
 @dataclass
 class Failed:
-    """What comes in place of a result where a job raised an error or its process ended before it
-    was done.
+    """What comes in place of a result where a job did not get to its end.
+
+    It raised an error, or its process ended before it was done.
     """
 
     why: str
@@ -77,8 +80,9 @@ def run(
     memory_bytes: int = MEMORY_BYTES,
     closed: Sequence[Closes] = (),
 ) -> Iterator[tuple[J, R | Failed]]:
-    """Yield (job, result) in the order in which jobs end; `Failed` is the result of one that did
-    not.
+    """Yield (job, result) in the order in which jobs end.
+
+    `Failed` is the result of one that did not.
 
     `work(job)` runs in a forked process, its temporary files in the folder `scratch`; its result
     must be picklable. A job that runs longer than `wall_s` is stopped. It has `memory_bytes` of its

@@ -71,8 +71,9 @@ def release(classroom: Classroom, unit: str, due: str | None = None, again: bool
 
 
 def publish_due_dates(classroom: Classroom) -> None:
-    """Tell attendees, through the exchange, until when the labs that are released are to be handed
-    in.
+    """Publish until when the labs that are released are to be handed in.
+
+    Attendees read it in the exchange.
     """
     with gradebook.opened(classroom) as book:
         dates = {
@@ -113,8 +114,9 @@ def _content(folder: Path) -> dict[str, bytes]:
 
 
 def exchange(classroom: Classroom, unit: str, part: str, student: str = "", **options: Any) -> Any:
-    """One of the parts of nbgrader's exchange ("ReleaseAssignment", "Collect", "ReleaseFeedback"),
-    ready to be started.
+    """One of the parts of nbgrader's exchange, ready to be started.
+
+    `part` is "ReleaseAssignment", "Collect" or "ReleaseFeedback".
     """
     from nbgrader.coursedir import CourseDirectory
 
@@ -154,10 +156,10 @@ def collect(
     student: str = "",
     progress: Callable[[int, int], None] | None = None,
 ) -> Taken:
-    """Take in what was handed in: {"new", "again", "same": students, "refused", "dated":
-    sentences}.
+    """Take in what was handed in.
 
-    `progress(done, of)` hears of the folders that were handed in.
+    Returns {"new", "again", "same": students, "refused", "dated": sentences}. `progress(done, of)`
+    hears of the folders that were handed in.
     """
     if not _released(classroom, unit).is_dir():
         raise RefusedError(
@@ -307,8 +309,9 @@ HEAD = [
 
 
 def export(classroom: Classroom, units: Iterable[str], file: TextIO) -> tuple[int, dict[str, str]]:
-    """Write a table of all grades as CSV: one row for each student and lab, and one for each of its
-    checks.
+    """Write a table of all grades as CSV.
+
+    It has one row for each student and lab, and one for each of its checks.
 
     Returns (how many rows, {whose: why they are not in it}).
     """

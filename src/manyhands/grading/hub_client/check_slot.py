@@ -25,7 +25,8 @@ SILENT = "The queue for checks does not answer, so this check continues without 
 class Say(Protocol):
     """Shows a line; one that `stays` is not replaced by the next."""
 
-    def __call__(self, line: str, stays: bool = False) -> object: ...
+    def __call__(self, line: str, stays: bool = False) -> object:
+        """Show the line."""
 
 
 class RefusedError(RuntimeError):

@@ -1,9 +1,8 @@
-"""The notebook that formgrader shows for a submission: the learner's answers as text, and what each
-criterion said.
+"""The notebook that formgrader shows for a submission.
 
-It is shown in the instructor's browser, so nothing in it is what a learner could make a page of:
-outputs and attachments are left out, and text cells that are not the lab's own stand in it as they
-were typed.
+It has the learner's answers as text, and what each criterion said. It is shown in the instructor's
+browser, so nothing in it is what a learner could make a page of: outputs and attachments are left
+out, and text cells that are not the lab's own stand in it as they were typed.
 """
 
 from __future__ import annotations
@@ -43,8 +42,9 @@ def write(classroom: Classroom, unit: str, student: str, grade: GradeData) -> No
 
 
 def notebook(submitted: Path, solution: submissions.Solution, grade: GradeData) -> NotebookNode:
-    """The notebook to be shown, from a folder that was handed in, a `submissions.Solution` and a
-    grade (plain data).
+    """The notebook to be shown, from a folder that was handed in.
+
+    `solution` is a `submissions.Solution`, and the grade is plain data.
     """
     try:
         theirs = submissions.notebook_in(submitted, solution)[1].cells

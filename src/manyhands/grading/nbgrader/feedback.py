@@ -1,9 +1,9 @@
-"""The page that an attendee gets back: criteria, what was expected and what came, the instructor's
-marks and words.
+"""The page that an attendee gets back.
 
-It stands alone in one file, runs nothing, loads nothing, and shows what comes from the attendee as
-text. What was expected and what came are those of a run under the public seed: the hidden seed's
-numbers stay hidden.
+It has criteria, what was expected and what came, the instructor's marks and words. It stands alone
+in one file, runs nothing, loads nothing, and shows what comes from the attendee as text. What was
+expected and what came are those of a run under the public seed: the hidden seed's numbers stay
+hidden.
 """
 
 from __future__ import annotations
@@ -193,8 +193,9 @@ def _criterion(line: AnyCriterion, public: AnyCriterion | None) -> str:
 
 
 def _answers(solution: submissions.Solution, submitted: Path) -> dict[str, str]:
-    """{name: source} of the answers as they were handed in, the lab's order; nothing where there is
-    no notebook.
+    """{name: source} of the answers as they were handed in, in the lab's order.
+
+    There is nothing in it where there is no notebook.
     """
     try:
         theirs: dict[str | None, list[str]] = {}

@@ -123,8 +123,9 @@ def _refuse_foreign(path: Path) -> None:
 
 @contextmanager
 def _our_programs_found() -> Iterator[None]:
-    """nbgrader starts `alembic` by its name: the environment's programs must be on the search
-    path.
+    """Put the environment's programs on the search path.
+
+    nbgrader starts `alembic` by its name.
     """
     before = os.environ.get("PATH", "")
     os.environ["PATH"] = os.path.dirname(sys.executable) + os.pathsep + before
@@ -258,8 +259,9 @@ def by_check(grade: GradeData) -> dict[str, list[AnyCriterion]]:
 
 
 def comment(lines: Sequence[AnyCriterion], grade: GradeData) -> str | None:
-    """The criteria of a check in words, without anything that comes from the hidden seed or from
-    the learner.
+    """The criteria of a check in words, for the gradebook.
+
+    Nothing in them comes from the hidden seed or from the learner.
     """
     if grade["verdict"]:
         return grade["verdict"]
@@ -270,8 +272,9 @@ def comment(lines: Sequence[AnyCriterion], grade: GradeData) -> str | None:
 
 
 def _late_penalty(unit: str, student: str, book: Gradebook, config: Config | None) -> None:
-    """What nbgrader's LateSubmissionPlugin takes off, where the instructor has set one and a time
-    that was due.
+    """Take off what nbgrader's LateSubmissionPlugin says.
+
+    It says so where the instructor has set one and a time that was due.
     """
     from nbgrader.preprocessors import AssignLatePenalties
 

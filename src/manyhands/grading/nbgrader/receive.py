@@ -64,16 +64,19 @@ class Record(TypedDict):
 
 
 class Collect(ExchangeCollect):
-    """nbgrader's collecting, of `nbgrader collect` and formgrader too; `taken` says afterwards what
-    it has done.
+    """nbgrader's collecting, of `nbgrader collect` and formgrader too.
+
+    `taken` says afterwards what it has done.
     """
 
     def progress(self, done: int, of: int) -> None:
-        """Hears how many of the folders are taken in; a command puts another function in its
-        place.
+        """Hears how many of the folders are taken in.
+
+        A command puts another function in its place.
         """
 
     def init_src(self) -> None:
+        """Find out where hand-ins are, and to whom each number of a user belongs."""
         self.taken: Taken = {"new": [], "again": [], "same": [], "refused": [], "dated": []}
         self.course_path = os.path.join(self.root, self.coursedir.course_id)
         self.inbound_path = os.path.join(self.course_path, "inbound")
@@ -96,6 +99,7 @@ class Collect(ExchangeCollect):
         self.names = {number: name for name, number in attendees.items()}
 
     def copy_files(self) -> None:
+        """Take in every folder of the exchange, and choose each student's newest one."""
         classroom = Classroom(self.coursedir.root).made()
         newest: dict[str, list[Record]] = {}
         folders = sorted(Path(self.inbound_path).iterdir())
@@ -118,8 +122,9 @@ class Collect(ExchangeCollect):
             self._refuse(WRONG, whose, problem=describe_error(problem))
 
     def _received(self, classroom: Classroom, path: Path) -> Record | None:
-        """Take in one folder, unless it is there: a record of it, or None for what is another
-        unit's, or refused.
+        """Take in one folder, unless it is there.
+
+        Returns a record of it, or None for what is another unit's, or refused.
         """
         unit = self.coursedir.assignment_id
         name, plus, _ = path.name.partition(f"+{unit}+")
@@ -227,8 +232,9 @@ class Collect(ExchangeCollect):
         self.log.info("Collected: %s %s", student, self.coursedir.assignment_id)
 
     def _name(self, classroom: Classroom, students: Iterable[str]) -> None:
-        """Names of people into the gradebook where it has none: formgrader would show "None,
-        None".
+        """Write people's names into the gradebook where it has none.
+
+        Formgrader would show "None, None".
         """
         with gradebook.opened(classroom) as book:
             for student in students:

@@ -29,8 +29,9 @@ _FOLDER = _STEP | os.O_DIRECTORY
 
 @dataclass(frozen=True)
 class Found:
-    """Something in a folder: its path there, what it is ("file", "folder", "link", "other",
-    "unreadable", "deep"), its size.
+    """Something in a folder: its path there, what it is, and its size.
+
+    It is a "file", "folder", "link", "other", "unreadable" or "deep".
     """
 
     name: str
@@ -72,8 +73,9 @@ class Below:
             return None
 
     def files(self, left_out: Callable[[str], bool] = lambda name: False) -> list[Found]:
-        """[Found] of all that are no folders, in order, and of folders that could not be looked
-        into; `left_out(name)` tells those to be passed over.
+        """All that are no folders, in order, and folders that could not be looked into.
+
+        `left_out(name)` tells those to be passed over.
         """
         found: list[Found] = []
         seen: set[str] = set()

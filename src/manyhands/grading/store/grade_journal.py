@@ -1,8 +1,8 @@
-"""The grades of a unit on disk: one file for each grade ever given, written in one step and never
-changed.
+"""The grades of a unit on disk: one file for each grade ever given.
 
-`<folder>/<student>/0001.json`, `0002.json`, ...: the last one counts, the others are its history,
-each with its time and with the reason why it was given.
+A file is written in one step and never changed. In `<folder>/<student>/0001.json`, `0002.json`,
+..., the last one counts, the others are its history, each with its time and with the reason why it
+was given.
 """
 
 from __future__ import annotations
@@ -81,8 +81,9 @@ class Journal:
             yield file
 
     def seed(self) -> int:
-        """The hidden seed of this unit in this class: the same for everybody, until
-        `forget_seed`.
+        """The hidden seed of this unit in this class.
+
+        It is the same for everybody, until `forget_seed`.
         """
         path = self.folder / "seed"
         with suppress(OSError, ValueError):
@@ -91,8 +92,9 @@ class Journal:
         return int(path.read_text())
 
     def forget_seed(self) -> None:
-        """What passes and what fails may tell of a seed, so those who were told of it are graded
-        under another one.
+        """Let those who are graded from now on have another seed.
+
+        What passes and what fails may tell of a seed, and some have seen that.
         """
         (self.folder / "seed").unlink(missing_ok=True)
 
@@ -141,8 +143,9 @@ def same_work(one: Key, other: Key) -> bool:
 
 
 def reason(before: Entry | None, key: Key) -> str:
-    """Why a grade with this key is given now, when `before` is the one that counted until now (or
-    None).
+    """Why a grade with this key is given now.
+
+    `before` is the one that counted until now (or None).
     """
     if before is None:
         return FIRST

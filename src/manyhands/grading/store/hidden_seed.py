@@ -18,8 +18,9 @@ SEEDS = 3
 
 
 def draw(solution_path: str | Path, solution: NotebookNode, image: str = "") -> int:
-    """One of this machine's few hidden seeds; three times in four, one whose reference for this
-    solution is kept.
+    """Choose one of this machine's few hidden seeds.
+
+    Three times in four, it is one whose reference for this solution is kept.
     """
     path = references.cache_folder() / "seeds.json"
     try:

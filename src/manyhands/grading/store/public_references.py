@@ -1,5 +1,6 @@
-"""References under the public seed: what a check needs where the solutions are not, as on an
-attendee's server.
+"""References under the public seed.
+
+A check needs them where the solutions are not, as on an attendee's server.
 """
 
 from __future__ import annotations
@@ -41,8 +42,9 @@ def load(root: str | Path, unit: str) -> Shown:
 
 
 def renew(solution_path: str | Path, path: str | Path) -> bool:
-    """Make the reference of a solution, unless it is there and up to date; returns whether it was
-    made. Raises SolutionFailsError.
+    """Make the reference of a solution, unless it is there and up to date.
+
+    Returns whether it was made. Raises SolutionFailsError.
     """
     solution = notebooks.read(solution_path)
     key, path = references.key(solution_path, solution, PUBLIC_SEED), Path(path)

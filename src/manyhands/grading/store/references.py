@@ -43,8 +43,10 @@ def cache_folder() -> Path:
 
 
 def key(solution_path: str | Path, solution: NotebookNode, seed: int, image: str = "") -> str:
-    """Changes with all that the reference depends on: the solution's cells and scripts, the
-    package, the environment (or the image in whose containers it runs).
+    """A name that changes with all that the reference depends on.
+
+    That is the solution's cells and scripts, the package, the environment (or the image in whose
+    containers it runs).
     """
     digest = hashlib.sha256()
     facts = [

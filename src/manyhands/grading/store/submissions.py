@@ -53,8 +53,9 @@ OUR_NAME = "Left out because the grader uses this name for its own notes: {name}
 
 
 def digest(folder: str | Path) -> str:
-    """Changes with everything in the folder that can bear on a grade;
-    files beyond what is taken along count by their size.
+    """Changes with everything in the folder that can bear on a grade.
+
+    Files beyond what is taken along count by their size.
     """
     summed, total = hashlib.sha256(), 0
     try:
@@ -78,9 +79,10 @@ def digest(folder: str | Path) -> str:
 def copy(
     there: Below, place: str | Path, first: str, links: bool = False, left_out: Container[str] = ()
 ) -> list[str]:
-    """Copy the plain files of an open folder (a `Below`), that with the name `first` before the
-    others, at most so many and so large; notes about what was left out. With `links`, a link stays
-    a link. `left_out` are names that nothing may have here.
+    """Copy the plain files of an open folder (a `Below`), and return notes about what was left out.
+
+    The file with the name `first` comes before the others, and at most so many and so large ones
+    are copied. With `links`, a link stays a link. `left_out` are names that nothing may have here.
     """
     notes: list[str] = []
     room = FOLDER_BYTES
@@ -132,7 +134,8 @@ def shown(name: object) -> str:
 
 
 def notebook_in(folder: str | Path, solution: Solution) -> tuple[str, NotebookNode, str]:
-    """(name, notebook, note): what is to be graded in a folder, its path there first;
+    """(name, notebook, note): what is to be graded in a folder, its path there first.
+
     `NotGradedError` says why there is nothing.
     """
     wanted = Path(solution.path).name
@@ -214,8 +217,9 @@ def stamps(folder: str | Path) -> dict[str, bytes]:
 
 
 def handed_in_at(folder: str | Path) -> datetime | None:
-    """When this was handed in, as nbgrader has noted it beside it: a time in UTC without a zone, or
-    None.
+    """When this was handed in, as nbgrader has noted it beside it.
+
+    It is a time in UTC without a zone, or None.
     """
     try:
         return _utc((_beginning(folder, STAMPS[0]) or b"").decode("utf-8")[:100].strip())
@@ -224,8 +228,9 @@ def handed_in_at(folder: str | Path) -> datetime | None:
 
 
 def _utc(text: str) -> datetime:
-    """What nbgrader's own `parse_utc` makes of a stamp: nbgrader takes 40 MiB, and the process that
-    starts all graders asks this.
+    """What nbgrader's own `parse_utc` makes of a stamp.
+
+    nbgrader takes 40 MiB, and the process that starts all graders asks this.
     """
     *before, named = text.split(" ")
     if len(before) == 2:
@@ -251,4 +256,5 @@ def _beginning(folder: str | Path, name: str) -> bytes | None:
 
 
 def now() -> str:
+    """The time now in UTC, to the second, as text that a file can hold."""
     return datetime.now(UTC).isoformat(timespec="seconds")
