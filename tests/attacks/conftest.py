@@ -1,5 +1,7 @@
-"""What the hostile submissions share: a sandbox, things outside of it that must stay as they are,
-and how each is graded.
+"""What the hostile submissions share.
+
+There is a sandbox, there are things outside of it that must stay as they are, and each submission
+is graded in the same way.
 """
 
 import sys
@@ -22,8 +24,9 @@ def in_sandbox(works_in_sandbox):
 
 @pytest.fixture
 def attack(lab, outside, monkeypatch):
-    """Grade a hostile notebook in the sandbox: a `target.Graded`; afterwards none of its processes
-    is left.
+    """Grade a hostile notebook in the sandbox: a `target.Graded`.
+
+    Afterwards none of its processes is left.
     """
     seen = target.watch(monkeypatch)
     yield lambda notebook, **options: target.graded(lab, notebook, seen, **options)

@@ -30,8 +30,9 @@ SECRET = "the-secret-of-the-grader"
 
 
 class Outside:
-    """Files of the instructor, a process and two listening sockets of theirs, beside a lab; a
-    context manager.
+    """Files of the instructor, a process and two listening sockets of theirs, beside a lab.
+
+    This is a context manager.
     """
 
     def __init__(self, folder):
@@ -66,8 +67,9 @@ class Outside:
         return self.server.getsockname()[1]
 
     def _files(self):
-        """{path: what is known of it} of all that must stay; what was handed in may be written by a
-        test.
+        """{path: what is known of it} of all that must stay.
+
+        What was handed in may be written by a test.
         """
         return {
             path: (
@@ -116,8 +118,9 @@ def outside(lab):
 
 @dataclass
 class Seen:
-    """What was seen of the runs of notebooks: the last one's outputs of check cells, and all their
-    namespaces of processes.
+    """What was seen of the runs of notebooks.
+
+    These are the last one's outputs of check cells, and all their namespaces of processes.
     """
 
     shown: dict = field(default_factory=dict)
@@ -152,8 +155,9 @@ def _space(pid):
 
 
 def left(seen, patience_s=10):
-    """The processes that live on in a sandbox that was closed: they end a moment after it, and a
-    number of a sandbox may be given to another one.
+    """The processes that live on in a sandbox that was closed.
+
+    They end a moment after it, and a number of a sandbox may be given to another one.
     """
     gone, deadline = seen.spaces - {None, _space("self")}, time.monotonic() + patience_s
     while living := [pid for pid in os.listdir("/proc") if pid.isdigit() and _space(pid) in gone]:
@@ -165,8 +169,10 @@ def left(seen, patience_s=10):
 
 @dataclass
 class Graded:
-    """`grade` is the grader's; `believed` are the points for one who believes what the kernel says
-    of itself.
+    """The grades of a submission.
+
+    `grade` is the grader's; `believed` are the points for one who believes what the kernel says of
+    itself.
     """
 
     grade: engine.Grade

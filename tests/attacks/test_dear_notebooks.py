@@ -1,5 +1,6 @@
-"""Notebooks that are small to hand in and dear to read: what nbformat would validate for hours, and
-without bounds in memory.
+"""Notebooks that are small to hand in and expensive to read.
+
+nbformat would validate them for hours, and without bounds in memory.
 """
 
 import json

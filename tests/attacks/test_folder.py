@@ -1,5 +1,6 @@
-"""What a submission's folder may hold beside the notebook, and in its place: links, pipes, floods,
-and files that change.
+"""What a submission's folder may hold beside the notebook, and in its place.
+
+There are links, pipes, floods, and files that change.
 """
 
 import os
@@ -142,8 +143,9 @@ def test_a_notebook_of_a_terabyte_is_not_read(folder):
 
 
 def test_links_made_while_it_runs_lead_nowhere(lab, attack, outside):
-    """In each place that can be written, with rights that make a careless clean-up change what they
-    lead to.
+    """In each folder that can be written, with rights that mislead a careless clean-up.
+
+    It would change what they lead to.
     """
     code = f"""
 import os

@@ -1,5 +1,6 @@
-"""What a kernel shows, and what is handed in, that costs the grader far more memory or time than it
-is long.
+"""What a kernel shows, and what is handed in, that costs the grader more than its length.
+
+It costs far more memory or time.
 """
 
 from pathlib import Path

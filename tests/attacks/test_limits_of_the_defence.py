@@ -46,8 +46,9 @@ def test_a_check_that_knows_the_answer_can_be_made_to_tell_it(lab, attack, name)
 
 
 def test_the_real_computation_may_be_anybodys(lab, attack):
-    """What it proves is that this kernel could compute the right numbers for inputs that nobody
-    knew, not who wrote the code.
+    """It does not prove who wrote the code.
+
+    What it proves is that this kernel could compute the right numbers for inputs that nobody knew.
     """
     notebook = lab.handed_in(
         square="import numpy; return float(numpy.square(x))", total="return sum(xs)"

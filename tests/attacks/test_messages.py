@@ -192,8 +192,9 @@ def test_a_structure_deeper_than_any_stack_is_not_the_text_that_was_wanted():
 
 
 def test_pickles_are_not_opened(lab, attack, outside):
-    """All that the kernel sends from then on is a pickle which, where it is opened, writes the
-    gradebook.
+    """All that the kernel sends from then on is a pickle.
+
+    Where it is opened, it writes the gradebook.
     """
     notebook = lab.handed_in()
     notebook.cells.insert(

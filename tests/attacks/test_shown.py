@@ -1,5 +1,6 @@
-"""What a submission can put before the eyes of the instructor and of other programs: text, and
-nothing else.
+"""What a submission can put before the eyes of the instructor and of other programs.
+
+That is text, and nothing else.
 """
 
 import html.parser
@@ -40,8 +41,9 @@ class Tags(html.parser.HTMLParser):
 
 @pytest.fixture
 def hostile(lab):
-    """A notebook that says something wherever a submission can: errors, cells' names, reports,
-    messages.
+    """A notebook that says something wherever a submission can.
+
+    That is in errors, cells' names, reports and messages.
     """
 
     def hostile(payload):

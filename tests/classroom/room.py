@@ -1,5 +1,6 @@
-"""A class in a folder: the tiny lab of tests/labs, released as the build does it, and people who
-hand something in.
+"""A class in a folder, with the tiny lab of tests/labs and people who hand something in.
+
+The lab is released as the build does it.
 """
 
 import io

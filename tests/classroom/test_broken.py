@@ -1,5 +1,6 @@
-"""What people hand in when it is no proper notebook: each gets a verdict that says what to do, and
-the others get their grades.
+"""What people hand in when it is no proper notebook.
+
+Each gets a verdict that says what to do, and the others get their grades.
 """
 
 import json
@@ -278,8 +279,9 @@ def _foreign(path):
 
 @pytest.mark.parametrize("spoil", [_locked, _cut_off, _text, _foreign])
 def test_a_gradebook_that_cannot_be_used_is_named_in_a_sentence(classroom, spoil):
-    """Each command says which file, why, and what to do; the file and the grades beside it stay as
-    they are.
+    """Each command says which file, why, and what to do.
+
+    The file and the grades beside it stay as they are.
     """
     classroom.collected("ada", classroom.lab.notebook)
     assert classroom.command("grade", "90")[0] == 0

@@ -1,5 +1,6 @@
-"""From the release of a lab to the table of grades: through nbgrader's exchange and gradebook, by
-our commands.
+"""From the release of a lab to the table of grades, by our commands.
+
+They go through nbgrader's exchange and gradebook.
 """
 
 import csv
@@ -461,8 +462,9 @@ def test_what_is_left_where_the_gradebook_is_told_of_a_unit_and_killed_goes_late
 def test_a_unit_of_which_the_gradebook_was_told_half_is_told_whole_before_grades_go_in(
     classroom, monkeypatch, kind
 ):
-    """Killed before the last of a kind of cells: grades without comments were written for all, and
-    stayed so (seen in test_killed).
+    """Killed before the last of a kind of cells.
+
+    Grades without comments were written for all, and stayed so (seen in test_killed).
     """
     classroom.collected("alice", classroom.lab.handed_in(square="return 1"))
     with monkeypatch.context() as half:

@@ -1,5 +1,6 @@
-"""A batch that is killed at any moment goes on where it stopped, and ends with the gradebook of one
-that was not.
+"""A batch that is killed at any moment goes on where it stopped.
+
+It ends with the gradebook of one that was not killed.
 """
 
 import json
@@ -24,8 +25,9 @@ STUDENTS = 6
 
 
 def tables(room):
-    """What the gradebook holds, without the identifiers that nbgrader draws and the times of
-    grading.
+    """What the gradebook holds.
+
+    The identifiers that nbgrader draws and the times of grading are left out.
     """
     with room.book() as book:
         return sorted(

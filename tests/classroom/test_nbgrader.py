@@ -17,8 +17,9 @@ from manyhands.grading.nbgrader import gradebook
 
 
 class Formgrader:
-    """A Jupyter server with formgrader in the course's folder, spoken to over a socket of its
-    own.
+    """A Jupyter server with formgrader in the course's folder.
+
+    It is spoken to over a socket of its own.
     """
 
     def __init__(self, room, folder):
@@ -122,8 +123,9 @@ def test_formgraders_buttons_do_what_our_commands_do(classroom, formgrader):
 
 
 def test_formgrader_has_names_to_show(classroom, monkeypatch):
-    """The full name of the hub's table, else the account's; what an instructor has written
-    stays.
+    """The full name of the hub's table, else the account's.
+
+    What an instructor has written stays.
     """
     monkeypatch.setenv("MANYHANDS_HUB", str(classroom.root))
     classroom.command("release", "90")

@@ -1,5 +1,6 @@
-"""A class that was graded by an earlier version, whose files had other places in the package, goes
-on.
+"""A class that was graded by an earlier version goes on.
+
+That version's files had other places in the package.
 
 class.tar.gz was made on 2026-11-24 with the version of commit 038cfe6, the last one before the
 package's files moved into folders: three people handed in `90_tiny`; collect, grade, feedback and

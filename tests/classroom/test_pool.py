@@ -1,5 +1,6 @@
-"""Jobs side by side: what each does to its process is its own affair, and none outlives the one
-that started them.
+"""Jobs side by side.
+
+What each does to its process is its own affair, and none outlives the one that started them.
 """
 
 import multiprocessing

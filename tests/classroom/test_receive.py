@@ -1,5 +1,6 @@
-"""Collecting from people who mean harm: nothing but their own files comes along, and each stops
-nobody but themselves.
+"""Collecting from people who mean harm.
+
+Nothing but their own files comes along, and each stops nobody but themselves.
 """
 
 import json

@@ -1,5 +1,6 @@
-"""The container in bubblewrap's place, as far as no engine is needed: how it is chosen and started,
-what it sees, how its first process ends.
+"""The container in bubblewrap's place, as far as no engine is needed.
+
+How is it chosen and started, what does it see, and how does its first process end?
 """
 
 import json
@@ -196,8 +197,9 @@ def home():
 
 @pytest.fixture
 def started(path, home, tmp_path):
-    """Start a program by way of the first process, here and not in a container: (the `Container`,
-    the folder where it runs).
+    """Start a program by way of the first process, here and not in a container.
+
+    Gives (the `Container`, the folder where it runs).
     """
     program, made = put(path, run=RUNS_HERE.format(python=sys.executable)), []
     (tmp_path / "submission").mkdir()

@@ -1,5 +1,6 @@
-"""The way back from an edited notebook to its source: nothing is lost, and what cannot go back is
-refused with a reason.
+"""The way back from an edited notebook to its source.
+
+Nothing is lost, and what cannot go back is refused with a reason.
 """
 
 import nbformat

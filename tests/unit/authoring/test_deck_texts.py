@@ -1,5 +1,6 @@
-"""The texts of the decks: notes for the speaker on each slide, and pictures that are what their
-script draws.
+"""The texts of the decks.
+
+Each slide has notes for the speaker, and pictures are what their script draws.
 """
 
 import re

@@ -1,5 +1,6 @@
-"""The copies that Colab and Kaggle open: made from the notebooks, and their first cell prepares the
-place.
+"""The copies that Colab and Kaggle open.
+
+They are made from the notebooks, and their first cell prepares the folder.
 """
 
 import copy
@@ -196,8 +197,9 @@ def test_without_a_repository_that_they_read_nothing_is_promised(course, address
 
 @pytest.fixture
 def place(built, tmp_path):
-    """Colab's folder, elsewhere, and a repository with a stub of the course; `run()` runs the first
-    cell there.
+    """Colab's folder, elsewhere, and a repository with a stub of the course.
+
+    `run()` runs the first cell there.
     """
     repository, top = tmp_path / "repository", tmp_path / "content"
     (repository / "src/manyhands/learner").mkdir(parents=True)

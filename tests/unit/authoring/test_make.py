@@ -1,5 +1,6 @@
-"""Sources become executed, canonical notebooks and labs without solutions, the same bytes every
-time.
+"""Sources become executed, canonical notebooks and labs without solutions.
+
+They are the same bytes every time.
 """
 
 import json
@@ -106,8 +107,9 @@ def test_ids_are_names_or_hashes_and_stay_when_a_cell_is_put_before_them(course,
 
 
 def test_an_edited_cell_keeps_its_id(tmp_path):
-    """A sentence and a line of code are edited, a cell is put between, and what has another subject
-    gets another id.
+    """A sentence and a line of code are edited, and a cell is put between.
+
+    What has another subject gets another id.
     """
     tutorial, _ = tiny_course.make(tmp_path)
     make.build(tutorial, run=False)

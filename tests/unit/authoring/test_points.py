@@ -1,5 +1,6 @@
-"""Points are stated once, in a lab's criteria: `manyhands build` and `manyhands slides` refuse a
-text that disagrees.
+"""Points are stated once, in a lab's criteria.
+
+`manyhands build` and `manyhands slides` refuse a text that disagrees.
 """
 
 import shutil

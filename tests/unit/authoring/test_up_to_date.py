@@ -1,5 +1,6 @@
-"""The drift check finds each kind of difference, names the first cell, and the command it names
-repairs it.
+"""The drift check finds each kind of difference and names the first cell.
+
+The command that it names repairs it.
 """
 
 import pytest

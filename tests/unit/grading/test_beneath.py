@@ -1,5 +1,6 @@
-"""Reading below a folder whose owner changes it at the worst moment: each moment there is, one
-after the other.
+"""Reading below a folder whose owner changes it at the worst moment.
+
+Each such moment is tried, one after the other.
 """
 
 import os
@@ -89,8 +90,9 @@ def copied(there, place):
 
 
 def counted(monkeypatch, moment, change, work):
-    """Do the work, with the change before the call of this number that looks at a file; the
-    calls.
+    """Do the work, with a change before one of the calls that look at a file.
+
+    The change comes before the call of this number. Returns the calls.
     """
     calls = []
     with monkeypatch.context() as patched:

@@ -1,5 +1,6 @@
-"""The grader's end of a kernel's sockets, against ZeroMQ's own library and against what it would
-not send.
+"""The grader's end of a kernel's sockets.
+
+It is tried against ZeroMQ's own library and against what that would not send.
 """
 
 import socket
