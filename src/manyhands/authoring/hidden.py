@@ -27,8 +27,8 @@ def call_of(source: str) -> str | None:
         return None
     called = [_called(statement) for statement in body]
     if any(
-        name is None and not isinstance(one, _NEEDED)
-        for name, one in zip(called, body, strict=False)
+        name is None and not isinstance(statement, _NEEDED)
+        for name, statement in zip(called, body, strict=True)
     ):
         return None
     return next(filter(None, called), None)

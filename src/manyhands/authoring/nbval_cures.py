@@ -106,6 +106,7 @@ def _compare_outputs(
 
     Where two are the same picture, the new one gets the stored one's very text.
     """
+    # nbval itself reports an output that is missing
     for made, stored in zip(test, ref, strict=False):
         made, stored = made.get("data", {}), stored.get("data", {})
         if SVG in made and SVG in stored and same_picture(made[SVG], stored[SVG]):

@@ -72,7 +72,7 @@ def notes_of(submission: NotebookNode, solution: NotebookNode) -> list[str]:
     for name, check in checks_of(solution).items():
         own = [
             names - defined_in(check)
-            for mark, names in zip(marks, defined, strict=False)
+            for mark, names in zip(marks, defined, strict=True)
             if mark == name
         ]
         notes += [IN_CHECK.format(name=name)] if any(own) else []

@@ -161,7 +161,7 @@ def differs(values: Any, reference: Sequence[Any], atol: float, rtol: float) -> 
             "It passes in your notebook, but its evidence does not have the length of a right "
             "solution's."
         )
-    for number, (value, wanted) in enumerate(zip(values, reference, strict=False), 1):
+    for number, (value, wanted) in enumerate(zip(values, reference, strict=True), 1):
         if not _equal(value, wanted, atol, rtol):
             return (
                 f"It passes in your notebook, but with a different seed, value {number} of "
