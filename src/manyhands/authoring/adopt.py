@@ -38,11 +38,11 @@ def adopt(root: str | Path, path: str | Path) -> list[str]:
         ]
     lines = []
     if old is not None and path != piece.source and _source_is_newer(path, old):
-        kept = _free_name(piece.source)
-        write_if_changed(kept, old.encode())
+        backup = _free_name(piece.source)
+        write_if_changed(backup, old.encode())
         lines.append(
             f"{piece.short(piece.source)} was edited after this notebook was built, so its old text"
-            f" is kept in {kept.name}"
+            f" is kept in {backup.name}"
         )
     write_if_changed(piece.source, new.encode())
     lines.append(f"{piece.short(piece.source)} written; now run: manyhands build {piece.number}")
@@ -118,11 +118,11 @@ def as_source(notebook: NotebookNode, piece: layout.Piece) -> NotebookNode:
 def _edited_links(path: Path, piece: layout.Piece) -> list[str]:
     """A line for each cell of links that somebody has changed: the build makes them anew."""
     ours = unit_links.cells(piece.root, piece.name, piece.kind)
-    found = canonical.load(path).cells if path.suffix == ".ipynb" else []
+    stored = canonical.load(path).cells if path.suffix == ".ipynb" else []
     return [
         f"the cell `{cell.id}` is made by the build from units.toml, so this edit is not kept: "
         f"{cell.source}"
-        for cell in found
+        for cell in stored
         if cell.get("id") in ours and cell.source != ours[cell.id]
     ]
 
@@ -148,16 +148,16 @@ def _unit(piece: layout.Piece) -> dict[str, Any] | None:
     return cells[0].metadata.get("unit") if cells else None
 
 
-def _refuse_loss(one: NotebookNode, other: NotebookNode, name: str) -> None:
-    if text.same_cells(one, other):
+def _refuse_loss(edited: NotebookNode, survived: NotebookNode, name: str) -> None:
+    if text.same_cells(edited, survived):
         return
-    for number, (before, after) in enumerate(zip(one.cells, other.cells, strict=False), 1):
+    for number, (before, after) in enumerate(zip(edited.cells, survived.cells, strict=False), 1):
         if (before.cell_type, before.source) != (after.cell_type, after.source):
             raise BuildError(
                 f"{name}, cell {number} would not survive as text; it would read:\n{after.source}"
             )
     raise BuildError(
-        f"{name} would not survive as text: {len(one.cells)} cells would become {len(other.cells)}"
+        f"{name} would not survive as text: {len(edited.cells)} cells would become {len(survived.cells)}"
     )
 
 
@@ -168,6 +168,8 @@ def _source_is_newer(path: Path, old: str) -> bool:
 
 def _free_name(path: Path) -> Path:
     number = 1
-    while (kept := path.with_name(f"{path.name}.bak{'' if number == 1 else number}")).exists():
+    while (
+        path_of_copy := path.with_name(f"{path.name}.bak{'' if number == 1 else number}")
+    ).exists():
         number += 1
-    return kept
+    return path_of_copy

@@ -208,9 +208,9 @@ def refuse_places(notebook: NotebookNode, name: str, folders: Iterable[str | Pat
     for number, cell in enumerate(notebook.cells, 1):
         for output in cell.get("outputs", []):
             shown = str({key: value for key, value in output.items() if key != "metadata"})
-            found = re.search("|".join(places), shown)
-            if found:
+            shown_folder = re.search("|".join(places), shown)
+            if shown_folder:
                 raise BuildError(
-                    f"{name}, cell {number}: its output shows {found.group()}, a folder of this "
+                    f"{name}, cell {number}: its output shows {shown_folder.group()}, a folder of this "
                     "machine"
                 )

@@ -35,19 +35,19 @@ def keep(notebook: NotebookNode, stored: NotebookNode) -> None:
         if "nbgrader" not in cell.metadata and cell.get("id") and cell.id not in named
     ]
     texts = [[(cell.cell_type, cell.source) for cell in cells] for cells in (old, new)]
-    kept: dict[int, str] = {}
+    ids: dict[int, str] = {}
     for kind, a, b, c, d in SequenceMatcher(None, texts[0], texts[1], autojunk=False).get_opcodes():
         if kind == "equal":
-            kept |= {c + step: old[a + step].id for step in range(b - a)}
+            ids |= {c + step: old[a + step].id for step in range(b - a)}
         elif kind == "replace":
-            kept |= {
+            ids |= {
                 place: old[earlier].id for place, earlier in _edits(texts, range(a, b), range(c, d))
             }
-    taken = {cell.id for cell in notebook.cells if all(cell is not one for one in new)} | set(
-        kept.values()
+    taken = {cell.id for cell in notebook.cells if all(cell is not fresh for fresh in new)} | set(
+        ids.values()
     )
     for place, cell in enumerate(new):
-        cell.id = kept.get(place) or _unused(cell.id, taken)
+        cell.id = ids.get(place) or _unused(cell.id, taken)
         taken.add(cell.id)
 
 
@@ -77,8 +77,8 @@ def _edits(
 
 def _unused(name: str, taken: Container[str]) -> str:
     """A new cell's id; with a number behind it where an edited cell has kept the same one."""
-    number, found = 1, name
-    while found in taken:
+    number, unused = 1, name
+    while unused in taken:
         number += 1
-        found = f"{name}-{number}"
-    return found
+        unused = f"{name}-{number}"
+    return unused

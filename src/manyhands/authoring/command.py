@@ -140,13 +140,13 @@ def _check(root: Path, options: argparse.Namespace) -> int:
         from manyhands.authoring import up_to_date
         from manyhands.authoring.slides import drifts as slide_drifts
 
-        found = up_to_date.drifts(root, options.units, run=not options.no_execute)
-        found += [] if options.units else slide_drifts(root)
-    for one in found:
-        print(one, file=sys.stderr)
-    if not found:
+        differences = up_to_date.drifts(root, options.units, run=not options.no_execute)
+        differences += [] if options.units else slide_drifts(root)
+    for drift in differences:
+        print(drift, file=sys.stderr)
+    if not differences:
         print("all that is built agrees with its sources")
-    return 1 if found else 0
+    return 1 if differences else 0
 
 
 def _adopt(root: Path, options: argparse.Namespace) -> int:

@@ -99,7 +99,7 @@ def copy_of(piece: Piece, notebook: NotebookNode) -> dict[Path, bytes]:
     )
     if importing:  # right above the import, where a traceback shows it, too
         importing.source = _IMPORT.sub(
-            lambda found: f"{_BEFORE}\n{found[0]}", importing.source, count=1
+            lambda match: f"{_BEFORE}\n{match[0]}", importing.source, count=1
         )
     made = nbformat.v4.new_notebook(metadata=dict(canonical.METADATA), cells=cells)
     return {piece.hosted: canonical.to_bytes(made)}
@@ -129,9 +129,9 @@ def on_the_web(text: str, folder: str, address: str) -> str:
     repository.
     """
 
-    def link(found: re.Match[str]) -> str:
-        path, _, anchor = found[2].partition("#")
+    def link(match: re.Match[str]) -> str:
+        path, _, anchor = match[2].partition("#")
         page = repository.file_page(address, os.path.normpath(f"{folder}/{path}"), anchor)
-        return f"{found[1]}({page})"
+        return f"{match[1]}({page})"
 
     return _RELATIVE.sub(link, text)

@@ -130,8 +130,8 @@ def _run_nbgrader(root: str | Path, name: str) -> None:
     config.CourseDirectory.assignment_id = name
     log = logging.getLogger("manyhands.authoring.nbgrader")
     log.propagate = False
-    said = io.StringIO()
-    log.handlers = [logging.StreamHandler(said)]
+    log_text = io.StringIO()
+    log.handlers = [logging.StreamHandler(log_text)]
     course = CourseDirectory(config=config, log=log)
     converter = GenerateAssignment(
         coursedir=course,
@@ -144,7 +144,7 @@ def _run_nbgrader(root: str | Path, name: str) -> None:
         converter.start()
     except (Exception, SystemExit) as error:
         raise BuildError(
-            f"nbgrader makes no lab from solutions/{name}: {error}\n{said.getvalue()}"
+            f"nbgrader makes no lab from solutions/{name}: {error}\n{log_text.getvalue()}"
         ) from error
 
 
@@ -178,7 +178,7 @@ def leaks(solution_texts: Iterable[str], lab_text: str) -> list[str]:
     it has at least two tokens and does not also stand outside the answers, where the learner may
     read it; a long one (six tokens) is found inside another line too.
     """
-    found = [
+    leaking = [
         mark
         for mark in ("BEGIN SOLUTION", "END SOLUTION", "BEGIN HIDDEN", "BEGIN MARK SCHEME")
         if mark in lab_text
@@ -200,8 +200,8 @@ def leaks(solution_texts: Iterable[str], lab_text: str) -> list[str]:
         if (length >= 2 and line in shown) or (
             length >= 6 and line in lab_text and line not in open_text
         ):
-            found.append(line)
-    return found
+            leaking.append(line)
+    return leaking
 
 
 def tokens(line: str) -> int:

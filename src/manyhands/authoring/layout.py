@@ -81,24 +81,24 @@ def pieces(root: str | Path, wanted: Iterable[str] = ()) -> list[Piece]:
     One is named by "06", "6", "06_ddp", or a path of its source or its notebook.
     """
     root = Path(root)
-    found = [
+    existing = [
         Piece(root, kind, path.stem)
         for kind in ("tutorial", "labs")
         for path in sorted((root / "sources" / kind).glob("*.py"))
     ]
-    for piece in found:
+    for piece in existing:
         if not UNIT_NAME.fullmatch(piece.name):
             raise BuildError(
                 f"{piece.short(piece.source)}: a unit is called NN_topic, two digits and lower-case"
                 " letters"
             )
     if not wanted:
-        return found
+        return existing
     chosen: list[Piece] = []
     for word in wanted:
-        matching = [piece for piece in found if _matches(piece, word)]
+        matching = [piece for piece in existing if _matches(piece, word)]
         if not matching:
-            known = ", ".join(sorted({piece.name for piece in found})) or "none yet"
+            known = ", ".join(sorted({piece.name for piece in existing})) or "none yet"
             raise UnknownNameError(f"there is no unit {word!r} in sources/; the units: {known}")
         chosen += [piece for piece in matching if piece not in chosen]
     return chosen

@@ -54,8 +54,8 @@ def build(
         changed += write_all(released)
         changed += _remove(others(piece.lab.parent, released))
     elif run and (given or outcomes.of(outcomes.read(piece.root), piece.number)):
-        kept = outcomes.text_with(piece.root, piece.number, given)
-        changed += write_all({piece.root / outcomes.FILE: kept.encode()})
+        outcomes_text = outcomes.text_with(piece.root, piece.number, given)
+        changed += write_all({piece.root / outcomes.FILE: outcomes_text.encode()})
     return changed + write_all(hosted_copy(piece))
 
 

@@ -114,15 +114,15 @@ def _compare_outputs(
     return compare(item, test, ref, skip_compare)
 
 
-def same_picture(one: str, other: str) -> bool:
+def same_picture(first: str, second: str) -> bool:
     """Whether two SVG texts differ in nothing but small numbers and names of ids.
 
     The numbers are inside their tags, and each differs by less than SVG_POINTS. Letters must be the
     same.
     """
     parts, others = (
-        re.split("(<[^>]*>)", _ids_numbered(one)),
-        re.split("(<[^>]*>)", _ids_numbered(other)),
+        re.split("(<[^>]*>)", _ids_numbered(first)),
+        re.split("(<[^>]*>)", _ids_numbered(second)),
     )
     return len(parts) == len(others) and all(
         a == b or (a[:1] == b[:1] == "<" and _same_tag(a, b))
@@ -140,10 +140,10 @@ def _ids_numbered(text: str) -> str:
     )
 
 
-def _same_tag(one: str, other: str) -> bool:
-    return _NUMBER.sub("0", one) == _NUMBER.sub("0", other) and all(
+def _same_tag(first: str, second: str) -> bool:
+    return _NUMBER.sub("0", first) == _NUMBER.sub("0", second) and all(
         abs(float(a) - float(b)) < SVG_POINTS
-        for a, b in zip(_NUMBER.findall(one), _NUMBER.findall(other), strict=True)
+        for a, b in zip(_NUMBER.findall(first), _NUMBER.findall(second), strict=True)
     )
 
 

@@ -43,13 +43,13 @@ def cells(source: str) -> list[tuple[bool, str]]:
     The content has no comment signs.
     """
     parts = re.split(r"^# %%(?= |$)(.*)$", source, flags=re.M)
-    found = []
+    cells_read = []
     for head, body in zip(parts[1::2], parts[2::2], strict=True):
         is_text = "[markdown]" in head
-        found.append(
+        cells_read.append(
             (is_text, re.sub(r"^# ?", "", body.strip(), flags=re.M) if is_text else body.strip())
         )
-    return found
+    return cells_read
 
 
 def words(text: str) -> int:
@@ -79,7 +79,7 @@ def stated(source: str) -> tuple[int | None, ...]:
     None where one states none.
     """
     return tuple(
-        int(found[2]) if (found := pattern.search(source)) else None
+        int(match[2]) if (match := pattern.search(source)) else None
         for pattern in (HEADER, FIRST_CELL)
     )
 
@@ -110,10 +110,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     for path in tutorials():
         source = path.read_text(encoding="utf-8")
-        one, (header, first) = counted(source), stated(source)
-        honest = max(one.minutes, *(value or 0 for value in (header, first)))
+        counts, (header, first) = counted(source), stated(source)
+        honest = max(counts.minutes, *(value or 0 for value in (header, first)))
         print(
-            f"{path.stem:<34}{one.words:>7}{one.lines:>7}{one.predictions:>13}{one.minutes:>9}{header or '-':>8}"
+            f"{path.stem:<34}{counts.words:>7}{counts.lines:>7}{counts.predictions:>13}{counts.minutes:>9}{header or '-':>8}"
             f"{first or '-':>12}{'' if header == first == honest else '  too low'}"
         )
         if arguments.write:

@@ -54,18 +54,20 @@ _MIME = {
 
 def decks(root: str | Path, wanted: Sequence[str] = ()) -> list[Path]:
     """The text sources of the decks asked for ("06", "06_ddp"), all of them if none is named."""
-    found = [
+    existing = [
         path
         for path in sorted((Path(root) / "slides").glob("*.md"))
         if UNIT_NAME.fullmatch(path.stem)
     ]
     if not wanted:
-        return found
-    chosen = [path for path in found if any(word in (path.stem, path.stem[:2]) for word in wanted)]
+        return existing
+    chosen = [
+        path for path in existing if any(word in (path.stem, path.stem[:2]) for word in wanted)
+    ]
     if not chosen:
         raise UnknownNameError(
             f"there is no deck {' '.join(wanted)!r} in slides/; "
-            f"the decks: {', '.join(p.stem for p in found)}"
+            f"the decks: {', '.join(p.stem for p in existing)}"
         )
     return chosen
 
@@ -98,14 +100,14 @@ def build(
 def drifts(root: str | Path) -> list[Drift]:
     """Decks that do not follow from their sources, found without Node.js."""
     root = Path(root)
-    found = [drift for drift in map(_drift_of, decks(root)) if drift]
+    differences = [drift for drift in map(_drift_of, decks(root)) if drift]
     known = {deck.stem for deck in decks(root)}
     for path in sorted((root / "slides" / "built").glob("*.*")):
         if path.suffix in (".html", ".pdf") and path.stem not in known:
-            found.append(
+            differences.append(
                 Drift(f"slides/built/{path.name}", "it has no source in slides/", "delete it")
             )
-    return found
+    return differences
 
 
 def _drift_of(deck: Path) -> Drift | None:
@@ -203,13 +205,13 @@ def _no_downloads() -> dict[str, str]:
 def find_browser() -> str:
     """The Chromium that prints the PDF."""
     names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-    found = os.environ.get("CHROME_PATH") or next(filter(None, map(shutil.which, names)), None)
-    if found is None:
+    browser = os.environ.get("CHROME_PATH") or next(filter(None, map(shutil.which, names)), None)
+    if browser is None:
         raise BuildError(
             "the PDF is printed by Chromium, which is missing: apt-get install chromium, or set "
             "CHROME_PATH"
         )
-    return found
+    return browser
 
 
 def _convert(deck: Path, marp: Path, browser: str) -> tuple[bytes, bytes]:
@@ -220,7 +222,7 @@ def _convert(deck: Path, marp: Path, browser: str) -> tuple[bytes, bytes]:
     with tempfile.TemporaryDirectory(prefix="mh-") as name:
         folder = Path(name)
         for linked in {
-            Path(found).parts[0] for found in _IN_MARKDOWN.findall(deck.read_text(encoding="utf-8"))
+            Path(link).parts[0] for link in _IN_MARKDOWN.findall(deck.read_text(encoding="utf-8"))
         }:
             (folder / linked).symlink_to((deck.parent / linked).resolve())
         text = with_drawings(deck.read_text(encoding="utf-8"), deck.parent)
@@ -292,7 +294,7 @@ def with_drawings(text: str, folder: Path) -> str:
         # else a browser shows it under the mouse
         svg = re.sub(r"<title>.*?</title>", "", svg, count=1, flags=re.S)
         for before in (r'\bid="', r'href="#', r"url\(#"):  # two drawings may use one name
-            svg = re.sub(before, lambda found: f"{found.group()}{path.stem}-", svg)
+            svg = re.sub(before, lambda match: f"{match.group()}{path.stem}-", svg)
         head, rest = svg[svg.index("<svg") :].split(">", 1)
         head = re.sub(r'\s(?:width|height|role|aria-label)="[^"]*"', "", head)
         lines = f'{head} role="img" aria-label="{html.escape(words)}">{rest}'.splitlines()

@@ -69,9 +69,9 @@ def write(notebook: NotebookNode) -> str:
     return jupytext.writes(plain, fmt={**_FORMAT, **_FILTERS}).rstrip("\n") + "\n"
 
 
-def same_cells(one: NotebookNode, other: NotebookNode) -> bool:
+def same_cells(first: NotebookNode, second: NotebookNode) -> bool:
     """Whether two notebooks have the same cells: type, text and options."""
-    return [_essence(cell) for cell in one.cells] == [_essence(cell) for cell in other.cells]
+    return [_essence(cell) for cell in first.cells] == [_essence(cell) for cell in second.cells]
 
 
 def _essence(cell: NotebookNode) -> tuple[str, str, dict[str, Any]]:

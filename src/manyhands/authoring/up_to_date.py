@@ -39,10 +39,10 @@ def drifts(root: str | Path, wanted: Sequence[str] = (), run: bool = False) -> l
     Without `run` outputs are taken as stored (nbval compares them); with it they are made anew.
     """
     root = Path(root).resolve()
-    found = []
+    differences = []
     for piece in layout.pieces(root, wanted):
-        found += drifts_of(piece, run)
-    return found + ([] if wanted else orphans(root))
+        differences += drifts_of(piece, run)
+    return differences + ([] if wanted else orphans(root))
 
 
 def drifts_of(piece: Piece, run: bool = False) -> list[Drift]:
@@ -146,26 +146,26 @@ def _outcomes(piece: Piece, build: str) -> list[Drift]:
 def _other_files(piece: Piece, build: str) -> list[Drift]:
     """Scripts and the lab, which follow from the source and the solution."""
     expected = make.script_files(piece)
-    found = []
+    differences = []
     if piece.lab:
         expected.update(make.make_lab(piece))
     if not piece.lab or piece.lab.exists():
         expected.update(make.hosted_copy(piece))
     for path, data in expected.items():
         if not path.exists():
-            found.append(Drift(piece.short(path), "was never built", build))
+            differences.append(Drift(piece.short(path), "was never built", build))
         elif path.read_bytes() != data:
-            found.append(Drift(piece.short(path), _difference_of_files(path, data), build))
+            differences.append(Drift(piece.short(path), _difference_of_files(path, data), build))
     if piece.lab:
         for folder, known in (
             (piece.lab.parent, expected),
             (piece.folder, {*expected, piece.notebook}),
         ):
-            found += [
+            differences += [
                 Drift(piece.short(path), "has no source", build)
                 for path in make.others(folder, known)
             ]
-    return found
+    return differences
 
 
 def _difference_of_files(path: Path, data: bytes) -> str:

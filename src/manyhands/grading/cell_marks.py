@@ -20,8 +20,8 @@ def grade_id(cell: NotebookNode) -> str | None:
 
 def tags(cell: NotebookNode) -> list[Any]:
     """The tags of a cell; an empty list where they are nothing of the kind."""
-    found = cell.metadata.get("tags")
-    return found if isinstance(found, list) else []
+    tags_of_cell = cell.metadata.get("tags")
+    return tags_of_cell if isinstance(tags_of_cell, list) else []
 
 
 def is_check(cell: NotebookNode) -> bool:

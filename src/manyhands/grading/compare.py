@@ -104,16 +104,18 @@ def compare(
     ]
 
 
-def _the_record(found: Sequence[Any], wanted: dict[str, Any]) -> tuple[str | None, dict[str, Any]]:
+def _the_record(
+    records_shown: Sequence[Any], wanted: dict[str, Any]
+) -> tuple[str | None, dict[str, Any]]:
     """(why it does not count or None, {name: criterion}) of a check cell's record.
 
     A check cell shows exactly one.
     """
-    if not found:
+    if not records_shown:
         return "The check cell showed no result.", {}
-    if len(found) > 1:
+    if len(records_shown) > 1:
         return "The check cell showed more than one result.", {}
-    record = found[0]
+    record = records_shown[0]
     criteria = (
         record.get("criteria")
         if isinstance(record, dict) and record.get("name") == wanted["name"]
@@ -172,7 +174,9 @@ def differs(values: Any, reference: Sequence[Any], atol: float, rtol: float) -> 
 
 
 def _equal(value: Any, wanted: Any, atol: float, rtol: float) -> bool:
-    numbers = [isinstance(one, Real) and not isinstance(one, bool) for one in (value, wanted)]
+    numbers = [
+        isinstance(number, Real) and not isinstance(number, bool) for number in (value, wanted)
+    ]
     if all(numbers):
         try:
             return math.isfinite(value) and abs(value - wanted) <= atol + rtol * abs(wanted)

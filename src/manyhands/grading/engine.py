@@ -229,9 +229,9 @@ def reference(
     They are run if they are not kept already, in a container of the image if one is named.
     """
     name = references.key(solution_path, solution, seed, image)
-    kept = references.load(name) if cache else None
-    if kept is not None:
-        return kept
+    stored = references.load(name) if cache else None
+    if stored is not None:
+        return stored
     report = progress or (lambda what, done, of: None)
     with tempfile.TemporaryDirectory(prefix="mh-") as folder:
         copy_beside(solution_path, folder)
@@ -259,14 +259,14 @@ def _refuse_failures(solution: NotebookNode, shown: Shown, notes: Iterable[str])
     problems = list(notes)
     for name in notebooks.checks_of(solution):
         outputs = shown.get(name)
-        found = records(outputs or [])
-        if outputs is None or len(found) > 1:
-            problems.append(f"{name}: {len(found)} records")
-        for record in found:
+        shown_records = records(outputs or [])
+        if outputs is None or len(shown_records) > 1:
+            problems.append(f"{name}: {len(shown_records)} records")
+        for record in shown_records:
             problems += [
-                f"{name}: {one['name']}: {one['detail']}"
-                for one in record["criteria"]
-                if one["status"] == FAIL
+                f"{name}: {criterion['name']}: {criterion['detail']}"
+                for criterion in record["criteria"]
+                if criterion["status"] == FAIL
             ]
     if problems:
         raise SolutionFailsError(
@@ -342,25 +342,25 @@ def copy_beside(notebook_path: str | Path, folder: str | Path) -> list[str]:
     """
     room = FOLDER_BYTES
     with Below(Path(notebook_path).parent.resolve()) as base:
-        found = base.files(_left_out)
-        for one in found:
+        entries = base.files(_left_out)
+        for entry in entries:
             if (
-                one.kind != "file"
-                or _left_out(one.name.rpartition("/")[2])
-                or one.name.endswith(".ipynb")
+                entry.kind != "file"
+                or _left_out(entry.name.rpartition("/")[2])
+                or entry.name.endswith(".ipynb")
             ):
                 continue
             try:
-                content = base.read(one.name, room)
+                content = base.read(entry.name, room)
             except OSError:  # a link too
                 continue
             if max(len(content), FILE_AT_LEAST_BYTES) > room:
                 return [TOO_MUCH]
             room -= max(len(content), FILE_AT_LEAST_BYTES)
-            target = Path(folder) / one.name
+            target = Path(folder) / entry.name
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
-    return [TOO_MUCH] if any(one.kind == "deep" for one in found) else []
+    return [TOO_MUCH] if any(entry.kind == "deep" for entry in entries) else []
 
 
 def _left_out(name: str) -> bool:

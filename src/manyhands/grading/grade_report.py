@@ -207,7 +207,9 @@ def as_data(grade: Grade) -> GradeData:
 def from_data(data: GradeData) -> AnyGrade:
     """What `as_data` made, as something that this module can show again."""
     criteria = [
-        SimpleNamespace(**one, earned=one["points"] if one["status"] == PASS else 0)
-        for one in data["criteria"]
+        SimpleNamespace(
+            **criterion, earned=criterion["points"] if criterion["status"] == PASS else 0
+        )
+        for criterion in data["criteria"]
     ]
     return SimpleNamespace(**{"seed": "a hidden seed", **data, "criteria": criteria})

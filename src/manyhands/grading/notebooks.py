@@ -106,10 +106,10 @@ def _bare(notebook: dict[str, Any]) -> dict[str, Any]:
 
 
 def _data(folder: Below, name: str, shown: str) -> bytes:
-    found = folder.look(name)
-    if found and found.kind == "link":
+    entry = folder.look(name)
+    if entry and entry.kind == "link":
         raise NotGradedError(LINK.format(name=shown))
-    if found and found.kind != "file":
+    if entry and entry.kind != "file":
         raise NotGradedError(NO_FILE.format(name=shown))
     try:
         data = folder.read(name, NOTEBOOK_BYTES)
@@ -177,8 +177,8 @@ def plan(submission: NotebookNode, solution: NotebookNode) -> Plan:
     """
     checks = checks_of(solution)
     known = {grade_id(cell) for cell in solution.cells} - {None}
-    found = {grade_id(cell) for cell in submission.cells} & known
-    if not found:
+    marks_present = {grade_id(cell) for cell in submission.cells} & known
+    if not marks_present:
         raise NotGradedError(
             "This notebook is not a copy of the lab: none of its cells carries the lab's marks, "
             "which some editors remove. Start from a new copy of the lab and paste your answers "

@@ -115,12 +115,12 @@ def _lack(program: str) -> str | None:
             return f"{lack} ({_in_a_line(done.stderr)})"
     with tempfile.TemporaryDirectory(prefix="mh-") as folder:
         try:
-            found = _try(program, folder)
+            facts = _try(program, folder)
         except (NotStartedError, OSError) as problem:
             return str(problem)
-    if found["course"] != container_init.course(Path(container_init.__file__).parents[1]):
+    if facts["course"] != container_init.course(Path(container_init.__file__).parents[1]):
         return ANOTHER.format(image=image())
-    return None if found["limits"] == [str(TRIAL_BYTES), str(TRIAL_TASKS)] else NO_LIMITS
+    return None if facts["limits"] == [str(TRIAL_BYTES), str(TRIAL_TASKS)] else NO_LIMITS
 
 
 def _try(program: str, folder: str | Path) -> Facts:
@@ -259,8 +259,8 @@ class Container:
         """One of REASONS once the container has ended, else None."""
         if self.line and self._reason is None:
             with suppress(BlockingIOError):
-                said = self.line.recv(20).decode()
-                self._reason = said if said in REASONS else self._why_silent()
+                message = self.line.recv(20).decode()
+                self._reason = message if message in REASONS else self._why_silent()
         return self._reason
 
     def _why_silent(self) -> str:

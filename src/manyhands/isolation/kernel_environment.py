@@ -49,12 +49,12 @@ def kernel_environment(home: str | Path, seed: int = 0, **more: str) -> dict[str
     }
     for folder in folders.values():
         folder.mkdir(parents=True, exist_ok=True)
-    kept = {name: value for name, value in os.environ.items() if name not in _DROPPED}
+    inherited = {name: value for name, value in os.environ.items() if name not in _DROPPED}
     scripts = os.path.dirname(sys.executable)
-    path = {"PATH": scripts + os.pathsep + kept.get("PATH", os.defpath)}
+    path = {"PATH": scripts + os.pathsep + inherited.get("PATH", os.defpath)}
     style = _matplotlib_defaults()
     return {
-        **kept,
+        **inherited,
         **FIXED,
         **path,
         **({"MATPLOTLIBRC": style} if style else {}),

@@ -238,10 +238,10 @@ def used_bytes(processes: Sequence[psutil.Process], enough: int) -> int:
 
     That is asked only when the quick sum is above `enough`.
     """
-    quick = sum(_ask(process, lambda one: one.memory_info().rss) for process in processes)
+    quick = sum(_ask(process, lambda member: member.memory_info().rss) for process in processes)
     if quick <= enough:
         return quick
-    return sum(_ask(process, lambda one: one.memory_full_info().pss) for process in processes)
+    return sum(_ask(process, lambda member: member.memory_full_info().pss) for process in processes)
 
 
 def _ask(process: psutil.Process, question: Callable[[psutil.Process], int]) -> int:

@@ -77,14 +77,14 @@ def load_key(path: str | Path) -> Ed25519PrivateKey:
 def load_public(path: str | Path) -> bytes:
     """The bytes of the public key in a file that `new_key` made."""
     try:
-        found = b64decode(Path(path).read_bytes().strip(), validate=True)
+        public = b64decode(Path(path).read_bytes().strip(), validate=True)
     except ValueError:
-        found = b""
-    if len(found) != 32:
+        public = b""
+    if len(public) != 32:
         raise BadKeyError(
             f"{path} is not a public key. The public key is the file whose name ends with .pub."
         )
-    return found
+    return public
 
 
 def fingerprint(public: bytes) -> str:

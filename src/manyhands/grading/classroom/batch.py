@@ -133,7 +133,8 @@ class Batch:
         """
         history = self.grades.history(student)
         old = next(
-            (one for one in reversed(history) if grade_journal.same_work(one["key"], key)), None
+            (entry for entry in reversed(history) if grade_journal.same_work(entry["key"], key)),
+            None,
         )
         if old is not None and old is not history[-1]:
             again = grade_journal.entry(

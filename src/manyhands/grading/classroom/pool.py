@@ -95,7 +95,7 @@ def run(
     running: dict[Any, Running] = {}  # by the connection that a result comes over
     try:
         while waiting or running:
-            free = slots - sum(cost(one.job) for one in running.values())
+            free = slots - sum(cost(running_job.job) for running_job in running.values())
             while waiting and (not running or cost(waiting[0]) <= free):
                 free -= cost(waiting[0])
                 job = waiting.pop(0)
@@ -105,22 +105,24 @@ def run(
                     running[receiver] = Running(job, process, time.monotonic() + wall_s)
             ready: list[Any] = wait(
                 list(running),
-                timeout=max(0, min(one.until for one in running.values()) - time.monotonic()),
+                timeout=max(
+                    0, min(running_job.until for running_job in running.values()) - time.monotonic()
+                ),
             )
             for ended in ready:
-                one = running.pop(ended)
-                yield one.job, _result(ended, one, wall_s)
+                running_job = running.pop(ended)
+                yield running_job.job, _result(ended, running_job, wall_s)
             _end_what_took_too_long(running.values())
     finally:
-        _stop([one.process for one in running.values()])
+        _stop([running_job.process for running_job in running.values()])
 
 
 def _end_what_took_too_long(running: Iterable[Running]) -> None:
     """Tell them to stop; those that were told before are killed."""
-    for one in running:
-        if time.monotonic() > one.until:
-            (one.process.kill if one.stopped else one.process.terminate)()
-            one.stopped, one.until = True, time.monotonic() + STOP_TIMEOUT_S
+    for running_job in running:
+        if time.monotonic() > running_job.until:
+            (running_job.process.kill if running_job.stopped else running_job.process.terminate)()
+            running_job.stopped, running_job.until = True, time.monotonic() + STOP_TIMEOUT_S
 
 
 @contextmanager
@@ -177,19 +179,19 @@ def _job(
         sender.send(result)
 
 
-def _result(receiver: Connection, one: Running, wall_s: float) -> Any:
+def _result(receiver: Connection, running_job: Running, wall_s: float) -> Any:
     try:
         result = receiver.recv()
     except (EOFError, OSError):
-        one.process.join()
+        running_job.process.join()
         why = (
             TOO_LONG.format(wall_s=wall_s)
-            if one.stopped
-            else f"the process that graded it ended with code {one.process.exitcode}"
+            if running_job.stopped
+            else f"the process that graded it ended with code {running_job.process.exitcode}"
         )
         result = Failed(why)
     receiver.close()
-    one.process.join()
+    running_job.process.join()
     return result
 
 

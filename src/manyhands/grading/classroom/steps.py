@@ -77,7 +77,9 @@ def publish_due_dates(classroom: Classroom) -> None:
     """
     with gradebook.opened(classroom) as book:
         dates = {
-            one.name: one.duedate.replace(tzinfo=UTC) for one in book.assignments if one.duedate
+            assignment.name: assignment.duedate.replace(tzinfo=UTC)
+            for assignment in book.assignments
+            if assignment.duedate
         }
     dates_shown = {
         name: {"until": dates[name].isoformat(), "shown": local_time(dates[name])}
@@ -120,7 +122,7 @@ def exchange(classroom: Classroom, unit: str, part: str, student: str = "", **op
     """
     from nbgrader.coursedir import CourseDirectory
 
-    log, said = gradebook.quiet_log(part)
+    log, log_text = gradebook.quiet_log(part)
     course = CourseDirectory(
         config=classroom.config,
         log=log,
@@ -137,7 +139,7 @@ def exchange(classroom: Classroom, unit: str, part: str, student: str = "", **op
         log=log,
         **options,
     )
-    made.said = said
+    made.said = log_text
     return made
 
 

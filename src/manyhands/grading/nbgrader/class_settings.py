@@ -110,8 +110,8 @@ class Classroom:
 
     def students(self, unit: str) -> list[str]:
         """Who has handed in this unit."""
-        found = (self.folder / "submitted").glob(f"*/{unit}")
-        return sorted(path.parent.name for path in found if STUDENT.fullmatch(path.parent.name))
+        folders = (self.folder / "submitted").glob(f"*/{unit}")
+        return sorted(path.parent.name for path in folders if STUDENT.fullmatch(path.parent.name))
 
     @property
     def exchange(self) -> Path:

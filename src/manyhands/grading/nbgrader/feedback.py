@@ -213,8 +213,8 @@ def _answers(solution: submissions.Solution, submitted: Path) -> dict[str, str]:
 
 
 def _answer(name: str, source: str, marks: Marks) -> str:
-    said = marks["comments"].get(name)
-    comment = f'<p class="said">{_text(said)}</p>' if said else ""
+    written = marks["comments"].get(name)
+    comment = f'<p class="said">{_text(written)}</p>' if written else ""
     return f"<p>Your answer <code>{_text(name)}</code>:</p><pre>{_text(source)}</pre>{comment}"
 
 

@@ -178,7 +178,7 @@ def register(classroom: Classroom, unit: str) -> None:
         config.CourseDirectory.update(classroom.config.CourseDirectory)
         config.CourseDirectory.release_directory = made
         config.CourseDirectory.assignment_id = unit
-        log, said = quiet_log("register")
+        log, log_text = quiet_log("register")
         course = CourseDirectory(config=config, log=log)
         converter = GenerateAssignment(
             coursedir=course, config=config, log=log, preprocessors=preprocessors(gradebook=True)
@@ -187,7 +187,7 @@ def register(classroom: Classroom, unit: str) -> None:
             converter.start()
         except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever nbgrader raises, its output says more
             raise GradebookError(
-                REFUSED.format(unit=unit, problem=problem, said=said.getvalue())
+                REFUSED.format(unit=unit, problem=problem, said=log_text.getvalue())
             ) from None
 
 
@@ -213,9 +213,9 @@ def knows(book: Gradebook, unit: str, solution: NotebookNode) -> bool:
 
 def quiet_log(name: str) -> tuple[logging.Logger, io.StringIO]:
     """(log, what it was told): a log for nbgrader that shows nothing on the terminal."""
-    log, said = logging.getLogger(f"manyhands.nbgrader.{name}"), io.StringIO()
-    log.propagate, log.handlers = False, [logging.StreamHandler(said)]
-    return log, said
+    log, log_text = logging.getLogger(f"manyhands.nbgrader.{name}"), io.StringIO()
+    log.propagate, log.handlers = False, [logging.StreamHandler(log_text)]
+    return log, log_text
 
 
 def put(

@@ -223,7 +223,8 @@ class Collect(ExchangeCollect):
             self.taken["same"].append(student)
             return
         if target.is_dir() and not (
-            there and any(submissions.handed_in_at(kept) == there for kept in received.iterdir())
+            there
+            and any(submissions.handed_in_at(earlier) == there for earlier in received.iterdir())
         ):
             shutil.copytree(target, received / f"by hand, until {submissions.now()}", symlinks=True)
         with replace_folder(target) as folder:

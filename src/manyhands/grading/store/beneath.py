@@ -77,22 +77,22 @@ class Below:
 
         `left_out(name)` tells those to be passed over.
         """
-        found: list[Found] = []
+        files: list[Found] = []
         seen: set[str] = set()
         folders = [""]
         while folders and len(seen) < ENTRIES:
-            for one in self._inside(folders.pop(), ENTRIES - len(seen)):
-                if one.kind not in ("deep", "unreadable") and one.name in seen:
+            for entry in self._inside(folders.pop(), ENTRIES - len(seen)):
+                if entry.kind not in ("deep", "unreadable") and entry.name in seen:
                     # changed while it was listed: two kinds of one name would be two things in one
                     # place
                     continue
-                seen.add(one.name)
-                if one.kind != "folder":
-                    found.append(one)
-                elif not left_out(one.name.rpartition("/")[2]):
-                    folders.append(one.name)
-        found.sort(key=lambda one: one.name)
-        return found if len(seen) < ENTRIES else [*found, Found(MORE, "deep")]
+                seen.add(entry.name)
+                if entry.kind != "folder":
+                    files.append(entry)
+                elif not left_out(entry.name.rpartition("/")[2]):
+                    folders.append(entry.name)
+        files.sort(key=lambda entry: entry.name)
+        return files if len(seen) < ENTRIES else [*files, Found(MORE, "deep")]
 
     def _inside(self, folder: str, most: int) -> list[Found]:
         """[Found] in one folder, at most so many; of the folder itself where that cannot be."""

@@ -137,9 +137,9 @@ def entry(key: Key, grade: GradeData, reason: str, submitted: datetime | None) -
     }
 
 
-def same_work(one: Key, other: Key) -> bool:
+def same_work(first: Key, second: Key) -> bool:
     """Whether two keys are of the same submission and solution, under whatever seed."""
-    return {**one, "seed": other["seed"]} == other
+    return {**first, "seed": second["seed"]} == second
 
 
 def reason(before: Entry | None, key: Key) -> str:
@@ -154,7 +154,7 @@ def reason(before: Entry | None, key: Key) -> str:
     return AGAIN if same_work(before["key"], key) else CHANGED
 
 
-def same(one: GradeData, other: GradeData) -> bool:
+def same(first: GradeData, second: GradeData) -> bool:
     """Whether two grades (plain data) give the same for each criterion."""
 
     def essence(grade: GradeData) -> tuple[str, list[tuple[str, str, str, float]]]:
@@ -163,7 +163,7 @@ def same(one: GradeData, other: GradeData) -> bool:
             for line in grade["criteria"]
         ]
 
-    return essence(one) == essence(other)
+    return essence(first) == essence(second)
 
 
 def _locked(file: TextIO) -> bool:

@@ -53,7 +53,7 @@ def key(solution_path: str | Path, solution: NotebookNode, seed: int, image: str
         seed,
         sys.version,
         [_version(name) for name in FRAMEWORKS],
-        [str(one) for one in Path("/dev").glob("nvidia[0-9]*")],
+        [str(device) for device in Path("/dev").glob("nvidia[0-9]*")],
     ]
     facts.append(os.environ.get("MANYHANDS_PATIENCE_S"))
     facts += [image] if image else []
@@ -91,7 +91,7 @@ def save(name: str, outputs: Shown) -> None:
     """Keep a reference; only the newest hundred stay."""
     folder = cache_folder()
     write_file(folder / f"{name}.json", json.dumps(outputs))
-    kept = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
-    for path in kept[100:]:
+    stored = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in stored[100:]:
         if path.name != "seeds.json":
             path.unlink(missing_ok=True)

@@ -63,16 +63,16 @@ def digest(folder: str | Path) -> str:
     except OSError:
         return hashlib.sha256(b"link").hexdigest()
     with there:
-        for one in there.files(NOT_WORK.__contains__):
-            if one.name in (*STAMPS, NOTES):
+        for entry in there.files(NOT_WORK.__contains__):
+            if entry.name in (*STAMPS, NOTES):
                 continue
-            total += one.size
+            total += entry.size
             summed.update(
-                f"{one.name}\0{one.kind}\0{one.size}\0".encode("utf-8", "surrogateescape")
+                f"{entry.name}\0{entry.kind}\0{entry.size}\0".encode("utf-8", "surrogateescape")
             )
-            if one.kind == "file" and total <= FOLDER_BYTES:
+            if entry.kind == "file" and total <= FOLDER_BYTES:
                 with suppress(OSError):
-                    summed.update(there.read(one.name, FOLDER_BYTES))
+                    summed.update(there.read(entry.name, FOLDER_BYTES))
     return summed.hexdigest()
 
 
@@ -86,41 +86,41 @@ def copy(
     """
     notes: list[str] = []
     room = FOLDER_BYTES
-    found = {
-        one.name: one
-        for one in [there.look(first), *there.files(NOT_WORK.__contains__)]
-        if one and one.kind != "folder"
+    entries = {
+        entry.name: entry
+        for entry in [there.look(first), *there.files(NOT_WORK.__contains__)]
+        if entry and entry.kind != "folder"
     }
-    for count, one in enumerate(found.values(), 1):
-        if one.name.split("/")[0] in left_out:
-            notes += [] if one.name == STAMPS[0] else [OUR_NAME.format(name=shown(one.name))]
+    for count, entry in enumerate(entries.values(), 1):
+        if entry.name.split("/")[0] in left_out:
+            notes += [] if entry.name == STAMPS[0] else [OUR_NAME.format(name=shown(entry.name))]
             continue
-        kind, content = _taken(there, one, room, links)
+        kind, content = _taken(there, entry, room, links)
         room -= len(content)
         if room < 0 or count > MOST_FILES:
             return [
                 *notes,
-                TOO_MUCH.format(files=MOST_FILES, mb=FOLDER_BYTES // 2**20, name=shown(one.name)),
+                TOO_MUCH.format(files=MOST_FILES, mb=FOLDER_BYTES // 2**20, name=shown(entry.name)),
             ]
         if kind in LEFT:
-            notes.append(LEFT[kind].format(name=shown(one.name)))
+            notes.append(LEFT[kind].format(name=shown(entry.name)))
             continue
-        target = Path(place) / one.name
+        target = Path(place) / entry.name
         target.parent.mkdir(parents=True, exist_ok=True)
         target.symlink_to(content) if isinstance(content, str) else _write(target, content)
     return notes
 
 
-def _taken(there: Below, one: Found, room: int, links: bool) -> tuple[str, bytes | str]:
+def _taken(there: Below, entry: Found, room: int, links: bool) -> tuple[str, bytes | str]:
     """(what it is, what is written in its place) of something that was found."""
     try:
-        if one.kind == "file":
-            return "file", there.read(one.name, room)
-        if one.kind == "link":
-            return ("link", there.link(one.name)) if links else ("other", b"")
+        if entry.kind == "file":
+            return "file", there.read(entry.name, room)
+        if entry.kind == "link":
+            return ("link", there.link(entry.name)) if links else ("other", b"")
     except OSError:
         return "unreadable", b""
-    return one.kind, b""
+    return entry.kind, b""
 
 
 def _write(target: Path, content: bytes) -> None:
@@ -152,11 +152,13 @@ def notebook_in(folder: str | Path, solution: Solution) -> tuple[str, NotebookNo
 
 
 def _renamed(there: Below, wanted: str, solution: Solution) -> tuple[str, NotebookNode, str]:
-    found = there.files(NOT_WORK.__contains__)
-    others = [one.name for one in found if one.name.endswith(".ipynb")][:20]
+    entries = there.files(NOT_WORK.__contains__)
+    others = [entry.name for entry in entries if entry.name.endswith(".ipynb")][:20]
     if not others:
         unreadable = [
-            UNREADABLE.format(name=shown(one.name)) for one in found if one.kind == "unreadable"
+            UNREADABLE.format(name=shown(entry.name))
+            for entry in entries
+            if entry.kind == "unreadable"
         ]
         raise NotGradedError(" ".join([EMPTY.format(wanted=wanted), *unreadable]))
     copies = {}
@@ -198,9 +200,9 @@ class Solution:
                 ).encode()
             )
         with Below(self.path.parent.resolve()) as there:
-            for one in there.files(NOT_WORK.__contains__):
-                if one.kind == "file" and not one.name.endswith(".ipynb"):
-                    summed.update(one.name.encode() + b"\0" + there.read(one.name, one.size))
+            for entry in there.files(NOT_WORK.__contains__):
+                if entry.kind == "file" and not entry.name.endswith(".ipynb"):
+                    summed.update(entry.name.encode() + b"\0" + there.read(entry.name, entry.size))
         return summed.hexdigest()
 
     @property
