@@ -83,12 +83,14 @@ class Outside:
 
     def harm(self):
         """What is not as it was."""
-        found = [str(path) for path, fact in self.before.items() if self._files().get(path) != fact]
+        changed = [
+            str(path) for path, fact in self.before.items() if self._files().get(path) != fact
+        ]
         if (
             self.process.poll() is not None
             or psutil.Process(self.process.pid).status() == psutil.STATUS_STOPPED
         ):
-            found.append("the process")
+            changed.append("the process")
         for listener in (self.server, self.local):
             listener.setblocking(False)
             with suppress(BlockingIOError):
@@ -98,8 +100,8 @@ class Outside:
                     with connection, suppress(OSError):
                         # else somebody looked for a port that another program had here before
                         if connection.recv(len(SECRET)) == SECRET.encode():
-                            found.append("a connection")
-        return found
+                            changed.append("a connection")
+        return changed
 
 
 @pytest.fixture
@@ -198,9 +200,9 @@ def _claims(outputs):
     for record in records(outputs):
         criteria = record.get("criteria") if isinstance(record, dict) else None
         yield sum(
-            one["points"]
-            for one in criteria or []
-            if isinstance(one, dict) and one.get("status") == PASS
+            criterion["points"]
+            for criterion in criteria or []
+            if isinstance(criterion, dict) and criterion.get("status") == PASS
         )
     text = "".join(output["text"] for output in outputs if output.get("output_type") == "stream")
     yield sum(int(points) for points in re.findall(r"^PASS (\d+)/", text, re.MULTILINE))

@@ -69,7 +69,7 @@ def test_what_is_wrong_in_outputs_and_tags_costs_nothing(lab, name):
         [sys.executable, "-c", READ, written(lab, notebook)], capture_output=True, text=True
     )
     *names, memory_kb = done.stdout.split()
-    assert [one for one in names if one != "None"] == [
+    assert [name for name in names if name != "None"] == [
         "square",
         "square-check",
         "total",

@@ -157,7 +157,7 @@ def test_forged_results_gain_nothing(lab, attack, name):
     got = attack(notebook)
     assert got.believed >= 4, "the attack does nothing"
     assert got.points == (0, 4), got.notes
-    assert [(one.points, one.text) for one in got.grade.criteria] == [
+    assert [(criterion.points, criterion.text) for criterion in got.grade.criteria] == [
         (2, "square gives the right value"),
         (2, "total gives the right value"),
     ]
@@ -242,7 +242,7 @@ def test_check_cells_that_were_changed_are_the_labs_own_again(lab, attack, how):
     got = attack(notebook)
     assert got.grade.points <= 2 and got.grade.max == 4
     assert got.grade.points == 2 or how == "first"
-    assert [one.check for one in got.grade.criteria] == ["square-check", "total-check"]
+    assert [criterion.check for criterion in got.grade.criteria] == ["square-check", "total-check"]
 
 
 NUMBERS = [float("nan"), float("inf"), True, None, "16", [16.0], {"a": 1}, 10**400, "nan"]

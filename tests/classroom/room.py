@@ -58,10 +58,10 @@ class Room(Classroom):
 
     def command(self, name, *words):
         """Run one of our commands; (exit code, what it showed)."""
-        out, said = io.StringIO(), io.StringIO()
-        with redirect_stdout(out), redirect_stderr(said):
+        out, errors = io.StringIO(), io.StringIO()
+        with redirect_stdout(out), redirect_stderr(errors):
             code = getattr(class_commands, name)([*words])
-        return code, out.getvalue() + said.getvalue()
+        return code, out.getvalue() + errors.getvalue()
 
     def grade_of(self, student):
         return steps.journal_of(self, UNIT).current(student)["grade"]

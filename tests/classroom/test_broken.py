@@ -286,20 +286,23 @@ def test_a_gradebook_that_cannot_be_used_is_named_in_a_sentence(classroom, spoil
     classroom.collected("ada", classroom.lab.notebook)
     assert classroom.command("grade", "90")[0] == 0
     path = classroom.folder / "gradebook.db"
-    kept = spoil(path)
+    opened = spoil(path)
     before = path.read_bytes()
     for command in (["release", "90"], ["grade", "90"], ["feedback", "90"], ["export", "90"]):
-        code, said = classroom.command(*command)
-        assert code == 2 and str(path) in said and "run the command again" in said, (command, said)
-        assert "Traceback" not in said and "sqlalche" not in said
-        assert ("locked" in said) == (kept is not None)
+        code, printed = classroom.command(*command)
+        assert code == 2 and str(path) in printed and "run the command again" in printed, (
+            command,
+            printed,
+        )
+        assert "Traceback" not in printed and "sqlalche" not in printed
+        assert ("locked" in printed) == (opened is not None)
     assert path.read_bytes() == before
-    if kept:
-        kept.close()
+    if opened:
+        opened.close()
     else:
         path.rename(path.with_name("gradebook.old"))
-    code, said = classroom.command("export", "90")
-    assert code == 0 and ",ada," in said
+    code, printed = classroom.command("export", "90")
+    assert code == 0 and ",ada," in printed
 
 
 KILLED_WHILE_IT_WRITES = """
@@ -321,6 +324,6 @@ def test_what_a_killed_process_wrote_in_part_is_taken_back(classroom, command):
     path, marks = classroom.folder / "gradebook.db", classroom.marks()
     subprocess.run([sys.executable, "-c", KILLED_WHILE_IT_WRITES, path])
     assert path.with_name("gradebook.db-journal").stat().st_size > 0
-    code, said = classroom.command(command, "90")
-    assert code == 0, said
+    code, printed = classroom.command(command, "90")
+    assert code == 0, printed
     assert classroom.marks() == marks and marks

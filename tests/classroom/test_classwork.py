@@ -49,10 +49,10 @@ def test_a_lab_is_released_once_and_again_when_asked(classroom):
     classroom.lab.notebook.cells[0].source = "# Two questions, better asked"
     classroom.lab.write(f"solutions/{UNIT}/{UNIT}.ipynb", classroom.lab.notebook)
     classroom.make_lab()
-    code, said = classroom.command("release", "90")
+    code, printed = classroom.command("release", "90")
     assert (
         code == 2
-        and "different version" in said
+        and "different version" in printed
         and "better asked" not in (outbound(classroom) / f"{UNIT}.ipynb").read_text()
     )
     assert classroom.command("release", "90", "--again")[0] == 0
@@ -123,8 +123,8 @@ def test_work_put_there_by_hand_is_kept_when_something_is_collected(classroom):
         "by hand"
         not in (classroom.step_folder("submitted", "alice", UNIT) / f"{UNIT}.ipynb").read_text()
     )
-    (kept,) = classroom.received("alice", UNIT).glob("by hand*")
-    assert "by hand" in (kept / f"{UNIT}.ipynb").read_text()
+    (by_hand,) = classroom.received("alice", UNIT).glob("by hand*")
+    assert "by hand" in (by_hand / f"{UNIT}.ipynb").read_text()
 
 
 def test_collecting_follows_no_link_believes_no_name_and_goes_on(classroom):
@@ -143,9 +143,9 @@ def test_collecting_follows_no_link_believes_no_name_and_goes_on(classroom):
     (inbound / f"dave+{UNIT}+2026-01-01 10:00:00.0 UTC+x").symlink_to(honest)
     owner = "nobody" if os.geteuid() != 65534 else "root"
     (inbound / f"{owner}+{UNIT}+2026-01-01 10:00:00.0 UTC+x").mkdir()
-    code, said = classroom.command("collect", "90")
-    assert code == 1 and "2 new" in said and said.count("Not collected") == 5
-    assert f"says that it is from {owner}" in said
+    code, printed = classroom.command("collect", "90")
+    assert code == 1 and "2 new" in printed and printed.count("Not collected") == 5
+    assert f"says that it is from {owner}" in printed
     assert classroom.students(UNIT) == ["alice", "zoe"]
     # whose attendees are no users of the machine
     accounts = classroom.root / ".manyhands" / "hub" / "accounts.json"
@@ -179,10 +179,10 @@ def test_marks_of_people_stay_and_a_changed_grade_keeps_the_old_one(classroom):
     assert "0 graded, 2 already had" in classroom.command("grade", "90")[1]
     assert classroom.marks()["alice"] == {"square-check": (0, 1.5, 2), "total-check": (2, None, 2)}
     classroom.collected("alice", classroom.lab.handed_in())
-    said = classroom.command("grade", "90")[1]
+    printed = classroom.command("grade", "90")[1]
     assert (
-        "1 graded, 1 already had" in said
-        and "alice: 2 points before, 4 now: a different submission was handed in" in said
+        "1 graded, 1 already had" in printed
+        and "alice: 2 points before, 4 now: a different submission was handed in" in printed
     )
     with classroom.book() as book:
         grade = book.find_grade("square-check", UNIT, UNIT, "alice")
@@ -194,11 +194,11 @@ def test_marks_of_people_stay_and_a_changed_grade_keeps_the_old_one(classroom):
         ) == (2, 1.5, 0.5, True)
         assert book.find_comment("square", UNIT, UNIT, "alice").comment == "Nearly."
     history = steps.journal_of(classroom, UNIT).history("alice")
-    assert [(one["number"], one["grade"]["points"], one["reason"]) for one in history] == [
+    assert [(entry["number"], entry["grade"]["points"], entry["reason"]) for entry in history] == [
         (1, 2, "first grade"),
         (2, 4, "a different submission was handed in"),
     ]
-    assert "0 of 4" not in said and all(one["time"] for one in history)
+    assert "0 of 4" not in printed and all(entry["time"] for entry in history)
     # the first one again: its grade is known
     classroom.collected("alice", classroom.lab.handed_in(square="return 1"))
     assert "0 graded, 2 already had" in classroom.command("grade", "90")[1]
@@ -217,7 +217,7 @@ def test_a_changed_solution_and_an_order_grade_again(classroom):
     )
     classroom.lab.write(f"solutions/{UNIT}/{UNIT}.ipynb", classroom.lab.notebook)
     assert "1 graded" in classroom.command("grade", "90")[1]
-    assert [one["reason"] for one in grades.history("alice")] == [
+    assert [entry["reason"] for entry in grades.history("alice")] == [
         "first grade",
         "the solution or its checks have changed",
     ]
@@ -275,15 +275,15 @@ def test_a_seed_of_which_pages_may_tell_grades_nobody_any_more(graded):
     def seeds(student):
         return [entry["key"]["seed"] for entry in steps.journal_of(graded, UNIT).history(student)]
 
-    (told,) = seeds("alice")
-    assert seeds("bob") == seeds("mallory") == [told]
+    (seed,) = seeds("alice")
+    assert seeds("bob") == seeds("mallory") == [seed]
     graded.command("feedback", "90", "--hold-back")
     graded.collected("carol", graded.lab.handed_in())
     graded.collected("dave", graded.lab.handed_in())
     assert "2 graded, 3 already had a grade" in graded.command("grade", "90")[1]
-    assert seeds("alice") == [told] and seeds("carol") == seeds("dave") != [told]
+    assert seeds("alice") == [seed] and seeds("carol") == seeds("dave") != [seed]
     assert "1 graded" in graded.command("grade", "90", "--student", "alice", "--again")[1]
-    assert seeds("alice") == [told]  # the same grade again
+    assert seeds("alice") == [seed]  # the same grade again
 
 
 def test_feedback_shows_what_helps_and_nothing_hidden_or_alive(graded):
@@ -293,8 +293,8 @@ def test_feedback_shows_what_helps_and_nothing_hidden_or_alive(graded):
         book.update_or_create_student("mallory", first_name=HOSTILE)
         book.db.commit()
     seed = str(steps.journal_of(graded, UNIT).seed())
-    code, said = graded.command("feedback", "90")
-    assert code == 0 and "3 pages" in said and "3 of them released" in said, said
+    code, printed = graded.command("feedback", "90")
+    assert code == 0 and "3 pages" in printed and "3 of them released" in printed, printed
     pages = {
         student: (graded.step_folder("feedback", student, UNIT) / f"{UNIT}.html").read_text()
         for student in graded.students(UNIT)
@@ -343,11 +343,11 @@ def test_feedback_shows_what_helps_and_nothing_hidden_or_alive(graded):
 def test_feedback_wants_a_grade_for_what_was_collected_last(graded):
     graded.hand_in("alice", graded.lab.handed_in())
     graded.command("collect", "90")
-    code, said = graded.command("feedback", "90")
+    code, printed = graded.command("feedback", "90")
     assert (
         code == 1
-        and "2 pages" in said
-        and "  alice: what was collected last has no grade yet" in said
+        and "2 pages" in printed
+        and "  alice: what was collected last has no grade yet" in printed
     )
 
 
@@ -397,8 +397,8 @@ def test_who_is_unknown_or_ungraded_is_said(classroom):
     classroom.lab.notebook.cells[2].source = "def square(x):\n    return x"
     classroom.lab.write(f"solutions/{UNIT}/{UNIT}.ipynb", classroom.lab.notebook)
     classroom.collected("alice", classroom.lab.handed_in())
-    code, said = classroom.command("grade", "90")
-    assert code == 2 and "The solution does not pass its own checks" in said
+    code, printed = classroom.command("grade", "90")
+    assert code == 2 and "The solution does not pass its own checks" in printed
 
 
 def test_where_the_grader_itself_fails_no_grade_is_written(classroom, monkeypatch):
@@ -406,11 +406,11 @@ def test_where_the_grader_itself_fails_no_grade_is_written(classroom, monkeypatc
         classroom.collected(student, classroom.lab.handed_in())
     with monkeypatch.context() as broken:
         broken.setattr(engine, "grade", lambda *args, **options: os.kill(os.getpid(), 9))
-        code, said = classroom.command("grade", "90")
+        code, printed = classroom.command("grade", "90")
     assert (
         code == 1
-        and "0 graded" in said
-        and said.count("NOT GRADED, the process that graded it ended with code -9") == 2
+        and "0 graded" in printed
+        and printed.count("NOT GRADED, the process that graded it ended with code -9") == 2
     )
     assert not steps.journal_of(classroom, UNIT).students()
     assert "2 graded" in classroom.command("grade", "90")[1]
@@ -419,8 +419,8 @@ def test_where_the_grader_itself_fails_no_grade_is_written(classroom, monkeypatc
 def test_without_a_sandbox_nothing_is_graded(classroom, monkeypatch):
     classroom.collected("alice", classroom.lab.handed_in())
     monkeypatch.setattr("manyhands.isolation.choose.why_none", lambda: "none here")
-    code, said = classroom.command("grade", "90")
-    assert code == 2 and "in a sandbox only, and there is none here: none here" in said
+    code, printed = classroom.command("grade", "90")
+    assert code == 2 and "in a sandbox only, and there is none here: none here" in printed
     assert not steps.journal_of(classroom, UNIT).students()
 
 

@@ -53,16 +53,17 @@ def test_grades_and_marks_stay_and_the_class_goes_on(old):
     assert old.command("grade", "90")[0] == 0
     assert old.marks() == MARKS and journal.seed() == seed
     assert {
-        student: [one["grade"]["points"] for one in journal.history(student)] for student in MARKS
+        student: [entry["grade"]["points"] for entry in journal.history(student)]
+        for student in MARKS
     } == {"alice": [4.0], "bob": [2.0], "carol": [2.0]}
     assert {student: journal.history(student) for student in MARKS} == before
     old.hand_in("dave", old.lab.handed_in(total="return 0"))
-    code, said = old.command("collect", "90")
-    assert (code, said) == (0, "90_tiny: 1 new, 0 handed in again, 3 as before.\n")
-    code, said = old.command("grade", "90")
-    assert code == 0 and "1 graded, 3 already had a grade" in said
-    code, said = old.command("feedback", "90")
-    assert code == 0 and "4 pages" in said
+    code, printed = old.command("collect", "90")
+    assert (code, printed) == (0, "90_tiny: 1 new, 0 handed in again, 3 as before.\n")
+    code, printed = old.command("grade", "90")
+    assert code == 0 and "1 graded, 3 already had a grade" in printed
+    code, printed = old.command("feedback", "90")
+    assert code == 0 and "4 pages" in printed
     code, table = old.command("export")
     assert code == 0 and table.count(",first grade,") == 4
     assert [

@@ -225,12 +225,14 @@ def started(path, home, tmp_path):
 
 def test_the_kernel_gets_open_files_the_submission_and_its_environment(started):
     reader, writer = os.pipe()
-    said = "open('mine.txt').read() + os.environ['SEED'] + str(len(os.environ))"
-    box, _ = started(f"import os, sys; os.write(int(sys.argv[1][4:]), ({said}).encode())", [writer])
+    source = "open('mine.txt').read() + os.environ['SEED'] + str(len(os.environ))"
+    box, _ = started(
+        f"import os, sys; os.write(int(sys.argv[1][4:]), ({source}).encode())", [writer]
+    )
     os.close(writer)
     assert box.process.wait(60) == 0 and box.reason == "died"
-    with os.fdopen(reader) as told:
-        assert told.read() in ("mine71", "mine72")  # Python adds LC_CTYPE
+    with os.fdopen(reader) as answer:
+        assert answer.read() in ("mine71", "mine72")  # Python adds LC_CTYPE
 
 
 def test_a_file_that_grows_too_large_is_cut(started):
@@ -269,5 +271,5 @@ os.write(int(sys.argv[1][4:]), str(got).encode())
     box, _ = started(code, [writer])
     os.close(writer)
     box.process.wait(60)
-    with os.fdopen(reader) as told:
-        assert told.read() == "[-1, -1, 38, -1]"
+    with os.fdopen(reader) as answer:
+        assert answer.read() == "[-1, -1, 38, -1]"

@@ -70,10 +70,10 @@ def test_hidden_seeds_are_few_and_those_with_a_reference_come_first(lab, monkeyp
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     drawn = {hidden_seed.draw(lab.solution, lab.notebook) for _ in range(60)}
     assert len(drawn) == hidden_seed.SEEDS and 0 not in drawn
-    kept = drawn.pop()
-    references.save(references.key(lab.solution, lab.notebook, kept), {})
+    stored_seed = drawn.pop()
+    references.save(references.key(lab.solution, lab.notebook, stored_seed), {})
     again = [hidden_seed.draw(lab.solution, lab.notebook) for _ in range(60)]
-    assert again.count(kept) > 30 and set(again) > {kept}
+    assert again.count(stored_seed) > 30 and set(again) > {stored_seed}
     assert stat.S_IMODE(references.cache_folder().stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in references.cache_folder().iterdir()} == {
         0o600

@@ -138,10 +138,10 @@ def test_drift_of_a_copy_is_found_and_repaired(course):
     assert up_to_date.drifts(course) == []
     path = course / "hosted/90_tiny_lab.ipynb"
     path.write_text(path.read_text().replace(ADDRESS, "https://github.com/other/course"))
-    [found] = up_to_date.drifts(course)
+    [drift] = up_to_date.drifts(course)
     assert (
-        found.path == "hosted/90_tiny_lab.ipynb"
-        and found.remedy == "manyhands build 90 --no-execute"
+        drift.path == "hosted/90_tiny_lab.ipynb"
+        and drift.remedy == "manyhands build 90 --no-execute"
     )
 
 
@@ -186,7 +186,7 @@ def test_what_jupyterlab_hides_is_hidden_there_too_and_the_import_says_what_come
 @pytest.mark.parametrize("address", ["", "https://gitlab.com/someone/course"])
 def test_without_a_repository_that_they_read_nothing_is_promised(course, address):
     (course / "pyproject.toml").write_text(PYPROJECT.replace(ADDRESS, address))
-    assert {found.path for found in up_to_date.orphans(course)} == {
+    assert {drift.path for drift in up_to_date.orphans(course)} == {
         "hosted/90_tiny_tutorial.ipynb",
         "hosted/90_tiny_lab.ipynb",
     }

@@ -77,7 +77,9 @@ def test_a_fresh_build_elsewhere_differs_in_measured_cells_only(course, tmp_path
     for path in ("labs/90_tiny/90_tiny.ipynb", "solutions/90_tiny/90_tiny.ipynb"):
         assert (tmp_path / path).read_bytes() == (course / path).read_bytes()
     pairs = zip(cells(tutorial.notebook), cells(course / "notebooks/90_tiny.ipynb"), strict=True)
-    assert [one.metadata.get("tags") for one, other in pairs if one != other] == [["measured"]]
+    assert [before.metadata.get("tags") for before, after in pairs if before != after] == [
+        ["measured"]
+    ]
 
 
 def test_measured_outputs_stay_until_the_source_of_the_cell_changes(tmp_path):
@@ -125,7 +127,10 @@ def test_an_edited_cell_keeps_its_id(tmp_path):
         tiny_course.replace(tutorial.source, old, new)
     make.build(tutorial, run=False)
     now = [cell.id for cell in cells(tutorial.notebook)]
-    assert len(now) == len(set(now)) == len(ids) + 1 and [one for one in now if one in ids] == ids
+    assert (
+        len(now) == len(set(now)) == len(ids) + 1
+        and [cell_id for cell_id in now if cell_id in ids] == ids
+    )
     assert [cell.id for cell in make.expected_notebook(tutorial).cells] == now
     tiny_course.replace(
         tutorial.source,
@@ -133,7 +138,9 @@ def test_an_edited_cell_keeps_its_id(tmp_path):
         "Rings and trees send as many bytes.",
     )
     make.build(tutorial, run=False)
-    assert [one for one in (cell.id for cell in cells(tutorial.notebook)) if one in now] == ids
+    assert [
+        cell_id for cell_id in (cell.id for cell in cells(tutorial.notebook)) if cell_id in now
+    ] == ids
 
 
 def test_without_running_only_unchanged_cells_keep_their_outputs(tmp_path):

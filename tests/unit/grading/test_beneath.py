@@ -8,7 +8,7 @@ import os
 import pytest
 
 from manyhands.grading.store import beneath, submissions
-from manyhands.grading.store.beneath import Below, Found
+from manyhands.grading.store.beneath import Below, FolderEntry
 from manyhands.grading.submission_limits import DEPTH
 
 SECRET = "what only the reader may read"
@@ -121,7 +121,7 @@ def test_a_name_that_is_listed_as_a_link_and_as_a_folder_is_one_thing(
         Below,
         "_inside",
         lambda self, folder, most: [
-            *([Found("inner", "link")] if not folder else []),
+            *([FolderEntry("inner", "link")] if not folder else []),
             *inside(self, folder, most),
         ],
     )
@@ -152,8 +152,8 @@ def test_deep_folders_long_paths_and_floods_end_the_looking_and_are_told(tmp_pat
         (flood, "more than"),
     ):
         with Below(folder) as there:
-            (found,) = there.files()
-            assert found.kind == "deep" and found.name.startswith(words)
+            (entry,) = there.files()
+            assert entry.kind == "deep" and entry.name.startswith(words)
             (note,) = submissions.copy(there, tmp_path, "file")
             assert "too deep" in note
         assert len(submissions.digest(folder)) == 64

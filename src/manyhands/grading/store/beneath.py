@@ -28,7 +28,7 @@ _FOLDER = _STEP | os.O_DIRECTORY
 
 
 @dataclass(frozen=True)
-class Found:
+class FolderEntry:
     """Something in a folder: its path there, what it is, and its size.
 
     It is a "file", "folder", "link", "other", "unreadable" or "deep".
@@ -60,7 +60,7 @@ class Below:
     def __exit__(self, *_: object) -> None:
         os.close(self.handle)
 
-    def look(self, name: str) -> Found | None:
+    def look(self, name: str) -> FolderEntry | None:
         """What lies at a path inside, or None."""
         *folders, last = name.split("/")
         try:
@@ -72,12 +72,12 @@ class Below:
         except OSError:
             return None
 
-    def files(self, left_out: Callable[[str], bool] = lambda name: False) -> list[Found]:
+    def files(self, left_out: Callable[[str], bool] = lambda name: False) -> list[FolderEntry]:
         """All that are no folders, in order, and folders that could not be looked into.
 
         `left_out(name)` tells those to be passed over.
         """
-        files: list[Found] = []
+        files: list[FolderEntry] = []
         seen: set[str] = set()
         folders = [""]
         while folders and len(seen) < ENTRIES:
@@ -92,16 +92,16 @@ class Below:
                 elif not left_out(entry.name.rpartition("/")[2]):
                     folders.append(entry.name)
         files.sort(key=lambda entry: entry.name)
-        return files if len(seen) < ENTRIES else [*files, Found(MORE, "deep")]
+        return files if len(seen) < ENTRIES else [*files, FolderEntry(MORE, "deep")]
 
-    def _inside(self, folder: str, most: int) -> list[Found]:
-        """[Found] in one folder, at most so many; of the folder itself where that cannot be."""
+    def _inside(self, folder: str, most: int) -> list[FolderEntry]:
+        """[FolderEntry] in one folder, at most so many; of the folder itself where that cannot be."""
         if folder.count("/") >= DEPTH or len(os.fsencode(folder)) > PATH_BYTES:
-            return [Found(folder, "deep")]
+            return [FolderEntry(folder, "deep")]
         try:
             handle = self._opened(folder, _FOLDER)
         except OSError:
-            return [Found(folder or ".", "unreadable")]
+            return [FolderEntry(folder or ".", "unreadable")]
         try:
             with os.scandir(handle) as entries:
                 return [
@@ -109,17 +109,17 @@ class Below:
                     for entry in islice(entries, most)
                 ]
         except OSError:
-            return [Found(folder or ".", "unreadable")]
+            return [FolderEntry(folder or ".", "unreadable")]
         finally:
             os.close(handle)
 
-    def _look(self, name: str, entry: os.DirEntry[str]) -> Found:
+    def _look(self, name: str, entry: os.DirEntry[str]) -> FolderEntry:
         try:
             return self._found(name, entry.stat(follow_symlinks=False))
         except OSError:
-            return Found(name, "unreadable")
+            return FolderEntry(name, "unreadable")
 
-    def _found(self, name: str, status: os.stat_result) -> Found:
+    def _found(self, name: str, status: os.stat_result) -> FolderEntry:
         self.changed = max(self.changed, status.st_ctime)
         kinds: dict[int, Kind] = {
             stat.S_IFREG: "file",
@@ -127,7 +127,7 @@ class Below:
             stat.S_IFLNK: "link",
         }
         kind = kinds.get(stat.S_IFMT(status.st_mode), "other")
-        return Found(name, kind, status.st_size if kind == "file" else 0)
+        return FolderEntry(name, kind, status.st_size if kind == "file" else 0)
 
     def read(self, name: str, most: int) -> bytes:
         """The bytes of a plain file, at most one more than `most`. Raises OSError."""

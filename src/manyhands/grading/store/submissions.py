@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from nbformat import NotebookNode
 
-    from manyhands.grading.store.beneath import Found
+    from manyhands.grading.store.beneath import FolderEntry
 
 STAMPS = ("timestamp.txt", "submission_secret.txt")  # written by nbgrader beside what was handed in
 NOTES = "collected.txt"  # written by us: what could not be taken along
@@ -111,7 +111,7 @@ def copy(
     return notes
 
 
-def _taken(there: Below, entry: Found, room: int, links: bool) -> tuple[str, bytes | str]:
+def _taken(there: Below, entry: FolderEntry, room: int, links: bool) -> tuple[str, bytes | str]:
     """(what it is, what is written in its place) of something that was found."""
     try:
         if entry.kind == "file":
