@@ -208,7 +208,7 @@ def _one(word: str, root: Path, arguments: argparse.Namespace) -> int:
             submission,
             **against,
             progress=progress,
-            place=check_slot.hold(progress.say),
+            slot=check_slot.hold(progress.say),
             sandboxed=False if arguments.no_sandbox or own_server else None,
             limits=Limits(**{name: value for name, value in limits.items() if value}),
         )

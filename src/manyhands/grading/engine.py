@@ -136,14 +136,14 @@ def grade(
     limits: Limits = Limits(),
     progress: Progress | None = None,
     cache: bool = True,
-    place: AbstractContextManager[Any] = nullcontext(),
+    slot: AbstractContextManager[Any] = nullcontext(),
 ) -> Grade:
     """Grade a notebook against its solution; the file that was handed in is only read.
 
     seed: None draws a hidden one. wanted: the reference under that seed, where the caller has it;
     the released lab does then for the solution. sandboxed: None uses a sandbox if there is one,
     True insists, False does without. progress: called as `progress(what, done, of)` while cells
-    run. place: a context manager, entered while kernels run. Returns a `Grade`; raises
+    run. slot: a context manager, entered while kernels run. Returns a `Grade`; raises
     `SolutionFailsError`.
     """
     report: Progress = progress or (lambda what, done, of: None)
@@ -164,7 +164,7 @@ def grade(
     image = choose.image() if sandboxed else ""
     seed = hidden_seed.draw(solution_path, solution, image) if seed is None else seed
     result.seed = "the public seed" if seed == 0 else result.seed
-    with place, tempfile.TemporaryDirectory(prefix="mh-") as folder:
+    with slot, tempfile.TemporaryDirectory(prefix="mh-") as folder:
         started = time.monotonic()
         wanted = wanted or reference(
             solution_path,
@@ -340,7 +340,7 @@ def copy_beside(notebook_path: str | Path, folder: str | Path) -> list[str]:
     The files may be somebody else's, who changes them meanwhile (see `beneath`); no more is read
     than there is room for.
     """
-    room = FOLDER_BYTES
+    bytes_left = FOLDER_BYTES
     with Below(Path(notebook_path).parent.resolve()) as base:
         entries = base.files(_left_out)
         for entry in entries:
@@ -351,12 +351,12 @@ def copy_beside(notebook_path: str | Path, folder: str | Path) -> list[str]:
             ):
                 continue
             try:
-                content = base.read(entry.name, room)
+                content = base.read(entry.name, bytes_left)
             except OSError:  # a link too
                 continue
-            if max(len(content), FILE_AT_LEAST_BYTES) > room:
+            if max(len(content), FILE_AT_LEAST_BYTES) > bytes_left:
                 return [TOO_MUCH]
-            room -= max(len(content), FILE_AT_LEAST_BYTES)
+            bytes_left -= max(len(content), FILE_AT_LEAST_BYTES)
             target = Path(folder) / entry.name
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)

@@ -85,7 +85,7 @@ def copy(
     are copied. With `links`, a link stays a link. `left_out` are names that nothing may have here.
     """
     notes: list[str] = []
-    room = FOLDER_BYTES
+    bytes_left = FOLDER_BYTES
     entries = {
         entry.name: entry
         for entry in [there.look(first), *there.files(NOT_WORK.__contains__)]
@@ -95,9 +95,9 @@ def copy(
         if entry.name.split("/")[0] in left_out:
             notes += [] if entry.name == STAMPS[0] else [OUR_NAME.format(name=shown(entry.name))]
             continue
-        kind, content = _taken(there, entry, room, links)
-        room -= len(content)
-        if room < 0 or count > MOST_FILES:
+        kind, content = _taken(there, entry, bytes_left, links)
+        bytes_left -= len(content)
+        if bytes_left < 0 or count > MOST_FILES:
             return [
                 *notes,
                 TOO_MUCH.format(files=MOST_FILES, mb=FOLDER_BYTES // 2**20, name=shown(entry.name)),
@@ -111,11 +111,13 @@ def copy(
     return notes
 
 
-def _taken(there: Below, entry: FolderEntry, room: int, links: bool) -> tuple[str, bytes | str]:
+def _taken(
+    there: Below, entry: FolderEntry, bytes_left: int, links: bool
+) -> tuple[str, bytes | str]:
     """(what it is, what is written in its place) of something that was found."""
     try:
         if entry.kind == "file":
-            return "file", there.read(entry.name, room)
+            return "file", there.read(entry.name, bytes_left)
         if entry.kind == "link":
             return ("link", there.link(entry.name)) if links else ("other", b"")
     except OSError:
