@@ -127,9 +127,7 @@ def _try(program: str, folder: str | Path) -> Facts:
     """What a container says of itself. Raises NotStartedError, OSError."""
     trial = Container(program, folder, memory_bytes=TRIAL_BYTES, tasks=TRIAL_TASKS)
     try:
-        return trial.send_order(
-            {"folder": FOLDER, "filters": filters()}, [], time.monotonic() + START_S
-        )
+        return trial.send_order({"folder": FOLDER}, [], time.monotonic() + START_S)
     finally:
         trial.stop()
 
@@ -245,7 +243,8 @@ class Container:
         self.door.close()
         self.line.settimeout(max(1, until - time.monotonic()))
         try:
-            socket.send_fds(self.line, [json.dumps(order).encode()], fds)
+            message = json.dumps({**order, "filters": _filters()}).encode()
+            socket.send_fds(self.line, [message], fds)
             answer = json.loads(self.line.recv(2**16))
         except (OSError, ValueError):
             with suppress(subprocess.TimeoutExpired):
@@ -296,7 +295,7 @@ class Container:
         self._errors.close()
 
 
-def filters() -> dict[str, str]:
+def _filters() -> dict[str, str]:
     """The filters of system calls, of which the first process inside takes that of its machine."""
     return {machine: refused_calls.filter_of(machine).hex() for machine in refused_calls.CALLS}
 

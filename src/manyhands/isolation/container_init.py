@@ -43,10 +43,13 @@ _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _FILTER = 4, 22, 38, 2
 
 
 class Order(TypedDict):
-    """What the grader wants to be run; a container that is only tried has no command."""
+    """What the grader wants to be run; a container that is only tried has no command.
+
+    `filters` of system calls are in hexadecimal digits, for each machine, and added as it is sent.
+    """
 
     folder: str
-    filters: dict[str, str]  # of system calls, in hexadecimal digits, for each machine
+    filters: NotRequired[dict[str, str]]
     command: NotRequired[list[str]]
     environment: NotRequired[dict[str, str]]
     submission: NotRequired[str]

@@ -36,7 +36,7 @@ CHANNELS = 4  # shell, iopub, stdin and control, in the order of their ports
 # Nothing beside the notebook is imported before the kernel runs; IPython puts the folder back into
 # the path, after the library.
 START = (
-    "import sys; del sys.path[0]; from manyhands.isolation.kernel_app import Inside; "
+    "import sys; del sys.path[0]; from manyhands.isolation.kernel_app import SocketKernelApp; "
     "SocketKernelApp.launch_instance()"
 )
 
@@ -163,7 +163,6 @@ class Kernel:
             "environment": container.environment(environment),
             "submission": str(archive),
             "folder": container.FOLDER,
-            "filters": container.filters(),
             "file_bytes": FILE_BYTES,
             "processes": self.limits.processes,
         }
