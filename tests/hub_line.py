@@ -10,7 +10,7 @@ from manyhands.hackathon import hack_command
 from manyhands.hackathon.event import event_settings
 from manyhands.hub.board.hub_event import NAME
 from manyhands.hub.board.service import Door, Service
-from manyhands.learner import board_line
+from manyhands.shared import hub_client
 
 ROLES = {"ann": "attendee", "ben": "attendee", "eve": "attendee", "tea": "instructor"}
 
@@ -42,7 +42,7 @@ def with_hub(folder, monkeypatch, use):
     async def run():
         service, path = Service(folder), folder / "board.sock"
         server = await Door(service).listen(path)
-        monkeypatch.setenv(board_line.VARIABLE, str(path))
+        monkeypatch.setenv(hub_client.BOARD, str(path))
         async with server:
             return await asyncio.to_thread(
                 use, lambda *words: hack_command.main([str(word) for word in words]), service

@@ -19,7 +19,7 @@ def can(place):
 
 def forget():
     """What is remembered of which sandbox works here."""
-    for known in (bubblewrap.spaces, container.engine, container.identity):
+    for known in (bubblewrap.namespaces, container.engine, container.identity):
         known.cache_clear()
 
 
@@ -39,4 +39,4 @@ def own_cache(tmp_path_factory, monkeypatch):
 def works_in_sandbox():
     """Skip where bubblewrap does not work; tests/containers looks after containers."""
     if choose.contained():
-        needs.lacking("bubblewrap's sandbox", bubblewrap.spaces())
+        needs.lacking("bubblewrap's sandbox", bubblewrap.namespaces())

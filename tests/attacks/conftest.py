@@ -1,6 +1,7 @@
 """What the hostile submissions share.
 
-A sandbox, things outside of it that must stay as they are, and how each is graded.
+There is a sandbox, there are things outside of it that must stay as they are, and each submission
+is graded in the same way.
 """
 
 import sys

@@ -30,9 +30,9 @@ SECRET = "the-secret-of-the-grader"
 
 
 class Outside:
-    """Files, a process and two listening sockets of the instructor, beside a lab.
+    """Files of the instructor, a process and two listening sockets of theirs, beside a lab.
 
-    It is a context manager.
+    This is a context manager.
     """
 
     def __init__(self, folder):
@@ -67,7 +67,7 @@ class Outside:
         return self.server.getsockname()[1]
 
     def _files(self):
-        """Return {path: what is known of it} of all that must stay.
+        """{path: what is known of it} of all that must stay.
 
         What was handed in may be written by a test.
         """
@@ -122,7 +122,7 @@ def outside(lab):
 class Seen:
     """What was seen of the runs of notebooks.
 
-    The last one's outputs of check cells, and all their namespaces of processes.
+    These are the last one's outputs of check cells, and all their namespaces of processes.
     """
 
     shown: dict = field(default_factory=dict)
@@ -140,7 +140,7 @@ def watch(monkeypatch):
     def noting_close(kernel):
         if kernel.sandboxed and hasattr(kernel, "process"):
             seen.spaces |= {
-                _space(process.pid) for process in process_limits.family(kernel.process.pid)
+                _space(process.pid) for process in process_limits.process_tree(kernel.process.pid)
             }
         close(kernel)
 
@@ -157,9 +157,9 @@ def _space(pid):
 
 
 def left(seen, patience_s=10):
-    """Return the processes that live on in a sandbox that was closed.
+    """The processes that live on in a sandbox that was closed.
 
-    They end a moment after it, and a number of a sandbox may be given to a different one.
+    They end a moment after it, and a number of a sandbox may be given to another one.
     """
     gone, deadline = seen.spaces - {None, _space("self")}, time.monotonic() + patience_s
     while living := [pid for pid in os.listdir("/proc") if pid.isdigit() and _space(pid) in gone]:
@@ -171,9 +171,10 @@ def left(seen, patience_s=10):
 
 @dataclass
 class Graded:
-    """What came of grading: `grade` is the grader's.
+    """The grades of a submission.
 
-    `believed` are the points that the kernel itself reports.
+    `grade` is the grader's; `believed` are the points for one who believes what the kernel says of
+    itself.
     """
 
     grade: engine.Grade

@@ -143,8 +143,8 @@ def test_bombs_cost_their_own_points(lab, attack, name):
         notebook, limits={"time": SHORT, "processes": FORKS}.get(name.split(":")[0], SMALL)
     )
     assert got.points == (2, 4), got.notes
-    shown = got.notes + str([criterion.detail for criterion in got.grade.criteria])
-    assert any(word in shown for word in words.split("|")), shown
+    messages = got.notes + str([criterion.detail for criterion in got.grade.criteria])
+    assert any(word in messages for word in words.split("|")), messages
 
 
 LEAVING = """

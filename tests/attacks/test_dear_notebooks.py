@@ -11,7 +11,7 @@ import nbformat
 import pytest
 
 from manyhands.grading import notebooks
-from manyhands.grading.notebooks import NotGraded
+from manyhands.grading.notebooks import NotGradedError
 
 EMPTY = {"cell_type": "raw", "source": "", "metadata": {}}
 # name -> what is done to the notebook (plain data)
@@ -87,7 +87,7 @@ def test_what_is_wrong_in_outputs_and_tags_costs_nothing(lab, name):
     ids=["cells", "sheets of cells"],
 )
 def test_a_notebook_of_thousands_of_cells_is_not_graded(lab, many):
-    with pytest.raises(NotGraded, match="more than 2000 cells"):
+    with pytest.raises(NotGradedError, match="more than 2000 cells"):
         notebooks.read(written(lab, {"nbformat": 4, "nbformat_minor": 0, "metadata": {}, **many}))
 
 

@@ -1,6 +1,6 @@
-"""What a submission's folder may hold beside the notebook, and instead of it.
+"""What a submission's folder may hold beside the notebook, and in its place.
 
-Links, pipes, floods, and files that change.
+There are links, pipes, floods, and files that change.
 """
 
 import os
@@ -10,7 +10,7 @@ import pytest
 import target
 
 from manyhands.grading import engine, notebooks
-from manyhands.grading.notebooks import NotGraded
+from manyhands.grading.notebooks import NotGradedError
 
 
 @pytest.fixture
@@ -63,10 +63,10 @@ def make(path, what):
         path.mkdir()
     elif what == "socket":
         with socket.socket(socket.AF_UNIX) as server:
-            previous_folder = os.getcwd()
+            here = os.getcwd()
             os.chdir(path.parent)  # a socket's name must be short
             server.bind(path.name)
-            os.chdir(previous_folder)
+            os.chdir(here)
     else:
         path.symlink_to("/dev/zero")
 
@@ -138,14 +138,14 @@ def test_a_hole_of_a_terabyte_is_not_taken_along(folder, taken):
 
 def test_a_notebook_of_a_terabyte_is_not_read(folder):
     os.truncate(folder / "90_tiny.ipynb", 2**40)
-    with pytest.raises(NotGraded, match="larger"):
+    with pytest.raises(NotGradedError, match="larger"):
         notebooks.read(folder / "90_tiny.ipynb")
 
 
 def test_links_made_while_it_runs_lead_nowhere(lab, attack, outside):
-    """Links are made wherever files can be written.
+    """In each folder that can be written, with rights that mislead a careless clean-up.
 
-    They have rights that make a careless clean-up change what they lead to.
+    It would change what they lead to.
     """
     code = f"""
 import os
@@ -162,7 +162,7 @@ for place in (".", "/tmp", "/dev/shm", os.path.expanduser("~")):
 
 def test_a_course_where_the_sandbox_would_show_its_solutions_is_refused(lab, attack, monkeypatch):
     monkeypatch.setattr(
-        "manyhands.isolation.bubblewrap.read_only_places", lambda: [str(lab.folder)]
+        "manyhands.isolation.bubblewrap.read_only_folders", lambda: [str(lab.folder)]
     )
     with pytest.raises(RuntimeError, match="could read the solution"):
         attack(lab.handed_in())

@@ -1,6 +1,6 @@
-"""What costs the grader far more memory or time than it is long.
+"""What a kernel shows, and what is handed in, that costs the grader more than its length.
 
-A kernel shows it, or it is handed in.
+It costs far more memory or time.
 """
 
 from pathlib import Path

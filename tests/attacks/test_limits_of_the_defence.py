@@ -46,9 +46,9 @@ def test_a_check_that_knows_the_answer_can_be_made_to_tell_it(lab, attack, name)
 
 
 def test_the_real_computation_may_be_anybodys(lab, attack):
-    """It proves that this kernel could compute the right numbers, not who wrote the code.
+    """It does not prove who wrote the code.
 
-    The inputs are ones that nobody knew.
+    What it proves is that this kernel could compute the right numbers for inputs that nobody knew.
     """
     notebook = lab.handed_in(
         square="import numpy; return float(numpy.square(x))", total="return sum(xs)"
@@ -57,10 +57,13 @@ def test_the_real_computation_may_be_anybodys(lab, attack):
 
 
 def test_two_sandboxes_can_speak_through_locks_on_files_that_both_see(tmp_path):
-    with Kernel(tmp_path, 5, sandboxed=True) as one, Kernel(tmp_path, 5, sandboxed=True) as other:
+    with (
+        Kernel(tmp_path, 5, sandboxed=True) as first,
+        Kernel(tmp_path, 5, sandboxed=True) as second,
+    ):
         lock = (
             "import fcntl; file = open('/usr/bin/env'); fcntl.flock(file, fcntl.LOCK_EX | "
             "fcntl.LOCK_NB)"
         )
-        assert not one.run(lock).error
-        assert "BlockingIOError" in other.run(lock).error
+        assert not first.run(lock).error
+        assert "BlockingIOError" in second.run(lock).error

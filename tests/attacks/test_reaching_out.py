@@ -220,9 +220,9 @@ answer = pathlib.Path(sys.prefix, "lib", f"python3.{sys.version_info.minor}", "s
 
 @pytest.fixture(scope="module")
 def kernels(tmp_path_factory):
-    """{sandboxed: a warm kernel}: one in the sandbox, and one outside.
+    """{sandboxed: a warm kernel}.
 
-    Outside, each attempt must work.
+    There is one in the sandbox, and one outside, where each attempt must work.
     """
     folder = tmp_path_factory.mktemp("submission")
     with Kernel(folder, 5, sandboxed=True) as inside, Kernel(folder, 5, sandboxed=False) as beside:

@@ -1,4 +1,7 @@
-"""What a submission can show to the instructor and to other programs: text, and nothing else."""
+"""What a submission can put before the eyes of the instructor and of other programs.
+
+That is text, and nothing else.
+"""
 
 import html.parser
 import json
@@ -38,9 +41,9 @@ class Tags(html.parser.HTMLParser):
 
 @pytest.fixture
 def hostile(lab):
-    """Make a notebook that says something wherever a submission can.
+    """A notebook that says something wherever a submission can.
 
-    In errors, cells' names, reports and messages.
+    That is in errors, cells' names, reports and messages.
     """
 
     def hostile(payload):

@@ -1,4 +1,4 @@
-"""A class in a folder: the tiny lab of tests/labs, and people who hand something in.
+"""A class in a folder, with the tiny lab of tests/labs and people who hand something in.
 
 The lab is released as the build does it.
 """
@@ -37,7 +37,7 @@ class Room(Classroom):
 
     def collected(self, student, notebook=None, name=f"{UNIT}.ipynb", data=None):
         """Put something where collected work lies; the folder."""
-        folder = self.made().place("submitted", student, UNIT)
+        folder = self.made().step_folder("submitted", student, UNIT)
         folder.mkdir(parents=True, exist_ok=True)
         if notebook is not None:
             self.lab.write(folder.relative_to(self.root) / name, notebook)

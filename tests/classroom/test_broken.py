@@ -1,6 +1,6 @@
 """What people hand in when it is no proper notebook.
 
-Each gets a message that says what to do, and the others get their grades.
+Each gets a verdict that says what to do, and the others get their grades.
 """
 
 import json
@@ -15,7 +15,7 @@ import pytest
 from nbformat.v4 import new_code_cell
 from room import UNIT
 
-from manyhands.grading import notebooks
+from manyhands.grading import notebooks, submission_limits
 from manyhands.grading.store import submissions
 from manyhands.isolation import kernel_limits
 
@@ -48,7 +48,7 @@ def empty_file(room, folder):
 
 def huge(room, folder):
     with open(folder / FILE, "wb") as file:
-        file.truncate(notebooks.TOO_LARGE_BYTES + 1)
+        file.truncate(submission_limits.NOTEBOOK_BYTES + 1)
 
 
 def many_values(room, folder):
@@ -248,9 +248,9 @@ def test_what_cannot_be_read_is_said_to_be_unreadable(classroom):
             parent.chmod(parent.stat().st_mode | 0o055)
         os.seteuid(65534)
     try:
-        with pytest.raises(notebooks.NotGraded, match="could not be read"):
+        with pytest.raises(notebooks.NotGradedError, match="could not be read"):
             notebooks.read(folder / FILE)
-        with pytest.raises(notebooks.NotGraded, match="could not be read: 90_tiny.ipynb"):
+        with pytest.raises(notebooks.NotGradedError, match="could not be read: 90_tiny.ipynb"):
             submissions.notebook_in(folder, solution)
         assert len(submissions.digest(folder)) == 64
     finally:
@@ -286,23 +286,23 @@ def test_a_gradebook_that_cannot_be_used_is_named_in_a_sentence(classroom, spoil
     classroom.collected("ada", classroom.lab.notebook)
     assert classroom.command("grade", "90")[0] == 0
     path = classroom.folder / "gradebook.db"
-    spoiled = spoil(path)
+    opened = spoil(path)
     before = path.read_bytes()
     for command in (["release", "90"], ["grade", "90"], ["feedback", "90"], ["export", "90"]):
-        code, output = classroom.command(*command)
-        assert code == 2 and str(path) in output and "run the command again" in output, (
+        code, printed = classroom.command(*command)
+        assert code == 2 and str(path) in printed and "run the command again" in printed, (
             command,
-            output,
+            printed,
         )
-        assert "Traceback" not in output and "sqlalche" not in output
-        assert ("locked" in output) == (spoiled is not None)
+        assert "Traceback" not in printed and "sqlalche" not in printed
+        assert ("locked" in printed) == (opened is not None)
     assert path.read_bytes() == before
-    if spoiled:
-        spoiled.close()
+    if opened:
+        opened.close()
     else:
         path.rename(path.with_name("gradebook.old"))
-    code, output = classroom.command("export", "90")
-    assert code == 0 and ",ada," in output
+    code, printed = classroom.command("export", "90")
+    assert code == 0 and ",ada," in printed
 
 
 KILLED_WHILE_IT_WRITES = """
@@ -324,6 +324,6 @@ def test_what_a_killed_process_wrote_in_part_is_taken_back(classroom, command):
     path, marks = classroom.folder / "gradebook.db", classroom.marks()
     subprocess.run([sys.executable, "-c", KILLED_WHILE_IT_WRITES, path])
     assert path.with_name("gradebook.db-journal").stat().st_size > 0
-    code, output = classroom.command(command, "90")
-    assert code == 0, output
+    code, printed = classroom.command(command, "90")
+    assert code == 0, printed
     assert classroom.marks() == marks and marks

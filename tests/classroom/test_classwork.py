@@ -49,10 +49,10 @@ def test_a_lab_is_released_once_and_again_when_asked(classroom):
     classroom.lab.notebook.cells[0].source = "# Two questions, better asked"
     classroom.lab.write(f"solutions/{UNIT}/{UNIT}.ipynb", classroom.lab.notebook)
     classroom.make_lab()
-    code, output = classroom.command("release", "90")
+    code, printed = classroom.command("release", "90")
     assert (
         code == 2
-        and "different version" in output
+        and "different version" in printed
         and "better asked" not in (outbound(classroom) / f"{UNIT}.ipynb").read_text()
     )
     assert classroom.command("release", "90", "--again")[0] == 0
@@ -99,7 +99,7 @@ def test_what_is_handed_in_is_collected_and_all_of_it_is_kept(classroom):
         0,
         f"{UNIT}: 0 new, 0 handed in again, 2 as before.\n",
     )
-    now = classroom.place("submitted", "alice", UNIT)
+    now = classroom.step_folder("submitted", "alice", UNIT)
     assert sorted(path.name for path in now.iterdir()) == [
         f"{UNIT}.ipynb",
         "notes.txt",
@@ -120,10 +120,11 @@ def test_work_put_there_by_hand_is_kept_when_something_is_collected(classroom):
     classroom.hand_in("alice", classroom.lab.handed_in())
     classroom.command("collect", "90")
     assert (
-        "by hand" not in (classroom.place("submitted", "alice", UNIT) / f"{UNIT}.ipynb").read_text()
+        "by hand"
+        not in (classroom.step_folder("submitted", "alice", UNIT) / f"{UNIT}.ipynb").read_text()
     )
-    (copy,) = classroom.received("alice", UNIT).glob("by hand*")
-    assert "by hand" in (copy / f"{UNIT}.ipynb").read_text()
+    (by_hand,) = classroom.received("alice", UNIT).glob("by hand*")
+    assert "by hand" in (by_hand / f"{UNIT}.ipynb").read_text()
 
 
 def test_collecting_follows_no_link_believes_no_name_and_goes_on(classroom):
@@ -142,9 +143,9 @@ def test_collecting_follows_no_link_believes_no_name_and_goes_on(classroom):
     (inbound / f"dave+{UNIT}+2026-01-01 10:00:00.0 UTC+x").symlink_to(honest)
     owner = "nobody" if os.geteuid() != 65534 else "root"
     (inbound / f"{owner}+{UNIT}+2026-01-01 10:00:00.0 UTC+x").mkdir()
-    code, output = classroom.command("collect", "90")
-    assert code == 1 and "2 new" in output and output.count("Not collected") == 5
-    assert f"says that it is from {owner}" in output
+    code, printed = classroom.command("collect", "90")
+    assert code == 1 and "2 new" in printed and printed.count("Not collected") == 5
+    assert f"says that it is from {owner}" in printed
     assert classroom.students(UNIT) == ["alice", "zoe"]
     # whose attendees are no users of the machine
     accounts = classroom.root / ".manyhands" / "hub" / "accounts.json"
@@ -159,7 +160,7 @@ def test_collecting_follows_no_link_believes_no_name_and_goes_on(classroom):
     assert "yan, but it belongs to zoe" in classroom.command("collect", "90")[1]
     assert classroom.students(UNIT) == ["alice", "zoe"]
     accounts.unlink()
-    got = classroom.place("submitted", "alice", UNIT)
+    got = classroom.step_folder("submitted", "alice", UNIT)
     assert (got / "secret.txt").is_symlink() and not (got / "pipe").exists()
     assert classroom.command("grade", "90")[0] == 0
     assert classroom.grade_of("alice")["points"] == 4
@@ -178,10 +179,10 @@ def test_marks_of_people_stay_and_a_changed_grade_keeps_the_old_one(classroom):
     assert "0 graded, 2 already had" in classroom.command("grade", "90")[1]
     assert classroom.marks()["alice"] == {"square-check": (0, 1.5, 2), "total-check": (2, None, 2)}
     classroom.collected("alice", classroom.lab.handed_in())
-    output = classroom.command("grade", "90")[1]
+    printed = classroom.command("grade", "90")[1]
     assert (
-        "1 graded, 1 already had" in output
-        and "alice: 2 points before, 4 now: a different submission was handed in" in output
+        "1 graded, 1 already had" in printed
+        and "alice: 2 points before, 4 now: a different submission was handed in" in printed
     )
     with classroom.book() as book:
         grade = book.find_grade("square-check", UNIT, UNIT, "alice")
@@ -197,7 +198,7 @@ def test_marks_of_people_stay_and_a_changed_grade_keeps_the_old_one(classroom):
         (1, 2, "first grade"),
         (2, 4, "a different submission was handed in"),
     ]
-    assert "0 of 4" not in output and all(entry["time"] for entry in history)
+    assert "0 of 4" not in printed and all(entry["time"] for entry in history)
     # the first one again: its grade is known
     classroom.collected("alice", classroom.lab.handed_in(square="return 1"))
     assert "0 graded, 2 already had" in classroom.command("grade", "90")[1]
@@ -292,10 +293,10 @@ def test_feedback_shows_what_helps_and_nothing_hidden_or_alive(graded):
         book.update_or_create_student("mallory", first_name=HOSTILE)
         book.db.commit()
     seed = str(steps.journal_of(graded, UNIT).seed())
-    code, said = graded.command("feedback", "90")
-    assert code == 0 and "3 pages" in said and "3 of them released" in said, said
+    code, printed = graded.command("feedback", "90")
+    assert code == 0 and "3 pages" in printed and "3 of them released" in printed, printed
     pages = {
-        student: (graded.place("feedback", student, UNIT) / f"{UNIT}.html").read_text()
+        student: (graded.step_folder("feedback", student, UNIT) / f"{UNIT}.html").read_text()
         for student in graded.students(UNIT)
     }
     for page in pages.values():
@@ -313,7 +314,7 @@ def test_feedback_shows_what_helps_and_nothing_hidden_or_alive(graded):
     released = list((graded.exchange / "manyhands" / "feedback").glob("*.html"))
     assert sorted(path.read_text() for path in released) == sorted(pages.values())
     # what formgrader shows to the instructor
-    shown = nbformat.read(graded.place("autograded", "mallory", UNIT) / f"{UNIT}.ipynb", 4)
+    shown = nbformat.read(graded.step_folder("autograded", "mallory", UNIT) / f"{UNIT}.ipynb", 4)
     assert not [
         output
         for cell in shown.cells
@@ -342,11 +343,11 @@ def test_feedback_shows_what_helps_and_nothing_hidden_or_alive(graded):
 def test_feedback_wants_a_grade_for_what_was_collected_last(graded):
     graded.hand_in("alice", graded.lab.handed_in())
     graded.command("collect", "90")
-    code, output = graded.command("feedback", "90")
+    code, printed = graded.command("feedback", "90")
     assert (
         code == 1
-        and "2 pages" in output
-        and "  alice: what was collected last has no grade yet" in output
+        and "2 pages" in printed
+        and "  alice: what was collected last has no grade yet" in printed
     )
 
 
@@ -396,8 +397,8 @@ def test_who_is_unknown_or_ungraded_is_said(classroom):
     classroom.lab.notebook.cells[2].source = "def square(x):\n    return x"
     classroom.lab.write(f"solutions/{UNIT}/{UNIT}.ipynb", classroom.lab.notebook)
     classroom.collected("alice", classroom.lab.handed_in())
-    code, output = classroom.command("grade", "90")
-    assert code == 2 and "The solution does not pass its own checks" in output
+    code, printed = classroom.command("grade", "90")
+    assert code == 2 and "The solution does not pass its own checks" in printed
 
 
 def test_where_the_grader_itself_fails_no_grade_is_written(classroom, monkeypatch):
@@ -405,11 +406,11 @@ def test_where_the_grader_itself_fails_no_grade_is_written(classroom, monkeypatc
         classroom.collected(student, classroom.lab.handed_in())
     with monkeypatch.context() as broken:
         broken.setattr(engine, "grade", lambda *args, **options: os.kill(os.getpid(), 9))
-        code, output = classroom.command("grade", "90")
+        code, printed = classroom.command("grade", "90")
     assert (
         code == 1
-        and "0 graded" in output
-        and output.count("NOT GRADED, the process that graded it ended with code -9") == 2
+        and "0 graded" in printed
+        and printed.count("NOT GRADED, the process that graded it ended with code -9") == 2
     )
     assert not steps.journal_of(classroom, UNIT).students()
     assert "2 graded" in classroom.command("grade", "90")[1]
@@ -418,8 +419,8 @@ def test_where_the_grader_itself_fails_no_grade_is_written(classroom, monkeypatc
 def test_without_a_sandbox_nothing_is_graded(classroom, monkeypatch):
     classroom.collected("alice", classroom.lab.handed_in())
     monkeypatch.setattr("manyhands.isolation.choose.why_none", lambda: "none here")
-    code, output = classroom.command("grade", "90")
-    assert code == 2 and "in a sandbox only, and there is none here: none here" in output
+    code, printed = classroom.command("grade", "90")
+    assert code == 2 and "in a sandbox only, and there is none here: none here" in printed
     assert not steps.journal_of(classroom, UNIT).students()
 
 
@@ -461,7 +462,7 @@ def test_what_is_left_where_the_gradebook_is_told_of_a_unit_and_killed_goes_late
 def test_a_unit_of_which_the_gradebook_was_told_half_is_told_whole_before_grades_go_in(
     classroom, monkeypatch, kind
 ):
-    """A batch is killed before the last of a kind of cells.
+    """Killed before the last of a kind of cells.
 
     Grades without comments were written for all, and stayed so (seen in test_killed).
     """

@@ -25,7 +25,7 @@ STUDENTS = 6
 
 
 def tables(room):
-    """Return what the gradebook holds.
+    """What the gradebook holds.
 
     The identifiers that nbgrader draws and the times of grading are left out.
     """
@@ -121,7 +121,7 @@ def test_killed_twenty_times_it_ends_with_the_same_gradebook(
     }
     put_aside(classroom, tmp_path / "undisturbed")
 
-    chance, kept, killed = random.Random(5), {}, 0
+    chance, texts, killed = random.Random(5), {}, 0
     while killed < KILLS:
         process = batch(classroom, tmp_path / "log")
         process.join(chance.uniform(0, 0.35 * whole_s))
@@ -135,14 +135,14 @@ def test_killed_twenty_times_it_ends_with_the_same_gradebook(
         assert ended(process) in (0, -signal.SIGKILL), (tmp_path / "log").read_text()
         # nothing that was there is lost or changed
         for path in sorted((classroom.folder / "grades").rglob("0*.json")):
-            kept.setdefault(path, path.read_text())
-        assert all(path.read_text() == text for path, text in kept.items())
-        assert all(json.loads(text)["reason"] == "first grade" for text in kept.values())
+            texts.setdefault(path, path.read_text())
+        assert all(path.read_text() == text for path, text in texts.items())
+        assert all(json.loads(text)["reason"] == "first grade" for text in texts.values())
         # it came to its end: as the undisturbed one, and from the beginning
         if process.exitcode == 0:
             assert tables(classroom) == wanted
             put_aside(classroom, tmp_path / f"after {killed} kills, {time.monotonic()}")
-            kept.clear()
+            texts.clear()
     process = batch(classroom, tmp_path / "log")
     assert ended(process) == 0, (tmp_path / "log").read_text()
     assert tables(classroom) == wanted

@@ -19,7 +19,7 @@ from manyhands.grading.nbgrader import gradebook
 class Formgrader:
     """A Jupyter server with formgrader in the course's folder.
 
-    It is reached over a socket of its own.
+    It is spoken to over a socket of its own.
     """
 
     def __init__(self, room, folder):
@@ -97,7 +97,7 @@ def test_formgraders_buttons_do_what_our_commands_do(classroom, formgrader):
     inbound = classroom.hand_in("alice", classroom.lab.handed_in(square="return 1"))
     (inbound / "secret.txt").symlink_to(classroom.lab.solution)
     formgrader.button(f"assignment/{UNIT}/collect")
-    assert (classroom.place("submitted", "alice", UNIT) / "secret.txt").is_symlink()
+    assert (classroom.step_folder("submitted", "alice", UNIT) / "secret.txt").is_symlink()
     formgrader.button(f"submission/{UNIT}/alice/autograde")
     assert classroom.grade_of("alice")["points"] == 2
     assert classroom.marks()["alice"] == {"square-check": (0, None, 2), "total-check": (2, None, 2)}
@@ -115,7 +115,7 @@ def test_formgraders_buttons_do_what_our_commands_do(classroom, formgrader):
     # what the button did counts
     assert "0 graded, 1 already had" in classroom.command("grade", "90")[1]
     formgrader.button(f"assignment/{UNIT}/alice/generate_feedback")
-    page = (classroom.place("feedback", "alice", UNIT) / f"{UNIT}.html").read_text()
+    page = (classroom.step_folder("feedback", "alice", UNIT) / f"{UNIT}.html").read_text()
     assert "2 of 4 points" in page and "Content-Security-Policy" in page and "MathJax" not in page
     formgrader.button(f"assignment/{UNIT}/alice/release_feedback")
     (released,) = (classroom.exchange / "manyhands" / "feedback").glob("*.html")
@@ -123,7 +123,7 @@ def test_formgraders_buttons_do_what_our_commands_do(classroom, formgrader):
 
 
 def test_formgrader_has_names_to_show(classroom, monkeypatch):
-    """The full name is that of the hub's table, else the account's.
+    """The full name of the hub's table, else the account's.
 
     What an instructor has written stays.
     """

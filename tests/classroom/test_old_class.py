@@ -1,6 +1,6 @@
 """A class that was graded by an earlier version goes on.
 
-Its files had other places in the package.
+That version's files had other places in the package.
 
 class.tar.gz was made on 2026-11-24 with the version of commit 038cfe6, the last one before the
 package's files moved into folders: three people handed in `90_tiny`; collect, grade, feedback and
@@ -58,12 +58,12 @@ def test_grades_and_marks_stay_and_the_class_goes_on(old):
     } == {"alice": [4.0], "bob": [2.0], "carol": [2.0]}
     assert {student: journal.history(student) for student in MARKS} == before
     old.hand_in("dave", old.lab.handed_in(total="return 0"))
-    code, output = old.command("collect", "90")
-    assert (code, output) == (0, "90_tiny: 1 new, 0 handed in again, 3 as before.\n")
-    code, output = old.command("grade", "90")
-    assert code == 0 and "1 graded, 3 already had a grade" in output
-    code, output = old.command("feedback", "90")
-    assert code == 0 and "4 pages" in output
+    code, printed = old.command("collect", "90")
+    assert (code, printed) == (0, "90_tiny: 1 new, 0 handed in again, 3 as before.\n")
+    code, printed = old.command("grade", "90")
+    assert code == 0 and "1 graded, 3 already had a grade" in printed
+    code, printed = old.command("feedback", "90")
+    assert code == 0 and "4 pages" in printed
     code, table = old.command("export")
     assert code == 0 and table.count(",first grade,") == 4
     assert [

@@ -1,6 +1,6 @@
-"""Jobs side by side: what each does to its process concerns no other job.
+"""Jobs side by side.
 
-None outlives the process that started them.
+What each does to its process is its own affair, and none outlives the one that started them.
 """
 
 import multiprocessing
@@ -29,7 +29,7 @@ def work(job):
 
 def test_a_job_that_fails_is_told_and_the_others_are_done(tmp_path):
     jobs = [1, "dies", 2, "exits", "raises", 3]
-    done = dict(pool.run(jobs, work, places=2, cost=lambda job: 1, scratch=tmp_path))
+    done = dict(pool.run(jobs, work, slots=2, cost=lambda job: 1, scratch=tmp_path))
     assert {job: done[job] for job in (1, 2, 3)} == {1: 2, 2: 4, 3: 6}
     assert (
         done["dies"].why.endswith("code -9")
@@ -42,7 +42,7 @@ def test_a_job_that_takes_too_long_is_stopped_and_told_and_the_others_are_done(
     tmp_path, monkeypatch
 ):
     """One that does not hear that it is to stop, as in a loop of C, is killed."""
-    monkeypatch.setattr(pool, "PATIENCE_S", 2)
+    monkeypatch.setattr(pool, "STOP_TIMEOUT_S", 2)
 
     def work_or_hang(job):
         if job == "deaf":
@@ -53,7 +53,7 @@ def test_a_job_that_takes_too_long_is_stopped_and_told_and_the_others_are_done(
         pool.run(
             ["deaf", "hangs", 1, 2],
             work_or_hang,
-            places=3,
+            slots=3,
             cost=lambda job: 1,
             scratch=tmp_path,
             wall_s=3,
@@ -71,7 +71,7 @@ def test_a_job_that_takes_too_much_memory_is_told_and_the_others_are_done(tmp_pa
         pool.run(
             [2**20, 2**29],
             lambda job: len(bytearray(job)),
-            places=1,
+            slots=1,
             cost=lambda job: 1,
             scratch=tmp_path,
             memory_bytes=2**28,
@@ -93,7 +93,7 @@ def test_what_a_job_starts_has_not_its_limit_of_memory(tmp_path):
             ).stdout
 
     assert dict(
-        pool.run([1], start, places=1, cost=lambda job: 1, scratch=tmp_path, memory_bytes=2**28)
+        pool.run([1], start, slots=1, cost=lambda job: 1, scratch=tmp_path, memory_bytes=2**28)
     ) == {1: f"{2**29}\n"}
 
 
@@ -113,7 +113,7 @@ def test_places_are_kept_to(tmp_path):
         most = [
             result
             for _, result in pool.run(
-                jobs, count, places=places, cost=lambda job: job, scratch=tmp_path
+                jobs, count, slots=places, cost=lambda job: job, scratch=tmp_path
             )
         ]
         assert max(most) <= max(places, *jobs) and len(most) == len(jobs)
@@ -141,7 +141,7 @@ def test_a_signal_that_comes_while_a_job_starts_leaves_no_job_behind(tmp_path, m
 
         monkeypatch.setattr(multiprocessing.context.ForkProcess, "start", start_and_be_stopped)
         signal.signal(signal.SIGTERM, lambda *_: exit(143))
-        list(pool.run([1], wait_forever(tmp_path), places=1, cost=lambda job: 1, scratch=tmp_path))
+        list(pool.run([1], wait_forever(tmp_path), slots=1, cost=lambda job: 1, scratch=tmp_path))
 
     process = multiprocessing.get_context("fork").Process(target=parent)
     process.start()
@@ -158,7 +158,7 @@ def test_jobs_end_and_clean_up_when_their_parent_is_killed(tmp_path, how):
         # a shell's job in the background ignores it
         signal.signal(signal.SIGINT, signal.default_int_handler)
         list(
-            pool.run([1, 2], wait_forever(tmp_path), places=2, cost=lambda job: 1, scratch=tmp_path)
+            pool.run([1, 2], wait_forever(tmp_path), slots=2, cost=lambda job: 1, scratch=tmp_path)
         )
 
     process = multiprocessing.get_context("fork").Process(target=parent)

@@ -28,7 +28,7 @@ def test_a_lab_with_a_cluster_is_released_and_graded(tmp_path, monkeypatch):
         if notebooks.grade_id(cell) == "step":
             cell.source = "raise NotImplementedError()"
     for student, notebook in (("alice", nbformat.read(room.solution(UNIT), 4)), ("bob", partly)):
-        folder = room.place("submitted", student, UNIT)
+        folder = room.step_folder("submitted", student, UNIT)
         folder.mkdir(parents=True)
         nbformat.write(notebook, folder / f"{UNIT}.ipynb")
     outcome = grading.grade(room, UNIT)

@@ -1,6 +1,6 @@
-"""Collecting from people who mean harm: nothing but their own files comes along.
+"""Collecting from people who mean harm.
 
-Each stops nobody but themselves.
+Nothing but their own files comes along, and each stops nobody but themselves.
 """
 
 import json
@@ -75,8 +75,8 @@ def test_what_becomes_a_link_or_a_pipe_while_it_is_collected_gives_nothing_away_
     changes["piped.txt"] = [lambda: become_pipe(piped)]
     released.hand_in("zoe", released.lab.handed_in())
     before_opening(monkeypatch, changes)
-    code, output = released.command("collect", "90")
-    assert (code, output) == (0, f"{UNIT}: 5 new, 0 handed in again, 0 as before.\n")
+    code, printed = released.command("collect", "90")
+    assert (code, printed) == (0, f"{UNIT}: 5 new, 0 handed in again, 0 as before.\n")
     taken = [
         path
         for place in ("received", "submitted")
@@ -91,7 +91,7 @@ def test_what_becomes_a_link_or_a_pipe_while_it_is_collected_gives_nothing_away_
     ] == [secret] * 3
     assert (
         "could not be read: piped.txt"
-        in submissions.notes_of(released.place("submitted", "dan", UNIT))[0]
+        in submissions.notes_of(released.step_folder("submitted", "dan", UNIT))[0]
     )
     os.close(*writers)
 
@@ -164,30 +164,30 @@ def test_whatever_one_hands_in_the_others_are_collected_graded_and_get_their_pag
     for honest in ("alice", "zoe"):
         released.hand_in(honest, released.lab.handed_in())
     everybody = sorted([make.__name__ for make in TAKEN] + ["alice", "zoe"])
-    code, output = released.command("collect", "90")
+    code, printed = released.command("collect", "90")
     assert (
         code == 1
-        and f"{len(everybody)} new" in output
-        and output.count("Not collected: ") == len(REFUSED)
-    ), output
-    assert all(f"Not collected: {make.__name__}+" in output for make in REFUSED)
+        and f"{len(everybody)} new" in printed
+        and printed.count("Not collected: ") == len(REFUSED)
+    ), printed
+    assert all(f"Not collected: {make.__name__}+" in printed for make in REFUSED)
     assert released.students(UNIT) == everybody
-    code, output = released.command("grade", "90")
-    assert code == 0 and f"{len(everybody)} graded" in output, output
+    code, printed = released.command("grade", "90")
+    assert code == 0 and f"{len(everybody)} graded" in printed, printed
     assert {
         student: released.grade_of(student)["points"] for student in everybody
     } == dict.fromkeys(everybody, 4)
     for make, words in TAKEN.items():
         assert words in "\n".join(released.grade_of(make.__name__)["notes"])
-    code, output = released.command("feedback", "90")
+    code, printed = released.command("feedback", "90")
     assert (
         code == 0
-        and f"{len(everybody)} pages" in output
-        and f"{len(everybody) - 1} of them released" in output
-    ), output
-    assert "our_names: it was not handed in through the exchange" in output
-    code, output = released.command("export", "90")
-    assert code == 0 and all(f"{UNIT},{student}," in output for student in everybody)
+        and f"{len(everybody)} pages" in printed
+        and f"{len(everybody) - 1} of them released" in printed
+    ), printed
+    assert "our_names: it was not handed in through the exchange" in printed
+    code, printed = released.command("export", "90")
+    assert code == 0 and all(f"{UNIT},{student}," in printed for student in everybody)
     assert sorted(released.marks()) == everybody  # and nobody was invented
     # pytest's own way would end in a RecursionError
     os.system(f"rm -r {released.exchange}/manyhands/inbound")
@@ -206,15 +206,15 @@ def test_a_disk_that_is_full_and_too_many_hand_ins_of_one_are_told_by_name(relea
     monkeypatch.setattr(receive, "MOST_KEPT", 2)
     with monkeypatch.context() as patched:
         patched.setattr(submissions, "copy", broken)
-        code, output = released.command("collect", "90")
+        code, printed = released.command("collect", "90")
     assert (
         code == 1
-        and "2 new" in output
-        and "Not collected: alice+" in output
-        and "No space left on device" in output
+        and "2 new" in printed
+        and "Not collected: alice+" in printed
+        and "No space left on device" in printed
     )
     assert (
-        output.count("2 hand-ins are already kept") == 1
+        printed.count("2 hand-ins are already kept") == 1
         and len(list(released.received("mallory", UNIT).iterdir())) == 2
     )
     assert (
@@ -229,20 +229,21 @@ def test_a_name_with_an_earlier_time_does_not_make_late_work_early(classroom):
         classroom.hand_in(student, classroom.lab.handed_in()) for student in ("alice", "mallory")
     )
     mallory.rename(mallory.with_name(f"mallory+{UNIT}+{due - timedelta(days=1):{NAMED}}+x"))
-    code, output = classroom.command("collect", "90")
+    code, printed = classroom.command("collect", "90")
     assert (
         code == 0
-        and output.count("that time counts") == 1
-        and "mallory: The name of the folder says" in output
+        and printed.count("that time counts") == 1
+        and "mallory: The name of the folder says" in printed
     )
     times = {
-        student: submissions.handed_in_at(classroom.place("submitted", student, UNIT))
+        student: submissions.handed_in_at(classroom.step_folder("submitted", student, UNIT))
         for student in ("alice", "mallory")
     }
     assert times["mallory"] > due + timedelta(minutes=50)
     assert times["alice"] == datetime.strptime(alice.name.split("+")[2], NAMED)
     assert (
-        "that time counts" in submissions.notes_of(classroom.place("submitted", "mallory", UNIT))[0]
+        "that time counts"
+        in submissions.notes_of(classroom.step_folder("submitted", "mallory", UNIT))[0]
     )
     assert classroom.command("collect", "90") == (
         0,
@@ -280,24 +281,24 @@ def of_mallory(function, where):
 
 
 def test_what_the_grader_stumbles_over_is_told_by_name_and_the_others_go_on(graded, monkeypatch):
-    def said(command, module, name, where, words):
+    def printed(command, module, name, where, words):
         with monkeypatch.context() as patched:
             patched.setattr(module, name, of_mallory(getattr(module, name), where))
             code, text = graded.command(command, "90")
         assert code == 1 and f"{words}ValueError: nobody thought of this" in text, text
         return text
 
-    assert "2 already had a grade" in said(
+    assert "2 already had a grade" in printed(
         "grade", submissions, "digest", 0, "mallory: NOT GRADED, "
     )
     assert {"alice", "zoe"} <= set(graded.marks())
-    assert "3 already had a grade" in said(
+    assert "3 already had a grade" in printed(
         "grade", autograded, "write", 2, "mallory: graded, but NOT IN THE GRADEBOOK, "
     )
-    assert graded.place("autograded", "zoe", UNIT).is_dir()
-    assert "2 pages" in said("feedback", feedback, "marks_of", 2, "mallory: ")
-    assert (graded.place("feedback", "zoe", UNIT) / f"{UNIT}.html").is_file()
-    table = said("export", feedback, "marks_of", 2, f"{UNIT}: mallory: NOT IN THE TABLE, ")
+    assert graded.step_folder("autograded", "zoe", UNIT).is_dir()
+    assert "2 pages" in printed("feedback", feedback, "marks_of", 2, "mallory: ")
+    assert (graded.step_folder("feedback", "zoe", UNIT) / f"{UNIT}.html").is_file()
+    table = printed("export", feedback, "marks_of", 2, f"{UNIT}: mallory: NOT IN THE TABLE, ")
     assert (
         table.count(f"{UNIT},alice,") == table.count(f"{UNIT},zoe,") == 3
         and f"{UNIT},mallory" not in table
@@ -305,10 +306,10 @@ def test_what_the_grader_stumbles_over_is_told_by_name_and_the_others_go_on(grad
 
 
 def test_feedback_where_nothing_is_graded_is_no_success(classroom):
-    code, output = classroom.command("feedback", "90")
+    code, printed = classroom.command("feedback", "90")
     assert (
         code == 2
-        and output
+        and printed
         == f"manyhands: No hand-in for {UNIT} was collected or graded. First run `manyhands collect"
         " 90`, and then `manyhands grade 90`.\n"
     )

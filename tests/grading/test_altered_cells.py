@@ -1,6 +1,7 @@
-"""Cells that were turned into text, deleted, copied, split, merged, moved or changed: each grades
-right, or a note says which cell it is and what to do; no alteration gives points without work, and
-the file that was handed in stays as it is.
+"""Cells that were turned into text, deleted, copied, split, merged, moved or changed.
+
+Each grades right, or a note says which cell it is and what to do; no alteration gives points
+without work, and the file that was handed in stays as it is.
 """
 
 import contextlib

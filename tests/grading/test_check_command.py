@@ -43,10 +43,10 @@ def test_paths_of_notebooks(clone):
     assert check_command.find(str(own), clone.folder)[:2] == ("90_tiny", own)
     assert check_command.find(str(other), clone.folder)[0] == "90_tiny"
     assert check_command.find(str(elsewhere), clone.folder, "90")[0] == "90_tiny"
-    with pytest.raises(check_command.Unknown, match="--lab"):
+    with pytest.raises(check_command.UnknownLabError, match="--lab"):
         check_command.find(str(elsewhere), clone.folder)
     elsewhere.unlink()
-    with pytest.raises(check_command.Unknown, match="There is no file"):
+    with pytest.raises(check_command.UnknownLabError, match="There is no file"):
         check_command.find(str(elsewhere), clone.folder, "90")
 
 
@@ -124,9 +124,9 @@ def test_being_stopped_leaves_no_process(clone, how, sandboxed, capsys, request,
     sleeper = wait_for(
         lambda: next(
             (
-                one
-                for one in psutil.Process(process.pid).children(recursive=True)
-                if "731" in one.cmdline()
+                child
+                for child in psutil.Process(process.pid).children(recursive=True)
+                if "731" in child.cmdline()
             ),
             None,
         )
@@ -137,12 +137,14 @@ def test_being_stopped_leaves_no_process(clone, how, sandboxed, capsys, request,
     assert sleeper in started
     # nothing can run then: the kernel ends itself, what it started cannot be found
     if not sandboxed and how == signal.SIGKILL:
-        started = [one for one in started if one != sleeper]
+        started = [child for child in started if child != sleeper]
         sleeper.kill()
     wait_for(
         lambda: (
             not [
-                one for one in started if one.is_running() and one.status() != psutil.STATUS_ZOMBIE
+                child
+                for child in started
+                if child.is_running() and child.status() != psutil.STATUS_ZOMBIE
             ]
         ),
         12,
@@ -156,8 +158,8 @@ def wait_for(condition, seconds=120):
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         try:
-            if found := condition():
-                return found
+            if result := condition():
+                return result
         except psutil.Error:
             pass
         time.sleep(0.05)

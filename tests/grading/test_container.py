@@ -1,5 +1,6 @@
-"""The container in bubblewrap's place, as far as no engine is needed: how it is chosen and started,
-what it sees, how its first process ends.
+"""The container in bubblewrap's place, as far as no engine is needed.
+
+How is it chosen and started, what does it see, and how does its first process end?
 """
 
 import json
@@ -196,8 +197,9 @@ def home():
 
 @pytest.fixture
 def started(path, home, tmp_path):
-    """Start a program by way of the first process, here and not in a container: (the `Container`,
-    the folder where it runs).
+    """Start a program by way of the first process, here and not in a container.
+
+    Gives (the `Container`, the folder where it runs).
     """
     program, made = put(path, run=RUNS_HERE.format(python=sys.executable)), []
     (tmp_path / "submission").mkdir()
@@ -214,7 +216,7 @@ def started(path, home, tmp_path):
             "file_bytes": 1000,
             "processes": 10**6,
         }
-        made[0].tell(order, list(fds), time.monotonic() + 60)
+        made[0].send_order(order, list(fds), time.monotonic() + 60)
         return made[0], tmp_path / "there"
 
     yield start
@@ -223,12 +225,14 @@ def started(path, home, tmp_path):
 
 def test_the_kernel_gets_open_files_the_submission_and_its_environment(started):
     reader, writer = os.pipe()
-    said = "open('mine.txt').read() + os.environ['SEED'] + str(len(os.environ))"
-    box, _ = started(f"import os, sys; os.write(int(sys.argv[1][4:]), ({said}).encode())", [writer])
+    source = "open('mine.txt').read() + os.environ['SEED'] + str(len(os.environ))"
+    box, _ = started(
+        f"import os, sys; os.write(int(sys.argv[1][4:]), ({source}).encode())", [writer]
+    )
     os.close(writer)
     assert box.process.wait(60) == 0 and box.reason == "died"
-    with os.fdopen(reader) as told:
-        assert told.read() in ("mine71", "mine72")  # Python adds LC_CTYPE
+    with os.fdopen(reader) as answer:
+        assert answer.read() in ("mine71", "mine72")  # Python adds LC_CTYPE
 
 
 def test_a_file_that_grows_too_large_is_cut(started):
@@ -267,5 +271,5 @@ os.write(int(sys.argv[1][4:]), str(got).encode())
     box, _ = started(code, [writer])
     os.close(writer)
     box.process.wait(60)
-    with os.fdopen(reader) as told:
-        assert told.read() == "[-1, -1, 38, -1]"
+    with os.fdopen(reader) as answer:
+        assert answer.read() == "[-1, -1, 38, -1]"

@@ -9,7 +9,7 @@ import pytest
 
 import tiny
 from manyhands.grading import engine, grade_report
-from manyhands.grading.engine import SolutionFails, grade
+from manyhands.grading.engine import SolutionFailsError, grade
 from manyhands.grading.store import hidden_seed, references
 from manyhands.isolation.kernel_limits import Limits
 
@@ -70,10 +70,10 @@ def test_hidden_seeds_are_few_and_those_with_a_reference_come_first(lab, monkeyp
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     drawn = {hidden_seed.draw(lab.solution, lab.notebook) for _ in range(60)}
     assert len(drawn) == hidden_seed.SEEDS and 0 not in drawn
-    kept = drawn.pop()
-    references.save(references.key(lab.solution, lab.notebook, kept), {})
+    stored_seed = drawn.pop()
+    references.save(references.key(lab.solution, lab.notebook, stored_seed), {})
     again = [hidden_seed.draw(lab.solution, lab.notebook) for _ in range(60)]
-    assert again.count(kept) > 30 and set(again) > {kept}
+    assert again.count(stored_seed) > 30 and set(again) > {stored_seed}
     assert stat.S_IMODE(references.cache_folder().stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in references.cache_folder().iterdir()} == {
         0o600
@@ -107,7 +107,7 @@ def test_check_cells_without_a_record_are_compared_as_text(lab):
 def test_solution_that_fails_is_not_a_reference(lab):
     lab.notebook.cells[2].source = "def square(x):\n    return x"
     lab.write("solutions/90_tiny/90_tiny.ipynb", lab.notebook)
-    with pytest.raises(SolutionFails, match="square-check: value"):
+    with pytest.raises(SolutionFailsError, match="square-check: value"):
         graded(lab, lab.handed_in())
 
 

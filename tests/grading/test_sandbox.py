@@ -46,7 +46,7 @@ def test_only_the_environment_and_the_submission_are_there(ask, tmp_path, lab):
         ask(f"answer = [p for p in {[str(path) for path in hidden]!r} if os.path.exists(p)]") == []
     )
     # Python itself may stand in somebody's home; what is beside it must not be there
-    shown = bubblewrap.read_only_places()
+    shown = bubblewrap.read_only_folders()
     code = (
         f"answer = [str(p) for p in pathlib.Path({str(Path.home())!r}).glob('**/*') if not "
         f"str(p).startswith({tuple(shown)!r})]"

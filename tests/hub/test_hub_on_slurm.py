@@ -18,7 +18,7 @@ from dist.slurm_on_one_host import SlurmOnOneHost
 from hub.running_hub import Hub, Visitor, small_course, wait_for
 from manyhands.hub.servers import room
 from manyhands.hub.servers.slurm import ENDED, NO_USER, job_name, remove
-from manyhands.isolation.bubblewrap import read_only_places
+from manyhands.isolation.bubblewrap import read_only_folders
 
 pytestmark = pytest.mark.slurm
 PROGRAMS = {
@@ -41,7 +41,7 @@ class Nodes(SlurmOnOneHost):
         *controller, first, second, third = super()._daemons()
         closed = [
             place
-            for place in read_only_places()
+            for place in read_only_folders()
             if not all(
                 parent.stat().st_mode & 0o001 for parent in (Path(place), *Path(place).parents)
             )

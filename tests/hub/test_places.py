@@ -11,8 +11,8 @@ from manyhands.hub.servers import room
 
 HOLD = """
 import sys
-from manyhands.grading.hub_client import check_place
-with check_place.taken(lambda line, stays=False: print(line, flush=True)):
+from manyhands.grading.hub_client import check_slot
+with check_slot.hold(lambda line, stays=False: print(line, flush=True)):
     print("mine", flush=True)
     sys.stdin.read()
 """

@@ -8,7 +8,7 @@ import pytest
 
 import mutants
 from manyhands.grading.compare import FAIL
-from manyhands.isolation.kernel import KernelEnded
+from manyhands.isolation.kernel import KernelEndedError
 
 WANTED = os.environ.get("MUTANT", "")
 MUTANTS = [
@@ -40,7 +40,7 @@ def warm():
 def test_mutant(mutant, warm):
     try:
         got = warm(mutant.unit).try_out(mutant)
-    except KernelEnded:
+    except KernelEndedError:
         warm.close()
         raise
     if mutant.right:

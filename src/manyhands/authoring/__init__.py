@@ -15,5 +15,5 @@ class BuildError(Exception):
     """Something that the author has to mend; the message says what, where and how."""
 
 
-class UnknownName(BuildError):
+class UnknownNameError(BuildError):
     """What was typed names no unit, or a file that cannot be used; the message says what can."""

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any
 import nbformat
 
 from manyhands import unit_links
-from manyhands.authoring import BuildError, UnknownName, canonical, hidden, layout, text
-from manyhands.authoring.make import write_one
+from manyhands.authoring import BuildError, UnknownNameError, canonical, hidden, layout, text
+from manyhands.authoring.make import write_if_changed
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 
 def adopt(root: str | Path, path: str | Path) -> list[str]:
-    """Write a notebook (or a source that was saved untidily) back to its source; the lines to tell
-    the author.
+    """Write an edited notebook, or an untidily saved source, back to its source.
+
+    Returns the lines to show the author.
     """
     piece = piece_of(root, path)
     path = Path(path).resolve()
@@ -35,40 +36,42 @@ def adopt(root: str | Path, path: str | Path) -> list[str]:
             f"{piece.short(piece.source)} is already the same: nothing to do",
             *_edited_links(path, piece),
         ]
-    told = []
+    lines = []
     if old is not None and path != piece.source and _source_is_newer(path, old):
-        kept = _free_name(piece.source)
-        write_one(kept, old.encode())
-        told.append(
+        backup = _free_name(piece.source)
+        write_if_changed(backup, old.encode())
+        lines.append(
             f"{piece.short(piece.source)} was edited after this notebook was built, so its old text"
-            f" is kept in {kept.name}"
+            f" is kept in {backup.name}"
         )
-    write_one(piece.source, new.encode())
-    told.append(f"{piece.short(piece.source)} written; now run: manyhands build {piece.number}")
-    told += _edited_links(path, piece)
+    write_if_changed(piece.source, new.encode())
+    lines.append(f"{piece.short(piece.source)} written; now run: manyhands build {piece.number}")
+    lines += _edited_links(path, piece)
     if "unit=" not in new.split("\n", 1)[0]:
-        told.append(
+        lines.append(
             'its first cell lacks unit={"minutes": ..., "ranks": ..., "framework": "...", "title": '
             '"..."}'
         )
-    return told
+    return lines
 
 
 def piece_of(root: str | Path, path: str | Path) -> layout.Piece:
-    """Which piece a file belongs to; UnknownName says why a file cannot be adopted."""
+    """Which piece a file belongs to; UnknownNameError says why a file cannot be adopted."""
     root, path = Path(root).resolve(), Path(path).resolve()
     if not path.is_file():
-        raise UnknownName(f"the file {path} does not exist")
+        raise UnknownNameError(f"the file {path} does not exist")
     inside = path.is_relative_to(root)
     parts: tuple[str, ...] = path.relative_to(root).parts if inside else ()
     if parts[:1] == ("labs",):
-        raise UnknownName(
+        raise UnknownNameError(
             f"{'/'.join(parts)} is made from the solution, which a lab does not contain: adopting "
             f"it would lose the answers. Edit solutions/{path.stem}/{path.stem}.ipynb and adopt "
             f"that, or edit sources/labs/{path.stem}.py"
         )
     if parts[:1] == ("work",):
-        raise UnknownName(f"{'/'.join(parts)} is a learner's own copy: nothing is made from it")
+        raise UnknownNameError(
+            f"{'/'.join(parts)} is a learner's own copy: nothing is made from it"
+        )
     kind = {"notebooks": "tutorial", "solutions": "labs"}.get(parts[0] if parts else "")
     if parts[:1] == ("sources",) and len(parts) == 3 and parts[1] in ("tutorial", "labs"):
         kind = parts[1]
@@ -78,7 +81,7 @@ def piece_of(root: str | Path, path: str | Path) -> layout.Piece:
         else None
     )
     if piece is None or path not in (piece.source, piece.notebook):
-        raise UnknownName(
+        raise UnknownNameError(
             f"{path.name}: adopt takes notebooks/NN_topic.ipynb or "
             "solutions/NN_topic/NN_topic.ipynb"
         )
@@ -86,8 +89,9 @@ def piece_of(root: str | Path, path: str | Path) -> layout.Piece:
 
 
 def as_source(notebook: NotebookNode, piece: layout.Piece) -> NotebookNode:
-    """The cells of a notebook with the options that a source writes in their headers;
-    the cells of links are the build's, and left out.
+    """The cells of a notebook, with the options that a source writes in their headers.
+
+    The cells of links are left out, because the build makes them.
     """
     source = nbformat.v4.new_notebook()
     for number, cell in enumerate(notebook.cells, 1):
@@ -114,11 +118,11 @@ def as_source(notebook: NotebookNode, piece: layout.Piece) -> NotebookNode:
 def _edited_links(path: Path, piece: layout.Piece) -> list[str]:
     """A line for each cell of links that somebody has changed: the build makes them anew."""
     ours = unit_links.cells(piece.root, piece.name, piece.kind)
-    found = canonical.load(path).cells if path.suffix == ".ipynb" else []
+    stored = canonical.load(path).cells if path.suffix == ".ipynb" else []
     return [
         f"the cell `{cell.id}` is made by the build from units.toml, so this edit is not kept: "
         f"{cell.source}"
-        for cell in found
+        for cell in stored
         if cell.get("id") in ours and cell.source != ours[cell.id]
     ]
 
@@ -144,16 +148,16 @@ def _unit(piece: layout.Piece) -> dict[str, Any] | None:
     return cells[0].metadata.get("unit") if cells else None
 
 
-def _refuse_loss(one: NotebookNode, other: NotebookNode, name: str) -> None:
-    if text.same_cells(one, other):
+def _refuse_loss(edited: NotebookNode, survived: NotebookNode, name: str) -> None:
+    if text.same_cells(edited, survived):
         return
-    for number, (before, after) in enumerate(zip(one.cells, other.cells, strict=False), 1):
+    for number, (before, after) in enumerate(zip(edited.cells, survived.cells, strict=False), 1):
         if (before.cell_type, before.source) != (after.cell_type, after.source):
             raise BuildError(
                 f"{name}, cell {number} would not survive as text; it would read:\n{after.source}"
             )
     raise BuildError(
-        f"{name} would not survive as text: {len(one.cells)} cells would become {len(other.cells)}"
+        f"{name} would not survive as text: {len(edited.cells)} cells would become {len(survived.cells)}"
     )
 
 
@@ -164,6 +168,8 @@ def _source_is_newer(path: Path, old: str) -> bool:
 
 def _free_name(path: Path) -> Path:
     number = 1
-    while (kept := path.with_name(f"{path.name}.bak{'' if number == 1 else number}")).exists():
+    while (
+        path_of_copy := path.with_name(f"{path.name}.bak{'' if number == 1 else number}")
+    ).exists():
         number += 1
-    return kept
+    return path_of_copy

@@ -41,12 +41,14 @@ def to_bytes(notebook: NotebookNode) -> bytes:
 
 
 def from_bytes(data: bytes) -> NotebookNode:
+    """Read a notebook from its bytes as version 4 of the format, without looking for mistakes."""
     return nbformat.reads(data.decode(), as_version=4)
 
 
 def load(path: Path) -> NotebookNode:
-    """The notebook in a file; a BuildError if there is none in it, as after a merge that left its
-    marks.
+    """The notebook in a file.
+
+    Raises a BuildError if there is none in it, as after a merge that left its marks.
     """
     try:
         return from_bytes(path.read_bytes())
@@ -71,9 +73,10 @@ def pretty(part: Any) -> str:
 def notebook_of(
     source: NotebookNode, path: str, text: str, links: Mapping[str, str] | None = None
 ) -> NotebookNode:
-    """The notebook, not yet run, that a parsed source stands for; it names the source and the text
-    it was made from. `links`: the cells that `manyhands.unit_links` makes for it, one behind the
-    title and one at the end.
+    """The notebook, not yet run, that a parsed source stands for.
+
+    It names the source and the text it was made from. `links` are the cells that
+    `manyhands.unit_links` makes for it, one behind the title and one at the end.
     """
     notebook = nbformat.v4.new_notebook()
     notebook.nbformat_minor = 5
@@ -97,9 +100,7 @@ def notebook_of(
 
 
 def _metadata(cell: NotebookNode) -> dict[str, Any]:
-    """Tags, whether its source is hidden, and what nbgrader wants to know of an answer or a
-    check.
-    """
+    """Tags, whether its source is hidden, and nbgrader's entries for an answer or a check."""
     tags = list(cell.metadata.get("tags", []))
     metadata: dict[str, Any] = {"tags": tags} if tags else {}
     if cell.cell_type == "code" and hidden.call_of(cell.source):
@@ -120,8 +121,9 @@ def _metadata(cell: NotebookNode) -> dict[str, Any]:
 
 
 def clean(notebook: NotebookNode, root: str | Path | None = None) -> NotebookNode:
-    """Bring an executed notebook to its canonical form, in place:
-    counts 1..n, tidy outputs, only the metadata we keep.
+    """Bring an executed notebook to its canonical form, in place.
+
+    That is: counts 1..n, tidy outputs, only the metadata we keep.
     """
     notebook.metadata = nbformat.from_dict({**METADATA, **_ours(notebook)})
     count = 0
@@ -146,8 +148,9 @@ def _ours(notebook: NotebookNode) -> dict[str, Any]:
 
 
 def _merged(outputs: Iterable[NotebookNode]) -> list[NotebookNode]:
-    """Streams between two other outputs as one text each, stdout first: their pieces arrive in no
-    fixed order.
+    """Streams between two other outputs as one text each, stdout first.
+
+    Their pieces arrive in no fixed order.
     """
     merged: list[NotebookNode] = []
     run: dict[str, NotebookNode] = {}
@@ -178,8 +181,9 @@ def _tidy(output: NotebookNode, count: int | None, root: str | Path | None) -> N
 
 
 def _without_places(text: str, root: str | Path | None) -> str:
-    """A traceback without the folders of this machine: paths start at the installed packages or at
-    the course.
+    """A traceback without the folders of this machine.
+
+    Paths start at the installed packages or at the course.
     """
     home = os.path.expanduser("~")
     for folder in (sys.prefix, sys.base_prefix, root):
@@ -194,8 +198,9 @@ def _without_places(text: str, root: str | Path | None) -> str:
 
 
 def refuse_places(notebook: NotebookNode, name: str, folders: Iterable[str | Path]) -> None:
-    """Stop if an output or a traceback shows a folder of this machine: it would differ on every
-    other.
+    """Stop if an output or a traceback shows a folder of this machine.
+
+    It would differ on every other machine.
     """
     places = [re.escape(str(folder)) + r"(?![\w.-])" for folder in folders] + [
         re.escape(tempfile.gettempdir()) + r"/\w+"
@@ -203,9 +208,9 @@ def refuse_places(notebook: NotebookNode, name: str, folders: Iterable[str | Pat
     for number, cell in enumerate(notebook.cells, 1):
         for output in cell.get("outputs", []):
             shown = str({key: value for key, value in output.items() if key != "metadata"})
-            found = re.search("|".join(places), shown)
-            if found:
+            shown_folder = re.search("|".join(places), shown)
+            if shown_folder:
                 raise BuildError(
-                    f"{name}, cell {number}: its output shows {found.group()}, a folder of this "
+                    f"{name}, cell {number}: its output shows {shown_folder.group()}, a folder of this "
                     "machine"
                 )

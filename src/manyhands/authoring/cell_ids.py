@@ -1,5 +1,6 @@
-"""A cell keeps its id when its text is edited, so that links to it survive and a diff shows only
-the edit.
+"""A cell keeps its id when its text is edited.
+
+So links to it survive, and a diff shows only the edit.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ SIMILAR = 0.5  # the part of two texts that must agree for one to count as an ed
 
 
 def keep(notebook: NotebookNode, stored: NotebookNode) -> None:
-    """Give the cells of a newly built notebook the ids of the same cells, or of their earlier
-    texts, in the stored one.
+    """Give the cells of a newly built notebook the ids that they have in the stored one.
 
-    Answers, checks and cells of links have ids of their own, which stay. In each place where the
-    two notebooks differ, a new text takes the id of the most similar old text of the same type.
+    An edited cell takes the id of its earlier text. Answers, checks and cells of links have ids of
+    their own, which stay. In each place where the two notebooks differ, a new text takes the id of
+    the most similar old text of the same type.
     """
     named = {unit_links.HEAD, unit_links.FOOT}
     new = [
@@ -34,27 +35,28 @@ def keep(notebook: NotebookNode, stored: NotebookNode) -> None:
         if "nbgrader" not in cell.metadata and cell.get("id") and cell.id not in named
     ]
     texts = [[(cell.cell_type, cell.source) for cell in cells] for cells in (old, new)]
-    kept: dict[int, str] = {}
+    ids: dict[int, str] = {}
     for kind, a, b, c, d in SequenceMatcher(None, texts[0], texts[1], autojunk=False).get_opcodes():
         if kind == "equal":
-            kept |= {c + step: old[a + step].id for step in range(b - a)}
+            ids |= {c + step: old[a + step].id for step in range(b - a)}
         elif kind == "replace":
-            kept |= {
+            ids |= {
                 place: old[earlier].id for place, earlier in _edits(texts, range(a, b), range(c, d))
             }
-    taken = {cell.id for cell in notebook.cells if all(cell is not one for one in new)} | set(
-        kept.values()
+    taken = {cell.id for cell in notebook.cells if all(cell is not fresh for fresh in new)} | set(
+        ids.values()
     )
     for place, cell in enumerate(new):
-        cell.id = kept.get(place) or _unused(cell.id, taken)
+        cell.id = ids.get(place) or _unused(cell.id, taken)
         taken.add(cell.id)
 
 
 def _edits(
     texts: Sequence[Sequence[tuple[str, str]]], earlier: Sequence[int], later: Sequence[int]
 ) -> Iterator[tuple[int, int]]:
-    """Pairs (new place, old place) of texts that are similar, the most similar pair first; each
-    occurs once.
+    """Pairs (new place, old place) of similar texts, the most similar pair first.
+
+    Each place occurs once.
     """
     old, new = texts
     pairs = sorted(
@@ -75,8 +77,8 @@ def _edits(
 
 def _unused(name: str, taken: Container[str]) -> str:
     """A new cell's id; with a number behind it where an edited cell has kept the same one."""
-    number, found = 1, name
-    while found in taken:
+    number, unused = 1, name
+    while unused in taken:
         number += 1
-        found = f"{name}-{number}"
-    return found
+        unused = f"{name}-{number}"
+    return unused

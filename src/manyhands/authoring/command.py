@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from manyhands.authoring import BuildError, UnknownName, layout
+from manyhands.authoring import BuildError, UnknownNameError, layout
 from manyhands.command_line import Line, completed, parser, printable, unit_names, whole, working
 from manyhands.units import NotAClone, find_root
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 def main(argv: Sequence[str] | None) -> int:
+    """Run `manyhands build` with these arguments, and return its exit code."""
     made = parser(
         "build",
         "Build notebooks, solutions and labs from their sources.",
@@ -44,6 +45,7 @@ def main(argv: Sequence[str] | None) -> int:
 
 
 def adopt(argv: Sequence[str] | None) -> int:
+    """Run `manyhands adopt` with these arguments, and return its exit code."""
     made = parser(
         "adopt",
         "Write an edited notebook back to its source.",
@@ -59,6 +61,7 @@ def adopt(argv: Sequence[str] | None) -> int:
 
 
 def validate(argv: Sequence[str] | None) -> int:
+    """Run `manyhands validate` with these arguments, and return its exit code."""
     made = parser(
         "validate",
         "Run notebooks and compare every output (nbval).",
@@ -79,6 +82,7 @@ def validate(argv: Sequence[str] | None) -> int:
 
 
 def slides(argv: Sequence[str] | None) -> int:
+    """Run `manyhands slides` with these arguments, and return its exit code."""
     made = parser(
         "slides",
         "Build decks as HTML and PDF: slides/NN_topic.md -> slides/built/.",
@@ -91,12 +95,14 @@ def slides(argv: Sequence[str] | None) -> int:
 
 
 def _telling(work: Callable[[Path, argparse.Namespace], int], options: argparse.Namespace) -> int:
-    """Run one command; what the author has to mend goes to stderr, and 1 is returned;
-    2 where what was typed names nothing.
+    """Run one command, and return its exit code.
+
+    What the author has to mend goes to stderr, and 1 is returned; 2 where what was typed names
+    nothing.
     """
     try:
         return work(find_root(), options)
-    except UnknownName as error:
+    except UnknownNameError as error:
         print(f"\n{printable(error)}", file=sys.stderr)
         return 2
     except (BuildError, NotAClone) as error:
@@ -134,13 +140,13 @@ def _check(root: Path, options: argparse.Namespace) -> int:
         from manyhands.authoring import up_to_date
         from manyhands.authoring.slides import drifts as slide_drifts
 
-        found = up_to_date.drifts(root, options.units, run=not options.no_execute)
-        found += [] if options.units else slide_drifts(root)
-    for one in found:
-        print(one, file=sys.stderr)
-    if not found:
+        differences = up_to_date.drifts(root, options.units, run=not options.no_execute)
+        differences += [] if options.units else slide_drifts(root)
+    for drift in differences:
+        print(drift, file=sys.stderr)
+    if not differences:
         print("all that is built agrees with its sources")
-    return 1 if found else 0
+    return 1 if differences else 0
 
 
 def _adopt(root: Path, options: argparse.Namespace) -> int:
@@ -180,7 +186,7 @@ def _slides(root: Path, options: argparse.Namespace) -> int:
     from manyhands.authoring import slides as deck_maker
 
     with working("comparing decks with their sources") as line:
-        made = deck_maker.build(root, options.decks, told=lambda text: line.show(f"{text} ..."))
+        made = deck_maker.build(root, options.decks, report=lambda text: line.show(f"{text} ..."))
     shown = [str(path.relative_to(root)) for path in made]
     for text in shown or ["all decks agree with their sources"]:
         print(text)

@@ -1,5 +1,6 @@
-"""Run a notebook as a learner would, in a kernel of its own, and stop at the first error that is
-not taught.
+"""Run a notebook as a learner would, in a kernel of its own.
+
+The run stops at the first error that is not taught.
 """
 
 from __future__ import annotations
@@ -33,12 +34,11 @@ def execute(
     progress: Callable[[int, int], object] | None = None,
     more: Mapping[str, str] | None = None,
 ) -> NotebookNode:
-    """Run the notebook's cells in place, the kernel standing in `folder`; a BuildError names unit,
-    cell and traceback.
+    """Run the notebook's cells in place, the kernel standing in `folder`.
 
-    Cells tagged raises-exception may fail, and must. Processes that the notebook leaves behind are
-    ended. `progress(number, of)` hears which cell begins. The kernel sees the environment variables
-    `more` too.
+    A BuildError names unit, cell and traceback. Cells tagged raises-exception may fail, and must.
+    Processes that the notebook leaves behind are ended. `progress(number, of)` hears which cell
+    begins. The kernel sees the environment variables `more` too.
     """
     adopt_orphans()
     before = children()

@@ -16,8 +16,10 @@ _NEEDED = (ast.FunctionDef, ast.Import, ast.ImportFrom, ast.Assign)
 
 
 def call_of(source: str) -> str | None:
-    """The function, "predict" or "settle", that a code cell calls first if the cell consists of
-    such calls and of the imports, definitions and assignments that they need, or None.
+    """The function, "predict" or "settle", that a code cell calls first, or None.
+
+    It is None unless the cell consists of such calls and of the imports, definitions and
+    assignments that they need.
     """
     try:
         body = ast.parse(source).body
@@ -25,8 +27,8 @@ def call_of(source: str) -> str | None:
         return None
     called = [_called(statement) for statement in body]
     if any(
-        name is None and not isinstance(one, _NEEDED)
-        for name, one in zip(called, body, strict=False)
+        name is None and not isinstance(statement, _NEEDED)
+        for name, statement in zip(called, body, strict=True)
     ):
         return None
     return next(filter(None, called), None)
@@ -39,8 +41,9 @@ def _called(statement: ast.stmt) -> str | None:
 
 
 def labelled(source: str) -> str:
-    """The source of a code cell, with the line that says what it does in front if notebooks hide
-    it.
+    """The source of a code cell, as a notebook shows it.
+
+    If notebooks hide it, a line in front says what it does.
     """
     call = call_of(source)
     label = LABELS[call] if call else None

@@ -72,8 +72,9 @@ if place:
 
 
 def is_copied(piece: Piece) -> bool:
-    """Whether the piece has a copy: only if the course names a repository that Colab and Kaggle can
-    read.
+    """Whether the piece has a copy.
+
+    It has one only if the course names a repository that Colab and Kaggle can read.
     """
     return bool(repository.opens_in_colab(repository.address(piece.root), piece.name))
 
@@ -98,7 +99,7 @@ def copy_of(piece: Piece, notebook: NotebookNode) -> dict[Path, bytes]:
     )
     if importing:  # right above the import, where a traceback shows it, too
         importing.source = _IMPORT.sub(
-            lambda found: f"{_BEFORE}\n{found[0]}", importing.source, count=1
+            lambda match: f"{_BEFORE}\n{match[0]}", importing.source, count=1
         )
     made = nbformat.v4.new_notebook(metadata=dict(canonical.METADATA), cells=cells)
     return {piece.hosted: canonical.to_bytes(made)}
@@ -122,13 +123,15 @@ def _cell(
 
 
 def on_the_web(text: str, folder: str, address: str) -> str:
-    """`text` of a notebook in the clone's `folder`, in which each relative link leads to the file
-    in the repository.
+    """The text of a notebook with links that work on the web.
+
+    Each relative link of `text`, which is seen from the clone's `folder`, leads to the file in the
+    repository.
     """
 
-    def link(found: re.Match[str]) -> str:
-        path, _, anchor = found[2].partition("#")
+    def link(match: re.Match[str]) -> str:
+        path, _, anchor = match[2].partition("#")
         page = repository.file_page(address, os.path.normpath(f"{folder}/{path}"), anchor)
-        return f"{found[1]}({page})"
+        return f"{match[1]}({page})"
 
     return _RELATIVE.sub(link, text)

@@ -1,5 +1,6 @@
-"""Solutions to labs: nbgrader's generate_assignment, with the reference outputs of check cells
-kept.
+"""Solutions to labs, by nbgrader's generate_assignment.
+
+The reference outputs of check cells are kept.
 """
 
 from __future__ import annotations
@@ -55,13 +56,15 @@ class ClearAnswers(ClearSolutions):
 
 
 class ClearUncheckedOutput(NbGraderPreprocessor):
-    """Drop all outputs but those of cells tagged `check`: they are the target that the learner aims
-    at.
+    """Drop all outputs but those of cells tagged `check`.
+
+    They are the target that the learner aims at.
     """
 
     def preprocess_cell(
         self, cell: NotebookNode, resources: dict[str, Any], cell_index: int
     ) -> tuple[NotebookNode, dict[str, Any]]:
+        """Clear the cell's outputs unless it is a check; nbgrader calls this for each cell."""
         if cell.cell_type == "code" and "check" not in cell.metadata.get("tags", []):
             cell.outputs = []
             cell.execution_count = None
@@ -69,13 +72,15 @@ class ClearUncheckedOutput(NbGraderPreprocessor):
 
 
 class ClearBadges(NbGraderPreprocessor):
-    """Drop the badges, which would lead a class's attendees to a place where they cannot hand
-    in.
+    """Drop the badges from a class's lab.
+
+    They would lead the attendees to a place where they cannot hand in.
     """
 
     def preprocess_cell(
         self, cell: NotebookNode, resources: dict[str, Any], cell_index: int
     ) -> tuple[NotebookNode, dict[str, Any]]:
+        """Take the badges out of a text cell; nbgrader calls this for each cell."""
         if cell.get("id") == unit_links.HEAD:
             cell.source = unit_links.without_badges(cell.source)
         return cell, resources
@@ -92,8 +97,9 @@ def preprocessors(gradebook: bool) -> list[type[NbGraderPreprocessor]]:
 
 
 def release(solution_folder: Path, name: str) -> dict[str, bytes]:
-    """{file name: bytes} of the lab made from a folder `solutions/NN_topic`; nothing else is
-    written.
+    """Make the lab of a folder `solutions/NN_topic`: {file name: bytes}.
+
+    Nothing else is written.
     """
     with tempfile.TemporaryDirectory(prefix="mh-") as root:
         shutil.copytree(solution_folder, Path(root) / "solutions" / name, ignore=_not_released)
@@ -124,8 +130,8 @@ def _run_nbgrader(root: str | Path, name: str) -> None:
     config.CourseDirectory.assignment_id = name
     log = logging.getLogger("manyhands.authoring.nbgrader")
     log.propagate = False
-    said = io.StringIO()
-    log.handlers = [logging.StreamHandler(said)]
+    log_text = io.StringIO()
+    log.handlers = [logging.StreamHandler(log_text)]
     course = CourseDirectory(config=config, log=log)
     converter = GenerateAssignment(
         coursedir=course,
@@ -138,7 +144,7 @@ def _run_nbgrader(root: str | Path, name: str) -> None:
         converter.start()
     except (Exception, SystemExit) as error:
         raise BuildError(
-            f"nbgrader makes no lab from solutions/{name}: {error}\n{said.getvalue()}"
+            f"nbgrader makes no lab from solutions/{name}: {error}\n{log_text.getvalue()}"
         ) from error
 
 
@@ -154,8 +160,9 @@ def _canonical(data: bytes) -> bytes:
 
 
 def stub_of_script(text: str) -> str:
-    """A script without what stands between BEGIN SOLUTION and END SOLUTION, by nbgrader's own
-    rule.
+    """Take the answers out of a script, by nbgrader's own rule.
+
+    An answer is what stands between BEGIN SOLUTION and END SOLUTION.
     """
     if "BEGIN SOLUTION" not in text:
         return text
@@ -171,7 +178,7 @@ def leaks(solution_texts: Iterable[str], lab_text: str) -> list[str]:
     it has at least two tokens and does not also stand outside the answers, where the learner may
     read it; a long one (six tokens) is found inside another line too.
     """
-    found = [
+    leaking = [
         mark
         for mark in ("BEGIN SOLUTION", "END SOLUTION", "BEGIN HIDDEN", "BEGIN MARK SCHEME")
         if mark in lab_text
@@ -193,8 +200,8 @@ def leaks(solution_texts: Iterable[str], lab_text: str) -> list[str]:
         if (length >= 2 and line in shown) or (
             length >= 6 and line in lab_text and line not in open_text
         ):
-            found.append(line)
-    return found
+            leaking.append(line)
+    return leaking
 
 
 def tokens(line: str) -> int:

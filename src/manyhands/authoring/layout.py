@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from manyhands import unit_links
-from manyhands.authoring import BuildError, UnknownName
+from manyhands.authoring import BuildError, UnknownNameError
 from manyhands.units import is_number
 
 if TYPE_CHECKING:
@@ -27,10 +27,12 @@ class Piece:
 
     @property
     def number(self) -> str:
+        """The two digits of its unit."""
         return self.name[:2]
 
     @property
     def source(self) -> Path:
+        """The path of the source that it is made from."""
         return self.root / "sources" / self.kind / f"{self.name}.py"
 
     @property
@@ -44,6 +46,7 @@ class Piece:
 
     @property
     def notebook(self) -> Path:
+        """The path of the notebook that is made of it, with the answers in it if it is a lab."""
         return self.folder / f"{self.name}.ipynb"
 
     @property
@@ -68,33 +71,35 @@ class Piece:
         return Path(path).relative_to(self.root).as_posix()
 
     def moved_to(self, root: str | Path) -> Piece:
+        """The same piece in another clone or folder of the course."""
         return Piece(Path(root), self.kind, self.name)
 
 
 def pieces(root: str | Path, wanted: Iterable[str] = ()) -> list[Piece]:
-    """The sources asked for ("06", "6", "06_ddp", a path of a source or of its notebook),
-    all of them if none is named.
+    """The pieces asked for, or all of them if none is named.
+
+    One is named by "06", "6", "06_ddp", or a path of its source or its notebook.
     """
     root = Path(root)
-    found = [
+    existing = [
         Piece(root, kind, path.stem)
         for kind in ("tutorial", "labs")
         for path in sorted((root / "sources" / kind).glob("*.py"))
     ]
-    for piece in found:
+    for piece in existing:
         if not UNIT_NAME.fullmatch(piece.name):
             raise BuildError(
                 f"{piece.short(piece.source)}: a unit is called NN_topic, two digits and lower-case"
                 " letters"
             )
     if not wanted:
-        return found
+        return existing
     chosen: list[Piece] = []
     for word in wanted:
-        matching = [piece for piece in found if _matches(piece, word)]
+        matching = [piece for piece in existing if _matches(piece, word)]
         if not matching:
-            known = ", ".join(sorted({piece.name for piece in found})) or "none yet"
-            raise UnknownName(f"there is no unit {word!r} in sources/; the units: {known}")
+            known = ", ".join(sorted({piece.name for piece in existing})) or "none yet"
+            raise UnknownNameError(f"there is no unit {word!r} in sources/; the units: {known}")
         chosen += [piece for piece in matching if piece not in chosen]
     return chosen
 
@@ -110,8 +115,9 @@ def _matches(piece: Piece, word: str) -> bool:
 
 
 def scripts(piece: Piece) -> list[Path]:
-    """The sources of the scripts that the unit launches, and of the batch files that start them on
-    Slurm.
+    """The sources of the scripts that the unit launches.
+
+    The batch files that start them on Slurm are among them.
     """
     folder = piece.root / "sources" / "scripts"
     return sorted(

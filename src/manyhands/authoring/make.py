@@ -39,8 +39,9 @@ def build(
     remeasure: bool = False,
     progress: Callable[[int, int], object] | None = None,
 ) -> list[Path]:
-    """Write the files that belong to a piece; the list of those that changed, the source too if it
-    had to be tidied. `progress(number, of)` hears which cell begins.
+    """Write the files that belong to a piece, and return the list of those that changed.
+
+    The source is among them if it had to be tidied. `progress(number, of)` hears which cell begins.
     """
     tidied = write_all({piece.source: text.write(read_source(piece)).encode()})
     given: dict[str, Outcome] = {}
@@ -53,8 +54,8 @@ def build(
         changed += write_all(released)
         changed += _remove(others(piece.lab.parent, released))
     elif run and (given or outcomes.of(outcomes.read(piece.root), piece.number)):
-        kept = outcomes.text_with(piece.root, piece.number, given)
-        changed += write_all({piece.root / outcomes.FILE: kept.encode()})
+        outcomes_text = outcomes.text_with(piece.root, piece.number, given)
+        changed += write_all({piece.root / outcomes.FILE: outcomes_text.encode()})
     return changed + write_all(hosted_copy(piece))
 
 
@@ -76,8 +77,10 @@ def read_source(piece: Piece) -> NotebookNode:
 
 
 def expected_notebook(piece: Piece) -> NotebookNode:
-    """The notebook that the source stands for, not run: cells, ids, tags and metadata, and the
-    cells of links. A cell whose text was edited keeps the id that it has in the stored notebook.
+    """The notebook that the source stands for, not run.
+
+    It has cells, ids, tags and metadata, and the cells of links. A cell whose text was edited keeps
+    the id that it has in the stored notebook.
     """
     source = read_source(piece)
     links = unit_links.cells(piece.root, piece.name, piece.kind)
@@ -113,7 +116,7 @@ def make_notebook(
     with tempfile.TemporaryDirectory(prefix="mh-") as stage:
         staged = piece.moved_to(Path(stage).resolve())
         for path, data in script_files(piece).items():
-            write_one(staged.root / path.relative_to(piece.root), data)
+            write_if_changed(staged.root / path.relative_to(piece.root), data)
         staged.folder.mkdir(parents=True, exist_ok=True)
         notes = Path(stage) / "outcomes"
         execute(notebook, staged.folder, name, progress=progress, more={outcomes.NOTES: str(notes)})
@@ -134,8 +137,9 @@ def make_notebook(
 
 
 def stored_cells(piece: Piece, expected: NotebookNode) -> dict[str, NotebookNode]:
-    """{id: cell} of the code cells in the committed notebook whose text is still the same in the
-    `expected` one.
+    """{id: cell} of the code cells in the committed notebook that can be kept.
+
+    Their text is still the same in the `expected` one.
     """
     if not piece.notebook.exists():
         return {}
@@ -156,8 +160,9 @@ def _picture_alone(cell: NotebookNode) -> bool:
 
 
 def script_files(piece: Piece) -> dict[Path, bytes]:
-    """{path: bytes} of the unit's scripts; one with an answer in it belongs to the lab, not to the
-    tutorial.
+    """{path: bytes} of the unit's scripts.
+
+    One with an answer in it belongs to the lab, not to the tutorial.
     """
     return {
         piece.scripts / path.name: path.read_bytes()
@@ -188,13 +193,14 @@ def make_lab(piece: Piece) -> dict[Path, bytes]:
 
 
 def hosted_copy(piece: Piece) -> dict[Path, bytes]:
-    """{path: bytes} of the copy that Colab and Kaggle open, made from the lab or the tutorial as it
-    is stored.
+    """{path: bytes} of the copy that Colab and Kaggle open.
+
+    It is made from the lab or the tutorial as it is stored.
     """
     return hosted_copies.copy_of(piece, canonical.load(piece.lab or piece.notebook))
 
 
-def write_one(path: Path, data: bytes) -> bool:
+def write_if_changed(path: Path, data: bytes) -> bool:
     """Write whole or not at all; True if the file changed."""
     if path.exists() and path.read_bytes() == data:
         return False
@@ -208,7 +214,8 @@ def write_one(path: Path, data: bytes) -> bool:
 
 
 def write_all(files: Mapping[Path, bytes]) -> list[Path]:
-    return [path for path, data in files.items() if write_one(path, data)]
+    """Write these files, and return the paths of those whose content has changed."""
+    return [path for path, data in files.items() if write_if_changed(path, data)]
 
 
 def _remove(paths: list[Path]) -> list[Path]:

@@ -38,12 +38,14 @@ _ID = re.compile(r'(?<=url\(#)\w+|(?<=href="#)\w+|(?<= id=")\w+')
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    """Let kernels use sockets in the temporary folder, and cure nbval's comparison."""
     sockets = os.path.join(os.environ.get("TMPDIR", tempfile.gettempdir()), f"k{os.getpid()}")
     nbval.kernel.KernelManager = partial(nbval.kernel.KernelManager, transport="ipc", ip=sockets)
     IPyNbCell.compare_outputs = partialmethod(_compare_outputs, IPyNbCell.compare_outputs)
 
 
 def pytest_itemcollected(item: Any) -> None:
+    """Give each cell its time for outputs, and compare none where a cell measures."""
     if hasattr(item, "cell"):
         item.output_timeout = OUTPUT_TIMEOUT_S
         if "measured" in _tags(item):
@@ -52,6 +54,7 @@ def pytest_itemcollected(item: Any) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: Any) -> Generator[None, Any, Any]:
+    """Leave the records of checks out of what nbval compares."""
     result = yield
     if hasattr(item, "cell") and RECORD not in item.parent.skip_compare:
         # never stored: the grader compares records, with their tolerances
@@ -61,6 +64,7 @@ def pytest_runtest_setup(item: Any) -> Generator[None, Any, Any]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: Any, call: pytest.CallInfo[Any]) -> Generator[None, Any, Any]:
+    """Let a false pass fail, and add to a failure what the cell showed before."""
     report = yield
     if not hasattr(item, "cell") or call.when != "call":
         return report
@@ -77,8 +81,9 @@ def pytest_runtest_makereport(item: Any, call: pytest.CallInfo[Any]) -> Generato
 
 
 def _shown(item: IPyNbCell) -> str:
-    """What a cell that raised had shown before, as text:
-    a cluster's report of a fault stands there, and the exception is its first line only.
+    """What a cell that raised had shown before, as text.
+
+    A cluster's report of a fault stands there; the exception has only its first line.
     """
     outputs = item.test_outputs or []
     if not any(out.output_type == "error" for out in outputs):
@@ -97,9 +102,11 @@ def _compare_outputs(
     ref: list[NotebookNode],
     skip_compare: Sequence[str] | None = None,
 ) -> bool:
-    """nbval's comparison, on a picture of the stored one's very text where they are the same
-    picture.
+    """Compare pictures with their stored ones before nbval does.
+
+    Where two are the same picture, the new one gets the stored one's very text.
     """
+    # nbval itself reports an output that is missing
     for made, stored in zip(test, ref, strict=False):
         made, stored = made.get("data", {}), stored.get("data", {})
         if SVG in made and SVG in stored and same_picture(made[SVG], stored[SVG]):
@@ -107,13 +114,15 @@ def _compare_outputs(
     return compare(item, test, ref, skip_compare)
 
 
-def same_picture(one: str, other: str) -> bool:
-    """Whether two SVG texts differ in nothing but numbers inside their tags, each by less than
-    SVG_POINTS, and names of ids. Letters must be the same.
+def same_picture(first: str, second: str) -> bool:
+    """Whether two SVG texts differ in nothing but small numbers and names of ids.
+
+    The numbers are inside their tags, and each differs by less than SVG_POINTS. Letters must be the
+    same.
     """
     parts, others = (
-        re.split("(<[^>]*>)", _ids_numbered(one)),
-        re.split("(<[^>]*>)", _ids_numbered(other)),
+        re.split("(<[^>]*>)", _ids_numbered(first)),
+        re.split("(<[^>]*>)", _ids_numbered(second)),
     )
     return len(parts) == len(others) and all(
         a == b or (a[:1] == b[:1] == "<" and _same_tag(a, b))
@@ -131,10 +140,10 @@ def _ids_numbered(text: str) -> str:
     )
 
 
-def _same_tag(one: str, other: str) -> bool:
-    return _NUMBER.sub("0", one) == _NUMBER.sub("0", other) and all(
+def _same_tag(first: str, second: str) -> bool:
+    return _NUMBER.sub("0", first) == _NUMBER.sub("0", second) and all(
         abs(float(a) - float(b)) < SVG_POINTS
-        for a, b in zip(_NUMBER.findall(one), _NUMBER.findall(other), strict=True)
+        for a, b in zip(_NUMBER.findall(first), _NUMBER.findall(second), strict=True)
     )
 
 

@@ -30,16 +30,16 @@ def of_criteria(topic: str) -> dict[str, int]:
 
 
 def refuse_others(source: NotebookNode, name: str) -> None:
-    """Raise a BuildError that names every place of a lab's source whose points are not those of the
-    criteria.
+    """Raise a BuildError if points in a lab's source are not those of the criteria.
 
-    A lab whose check cells come from elsewhere than `manyhands.checks` has nothing to compare with.
+    It names every such place. A lab whose check cells come from elsewhere than `manyhands.checks`
+    has nothing to compare with.
     """
     imported = [
-        found
+        topic
         for cell in source.cells
         if cell.cell_type == "code"
-        for found in _CHECKS.findall(cell.source)
+        for topic in _CHECKS.findall(cell.source)
     ]
     if not imported:
         return
@@ -48,17 +48,17 @@ def refuse_others(source: NotebookNode, name: str) -> None:
     exercise: str | None = None
     promised, counted, total = 0, 0, 0
 
-    def compare(what: str, said: int, true: int) -> None:
-        if said != true:
-            wrong.append(f"{what} says {said} points, and by {place} it has {true}")
+    def compare(what: str, stated: int, true: int) -> None:
+        if stated != true:
+            wrong.append(f"{what} says {stated} points, and by {place} it has {true}")
 
     for cell in source.cells:
-        said = _EXERCISE.search(cell.source) if cell.cell_type == "markdown" else None
-        if said or (cell.cell_type == "markdown" and cell.source.startswith("## ")):
+        exercise_points = _EXERCISE.search(cell.source) if cell.cell_type == "markdown" else None
+        if exercise_points or (cell.cell_type == "markdown" and cell.source.startswith("## ")):
             if exercise:
                 compare(exercise, promised, counted)
-            exercise = cell.source.splitlines()[0].lstrip("# ") if said else None
-            promised, counted = int(said[1]) if said else 0, 0
+            exercise = cell.source.splitlines()[0].lstrip("# ") if exercise_points else None
+            promised, counted = int(exercise_points[1]) if exercise_points else 0, 0
         elif "check" in cell.metadata.get("tags", []):
             grade_id = cell.metadata["grade_id"]
             check = grade_id.removesuffix("-check")
@@ -78,13 +78,14 @@ def refuse_others(source: NotebookNode, name: str) -> None:
 
 
 def deck_mistakes(deck: str, lab: str) -> list[str]:
-    """One line for each number of points in a deck (its text) that the lab's source (its text) does
-    not have.
+    """One line for each number of points in a deck that the lab's source does not have.
+
+    Both are given as their texts.
     """
     total = _LAB.search(lab)
-    said = [int(first or second) for first, second in _DECK.findall(deck)]
+    stated = [int(first or second) for first, second in _DECK.findall(deck)]
     return [
         f"it says {points} points, and the lab has {total[1]}"
-        for points in said
+        for points in stated
         if total and points != int(total[1])
     ]

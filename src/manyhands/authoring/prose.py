@@ -1,5 +1,6 @@
-"""How the texts of the course read, in figures: they find compressed prose, and they do not prove
-good prose.
+"""How the texts of the course read, in figures.
+
+They find compressed prose, and they do not prove good prose.
 
     python -m manyhands.authoring.prose            # the figures of each group of texts, and whether they meet the limits
     python -m manyhands.authoring.prose --list     # every habit, with its place and what to write instead
@@ -118,12 +119,12 @@ def _markdown(path: Path) -> str:
 def _strings(path: Path) -> str:
     """The strings of a module that read as sentences; of an f-string, its fixed parts."""
     tree = ast.parse(path.read_text())
-    found = (
+    strings = (
         node.value
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     )
-    texts = (text.strip() for text in found if len(text) >= MESSAGE and " " in text.strip())
+    texts = (text.strip() for text in strings if len(text) >= MESSAGE and " " in text.strip())
     return "\n".join(text if text.endswith((".", "?", "!")) else text + "." for text in texts)
 
 
@@ -163,16 +164,16 @@ def hits(text: str) -> Iterator[tuple[str, str]]:
             yield " ".join(prose[max(0, hit.start() - 40) : hit.end() + 30].split()), instead
 
 
-def misses(group: str, found: Figures) -> list[str]:
+def misses(group: str, measured: Figures) -> list[str]:
     """The names of the figures of a group that are outside the limits."""
     looked_at = ("habits",) if group in TERSE else Figures._fields
     return [
         name
         for name in looked_at
         if (
-            getattr(found, name) < LIMITS.connectives
+            getattr(measured, name) < LIMITS.connectives
             if name == "connectives"
-            else getattr(found, name) > getattr(LIMITS, name)
+            else getattr(measured, name) > getattr(LIMITS, name)
         )
     ]
 
@@ -188,11 +189,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked, root, outside = parser.parse_args(arguments), find_root(), False
     print(f"{'':10} : ; per 100  connectives  short sentences  habits per 10,000")
     for name, texts in groups(root).items():
-        found = figures(texts.values())
-        outside |= bool(misses(name, found))
+        measured = figures(texts.values())
+        outside |= bool(misses(name, measured))
         print(
-            f"{name:10} {found.colons:11.2f}  {found.connectives:11.2f}  {found.short:15.0%} "
-            f" {found.habits:17.1f}  " + (", ".join(misses(name, found)) or "within the limits")
+            f"{name:10} {measured.colons:11.2f}  {measured.connectives:11.2f}  {measured.short:15.0%} "
+            f" {measured.habits:17.1f}  "
+            + (", ".join(misses(name, measured)) or "within the limits")
         )
         if asked.list:
             for path, text in texts.items():

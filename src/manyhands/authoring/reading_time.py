@@ -38,17 +38,18 @@ class Counted(NamedTuple):
 
 
 def cells(source: str) -> list[tuple[bool, str]]:
-    """The cells of a source in the percent form, as pairs (whether it is text, its content without
-    comment signs).
+    """The cells of a source in the percent form, as pairs (whether it is text, its content).
+
+    The content has no comment signs.
     """
     parts = re.split(r"^# %%(?= |$)(.*)$", source, flags=re.M)
-    found = []
+    cells_read = []
     for head, body in zip(parts[1::2], parts[2::2], strict=True):
         is_text = "[markdown]" in head
-        found.append(
+        cells_read.append(
             (is_text, re.sub(r"^# ?", "", body.strip(), flags=re.M) if is_text else body.strip())
         )
-    return found
+    return cells_read
 
 
 def words(text: str) -> int:
@@ -57,8 +58,9 @@ def words(text: str) -> int:
 
 
 def counted(source: str) -> Counted:
-    """What a tutorial's source has to read, and the minutes that it takes, rounded up to a multiple
-    of 5.
+    """What a tutorial's source has to read, and the minutes that it takes.
+
+    They are rounded up to a multiple of 5.
     """
     texts = [body for is_text, body in cells(source) if is_text]
     codes = [body for is_text, body in cells(source) if not is_text]
@@ -72,11 +74,12 @@ def counted(source: str) -> Counted:
 
 
 def stated(source: str) -> tuple[int | None, ...]:
-    """The minutes that the header and the first cell of a source state; None where one states
-    none.
+    """The minutes that the header and the first cell of a source state.
+
+    None where one states none.
     """
     return tuple(
-        int(found[2]) if (found := pattern.search(source)) else None
+        int(match[2]) if (match := pattern.search(source)) else None
         for pattern in (HEADER, FIRST_CELL)
     )
 
@@ -96,6 +99,7 @@ def tutorials(root: str | Path | None = None) -> list[Path]:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
+    """Print the minutes of each tutorial; with --write, raise those that are too low."""
     parser = argparse.ArgumentParser(
         prog="python -m manyhands.authoring.reading_time", description=__doc__.splitlines()[0]
     )
@@ -106,10 +110,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     for path in tutorials():
         source = path.read_text(encoding="utf-8")
-        one, (header, first) = counted(source), stated(source)
-        honest = max(one.minutes, *(value or 0 for value in (header, first)))
+        counts, (header, first) = counted(source), stated(source)
+        honest = max(counts.minutes, *(value or 0 for value in (header, first)))
         print(
-            f"{path.stem:<34}{one.words:>7}{one.lines:>7}{one.predictions:>13}{one.minutes:>9}{header or '-':>8}"
+            f"{path.stem:<34}{counts.words:>7}{counts.lines:>7}{counts.predictions:>13}{counts.minutes:>9}{header or '-':>8}"
             f"{first or '-':>12}{'' if header == first == honest else '  too low'}"
         )
         if arguments.write:

@@ -1,8 +1,7 @@
-"""Decks: slides/NN_topic.md -> slides/built/NN_topic.html and .pdf, made by Marp, to be read
-without a network.
+"""Decks, made by Marp, which can be read without a network.
 
-What a deck was made from, and what came out, stands as hashes in the last line of the page: so
-drift is found without Node.js.
+slides/NN_topic.md becomes slides/built/NN_topic.html and .pdf. What a deck was made from, and what
+came out, stands as hashes in the last line of the page: so drift is found without Node.js.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from manyhands.authoring import BuildError, UnknownName, points
+from manyhands.authoring import BuildError, UnknownNameError, points
 from manyhands.authoring.layout import UNIT_NAME
-from manyhands.authoring.make import write_one
+from manyhands.authoring.make import write_if_changed
 from manyhands.authoring.up_to_date import Drift
 
 if TYPE_CHECKING:
@@ -55,28 +54,32 @@ _MIME = {
 
 def decks(root: str | Path, wanted: Sequence[str] = ()) -> list[Path]:
     """The text sources of the decks asked for ("06", "06_ddp"), all of them if none is named."""
-    found = [
+    existing = [
         path
         for path in sorted((Path(root) / "slides").glob("*.md"))
         if UNIT_NAME.fullmatch(path.stem)
     ]
     if not wanted:
-        return found
-    chosen = [path for path in found if any(word in (path.stem, path.stem[:2]) for word in wanted)]
+        return existing
+    chosen = [
+        path for path in existing if any(word in (path.stem, path.stem[:2]) for word in wanted)
+    ]
     if not chosen:
-        raise UnknownName(
+        raise UnknownNameError(
             f"there is no deck {' '.join(wanted)!r} in slides/; "
-            f"the decks: {', '.join(p.stem for p in found)}"
+            f"the decks: {', '.join(p.stem for p in existing)}"
         )
     return chosen
 
 
 def build(
-    root: str | Path, wanted: Sequence[str] = (), told: Callable[[str], object] = lambda text: None
+    root: str | Path,
+    wanted: Sequence[str] = (),
+    report: Callable[[str], object] = lambda text: None,
 ) -> list[Path]:
     """Make the decks whose sources or results have changed; the list of files written.
 
-    `told` hears which one is being made.
+    `report` hears which one is being made.
     """
     written = []
     stale = [deck for deck in decks(root, wanted) if _drift_of(deck)]
@@ -84,27 +87,27 @@ def build(
         for mistake in _points_mistakes(deck):
             raise BuildError(f"slides/{deck.name}: {mistake}")
     if stale:
-        marp, browser = _marp(Path(root), told), find_browser()
+        marp, browser = _marp(Path(root), report), find_browser()
     for number, deck in enumerate(stale, 1):
-        told(f"{deck.stem}: deck {number} of {len(stale)}")
+        report(f"{deck.stem}: deck {number} of {len(stale)}")
         page, paper = _convert(deck, marp, browser)
         page += _seal(sources_hash(deck), _hash(page), _hash(paper))
         made = {_built(deck, "html"): page, _built(deck, "pdf"): paper}
-        written += [path for path, data in made.items() if write_one(path, data)]
+        written += [path for path, data in made.items() if write_if_changed(path, data)]
     return written
 
 
 def drifts(root: str | Path) -> list[Drift]:
     """Decks that do not follow from their sources, found without Node.js."""
     root = Path(root)
-    found = [drift for drift in map(_drift_of, decks(root)) if drift]
+    differences = [drift for drift in map(_drift_of, decks(root)) if drift]
     known = {deck.stem for deck in decks(root)}
     for path in sorted((root / "slides" / "built").glob("*.*")):
         if path.suffix in (".html", ".pdf") and path.stem not in known:
-            found.append(
+            differences.append(
                 Drift(f"slides/built/{path.name}", "it has no source in slides/", "delete it")
             )
-    return found
+    return differences
 
 
 def _drift_of(deck: Path) -> Drift | None:
@@ -141,8 +144,9 @@ def _seal(sources: str, page: str, paper: str) -> bytes:
 
 
 def sources_hash(deck: Path) -> str:
-    """One hash of all that a deck is made from: its text, its pictures, the theme, the settings and
-    Marp's version.
+    """One hash of all that a deck is made from.
+
+    That is its text, its pictures, the theme, the settings and Marp's version.
     """
     total = hashlib.sha256()
     pictures = sorted(set(_IN_MARKDOWN.findall(deck.read_text(encoding="utf-8"))))
@@ -162,9 +166,10 @@ def _hash(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:16]
 
 
-def _marp(root: Path, told: Callable[[str], object]) -> Path:
-    """Marp's program; with the decks' letters it is installed from the locked list, and again when
-    that changes.
+def _marp(root: Path, report: Callable[[str], object]) -> Path:
+    """Marp's program, which is installed if need be.
+
+    With the decks' letters it comes from the locked list, and again when that changes.
     """
     folder = root / "slides"
     program = folder / "node_modules" / ".bin" / "marp"
@@ -180,7 +185,7 @@ def _marp(root: Path, told: Callable[[str], object]) -> Path:
             "missing.\nDebian and Ubuntu: apt-get install nodejs npm; macOS: brew install node; "
             "then run this again.\nThe built decks are in slides/built/, so nothing else needs it."
         )
-    told("installing Marp into slides/node_modules")
+    report("installing Marp into slides/node_modules")
     done = subprocess.run(
         [npm, "ci", "--no-audit", "--no-fund"],
         cwd=folder,
@@ -200,23 +205,24 @@ def _no_downloads() -> dict[str, str]:
 def find_browser() -> str:
     """The Chromium that prints the PDF."""
     names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-    found = os.environ.get("CHROME_PATH") or next(filter(None, map(shutil.which, names)), None)
-    if found is None:
+    browser = os.environ.get("CHROME_PATH") or next(filter(None, map(shutil.which, names)), None)
+    if browser is None:
         raise BuildError(
             "the PDF is printed by Chromium, which is missing: apt-get install chromium, or set "
             "CHROME_PATH"
         )
-    return found
+    return browser
 
 
 def _convert(deck: Path, marp: Path, browser: str) -> tuple[bytes, bytes]:
-    """The bytes of the HTML, its pictures and letters inside it, and of the PDF; Marp makes both
-    from one folder.
+    """The bytes of the HTML, its pictures and letters inside it, and of the PDF.
+
+    Marp makes both from one folder.
     """
     with tempfile.TemporaryDirectory(prefix="mh-") as name:
         folder = Path(name)
         for linked in {
-            Path(found).parts[0] for found in _IN_MARKDOWN.findall(deck.read_text(encoding="utf-8"))
+            Path(link).parts[0] for link in _IN_MARKDOWN.findall(deck.read_text(encoding="utf-8"))
         }:
             (folder / linked).symlink_to((deck.parent / linked).resolve())
         text = with_drawings(deck.read_text(encoding="utf-8"), deck.parent)
@@ -274,9 +280,10 @@ def _run(marp: Path, browser: str, deck: Path, target: Path) -> None:
 
 
 def with_drawings(text: str, folder: Path) -> str:
-    """The deck with each SVG that has a line to itself drawn into the slide: in the deck's own
-    letters, and in steps where parts of it carry `data-marpit-fragment`. The words in `![...]` are
-    for those who cannot see it.
+    """The deck with each SVG that has a line to itself drawn into the slide.
+
+    It is in the deck's own letters, and in steps where parts of it carry `data-marpit-fragment`.
+    The words in `![...]` are for those who cannot see it.
     """
 
     def drawing(match: re.Match[str]) -> str:
@@ -287,7 +294,7 @@ def with_drawings(text: str, folder: Path) -> str:
         # else a browser shows it under the mouse
         svg = re.sub(r"<title>.*?</title>", "", svg, count=1, flags=re.S)
         for before in (r'\bid="', r'href="#', r"url\(#"):  # two drawings may use one name
-            svg = re.sub(before, lambda found: f"{found.group()}{path.stem}-", svg)
+            svg = re.sub(before, lambda match: f"{match.group()}{path.stem}-", svg)
         head, rest = svg[svg.index("<svg") :].split(">", 1)
         head = re.sub(r'\s(?:width|height|role|aria-label)="[^"]*"', "", head)
         lines = f'{head} role="img" aria-label="{html.escape(words)}">{rest}'.splitlines()

@@ -33,8 +33,9 @@ _PERCENT_OR_BANG = re.compile(r"\s*(# ?)*([A-Za-z_]\w*\s*=\s*)?[%!]")
 
 
 def read(text: str, name: str = "source") -> NotebookNode:
-    """The notebook that a source stands for: cells with `tags`, `grade_id`, `points` and `unit`, no
-    outputs, no ids.
+    """The notebook that a source stands for.
+
+    Its cells have `tags`, `grade_id`, `points` and `unit`, no outputs, no ids.
     """
     notebook = jupytext.reads(text, fmt=dict(_FORMAT))
     for cell in notebook.cells:
@@ -68,9 +69,9 @@ def write(notebook: NotebookNode) -> str:
     return jupytext.writes(plain, fmt={**_FORMAT, **_FILTERS}).rstrip("\n") + "\n"
 
 
-def same_cells(one: NotebookNode, other: NotebookNode) -> bool:
+def same_cells(first: NotebookNode, second: NotebookNode) -> bool:
     """Whether two notebooks have the same cells: type, text and options."""
-    return [_essence(cell) for cell in one.cells] == [_essence(cell) for cell in other.cells]
+    return [_essence(cell) for cell in first.cells] == [_essence(cell) for cell in second.cells]
 
 
 def _essence(cell: NotebookNode) -> tuple[str, str, dict[str, Any]]:
@@ -156,8 +157,9 @@ def _outside_strings(source: str) -> Iterator[str]:
 
 
 def _refuse_bare_magics(text: str, name: str) -> None:
-    """A magic must be a comment in the source, so that the file stays a Python file that tools can
-    read.
+    """Refuse a magic that is not a comment in the source.
+
+    The file stays a Python file that tools can read.
     """
     parser = StringParser("python")
     for number, line in enumerate(text.split("\n"), 1):

@@ -39,13 +39,17 @@ def drifts(root: str | Path, wanted: Sequence[str] = (), run: bool = False) -> l
     Without `run` outputs are taken as stored (nbval compares them); with it they are made anew.
     """
     root = Path(root).resolve()
-    found = []
+    differences = []
     for piece in layout.pieces(root, wanted):
-        found += drifts_of(piece, run)
-    return found + ([] if wanted else orphans(root))
+        differences += drifts_of(piece, run)
+    return differences + ([] if wanted else orphans(root))
 
 
 def drifts_of(piece: Piece, run: bool = False) -> list[Drift]:
+    """How what is stored of this piece differs from what its source makes.
+
+    With `run`, its outputs are made anew.
+    """
     source, notebook = piece.short(piece.source), piece.short(piece.notebook)
     build = f"manyhands build {piece.number}"
     try:
@@ -114,8 +118,9 @@ def _lines(want: Any, have: Any, shown: int = 12) -> str:
 
 
 def _remedy(piece: Piece, stored: NotebookNode, build: str) -> str:
-    """Build again if the source is newer; if the notebook was edited, its author chooses what to
-    keep.
+    """What to do about a notebook that differs from its source.
+
+    Build again if the source is newer; if the notebook was edited, its author chooses what to keep.
     """
     if stored.metadata.get("manyhands") != make.expected_notebook(piece).metadata.manyhands:
         return build
@@ -126,8 +131,9 @@ def _remedy(piece: Piece, stored: NotebookNode, build: str) -> str:
 
 
 def _outcomes(piece: Piece, build: str) -> list[Drift]:
-    """Each question of a tutorial has what its run gave; the web site settles predictions with
-    it.
+    """Each question of a tutorial has what its run gave.
+
+    The web site settles predictions with it.
     """
     try:
         wanting = [] if piece.lab else outcomes.wanting(piece.root, piece.number)
@@ -140,26 +146,26 @@ def _outcomes(piece: Piece, build: str) -> list[Drift]:
 def _other_files(piece: Piece, build: str) -> list[Drift]:
     """Scripts and the lab, which follow from the source and the solution."""
     expected = make.script_files(piece)
-    found = []
+    differences = []
     if piece.lab:
         expected.update(make.make_lab(piece))
     if not piece.lab or piece.lab.exists():
         expected.update(make.hosted_copy(piece))
     for path, data in expected.items():
         if not path.exists():
-            found.append(Drift(piece.short(path), "was never built", build))
+            differences.append(Drift(piece.short(path), "was never built", build))
         elif path.read_bytes() != data:
-            found.append(Drift(piece.short(path), _difference_of_files(path, data), build))
+            differences.append(Drift(piece.short(path), _difference_of_files(path, data), build))
     if piece.lab:
         for folder, known in (
             (piece.lab.parent, expected),
             (piece.folder, {*expected, piece.notebook}),
         ):
-            found += [
+            differences += [
                 Drift(piece.short(path), "has no source", build)
                 for path in make.others(folder, known)
             ]
-    return found
+    return differences
 
 
 def _difference_of_files(path: Path, data: bytes) -> str:

@@ -1,9 +1,8 @@
-"""nbval for many notebooks, side by side: each in a process, a folder and an environment of its
-own.
+"""nbval for many notebooks, side by side.
 
-A server (`validate_server`) imports pytest, nbval and Jupyter once and forks a process for each
-notebook: a warm start. It ends with the last notebook, or with the process that asked for it, and
-leaves nothing behind.
+Each has a process, a folder and an environment of its own. A server (`validate_server`) imports
+pytest, nbval and Jupyter once and forks a process for each notebook: a warm start. It ends with the
+last notebook, or with the process that asked for it, and leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -27,8 +26,9 @@ JOBS = min(8, processors() + 1)
 
 @dataclass(frozen=True)
 class Verdict:
-    """What nbval says of one notebook; `strays` are the processes that it left running, ended by
-    now.
+    """What nbval says of one notebook.
+
+    `strays` are the processes that it left running, ended by now.
     """
 
     notebook: str

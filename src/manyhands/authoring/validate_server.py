@@ -1,8 +1,8 @@
-"""The process that `validate` starts: it forks one process for each notebook, some at a time, and
-tells their verdicts.
+"""The process that `validate` starts, which forks one process for each notebook.
 
-In each, nbval runs on a copy of the notebook's folder, in the environment that notebooks are built
-in, with the cures of `nbval_cures`; then whatever the notebook left running is ended.
+It runs some at a time, and tells their verdicts. In each, nbval runs on a copy of the notebook's
+folder, in the environment that notebooks are built in, with the cures of `nbval_cures`; then
+whatever the notebook left running is ended.
 """
 
 from __future__ import annotations
@@ -80,6 +80,7 @@ class Run:
         }
 
     def stop(self) -> None:
+        """End the notebook's process and all that it has started."""
         try:
             process = psutil.Process(self.pid)
             end([*process.children(recursive=True), process])
@@ -98,8 +99,9 @@ class Run:
 def run_nbval(
     notebook: Path, home: Path, cell_timeout_s: float, environment: Mapping[str, str]
 ) -> None:
-    """In the notebook's own process: nbval on a copy of its folder; the verdict is written to
-    `home`.
+    """In the notebook's own process: run nbval on a copy of its folder.
+
+    The verdict is written to `home`.
     """
     adopt_orphans()
     name = f"{notebook.parent.name}-{notebook.stem}"
@@ -124,8 +126,9 @@ def run_nbval(
 
 
 def main() -> None:
-    """Read one order from stdin, write one line for each verdict; stop at once when stdin is
-    closed.
+    """Read one order from stdin, and write one line for each verdict.
+
+    Stop at once when stdin is closed.
     """
     order = json.loads(sys.stdin.readline())
     waiting = list(order["notebooks"])

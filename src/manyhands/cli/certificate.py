@@ -111,7 +111,7 @@ def main(argv: Sequence[str]) -> int:
         )
     except OSError as problem:
         return refuse("certificate", in_words(problem))
-    except (NotAClone, signing.BadKey) as problem:
+    except (NotAClone, signing.BadKeyError) as problem:
         return refuse("certificate", problem)
     except (Refused, certificate_paper.NoCertificate) as problem:
         print(f"manyhands certificate: {printable(problem)}", file=sys.stderr)
@@ -196,7 +196,7 @@ def _verify(options: argparse.Namespace) -> int:
     wanted = signing.load_public(options.public) if options.public else None
     try:
         before, public = signing.verified(data)
-    except signing.BadSignature as problem:
+    except signing.BadSignatureError as problem:
         told = certificate_paper.brief_of(data)
         raise Refused(
             f"{file} {problem}."

@@ -13,7 +13,7 @@ from typing import Any
 _HOME = {
     "grade": "manyhands.grading.engine",
     "Grade": "manyhands.grading.engine",
-    "SolutionFails": "manyhands.grading.engine",
+    "SolutionFailsError": "manyhands.grading.engine",
     "check": "manyhands.grading.notebook_view",
 }
 __all__ = list(_HOME)

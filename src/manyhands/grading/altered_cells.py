@@ -1,6 +1,7 @@
-"""What became of a lab's cells in a notebook that was handed in: cells that were turned into text,
-deleted, copied, split or merged, that have lost their marks, or that begin with a different magic.
-What can cost points is told.
+"""What became of a lab's cells in a notebook that was handed in.
+
+Cells may have been turned into text, deleted, copied, split or merged, have lost their marks, or
+begin with a different magic. What can cost points is reported.
 """
 
 from __future__ import annotations
@@ -59,8 +60,9 @@ DEFINITION = re.compile(r"^(?:async +)?(?:def|class) +(\w+)", re.MULTILINE)
 
 
 def notes_of(submission: NotebookNode, solution: NotebookNode) -> list[str]:
-    """The sentences about a submission's cells, first those about the lab's answers in their
-    order.
+    """The sentences about a submission's cells.
+
+    Those about the lab's answers come first, in their order.
     """
     marks = [grade_id(cell) for cell in submission.cells]
     defined = [defined_in(cell) for cell in submission.cells]
@@ -70,7 +72,7 @@ def notes_of(submission: NotebookNode, solution: NotebookNode) -> list[str]:
     for name, check in checks_of(solution).items():
         own = [
             names - defined_in(check)
-            for mark, names in zip(marks, defined, strict=False)
+            for mark, names in zip(marks, defined, strict=True)
             if mark == name
         ]
         notes += [IN_CHECK.format(name=name)] if any(own) else []
@@ -139,8 +141,9 @@ def defined_in(cell: NotebookNode) -> set[str]:
 
 
 def _other_text_cells(submission: NotebookNode, solution: NotebookNode) -> list[str]:
-    """Notes on cells without a mark, such as one that sets up a cluster, that are code in the lab
-    and text here.
+    """Notes on cells without a mark that are code in the lab and text here.
+
+    One that sets up a cluster is an example.
     """
     here = {cell.source.strip() for cell in submission.cells if cell.cell_type == "code"}
     lab = {

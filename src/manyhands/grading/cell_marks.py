@@ -1,5 +1,6 @@
-"""The marks in a notebook's cells that tie them to the lab: which cells are answers, which are
-checks.
+"""The marks in a notebook's cells that tie them to the lab.
+
+They say which cells are answers and which are checks.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ def grade_id(cell: NotebookNode) -> str | None:
 
 def tags(cell: NotebookNode) -> list[Any]:
     """The tags of a cell; an empty list where they are nothing of the kind."""
-    found = cell.metadata.get("tags")
-    return found if isinstance(found, list) else []
+    tags_of_cell = cell.metadata.get("tags")
+    return tags_of_cell if isinstance(tags_of_cell, list) else []
 
 
 def is_check(cell: NotebookNode) -> bool:
@@ -38,8 +39,9 @@ def checks_of(solution: NotebookNode) -> dict[str, NotebookNode]:
 
 
 def cells_of(solution: NotebookNode) -> set[str | None]:
-    """The grade_ids of all the solution's cells that nbgrader records: checks, answers, and those
-    that are locked.
+    """The grade_ids of all the solution's cells that nbgrader records.
+
+    These are checks, answers, and cells that are locked.
     """
     return {
         grade_id(cell)

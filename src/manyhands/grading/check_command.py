@@ -50,13 +50,14 @@ class Against(TypedDict):
     wanted: NotRequired[Shown]
 
 
-class Unknown(Exception):
+class UnknownLabError(Exception):
     """What was asked for is not there; the message says what is."""
 
 
 def labs(root: str | Path) -> list[str]:
-    """The names of all labs that have a solution; where there are no solutions (an attendee's
-    server), of all that were released.
+    """The names of all labs that have a solution.
+
+    Where there are no solutions (an attendee's server), those of all that were released.
     """
     folder = Path(root) / ("solutions" if (Path(root) / "solutions").is_dir() else "labs")
     return sorted(
@@ -83,7 +84,7 @@ def unit_named(word: str, root: str | Path) -> str:
         if coming
         else NO_LAB.format(word=word, known=", ".join(known) or "none yet")
     )
-    raise Unknown(text)
+    raise UnknownLabError(text)
 
 
 def find(word: str, root: str | Path, lab: str | None = None) -> tuple[str, Path, str]:
@@ -91,7 +92,7 @@ def find(word: str, root: str | Path, lab: str | None = None) -> tuple[str, Path
     path = Path(word)
     if path.suffix == ".ipynb":
         if not path.is_file():
-            raise Unknown(NO_FILE.format(path=path))
+            raise UnknownLabError(NO_FILE.format(path=path))
         known = labs(root)
         guess = next(
             (
@@ -104,7 +105,7 @@ def find(word: str, root: str | Path, lab: str | None = None) -> tuple[str, Path
         if lab:
             return unit_named(lab, root), path, ""
         if not guess:
-            raise Unknown(WHICH.format(path=path))
+            raise UnknownLabError(WHICH.format(path=path))
         return guess, path, ""
     unit = unit_named(word, root)
     own = Path(root) / "work" / unit / f"{unit}.ipynb"
@@ -119,14 +120,16 @@ class Progress(Line):
     last: str | None = None
 
     def __call__(self, what: str, done: int, of: int) -> None:
+        """Show that a cell begins: the one of number `done`, counted from 0, of `of` cells."""
         self.show(f"{what}: cell {min(done + 1, of)} of {of}")
         if not self.live and what != self.last:
             self.say(f"{what}: {of} cells ...")
         self.last = what
 
     def say(self, line: str, stays: bool = False) -> None:
-        """In the place of what was said before, on a terminal; `stays`: and it is not replaced
-        itself.
+        """Show a line in the place of what was said before, on a terminal.
+
+        With `stays`, it is not replaced itself.
         """
         self.show(line)
         if stays or not self.live:
@@ -136,6 +139,7 @@ class Progress(Line):
 
 
 def parser() -> argparse.ArgumentParser:
+    """The parser of the arguments of `manyhands check`."""
     made = command_parser(
         "check", DESCRIPTION, ["06", "06 07", "work/06_ddp/06_ddp.ipynb", "my_copy.ipynb --lab 06"]
     )
@@ -173,11 +177,12 @@ def parser() -> argparse.ArgumentParser:
 
 @sigterm_exits()
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run `manyhands check` with these arguments, and return its exit code."""
     arguments = completed(parser()).parse_args(argv)
     try:
         root = find_root()
         return max([_one(word, root, arguments) for word in arguments.lab_or_notebook])
-    except (Unknown, NotAClone) as problem:
+    except (UnknownLabError, NotAClone) as problem:
         return refuse("check", problem)
     except KeyboardInterrupt:
         print("\nStopped; nothing was graded.", file=sys.stderr)
@@ -189,7 +194,7 @@ def _one(word: str, root: Path, arguments: argparse.Namespace) -> int:
     progress = Progress(sys.stderr)
     progress.show(f"{unit}: loading the grader ...")
     from manyhands.grading import engine, grade_report
-    from manyhands.grading.hub_client import check_place
+    from manyhands.grading.hub_client import check_slot
     from manyhands.grading.store import public_references
     from manyhands.isolation import container
     from manyhands.isolation.kernel_limits import Limits
@@ -203,15 +208,15 @@ def _one(word: str, root: Path, arguments: argparse.Namespace) -> int:
             submission,
             **against,
             progress=progress,
-            place=check_place.taken(progress.say),
+            slot=check_slot.hold(progress.say),
             sandboxed=False if arguments.no_sandbox or own_server else None,
             limits=Limits(**{name: value for name, value in limits.items() if value}),
         )
     except (
-        engine.SolutionFails,
-        container.NotStarted,
-        public_references.NotYet,
-        check_place.Refused,
+        engine.SolutionFailsError,
+        container.NotStartedError,
+        public_references.NoReferenceError,
+        check_slot.RefusedError,
     ) as problem:
         print(problem, file=sys.stderr)
         return 3
@@ -226,14 +231,16 @@ def _one(word: str, root: Path, arguments: argparse.Namespace) -> int:
         colour.colour_lines(grade_report.as_text(grade, arguments.verbose).split("\n"), sys.stdout)
     )
     print(json.dumps(grade_report.as_data(grade)) if arguments.json else text, flush=True)
-    if (announcement := tell_board(submission, unit, grade)) and not arguments.json:
+    if (announcement := report_to_board(submission, unit, grade)) and not arguments.json:
         print(ANNOUNCED.format(text=announcement), flush=True)
     return 0 if grade.full else 1
 
 
 def _against(root: Path, unit: str) -> Against:
-    """What to grade against: the solution under a hidden seed, or, where it is not there,
-    the lab and its public reference.
+    """What to grade against.
+
+    That is the solution under a hidden seed, or, where it is not there, the lab and its public
+    reference.
     """
     from manyhands.grading.store import public_references
 
@@ -242,24 +249,26 @@ def _against(root: Path, unit: str) -> Against:
         return {"solution_path": solution}
     return {
         "solution_path": root / "labs" / unit / f"{unit}.ipynb",
-        "seed": public_references.SEED,
+        "seed": public_references.PUBLIC_SEED,
         "wanted": public_references.load(root, unit),
     }
 
 
-def tell_board(submission: Path, unit: str, grade: Grade) -> str:
-    """Tell the class's board, if there is one and the notebook is the learner's own copy;
-    returns the class's announcement, or "".
+def report_to_board(submission: Path, unit: str, grade: Grade) -> str:
+    """Report to the class board if the notebook is the learner's own copy.
+
+    Returns the class's announcement, or "", also where there is no board.
     """
     from manyhands.grading.hub_client import class_board
 
     work = memory.work_folder(Path(submission).parent)
-    return class_board.tell(grade, len(memory.hints(work, unit))) if work else ""
+    return class_board.report(grade, len(memory.hints(work, unit))) if work else ""
 
 
 def remember(submission: Path, unit: str, grade: Grade, root: str | Path) -> None:
-    """Note the result, and renew the start page with it, if the notebook is one of the learner's
-    own copies.
+    """Note the result if the notebook is one of the learner's own copies.
+
+    The start page is renewed with it.
     """
     from manyhands.learner import start_page
 

@@ -1,5 +1,6 @@
-"""Comparing what a check cell showed in the learner's kernel with what it showed for the solution,
-outside any kernel.
+"""Comparing what a check cell showed in the learner's kernel with what it shows for the solution.
+
+This is done outside any kernel.
 """
 
 from __future__ import annotations
@@ -68,6 +69,7 @@ class Criterion:
 
     @property
     def earned(self) -> float:
+        """The points that it brings: all of them, or none."""
         return self.points if self.status == PASS else 0
 
 
@@ -88,8 +90,9 @@ def _data(output: Output) -> dict[str, Any]:
 def compare(
     check: str, points: float, got: Sequence[Output], reference: Sequence[Output]
 ) -> list[Criterion]:
-    """The criteria of one check cell, from its outputs in the learner's kernel and those of the
-    solution.
+    """The criteria of one check cell.
+
+    They come from its outputs in the learner's kernel and those of the solution.
     """
     wanted = records(reference)
     if not wanted:
@@ -101,15 +104,18 @@ def compare(
     ]
 
 
-def _the_record(found: Sequence[Any], wanted: dict[str, Any]) -> tuple[str | None, dict[str, Any]]:
-    """(why it does not count or None, {name: criterion}) of the one record that a check cell
-    shows.
+def _the_record(
+    records_shown: Sequence[Any], wanted: dict[str, Any]
+) -> tuple[str | None, dict[str, Any]]:
+    """(why it does not count or None, {name: criterion}) of a check cell's record.
+
+    A check cell shows exactly one.
     """
-    if not found:
+    if not records_shown:
         return "The check cell showed no result.", {}
-    if len(found) > 1:
+    if len(records_shown) > 1:
         return "The check cell showed more than one result.", {}
-    record = found[0]
+    record = records_shown[0]
     criteria = (
         record.get("criteria")
         if isinstance(record, dict) and record.get("name") == wanted["name"]
@@ -148,15 +154,16 @@ def _compare_criterion(
 
 
 def differs(values: Any, reference: Sequence[Any], atol: float, rtol: float) -> str | None:
-    """None if the values are the reference's, to the tolerance, else what is wrong (without telling
-    the reference).
+    """None if the values are the reference's, to the tolerance, else what is wrong.
+
+    The reference itself is not told.
     """
     if not isinstance(values, list) or len(values) != len(reference):
         return (
             "It passes in your notebook, but its evidence does not have the length of a right "
             "solution's."
         )
-    for number, (value, wanted) in enumerate(zip(values, reference, strict=False), 1):
+    for number, (value, wanted) in enumerate(zip(values, reference, strict=True), 1):
         if not _equal(value, wanted, atol, rtol):
             return (
                 f"It passes in your notebook, but with a different seed, value {number} of "
@@ -167,7 +174,9 @@ def differs(values: Any, reference: Sequence[Any], atol: float, rtol: float) -> 
 
 
 def _equal(value: Any, wanted: Any, atol: float, rtol: float) -> bool:
-    numbers = [isinstance(one, Real) and not isinstance(one, bool) for one in (value, wanted)]
+    numbers = [
+        isinstance(number, Real) and not isinstance(number, bool) for number in (value, wanted)
+    ]
     if all(numbers):
         try:
             return math.isfinite(value) and abs(value - wanted) <= atol + rtol * abs(wanted)
@@ -196,7 +205,7 @@ def in_a_line(text: str, longest: int) -> str:
     return " ".join(printable(text[: 10 * longest]).split())[:longest]
 
 
-def told(problem: BaseException) -> str:
+def describe_error(problem: BaseException) -> str:
     """An error in one line of text that may be shown."""
     return in_a_line(f"{type(problem).__name__}: {problem}", 300)
 

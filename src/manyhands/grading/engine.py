@@ -1,5 +1,6 @@
-"""Grading one submission: pristine check cells, a hidden seed, a sandbox, and the comparison
-outside the kernel.
+"""Grading one submission.
+
+This takes pristine check cells, a hidden seed, a sandbox, and the comparison outside the kernel.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from manyhands.checks.hints import hints_of
 from manyhands.checks.record import BLOCKED, FAIL
 from manyhands.grading import notebooks
 from manyhands.grading.compare import Criterion, compare, in_a_line, records
-from manyhands.grading.notebooks import NotGraded
+from manyhands.grading.notebooks import NotGradedError
 from manyhands.grading.store import hidden_seed, references
 from manyhands.grading.store.beneath import Below
+from manyhands.grading.submission_limits import FILE_AT_LEAST_BYTES, FOLDER_BYTES
 from manyhands.isolation import choose
-from manyhands.isolation.kernel import Kernel, KernelEnded
+from manyhands.isolation.kernel import Kernel, KernelEndedError
 from manyhands.isolation.kernel_limits import Limits
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
     from manyhands.grading.compare import Shown
     from manyhands.grading.notebooks import Plan, Step
-    from manyhands.isolation.kernel_outputs import Ran
+    from manyhands.isolation.kernel_outputs import CellRun
 
     Progress = Callable[[str, int, int], object]  # progress(what, done, of)
 
@@ -41,8 +43,6 @@ TWICE = (
     "The cluster did not start in two attempts. Grade it again when the machine has less to do. "
     "{note}"
 )
-# of what lies beside a notebook; what a file counts for however small
-FOLDER_BYTES, FILE_AT_LEAST = 50 * 2**20, 2**14
 TOO_MUCH = (
     f"The folder holds more than {FOLDER_BYTES // 2**20} MB, too many files, or folders that are "
     "too deep, so not all of them were copied."
@@ -92,6 +92,7 @@ class Grade:
 
     @property
     def points(self) -> float:
+        """The points that all criteria bring."""
         return sum(criterion.earned for criterion in self.criteria)
 
     @property
@@ -101,6 +102,7 @@ class Grade:
 
     @property
     def full(self) -> bool:
+        """Whether nothing failed, and something could be checked."""
         return (
             not self.verdict
             and self.max > 0
@@ -120,7 +122,7 @@ class Grade:
         ]
 
 
-class SolutionFails(RuntimeError):
+class SolutionFailsError(RuntimeError):
     """The solution itself does not pass its checks on this machine."""
 
 
@@ -134,15 +136,15 @@ def grade(
     limits: Limits = Limits(),
     progress: Progress | None = None,
     cache: bool = True,
-    place: AbstractContextManager[Any] = nullcontext(),
+    slot: AbstractContextManager[Any] = nullcontext(),
 ) -> Grade:
     """Grade a notebook against its solution; the file that was handed in is only read.
 
     seed: None draws a hidden one. wanted: the reference under that seed, where the caller has it;
     the released lab does then for the solution. sandboxed: None uses a sandbox if there is one,
     True insists, False does without. progress: called as `progress(what, done, of)` while cells
-    run. place: a context manager, entered while kernels run. Returns a `Grade`; raises
-    `SolutionFails`.
+    run. slot: a context manager, entered while kernels run. Returns a `Grade`; raises
+    `SolutionFailsError`.
     """
     report: Progress = progress or (lambda what, done, of: None)
     solution_path = Path(solution_path)
@@ -150,7 +152,7 @@ def grade(
     solution = notebooks.read(solution_path)
     try:
         plan = notebooks.plan(notebooks.read(submission_path), solution)
-    except NotGraded as problem:
+    except NotGradedError as problem:
         return not_graded(solution_path, problem)
     lack = None if sandboxed is False else choose.why_none()
     if sandboxed and lack:
@@ -162,7 +164,7 @@ def grade(
     image = choose.image() if sandboxed else ""
     seed = hidden_seed.draw(solution_path, solution, image) if seed is None else seed
     result.seed = "the public seed" if seed == 0 else result.seed
-    with place, tempfile.TemporaryDirectory(prefix="mh-") as folder:
+    with slot, tempfile.TemporaryDirectory(prefix="mh-") as folder:
         started = time.monotonic()
         wanted = wanted or reference(
             solution_path,
@@ -184,7 +186,7 @@ def grade(
                 limits,
                 lambda done, of: report("your notebook", done, of),
             )
-        except NotGraded as problem:
+        except NotGradedError as problem:
             return not_graded(solution_path, problem)
     result.notes += notes
     for name, cell in notebooks.checks_of(solution).items():
@@ -222,13 +224,14 @@ def reference(
     cache: bool = True,
     image: str = "",
 ) -> Shown:
-    """{grade_id: outputs} of the solution's check cells under this seed;
-    run if it is not kept already, in a container of the image if one is named.
+    """{grade_id: outputs} of the solution's check cells under this seed.
+
+    They are run if they are not kept already, in a container of the image if one is named.
     """
     name = references.key(solution_path, solution, seed, image)
-    kept = references.load(name) if cache else None
-    if kept is not None:
-        return kept
+    stored = references.load(name) if cache else None
+    if stored is not None:
+        return stored
     report = progress or (lambda what, done, of: None)
     with tempfile.TemporaryDirectory(prefix="mh-") as folder:
         copy_beside(solution_path, folder)
@@ -242,8 +245,10 @@ def reference(
                 limits,
                 lambda done, of: report("running the solution for reference", done, of),
             )
-        except NotGraded as problem:
-            raise SolutionFails(f"The solution cannot be run on this machine: {problem}") from None
+        except NotGradedError as problem:
+            raise SolutionFailsError(
+                f"The solution cannot be run on this machine: {problem}"
+            ) from None
     _refuse_failures(solution, shown, notes)
     if cache:
         references.save(name, shown)
@@ -254,17 +259,17 @@ def _refuse_failures(solution: NotebookNode, shown: Shown, notes: Iterable[str])
     problems = list(notes)
     for name in notebooks.checks_of(solution):
         outputs = shown.get(name)
-        found = records(outputs or [])
-        if outputs is None or len(found) > 1:
-            problems.append(f"{name}: {len(found)} records")
-        for record in found:
+        shown_records = records(outputs or [])
+        if outputs is None or len(shown_records) > 1:
+            problems.append(f"{name}: {len(shown_records)} records")
+        for record in shown_records:
             problems += [
-                f"{name}: {one['name']}: {one['detail']}"
-                for one in record["criteria"]
-                if one["status"] == FAIL
+                f"{name}: {criterion['name']}: {criterion['detail']}"
+                for criterion in record["criteria"]
+                if criterion["status"] == FAIL
             ]
     if problems:
-        raise SolutionFails(
+        raise SolutionFailsError(
             "The solution does not pass its own checks on this machine:\n  " + "\n  ".join(problems)
         )
 
@@ -277,12 +282,13 @@ def run(
     limits: Limits,
     progress: Callable[[int, int], object],
 ) -> tuple[Shown, list[str]]:
-    """Run a plan in a fresh kernel: ({grade_id: outputs of the check cell}, notes about what went
-    wrong).
+    """Run a plan in a fresh kernel.
 
-    A cell whose cluster does not start is run once more, within the same limits; then `NotGraded`.
-    So is a set-up cell that takes too long: on a busy machine its imports can leave too little time
-    for the start.
+    Returns ({grade_id: outputs of the check cell}, notes about what went wrong).
+
+    A cell whose cluster does not start is run once more, within the same limits; then
+    `NotGradedError`. So is a set-up cell that takes too long: on a busy machine its imports can
+    leave too little time for the start.
     """
     shown: Shown = {}
     notes: list[str] = []
@@ -301,7 +307,9 @@ def run(
                             if NO_CLUSTER in (ran.error or "")
                             else SLOW.format(**vars(limits))
                         )
-                        raise NotGraded(TWICE.format(note=in_a_line(f"{step.where}: {why}", 400)))
+                        raise NotGradedError(
+                            TWICE.format(note=in_a_line(f"{step.where}: {why}", 400))
+                        )
                 if step.check:
                     shown[step.check] = ran.outputs
                 if ran.interrupted:
@@ -309,7 +317,7 @@ def run(
                 elif ran.error and not step.may_raise:
                     errors.append(in_a_line(f"{step.where}: {ran.error}", 400).rstrip(" :"))
             progress(len(plan.steps), len(plan.steps))
-    except KernelEnded as end:
+    except KernelEndedError as end:
         facts = {
             **vars(limits),
             "memory_gb": limits.memory_bytes / 2**30,
@@ -319,39 +327,40 @@ def run(
     return shown, notes + errors[:5]
 
 
-def _no_start(step: Step, ran: Ran) -> bool:
+def _no_start(step: Step, ran: CellRun) -> bool:
     """Whether no cluster came of a cell that was run."""
     return NO_CLUSTER in (ran.error or "") or (step.sets_up and ran.interrupted)
 
 
 def copy_beside(notebook_path: str | Path, folder: str | Path) -> list[str]:
-    """Copy what lies beside a notebook (scripts that it launches), without notebooks, hidden files
-    and links; notes if not all.
+    """Copy what lies beside a notebook, such as scripts that it launches.
+
+    Notebooks, hidden files and links are left out. Returns notes if not all was copied.
 
     The files may be somebody else's, who changes them meanwhile (see `beneath`); no more is read
     than there is room for.
     """
-    room = FOLDER_BYTES
+    bytes_left = FOLDER_BYTES
     with Below(Path(notebook_path).parent.resolve()) as base:
-        found = base.files(_left_out)
-        for one in found:
+        entries = base.files(_left_out)
+        for entry in entries:
             if (
-                one.kind != "file"
-                or _left_out(one.name.rpartition("/")[2])
-                or one.name.endswith(".ipynb")
+                entry.kind != "file"
+                or _left_out(entry.name.rpartition("/")[2])
+                or entry.name.endswith(".ipynb")
             ):
                 continue
             try:
-                content = base.read(one.name, room)
+                content = base.read(entry.name, bytes_left)
             except OSError:  # a link too
                 continue
-            if max(len(content), FILE_AT_LEAST) > room:
+            if max(len(content), FILE_AT_LEAST_BYTES) > bytes_left:
                 return [TOO_MUCH]
-            room -= max(len(content), FILE_AT_LEAST)
-            target = Path(folder) / one.name
+            bytes_left -= max(len(content), FILE_AT_LEAST_BYTES)
+            target = Path(folder) / entry.name
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
-    return [TOO_MUCH] if any(one.kind == "deep" for one in found) else []
+    return [TOO_MUCH] if any(entry.kind == "deep" for entry in entries) else []
 
 
 def _left_out(name: str) -> bool:

@@ -64,7 +64,8 @@ class AnyCriterion(Protocol):
     detail: dict[str, Any]
 
     @property
-    def earned(self) -> float: ...
+    def earned(self) -> float:
+        """The points that it brings."""
 
 
 class AnyGrade(Protocol):
@@ -79,15 +80,24 @@ class AnyGrade(Protocol):
     seed: str
 
     @property
-    def criteria(self) -> Sequence[AnyCriterion]: ...
+    def criteria(self) -> Sequence[AnyCriterion]:
+        """What was checked, one by one."""
+
     @property
-    def points(self) -> float: ...
+    def points(self) -> float:
+        """The points that all criteria bring."""
+
     @property
-    def max(self) -> float: ...
+    def max(self) -> float:
+        """All points but those of blocked criteria."""
+
     @property
-    def full(self) -> bool: ...
+    def full(self) -> bool:
+        """Whether nothing failed, and something could be checked."""
+
     @property
-    def hints(self) -> list[str]: ...
+    def hints(self) -> list[str]:
+        """The names of the hints that help with what failed."""
 
 
 def number(points: float) -> str:
@@ -96,6 +106,7 @@ def number(points: float) -> str:
 
 
 def head(grade: AnyGrade) -> str:
+    """The first line of a report: the unit, its points, and how many there are."""
     return HEAD.format(unit=grade.unit, points=number(grade.points), max=number(grade.max))
 
 
@@ -196,7 +207,9 @@ def as_data(grade: Grade) -> GradeData:
 def from_data(data: GradeData) -> AnyGrade:
     """What `as_data` made, as something that this module can show again."""
     criteria = [
-        SimpleNamespace(**one, earned=one["points"] if one["status"] == PASS else 0)
-        for one in data["criteria"]
+        SimpleNamespace(
+            **criterion, earned=criterion["points"] if criterion["status"] == PASS else 0
+        )
+        for criterion in data["criteria"]
     ]
     return SimpleNamespace(**{"seed": "a hidden seed", **data, "criteria": criteria})

@@ -1,5 +1,6 @@
-"""`from manyhands.grading import check; check("06")`: the grade of a lab as a table in the
-notebook.
+"""The grade of a lab as a table in the notebook.
+
+`from manyhands.grading import check; check("06")` shows it.
 """
 
 from __future__ import annotations

@@ -16,7 +16,8 @@ from manyhands.grading import altered_cells
 from manyhands.grading.cell_marks import cells_of, checks_of, grade_id, is_check, tags  # noqa: F401
 from manyhands.grading.compare import in_a_line
 from manyhands.grading.store.beneath import Below
-from manyhands.isolation.json_weight import pieces
+from manyhands.grading.submission_limits import MOST_CELLS, NOTEBOOK_BYTES, NOTEBOOK_PIECES
+from manyhands.isolation.json_weight import count_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 # the pieces are 250 MB at most when they are read
-TOO_LARGE_BYTES, TOO_MANY_PIECES = 20 * 2**20, 1_000_000
-MOST_CELLS = 2000  # a lab has some fifty
 LINK = "{name} is a symbolic link, which is not followed. Hand in the file itself."
 NO_FILE = "{name} is not a file. Hand in the notebook itself."
 MISSING = "There is no file {name} at {folder}."
@@ -33,33 +32,34 @@ MISSING = "There is no file {name} at {folder}."
 HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-class NotGraded(Exception):
+class NotGradedError(Exception):
     """The submission cannot be graded; the message says why and what to do."""
 
 
 def read(path: str | Path) -> NotebookNode:
-    """The notebook in this file; `NotGraded` if there is none."""
+    """The notebook in this file; `NotGradedError` if there is none."""
     path = Path(path)
     try:
         folder = Below(path.parent.resolve())
     except (OSError, RuntimeError):  # a loop of links
-        raise NotGraded(
+        raise NotGradedError(
             MISSING.format(name=in_a_line(path.name, 100), folder=path.parent)
         ) from None
     with folder:
         if folder.look(path.name) is None:
-            raise NotGraded(MISSING.format(name=in_a_line(path.name, 100), folder=path.parent))
+            raise NotGradedError(MISSING.format(name=in_a_line(path.name, 100), folder=path.parent))
         return read_in(folder, path.name)
 
 
 def read_in(folder: Below, name: str) -> NotebookNode:
-    """The notebook at a path in an open folder (a `Below`), which may be somebody else's;
-    `NotGraded` if there is none.
+    """The notebook at a path in an open folder (a `Below`), which may be somebody else's.
+
+    Raises `NotGradedError` if there is none.
     """
     shown = in_a_line(Path(name).name, 100)
     data = _data(folder, name, shown)
-    if pieces(data, TOO_MANY_PIECES) == TOO_MANY_PIECES:
-        raise NotGraded(
+    if count_pieces(data, NOTEBOOK_PIECES) == NOTEBOOK_PIECES:
+        raise NotGradedError(
             f"{shown} holds too many values to be read. Clear its outputs and save it again."
         )
     try:
@@ -72,12 +72,12 @@ def read_in(folder: Below, name: str) -> NotebookNode:
         notebook.metadata.get("kernelspec")
     except Exception as error:  # noqa: BLE001 - whatever is wrong in somebody else's file
         reason = in_a_line(str(error).split("\n")[0], 200)
-        raise NotGraded(
+        raise NotGradedError(
             f"{shown} is not a notebook that can be read ({type(error).__name__}: {reason}). "
             "Open it in JupyterLab and save it again, or start from a new copy of the lab."
         ) from None
     if not all(isinstance(source, str) for _, source, _ in cells):
-        raise NotGraded(
+        raise NotGradedError(
             f"{shown} has a cell whose content is not text. Start from a new copy of the lab."
         )
     for cell in notebook.cells:
@@ -86,9 +86,10 @@ def read_in(folder: Below, name: str) -> NotebookNode:
 
 
 def _bare(notebook: dict[str, Any]) -> dict[str, Any]:
-    """A notebook of any format without outputs and odd tags. nbformat would only note that they are
-    wrong, but takes hours and all memory for it: for the same reason this does not go through its
-    `reads`, which validates.
+    """A notebook of any format without outputs and odd tags.
+
+    nbformat would only note that they are wrong, but takes hours and all memory for it: for the
+    same reason this does not go through its `reads`, which validates.
     """
     sheets = [notebook, *notebook.get("worksheets", [])]
     cells = [cell for sheet in sheets for cell in sheet.get("cells", [])]
@@ -105,28 +106,29 @@ def _bare(notebook: dict[str, Any]) -> dict[str, Any]:
 
 
 def _data(folder: Below, name: str, shown: str) -> bytes:
-    found = folder.look(name)
-    if found and found.kind == "link":
-        raise NotGraded(LINK.format(name=shown))
-    if found and found.kind != "file":
-        raise NotGraded(NO_FILE.format(name=shown))
+    entry = folder.look(name)
+    if entry and entry.kind == "link":
+        raise NotGradedError(LINK.format(name=shown))
+    if entry and entry.kind != "file":
+        raise NotGradedError(NO_FILE.format(name=shown))
     try:
-        data = folder.read(name, TOO_LARGE_BYTES)
+        data = folder.read(name, NOTEBOOK_BYTES)
     except OSError as error:
-        raise NotGraded(
+        raise NotGradedError(
             f"It could not be read: {shown} ({error.strerror or error}). Hand it in again."
         ) from None
-    if len(data) > TOO_LARGE_BYTES:
-        raise NotGraded(
-            f"{shown} is larger than {TOO_LARGE_BYTES // 2**20} MB. Clear its outputs and save it "
+    if len(data) > NOTEBOOK_BYTES:
+        raise NotGradedError(
+            f"{shown} is larger than {NOTEBOOK_BYTES // 2**20} MB. Clear its outputs and save it "
             "again."
         )
     return data
 
 
 def _whole_letters(text: str) -> str:
-    r"""JSON without halves of letters ("\ud800" alone), which Python reads and nothing can
-    write.
+    r"""JSON without halves of letters, which Python reads and nothing can write.
+
+    An example is "\ud800" alone.
     """
     if not HALF.search(text):
         return text
@@ -146,8 +148,9 @@ class Step:
 
 @dataclass
 class Plan:
-    """The cells to run, in order, and what the reader should know about how they were put
-    together.
+    """The cells to run, in order.
+
+    The notes are what the reader should know about how they were put together.
     """
 
     steps: list[Step]
@@ -168,14 +171,15 @@ def plan_of_solution(solution: NotebookNode) -> Plan:
 
 
 def plan(submission: NotebookNode, solution: NotebookNode) -> Plan:
-    """The submission's cells, with every check cell the solution's: in its order, none missing,
-    none doubled.
+    """The submission's cells, with every check cell the solution's.
+
+    The checks are in its order, none missing, none doubled.
     """
     checks = checks_of(solution)
     known = {grade_id(cell) for cell in solution.cells} - {None}
-    found = {grade_id(cell) for cell in submission.cells} & known
-    if not found:
-        raise NotGraded(
+    marks_present = {grade_id(cell) for cell in submission.cells} & known
+    if not marks_present:
+        raise NotGradedError(
             "This notebook is not a copy of the lab: none of its cells carries the lab's marks, "
             "which some editors remove. Start from a new copy of the lab and paste your answers "
             "into it."
@@ -201,8 +205,9 @@ def plan(submission: NotebookNode, solution: NotebookNode) -> Plan:
 
 
 def _other_kernel(submission: NotebookNode) -> list[str]:
-    """A note where the notebook was saved with a kernel that is not Python's:
-    what runs is the course's Python anyway.
+    """A note where the notebook was saved with a kernel that is not Python's.
+
+    What runs is the course's Python anyway.
     """
     spec = submission.metadata.get("kernelspec")
     language = spec.get("language") if isinstance(spec, dict) else None
@@ -215,8 +220,9 @@ def _other_kernel(submission: NotebookNode) -> list[str]:
 
 
 def _to_the_last_check(steps: list[Step]) -> list[Step]:
-    """What follows the last check, such as the launch of a script, bears on no point and is not
-    run.
+    """Leave out what follows the last check, such as the launch of a script.
+
+    It bears on no point and is not run.
     """
     return steps[
         : 1 + max((number for number, step in enumerate(steps) if step.check), default=len(steps))
@@ -226,9 +232,10 @@ def _to_the_last_check(steps: list[Step]) -> list[Step]:
 def _places(
     marks: Iterable[str | None], solution: NotebookNode, checks: dict[str, NotebookNode]
 ) -> list[tuple[str, float]]:
-    """Where each check cell goes, in the solution's order: where the learner has it, but never
-    before an earlier check, nor before a cell of the lab that it follows in the solution. A half
-    stands for "just after".
+    """Where each check cell goes, in the solution's order.
+
+    It goes where the learner has it, but never before an earlier check, nor before a cell of the
+    lab that it follows in the solution. A half stands for "just after".
     """
     positions: dict[str | None, int] = {}
     for position, mark in enumerate(marks):
@@ -248,8 +255,9 @@ def _places(
 def _step(
     cell: NotebookNode, number: int | None, check: str | None = None, excused: bool = True
 ) -> Step:
-    """The step of a cell; where it is not `excused`, its tag raises-exception does not count: a
-    learner has set it.
+    """The step of a cell.
+
+    Where it is not `excused`, its tag raises-exception does not count: a learner has set it.
     """
     where = check or (
         f"cell {number}" + (f" ({in_a_line(mark, 100)})" if (mark := grade_id(cell)) else "")

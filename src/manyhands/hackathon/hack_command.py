@@ -94,7 +94,7 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: list[str]) -> int:
     from manyhands.hackathon.judge.judging_record import BadRecord, NoFile
     from manyhands.hackathon.judge.sandboxes import NoRooms
-    from manyhands.shared.signing import BadKey, BadSignature
+    from manyhands.shared.signing import BadKeyError, BadSignatureError
 
     options = completed(parser()).parse_args(argv)
     try:
@@ -107,11 +107,11 @@ def main(argv: list[str]) -> int:
         return _cannot(f"{problem.filename} already exists, and nothing is overwritten.")
     except FileNotFoundError as problem:
         return _cannot(_no_file(problem.filename, getattr(options, "key", None)))
-    except (BadSignature, BadRecord) as problem:
+    except (BadSignatureError, BadRecord) as problem:
         return _cannot(f"{getattr(options, 'record', None) or options.seeds_of} {problem}.", 1)
     except IsADirectoryError as problem:
         return _cannot(f"{problem.filename} is a folder, but must be a file.")
-    except (BadEntry, BadEvent, NotTaken, BadKey, NoFile, NoRooms) as problem:
+    except (BadEntry, BadEvent, NotTaken, BadKeyError, NoFile, NoRooms) as problem:
         return _cannot(problem)
     except OSError as problem:
         return _cannot(f"{problem.filename}: {problem.strerror}." if problem.filename else problem)

@@ -125,7 +125,7 @@ def _made(name: str, solution: Path, path: Path, report: Callable[..., object]) 
             flush=True,
         )
         return True
-    except (engine.SolutionFails, notebooks.NotGraded, OSError) as problem:
+    except (engine.SolutionFailsError, notebooks.NotGradedError, OSError) as problem:
         report(f"{name}: NO reference: {problem}", flush=True)
         return False
 

@@ -16,15 +16,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from manyhands.isolation import container_init
+from manyhands.isolation import refused_calls
 from manyhands.isolation.kernel_environment import FIXED
+from manyhands.isolation.kernel_limits import FILE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 HOME = "/home/learner"
 FOLDER = f"{HOME}/submission"
-SPACES = [
+NAMESPACES = [
     "--unshare-user",
     "--unshare-pid",
     "--unshare-net",
@@ -32,7 +33,6 @@ SPACES = [
     "--unshare-uts",
     "--unshare-cgroup-try",
 ]
-FILE_BYTES = 2**30
 COPY_IN = (
     f'ulimit -c 0 && ulimit -f {FILE_BYTES // 512} && cp -r /submission/. "$HOME/submission" && '
     'cd "$HOME/submission" && exec "$@"'
@@ -65,17 +65,18 @@ FILES = {
 
 
 @functools.cache
-def spaces() -> tuple[str, ...] | str:
-    """The namespaces that bubblewrap can make here: its options; or a text that says why there is
-    no sandbox.
+def namespaces() -> tuple[str, ...] | str:
+    """The options for the namespaces that bubblewrap can make here.
+
+    Or a text that says why there is no sandbox.
     """
     program = shutil.which("bwrap")
     if not program:
         return "bubblewrap is missing: apt-get install bubblewrap"
     problem = ""
-    for options in ([*SPACES, "--disable-userns"], SPACES, SPACES[1:]):
-        with closed_calls() as calls:
-            trial = [program, *frame(options, calls), "--", "/bin/sh", "-c", "exit 0"]
+    for options in ([*NAMESPACES, "--disable-userns"], NAMESPACES, NAMESPACES[1:]):
+        with refused_calls_file() as calls:
+            trial = [program, *frame_options(options, calls), "--", "/bin/sh", "-c", "exit 0"]
             done = subprocess.run(
                 trial, capture_output=True, text=True, stdin=subprocess.DEVNULL, pass_fds=calls
             )
@@ -86,18 +87,21 @@ def spaces() -> tuple[str, ...] | str:
 
 
 @contextmanager
-def closed_calls() -> Iterator[list[int]]:
-    """The descriptors that bubblewrap is to inherit: one, of a filter of system calls,
-    or none on a machine whose calls are not known.
+def refused_calls_file() -> Iterator[list[int]]:
+    """The descriptors that bubblewrap is to inherit.
+
+    There is one, of a filter of system calls, or none on a machine whose calls are not known.
     """
     with tempfile.TemporaryFile() as file:
-        known = os.uname().machine in container_init.CALLS
-        file.write(container_init.closed_calls() if known else b"")
+        machine = os.uname().machine
+        known = machine in refused_calls.CALLS
+        file.write(refused_calls.filter_of(machine) if known else b"")
         file.seek(0)
         yield [file.fileno()] if known else []
 
 
-def frame(options: Iterable[str], calls: Iterable[int]) -> list[str]:
+def frame_options(options: Iterable[str], calls: Iterable[int]) -> list[str]:
+    """bubblewrap's options for what every sandbox has, with the filters of the files `calls`."""
     arguments = [
         *options,
         *(word for number in calls for word in ("--seccomp", str(number))),
@@ -108,10 +112,10 @@ def frame(options: Iterable[str], calls: Iterable[int]) -> list[str]:
         "--hostname",
         "sandbox",
     ]
-    return [*arguments, *system_places(), "--proc", "/proc", "--dev", "/dev"]
+    return [*arguments, *system_folders(), "--proc", "/proc", "--dev", "/dev"]
 
 
-def system_places() -> list[str]:
+def system_folders() -> list[str]:
     """bubblewrap's options that show the machine's programs and libraries, read only."""
     arguments = ["--ro-bind", "/usr", "/usr"]
     for name in ("bin", "sbin", "lib", "lib32", "lib64"):
@@ -131,8 +135,10 @@ def command(
     memory_bytes: int,
     calls: Iterable[int],
 ) -> list[str]:
-    """The command that runs `inner` in the sandbox, and inherits `calls` (see `closed_calls`);
-    what it is to see of the environment is passed on as it is.
+    """The command that runs `inner` in the sandbox.
+
+    It inherits `calls` (see `refused_calls_file`); what it is to see of the environment is passed
+    on as it is.
 
     `submission` is the folder to be copied in; `private` holds the kernel's connection file,
     visible inside under the same path. Nothing of the host can be written: what is written inside
@@ -140,7 +146,7 @@ def command(
     """
     etc = Path(private).parent / "etc"
     etc.mkdir(exist_ok=True)
-    arguments = [shutil.which("bwrap") or "bwrap", *frame(spaces(), calls)]
+    arguments = [shutil.which("bwrap") or "bwrap", *frame_options(namespaces(), calls)]
     for name, text in FILES.items():
         (etc / name).write_text(text)
         arguments += ["--ro-bind", str(etc / name), f"/etc/{name}"]
@@ -148,7 +154,7 @@ def command(
         arguments += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
     for place in ("/tmp", "/dev/shm", HOME):
         arguments += ["--size", str(memory_bytes // 4), "--tmpfs", place]
-    for place in read_only_places():
+    for place in read_only_folders():
         arguments += ["--ro-bind", place, place]
     for device in _gpu_devices():
         arguments += ["--dev-bind", device, device]
@@ -181,8 +187,9 @@ def command(
 
 
 def environment(ordinary: Mapping[str, str]) -> dict[str, str]:
-    """What a kernel in the sandbox sees of its ordinary environment: nothing personal, and folders
-    that are there.
+    """What a kernel in the sandbox sees of its ordinary environment.
+
+    Nothing of it is personal, and its folders exist inside.
     """
     shown = {name: value for name, value in ordinary.items() if name in FIXED or name in SHOWN}
     search = f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
@@ -194,9 +201,11 @@ def environment(ordinary: Mapping[str, str]) -> dict[str, str]:
     return {**shown, **folders, "PATH": search, "HOME": HOME, "LANG": "C.UTF-8"}
 
 
-def read_only_places() -> list[str]:
-    """The folders of the Python environment: its prefixes, a site's packages that it shows
-    (docs/SETUP.md), and this package, without what is next to it in a clone.
+def read_only_folders() -> list[str]:
+    """The folders of the Python environment and of this package.
+
+    These are the environment's prefixes, a site's packages that it shows (docs/SETUP.md), and the
+    package without what is next to it in a clone.
     """
     package = Path(__file__).resolve().parents[1]
     wanted = {

@@ -1,9 +1,9 @@
-"""Where bubblewrap does not work: a submission's kernel in a container of the course's image,
-closed as `bubblewrap` is.
+"""A submission's kernel in a container of the course's image, where bubblewrap does not work.
 
-Nothing of the host is in it but one folder, read only. The kernel's sockets are opened outside and
-handed in; the connection over which that happens is then what keeps the container: it ends when
-this process does, however that is (see `container_init`, which runs inside).
+It is closed as `bubblewrap` is. Nothing of the host is in it but one folder, read only. The
+kernel's sockets are opened outside and handed in; the connection over which that happens is then
+what keeps the container: it ends when this process does, however that is (see `container_init`,
+which runs inside).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from manyhands.isolation import bubblewrap, container_init, process_limits
+from manyhands.isolation import bubblewrap, container_init, process_limits, refused_calls
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,11 +46,12 @@ NO_CONTAINER = "no container was started: {said}"
 NO_LIMITS = "it does not enforce the limits of memory and processes that it is given"
 
 
-class NotStarted(RuntimeError):
+class NotStartedError(RuntimeError):
     """The engine did not start a container; the message is what it said."""
 
 
 def image() -> str:
+    """The name of the image that containers are made from, which the environment may set."""
     return os.environ.get("MANYHANDS_IMAGE") or "manyhands:cpu"
 
 
@@ -114,26 +115,27 @@ def _lack(program: str) -> str | None:
             return f"{lack} ({_in_a_line(done.stderr)})"
     with tempfile.TemporaryDirectory(prefix="mh-") as folder:
         try:
-            found = _try(program, folder)
-        except (NotStarted, OSError) as problem:
+            facts = _try(program, folder)
+        except (NotStartedError, OSError) as problem:
             return str(problem)
-    if found["course"] != container_init.course(Path(container_init.__file__).parents[1]):
+    if facts["course"] != container_init.course(Path(container_init.__file__).parents[1]):
         return ANOTHER.format(image=image())
-    return None if found["limits"] == [str(TRIAL_BYTES), str(TRIAL_TASKS)] else NO_LIMITS
+    return None if facts["limits"] == [str(TRIAL_BYTES), str(TRIAL_TASKS)] else NO_LIMITS
 
 
 def _try(program: str, folder: str | Path) -> Facts:
-    """What a container says of itself. Raises NotStarted, OSError."""
+    """What a container says of itself. Raises NotStartedError, OSError."""
     trial = Container(program, folder, memory_bytes=TRIAL_BYTES, tasks=TRIAL_TASKS)
     try:
-        return trial.tell({"folder": FOLDER}, [], time.monotonic() + START_S)
+        return trial.send_order({"folder": FOLDER}, [], time.monotonic() + START_S)
     finally:
         trial.stop()
 
 
 def command(program: str, name: str, folder: Path, *, memory_bytes: int, tasks: int) -> list[str]:
-    """The command that starts a container which sees the folder `p` of `folder`, under the same
-    path; what is written inside is memory.
+    """The command that starts a container.
+
+    It sees the folder `p` of `folder`, under the same path; what is written inside is memory.
     """
     options = {
         "name": name,
@@ -177,8 +179,9 @@ def command(program: str, name: str, folder: Path, *, memory_bytes: int, tasks: 
 
 
 def environment(ordinary: Mapping[str, str]) -> dict[str, str]:
-    """What a kernel in a container sees of its ordinary environment:
-    what it sees in a sandbox, with the image's folders.
+    """What a kernel in a container sees of its ordinary environment.
+
+    That is what it sees in a sandbox, with the image's folders.
     """
     shown = {
         name: value
@@ -189,8 +192,9 @@ def environment(ordinary: Mapping[str, str]) -> dict[str, str]:
 
 
 class Container:
-    """A container that waits for its order (`tell`), and ends by `stop` or with this process;
-    `reason` is why it has ended before.
+    """A container that waits for its order (`send_order`).
+
+    It ends by `stop` or with this process; `reason` is why it has ended before.
 
     `folder` is the caller's, closed to others; `p` in it is what the container sees.
     """
@@ -225,25 +229,27 @@ class Container:
                 stderr=self._errors,
             )
 
-    def tell(self, order: Order, fds: Sequence[int], until: float) -> Facts:
-        """Give the order and open files to the first process inside, as soon as it asks; to nobody
-        else, and once. Its answer; raises NotStarted.
+    def send_order(self, order: Order, fds: Sequence[int], until: float) -> Facts:
+        """Give the order and open files to the first process inside, and return its answer.
+
+        They are given as soon as it asks, to nobody else, and once. Raises NotStartedError.
         """
         self.door.settimeout(0.2)
         while not self.line:
             with suppress(TimeoutError):
                 self.line, _ = self.door.accept()
             if not self.line and (self.process.poll() is not None or time.monotonic() > until):
-                raise NotStarted(self.said())
+                raise NotStartedError(self.failure())
         self.door.close()
         self.line.settimeout(max(1, until - time.monotonic()))
         try:
-            socket.send_fds(self.line, [json.dumps(order).encode()], fds)
+            message = json.dumps({**order, "filters": _filters()}).encode()
+            socket.send_fds(self.line, [message], fds)
             answer = json.loads(self.line.recv(2**16))
         except (OSError, ValueError):
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(END_S)
-            raise NotStarted(self.said()) from None
+            raise NotStartedError(self.failure()) from None
         self.line.setblocking(False)
         return answer
 
@@ -252,8 +258,8 @@ class Container:
         """One of REASONS once the container has ended, else None."""
         if self.line and self._reason is None:
             with suppress(BlockingIOError):
-                said = self.line.recv(20).decode()
-                self._reason = said if said in REASONS else self._why_silent()
+                message = self.line.recv(20).decode()
+                self._reason = message if message in REASONS else self._why_silent()
         return self._reason
 
     def _why_silent(self) -> str:
@@ -262,7 +268,7 @@ class Container:
             return "memory" if self.process.wait(END_S) == 137 else "died"
         return "died"
 
-    def said(self) -> str:
+    def failure(self) -> str:
         """That there is no container, and what the engine says to that."""
         self._errors.seek(0)
         return NO_CONTAINER.format(
@@ -287,6 +293,11 @@ class Container:
             self.process.kill()
             self.process.wait()
         self._errors.close()
+
+
+def _filters() -> dict[str, str]:
+    """The filters of system calls, of which the first process inside takes that of its machine."""
+    return {machine: refused_calls.filter_of(machine).hex() for machine in refused_calls.CALLS}
 
 
 def pack(folder: str | Path, target: str | Path) -> None:

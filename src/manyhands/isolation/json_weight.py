@@ -1,5 +1,6 @@
-"""What JSON text costs when it is read, told before: two letters can become a mapping, so its
-length says little.
+"""What JSON text costs when it is read, estimated before.
+
+Two letters can become a mapping, so its length says little.
 """
 
 import re
@@ -8,8 +9,9 @@ from itertools import islice
 PIECES = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{,:]', re.DOTALL)
 
 
-def pieces(text: bytes, most: int) -> int:
-    """How many texts, brackets, commas and colons there are in JSON text (bytes), as far as `most`:
-    each costs some hundred bytes.
+def count_pieces(text: bytes, most: int) -> int:
+    """Count the texts, brackets, commas and colons in JSON text, as far as `most`.
+
+    Each costs some hundred bytes once the text is read.
     """
     return sum(1 for _ in islice(PIECES.finditer(text), most))

@@ -1,5 +1,6 @@
-"""A fresh kernel that runs cells one by one, with limits, and is not trusted: what comes from it is
-only data.
+"""A fresh kernel that runs cells one by one, with limits.
+
+It is not trusted: what comes from it is only data.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from jupyter_client.session import Session
 
 from manyhands.isolation import bubblewrap, choose, container, process_limits
 from manyhands.isolation.kernel_environment import kernel_environment
-from manyhands.isolation.kernel_limits import Limits
-from manyhands.isolation.kernel_outputs import Outputs, Ran
-from manyhands.isolation.zmtp import Cut, Wire
+from manyhands.isolation.kernel_limits import FILE_BYTES, TASKS_PER_PROCESS, Limits
+from manyhands.isolation.kernel_outputs import CellRun, Outputs
+from manyhands.isolation.zmtp import ConnectionCutError, Wire
 from manyhands.shared.processes import adopt_orphans, children, end, release_orphans
 
 if TYPE_CHECKING:
@@ -35,15 +36,15 @@ CHANNELS = 4  # shell, iopub, stdin and control, in the order of their ports
 # Nothing beside the notebook is imported before the kernel runs; IPython puts the folder back into
 # the path, after the library.
 START = (
-    "import sys; del sys.path[0]; from manyhands.isolation.kernel_app import Inside; "
-    "Inside.launch_instance()"
+    "import sys; del sys.path[0]; from manyhands.isolation.kernel_app import SocketKernelApp; "
+    "SocketKernelApp.launch_instance()"
 )
-TASKS_PER_PROCESS = 10  # what a control group limits are threads
 
 
-class KernelEnded(Exception):
-    """The kernel is gone; `reason` is "total", "cell", "memory", "processes", "output", "died" or
-    "start".
+class KernelEndedError(Exception):
+    """The kernel is gone.
+
+    `reason` is "total", "cell", "memory", "processes", "output", "died" or "start".
     """
 
     def __init__(self, reason: str) -> None:
@@ -52,8 +53,9 @@ class KernelEnded(Exception):
 
 
 class Kernel:
-    """A kernel in the sandbox (`sandboxed=True`) or beside it; a context manager that leaves no
-    process behind. May raise `NotStarted`.
+    """A kernel in the sandbox (`sandboxed=True`) or beside it.
+
+    This is a context manager that leaves no process behind. It may raise `NotStartedError`.
 
     `submission` is a folder whose copy the kernel starts in. It is spoken to over sockets in a
     private folder, which it cannot write in.
@@ -119,7 +121,7 @@ class Kernel:
     def _start_process(self, home: Path, fds: Sequence[int], environment: dict[str, str]) -> None:
         inner = self._command(sys.executable, fds)
         folder = self.submission
-        with bubblewrap.closed_calls() as calls, process_limits.no_own_limit():
+        with bubblewrap.refused_calls_file() as calls, process_limits.no_own_limit():
             if self.sandboxed:
                 environment = bubblewrap.environment(environment)
                 inner = bubblewrap.command(
@@ -161,10 +163,10 @@ class Kernel:
             "environment": container.environment(environment),
             "submission": str(archive),
             "folder": container.FOLDER,
-            "file_bytes": bubblewrap.FILE_BYTES,
+            "file_bytes": FILE_BYTES,
             "processes": self.limits.processes,
         }
-        self.watcher.tell(order, fds, time.monotonic() + self.limits.start_s)
+        self.watcher.send_order(order, fds, time.monotonic() + self.limits.start_s)
 
     def _command(self, python: str, fds: Iterable[int]) -> list[str]:
         return [
@@ -173,7 +175,7 @@ class Kernel:
             START,
             "-f",
             self.connection,
-            "--Inside.fds=" + ",".join(map(str, fds)),
+            "--SocketKernelApp.fds=" + ",".join(map(str, fds)),
         ]
 
     def _connect(self) -> None:
@@ -184,7 +186,7 @@ class Kernel:
         try:
             for path, kind in ((shell, "DEALER"), (iopub, "SUB"), (control, "DEALER")):
                 self.wires.append(Wire(path, kind))
-        except Cut:
+        except ConnectionCutError:
             self._check_alive(cut=True)
         # replies are not needed: they stay where they are
         self.shell, self.iopub, self.control = self.wires
@@ -196,15 +198,16 @@ class Kernel:
         # a first, empty cell, until its end is heard: then nothing later is missed
         while time.monotonic() < until:
             with suppress(TimeoutError):
-                self._run("", min(until, time.monotonic() + 1), Ran())
+                self._run("", min(until, time.monotonic() + 1), CellRun())
                 return
-        raise KernelEnded("start")
+        raise KernelEndedError("start")
 
-    def run(self, source: str) -> Ran:
-        """Run one cell; `KernelEnded` if the kernel does not survive it or the limits are used
-        up.
+    def run(self, source: str) -> CellRun:
+        """Run one cell.
+
+        Raises `KernelEndedError` if the kernel does not survive it or the limits are used up.
         """
-        ran = Ran()
+        ran = CellRun()
         try:
             self._run(source, time.monotonic() + self.limits.cell_s, ran)
         except TimeoutError:
@@ -214,10 +217,10 @@ class Kernel:
                 self._send(self.control, "interrupt_request", {}, until)
                 self._listen(until, ran)
             except TimeoutError:
-                raise KernelEnded("cell") from None
+                raise KernelEndedError("cell") from None
         return ran
 
-    def _run(self, source: str, until: float, ran: Ran) -> None:
+    def _run(self, source: str, until: float, ran: CellRun) -> None:
         content = {
             "code": source,
             "silent": not source,
@@ -234,11 +237,11 @@ class Kernel:
         message = self.session.msg(kind, content)
         try:
             wire.send(self.session.serialize(message), until)
-        except Cut:
+        except ConnectionCutError:
             self._check_alive(cut=True)
         return message["msg_id"]
 
-    def _listen(self, until: float, ran: Ran) -> None:
+    def _listen(self, until: float, ran: CellRun) -> None:
         """Take in what the kernel says about the cell until it is done."""
         outputs, most = (
             Outputs(self.session, self.cell, ran),
@@ -246,21 +249,22 @@ class Kernel:
         )
         while self.iopub.received <= most:
             if time.monotonic() > self.until:
-                raise KernelEnded("total")
+                raise KernelEndedError("total")
             if time.monotonic() > until:
                 raise TimeoutError
             if outputs.add(self._receive(self.iopub)):
                 return
-        raise KernelEnded("output")
+        raise KernelEndedError("output")
 
     def _receive(self, wire: Wire) -> list[bytes]:
-        """The parts of what the kernel says next; none if it says nothing for a moment, or what was
-        not kept.
+        """The parts of what the kernel says next.
+
+        There are none if it says nothing for a moment, or of what was not kept.
         """
         before = wire.received
         try:
             message = wire.receive(POLL_S)
-        except Cut:
+        except ConnectionCutError:
             self._check_alive(cut=True)
         if message is None and wire.received == before:
             self._check_alive()
@@ -271,9 +275,11 @@ class Kernel:
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(2)
         if self.watcher.reason or self.process.poll() is not None:
-            raise KernelEnded(self.watcher.reason or ("memory" if self.group.broken() else "died"))
+            raise KernelEndedError(
+                self.watcher.reason or ("memory" if self.group.broken() else "died")
+            )
         if cut:
-            raise KernelEnded("output")
+            raise KernelEndedError("output")
 
     def close(self) -> None:
         """End the kernel and all that it started."""
@@ -283,7 +289,7 @@ class Kernel:
             if not self.contained:
                 end(
                     {
-                        *process_limits.family(self.process.pid),
+                        *process_limits.process_tree(self.process.pid),
                         *self.group.members(),
                         *self._strays(),
                     }
@@ -298,19 +304,21 @@ class Kernel:
         self.home.cleanup()
 
     def _ask_to_end(self) -> None:
-        """A kernel that ends by itself stops its cluster in order; one that has started nothing can
-        be killed.
+        """Let a kernel that has started something end by itself, so that it stops its cluster.
+
+        One that has started nothing can be killed.
         """
-        if hasattr(self, "control") and len(process_limits.family(self.process.pid)) > 1:
-            with suppress(KernelEnded, TimeoutError, subprocess.TimeoutExpired):
+        if hasattr(self, "control") and len(process_limits.process_tree(self.process.pid)) > 1:
+            with suppress(KernelEndedError, TimeoutError, subprocess.TimeoutExpired):
                 self._send(
                     self.control, "shutdown_request", {"restart": False}, time.monotonic() + 1
                 )
                 self.process.wait(5)
 
     def _strays(self) -> Iterator[psutil.Process]:
-        """Processes that have left the kernel's family: our folder for temporary files is in their
-        environment.
+        """Processes that have left the kernel's family.
+
+        Our folder for temporary files is in their environment.
         """
         for process in children():
             with suppress(psutil.Error):

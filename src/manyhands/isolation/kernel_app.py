@@ -18,9 +18,10 @@ from manyhands.kernel_imports import import_ipykernel
 import_ipykernel()
 
 
-class Inside(IPKernelApp):
-    """ipykernel's application on sockets that are open already, without a heartbeat, which nobody
-    would hear.
+class SocketKernelApp(IPKernelApp):
+    """ipykernel's application on sockets that are open already.
+
+    It has no heartbeat, which nobody would hear.
     """
 
     fds = Unicode(help="the descriptors of the listening sockets, in the order of the ports").tag(
@@ -33,4 +34,4 @@ class Inside(IPKernelApp):
         return super()._try_bind_socket(socket, port)
 
     def init_heartbeat(self) -> None:
-        pass
+        """Start no heartbeat."""

@@ -49,12 +49,12 @@ def kernel_environment(home: str | Path, seed: int = 0, **more: str) -> dict[str
     }
     for folder in folders.values():
         folder.mkdir(parents=True, exist_ok=True)
-    kept = {name: value for name, value in os.environ.items() if name not in _DROPPED}
+    inherited = {name: value for name, value in os.environ.items() if name not in _DROPPED}
     scripts = os.path.dirname(sys.executable)
-    path = {"PATH": scripts + os.pathsep + kept.get("PATH", os.defpath)}
+    path = {"PATH": scripts + os.pathsep + inherited.get("PATH", os.defpath)}
     style = _matplotlib_defaults()
     return {
-        **kept,
+        **inherited,
         **FIXED,
         **path,
         **({"MATPLOTLIBRC": style} if style else {}),
@@ -65,8 +65,9 @@ def kernel_environment(home: str | Path, seed: int = 0, **more: str) -> dict[str
 
 
 def _matplotlib_defaults() -> str | None:
-    """The settings that matplotlib ships, in place of the author's own (found without importing
-    it).
+    """The settings that matplotlib ships, in place of the author's own.
+
+    They are found without importing it.
     """
     spec = find_spec("matplotlib")
     if spec is None or not spec.submodule_search_locations:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from manyhands.machine import CELL_S
 
 OWN_S = 300  # for what the grader does itself about a submission; on a busy machine it is long
+FILE_BYTES = 2**30  # that it writes
+TASKS_PER_PROCESS = 10  # what a control group limits are threads
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,8 @@ class Limits:
 
     @property
     def wall_s(self) -> float:
-        """For all that is done about a submission: the grader's own reading and comparing have
-        their share.
+        """For all that is done about a submission.
+
+        The grader's own reading and comparing have their share.
         """
         return self.total_s + OWN_S

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import nbformat
 
-from manyhands.isolation.json_weight import pieces
+from manyhands.isolation.json_weight import count_pieces
 
 if TYPE_CHECKING:
     from jupyter_client.session import Session
@@ -21,16 +21,19 @@ HEAD_BYTES = 2**14
 
 
 def prepare() -> None:
-    """Build what nbformat checks outputs with: processes that are forked afterwards share its 10
-    MiB.
+    """Build what nbformat checks outputs with.
+
+    Processes that are forked afterwards share its 10 MiB.
     """
     nbformat.v4.new_output("stream")
 
 
 @dataclass
-class Ran:
-    """One cell's run: its outputs (as nbformat has them), its error if it raised one, whether it
-    was interrupted.
+class CellRun:
+    """One cell's run.
+
+    It has outputs (as nbformat has them), its error if it raised one, and whether it was
+    interrupted.
     """
 
     outputs: list[Output] = field(default_factory=list)
@@ -39,11 +42,12 @@ class Ran:
 
 
 class Outputs:
-    """Turns messages about the request with the id `cell` into what `ran` holds; `session` is
-    jupyter_client's.
+    """Turns messages about one request into what `ran` holds.
+
+    The request's id is `cell`; `session` is jupyter_client's.
     """
 
-    def __init__(self, session: Session, cell: str, ran: Ran) -> None:
+    def __init__(self, session: Session, cell: str, ran: CellRun) -> None:
         self.session, self.cell, self.ran = session, cell, ran
         self.by_display_id: dict[str, list[Output]] = {}
         self.clear_next = False
@@ -76,7 +80,9 @@ class Outputs:
         """Take the room for this content, so many times; whether there is so much."""
         if times > 0:
             self.bytes -= times * len(packed)
-            self.pieces -= times * pieces(packed, max(0, self.pieces) + 1) if self.bytes >= 0 else 0
+            self.pieces -= (
+                times * count_pieces(packed, max(0, self.pieces) + 1) if self.bytes >= 0 else 0
+            )
         return self.bytes >= 0 and self.pieces >= 0
 
     def _output(

@@ -1,5 +1,6 @@
-"""Limits on a tree of processes: by cgroup (version 2 or 1) where we may make one, else by watching
-the processes. And one on the grader's own.
+"""Limits on a tree of processes, and one on the grader's own memory.
+
+The tree's are set by cgroup (version 2 or 1) where we may make one, else by watching the processes.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ EVERY_S = 0.5
 
 
 def limit_own(more_bytes: int) -> None:
-    """Let this process have so much memory beside what it has now; where it asks for more, it gets
-    a MemoryError. Only Linux can do that.
+    """Let this process have so much memory beside what it has now.
+
+    Where it asks for more, it gets a MemoryError. Only Linux can do that.
     """
     if sys.platform == "linux":
         _set_own(psutil.Process().memory_info().data + more_bytes)
@@ -54,16 +56,19 @@ class NoGroup:
     name = "watching the processes"
 
     def wrap(self, command: list[str]) -> list[str]:
+        """The command as it is."""
         return command
 
     def broken(self) -> bool:
+        """False, because nothing kills by itself here."""
         return False
 
     def members(self) -> Iterable[psutil.Process]:
+        """None, because the watcher finds the processes by their parents."""
         return []
 
     def close(self) -> None:
-        pass
+        """There is nothing to remove."""
 
 
 class Group:
@@ -75,8 +80,10 @@ class Group:
     name = "a control group"
 
     def __init__(self, kills: Path, limits: Sequence[tuple[Path, int, bool]]) -> None:
-        """`kills` is the file that counts what was killed for memory;
-        `limits` are (file, number, whether it must be there).
+        """Make the folders, and set the limits.
+
+        `kills` is the file that counts what was killed for memory; `limits` are (file, number,
+        whether it must be there).
         """
         self.kills, self.folders = kills, list(dict.fromkeys(file.parent for file, _, _ in limits))
         try:
@@ -91,6 +98,7 @@ class Group:
             raise
 
     def wrap(self, command: list[str]) -> list[str]:
+        """The command that enters the group and then becomes this command."""
         script = " && ".join(
             [*(f'echo $$ > "{folder}/cgroup.procs"' for folder in self.folders), 'exec "$@"']
         )
@@ -113,6 +121,7 @@ class Group:
                     yield psutil.Process(int(pid))
 
     def close(self) -> None:
+        """Remove the group's folders, which must have no process any more."""
         for folder in self.folders:
             with suppress(OSError):
                 folder.rmdir()
@@ -136,8 +145,9 @@ def _forget_the_dead(parent: Path) -> None:
 
 
 def memory_group(limit_bytes: int, tasks: int) -> Group | NoGroup:
-    """A cgroup below our own with these limits of memory and of tasks (threads count),
-    or `NoGroup` where we may not make one.
+    """Make a cgroup below our own with these limits of memory and of tasks (threads count).
+
+    Gives `NoGroup` where we may not make one.
     """
     for make in (_version_2, _version_1):
         with suppress(OSError, LookupError):
@@ -146,8 +156,9 @@ def memory_group(limit_bytes: int, tasks: int) -> Group | NoGroup:
 
 
 def own_group(controller: str) -> str:
-    """Our own path in the hierarchy with this controller ("" is version 2); raises LookupError
-    where there is none.
+    """Our own path in the hierarchy with this controller ("" is version 2).
+
+    Raises LookupError where there is none.
     """
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, names, path = line.split(":", 2)
@@ -184,10 +195,10 @@ def _version_1(name: str, limit_bytes: int, tasks: int) -> Group:
 
 
 class Watcher(threading.Thread):
-    """Looks at a process and its descendants twice a second; too much memory or too many of them:
-    all are killed.
+    """Looks at a process and its descendants twice a second.
 
-    `reason` is then "memory" or "processes", else None.
+    If they use too much memory, or are too many, all are killed; `reason` is then "memory" or
+    "processes", else None.
     """
 
     def __init__(self, pid: int, limit_bytes: int, limit_processes: int) -> None:
@@ -197,8 +208,9 @@ class Watcher(threading.Thread):
         self._stop_now = threading.Event()
 
     def run(self) -> None:
+        """Look, until `stop` is called or the processes were killed."""
         while not self._stop_now.wait(EVERY_S):
-            tree = family(self.pid)
+            tree = process_tree(self.pid)
             if len(tree) > self.limit_processes:
                 self.reason = "processes"
             elif used_bytes(tree, enough=self.limit_bytes) > self.limit_bytes:
@@ -208,11 +220,12 @@ class Watcher(threading.Thread):
                 return
 
     def stop(self) -> None:
+        """End the watching, and wait until it has ended."""
         self._stop_now.set()
         self.join()
 
 
-def family(pid: int) -> list[psutil.Process]:
+def process_tree(pid: int) -> list[psutil.Process]:
     """The process and all its descendants, those that still are."""
     with suppress(psutil.Error):
         parent = psutil.Process(pid)
@@ -221,13 +234,14 @@ def family(pid: int) -> list[psutil.Process]:
 
 
 def used_bytes(processes: Sequence[psutil.Process], enough: int) -> int:
-    """Their memory; pages that they share count once (that is asked only when the quick sum is
-    above `enough`).
+    """Their memory, where pages that they share count once.
+
+    That is asked only when the quick sum is above `enough`.
     """
-    quick = sum(_ask(process, lambda one: one.memory_info().rss) for process in processes)
+    quick = sum(_ask(process, lambda member: member.memory_info().rss) for process in processes)
     if quick <= enough:
         return quick
-    return sum(_ask(process, lambda one: one.memory_full_info().pss) for process in processes)
+    return sum(_ask(process, lambda member: member.memory_full_info().pss) for process in processes)
 
 
 def _ask(process: psutil.Process, question: Callable[[psutil.Process], int]) -> int:

@@ -1,5 +1,6 @@
-"""The grader's end of a kernel's sockets: ZeroMQ's protocol (ZMTP 3.0, rfc.zeromq.org/spec/23),
-part by part.
+"""The grader's end of a kernel's sockets: ZeroMQ's protocol, part by part.
+
+Source: ZMTP 3.0, rfc.zeromq.org/spec/23.
 
 ZeroMQ's own library gathers all parts of a message, however many and however large, before it hands
 over the first, and has no limit to that. Here the length of a part is known before it is taken in,
@@ -23,16 +24,15 @@ BLOCK_BYTES = 2**18
 GREETING = b"\xff" + bytes(8) + b"\x7f" + bytes([3, 0]) + b"NULL".ljust(20, b"\0") + bytes(32)
 
 
-class Cut(Exception):
+class ConnectionCutError(Exception):
     """The kernel has cut the connection."""
 
 
 class Wire:
-    """A connection to the kernel's socket at `path`; `kind` is ours as ZeroMQ names it:
-    DEALER, or SUB, which hears all.
+    """A connection to the kernel's socket at `path`.
 
-    `received` are the bytes that have come so far. Until the kernel is `ready`, only `receive` may
-    be called.
+    `kind` is ours as ZeroMQ names it: DEALER, or SUB, which hears all. `received` are the bytes
+    that have come so far. Until the kernel is `ready`, only `receive` may be called.
     """
 
     def __init__(self, path: str | Path, kind: str) -> None:
@@ -55,10 +55,10 @@ class Wire:
             )
         except OSError:
             self.close()
-            raise Cut from None
+            raise ConnectionCutError from None
 
     def send(self, parts: Sequence[bytes], until: float) -> None:
-        """Send a message. Raises TimeoutError where the kernel does not take it in time, Cut."""
+        """Send a message. Raises TimeoutError where the kernel does not take it in time, ConnectionCutError."""
         flags = [MORE] * (len(parts) - 1) + [0]
         self.socket.settimeout(max(0.1, until - time.monotonic()))
         try:
@@ -66,11 +66,12 @@ class Wire:
         except TimeoutError:
             raise
         except OSError:
-            raise Cut from None
+            raise ConnectionCutError from None
 
     def receive(self, wait_s: float) -> list[bytes] | None:
-        """The parts of the next message, none if it was too long, or None if it has not come as a
-        whole. Waits once at most, and takes one block.
+        """The parts of the next message, or None if it has not come as a whole.
+
+        There are none if it was too long. Waits once at most, and takes one block.
         """
         message = next(self._messages)
         if message is None and select.select([self.socket], [], [], wait_s)[0]:
@@ -82,7 +83,7 @@ class Wire:
             except OSError:
                 block = b""
             if not block:
-                raise Cut
+                raise ConnectionCutError
         return message
 
     def _reading(self) -> Iterator[list[bytes] | None]:
@@ -121,6 +122,7 @@ class Wire:
         del self._data[:length]
 
     def close(self) -> None:
+        """Close the connection."""
         self.socket.close()
 
 

@@ -21,8 +21,9 @@ from typing import Any
 
 from manyhands.checks import progress
 from manyhands.checks.report import in_notebook
-from manyhands.learner import board_line, outcomes, prediction_card
+from manyhands.learner import outcomes, prediction_card
 from manyhands.learner.questions import Question
+from manyhands.shared import hub_client
 from manyhands.units import units
 
 LOCKED = "You predicted: {guess}. It is locked; now run the cells below."
@@ -117,7 +118,7 @@ def settle(name: str, came: Any) -> None:
         outcomes.note(name, value)
         return
     _came.setdefault(name, value)
-    board_line.send({"prediction": name, "came": value})
+    hub_client.ask_board({"prediction": name, "came": value})
     _remember_outcome(asked, value)
     _say(told(asked) or NOT_PREDICTED.format(came=asked.words(value)), _outcome(asked, value))
     if name in _forms:
@@ -140,7 +141,7 @@ def lock(asked: Question, guess: Any) -> str:
         if place := _place(asked.name):
             _kept[asked.name] = progress.lock_prediction(*place, asked.name, guess)
     kept = _kept.setdefault(asked.name, {"guess": guess})
-    board_line.send({"prediction": asked.name, "guess": kept["guess"]})
+    hub_client.ask_board({"prediction": asked.name, "guess": kept["guess"]})
     return told(asked)
 
 

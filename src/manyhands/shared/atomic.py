@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 @contextmanager
 def replace_folder(target: str | Path) -> Iterator[Path]:
-    """Gives an empty folder to fill; when that has gone well it stands at `target`, in place of
-    what was there.
+    """Give an empty folder to fill, which then takes the place of `target`.
+
+    It does so when the block has ended without an error.
     """
     target = Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -41,8 +42,10 @@ def replace_folder(target: str | Path) -> Iterator[Path]:
 
 
 def write_file(path: Path, text: str, new: bool = False, mode: int = 0o600) -> None:
-    """Write a file in one step that survives a crash, for this user alone where `mode` does not say
-    otherwise; with `new`, never over one that is there.
+    """Write a file in one step that survives a crash.
+
+    The file is for this user alone where `mode` does not say otherwise. With `new`, one that is
+    there is never replaced.
     """
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")  # mode 600
     try:

@@ -21,8 +21,9 @@ _adopting = 0
 
 
 def adopt_orphans() -> None:
-    """From now on a grandchild whose parent dies becomes a child of this process, so it can be
-    found (Linux only).
+    """Let a grandchild whose parent dies become a child of this process.
+
+    So it can be found. Only Linux can do that.
     """
     _count(+1)
 
@@ -45,9 +46,10 @@ def children() -> list[psutil.Process]:
     return psutil.Process().children(recursive=True)
 
 
-def end(processes: Iterable[psutil.Process], patience_s: float = 5) -> list[psutil.Process]:
-    """Kill these processes and wait until they are gone; the list of those that were still
-    running.
+def end(processes: Iterable[psutil.Process], timeout_s: float = 5) -> list[psutil.Process]:
+    """Kill these processes and wait until they are gone, for `timeout_s` at most.
+
+    Returns those that were still running.
     """
     processes, running = list(processes), []
     for process in processes:
@@ -57,7 +59,7 @@ def end(processes: Iterable[psutil.Process], patience_s: float = 5) -> list[psut
             process.kill()
         except psutil.NoSuchProcess:
             pass
-    until = time.monotonic() + patience_s
+    until = time.monotonic() + timeout_s
     while any([_is_there(process) for process in processes]) and time.monotonic() < until:  # noqa: C419 - collects each of them
         time.sleep(0.01)
     return running

@@ -1,5 +1,6 @@
-"""Signatures under files: Ed25519 (Bernstein et al. 2012, *High-speed high-security signatures*;
-RFC 8032).
+"""Signatures under files, by Ed25519.
+
+Sources: Bernstein et al. 2012, *High-speed high-security signatures*; RFC 8032.
 
 A signed file ends with a line of its own, a comment of PDF: the public key, and the signature of
 all bytes before it.
@@ -19,19 +20,22 @@ if TYPE_CHECKING:
 MARK = b"%manyhands-signature "
 
 
-class BadKey(ValueError):
+class BadKeyError(ValueError):
     """This file is no key of the kind that is needed; the message says which and what to do."""
 
 
-class BadSignature(ValueError):
-    """The bytes are not those that were signed, or nobody has signed them; the message says
-    which.
+class BadSignatureError(ValueError):
+    """The bytes are not those that were signed, or nobody has signed them.
+
+    The message says which.
     """
 
 
 def new_key(path: str | Path) -> tuple[Path, Path]:
-    """Make a private key in `path`, for its owner's eyes alone, and the public one beside it,
-    `<path>.pub`; FileExistsError where there is a file already.
+    """Make a private key in `path`, and the public one beside it in `<path>.pub`.
+
+    The private one is for its owner's eyes alone. Raises FileExistsError where there is a file
+    already.
     """
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
@@ -57,7 +61,7 @@ def _raw(key: Ed25519PrivateKey) -> bytes:
 
 
 def load_key(path: str | Path) -> Ed25519PrivateKey:
-    """The private key in a file that `new_key` made; BadKey, or OSError where there is none."""
+    """The private key in a file that `new_key` made; BadKeyError, or OSError where there is none."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
@@ -66,21 +70,21 @@ def load_key(path: str | Path) -> Ed25519PrivateKey:
     except (ValueError, TypeError):
         key = None
     if not isinstance(key, Ed25519PrivateKey):
-        raise BadKey(f"{path} is not a private key made by `manyhands certificate --new-key`.")
+        raise BadKeyError(f"{path} is not a private key made by `manyhands certificate --new-key`.")
     return key
 
 
 def load_public(path: str | Path) -> bytes:
     """The bytes of the public key in a file that `new_key` made."""
     try:
-        found = b64decode(Path(path).read_bytes().strip(), validate=True)
+        public = b64decode(Path(path).read_bytes().strip(), validate=True)
     except ValueError:
-        found = b""
-    if len(found) != 32:
-        raise BadKey(
+        public = b""
+    if len(public) != 32:
+        raise BadKeyError(
             f"{path} is not a public key. The public key is the file whose name ends with .pub."
         )
-    return found
+    return public
 
 
 def fingerprint(public: bytes) -> str:
@@ -95,15 +99,16 @@ def signed(data: bytes, key: Ed25519PrivateKey) -> bytes:
 
 
 def verified(data: bytes) -> tuple[bytes, bytes]:
-    """(the bytes that were signed, the public key) of a signed file; BadSignature where they do not
-    belong together.
+    """(the bytes that were signed, the public key) of a signed file.
+
+    Raises BadSignatureError where they do not belong together.
     """
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     start = data.rfind(b"\n" + MARK) + 1
     if not start:
-        raise BadSignature("is not signed, so anyone could have written it")
+        raise BadSignatureError("is not signed, so anyone could have written it")
     before, line = data[:start], data[start:]
     try:
         public, signature = (
@@ -114,5 +119,5 @@ def verified(data: bytes) -> tuple[bytes, bytes]:
             raise ValueError
         Ed25519PublicKey.from_public_bytes(public).verify(signature, before)
     except (ValueError, InvalidSignature):
-        raise BadSignature("was changed after it was signed, or is not complete") from None
+        raise BadSignatureError("was changed after it was signed, or is not complete") from None
     return before, public

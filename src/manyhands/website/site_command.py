@@ -8,7 +8,7 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
-from manyhands.authoring import BuildError, UnknownName
+from manyhands.authoring import BuildError, UnknownNameError
 from manyhands.command_line import completed, parser, printable
 from manyhands.learner import outcomes
 from manyhands.units import NotAClone, find_root
@@ -38,7 +38,7 @@ def main(argv: list[str]) -> int:
         build(root, Path(options.output or root / "build" / "site").resolve(), options.address)
     except (BuildError, NotAClone) as error:
         print(f"\n{printable(error)}", file=sys.stderr)
-        return 2 if isinstance(error, UnknownName) else 1
+        return 2 if isinstance(error, UnknownNameError) else 1
     return 0
 
 
@@ -48,7 +48,7 @@ def build(root: Path, folder: Path, address: str = "") -> None:
     """
     begun = time.monotonic()
     if address and not re.fullmatch(r"https?://[^\s/]+\S*", address):
-        raise UnknownName(
+        raise UnknownNameError(
             f"--address {address}: give the whole address, for example https://example.org/course"
         )
     if (
@@ -56,7 +56,7 @@ def build(root: Path, folder: Path, address: str = "") -> None:
         and not (folder / MARK).is_file()
         and (not folder.is_dir() or any(folder.iterdir()))
     ):
-        raise UnknownName(
+        raise UnknownNameError(
             f"{folder} exists, but is not a site of this course, so nothing was written.\nName "
             "another folder, or move that one away."
         )

@@ -1,5 +1,6 @@
-"""The way back from an edited notebook to its source: nothing is lost, and what cannot go back is
-refused with a reason.
+"""The way back from an edited notebook to its source.
+
+Nothing is lost, and what cannot go back is refused with a reason.
 """
 
 import nbformat
@@ -45,8 +46,8 @@ def test_an_edit_goes_back_with_tags_names_and_points(course):
         notebook.cells.append(nbformat.v4.new_code_cell(""))
 
     edit(course / "solutions/90_tiny/90_tiny.ipynb", change)
-    told = adopt.adopt(course, course / "solutions/90_tiny/90_tiny.ipynb")
-    assert told == ["sources/labs/90_tiny.py written; now run: manyhands build 90"]
+    lines = adopt.adopt(course, course / "solutions/90_tiny/90_tiny.ipynb")
+    assert lines == ["sources/labs/90_tiny.py written; now run: manyhands build 90"]
     expected = tiny_course.LAB.replace("twice", "both").replace("points=2", "points=5")
     expected = expected.replace(
         "# %% tags", "# %% [markdown]\n# New words.\n\n# %%\n# %time 1\n\n# %% tags", 1
@@ -78,12 +79,12 @@ def test_a_cell_made_an_answer_in_jupyterlab_gets_its_tag(course):
 
 def test_a_source_edited_since_the_build_is_kept(course):
     source = course / "sources/tutorial/90_tiny.py"
-    for number, kept in enumerate(["90_tiny.py.bak", "90_tiny.py.bak2"]):
+    for number, backup in enumerate(["90_tiny.py.bak", "90_tiny.py.bak2"]):
         newer = source.read_text() + f"\n# %%\nnewer = {number}\n"
         source.write_text(newer)
-        told = adopt.adopt(course, course / "notebooks/90_tiny.ipynb")
-        assert f"its old text is kept in {kept}" in told[0]
-        assert (source.parent / kept).read_text() == newer
+        lines = adopt.adopt(course, course / "notebooks/90_tiny.ipynb")
+        assert f"its old text is kept in {backup}" in lines[0]
+        assert (source.parent / backup).read_text() == newer
         assert source.read_text() == tiny_course.TUTORIAL
 
 
@@ -100,8 +101,8 @@ def test_an_untidy_source_is_tidied(course):
 def test_a_notebook_without_a_source_becomes_one(course):
     source = course / "sources/tutorial/90_tiny.py"
     source.unlink()
-    told = adopt.adopt(course, course / "notebooks/90_tiny.ipynb")
-    assert "lacks unit=" in told[-1]
+    lines = adopt.adopt(course, course / "notebooks/90_tiny.ipynb")
+    assert "lacks unit=" in lines[-1]
     assert source.read_text() == tiny_course.TUTORIAL.replace(
         tiny_course.TUTORIAL.split("\n")[0], "# %% [markdown]"
     )

@@ -1,5 +1,6 @@
-"""The texts of the decks: notes for the speaker on each slide, and pictures that are what their
-script draws.
+"""The texts of the decks.
+
+Each slide has notes for the speaker, and pictures are what their script draws.
 """
 
 import re
@@ -25,20 +26,20 @@ def slides_of(text):
 
 def problems(text):
     """What is wrong with the notes of a deck."""
-    found, minutes = [], 0
+    lacking, minutes = [], 0
     for number, slide in enumerate(slides_of(text), 1):
         notes = NOTE.findall(slide)
         if len(notes) != 1:
-            found.append(f"slide {number} has {len(notes)} notes that begin with its minutes")
+            lacking.append(f"slide {number} has {len(notes)} notes that begin with its minutes")
             continue
         minutes += int(notes[0][0])
         if not re.search(r"Ask the room: [^\n]*\?", notes[0][1]):
-            found.append(f"slide {number} has no question for the room")
+            lacking.append(f"slide {number} has no question for the room")
         if len(notes[0][1].split("\n")[-1].split()) < 2:
-            found.append(f"slide {number} does not say what to answer")
+            lacking.append(f"slide {number} does not say what to answer")
     if f". {minutes} min in all. " not in slides_of(text)[0]:
-        found.append(f"the first slide does not say that the deck takes {minutes} min in all")
-    return found
+        lacking.append(f"the first slide does not say that the deck takes {minutes} min in all")
+    return lacking
 
 
 @pytest.mark.parametrize("path", DECKS, ids=[path.stem for path in DECKS])

@@ -1,5 +1,6 @@
-"""The cells that ask for predictions and settle them: their source is hidden, and what is shown of
-it has no answer.
+"""The cells that ask for predictions and settle them.
+
+Their source is hidden, and what is shown of it has no answer.
 """
 
 from pathlib import Path

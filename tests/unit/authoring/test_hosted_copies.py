@@ -1,5 +1,6 @@
-"""The copies that Colab and Kaggle open: made from the notebooks, and their first cell prepares the
-place.
+"""The copies that Colab and Kaggle open.
+
+They are made from the notebooks, and their first cell prepares the folder.
 """
 
 import copy
@@ -41,7 +42,7 @@ def built(tmp_path_factory):
                 number,
                 [nbformat.v4.new_output("stream", text="it ran\n")],
             )
-        make.write_one(piece.notebook, canonical.to_bytes(notebook))
+        make.write_if_changed(piece.notebook, canonical.to_bytes(notebook))
         make.build(piece, run=False)
     return root
 
@@ -51,7 +52,7 @@ def course(built, tmp_path):
     """A copy to be spoilt."""
     for path in built.rglob("*"):
         if path.is_file():
-            make.write_one(tmp_path / path.relative_to(built), path.read_bytes())
+            make.write_if_changed(tmp_path / path.relative_to(built), path.read_bytes())
     return tmp_path
 
 
@@ -137,10 +138,10 @@ def test_drift_of_a_copy_is_found_and_repaired(course):
     assert up_to_date.drifts(course) == []
     path = course / "hosted/90_tiny_lab.ipynb"
     path.write_text(path.read_text().replace(ADDRESS, "https://github.com/other/course"))
-    [found] = up_to_date.drifts(course)
+    [drift] = up_to_date.drifts(course)
     assert (
-        found.path == "hosted/90_tiny_lab.ipynb"
-        and found.remedy == "manyhands build 90 --no-execute"
+        drift.path == "hosted/90_tiny_lab.ipynb"
+        and drift.remedy == "manyhands build 90 --no-execute"
     )
 
 
@@ -185,7 +186,7 @@ def test_what_jupyterlab_hides_is_hidden_there_too_and_the_import_says_what_come
 @pytest.mark.parametrize("address", ["", "https://gitlab.com/someone/course"])
 def test_without_a_repository_that_they_read_nothing_is_promised(course, address):
     (course / "pyproject.toml").write_text(PYPROJECT.replace(ADDRESS, address))
-    assert {found.path for found in up_to_date.orphans(course)} == {
+    assert {drift.path for drift in up_to_date.orphans(course)} == {
         "hosted/90_tiny_tutorial.ipynb",
         "hosted/90_tiny_lab.ipynb",
     }
@@ -196,8 +197,9 @@ def test_without_a_repository_that_they_read_nothing_is_promised(course, address
 
 @pytest.fixture
 def place(built, tmp_path):
-    """Colab's folder, elsewhere, and a repository with a stub of the course; `run()` runs the first
-    cell there.
+    """Colab's folder, elsewhere, and a repository with a stub of the course.
+
+    `run()` runs the first cell there.
     """
     repository, top = tmp_path / "repository", tmp_path / "content"
     (repository / "src/manyhands/learner").mkdir(parents=True)

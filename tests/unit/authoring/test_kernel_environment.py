@@ -1,5 +1,6 @@
-"""Kernels see what is fixed for them and nothing personal; the chain itself imports no
-framework.
+"""Kernels see what is fixed for them and nothing personal.
+
+The chain itself imports no framework.
 """
 
 import os

@@ -1,5 +1,6 @@
-"""Sources become executed, canonical notebooks and labs without solutions, the same bytes every
-time.
+"""Sources become executed, canonical notebooks and labs without solutions.
+
+They are the same bytes every time.
 """
 
 import json
@@ -76,7 +77,9 @@ def test_a_fresh_build_elsewhere_differs_in_measured_cells_only(course, tmp_path
     for path in ("labs/90_tiny/90_tiny.ipynb", "solutions/90_tiny/90_tiny.ipynb"):
         assert (tmp_path / path).read_bytes() == (course / path).read_bytes()
     pairs = zip(cells(tutorial.notebook), cells(course / "notebooks/90_tiny.ipynb"), strict=True)
-    assert [one.metadata.get("tags") for one, other in pairs if one != other] == [["measured"]]
+    assert [before.metadata.get("tags") for before, after in pairs if before != after] == [
+        ["measured"]
+    ]
 
 
 def test_measured_outputs_stay_until_the_source_of_the_cell_changes(tmp_path):
@@ -106,8 +109,9 @@ def test_ids_are_names_or_hashes_and_stay_when_a_cell_is_put_before_them(course,
 
 
 def test_an_edited_cell_keeps_its_id(tmp_path):
-    """A sentence and a line of code are edited, a cell is put between, and what has another subject
-    gets another id.
+    """A sentence and a line of code are edited, and a cell is put between.
+
+    What has another subject gets another id.
     """
     tutorial, _ = tiny_course.make(tmp_path)
     make.build(tutorial, run=False)
@@ -123,7 +127,10 @@ def test_an_edited_cell_keeps_its_id(tmp_path):
         tiny_course.replace(tutorial.source, old, new)
     make.build(tutorial, run=False)
     now = [cell.id for cell in cells(tutorial.notebook)]
-    assert len(now) == len(set(now)) == len(ids) + 1 and [one for one in now if one in ids] == ids
+    assert (
+        len(now) == len(set(now)) == len(ids) + 1
+        and [cell_id for cell_id in now if cell_id in ids] == ids
+    )
     assert [cell.id for cell in make.expected_notebook(tutorial).cells] == now
     tiny_course.replace(
         tutorial.source,
@@ -131,7 +138,9 @@ def test_an_edited_cell_keeps_its_id(tmp_path):
         "Rings and trees send as many bytes.",
     )
     make.build(tutorial, run=False)
-    assert [one for one in (cell.id for cell in cells(tutorial.notebook)) if one in now] == ids
+    assert [
+        cell_id for cell_id in (cell.id for cell in cells(tutorial.notebook)) if cell_id in now
+    ] == ids
 
 
 def test_without_running_only_unchanged_cells_keep_their_outputs(tmp_path):
@@ -331,7 +340,7 @@ def test_write_keeps_the_old_file_when_it_cannot_finish(tmp_path, monkeypatch):
     path.write_bytes(b"old")
     monkeypatch.setattr(os, "replace", lambda *paths: (_ for _ in ()).throw(OSError("disk")))
     with pytest.raises(OSError):
-        make.write_one(path, b"new")
+        make.write_if_changed(path, b"new")
     assert path.read_bytes() == b"old"
 
 

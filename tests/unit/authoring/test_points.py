@@ -1,5 +1,6 @@
-"""Points are stated once, in a lab's criteria: `manyhands build` and `manyhands slides` refuse a
-text that disagrees.
+"""Points are stated once, in a lab's criteria.
+
+`manyhands build` and `manyhands slides` refuse a text that disagrees.
 """
 
 import shutil
@@ -30,9 +31,9 @@ def course(tmp_path, monkeypatch):
 def refused(capsys):
     """What `manyhands build --no-execute 01` says of points."""
     main(["--no-execute", "01"])
-    told = capsys.readouterr()
+    output = capsys.readouterr()
     return [
-        line for line in (told.out + told.err).splitlines() if "points, and by CRITERIA" in line
+        line for line in (output.out + output.err).splitlines() if "points, and by CRITERIA" in line
     ]
 
 
@@ -50,19 +51,19 @@ def refused(capsys):
 )
 def test_each_place_that_disagrees_is_named(course, capsys, old, new, named):
     replace(course / SOURCE, old, new)
-    found = refused(capsys)
-    assert len(found) == 1 and named[0] in found[0] and SOURCE in found[0]
+    lines = refused(capsys)
+    assert len(lines) == 1 and named[0] in lines[0] and SOURCE in lines[0]
 
 
 def test_a_new_criterion_names_every_place_that_it_changes(course, capsys, monkeypatch):
     monkeypatch.setitem(messages.CRITERIA["rows"], "new", (2, "a new criterion"))
-    found = refused(capsys)
-    assert [line.partition(" says ")[0].rpartition(": ")[2] for line in found] == [
+    lines = refused(capsys)
+    assert [line.partition(" says ")[0].rpartition(": ")[2] for line in lines] == [
         "the check cell rows-check",
         "1. Rows",
         "the first cell",
     ]
-    assert all(line.endswith(("it has 4", "it has 15")) for line in found)
+    assert all(line.endswith(("it has 4", "it has 15")) for line in lines)
 
 
 def test_a_deck_that_disagrees_with_its_lab_is_refused(course):

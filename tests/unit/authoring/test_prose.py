@@ -17,14 +17,14 @@ GOOD = (
 @pytest.mark.parametrize("group", GROUPS)
 def test_the_texts_read_like_a_textbook(group):
     texts = prose.groups(ROOT)[group]
-    found = prose.figures(texts.values())
+    measured = prose.figures(texts.values())
     listed = [
         f"{path.relative_to(ROOT)}: ...{around}... -> {instead}"
         for path, text in texts.items()
         for around, instead in prose.hits(text)
     ]
-    assert not prose.misses(group, found), "\n".join(
-        [f"{found}; the limits: {prose.LIMITS}", *listed]
+    assert not prose.misses(group, measured), "\n".join(
+        [f"{measured}; the limits: {prose.LIMITS}", *listed]
     )
 
 

@@ -42,9 +42,9 @@ def source(words=0, lines=0):
 
 
 def test_what_is_counted():
-    one = counted(source())
+    counts = counted(source())
     # "#" of the title is a word, as it is for the limit
-    assert (one.words, one.lines, one.predictions) == (7, 2, 2)
+    assert (counts.words, counts.lines, counts.predictions) == (7, 2, 2)
     assert [is_text for is_text, _ in cells(source())] == [True, False, False, False]
 
 

@@ -37,18 +37,18 @@ def course(tmp_path, monkeypatch):
     return tmp_path
 
 
-def said(course):
+def differences(course):
     return [(drift.path, drift.what) for drift in slides.drifts(course)]
 
 
 def test_a_deck_is_built_once_with_its_pictures_inside(course):
-    assert said(course) == [("slides/built/90_tiny.html", "was never built")]
+    assert differences(course) == [("slides/built/90_tiny.html", "was never built")]
     assert [path.name for path in slides.build(course)] == ["90_tiny.html", "90_tiny.pdf"]
     assert (
         '<img src="data:image/svg+xml;base64,PHN2Zy8+"/>'
         in (course / "slides/built/90_tiny.html").read_text()
     )
-    assert said(course) == [] and slides.build(course) == []
+    assert differences(course) == [] and slides.build(course) == []
 
 
 @pytest.mark.parametrize("name", ["90_tiny.md", "figures/a.svg", "theme.css", "package-lock.json"])
@@ -56,18 +56,18 @@ def test_a_change_of_anything_it_is_made_from_is_drift(course, name):
     slides.build(course)
     with open(course / "slides" / name, "a") as file:
         file.write("\n")
-    assert said(course) == [
+    assert differences(course) == [
         ("slides/90_tiny.md", "it, a picture or the theme changed after the deck was built")
     ]
     slides.build(course)
-    assert said(course) == []
+    assert differences(course) == []
 
 
 def test_an_edit_of_the_result_is_drift_and_ownerless_decks_are_named(course):
     slides.build(course)
     (course / "slides/built/90_tiny.pdf").write_text("edited")
     (course / "slides/built/91_gone.html").write_text("")
-    assert said(course) == [
+    assert differences(course) == [
         ("slides/built/90_tiny.pdf", "is not what was built"),
         ("slides/built/91_gone.html", "it has no source in slides/"),
     ]

@@ -1,5 +1,6 @@
-"""The drift check finds each kind of difference, names the first cell, and the command it names
-repairs it.
+"""The drift check finds each kind of difference and names the first cell.
+
+The command that it names repairs it.
 """
 
 import pytest
@@ -25,7 +26,7 @@ def built(tmp_path_factory):
 def course(built, tmp_path):
     """A fresh copy of the built course, to be spoilt."""
     for name, data in built.items():
-        make.write_one(tmp_path / name, data)
+        make.write_if_changed(tmp_path / name, data)
     return tmp_path
 
 
@@ -87,9 +88,9 @@ def test_each_kind_of_drift_is_named(course, spoil):
     file, old, new, where, what = SPOILS[spoil]
     path = course / file
     path.write_text(path.read_text().replace(old, new, 1))
-    found = up_to_date.drifts(course)
-    assert found[0].path == where and what in found[0].what
-    assert "manyhands build 90" in found[0].remedy
+    differences = up_to_date.drifts(course)
+    assert differences[0].path == where and what in differences[0].what
+    assert "manyhands build 90" in differences[0].remedy
 
 
 @pytest.mark.parametrize("spoil", ["source", "points", "untidy", "edited", "count", "leak"])
@@ -98,8 +99,8 @@ def test_the_command_that_is_named_repairs_the_drift(course, spoil, monkeypatch)
     path = course / file
     path.write_text(path.read_text().replace(old, new, 1))
     monkeypatch.setenv("MANYHANDS_ROOT", str(course))
-    for one in up_to_date.drifts(course):
-        words = one.remedy.split(",")[0].split()
+    for drift in up_to_date.drifts(course):
+        words = drift.remedy.split(",")[0].split()
         assert words[:2] == ["manyhands", "build"]
         assert main(words[2:]) == 0
     assert up_to_date.drifts(course) == []
@@ -120,18 +121,18 @@ def test_a_notebook_with_the_marks_of_a_merge_is_named(course, capsys, monkeypat
     )
     for words in (["--check", "--no-execute"], ["--no-execute", "90"]):
         assert main(words) != 0
-        told = capsys.readouterr()
+        output = capsys.readouterr()
         assert (
             "90_tiny.ipynb is not a notebook. A merge has left its marks in it."
-            in told.out + told.err
+            in output.out + output.err
         )
 
 
 def test_outputs_are_compared_when_asked(course):
     replace(course / NOTEBOOK, '"count: 2\\n"', '"count: 3\\n"')
     assert up_to_date.drifts(course) == []
-    (found,) = up_to_date.drifts(course, run=True)
-    assert "cell 3 has other outputs" in found.what and '"count: 2\\n"' in found.what
+    (drift,) = up_to_date.drifts(course, run=True)
+    assert "cell 3 has other outputs" in drift.what and '"count: 2\\n"' in drift.what
 
 
 def test_missing_and_ownerless_files_are_named(course):
@@ -140,8 +141,8 @@ def test_missing_and_ownerless_files_are_named(course):
     (course / "labs/90_tiny/notes.txt").write_text("")
     (course / "labs/91_gone").mkdir()
     (course / "labs/91_gone/91_gone.ipynb").write_text("{}")
-    told = {(found.path, found.what) for found in up_to_date.drifts(course)}
-    assert told == {
+    differences = {(drift.path, drift.what) for drift in up_to_date.drifts(course)}
+    assert differences == {
         (NOTEBOOK, "was never built"),
         ("labs/90_tiny/90_script.py", "was never built"),
         ("labs/90_tiny/notes.txt", "has no source"),
@@ -156,9 +157,9 @@ def test_the_command_tells_and_returns_one_and_two_for_a_name_that_is_none(
     assert main(["--check", "--no-execute"]) == 0
     replace(course / SOURCE, '"count:"', '"Count:"')
     assert main(["--check", "--no-execute", "90"]) == 1
-    said = capsys.readouterr()
-    assert "notebooks/90_tiny.ipynb: cell 3 has another source" in said.err
-    assert "to repair: manyhands build 90" in said.err
+    output = capsys.readouterr()
+    assert "notebooks/90_tiny.ipynb: cell 3 has another source" in output.err
+    assert "to repair: manyhands build 90" in output.err
     assert main(["90_tiny", "7"]) == 2
     assert "there is no unit '7' in sources/; the units: 90_tiny" in capsys.readouterr().err
 

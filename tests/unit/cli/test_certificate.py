@@ -120,7 +120,7 @@ def test_a_signature_covers_every_byte(key):
         len(data) - 1,
     ):
         broken = data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
-        with pytest.raises(signing.BadSignature):
+        with pytest.raises(signing.BadSignatureError):
             signing.verified(broken)
     for other in (
         data + b"\n",
@@ -131,16 +131,16 @@ def test_a_signature_covers_every_byte(key):
         b"",
         b"x",
     ):
-        with pytest.raises(signing.BadSignature):
+        with pytest.raises(signing.BadSignatureError):
             signing.verified(other)
 
 
 def test_a_line_of_another_certificate_does_not_sign_this_one(key):
     one, other = (certificate_paper.pdf(made(name=name)) for name in ("Ada", "Eve"))
     line = signing.signed(one, key)[len(one) :]
-    with pytest.raises(signing.BadSignature, match="was changed"):
+    with pytest.raises(signing.BadSignatureError, match="was changed"):
         signing.verified(other + line)
-    with pytest.raises(signing.BadSignature, match="was changed"):
+    with pytest.raises(signing.BadSignatureError, match="was changed"):
         signing.verified(signing.signed(one, key) + b"page of mine\n" + line)
 
 
@@ -152,9 +152,9 @@ def test_a_key_is_for_its_owner_alone_and_never_overwritten(tmp_path):
         with pytest.raises(FileExistsError):
             signing.new_key(tmp_path / taken.removesuffix(".pub"))
     assert private.read_bytes() == before
-    with pytest.raises(signing.BadKey, match="not a private key"):
+    with pytest.raises(signing.BadKeyError, match="not a private key"):
         signing.load_key(public)
-    with pytest.raises(signing.BadKey, match="ends with .pub"):
+    with pytest.raises(signing.BadKeyError, match="ends with .pub"):
         signing.load_public(private)
 
 

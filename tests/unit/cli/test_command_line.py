@@ -142,7 +142,9 @@ def test_ctrl_c_ends_a_command_with_a_line(monkeypatch, capsys):
 
 
 def test_check_says_that_a_planned_unit_is_coming(tmp_path):
-    with pytest.raises(check_command.Unknown, match="Unit 20, Hackathon, does not have a lab"):
+    with pytest.raises(
+        check_command.UnknownLabError, match="Unit 20, Hackathon, does not have a lab"
+    ):
         check_command.unit_named("20", tmp_path)  # a clone in which no unit is there
 
 

@@ -14,11 +14,11 @@ class FullDisk:
 
 
 def test_a_grade_that_cannot_be_kept_is_failed_and_not_graded(tmp_path):
-    one = batch.Batch({"alice": tmp_path}, tmp_path / "90_tiny.ipynb", FullDisk(), seed=1)
+    grading = batch.Batch({"alice": tmp_path}, tmp_path / "90_tiny.ipynb", FullDisk(), seed=1)
     outcome = batch.Outcome()
     key = {"submission": "one", "solution": "two", "seed": 1}
     with batch._alone(outcome, "alice"):
-        one._keep("alice", key, {"points": 1.0}, outcome)
+        grading._keep("alice", key, {"points": 1.0}, outcome)
     assert (outcome.graded, outcome.failed) == (
         [],
         {"alice": "OSError: No space left on device"},

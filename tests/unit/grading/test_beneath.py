@@ -1,5 +1,6 @@
-"""Reading below a folder whose owner changes it at the worst moment: each moment there is, one
-after the other.
+"""Reading below a folder whose owner changes it at the worst moment.
+
+Each such moment is tried, one after the other.
 """
 
 import os
@@ -7,7 +8,8 @@ import os
 import pytest
 
 from manyhands.grading.store import beneath, submissions
-from manyhands.grading.store.beneath import DEPTH, Below, Found
+from manyhands.grading.store.beneath import Below, FolderEntry
+from manyhands.grading.submission_limits import DEPTH
 
 SECRET = "what only the reader may read"
 CALLS = ("open", "scandir", "stat", "readlink", "fstat")
@@ -88,8 +90,9 @@ def copied(there, place):
 
 
 def counted(monkeypatch, moment, change, work):
-    """Do the work, with the change before the call of this number that looks at a file; the
-    calls.
+    """Do the work, with a change before one of the calls that look at a file.
+
+    The change comes before the call of this number. Returns the calls.
     """
     calls = []
     with monkeypatch.context() as patched:
@@ -118,7 +121,7 @@ def test_a_name_that_is_listed_as_a_link_and_as_a_folder_is_one_thing(
         Below,
         "_inside",
         lambda self, folder, most: [
-            *([Found("inner", "link")] if not folder else []),
+            *([FolderEntry("inner", "link")] if not folder else []),
             *inside(self, folder, most),
         ],
     )
@@ -149,8 +152,8 @@ def test_deep_folders_long_paths_and_floods_end_the_looking_and_are_told(tmp_pat
         (flood, "more than"),
     ):
         with Below(folder) as there:
-            (found,) = there.files()
-            assert found.kind == "deep" and found.name.startswith(words)
+            (entry,) = there.files()
+            assert entry.kind == "deep" and entry.name.startswith(words)
             (note,) = submissions.copy(there, tmp_path, "file")
             assert "too deep" in note
         assert len(submissions.digest(folder)) == 64

@@ -1,5 +1,6 @@
-"""Formgrader on the hub runs as root: which addresses it answers, and that a name in them cannot
-lead anywhere else.
+"""Formgrader on the hub runs as root.
+
+So which addresses does it answer? A name in them cannot lead anywhere else.
 """
 
 import re

@@ -1,5 +1,6 @@
-"""The grader's end of a kernel's sockets, against ZeroMQ's own library and against what it would
-not send.
+"""The grader's end of a kernel's sockets.
+
+It is tried against ZeroMQ's own library and against what that would not send.
 """
 
 import socket
@@ -9,7 +10,7 @@ import pytest
 import zmq
 
 from manyhands.isolation import zmtp
-from manyhands.isolation.json_weight import pieces
+from manyhands.isolation.json_weight import count_pieces
 
 READY = zmtp.GREETING + b"\x04\x06\x05READY"
 
@@ -92,14 +93,14 @@ def test_an_end_is_told_and_so_is_a_kernel_that_does_not_listen(peer):
     with pytest.raises(TimeoutError):
         made.send([bytes(2**24)], time.monotonic())
     other.close()
-    with pytest.raises(zmtp.Cut):
+    with pytest.raises(zmtp.ConnectionCutError):
         message(made)
-    with pytest.raises(zmtp.Cut):
+    with pytest.raises(zmtp.ConnectionCutError):
         made.send([b"x"], time.monotonic() + 60)
 
 
 def test_where_nobody_listens(tmp_path):
-    with pytest.raises(zmtp.Cut):
+    with pytest.raises(zmtp.ConnectionCutError):
         zmtp.Wire(tmp_path / "k", "SUB")
 
 
@@ -116,4 +117,4 @@ def test_where_nobody_listens(tmp_path):
     ],
 )
 def test_pieces_of_json_are_counted_outside_of_its_texts(text, count):
-    assert pieces(text, 100) == count and pieces(text, 2) == min(2, count)
+    assert count_pieces(text, 100) == count and count_pieces(text, 2) == min(2, count)

@@ -15,8 +15,9 @@ from manyhands.hub.board import service as service_module
 from manyhands.hub.board.files import NAME
 from manyhands.hub.board.prediction_state import MOST_BARS, Predictions
 from manyhands.hub.board.service import Door, Service
-from manyhands.learner import board_line, predictions
+from manyhands.learner import predictions
 from manyhands.learner.questions import Question
+from manyhands.shared import hub_client
 
 APART = Question("06-apart", "Do the models come closer?", ("closer", "further apart", "neither"))
 MESSAGES = Question("06-messages", "How many messages?", unit="messages")
@@ -246,8 +247,8 @@ def test_a_learners_calls_reach_the_board(folder, tmp_path, monkeypatch, capsys)
     monkeypatch.chdir(tmp_path / "work")
 
     def use(path):
-        monkeypatch.setenv(board_line.VARIABLE, str(path))
-        monkeypatch.setattr(board_line, "PATIENCE_S", 60)
+        monkeypatch.setenv(hub_client.BOARD, str(path))
+        monkeypatch.setattr(hub_client, "TIMEOUT_S", 60)
         predictions.predict(APART.name, APART.text, APART.choices, guess=1)
         predictions.settle(APART.name, lambda: "neither")
 

@@ -19,7 +19,7 @@ from manyhands.hub.board import door
 from manyhands.hub.board import service as service_module
 from manyhands.hub.board.files import NAME
 from manyhands.hub.board.service import Door, Service
-from manyhands.learner import board_line
+from manyhands.shared import hub_client
 
 ROLES = {"ann": "attendee", "ben": "attendee", "tea": "instructor", "sid": "assistant"}
 PASSED = [{"check": "mean-check", "name": "values", "status": "pass"}]
@@ -171,9 +171,9 @@ GRADE = SimpleNamespace(
 def test_a_check_tells_the_board_and_learns_what_is_announced(folder, monkeypatch):
     def use(path, service):
         service.announce(account(service, "tea"), "lunch at 12")
-        monkeypatch.setenv(board_line.VARIABLE, str(path))
-        monkeypatch.setattr(board_line, "PATIENCE_S", 60)
-        return sender.tell(GRADE, 3), rows(service, "tea")[0]
+        monkeypatch.setenv(hub_client.BOARD, str(path))
+        monkeypatch.setattr(hub_client, "TIMEOUT_S", 60)
+        return sender.report(GRADE, 3), rows(service, "tea")[0]
 
     told, row = with_door(folder, use)
     assert told == "lunch at 12"
@@ -186,15 +186,15 @@ def test_a_check_tells_the_board_and_learns_what_is_announced(folder, monkeypatc
 
 
 def test_a_check_does_not_wait_for_a_board_that_is_deaf_or_gone(folder, monkeypatch):
-    assert sender.tell(GRADE, 0) == "", "outside a hub"
-    monkeypatch.setenv(board_line.VARIABLE, str(folder / "nothing.sock"))
-    assert sender.tell(GRADE, 0) == ""
+    assert sender.report(GRADE, 0) == "", "outside a hub"
+    monkeypatch.setenv(hub_client.BOARD, str(folder / "nothing.sock"))
+    assert sender.report(GRADE, 0) == ""
     with socket.socket(socket.AF_UNIX) as deaf:
         deaf.bind(str(folder / "deaf.sock"))
         deaf.listen()
-        monkeypatch.setenv(board_line.VARIABLE, str(folder / "deaf.sock"))
+        monkeypatch.setenv(hub_client.BOARD, str(folder / "deaf.sock"))
         began = time.monotonic()
-        assert sender.tell(GRADE, 0) == ""
+        assert sender.report(GRADE, 0) == ""
         assert time.monotonic() - began < 60
 
 

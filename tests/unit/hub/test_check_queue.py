@@ -14,8 +14,9 @@ import time
 
 import pytest
 
-from manyhands.grading.hub_client import check_place
+from manyhands.grading.hub_client import check_slot
 from manyhands.hub.services import check_queue
+from manyhands.shared import hub_client
 
 
 class Clock:
@@ -107,7 +108,7 @@ SERVICE = (
 def service(tmp_path, monkeypatch):
     """`service(more)` starts one with a single place, after running `more`; its socket's path."""
     path, started = str(tmp_path / "s"), []
-    monkeypatch.setenv(check_place.SOCKET, path)
+    monkeypatch.setenv(hub_client.CHECK_QUEUE, path)
 
     def start(more="pass"):
         started.append(subprocess.Popen([sys.executable, "-c", SERVICE.format(more=more), path]))
@@ -164,8 +165,8 @@ def test_a_check_waits_and_goes_on_when_the_other_is_killed(service):
             sys.executable,
             "-c",
             (
-                "import time\nfrom manyhands.grading.hub_client import check_place\n"
-                "with check_place.taken(print): print('mine', flush=True); time.sleep(600)"
+                "import time\nfrom manyhands.grading.hub_client import check_slot\n"
+                "with check_slot.hold(print): print('mine', flush=True); time.sleep(600)"
             ),
         ],
         stdout=subprocess.PIPE,
@@ -175,7 +176,7 @@ def test_a_check_waits_and_goes_on_when_the_other_is_killed(service):
     said, entered = Lines(), threading.Event()
 
     def check():
-        with check_place.taken(said):
+        with check_slot.hold(said):
             entered.set()
 
     waiting = threading.Thread(target=check)
@@ -202,7 +203,7 @@ def test_ctrl_c_leaves_the_queue(service):
                 "-c",
                 (
                     "from functools import partial\nfrom manyhands.grading.hub_client import "
-                    "check_place\nwith check_place.taken(partial(print, flush=True)): pass"
+                    "check_slot\nwith check_slot.hold(partial(print, flush=True)): pass"
                 ),
             ],
             stdout=subprocess.PIPE,
@@ -238,7 +239,7 @@ def test_who_talks_is_cut_off_and_who_has_too_many_is_refused(service):
         check_queue.PLACE,
         {"position": 1, "places": 1, "about_s": 0},
     ]
-    with pytest.raises(check_place.Refused, match="of your checks"), check_place.taken(Lines()):
+    with pytest.raises(check_slot.RefusedError, match="of your checks"), check_slot.hold(Lines()):
         pytest.fail("it has no place")
 
 
@@ -261,20 +262,20 @@ def test_the_kernel_tells_who_has_connected(tmp_path):
 
 
 def test_without_an_answer_a_check_goes_on_and_says_so(tmp_path, monkeypatch):
-    monkeypatch.setenv(check_place.SOCKET, str(tmp_path / "nobody"))
+    monkeypatch.setenv(hub_client.CHECK_QUEUE, str(tmp_path / "nobody"))
     said = Lines()
-    with check_place.taken(said):
+    with check_slot.hold(said):
         pass
-    monkeypatch.setattr(check_place, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(check_slot, "TIMEOUT_S", 0.2)
     with socket.socket(socket.AF_UNIX) as mute:
         mute.bind(str(tmp_path / "nobody"))
         mute.listen()
-        with check_place.taken(said):
+        with check_slot.hold(said):
             pass
-    monkeypatch.delenv(check_place.SOCKET)
-    with check_place.taken(said):
+    monkeypatch.delenv(hub_client.CHECK_QUEUE)
+    with check_slot.hold(said):
         pass
-    assert said == [check_place.SILENT] * 2
+    assert said == [check_slot.SILENT] * 2
 
 
 @pytest.mark.parametrize(
@@ -288,4 +289,4 @@ def test_without_an_answer_a_check_goes_on_and_says_so(tmp_path, monkeypatch):
     ],
 )
 def test_the_time_in_words(seconds, text):
-    assert check_place._about(seconds) == text
+    assert check_slot._about(seconds) == text

@@ -11,7 +11,7 @@ from manyhands.hackathon.event import board_page, event_settings, hub_line
 from manyhands.hackathon.event.event import Event, NotTaken
 from manyhands.hub.board.hub_event import NAME, NONE
 from manyhands.hub.board.service import Service
-from manyhands.learner import board_line
+from manyhands.shared import hub_client
 
 ROLES = {"ann": "attendee", "ben": "attendee", "eve": "attendee", "tea": "instructor"}
 
@@ -87,7 +87,7 @@ def test_the_command_asks_the_hub_and_tells_what_it_says(monkeypatch):
     sent = []
     answers = iter([{"said": "Entry 1"}, {"error": "no"}, {}])
     monkeypatch.setattr(
-        board_line, "send", lambda message, patience_s: sent.append(message) or next(answers)
+        hub_client, "ask_board", lambda message, timeout_s: sent.append(message) or next(answers)
     )
     assert hub_line.ask("submit", "slow_links", "text") == "Entry 1" and sent[0]["hack"] == "submit"
     for said in ("no", "No hub answers here"):

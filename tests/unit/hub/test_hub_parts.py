@@ -422,7 +422,7 @@ def test_only_instructors_are_shown_the_solutions_and_nobody_else_can_pass_to_th
 
 
 def test_a_check_without_the_solution_waits_for_its_reference(tmp_path):
-    with pytest.raises(public_references.NotYet, match="Try again in a few minutes"):
+    with pytest.raises(public_references.NoReferenceError, match="Try again in a few minutes"):
         public_references.load(tmp_path, "00_preflight")
     path = public_references.path_of(tmp_path, "00_preflight")
     path.parent.mkdir(parents=True)

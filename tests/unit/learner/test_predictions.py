@@ -12,7 +12,6 @@ import pytest
 
 from manyhands.checks import card, progress
 from manyhands.learner import (
-    board_line,
     plain_form,
     prediction_card,
     predictions,
@@ -20,6 +19,7 @@ from manyhands.learner import (
     start_page,
 )
 from manyhands.learner.questions import Question
+from manyhands.shared import hub_client
 from manyhands.units import units
 
 NUMBER = ("06-messages", "How many messages does a step send?")
@@ -43,7 +43,7 @@ def fresh(monkeypatch):
 def work(fresh, tmp_path, monkeypatch):
     """A learner's folder, in which we are."""
     monkeypatch.delenv("MANYHANDS_QUIET", raising=False)
-    monkeypatch.delenv(board_line.VARIABLE, raising=False)
+    monkeypatch.delenv(hub_client.BOARD, raising=False)
     folder = tmp_path / "work"
     folder.mkdir()
     monkeypatch.chdir(folder)

@@ -1,8 +1,7 @@
-"""Grading a class: every submission of a unit that has no grade yet, side by side; what is done
-stays done.
+"""Grading a class: every submission of a unit that has no grade yet, side by side.
 
-It can be killed at any moment: each grade is kept as soon as it is known (see `grade_journal`), and
-the next run does the rest.
+What is done stays done. It can be killed at any moment: each grade is kept as soon as it is known
+(see `grade_journal`), and the next run does the rest.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ import psutil
 
 from manyhands.grading import engine, grade_report
 from manyhands.grading.classroom import pool
-from manyhands.grading.compare import told
-from manyhands.grading.notebooks import NotGraded
+from manyhands.grading.compare import describe_error
+from manyhands.grading.notebooks import NotGradedError
 from manyhands.grading.store import grade_journal, submissions
 from manyhands.grading.store.beneath import Below
 from manyhands.isolation import choose, container, kernel_outputs
@@ -39,13 +38,13 @@ if TYPE_CHECKING:
 
 # a kernel that starts leaves its core to others a part of the time, and the ranks of a cluster use
 # all cores
-PLACES_PER_CORE = 6
-SIMPLE_PLACES, CLUSTER_PLACES = 4, 6
+SLOTS_PER_CORE = 6
+SIMPLE_SLOTS, CLUSTER_SLOTS = 4, 6
 SIMPLE_BYTES, CLUSTER_BYTES = 600 * 2**20, 1600 * 2**20  # what one of them usually takes
 REFERENCE = "the solution"
 
 
-class NoSandbox(RuntimeError):
+class NoSandboxError(RuntimeError):
     """Submissions are not run outside a sandbox."""
 
 
@@ -64,8 +63,9 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Batch:
-    """The submissions of one unit: `folders` is {student: folder}, `solution` a path, `grades` a
-    `Journal`.
+    """The submissions of one unit.
+
+    `folders` is {student: folder}, `solution` a path, `grades` a `Journal`.
 
     seed: that of the checks. progress: called as `progress(done, of, student)` whenever a grade is
     there.
@@ -83,16 +83,16 @@ class Batch:
     def run(self, again: bool = False) -> Outcome:
         """Grade what has no grade, with `again` everything; an `Outcome`.
 
-        Raises `NoSandbox`, `grade_journal.Busy`, `engine.SolutionFails`.
+        Raises `NoSandboxError`, `grade_journal.BusyError`, `engine.SolutionFailsError`.
         """
         lack = choose.why_none()
         if self.sandboxed and lack:
-            raise NoSandbox(
+            raise NoSandboxError(
                 f"Submissions are graded in a sandbox only, and there is none here: {lack}"
             )
         if self.sandboxed and choose.shows(self.solution):
-            raise NoSandbox(engine.SHOWN.format(path=self.solution))
-        with self.grades.only_one() as lock, _scratch(lock) as scratch:
+            raise NoSandboxError(engine.SHOWN.format(path=self.solution))
+        with self.grades.lock() as lock, _scratch(lock) as scratch:
             return self._run(again, lock, scratch)
 
     def _run(self, again: bool, lock: TextIO, scratch: Path) -> Outcome:
@@ -127,12 +127,14 @@ class Batch:
         return outcome
 
     def _kept(self, student: str, key: Key) -> bool:
-        """Whether this very work has a grade; where it is not the last one that was given, it
-        becomes that again.
+        """Whether this very work has a grade.
+
+        Where it is not the last one that was given, it becomes that again.
         """
         history = self.grades.history(student)
         old = next(
-            (one for one in reversed(history) if grade_journal.same_work(one["key"], key)), None
+            (entry for entry in reversed(history) if grade_journal.same_work(entry["key"], key)),
+            None,
         )
         if old is not None and old is not history[-1]:
             again = grade_journal.entry(
@@ -175,18 +177,18 @@ class Batch:
         scratch: Path,
         lock: TextIO,
     ) -> Iterator[tuple[str, GradeData | pool.Failed]]:
-        """Start the jobs, on all places of the cores, or on fewer where the memory would not do."""
+        """Start the jobs, on all slots of the cores, or on fewer where the memory would not do."""
         cost, memory = (
-            (CLUSTER_PLACES, CLUSTER_BYTES) if solution.clustered else (SIMPLE_PLACES, SIMPLE_BYTES)
+            (CLUSTER_SLOTS, CLUSTER_BYTES) if solution.clustered else (SIMPLE_SLOTS, SIMPLE_BYTES)
         )
         cores = self.jobs or processors()
-        places = max(
-            1, min(PLACES_PER_CORE * cores, psutil.virtual_memory().available // memory * cost)
+        slots = max(
+            1, min(SLOTS_PER_CORE * cores, psutil.virtual_memory().available // memory * cost)
         )
         return pool.run(
             jobs,
             work,
-            places=places,
+            slots=slots,
             cost=lambda job: cost,
             scratch=scratch,
             wall_s=self.limits.wall_s,
@@ -194,8 +196,9 @@ class Batch:
         )
 
     def _reference(self, solution: submissions.Solution, scratch: Path, lock: TextIO) -> Shown:
-        """What the solution shows, which is run if need be, in a process of its own:
-        this one must stay without threads.
+        """What the solution shows, which is run if need be.
+
+        It runs in a process of its own: this one must stay without threads.
         """
         image = choose.image() if self.sandboxed else ""
 
@@ -204,20 +207,20 @@ class Batch:
                 return engine.reference(
                     self.solution, solution.notebook, self.seed, limits=self.limits, image=image
                 )
-            except (engine.SolutionFails, container.NotStarted) as problem:
+            except (engine.SolutionFailsError, container.NotStartedError) as problem:
                 return pool.Failed(str(problem))
 
         ((_, shown),) = pool.run(
             [REFERENCE],
             work,
-            places=1,
+            slots=1,
             cost=lambda job: 1,
             scratch=scratch,
             wall_s=self.limits.wall_s,
             closed=[lock],
         )
         if isinstance(shown, pool.Failed):
-            raise engine.SolutionFails(shown.why)
+            raise engine.SolutionFailsError(shown.why)
         return shown
 
     def _grade(
@@ -227,7 +230,7 @@ class Batch:
         folder = self.folders[student]
         try:
             name, _, note = submissions.notebook_in(folder, solution)
-        except NotGraded as problem:
+        except NotGradedError as problem:
             return grade_report.as_data(
                 engine.not_graded(
                     self.solution, " ".join([str(problem), *submissions.notes_of(folder)])
@@ -257,13 +260,14 @@ def _alone(outcome: Outcome, student: str) -> Iterator[None]:
     try:
         yield
     except Exception as problem:  # noqa: BLE001 - one student's failure must not end the others' grading
-        outcome.failed[student] = told(problem)
+        outcome.failed[student] = describe_error(problem)
 
 
 @contextmanager
 def _scratch(lock: TextIO) -> Iterator[Path]:
-    """A folder for all temporary files of a run; that of an earlier run which was killed is
-    removed.
+    """A folder for all temporary files of a run.
+
+    That of an earlier run which was killed is removed.
     """
     lock.seek(0)
     before = Path(lock.read().strip() or ".")

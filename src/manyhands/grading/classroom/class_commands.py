@@ -20,7 +20,7 @@ from manyhands.command_line import (
     working,
 )
 from manyhands.grading import grade_report
-from manyhands.grading.check_command import Unknown, labs, unit_named
+from manyhands.grading.check_command import UnknownLabError, labs, unit_named
 from manyhands.units import NotAClone, find_root
 
 if TYPE_CHECKING:
@@ -89,6 +89,7 @@ def _with_runs(made: argparse.ArgumentParser) -> argparse.ArgumentParser:
 
 
 def release(argv: Sequence[str] | None = None) -> int:
+    """Run `manyhands release` with these arguments, and return its exit code."""
     made = _parser("release", RELEASE, ["02", '02 --due "2026-12-01 18:00 +0900"', "02 --again"])
     made.add_argument(
         "--due",
@@ -114,6 +115,7 @@ def _release(classroom: Classroom, unit: str, arguments: argparse.Namespace) -> 
 
 
 def collect(argv: Sequence[str] | None = None) -> int:
+    """Run `manyhands collect` with these arguments, and return its exit code."""
     made = _parser("collect", COLLECT, ["02", "02 --student alice"])
     made.add_argument("--student", default="", metavar="NAME", help="only this attendee")
     return _each(completed(made).parse_args(argv), _collect)
@@ -139,6 +141,7 @@ def _collect(classroom: Classroom, unit: str, arguments: argparse.Namespace) -> 
 
 
 def grade(argv: Sequence[str] | None = None) -> int:
+    """Run `manyhands grade` with these arguments, and return its exit code."""
     made = _with_runs(_parser("grade", GRADE, ["02", "02 --student alice --again"]))
     made.add_argument(
         "--again", action="store_true", help="grade again even what already has a grade"
@@ -179,6 +182,7 @@ def _grade(classroom: Classroom, unit: str, arguments: argparse.Namespace) -> in
 
 
 def feedback(argv: Sequence[str] | None = None) -> int:
+    """Run `manyhands feedback` with these arguments, and return its exit code."""
     made = _with_runs(_parser("feedback", FEEDBACK, ["02", "02 --hold-back"]))
     made.add_argument(
         "--hold-back", action="store_true", help="write the pages, but do not release them"
@@ -207,6 +211,7 @@ def _feedback(classroom: Classroom, unit: str, arguments: argparse.Namespace) ->
 
 
 def export(argv: Sequence[str] | None = None) -> int:
+    """Run `manyhands export` with these arguments, and return its exit code."""
     made = _parser(
         "export",
         EXPORT,
@@ -298,7 +303,7 @@ def _each(
     except KeyboardInterrupt:
         print(f"\n{STOPPED}", file=sys.stderr)
         return 130
-    except (Unknown, NotAClone) as problem:  # known without what takes seconds to load
+    except (UnknownLabError, NotAClone) as problem:  # known without what takes seconds to load
         return _refused(problem)
     except _refusals() as problem:
         return _refused(problem)
@@ -317,9 +322,9 @@ def _refusals() -> tuple[type[Exception], ...]:
     from manyhands.grading.store import grade_journal
 
     return (
-        batch.NoSandbox,
-        steps.Refused,
-        engine.SolutionFails,
+        batch.NoSandboxError,
+        steps.RefusedError,
+        engine.SolutionFailsError,
         gradebook.GradebookError,
-        grade_journal.Busy,
+        grade_journal.BusyError,
     )

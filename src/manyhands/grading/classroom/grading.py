@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from manyhands.grading.classroom.batch import Batch
 from manyhands.grading.store.grade_journal import Journal
+from manyhands.grading.store.public_references import PUBLIC_SEED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,10 +20,8 @@ if TYPE_CHECKING:
     from manyhands.grading.classroom.batch import Outcome
     from manyhands.grading.nbgrader.class_settings import Classroom
 
-PUBLIC_SEED = 0
 
-
-class Refused(RuntimeError):
+class RefusedError(RuntimeError):
     """It cannot be done; the message says why and what to do."""
 
 
@@ -33,8 +32,9 @@ def grade(
     again: bool = False,
     **options: Any,
 ) -> Outcome:
-    """Grade what was collected and has no grade yet, and bring the gradebook up to it; a
-    `batch.Outcome`.
+    """Grade what was collected and has no grade yet, and bring the gradebook up to it.
+
+    Returns a `batch.Outcome`.
 
     options: those of `Batch`.
     """
@@ -58,6 +58,7 @@ def _into_gradebook(classroom: Classroom, unit: str, batch: Batch) -> dict[str, 
 def journal_of(
     classroom: Classroom, unit: str, kind: Literal["grades", "public"] = "grades"
 ) -> Journal:
+    """The unit's grades under the hidden seed, or those of a run under the public one."""
     return Journal(classroom.made().folder / kind / unit)
 
 
@@ -69,13 +70,14 @@ def batch_of(
     seed: int = PUBLIC_SEED,
     **options: Any,
 ) -> Batch:
-    """The submissions of these students, or of all, as a `Batch`. Raises `Refused`."""
+    """The submissions of these students, or of all, as a `Batch`. Raises `RefusedError`."""
     there = classroom.students(unit)
     unknown = [student for student in students if student not in there]
     if unknown:
-        raise Refused(f"{', '.join(unknown)}: no hand-in for {unit} was collected from them.")
+        raise RefusedError(f"{', '.join(unknown)}: no hand-in for {unit} was collected from them.")
     folders = {
-        student: classroom.place("submitted", student, unit) for student in (students or there)
+        student: classroom.step_folder("submitted", student, unit)
+        for student in (students or there)
     }
     return Batch(
         folders, classroom.solution(unit), journal_of(classroom, unit, kind), seed, **options

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nbgrader.utils import parse_utc
 
-from manyhands.grading.compare import told
+from manyhands.grading.compare import describe_error
 from manyhands.grading.nbgrader import autograded, gradebook
 from manyhands.grading.store import submissions
 
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 def into_gradebook(
     classroom: Classroom, unit: str, grades: Journal, students: Iterable[str]
 ) -> dict[str, str]:
-    """Write all these grades into the gradebook and what formgrader shows;
-    both are made from the journal and can be made again.
+    """Write all these grades into the gradebook and what formgrader shows.
+
+    Both are made from the journal and can be made again.
 
     Returns {student: what went wrong}.
     """
@@ -34,14 +35,14 @@ def into_gradebook(
     if not known:
         gradebook.register(classroom, unit)
     failed: dict[str, str] = {}
-    with grades.only_one(), gradebook.opened(classroom) as book:
+    with grades.lock(), gradebook.opened(classroom) as book:
         for student in students:
             with alone(failed, student, book):
                 entry = grades.current(student)
                 if entry is not None:
                     submitted = parse_utc(entry["submitted"]) if entry["submitted"] else None
                     gradebook.put(book, unit, student, entry["grade"], submitted, classroom.config)
-                    if is_of(entry, classroom.place("submitted", student, unit)):
+                    if is_of(entry, classroom.step_folder("submitted", student, unit)):
                         autograded.write(classroom, unit, student, entry["grade"])
     return failed
 
@@ -53,7 +54,7 @@ def alone(failed: dict[str, str], student: str, book: Gradebook) -> Iterator[Non
         yield
     except Exception as problem:  # noqa: BLE001 - one student's failure must not end the others' marks
         book.db.rollback()
-        failed[student] = told(problem)
+        failed[student] = describe_error(problem)
 
 
 def is_of(entry: Entry | None, folder: Path) -> bool:

@@ -1,5 +1,6 @@
-"""Jobs side by side, each in a process of its own that is forked from this one:
-what a job does to its process harms no other.
+"""Jobs side by side, each in a process of its own that is forked from this one.
+
+What a job does to its process harms no other.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 _PR_SET_PDEATHSIG = 1
 HELD = {signal.SIGTERM, signal.SIGINT}
-PATIENCE_S = 20  # for a job to clean up after itself when it is told to stop
+STOP_TIMEOUT_S = 20  # for a job to clean up after itself when it is told to stop
 WALL_S, MEMORY_BYTES = 3600, 2**30  # for a job
 TOO_LONG = (
     "it was stopped after {wall_s:.0f} s, later than any limit of its notebook, because what was "
@@ -44,13 +45,15 @@ R = TypeVar("R")  # what comes of it
 class Closes(Protocol):
     """An open file or connection."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close it."""
 
 
 @dataclass
 class Failed:
-    """What comes in place of a result where a job raised an error or its process ended before it
-    was done.
+    """What comes in place of a result where a job did not get to its end.
+
+    It raised an error, or its process ended before it was done.
     """
 
     why: str
@@ -70,19 +73,20 @@ def run(
     jobs: Iterable[J],
     work: Callable[[J], R],
     *,
-    places: int,
+    slots: int,
     cost: Callable[[J], int],
     scratch: Path,
     wall_s: float = WALL_S,
     memory_bytes: int = MEMORY_BYTES,
     closed: Sequence[Closes] = (),
 ) -> Iterator[tuple[J, R | Failed]]:
-    """Yield (job, result) in the order in which jobs end; `Failed` is the result of one that did
-    not.
+    """Yield (job, result) in the order in which jobs end.
+
+    `Failed` is the result of one that did not.
 
     `work(job)` runs in a forked process, its temporary files in the folder `scratch`; its result
     must be picklable. A job that runs longer than `wall_s` is stopped. It has `memory_bytes` of its
-    own; what it starts has limits of its own. A job takes `cost(job)` of the `places` while it
+    own; what it starts has limits of its own. A job takes `cost(job)` of the `slots` while it
     runs; one that needs all of them is not started beside another. `closed` are open files that a
     job must not keep. Who stops this generator (Ctrl-C) stops the jobs; when this process is
     killed, they stop by themselves. Call it from a process that has no threads.
@@ -91,7 +95,7 @@ def run(
     running: dict[Any, Running] = {}  # by the connection that a result comes over
     try:
         while waiting or running:
-            free = places - sum(cost(one.job) for one in running.values())
+            free = slots - sum(cost(running_job.job) for running_job in running.values())
             while waiting and (not running or cost(waiting[0]) <= free):
                 free -= cost(waiting[0])
                 job = waiting.pop(0)
@@ -101,22 +105,24 @@ def run(
                     running[receiver] = Running(job, process, time.monotonic() + wall_s)
             ready: list[Any] = wait(
                 list(running),
-                timeout=max(0, min(one.until for one in running.values()) - time.monotonic()),
+                timeout=max(
+                    0, min(running_job.until for running_job in running.values()) - time.monotonic()
+                ),
             )
             for ended in ready:
-                one = running.pop(ended)
-                yield one.job, _result(ended, one, wall_s)
+                running_job = running.pop(ended)
+                yield running_job.job, _result(ended, running_job, wall_s)
             _end_what_took_too_long(running.values())
     finally:
-        _stop([one.process for one in running.values()])
+        _stop([running_job.process for running_job in running.values()])
 
 
 def _end_what_took_too_long(running: Iterable[Running]) -> None:
     """Tell them to stop; those that were told before are killed."""
-    for one in running:
-        if time.monotonic() > one.until:
-            (one.process.kill if one.stopped else one.process.terminate)()
-            one.stopped, one.until = True, time.monotonic() + PATIENCE_S
+    for running_job in running:
+        if time.monotonic() > running_job.until:
+            (running_job.process.kill if running_job.stopped else running_job.process.terminate)()
+            running_job.stopped, running_job.until = True, time.monotonic() + STOP_TIMEOUT_S
 
 
 @contextmanager
@@ -173,19 +179,19 @@ def _job(
         sender.send(result)
 
 
-def _result(receiver: Connection, one: Running, wall_s: float) -> Any:
+def _result(receiver: Connection, running_job: Running, wall_s: float) -> Any:
     try:
         result = receiver.recv()
     except (EOFError, OSError):
-        one.process.join()
+        running_job.process.join()
         why = (
             TOO_LONG.format(wall_s=wall_s)
-            if one.stopped
-            else f"the process that graded it ended with code {one.process.exitcode}"
+            if running_job.stopped
+            else f"the process that graded it ended with code {running_job.process.exitcode}"
         )
         result = Failed(why)
     receiver.close()
-    one.process.join()
+    running_job.process.join()
     return result
 
 
@@ -193,7 +199,7 @@ def _stop(processes: Sequence[BaseProcess]) -> None:
     for process in processes:
         process.terminate()
     for process in processes:
-        process.join(PATIENCE_S)
+        process.join(STOP_TIMEOUT_S)
         if process.is_alive():
             process.kill()
             process.join()

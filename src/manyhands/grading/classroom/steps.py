@@ -14,7 +14,7 @@ from nbgrader.auth import Authenticator
 from nbgrader.exchange import ExchangeError, ExchangeFactory
 
 from manyhands.checks.record import FAIL
-from manyhands.grading.classroom.grading import Refused, batch_of, journal_of
+from manyhands.grading.classroom.grading import RefusedError, batch_of, journal_of
 from manyhands.grading.classroom.marks import alone, into_gradebook, is_of
 from manyhands.grading.nbgrader import feedback, gradebook
 from manyhands.grading.store import submissions
@@ -47,7 +47,9 @@ def release(classroom: Classroom, unit: str, due: str | None = None, again: bool
     """
     lab = classroom.root / "labs" / unit
     if not (lab / f"{unit}.ipynb").is_file():
-        raise Refused(f"There is no lab in labs/{unit}: `manyhands build {unit[:2]}` makes it.")
+        raise RefusedError(
+            f"There is no lab in labs/{unit}: `manyhands build {unit[:2]}` makes it."
+        )
     gradebook.register(classroom, unit)
     if due is not None:
         with gradebook.opened(classroom) as book:
@@ -55,33 +57,36 @@ def release(classroom: Classroom, unit: str, due: str | None = None, again: bool
     out = exchange(classroom, unit, "ReleaseAssignment", force=again)
     released = _released(classroom, unit)
     if released.is_dir():
-        tell_due(classroom)
+        publish_due_dates(classroom)
     if released.is_dir() and not again:
         if _content(released) != _content(lab):
-            raise Refused(
+            raise RefusedError(
                 f"A different version of {unit} was released before. `--again` replaces it by the "
                 "new one, but attendees who have fetched the old one keep it."
             )
         return False
     _start(out)
-    tell_due(classroom)
+    publish_due_dates(classroom)
     return True
 
 
-def tell_due(classroom: Classroom) -> None:
-    """Tell attendees, through the exchange, until when the labs that are released are to be handed
-    in.
+def publish_due_dates(classroom: Classroom) -> None:
+    """Publish until when the labs that are released are to be handed in.
+
+    Attendees read it in the exchange.
     """
     with gradebook.opened(classroom) as book:
         dates = {
-            one.name: one.duedate.replace(tzinfo=UTC) for one in book.assignments if one.duedate
+            assignment.name: assignment.duedate.replace(tzinfo=UTC)
+            for assignment in book.assignments
+            if assignment.duedate
         }
-    told = {
+    dates_shown = {
         name: {"until": dates[name].isoformat(), "shown": local_time(dates[name])}
         for name in labs_in(classroom.exchange)
         if name in dates
     }
-    path, text = due_file(classroom.exchange), json.dumps(told, indent=1)
+    path, text = due_file(classroom.exchange), json.dumps(dates_shown, indent=1)
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         write_file(path, text, mode=0o644)
 
@@ -96,7 +101,7 @@ def _time(text: str) -> datetime:
         time = datetime.fromisoformat(text.strip().replace(" +", "+").replace(" -", "-"))
         return time.astimezone(UTC).replace(tzinfo=None)  # without a zone it is this machine's
     except (ValueError, OverflowError):
-        raise Refused(
+        raise RefusedError(
             f"{text!r} is not a time. Write it as 2026-12-01 18:00, or with its zone: 2026-12-01 "
             "18:00 +0900."
         ) from None
@@ -111,12 +116,13 @@ def _content(folder: Path) -> dict[str, bytes]:
 
 
 def exchange(classroom: Classroom, unit: str, part: str, student: str = "", **options: Any) -> Any:
-    """One of the parts of nbgrader's exchange ("ReleaseAssignment", "Collect", "ReleaseFeedback"),
-    ready to be started.
+    """One of the parts of nbgrader's exchange, ready to be started.
+
+    `part` is "ReleaseAssignment", "Collect" or "ReleaseFeedback".
     """
     from nbgrader.coursedir import CourseDirectory
 
-    log, said = gradebook.quiet_log(part)
+    log, log_text = gradebook.quiet_log(part)
     course = CourseDirectory(
         config=classroom.config,
         log=log,
@@ -133,7 +139,7 @@ def exchange(classroom: Classroom, unit: str, part: str, student: str = "", **op
         log=log,
         **options,
     )
-    made.said = said
+    made.said = log_text
     return made
 
 
@@ -141,9 +147,9 @@ def _start(part: Any) -> None:
     try:
         part.start()
     except ExchangeError as problem:
-        raise Refused(f"{problem}") from None
+        raise RefusedError(f"{problem}") from None
     except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever nbgrader raises, its output says more
-        raise Refused(f"nbgrader stopped: {problem}\n{part.said.getvalue()}") from None
+        raise RefusedError(f"nbgrader stopped: {problem}\n{part.said.getvalue()}") from None
 
 
 def collect(
@@ -152,13 +158,13 @@ def collect(
     student: str = "",
     progress: Callable[[int, int], None] | None = None,
 ) -> Taken:
-    """Take in what was handed in: {"new", "again", "same": students, "refused", "dated":
-    sentences}.
+    """Take in what was handed in.
 
-    `progress(done, of)` hears of the folders that were handed in.
+    Returns {"new", "again", "same": students, "refused", "dated": sentences}. `progress(done, of)`
+    hears of the folders that were handed in.
     """
     if not _released(classroom, unit).is_dir():
-        raise Refused(
+        raise RefusedError(
             f"{unit} was not released yet, so no one can have handed it in. First run: manyhands "
             f"release {unit[:2]}"
         )
@@ -186,14 +192,14 @@ def give_feedback(
     failed: dict[str, str] = {}
     for student in everybody:
         entry = grades.current(student)
-        if entry is not None and is_of(entry, classroom.place("submitted", student, unit)):
+        if entry is not None and is_of(entry, classroom.step_folder("submitted", student, unit)):
             entries[student] = entry
         else:
             failed[student] = (
                 f"what was collected last has no grade yet. First run `manyhands grade {unit[:2]}`."
             )
     if not entries:
-        raise Refused(
+        raise RefusedError(
             "\n".join(f"{student}: {why}" for student, why in failed.items())
             or NOTHING.format(unit=unit, number=unit[:2])
         )
@@ -262,9 +268,9 @@ def _page(
     seen: GradeData | None,
     book: Gradebook,
 ) -> Path:
-    submitted = classroom.place("submitted", student, unit)
+    submitted = classroom.step_folder("submitted", student, unit)
     text = feedback.page(solution, submitted, given, seen, feedback.marks_of(book, unit, student))
-    target = classroom.place("feedback", student, unit)
+    target = classroom.step_folder("feedback", student, unit)
     with replace_folder(target) as folder:
         (folder / f"{unit}.html").write_text(text, encoding="utf-8")
         (folder / f"{unit}.html").chmod(0o644)  # nbgrader releases it with the mode that it has
@@ -275,11 +281,11 @@ def _page(
 
 def _release_page(classroom: Classroom, unit: str, student: str) -> str | None:
     """Put a page into the exchange; why not, if nbgrader refuses."""
-    if not (classroom.place("feedback", student, unit) / submissions.STAMPS[1]).is_file():
+    if not (classroom.step_folder("feedback", student, unit) / submissions.STAMPS[1]).is_file():
         return "it was not handed in through the exchange, so give them the page yourself"
     try:
         _start(exchange(classroom, unit, "ReleaseFeedback", student))
-    except Refused as problem:
+    except RefusedError as problem:
         return str(problem)
     return None
 
@@ -305,8 +311,9 @@ HEAD = [
 
 
 def export(classroom: Classroom, units: Iterable[str], file: TextIO) -> tuple[int, dict[str, str]]:
-    """Write a table of all grades as CSV: one row for each student and lab, and one for each of its
-    checks.
+    """Write a table of all grades as CSV.
+
+    It has one row for each student and lab, and one for each of its checks.
 
     Returns (how many rows, {whose: why they are not in it}).
     """

@@ -1,7 +1,6 @@
-"""Telling a class's board of a result: only on an attendee's server, where MANYHANDS_BOARD names
-the board's socket.
+"""Report a check's result to the class board, which only an attendee's server on a hub can reach.
 
-The board shows what it is told as the person's own; grades come from grading only.
+The board shows the report as the person's own; grades come from grading only.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from manyhands.checks.record import FAIL, cut
 from manyhands.grading.compare import in_a_line
-from manyhands.learner import board_line
+from manyhands.shared import hub_client
 
 if TYPE_CHECKING:
     from manyhands.grading.compare import Criterion
@@ -19,18 +18,21 @@ if TYPE_CHECKING:
 LONGEST = 200
 
 
-def tell(grade: Grade, hints: int) -> str:
-    """Tell the board of a grade and of how many hints were opened; returns the class's
-    announcement, or "".
-    """
-    announcement = board_line.send(_message(grade, hints)).get("announcement", "")
+def report(grade: Grade, hints: int) -> str:
+    """Report a grade and the number of opened hints; returns the class's announcement, or ""."""
+    announcement = hub_client.ask_board(_message(grade, hints)).get("announcement", "")
     return in_a_line(announcement, LONGEST) if isinstance(announcement, str) else ""
 
 
 def _message(grade: Grade, hints: int) -> dict[str, Any]:
     criteria = [
-        {"check": one.check, "name": one.name, "status": one.status, "message": _why(one)}
-        for one in grade.criteria
+        {
+            "check": criterion.check,
+            "name": criterion.name,
+            "status": criterion.status,
+            "message": _why(criterion),
+        }
+        for criterion in grade.criteria
     ]
     return {"unit": grade.unit, "verdict": grade.verdict, "criteria": criteria, "hints": hints}
 
@@ -39,8 +41,8 @@ def _why(criterion: Criterion) -> str:
     """One line: the likely mistake, else what was expected and what came."""
     if criterion.status != FAIL:
         return ""
-    told = criterion.detail
-    words = [told[key] for key in ("mistake", "problem") if key in told] or [
-        f"{key}: {value}" for key, value in told.items()
+    detail = criterion.detail
+    words = [detail[key] for key in ("mistake", "problem") if key in detail] or [
+        f"{key}: {value}" for key, value in detail.items()
     ]
     return cut(in_a_line(" ".join(map(str, words)), 10 * LONGEST), LONGEST)

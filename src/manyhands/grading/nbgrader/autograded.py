@@ -1,9 +1,8 @@
-"""The notebook that formgrader shows for a submission: the learner's answers as text, and what each
-criterion said.
+"""The notebook that formgrader shows for a submission.
 
-It is shown in the instructor's browser, so nothing in it is what a learner could make a page of:
-outputs and attachments are left out, and text cells that are not the lab's own stand in it as they
-were typed.
+It has the learner's answers as text, and what each criterion said. It is shown in the instructor's
+browser, so nothing in it is what a learner could make a page of: outputs and attachments are left
+out, and text cells that are not the lab's own stand in it as they were typed.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from manyhands.grading import grade_report, notebooks
-from manyhands.grading.notebooks import NotGraded
+from manyhands.grading.notebooks import NotGradedError
 from manyhands.grading.store import submissions
 from manyhands.shared.atomic import replace_folder
 
@@ -34,8 +33,8 @@ NO_NOTEBOOK = "# Not graded\n\nThe verdict is shown below. What was handed in is
 def write(classroom: Classroom, unit: str, student: str, grade: GradeData) -> None:
     """Write nbgrader's folder `autograded/<student>/<unit>` anew, in one step."""
     solution = submissions.Solution(classroom.solution(unit))
-    submitted = classroom.place("submitted", student, unit)
-    target = classroom.place("autograded", student, unit)
+    submitted = classroom.step_folder("submitted", student, unit)
+    target = classroom.step_folder("autograded", student, unit)
     with replace_folder(target) as folder:
         nbformat.write(notebook(submitted, solution, grade), folder / f"{unit}.ipynb")
         for name, content in submissions.stamps(submitted).items():
@@ -43,12 +42,13 @@ def write(classroom: Classroom, unit: str, student: str, grade: GradeData) -> No
 
 
 def notebook(submitted: Path, solution: submissions.Solution, grade: GradeData) -> NotebookNode:
-    """The notebook to be shown, from a folder that was handed in, a `submissions.Solution` and a
-    grade (plain data).
+    """The notebook to be shown, from a folder that was handed in.
+
+    `solution` is a `submissions.Solution`, and the grade is plain data.
     """
     try:
         theirs = submissions.notebook_in(submitted, solution)[1].cells
-    except NotGraded:
+    except NotGradedError:
         theirs = [new_markdown_cell(NO_NOTEBOOK.format(folder=Path(*submitted.parts[-3:])))]
     return new_notebook(
         cells=list(_cells(theirs, solution.notebook, grade)), metadata=_metadata(solution.notebook)

@@ -1,5 +1,6 @@
-"""nbgrader's settings for a class, and the class as its commands see it:
-paths (`manyhands.grading.store.paths`) and settings.
+"""nbgrader's settings for a class, and the class as its commands see it.
+
+The commands see paths (`manyhands.grading.store.paths`) and settings.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ SETTINGS = "nbgrader_config.py"
 
 
 def configure(c: Config, root: str | Path) -> None:
-    """nbgrader's settings for a clone: where things are, and our grading,
-    feedback and collecting in place of its own.
+    """Set nbgrader's settings for a clone.
+
+    They say where things are, and put our grading, feedback and collecting in place of its own.
     """
     from manyhands.authoring.labs import preprocessors
     from manyhands.grading.nbgrader import exchange
@@ -53,8 +55,9 @@ def configure(c: Config, root: str | Path) -> None:
 
 
 class Classroom:
-    """The class of one clone: paths, and nbgrader's settings as the clone's `nbgrader_config.py`
-    gives them.
+    """The class of one clone.
+
+    It has paths, and nbgrader's settings as the clone's `nbgrader_config.py` gives them.
     """
 
     def __init__(self, root: str | Path) -> None:
@@ -62,8 +65,9 @@ class Classroom:
         self.folder = folder_of(root)
 
     def made(self) -> Classroom:
-        """Itself, its folder made if it was not there: closed to others but for passing through to
-        the exchange.
+        """Itself, its folder made if it was not there.
+
+        The folder is closed to others but for passing through to the exchange.
         """
         if not self.folder.is_dir():
             self.folder.mkdir(parents=True)
@@ -74,6 +78,7 @@ class Classroom:
 
     @cached_property
     def config(self) -> Config:
+        """nbgrader's settings: those of the clone's file, or ours where there is none."""
         from traitlets.config import Config, PyFileConfigLoader
 
         if not (self.root / SETTINGS).is_file():
@@ -90,14 +95,13 @@ class Classroom:
         return CourseDirectory(config=self.config)
 
     def solution(self, unit: str) -> Path:
+        """The path of the unit's solution."""
         return self.root / "solutions" / unit / f"{unit}.ipynb"
 
-    def place(
+    def step_folder(
         self, step: Literal["submitted", "autograded", "feedback"], student: str, unit: str
     ) -> Path:
-        """nbgrader's folder of a step ("submitted", "autograded", "feedback") for a student and a
-        unit.
-        """
+        """nbgrader's folder of a step for a student and a unit."""
         return self.folder / step / student / unit
 
     def received(self, student: str, unit: str) -> Path:
@@ -106,9 +110,10 @@ class Classroom:
 
     def students(self, unit: str) -> list[str]:
         """Who has handed in this unit."""
-        found = (self.folder / "submitted").glob(f"*/{unit}")
-        return sorted(path.parent.name for path in found if STUDENT.fullmatch(path.parent.name))
+        folders = (self.folder / "submitted").glob(f"*/{unit}")
+        return sorted(path.parent.name for path in folders if STUDENT.fullmatch(path.parent.name))
 
     @property
     def exchange(self) -> Path:
+        """The outermost folder of nbgrader's exchange."""
         return Path(self.config.Exchange.root)

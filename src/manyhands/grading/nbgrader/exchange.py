@@ -1,5 +1,6 @@
-"""nbgrader's exchange with folders that nobody but their owner can rearrange, and the attendee's
-side of it.
+"""nbgrader's exchange with folders that only their owner can rearrange.
+
+The attendee's side of it is here too.
 
     EXCHANGE/manyhands/outbound/06_ddp/                       a released lab: everybody reads it
     EXCHANGE/manyhands/inbound/hand01+06_ddp+TIME+RANDOM/     handed in: all may add to `inbound`, nobody can list it
@@ -68,6 +69,7 @@ class FetchAssignment(_Closed, default.ExchangeFetchAssignment):
     """A released lab comes to the attendee; one that is there already is never touched."""
 
     def copy_files(self) -> None:
+        """Copy the lab, and renew the start page, which shows it."""
         from manyhands.learner import start_page
 
         super().copy_files()
@@ -79,14 +81,17 @@ class FetchFeedback(_Closed, default.ExchangeFetchFeedback):
 
 
 class Submit(_Closed, default.ExchangeSubmit):
-    """Work goes to the instructor, readable for its author and root alone;
+    """Work goes to the instructor, readable for its author and root alone.
+
     nbgrader relies on the unknown name of its folder.
     """
 
     def set_perms(self, dest: str, fileperms: int, dirperms: int) -> None:
+        """Set the modes of files that nobody else reads, whatever nbgrader asks for."""
         super().set_perms(dest, 0o600, 0o700)
 
     def copy_files(self) -> None:
+        """Copy the work, and close its folder to others."""
         super().copy_files()
         os.chmod(os.path.join(self.inbound_path, self.assignment_filename), 0o700)
 
@@ -95,6 +100,7 @@ class ReleaseAssignment(default.ExchangeReleaseAssignment):
     """Labs go to the attendees."""
 
     def ensure_root(self) -> None:
+        """Make the exchange's folders, or put their modes right."""
         make(self.root)
 
 

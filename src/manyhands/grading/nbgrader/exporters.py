@@ -1,8 +1,7 @@
-"""Our grading and feedback as parts of nbgrader, so that its commands and formgrader's buttons do
-what `manyhands` does.
+"""Our grading and feedback as parts of nbgrader.
 
-nbgrader names them in its settings (see `classroom.configure`). They start `manyhands` in a process
-of its own.
+So its commands and formgrader's buttons do what `manyhands` does. nbgrader names them in its
+settings (see `classroom.configure`). They start `manyhands` in a process of its own.
 """
 
 from __future__ import annotations
@@ -21,8 +20,9 @@ if TYPE_CHECKING:
 
 
 class _Ours(Exporter):
-    """What nbgrader calls for each notebook: runs one of our commands, which writes the file that
-    is given back.
+    """What nbgrader calls for each notebook.
+
+    It runs one of our commands, which writes the file that is given back.
     """
 
     parent: Any  # nbgrader's converter
@@ -76,8 +76,9 @@ class FeedbackPage(_Ours):
 
 
 def make_the_lab_as_the_build_does(assignment: str, student: str, notebooks: Sequence[str]) -> None:
-    """For `nbgrader generate_assignment`, which would copy solved scripts into the lab as they
-    are.
+    """Make the lab, for `nbgrader generate_assignment`.
+
+    nbgrader itself would copy solved scripts into the lab as they are.
     """
     from manyhands.authoring import labs
 

@@ -1,9 +1,9 @@
-"""The page that an attendee gets back: criteria, what was expected and what came, the instructor's
-marks and words.
+"""The page that an attendee gets back.
 
-It stands alone in one file, runs nothing, loads nothing, and shows what comes from the attendee as
-text. What was expected and what came are those of a run under the public seed: the hidden seed's
-numbers stay hidden.
+It has criteria, what was expected and what came, the instructor's marks and words. It stands alone
+in one file, runs nothing, loads nothing, and shows what comes from the attendee as text. What was
+expected and what came are those of a run under the public seed: the hidden seed's numbers stay
+hidden.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from manyhands.checks.hints import hints_of
 from manyhands.checks.record import BLOCKED, FAIL, PASS
 from manyhands.grading import grade_report, notebooks
 from manyhands.grading.nbgrader.gradebook import by_check
-from manyhands.grading.notebooks import NotGraded
+from manyhands.grading.notebooks import NotGradedError
 from manyhands.grading.store import submissions
 from manyhands.machine import local_time
 
@@ -193,14 +193,15 @@ def _criterion(line: AnyCriterion, public: AnyCriterion | None) -> str:
 
 
 def _answers(solution: submissions.Solution, submitted: Path) -> dict[str, str]:
-    """{name: source} of the answers as they were handed in, the lab's order; nothing where there is
-    no notebook.
+    """{name: source} of the answers as they were handed in, in the lab's order.
+
+    There is nothing in it where there is no notebook.
     """
     try:
         theirs: dict[str | None, list[str]] = {}
         for cell in submissions.notebook_in(submitted, solution)[1].cells:
             theirs.setdefault(notebooks.grade_id(cell), []).append(cell.source)
-    except NotGraded:
+    except NotGradedError:
         return {}
     marked = [
         name
@@ -212,8 +213,8 @@ def _answers(solution: submissions.Solution, submitted: Path) -> dict[str, str]:
 
 
 def _answer(name: str, source: str, marks: Marks) -> str:
-    said = marks["comments"].get(name)
-    comment = f'<p class="said">{_text(said)}</p>' if said else ""
+    written = marks["comments"].get(name)
+    comment = f'<p class="said">{_text(written)}</p>' if written else ""
     return f"<p>Your answer <code>{_text(name)}</code>:</p><pre>{_text(source)}</pre>{comment}"
 
 

@@ -1,5 +1,6 @@
-"""nbgrader's formgrader for a server that many people reach: the same pages and buttons, at
-narrower addresses.
+"""nbgrader's formgrader for a server that many people reach.
+
+It has the same pages and buttons, at narrower addresses.
 
 A Jupyter server extension. nbgrader takes whatever stands in an address for the name of a lab or an
 attendee, `../..` too, runs the `nbgrader_config.py` of any folder that is asked for by `?path=`,
@@ -26,8 +27,9 @@ SHUT = handlers.SubmissionFilesHandler
 
 
 def before_work() -> None:
-    """Called before nbgrader does what a button asks for; whoever starts the server may replace
-    it.
+    """Called before nbgrader does what a button asks for.
+
+    Whoever starts the server may replace it.
     """
 
 
@@ -36,6 +38,7 @@ class Start(handlers.BaseHandler):
 
     @web.authenticated
     def get(self) -> None:
+        """Lead to the list of labs."""
         self.redirect(f"{self.base_url}/formgrader/manage_assignments")
 
 

@@ -123,8 +123,9 @@ def _refuse_foreign(path: Path) -> None:
 
 @contextmanager
 def _our_programs_found() -> Iterator[None]:
-    """nbgrader starts `alembic` by its name: the environment's programs must be on the search
-    path.
+    """Put the environment's programs on the search path.
+
+    nbgrader starts `alembic` by its name.
     """
     before = os.environ.get("PATH", "")
     os.environ["PATH"] = os.path.dirname(sys.executable) + os.pathsep + before
@@ -177,7 +178,7 @@ def register(classroom: Classroom, unit: str) -> None:
         config.CourseDirectory.update(classroom.config.CourseDirectory)
         config.CourseDirectory.release_directory = made
         config.CourseDirectory.assignment_id = unit
-        log, said = quiet_log("register")
+        log, log_text = quiet_log("register")
         course = CourseDirectory(config=config, log=log)
         converter = GenerateAssignment(
             coursedir=course, config=config, log=log, preprocessors=preprocessors(gradebook=True)
@@ -186,7 +187,7 @@ def register(classroom: Classroom, unit: str) -> None:
             converter.start()
         except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever nbgrader raises, its output says more
             raise GradebookError(
-                REFUSED.format(unit=unit, problem=problem, said=said.getvalue())
+                REFUSED.format(unit=unit, problem=problem, said=log_text.getvalue())
             ) from None
 
 
@@ -212,9 +213,9 @@ def knows(book: Gradebook, unit: str, solution: NotebookNode) -> bool:
 
 def quiet_log(name: str) -> tuple[logging.Logger, io.StringIO]:
     """(log, what it was told): a log for nbgrader that shows nothing on the terminal."""
-    log, said = logging.getLogger(f"manyhands.nbgrader.{name}"), io.StringIO()
-    log.propagate, log.handlers = False, [logging.StreamHandler(said)]
-    return log, said
+    log, log_text = logging.getLogger(f"manyhands.nbgrader.{name}"), io.StringIO()
+    log.propagate, log.handlers = False, [logging.StreamHandler(log_text)]
+    return log, log_text
 
 
 def put(
@@ -258,8 +259,9 @@ def by_check(grade: GradeData) -> dict[str, list[AnyCriterion]]:
 
 
 def comment(lines: Sequence[AnyCriterion], grade: GradeData) -> str | None:
-    """The criteria of a check in words, without anything that comes from the hidden seed or from
-    the learner.
+    """The criteria of a check in words, for the gradebook.
+
+    Nothing in them comes from the hidden seed or from the learner.
     """
     if grade["verdict"]:
         return grade["verdict"]
@@ -270,8 +272,9 @@ def comment(lines: Sequence[AnyCriterion], grade: GradeData) -> str | None:
 
 
 def _late_penalty(unit: str, student: str, book: Gradebook, config: Config | None) -> None:
-    """What nbgrader's LateSubmissionPlugin takes off, where the instructor has set one and a time
-    that was due.
+    """Take off what nbgrader's LateSubmissionPlugin says.
+
+    It says so where the instructor has set one and a time that was due.
     """
     from nbgrader.preprocessors import AssignLatePenalties
 

@@ -19,19 +19,19 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from nbgrader.exchange.default import ExchangeCollect
 
-from manyhands.grading.compare import told
+from manyhands.grading.compare import describe_error
 from manyhands.grading.nbgrader import gradebook
 from manyhands.grading.nbgrader.class_settings import Classroom
 from manyhands.grading.store import submissions
 from manyhands.grading.store.beneath import Below
 from manyhands.grading.store.paths import OF_THE_MACHINE, STUDENT
+from manyhands.grading.submission_limits import MOST_KEPT
 from manyhands.machine import local_time
 from manyhands.shared.atomic import replace_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-MOST_KEPT = 100  # hand-ins of one attendee and lab
 SLACK = timedelta(minutes=2)  # handing in takes a moment, and clocks of machines differ
 NOT_A_NAME = "Not collected: {folder} does not name an attendee."
 NO_FOLDER = "Not collected: {folder} is not a folder, or cannot be read."
@@ -64,16 +64,19 @@ class Record(TypedDict):
 
 
 class Collect(ExchangeCollect):
-    """nbgrader's collecting, of `nbgrader collect` and formgrader too; `taken` says afterwards what
-    it has done.
+    """nbgrader's collecting, of `nbgrader collect` and formgrader too.
+
+    `taken` says afterwards what it has done.
     """
 
     def progress(self, done: int, of: int) -> None:
-        """Hears how many of the folders are taken in; a command puts another function in its
-        place.
+        """Hears how many of the folders are taken in.
+
+        A command puts another function in its place.
         """
 
     def init_src(self) -> None:
+        """Find out where hand-ins are, and to whom each number of a user belongs."""
         self.taken: Taken = {"new": [], "again": [], "same": [], "refused": [], "dated": []}
         self.course_path = os.path.join(self.root, self.coursedir.course_id)
         self.inbound_path = os.path.join(self.course_path, "inbound")
@@ -96,6 +99,7 @@ class Collect(ExchangeCollect):
         self.names = {number: name for name, number in attendees.items()}
 
     def copy_files(self) -> None:
+        """Take in every folder of the exchange, and choose each student's newest one."""
         classroom = Classroom(self.coursedir.root).made()
         newest: dict[str, list[Record]] = {}
         folders = sorted(Path(self.inbound_path).iterdir())
@@ -115,11 +119,12 @@ class Collect(ExchangeCollect):
         try:
             yield
         except Exception as problem:  # noqa: BLE001 - one hand-in's failure must not end the others'
-            self._refuse(WRONG, whose, problem=told(problem))
+            self._refuse(WRONG, whose, problem=describe_error(problem))
 
     def _received(self, classroom: Classroom, path: Path) -> Record | None:
-        """Take in one folder, unless it is there: a record of it, or None for what is another
-        unit's, or refused.
+        """Take in one folder, unless it is there.
+
+        Returns a record of it, or None for what is another unit's, or refused.
         """
         unit = self.coursedir.assignment_id
         name, plus, _ = path.name.partition(f"+{unit}+")
@@ -210,7 +215,7 @@ class Collect(ExchangeCollect):
 
     def _collect(self, classroom: Classroom, student: str, record: Record) -> None:
         target, received = (
-            classroom.place("submitted", student, self.coursedir.assignment_id),
+            classroom.step_folder("submitted", student, self.coursedir.assignment_id),
             record["place"].parent,
         )
         there = submissions.handed_in_at(target)
@@ -218,7 +223,8 @@ class Collect(ExchangeCollect):
             self.taken["same"].append(student)
             return
         if target.is_dir() and not (
-            there and any(submissions.handed_in_at(kept) == there for kept in received.iterdir())
+            there
+            and any(submissions.handed_in_at(earlier) == there for earlier in received.iterdir())
         ):
             shutil.copytree(target, received / f"by hand, until {submissions.now()}", symlinks=True)
         with replace_folder(target) as folder:
@@ -227,8 +233,9 @@ class Collect(ExchangeCollect):
         self.log.info("Collected: %s %s", student, self.coursedir.assignment_id)
 
     def _name(self, classroom: Classroom, students: Iterable[str]) -> None:
-        """Names of people into the gradebook where it has none: formgrader would show "None,
-        None".
+        """Write people's names into the gradebook where it has none.
+
+        Formgrader would show "None, None".
         """
         with gradebook.opened(classroom) as book:
             for student in students:

@@ -1,3 +1,4 @@
-"""What grading reads and writes: hand-ins, grades, references;
-files that are never half written, and reading where nobody is trusted.
+"""What grading reads and writes: hand-ins, grades, references.
+
+Its files are never half written, and it reads where nobody is trusted.
 """

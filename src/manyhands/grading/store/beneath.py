@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from manyhands.grading.submission_limits import DEPTH, ENTRIES, PATH_BYTES
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -20,19 +22,16 @@ if TYPE_CHECKING:
 
     Kind = Literal["file", "folder", "link", "other", "unreadable", "deep"]
 
-DEPTH, ENTRIES = 20, 10_000  # folders in folders, and all that is looked at
-# of a folder inside: with what it is copied to before it, and a name after it, this is far from the
-# system's limit
-PATH_BYTES = 750
 MORE = f"more than {ENTRIES} files and folders"
 _STEP = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 _FOLDER = _STEP | os.O_DIRECTORY
 
 
 @dataclass(frozen=True)
-class Found:
-    """Something in a folder: its path there, what it is ("file", "folder", "link", "other",
-    "unreadable", "deep"), its size.
+class FolderEntry:
+    """Something in a folder: its path there, what it is, and its size.
+
+    It is a "file", "folder", "link", "other", "unreadable" or "deep".
     """
 
     name: str
@@ -61,7 +60,7 @@ class Below:
     def __exit__(self, *_: object) -> None:
         os.close(self.handle)
 
-    def look(self, name: str) -> Found | None:
+    def look(self, name: str) -> FolderEntry | None:
         """What lies at a path inside, or None."""
         *folders, last = name.split("/")
         try:
@@ -73,35 +72,36 @@ class Below:
         except OSError:
             return None
 
-    def files(self, left_out: Callable[[str], bool] = lambda name: False) -> list[Found]:
-        """[Found] of all that are no folders, in order, and of folders that could not be looked
-        into; `left_out(name)` tells those to be passed over.
+    def files(self, left_out: Callable[[str], bool] = lambda name: False) -> list[FolderEntry]:
+        """All that are no folders, in order, and folders that could not be looked into.
+
+        `left_out(name)` tells those to be passed over.
         """
-        found: list[Found] = []
+        files: list[FolderEntry] = []
         seen: set[str] = set()
         folders = [""]
         while folders and len(seen) < ENTRIES:
-            for one in self._inside(folders.pop(), ENTRIES - len(seen)):
-                if one.kind not in ("deep", "unreadable") and one.name in seen:
+            for entry in self._inside(folders.pop(), ENTRIES - len(seen)):
+                if entry.kind not in ("deep", "unreadable") and entry.name in seen:
                     # changed while it was listed: two kinds of one name would be two things in one
                     # place
                     continue
-                seen.add(one.name)
-                if one.kind != "folder":
-                    found.append(one)
-                elif not left_out(one.name.rpartition("/")[2]):
-                    folders.append(one.name)
-        found.sort(key=lambda one: one.name)
-        return found if len(seen) < ENTRIES else [*found, Found(MORE, "deep")]
+                seen.add(entry.name)
+                if entry.kind != "folder":
+                    files.append(entry)
+                elif not left_out(entry.name.rpartition("/")[2]):
+                    folders.append(entry.name)
+        files.sort(key=lambda entry: entry.name)
+        return files if len(seen) < ENTRIES else [*files, FolderEntry(MORE, "deep")]
 
-    def _inside(self, folder: str, most: int) -> list[Found]:
-        """[Found] in one folder, at most so many; of the folder itself where that cannot be."""
+    def _inside(self, folder: str, most: int) -> list[FolderEntry]:
+        """[FolderEntry] in one folder, at most so many; of the folder itself where that cannot be."""
         if folder.count("/") >= DEPTH or len(os.fsencode(folder)) > PATH_BYTES:
-            return [Found(folder, "deep")]
+            return [FolderEntry(folder, "deep")]
         try:
             handle = self._opened(folder, _FOLDER)
         except OSError:
-            return [Found(folder or ".", "unreadable")]
+            return [FolderEntry(folder or ".", "unreadable")]
         try:
             with os.scandir(handle) as entries:
                 return [
@@ -109,17 +109,17 @@ class Below:
                     for entry in islice(entries, most)
                 ]
         except OSError:
-            return [Found(folder or ".", "unreadable")]
+            return [FolderEntry(folder or ".", "unreadable")]
         finally:
             os.close(handle)
 
-    def _look(self, name: str, entry: os.DirEntry[str]) -> Found:
+    def _look(self, name: str, entry: os.DirEntry[str]) -> FolderEntry:
         try:
             return self._found(name, entry.stat(follow_symlinks=False))
         except OSError:
-            return Found(name, "unreadable")
+            return FolderEntry(name, "unreadable")
 
-    def _found(self, name: str, status: os.stat_result) -> Found:
+    def _found(self, name: str, status: os.stat_result) -> FolderEntry:
         self.changed = max(self.changed, status.st_ctime)
         kinds: dict[int, Kind] = {
             stat.S_IFREG: "file",
@@ -127,7 +127,7 @@ class Below:
             stat.S_IFLNK: "link",
         }
         kind = kinds.get(stat.S_IFMT(status.st_mode), "other")
-        return Found(name, kind, status.st_size if kind == "file" else 0)
+        return FolderEntry(name, kind, status.st_size if kind == "file" else 0)
 
     def read(self, name: str, most: int) -> bytes:
         """The bytes of a plain file, at most one more than `most`. Raises OSError."""

@@ -1,8 +1,8 @@
-"""The grades of a unit on disk: one file for each grade ever given, written in one step and never
-changed.
+"""The grades of a unit on disk: one file for each grade ever given.
 
-`<folder>/<student>/0001.json`, `0002.json`, ...: the last one counts, the others are its history,
-each with its time and with the reason why it was given.
+A file is written in one step and never changed. In `<folder>/<student>/0001.json`, `0002.json`,
+..., the last one counts, the others are its history, each with its time and with the reason why it
+was given.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Entry(TypedDict):
     submitted: str | None
 
 
-class Busy(RuntimeError):
+class BusyError(RuntimeError):
     """Somebody else is grading this unit now."""
 
 
@@ -62,8 +62,8 @@ class Journal:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     @contextmanager
-    def only_one(self) -> Iterator[TextIO]:
-        """Within it no other process writes here; `Busy` if one does.
+    def lock(self) -> Iterator[TextIO]:
+        """Within it no other process writes here; `BusyError` if one does.
 
         Gives the open file of the lock, to be closed in forks.
         """
@@ -71,7 +71,7 @@ class Journal:
             until = time.monotonic() + LEFT_BEHIND_S
             while not _locked(file):
                 if time.monotonic() > until:
-                    raise Busy(
+                    raise BusyError(
                         f"{self.folder.name} is being graded by another process. Wait until it has "
                         "finished."
                     )
@@ -81,8 +81,9 @@ class Journal:
             yield file
 
     def seed(self) -> int:
-        """The hidden seed of this unit in this class: the same for everybody, until
-        `forget_seed`.
+        """The hidden seed of this unit in this class.
+
+        It is the same for everybody, until `forget_seed`.
         """
         path = self.folder / "seed"
         with suppress(OSError, ValueError):
@@ -91,8 +92,9 @@ class Journal:
         return int(path.read_text())
 
     def forget_seed(self) -> None:
-        """What passes and what fails may tell of a seed, so those who were told of it are graded
-        under another one.
+        """Let those who are graded from now on have another seed.
+
+        What passes and what fails may tell of a seed, and some have seen that.
         """
         (self.folder / "seed").unlink(missing_ok=True)
 
@@ -135,14 +137,15 @@ def entry(key: Key, grade: GradeData, reason: str, submitted: datetime | None) -
     }
 
 
-def same_work(one: Key, other: Key) -> bool:
+def same_work(first: Key, second: Key) -> bool:
     """Whether two keys are of the same submission and solution, under whatever seed."""
-    return {**one, "seed": other["seed"]} == other
+    return {**first, "seed": second["seed"]} == second
 
 
 def reason(before: Entry | None, key: Key) -> str:
-    """Why a grade with this key is given now, when `before` is the one that counted until now (or
-    None).
+    """Why a grade with this key is given now.
+
+    `before` is the one that counted until now (or None).
     """
     if before is None:
         return FIRST
@@ -151,7 +154,7 @@ def reason(before: Entry | None, key: Key) -> str:
     return AGAIN if same_work(before["key"], key) else CHANGED
 
 
-def same(one: GradeData, other: GradeData) -> bool:
+def same(first: GradeData, second: GradeData) -> bool:
     """Whether two grades (plain data) give the same for each criterion."""
 
     def essence(grade: GradeData) -> tuple[str, list[tuple[str, str, str, float]]]:
@@ -160,7 +163,7 @@ def same(one: GradeData, other: GradeData) -> bool:
             for line in grade["criteria"]
         ]
 
-    return essence(one) == essence(other)
+    return essence(first) == essence(second)
 
 
 def _locked(file: TextIO) -> bool:

@@ -18,8 +18,9 @@ SEEDS = 3
 
 
 def draw(solution_path: str | Path, solution: NotebookNode, image: str = "") -> int:
-    """One of this machine's few hidden seeds; three times in four, one whose reference for this
-    solution is kept.
+    """Choose one of this machine's few hidden seeds.
+
+    Three times in four, it is one whose reference for this solution is kept.
     """
     path = references.cache_folder() / "seeds.json"
     try:
@@ -29,9 +30,9 @@ def draw(solution_path: str | Path, solution: NotebookNode, image: str = "") -> 
     if len(seeds) != SEEDS:
         seeds = [secrets.randbelow(2**31 - 1) + 1 for _ in range(SEEDS)]
         write_file(path, json.dumps(seeds))
-    kept = [
+    with_reference = [
         seed
         for seed in seeds
         if references.is_kept(references.key(solution_path, solution, seed, image))
     ]
-    return secrets.choice(kept if kept and secrets.randbelow(4) else seeds)
+    return secrets.choice(with_reference if with_reference and secrets.randbelow(4) else seeds)

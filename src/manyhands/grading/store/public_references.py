@@ -1,5 +1,6 @@
-"""References under the public seed: what a check needs where the solutions are not, as on an
-attendee's server.
+"""References under the public seed.
+
+A check needs them where the solutions are not, as on an attendee's server.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from manyhands.shared.atomic import write_file
 if TYPE_CHECKING:
     from manyhands.grading.compare import Shown
 
-SEED = 0  # the one that a lab's checks have on the learner's own machine
+PUBLIC_SEED = 0  # the one that a lab's checks have on the learner's own machine
 NOT_YET = (
     "The reference for {unit} does not exist yet, because the classroom's server makes all "
     "references when it is started for the first time. Try again in a few minutes. The check cells "
@@ -23,7 +24,7 @@ NOT_YET = (
 )
 
 
-class NotYet(LookupError):
+class NoReferenceError(LookupError):
     """There is no reference for this lab yet, or there will be none."""
 
 
@@ -33,26 +34,28 @@ def path_of(root: str | Path, unit: str) -> Path:
 
 
 def load(root: str | Path, unit: str) -> Shown:
-    """{grade_id: outputs of the solution's check cell}; raises NotYet."""
+    """{grade_id: outputs of the solution's check cell}; raises NoReferenceError."""
     try:
         return json.loads(path_of(root, unit).read_text(encoding="utf-8"))["shown"]
     except (OSError, ValueError, KeyError):
-        raise NotYet(NOT_YET.format(unit=unit)) from None
+        raise NoReferenceError(NOT_YET.format(unit=unit)) from None
 
 
 def renew(solution_path: str | Path, path: str | Path) -> bool:
-    """Make the reference of a solution, unless it is there and up to date; returns whether it was
-    made. Raises SolutionFails.
+    """Make the reference of a solution, unless it is there and up to date.
+
+    Returns whether it was made. Raises SolutionFailsError.
     """
     solution = notebooks.read(solution_path)
-    key, path = references.key(solution_path, solution, SEED), Path(path)
+    key, path = references.key(solution_path, solution, PUBLIC_SEED), Path(path)
     try:
         if json.loads(path.read_text(encoding="utf-8"))["key"] == key:
             return False
     except (OSError, ValueError, KeyError):
         pass
     write_file(
-        path, json.dumps({"key": key, "shown": engine.reference(solution_path, solution, SEED)})
+        path,
+        json.dumps({"key": key, "shown": engine.reference(solution_path, solution, PUBLIC_SEED)}),
     )
     path.chmod(0o644)
     return True

@@ -43,15 +43,17 @@ def cache_folder() -> Path:
 
 
 def key(solution_path: str | Path, solution: NotebookNode, seed: int, image: str = "") -> str:
-    """Changes with all that the reference depends on: the solution's cells and scripts, the
-    package, the environment (or the image in whose containers it runs).
+    """A name that changes with all that the reference depends on.
+
+    That is the solution's cells and scripts, the package, the environment (or the image in whose
+    containers it runs).
     """
     digest = hashlib.sha256()
     facts = [
         seed,
         sys.version,
         [_version(name) for name in FRAMEWORKS],
-        [str(one) for one in Path("/dev").glob("nvidia[0-9]*")],
+        [str(device) for device in Path("/dev").glob("nvidia[0-9]*")],
     ]
     facts.append(os.environ.get("MANYHANDS_PATIENCE_S"))
     facts += [image] if image else []
@@ -89,7 +91,7 @@ def save(name: str, outputs: Shown) -> None:
     """Keep a reference; only the newest hundred stay."""
     folder = cache_folder()
     write_file(folder / f"{name}.json", json.dumps(outputs))
-    kept = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
-    for path in kept[100:]:
+    stored = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in stored[100:]:
         if path.name != "seeds.json":
             path.unlink(missing_ok=True)

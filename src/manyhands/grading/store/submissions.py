@@ -16,18 +16,17 @@ from dateutil import parser, tz
 
 from manyhands.grading import notebooks
 from manyhands.grading.compare import printable
-from manyhands.grading.notebooks import LINK, NotGraded
+from manyhands.grading.notebooks import LINK, NotGradedError
 from manyhands.grading.store.beneath import Below
+from manyhands.grading.submission_limits import FOLDER_BYTES, MOST_FILES
 
 if TYPE_CHECKING:
     from collections.abc import Container
 
     from nbformat import NotebookNode
 
-    from manyhands.grading.store.beneath import Found
+    from manyhands.grading.store.beneath import FolderEntry
 
-KEPT_BYTES = 50 * 2**20  # of a folder: more is not taken along
-MOST_FILES = 2000
 STAMPS = ("timestamp.txt", "submission_secret.txt")  # written by nbgrader beside what was handed in
 NOTES = "collected.txt"  # written by us: what could not be taken along
 NOT_WORK = (".ipynb_checkpoints", "__pycache__", "feedback")
@@ -54,8 +53,9 @@ OUR_NAME = "Left out because the grader uses this name for its own notes: {name}
 
 
 def digest(folder: str | Path) -> str:
-    """Changes with everything in the folder that can bear on a grade;
-    files beyond what is taken along count by their size.
+    """Changes with everything in the folder that can bear on a grade.
+
+    Files beyond what is taken along count by their size.
     """
     summed, total = hashlib.sha256(), 0
     try:
@@ -63,63 +63,66 @@ def digest(folder: str | Path) -> str:
     except OSError:
         return hashlib.sha256(b"link").hexdigest()
     with there:
-        for one in there.files(NOT_WORK.__contains__):
-            if one.name in (*STAMPS, NOTES):
+        for entry in there.files(NOT_WORK.__contains__):
+            if entry.name in (*STAMPS, NOTES):
                 continue
-            total += one.size
+            total += entry.size
             summed.update(
-                f"{one.name}\0{one.kind}\0{one.size}\0".encode("utf-8", "surrogateescape")
+                f"{entry.name}\0{entry.kind}\0{entry.size}\0".encode("utf-8", "surrogateescape")
             )
-            if one.kind == "file" and total <= KEPT_BYTES:
+            if entry.kind == "file" and total <= FOLDER_BYTES:
                 with suppress(OSError):
-                    summed.update(there.read(one.name, KEPT_BYTES))
+                    summed.update(there.read(entry.name, FOLDER_BYTES))
     return summed.hexdigest()
 
 
 def copy(
     there: Below, place: str | Path, first: str, links: bool = False, left_out: Container[str] = ()
 ) -> list[str]:
-    """Copy the plain files of an open folder (a `Below`), that with the name `first` before the
-    others, at most so many and so large; notes about what was left out. With `links`, a link stays
-    a link. `left_out` are names that nothing may have here.
+    """Copy the plain files of an open folder (a `Below`), and return notes about what was left out.
+
+    The file with the name `first` comes before the others, and at most so many and so large ones
+    are copied. With `links`, a link stays a link. `left_out` are names that nothing may have here.
     """
     notes: list[str] = []
-    room = KEPT_BYTES
-    found = {
-        one.name: one
-        for one in [there.look(first), *there.files(NOT_WORK.__contains__)]
-        if one and one.kind != "folder"
+    bytes_left = FOLDER_BYTES
+    entries = {
+        entry.name: entry
+        for entry in [there.look(first), *there.files(NOT_WORK.__contains__)]
+        if entry and entry.kind != "folder"
     }
-    for count, one in enumerate(found.values(), 1):
-        if one.name.split("/")[0] in left_out:
-            notes += [] if one.name == STAMPS[0] else [OUR_NAME.format(name=shown(one.name))]
+    for count, entry in enumerate(entries.values(), 1):
+        if entry.name.split("/")[0] in left_out:
+            notes += [] if entry.name == STAMPS[0] else [OUR_NAME.format(name=shown(entry.name))]
             continue
-        kind, content = _taken(there, one, room, links)
-        room -= len(content)
-        if room < 0 or count > MOST_FILES:
+        kind, content = _taken(there, entry, bytes_left, links)
+        bytes_left -= len(content)
+        if bytes_left < 0 or count > MOST_FILES:
             return [
                 *notes,
-                TOO_MUCH.format(files=MOST_FILES, mb=KEPT_BYTES // 2**20, name=shown(one.name)),
+                TOO_MUCH.format(files=MOST_FILES, mb=FOLDER_BYTES // 2**20, name=shown(entry.name)),
             ]
         if kind in LEFT:
-            notes.append(LEFT[kind].format(name=shown(one.name)))
+            notes.append(LEFT[kind].format(name=shown(entry.name)))
             continue
-        target = Path(place) / one.name
+        target = Path(place) / entry.name
         target.parent.mkdir(parents=True, exist_ok=True)
         target.symlink_to(content) if isinstance(content, str) else _write(target, content)
     return notes
 
 
-def _taken(there: Below, one: Found, room: int, links: bool) -> tuple[str, bytes | str]:
+def _taken(
+    there: Below, entry: FolderEntry, bytes_left: int, links: bool
+) -> tuple[str, bytes | str]:
     """(what it is, what is written in its place) of something that was found."""
     try:
-        if one.kind == "file":
-            return "file", there.read(one.name, room)
-        if one.kind == "link":
-            return ("link", there.link(one.name)) if links else ("other", b"")
+        if entry.kind == "file":
+            return "file", there.read(entry.name, bytes_left)
+        if entry.kind == "link":
+            return ("link", there.link(entry.name)) if links else ("other", b"")
     except OSError:
         return "unreadable", b""
-    return one.kind, b""
+    return entry.kind, b""
 
 
 def _write(target: Path, content: bytes) -> None:
@@ -133,14 +136,15 @@ def shown(name: object) -> str:
 
 
 def notebook_in(folder: str | Path, solution: Solution) -> tuple[str, NotebookNode, str]:
-    """(name, notebook, note): what is to be graded in a folder, its path there first;
-    `NotGraded` says why there is nothing.
+    """(name, notebook, note): what is to be graded in a folder, its path there first.
+
+    `NotGradedError` says why there is nothing.
     """
     wanted = Path(solution.path).name
     try:
         there = Below(folder)
     except OSError:
-        raise NotGraded(
+        raise NotGradedError(
             (LINK if os.path.islink(folder) else UNREADABLE).format(name="The folder")
         ) from None
     with there:
@@ -150,24 +154,26 @@ def notebook_in(folder: str | Path, solution: Solution) -> tuple[str, NotebookNo
 
 
 def _renamed(there: Below, wanted: str, solution: Solution) -> tuple[str, NotebookNode, str]:
-    found = there.files(NOT_WORK.__contains__)
-    others = [one.name for one in found if one.name.endswith(".ipynb")][:20]
+    entries = there.files(NOT_WORK.__contains__)
+    others = [entry.name for entry in entries if entry.name.endswith(".ipynb")][:20]
     if not others:
         unreadable = [
-            UNREADABLE.format(name=shown(one.name)) for one in found if one.kind == "unreadable"
+            UNREADABLE.format(name=shown(entry.name))
+            for entry in entries
+            if entry.kind == "unreadable"
         ]
-        raise NotGraded(" ".join([EMPTY.format(wanted=wanted), *unreadable]))
+        raise NotGradedError(" ".join([EMPTY.format(wanted=wanted), *unreadable]))
     copies = {}
     for name in others:
-        with suppress(NotGraded):
+        with suppress(NotGradedError):
             notebook = notebooks.read_in(there, name)
             if solution.is_copy(notebook):
                 copies[name] = notebook
     names = ", ".join(shown(name) for name in (copies or others))
     if not copies:
-        raise NotGraded(OTHERS.format(wanted=wanted, found=names))
+        raise NotGradedError(OTHERS.format(wanted=wanted, found=names))
     if len(copies) > 1:
-        raise NotGraded(SEVERAL.format(wanted=wanted, found=names))
+        raise NotGradedError(SEVERAL.format(wanted=wanted, found=names))
     ((name, notebook),) = copies.items()
     return name, notebook, RENAMED.format(name=shown(name), wanted=wanted)
 
@@ -196,9 +202,9 @@ class Solution:
                 ).encode()
             )
         with Below(self.path.parent.resolve()) as there:
-            for one in there.files(NOT_WORK.__contains__):
-                if one.kind == "file" and not one.name.endswith(".ipynb"):
-                    summed.update(one.name.encode() + b"\0" + there.read(one.name, one.size))
+            for entry in there.files(NOT_WORK.__contains__):
+                if entry.kind == "file" and not entry.name.endswith(".ipynb"):
+                    summed.update(entry.name.encode() + b"\0" + there.read(entry.name, entry.size))
         return summed.hexdigest()
 
     @property
@@ -215,8 +221,9 @@ def stamps(folder: str | Path) -> dict[str, bytes]:
 
 
 def handed_in_at(folder: str | Path) -> datetime | None:
-    """When this was handed in, as nbgrader has noted it beside it: a time in UTC without a zone, or
-    None.
+    """When this was handed in, as nbgrader has noted it beside it.
+
+    It is a time in UTC without a zone, or None.
     """
     try:
         return _utc((_beginning(folder, STAMPS[0]) or b"").decode("utf-8")[:100].strip())
@@ -225,8 +232,9 @@ def handed_in_at(folder: str | Path) -> datetime | None:
 
 
 def _utc(text: str) -> datetime:
-    """What nbgrader's own `parse_utc` makes of a stamp: nbgrader takes 40 MiB, and the process that
-    starts all graders asks this.
+    """What nbgrader's own `parse_utc` makes of a stamp.
+
+    nbgrader takes 40 MiB, and the process that starts all graders asks this.
     """
     *before, named = text.split(" ")
     if len(before) == 2:
@@ -252,4 +260,5 @@ def _beginning(folder: str | Path, name: str) -> bytes | None:
 
 
 def now() -> str:
+    """The time now in UTC, to the second, as text that a file can hold."""
     return datetime.now(UTC).isoformat(timespec="seconds")

@@ -82,7 +82,7 @@ def of_records(
                 raise record.BadRecord(
                     f"is of the challenge {found['challenge']}, which this version does not have"
                 )
-        except (signing.BadSignature, record.BadRecord) as problem:
+        except (signing.BadSignatureError, record.BadRecord) as problem:
             tell(path, f"{path} {problem}.")
         except record.NoFile as problem:
             tell(path, str(problem))

@@ -221,7 +221,7 @@ def look(options: argparse.Namespace) -> int:
     one = there.submissions().get(options.number)
     if one is None or one.judged is None:
         raise NotTaken(f"There is no judged entry {options.number}.")
-    with suppress(signing.BadSignature):  # where the judge gave up, the record is not signed
+    with suppress(signing.BadSignatureError):  # where the judge gave up, the record is not signed
         if signing.verified(one.record.encode())[1] != key.public_key().public_bytes_raw():
             raise NotTaken("--key must be the key that signed the record of this entry.")
     if (

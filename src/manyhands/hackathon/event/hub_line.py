@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, TypedDict
 
 from manyhands.hackathon.event import event_messages
 from manyhands.hackathon.event.event import NotTaken
-from manyhands.learner import board_line
+from manyhands.shared import hub_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
-PATIENCE_S = 30
+TIMEOUT_S = 30
 DOES: dict[str, Callable[..., str]] = {
     "submit": event_messages.handed_in,
     "withdraw": event_messages.withdrawn,
@@ -39,7 +39,7 @@ class Answer(TypedDict, total=False):
 def ask(what: str, *values: object) -> str:
     """What the hub tells; `NotTaken` where it does not take it, or does not answer."""
     message: Message = {"hack": what, "values": values}
-    answer = board_line.send(message, PATIENCE_S)
+    answer = hub_client.ask_board(message, TIMEOUT_S)
     if "error" in answer:
         raise NotTaken(answer["error"])
     if "said" not in answer:

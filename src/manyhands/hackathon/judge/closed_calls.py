@@ -14,13 +14,13 @@ here gives PermissionError. The same filter is what there is of a wall around ra
 
 from __future__ import annotations
 
-import ctypes
 import os
-import struct
+
+from manyhands.shared import seccomp
+from manyhands.shared.seccomp import FIRST, FOURTH, SECOND, THIRD, Step, end, load, when
 
 MACHINES = ("x86_64", "aarch64")
 Numbers = tuple[int | None, int | None]  # of a call, on each of the machines
-Step = tuple[int, int, int, int]  # of the filter: code, skip if so, skip if not, value
 # (x86_64, aarch64); None where a machine does not have the call
 OPEN: dict[str, Numbers] = {
     # files, which can only be read
@@ -114,8 +114,6 @@ OPEN: dict[str, Numbers] = {
     "getresgid": (120, 150),
     "getgroups": (115, 158),
 }
-_AUDIT, _CLONE3, _X32 = (0xC000003E, 0xC00000B7), 435, 0x40000000
-_FIRST, _SECOND, _THIRD, _FOURTH = 16, 24, 32, 40  # where a call's arguments are
 _TO_WRITE = 0o1 | 0o2 | 0o100 | 0o1000  # of open: O_WRONLY, O_RDWR, O_CREAT, O_TRUNC
 # of clone; of mmap; signals from 32 on, which queue up
 _THREAD, _HUGE_PAGES, _REAL_TIME = 0x10000, 0x40000, 0xFFFFFFE0
@@ -133,22 +131,18 @@ _WAITS = (0, 9, 11)
 # call, its numbers, the argument that is looked at, and: one of these values, or none of these
 # bits, or this bit
 CHECKED: tuple[tuple[str, Numbers, int, str, int | tuple[int, ...]], ...] = (
-    ("open", (2, None), _SECOND, "none", _TO_WRITE),
-    ("openat", (257, 56), _THIRD, "none", _TO_WRITE),
-    ("mmap", (9, 222), _FOURTH, "none", _HUGE_PAGES),
-    ("kill", (62, 129), _SECOND, "none", _REAL_TIME),
-    ("tkill", (200, 130), _SECOND, "none", _REAL_TIME),
-    ("tgkill", (234, 131), _THIRD, "none", _REAL_TIME),
-    ("clone", (56, 220), _FIRST, "has", _THREAD),
-    ("fcntl", (72, 25), _SECOND, "is", _FCNTL),
-    ("ioctl", (16, 29), _SECOND, "is", _IOCTL),
-    ("madvise", (28, 233), _THIRD, "is", _MADVISE),
+    ("open", (2, None), SECOND, "none", _TO_WRITE),
+    ("openat", (257, 56), THIRD, "none", _TO_WRITE),
+    ("mmap", (9, 222), FOURTH, "none", _HUGE_PAGES),
+    ("kill", (62, 129), SECOND, "none", _REAL_TIME),
+    ("tkill", (200, 130), SECOND, "none", _REAL_TIME),
+    ("tgkill", (234, 131), THIRD, "none", _REAL_TIME),
+    ("clone", (56, 220), FIRST, "has", _THREAD),
+    ("fcntl", (72, 25), SECOND, "is", _FCNTL),
+    ("ioctl", (16, 29), SECOND, "is", _IOCTL),
+    ("madvise", (28, 233), THIRD, "is", _MADVISE),
 )
 _FUTEX, _PRLIMIT = (202, 98), (302, 261)
-# errors: EPERM, ENOSYS, EAGAIN
-_ALLOW, _REFUSE, _MISSING, _AGAIN = 0x7FFF0000, 0x00050001, 0x00050026, 0x0005000B
-_PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _FILTER = 22, 38, 2
-_LOAD, _EQUAL, _AT_LEAST, _ANY_OF, _ONLY, _END = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 
 
 def known() -> bool:
@@ -158,66 +152,44 @@ def known() -> bool:
 
 def close() -> None:
     """From now on, in this process and its threads to come."""
-    program = _program(MACHINES.index(os.uname().machine))
-    code = ctypes.create_string_buffer(program)
-    whole = ctypes.create_string_buffer(
-        struct.pack("HxxxxxxQ", len(program) // 8, ctypes.addressof(code))
-    )
-    libc = ctypes.CDLL(None, use_errno=True)
-    for option, *values in (
-        (_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0),
-        (_PR_SET_SECCOMP, _FILTER, ctypes.addressof(whole)),
-    ):
-        if libc.prctl(option, *map(ctypes.c_ulong, values)):
-            raise OSError(ctypes.get_errno(), f"prctl {option}")
+    seccomp.install(_program(os.uname().machine))
 
 
-def _program(machine: int) -> bytes:
-    """The filter, as the operating system reads it: steps of (code, skip if so, skip if not,
-    value).
-    """
-    number, kind = 0, 4  # where the call's number and the machine are
-    steps: list[Step] = [
-        (_LOAD, 0, 0, kind),
-        (_EQUAL, 1, 0, _AUDIT[machine]),
-        (_END, 0, 0, _REFUSE),
-        (_LOAD, 0, 0, number),
-        (_AT_LEAST, 0, 1, _X32),
-        (_END, 0, 0, _REFUSE),
-        # its flags cannot be seen: all fall back to clone
-        (_EQUAL, 0, 1, _CLONE3),
-        (_END, 0, 0, _MISSING),
-    ]
-    for call, body in (
+def _program(machine: str) -> bytes:
+    """The filter, as the operating system of this machine reads it."""
+    column = MACHINES.index(machine)
+    calls: list[tuple[Numbers, list[Step]]] = [
         (_FUTEX, _futex()),
         (_PRLIMIT, _own_limits_read()),
         *(
             (numbers, _checked(argument, how, values))
             for _, numbers, argument, how, values in CHECKED
         ),
-    ):
-        if (asked := call[machine]) is not None:
-            steps += [(_EQUAL, 0, len(body), asked), *body]
-    for numbers in OPEN.values():
-        if (asked := numbers[machine]) is not None:
-            steps += [(_EQUAL, 0, 1, asked), (_END, 0, 0, _ALLOW)]
-    return b"".join(struct.pack("HBBI", *step) for step in [*steps, (_END, 0, 0, _REFUSE)])
+        *((numbers, [end(seccomp.ALLOW)]) for numbers in OPEN.values()),
+    ]
+    steps = [
+        step
+        for numbers, body in calls
+        if (number := numbers[column]) is not None
+        for step in when(number, *body)
+    ]
+    return seccomp.program(machine, steps, otherwise=seccomp.REFUSE)
 
 
 def _checked(argument: int, how: str, values: int | tuple[int, ...]) -> list[Step]:
     if isinstance(values, tuple):  # where `how` is "is"
-        good = [step for value in values for step in ((_EQUAL, 0, 1, value), (_END, 0, 0, _ALLOW))]
-        return [(_LOAD, 0, 0, argument), *good, (_END, 0, 0, _REFUSE)]
-    last = (_REFUSE, _ALLOW) if how == "none" else (_ALLOW, _REFUSE)
-    return [(_LOAD, 0, 0, argument), (_ANY_OF, 0, 1, values), *((_END, 0, 0, one) for one in last)]
+        good = [step for value in values for step in when(value, end(seccomp.ALLOW))]
+        return [load(argument), *good, end(seccomp.REFUSE)]
+    results = (seccomp.REFUSE, seccomp.ALLOW) if how == "none" else (seccomp.ALLOW, seccomp.REFUSE)
+    return [load(argument), (seccomp.ANY_OF, 0, 1, values), *map(end, results)]
 
 
 def _futex() -> list[Step]:
     """Not refused but "look again", which is what a thread does that waits for another's end: a C
     library gives up otherwise.
     """
-    waits = [step for kind in _WAITS for step in ((_EQUAL, 0, 1, kind), (_END, 0, 0, _AGAIN))]
-    return [(_LOAD, 0, 0, _SECOND), (_ONLY, 0, 0, 0xFF), *waits, (_END, 0, 0, _ALLOW)]
+    waits = [step for kind in _WAITS for step in when(kind, end(seccomp.AGAIN))]
+    return [load(SECOND), (seccomp.ONLY, 0, 0, 0xFF), *waits, end(seccomp.ALLOW)]
 
 
 def _own_limits_read() -> list[Step]:
@@ -226,7 +198,7 @@ def _own_limits_read() -> list[Step]:
     """
     zero = [
         step
-        for half in (_FIRST, _THIRD, _THIRD + 4)
-        for step in ((_LOAD, 0, 0, half), (_EQUAL, 1, 0, 0), (_END, 0, 0, _REFUSE))
+        for half in (FIRST, THIRD, THIRD + 4)
+        for step in (load(half), (seccomp.EQUAL, 1, 0, 0), end(seccomp.REFUSE))
     ]
-    return [*zero, (_END, 0, 0, _ALLOW)]
+    return [*zero, end(seccomp.ALLOW)]

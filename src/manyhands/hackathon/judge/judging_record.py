@@ -132,7 +132,7 @@ def read_file(path: str | Path) -> bytes:
 
 def verified(data: bytes) -> tuple[Record, bytes]:
     """(the record, the public key that has signed it) of the bytes of a record's file;
-    `signing.BadSignature` or `BadRecord` where it is not that any more.
+    `signing.BadSignatureError` or `BadRecord` where it is not that any more.
     """
     before, public = signing.verified(data)
     return checked(before), public

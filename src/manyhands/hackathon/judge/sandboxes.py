@@ -51,7 +51,7 @@ def why_none() -> str | None:
             "The judge needs Linux on x86_64 or aarch64, where it can restrict an entry's system "
             "calls."
         )
-    spaces = bubblewrap.spaces()
+    spaces = bubblewrap.namespaces()
     lack = spaces if isinstance(spaces, str) else _lack_of_spaces()
     return f"The judge runs entries only in bubblewrap's rooms: {lack}" if lack else None
 
@@ -159,14 +159,18 @@ def _walls() -> list[str]:
     inside may make namespaces (`run_spaces`), for which it must be root of the room's users; what a
     rank may ask of the system is closed in the rank itself.
     """
-    spaces = [one for one in bubblewrap.spaces() if one != "--disable-userns"]
-    options = [shutil.which("bwrap") or "bwrap", *bubblewrap.frame(spaces, []), "--as-pid-1"]
+    spaces = [one for one in bubblewrap.namespaces() if one != "--disable-userns"]
+    options = [
+        shutil.which("bwrap") or "bwrap",
+        *bubblewrap.frame_options(spaces, []),
+        "--as-pid-1",
+    ]
     options += ["--uid", "0", "--gid", "0"] if "--unshare-user" in spaces else []
     for right in run_spaces.CAPABILITIES:
         options += ["--cap-add", right]
     for place in ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime"):
         options += ["--ro-bind-try", place, place]
-    for place in bubblewrap.read_only_places():
+    for place in bubblewrap.read_only_folders():
         options += ["--ro-bind", place, place]
     return [
         *options,

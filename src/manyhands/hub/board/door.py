@@ -35,16 +35,16 @@ class Door:
 
     async def listen(self, path: Path) -> asyncio.Server:
         """Returns asyncio's server."""
-        from manyhands.learner import board_line
+        from manyhands.shared import hub_client
 
         path.unlink(missing_ok=True)
-        longest = board_line.LONGEST_BYTES
+        longest = hub_client.LONGEST_BYTES
         server = await asyncio.start_unix_server(self._connected, path, limit=longest, backlog=512)
         path.chmod(0o666)
         return server
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        from manyhands.learner import board_line
+        from manyhands.shared import hub_client
 
         uid = peer(writer.get_extra_info("socket"))
         account = self.service.people.of_uid(uid)
@@ -53,7 +53,7 @@ class Door:
             if account and self.connections[uid] <= CONNECTIONS:
                 async with asyncio.timeout(PATIENCE_S):
                     answer = self.service.take(account, await reader.readuntil(b"\n"))
-                    writer.write(board_line.as_line(answer))
+                    writer.write(hub_client.as_line(answer))
                     await writer.drain()
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass  # gone, too slow, or too long

@@ -134,9 +134,9 @@ def shortened(text: str, most: int) -> str:
 
 def _most_letters() -> int:
     """Of an answer, so that its reader takes it whole, whatever the letters are."""
-    from manyhands.learner import board_line
+    from manyhands.shared import hub_client
 
-    return board_line.LONGEST_ANSWER_BYTES // LETTER_BYTES - LETTER_BYTES
+    return hub_client.LONGEST_ANSWER_BYTES // LETTER_BYTES - LETTER_BYTES
 
 
 def _values(message: dict[str, Any]) -> list[Any]:

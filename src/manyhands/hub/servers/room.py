@@ -89,12 +89,12 @@ def command(
     to as their modes say. shown: {folder of the machine: its name inside} of what only this person
     is to read.
     """
-    from manyhands.isolation.bubblewrap import read_only_places
+    from manyhands.isolation.bubblewrap import read_only_folders
 
     arguments = [shutil.which("bwrap") or "bwrap", *_frame(memory_bytes)]
     for name, path in etc_files(account, folder).items():
         arguments += ["--ro-bind", str(path), f"/etc/{name}"]
-    for place in read_only_places():
+    for place in read_only_folders():
         arguments += [*_way_to(place), "--ro-bind", place, place]
     for place in map(str, shared):
         arguments += [*_way_to(place), "--bind", place, place]
@@ -131,7 +131,7 @@ def gpu_devices(account: Account, devices: Iterable[str | Path]) -> list[str]:
 
 def _frame(memory_bytes: int = 2**26) -> list[str]:
     """The empty room with the system's programs; what is in its memory folders counts as memory."""
-    from manyhands.isolation.bubblewrap import system_places
+    from manyhands.isolation.bubblewrap import system_folders
 
     arguments = [
         *SPACES,
@@ -139,7 +139,7 @@ def _frame(memory_bytes: int = 2**26) -> list[str]:
         "--new-session",
         "--hostname",
         "classroom",
-        *system_places(),
+        *system_folders(),
     ]
     arguments += [
         "--proc",

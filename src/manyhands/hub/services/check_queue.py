@@ -4,7 +4,7 @@
 Who connects to the socket stands in the queue, and has a place when its turn has come; who closes
 the connection, or dies, leaves. The kernel tells whose process has connected, so nobody stands
 there under another's name. A person has one place at most, and no place is kept for more than
-`HELD_AT_MOST_S`. `manyhands check` is the other side (`manyhands.grading.hub_client.check_place`).
+`HELD_AT_MOST_S`. `manyhands check` is the other side (`manyhands.grading.hub_client.check_slot`).
 The service tells, in lines of JSON,
 
     {"position": 7, "places": 2, "about_s": 130}    whenever it changes; `about_s` is null as long as no check has ended
