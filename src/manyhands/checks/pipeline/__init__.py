@@ -5,9 +5,11 @@ Pipelines, networks and jobs are drawn from the seed. Orders and plans are judge
 no answer depends on how long anything takes here.
 """
 
+from __future__ import annotations
+
 import copy
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from manyhands.checks import Report, seed
 from manyhands.checks.by_hand import closed
@@ -17,6 +19,12 @@ from manyhands.checks.pipeline import cases, diagnosis, plan_cases, plan_diagnos
 from manyhands.checks.pipeline.in_time import answer_in
 from manyhands.checks.pipeline.messages import CRITERIA, HINTS, MISTAKES
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from manyhands.checks.pipeline.answers import RunCase, UpdateCase
+    from manyhands.cluster import Cluster
+
 __all__ = ["HINTS", "bubble", "cut", "finish", "orders", "plan", "run", "update"]
 
 check = partial(Report, criteria=CRITERIA)
@@ -24,7 +32,7 @@ PATIENCE_S = 3
 ENDLESS_S = 3  # for an answer that takes milliseconds
 
 
-def bubble(function):
+def bubble(function: Callable[..., Any]) -> None:
     """Check `function(stages, micro_batches, chunks)`, which returns the idle part of a step."""
     from manyhands.simulate import pipeline
 
@@ -44,7 +52,7 @@ def bubble(function):
             )
 
 
-def orders(gpipe_order, one_f_one_b_order):
+def orders(gpipe_order: Callable[..., Any], one_f_one_b_order: Callable[..., Any]) -> None:
     """Check `gpipe_order(rank, stages, micro_batches)` and the same for 1F1B, by simulation."""
     from manyhands.simulate import pipeline
 
@@ -80,7 +88,7 @@ def orders(gpipe_order, one_f_one_b_order):
                     )
 
 
-def finish(function):
+def finish(function: Callable[..., Any]) -> None:
     """Check `function(orders, forward_s, backward_s, message_s)` -> times, and that it refuses
     orders that can never be completed.
     """
@@ -91,7 +99,7 @@ def finish(function):
             asked = cases.timings(seed(), name == "messages")
             with closed(pipeline.play):
                 answers = [_times(function, case) for case in asked]
-            values = [
+            values: list[Any] = [
                 diagnosis.times_of(answer, case[0])
                 for case, answer in zip(asked, answers, strict=False)
             ]
@@ -110,17 +118,19 @@ def finish(function):
         report.judge("stuck", problems, values)
 
 
-def _times(function, case):
+def _times(function: Callable[..., Any], case: tuple[Any, ...]) -> Any:
     """Return the learner's times. message_s is left out if it is 0, since it has a default."""
     return ask_kept(function, *(case if case[-1] else case[:-1]))
 
 
-def _told_of(function, many):
+def _told_of(
+    function: Callable[..., Any], many: Iterable[list[list[Any]]]
+) -> list[tuple[Any, BaseException | None]]:
     """Return (answer, error) of the function for each of these orders.
 
     A function that did not end once is not called again.
     """
-    told: list[Any] = []
+    told: list[tuple[Any, BaseException | None]] = []
     for orders in many:
         endless = [one for one in told if isinstance(one[1], TimeoutError)]
         told += endless[:1] or [
@@ -136,7 +146,7 @@ def _told_of(function, many):
     return told
 
 
-def cut(function):
+def cut(function: Callable[..., Any]) -> None:
     """Check that `function(costs, stages)` -> slices holds each layer once, and that its largest
     stage is the smallest possible.
     """
@@ -171,12 +181,14 @@ def cut(function):
         report.judge("dearest", (diagnosis.dearest_problem(*one) for one in found), worst)
 
 
-def run(cluster, name):
+def run(cluster: Cluster, name: str) -> None:
     """Compare the ranks' `name(order, stage, inputs, targets, shapes, group)` with a single process
     that has the whole network.
     """
     with RankReport("run", cluster, CRITERIA, MISTAKES, PATIENCE_S) as report:
-        answers = report.on_ranks("pipeline.ranks", "run", name, seed(), remark="hangs")
+        answers: list[list[RunCase]] = report.on_ranks(
+            "pipeline.ranks", "run", name, seed(), remark="hangs"
+        )
         found = [case for answer in answers for case in answer]
         report.judge(
             "loss", map(diagnosis.loss_problem, found), [case["loss"] for case in found], rtol=1e-7
@@ -203,7 +215,7 @@ def run(cluster, name):
         )
 
 
-def plan(function):
+def plan(function: Callable[..., Any]) -> None:
     """Check that `function(job)` -> (stages, micro-batches, schedule) fits, and that no other plan
     that fits is cheaper.
     """
@@ -224,18 +236,15 @@ def plan(function):
             )
 
 
-def update(cluster, name):
+def update(cluster: Cluster, name: str) -> None:
     """Check that the ranks' `name(stage, optimiser, max_norm, shared, ends, group)` clips and steps
     as a single process does, and returns the norm.
     """
     with RankReport("update", cluster, CRITERIA, MISTAKES, PATIENCE_S) as report:
-        found = [
-            case
-            for answer in report.on_ranks(
-                "pipeline.update_ranks", "update", name, seed(), remark="update hangs"
-            )
-            for case in answer
-        ]
+        answers: list[list[UpdateCase]] = report.on_ranks(
+            "pipeline.update_ranks", "update", name, seed(), remark="update hangs"
+        )
+        found = [case for answer in answers for case in answer]
         update_diagnosis.mark_small_groups(found)
         clear_first = sorted(found, key=update_diagnosis.ambiguous)
         report.judge(

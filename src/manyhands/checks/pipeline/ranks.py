@@ -5,10 +5,13 @@ Everything is float64 and on the CPU. A network has a stage for each rank of a g
 different width at each border, and a batch has micro-batches of different sizes.
 """
 
+from __future__ import annotations
+
 import copy
 import math
 import random
 from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
@@ -29,6 +32,11 @@ from manyhands.checks.rank_tools import (
     short_lived,
 )
 from manyhands.ledger import Ledger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from manyhands.checks.pipeline.answers import Gradient, Run, RunCase, Touched
 
 RUNS = (
     ([0, 1, 2, 3], "gpipe", 6),
@@ -51,12 +59,14 @@ FRAMEWORKS = (
 
 
 @fresh_world()
-def run(name, seed):
+def run(name: str, seed: int) -> list[RunCase]:
     """Return the result of each run in which this rank took part.
 
     All ranks make the groups, and the world is `None`.
     """
-    function, found, groups = learners(name), [], {}
+    function = learners(name)
+    found: list[RunCase] = []
+    groups: dict[tuple[int, ...], Any] = {}
     for number, (members, schedule, count) in enumerate(RUNS):
         if tuple(members) not in groups:
             groups[tuple(members)] = (
@@ -76,7 +86,7 @@ class Case:
     rank.
     """
 
-    def __init__(self, seed, stages, schedule, count):
+    def __init__(self, seed: str, stages: int, schedule: str, count: int) -> None:
         draw = random.Random(seed)
         self.stages, self.count, self.schedule = stages, count, schedule
         self.counts_bytes = count == MANY
@@ -104,7 +114,9 @@ class Case:
             else cases.plain(schedule, stages, count)
         )
 
-    def serial(self, rank):
+    def serial(
+        self, rank: int
+    ) -> tuple[list[torch.Tensor], list[float], list[tuple[torch.Tensor, ...]]]:
         """Compute in a single process (inputs of the rank's stage, losses of the micro-batches,
         gradients of the rank's stage for each micro-batch), where each loss is a mean over its own
         rows.
@@ -122,7 +134,7 @@ class Case:
             gradients.append(torch.autograd.grad(loss, parameters))
         return inputs, losses, gradients
 
-    def memories(self, rank):
+    def memories(self, rank: int) -> Memories | None:
         """Return the counter of the bytes in the rank's step, if they are counted."""
         widths = self.widths[rank], 7, self.widths[rank + 1]
         return (
@@ -130,7 +142,7 @@ class Case:
         )
 
 
-def _run(function, case, group):
+def _run(function: Callable[..., Any], case: Case, group: dist.ProcessGroup | None) -> Run:
     rank, last = dist.get_rank(group), case.stages - 1
     # before the learner's code gets the tensors
     right_inputs, losses, gradients = case.serial(rank)
@@ -201,7 +213,7 @@ def _run(function, case, group):
     }
 
 
-def _touched(case, lent):
+def _touched(case: Case, lent: Mapping[str, list[torch.Tensor] | None]) -> Touched:
     """Return which of the caller's tensors have different numbers now, and which require a
     gradient.
     """
@@ -217,7 +229,12 @@ def _touched(case, lent):
     }
 
 
-def _gradients(stage, gradients, shares, before):
+def _gradients(
+    stage: Watched,
+    gradients: Sequence[tuple[torch.Tensor, ...]],
+    shares: Sequence[float],
+    before: float,
+) -> Iterator[Gradient]:
     """Compare each parameter's gradient with the right gradient and with the gradients that usual
     mistakes give.
     """

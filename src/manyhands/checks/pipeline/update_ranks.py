@@ -7,10 +7,12 @@ pipeline has to run, and the first and the last stage have only the gradient of 
 matrix.
 """
 
+from __future__ import annotations
+
 import copy
 import math
 import random
-from typing import cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 import torch.distributed as dist
@@ -29,13 +31,18 @@ from manyhands.checks.rank_tools import (
     short_lived,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from manyhands.checks.pipeline.answers import UpdateCase
+
 RATE, EPSILON = 0.5, 1e-6  # the second is in the denominator of PyTorch's clipping
 TOLERANCE = 1e-5  # some answers divide by norm, others by norm + 1e-6
 SHORT, LONG = 0.4, 3.0  # max_norm, as a part of the norm
 
 
 @fresh_world()
-def update(name, seed):
+def update(name: str, seed: int) -> list[UpdateCase]:
     """Return the result of each update in which this rank took part, with gradients larger and
     smaller than the limit.
     """
@@ -51,7 +58,7 @@ def update(name, seed):
 class Case:
     """A network, a batch and a limit, drawn from the seed and the same on every rank."""
 
-    def __init__(self, seed, stages, part):
+    def __init__(self, seed: str, stages: int, part: float) -> None:
         draw = random.Random(seed)
         torch.manual_seed(draw.randrange(2**31))
         width = draw.randint(3, 6)
@@ -67,13 +74,13 @@ class Case:
         self.norms = self._norms()
         self.max_norm = part * self.norms["right"]
 
-    def _loss_of(self, x, y):
+    def _loss_of(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         h = x @ self.stages[0]["shared"]
         for stage in self.stages:
             h = torch.tanh(h @ stage["weight"])
         return mse_loss(h @ self.stages[-1]["shared"].T, y)
 
-    def _norms(self):
+    def _norms(self) -> dict[str, float]:
         """Return the norm that a single process computes, and the norms that usual mistakes
         give.
         """
@@ -109,7 +116,9 @@ class Case:
             **{name: value.sqrt().item() for name, value in wrong.items()},
         }
 
-    def after(self, stage, factor=None, shared=None):
+    def after(
+        self, stage: int, factor: float | None = None, shared: torch.Tensor | None = None
+    ) -> torch.Tensor:
         """Return the weights of a stage after the update, as one vector.
 
         The gradient of the shared matrix may be a wrong one.
@@ -125,10 +134,10 @@ class Case:
             ]
         )
 
-    def factor(self, norm):
+    def factor(self, norm: float) -> float:
         return min(1.0, self.max_norm / (norm + EPSILON))
 
-    def wrong(self, stage, norm):
+    def wrong(self, stage: int, norm: float | None) -> dict[str, torch.Tensor]:
         """Return the weights of a stage after usual mistakes, as {mistake: weights}.
 
         `norm` is what the function returned, if it is wrong.
@@ -176,15 +185,22 @@ class Case:
         return found
 
 
-def _update(function, case, members, group, ends):
+def _update(
+    function: Callable[..., Any],
+    case: Case,
+    members: list[int],
+    group: dist.ProcessGroup | None,
+    ends: dist.ProcessGroup | int,  # a number on a rank that is no end
+) -> UpdateCase:
     me = members.index(dist.get_rank())
     stage = copy.deepcopy(case.stages[me])
     for name, parameter in stage.items():
         parameter.grad = case.stages[me][name].grad.clone()
     optimiser = torch.optim.SGD(stage.parameters(), lr=RATE)
-    shared, ends = (stage["shared"], ends) if "shared" in stage else (None, None)
+    at_an_end = "shared" in stage
+    shared, own_ends = (stage["shared"], ends) if at_an_end else (None, None)
     with said_where(MISTAKES["where update"].format(ranks=members)):
-        norm = function(stage, optimiser, case.max_norm, shared, ends, group)
+        norm = function(stage, optimiser, case.max_norm, shared, own_ends, group)
     norm = norm.item() if isinstance(norm, torch.Tensor) and norm.numel() == 1 else norm
     got = torch.cat([p.detach().flatten() for p in stage.parameters()])
     norm, norm_looks = norm if isinstance(norm, (int, float)) else None, _norm_looks(norm, case, me)
@@ -211,12 +227,12 @@ def _update(function, case, members, group, ends):
     }
 
 
-def _norm_looks(norm, case, me):
+def _norm_looks(norm: Any, case: Case, me: int) -> str | None:
     """Return None if the norm is right, and otherwise which mistake it looks like."""
     if not isinstance(norm, (int, float)):
         return "norm nothing" if norm is None else "norm no number"
 
-    def same(value):
+    def same(value: float) -> bool:
         return close(torch.tensor(float(norm)), torch.tensor(float(value)), TOLERANCE)
 
     if same(case.norms["right"]):
