@@ -4,18 +4,28 @@ and what each of them sends.
 Everything is float64, so that every difference is a mistake and not rounding.
 """
 
+from __future__ import annotations
+
 import time
 import traceback
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 import torch.distributed as dist
 
 from manyhands.checks.by_hand import closed, loaded
 from manyhands.checks.on_ranks import Unwritten
-from manyhands.checks.rank_tools import device_of_any_call, said_where, short_lived
+from manyhands.checks.rank_tools import device_of_any_call, said_where, short_lived, total
 from manyhands.ledger import Ledger, models
 from manyhands.links import conjugate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from manyhands.checks.tensor_parallel.answers import Compared, Tried
+
+    Wrong = Mapping[str, torch.Tensor]  # {mistake: what it gives}
 
 GROUPS = ([0, 1, 2, 3], [0, 2, 3], [1, 3], [2])  # the last two begin with a rank that is not rank 0
 TOLERANCE = 1e-11
@@ -29,7 +39,7 @@ FRAMEWORKS = (
 )
 
 
-def in_groups():
+def in_groups() -> Iterator[tuple[list[int], dist.ProcessGroup | None]]:
     """For each group in turn, yield its members and the group (the world is `None`) on its ranks,
     while the others wait until it is done.
     """
@@ -39,12 +49,12 @@ def in_groups():
     ]
     for members, group in zip(GROUPS, groups, strict=False):
         if dist.get_rank() in members:
-            yield members, group
+            yield members, cast("dist.ProcessGroup | None", group)
         dist.barrier()
 
 
 @contextmanager
-def learners_own():
+def learners_own() -> Iterator[None]:
     """Close the package's f and g while the learner's code runs, and report a stub within it by its
     name.
     """
@@ -62,7 +72,7 @@ def learners_own():
         raise Unwritten(frame.f_code.co_qualname) from error
 
 
-def drawn(seed):
+def drawn(seed: int) -> Callable[..., torch.Tensor]:
     """A function that draws a tensor of a shape, the same one on every rank."""
     chance = torch.Generator().manual_seed(seed)
     return lambda *shape: torch.randn(*shape, generator=chance, dtype=torch.float64).to(
@@ -70,13 +80,21 @@ def drawn(seed):
     )
 
 
-def leaf(tensor):
+def leaf(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().clone(memory_format=torch.contiguous_format).requires_grad_()
 
 
 def tried(
-    call, given, right, slope, group, wrong=None, wrong_gradients=None, between=None, late=None
-):
+    call: Callable[..., Any],
+    given: Mapping[str, torch.Tensor],
+    right: Sequence[torch.Tensor],
+    slope: torch.Tensor,
+    group: dist.ProcessGroup | None,
+    wrong: Wrong | None = None,
+    wrong_gradients: Mapping[str, Wrong] | None = None,
+    between: Callable[[], Any] | None = None,
+    late: bool | None = None,
+) -> Tried:
     """Return the outcome of `call(*given.values())` and its backward from `slope` as plain data.
 
     right: (output, gradient of each of `given`). wrong, wrong_gradients[name]: {mistake: what it
@@ -121,20 +139,20 @@ def tried(
     }
 
 
-def sum_of_memory(tensors, like):
+def sum_of_memory(tensors: Sequence[torch.Tensor], like: torch.Tensor) -> torch.Tensor:
     """What an all-reduce of gloo returns for tensors with different strides, since it adds up
     memory. The result is laid out like `like`, which is one of them.
     """
-    total = sum(one.as_strided((one.numel(),), (1,)) for one in tensors)
-    return total.as_strided(like.shape, like.stride())
+    memory = total(one.as_strided((one.numel(),), (1,)) for one in tensors)
+    return memory.as_strided(like.shape, like.stride())
 
 
-def sent(ledger):
+def sent(ledger: Ledger) -> list[int]:
     """[collective calls of more than one rank, bytes that this rank sent]."""
     return [sum(entry.group_size > 1 for entry in ledger.entries), ledger.bytes_sent]
 
 
-def one_sum(tensor, group):
+def one_sum(tensor: torch.Tensor, group: dist.ProcessGroup | None) -> list[int]:
     """What `sent` returns for one all-reduce of a tensor of this size."""
     size, nbytes = dist.get_world_size(group), tensor.numel() * tensor.element_size()
     steps = models.steps(
@@ -143,17 +161,18 @@ def one_sum(tensor, group):
     return [int(size > 1), sum(step.bytes for step in steps if step.kind == "sent")]
 
 
-def same(a, b, tolerance=TOLERANCE):
+def same(a: torch.Tensor, b: torch.Tensor, tolerance: float = TOLERANCE) -> bool:
     return a.shape == b.shape and torch.allclose(a, b, rtol=tolerance, atol=tolerance)
 
 
-def told(name, got, right, wrong=None):
+def told(name: str, got: Any, right: torch.Tensor, wrong: Wrong | None = None) -> Compared:
     """Return one comparison as plain data: whether it is right, some of its numbers as evidence,
     and which of the `wrong` tensors it looks like.
     """
-    found = {
+    found: Compared = {
         "name": name,
         "right": False,
+        "looks": "",
         "sample": [],
         "wanted": sample(right),
         "shape": None,
@@ -179,7 +198,7 @@ def told(name, got, right, wrong=None):
     return {**found, "right": same(got, right), "looks": looks}
 
 
-def _told_twice(name, got, right, wrong=None):
+def _told_twice(name: str, got: Any, right: torch.Tensor, wrong: Wrong | None = None) -> Compared:
     """Return the same for an output.
 
     An output that is wrong at first and right a little later looks "late". A gradient is copied
@@ -194,7 +213,7 @@ def _told_twice(name, got, right, wrong=None):
     return found
 
 
-def sample(tensor):
+def sample(tensor: torch.Tensor) -> list[float]:
     """A few numbers that distinguish a tensor from one with the same values in a different
     order.
     """

@@ -2,9 +2,11 @@
 single process, and with a ledger that sees the all-reduces.
 """
 
+from __future__ import annotations
+
 import random
 import string
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 import torch.distributed as dist
@@ -15,6 +17,13 @@ from manyhands.checks.tensor_parallel.compare_ranks import drawn, leaf, told
 from manyhands.ledger import Ledger
 from manyhands.mesh import copy_to, reduce_from
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from manyhands.checks.tensor_parallel.cases import Layout, Mesh, Names, Product, Program, Sizes
+
+    Table = Sequence[Sequence[str]]  # the axes to sum over, (forward, for a, for b)
+
 
 class Grid:
     """The ranks as a mesh {axis: ranks}, whose last axis runs fastest.
@@ -22,9 +31,11 @@ class Grid:
     `groups`: the existing groups, {members: group}. Making a grid is a collective.
     """
 
-    def __init__(self, mesh, groups):
+    def __init__(self, mesh: Mesh, groups: dict[tuple[int, ...], Any]) -> None:
         world = torch.arange(dist.get_world_size()).reshape(tuple(mesh.values()))
-        self.mesh, self.groups, self.members, self.here = mesh, groups, {}, {}
+        self.mesh, self.groups = mesh, groups
+        self.members: dict[str, tuple[int, ...]] = {}
+        self.here: dict[str, int] = {}
         for place, axis in enumerate(mesh):
             for line in world.movedim(place, -1).flatten(0, -2).tolist():
                 if tuple(line) not in groups:
@@ -32,17 +43,19 @@ class Grid:
                 if dist.get_rank() in line:
                     self.members[axis], self.here[axis] = tuple(line), line.index(dist.get_rank())
 
-    def group(self, axis):
+    def group(self, axis: str) -> Any:
         return self.groups[self.members[axis]]
 
-    def piece(self, tensor, dims, layout):
+    def piece(self, tensor: torch.Tensor, dims: Names, layout: Layout) -> torch.Tensor:
         for place, dimension in enumerate(dims):
             if dimension in layout:
                 axis = layout[dimension]
                 tensor = tensor.chunk(self.mesh[axis], place)[self.here[axis]]
         return tensor
 
-    def product(self, a, b, product, table):
+    def product(
+        self, a: torch.Tensor, b: torch.Tensor, product: Product, table: Table
+    ) -> torch.Tensor:
         """Return the einsum of the pieces. table: the axes to sum over, (forward, for a, for b)."""
         for axis in table[1]:
             a = copy_to(a, self.group(axis))
@@ -54,13 +67,15 @@ class Grid:
         return y
 
 
-def einsum(a, b, product):
+def einsum(a: torch.Tensor, b: torch.Tensor, product: Product) -> torch.Tensor:
     letter = dict(zip(cases.names_of(*product), string.ascii_letters, strict=False))
     terms = ["".join(letter[d] for d in dims) for dims in product]
     return torch.einsum(f"{terms[0]},{terms[1]}->{terms[2]}", a, b)
 
 
-def products(seed, mesh, asked, tables):
+def products(
+    seed: int, mesh: Mesh, asked: Sequence[tuple[Product, Layout, Sizes]], tables: Sequence[Table]
+) -> list[list[tuple[bool, list[Any]]]]:
     """For each product with the learner's table, return whether output and gradients are right, and
     some of their numbers.
     """
@@ -79,20 +94,21 @@ def products(seed, mesh, asked, tables):
         wanted = [
             grid.piece(one, dims, layout)
             for one, dims in zip(
-                (right.detach(), whole[0].grad, whole[1].grad),
+                (right.detach(), *(cast("torch.Tensor", one.grad) for one in whole)),
                 (product[2], *product[:2]),
                 strict=False,
             )
         ]
         got = (y, pieces[0].grad, pieces[1].grad)
         results = [
-            told(name, *one) for name, *one in zip(("out", "a", "b"), got, wanted, strict=False)
+            told(name, one, right_one)
+            for name, one, right_one in zip(("out", "a", "b"), got, wanted, strict=True)
         ]
         found.append([(one["right"], one["sample"]) for one in results])
     return found
 
 
-def seen(asked):
+def seen(asked: Sequence[Program]) -> list[list[tuple[str, int]]]:
     """[(axis, numbers)] of the all-reduces of each program, as the ledger of this rank sees
     them.
     """

@@ -7,13 +7,17 @@ Every experiment returns plain data. What is right, and which mistake a wrong an
 determined here, where the tensors are, and `verdicts` puts it into words.
 """
 
+from __future__ import annotations
+
 import random
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 import torch.distributed as dist
 
 from manyhands.checks.on_ranks import learners
-from manyhands.checks.rank_tools import short_lived
+from manyhands.checks.rank_tools import short_lived, total
 from manyhands.checks.tensor_parallel.compare_ranks import (
     drawn,
     in_groups,
@@ -27,19 +31,26 @@ from manyhands.checks.tensor_parallel.compare_ranks import (
 )
 from manyhands.data import shard
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from manyhands.checks.tensor_parallel.answers import Cut, LayerCase, Piece, Refused
+
 NOTHING = [0, 0]  # sent
 
 
-def f_and_g(copy_name, sum_name, seed):
+def f_and_g(copy_name: str, sum_name: str, seed: int) -> list[LayerCase]:
     """`copy_to(x, group)` and `reduce_from(x, group)`, with a different x and a different gradient
     on each rank where the ranks may differ. In small groups the last rank's tensors are transposed,
     so that their numbers are not in order. "again": between forward and backward, the function is
     called for a different group.
     """
-    functions, found = (
-        {"copy": learners(copy_name), "sum": learners(sum_name), "again": learners(copy_name)},
-        [],
-    )
+    functions = {
+        "copy": learners(copy_name),
+        "sum": learners(sum_name),
+        "again": learners(copy_name),
+    }
+    found: list[LayerCase] = []
     alone = [short_lived(dist.new_group([rank])) for rank in range(dist.get_world_size())][
         dist.get_rank()
     ]
@@ -60,19 +71,19 @@ def f_and_g(copy_name, sum_name, seed):
                 for _ in range(2)
             )
             if which != "sum":
-                x, slope, total = xs[0], slopes[me], sum(slopes)
-                right, sums = (x, total), [NOTHING, one_sum(total, group)]
+                x, slope, added = xs[0], slopes[me], total(slopes)
+                right, sums = (x, added), [NOTHING, one_sum(added, group)]
                 wrong = {"times": size * x}
                 wrong_gradients = {
                     "own": slope,
-                    "mean": total / size,
-                    "times": size * total,
+                    "mean": added / size,
+                    "times": size * added,
                     "strides": sum_of_memory(slopes, slope),
                 }
             else:
-                x, slope, total = xs[me], slopes[-1], sum(xs)
-                right, sums = (total, slope), [one_sum(total, group), NOTHING]
-                wrong = {"own": x, "mean": total / size, "strides": sum_of_memory(xs, x)}
+                x, slope, added = xs[me], slopes[-1], total(xs)
+                right, sums = (added, slope), [one_sum(added, group), NOTHING]
+                wrong = {"own": x, "mean": added / size, "strides": sum_of_memory(xs, x)}
                 wrong_gradients = {"times": size * slope, "divided": slope / size}
             case = tried(
                 lambda x, *, function=function, group=group: function(x, group),
@@ -82,25 +93,26 @@ def f_and_g(copy_name, sum_name, seed):
                 group,
                 wrong,
                 {"x": wrong_gradients},
-                (
-                    (lambda *, function=function, x=x: function(leaf(x), alone))
-                    if which == "again"
-                    else None
-                ),
+                partial(_call_elsewhere, function, x, alone) if which == "again" else None,
                 late=me == size - 1,
             )
             found.append({"what": which, "sums": sums, **case})
     return found
 
 
-def _lead(size):
+def _call_elsewhere(function: Callable[..., Any], x: torch.Tensor, group: Any) -> None:
+    function(leaf(x), group)
+
+
+def _lead(size: int) -> tuple[int, ...]:
     """The dimensions before the last one of x: one, two or three."""
     return {4: (2, 3), 3: (5,), 2: (2, 1, 3)}.get(size, (4,))
 
 
-def column(name, seed):
+def column(name: str, seed: int) -> list[LayerCase]:
     """`column(x, w, b, group)`, with the whole x and the rank's columns of w and b."""
-    function, found = learners(name), []
+    function = learners(name)
+    found: list[LayerCase] = []
     for members, group in in_groups():
         size, me, draw = (
             len(members),
@@ -123,7 +135,7 @@ def column(name, seed):
         wrong = {
             "whole": y,
             "no bias": parts[me] - b[mine[me]],
-            "summed": sum(parts),
+            "summed": total(parts),
             "x summed": size * x @ w[:, mine[me]] + b[mine[me]],
         }
         gradients = {
@@ -145,11 +157,12 @@ def column(name, seed):
     return found
 
 
-def row(name, seed):
+def row(name: str, seed: int) -> list[LayerCase]:
     """`row(x, w, b, group)`, with the rank's columns of x, the rank's rows of w, and the whole
     b.
     """
-    function, found = learners(name), []
+    function = learners(name)
+    found: list[LayerCase] = []
     for members, group in in_groups():
         size, me, draw = (
             len(members),
@@ -191,9 +204,10 @@ def row(name, seed):
     return found
 
 
-def mlp(name, seed):
+def mlp(name: str, seed: int) -> list[LayerCase]:
     """`mlp(x, up, up_bias, down, down_bias, group)`, two layers with tanh after each."""
-    function, found = learners(name), []
+    function = learners(name)
+    found: list[LayerCase] = []
     for members, group in in_groups():
         size, me, draw = (
             len(members),
@@ -217,15 +231,15 @@ def mlp(name, seed):
         parts = [shard(hidden, r, size) for r in range(size)]
         inner = [torch.tanh(x @ up[:, one] + up_bias[one]) @ down[one] for one in parts]
         wrong = {
-            "bias on each": torch.tanh(sum(inner) + size * down_bias),
-            "no bias": torch.tanh(sum(inner)),
-            "tanh before the sum": sum(torch.tanh(one) for one in inner) + down_bias,
-            "tanh and bias before the sum": sum(torch.tanh(one + down_bias) for one in inner),
-            "no tanh at the end": sum(inner) + down_bias,
+            "bias on each": torch.tanh(total(inner) + size * down_bias),
+            "no bias": torch.tanh(total(inner)),
+            "tanh before the sum": total(torch.tanh(one) for one in inner) + down_bias,
+            "tanh and bias before the sum": total(torch.tanh(one + down_bias) for one in inner),
+            "no tanh at the end": total(inner) + down_bias,
             "own and bias": torch.tanh(inner[me] + down_bias),
             "no tanh between": torch.tanh((x @ up + up_bias) @ down + down_bias),
         }
-        others = sum(inner) - inner[me]
+        others = total(inner) - inner[me]
         own = _serial(
             lambda x, *rest, others=others: torch.tanh(_inner(x, *rest) + others), cut, slope
         )[1]
@@ -239,19 +253,27 @@ def mlp(name, seed):
     return found
 
 
-def _inner(x, up, up_bias, down, down_bias):
+def _inner(
+    x: torch.Tensor,
+    up: torch.Tensor,
+    up_bias: torch.Tensor,
+    down: torch.Tensor,
+    down_bias: torch.Tensor,
+) -> torch.Tensor:
     return torch.tanh(x @ up + up_bias) @ down + down_bias
 
 
-def _two_layers(*whole):
+def _two_layers(*whole: torch.Tensor) -> torch.Tensor:
     return torch.tanh(_inner(*whole))
 
 
-def cut(name, seed):
+def cut(name: str, seed: int) -> Cut:
     """`cut_heads(qkv, out, heads, rank, size)` for every rank of worlds of several sizes, and for
     heads that cannot be divided, without communication.
     """
-    function, draw, found, refused = learners(name), random.Random(seed), [], []
+    function, draw = learners(name), random.Random(seed)
+    found: list[Piece] = []
+    refused: list[Refused] = []
     for size in (4, 3, 2, 1):
         tensor, heads, head_size = (
             drawn(draw.randrange(2**31)),
@@ -309,7 +331,9 @@ def cut(name, seed):
     return {"pieces": found, "refused": refused}
 
 
-def _pieces(qkv, out, heads, rank, size):
+def _pieces(
+    qkv: torch.Tensor, out: torch.Tensor, heads: int, rank: int, size: int
+) -> tuple[torch.Tensor, torch.Tensor]:
     """The right pieces, which are the columns of the rank's heads for each of q, k and v, next to
     each other, and the rows of out that belong to these heads.
     """
@@ -318,7 +342,7 @@ def _pieces(qkv, out, heads, rank, size):
     return columns, out.unflatten(0, (heads, -1))[mine].flatten(0, 1)
 
 
-def _wrong_qkv(qkv, heads, rank, size):
+def _wrong_qkv(qkv: torch.Tensor, heads: int, rank: int, size: int) -> dict[str, torch.Tensor]:
     by_head = qkv.unflatten(1, (3, heads, -1))
     return {
         "one block": qkv.chunk(size, 1)[rank],
@@ -330,7 +354,7 @@ def _wrong_qkv(qkv, heads, rank, size):
     }
 
 
-def _wrong_out(out, heads, rank, size):
+def _wrong_out(out: torch.Tensor, heads: int, rank: int, size: int) -> dict[str, torch.Tensor]:
     return {
         "whole": out,
         "columns": out.tensor_split(size, 1)[rank],
@@ -338,20 +362,23 @@ def _wrong_out(out, heads, rank, size):
     }
 
 
-def _held(piece, right, given):
-    """[numbers in the memory that a piece keeps, numbers that it needs, whether it shares the
-    memory of what was given].
+def _held(
+    piece: Any, right: torch.Tensor, given: Mapping[str, torch.Tensor]
+) -> tuple[int, int, bool]:
+    """(numbers in the memory that a piece keeps, numbers that it needs, whether it shares the
+    memory of what was given).
     """
     if not isinstance(piece, torch.Tensor):
-        return [-1, right.numel(), False]
+        return -1, right.numel(), False
     memory = piece.untyped_storage()
     shared = memory.data_ptr() in [whole.untyped_storage().data_ptr() for whole in given.values()]
-    return [memory.nbytes() // piece.element_size(), right.numel(), shared]
+    return memory.nbytes() // piece.element_size(), right.numel(), shared
 
 
-def attention(name, seed):
+def attention(name: str, seed: int) -> list[LayerCase]:
     """`attention(x, qkv, out, heads, group)` with the rank's pieces of qkv and out."""
-    function, found = learners(name), []
+    function = learners(name)
+    found: list[LayerCase] = []
     for members, group in in_groups():
         size, me, draw = (
             len(members),
@@ -382,7 +409,7 @@ def attention(name, seed):
             "mask of zeros": attend(x, qkv, out, heads, mask=0.0),
             "one later": attend(x, qkv, out, heads, later=2),
             "later only": attend(x.flip(1), qkv, out, heads).flip(1),
-            "all heads here": sum(attend(of[0], of[1], of[2], heads) for of in pieces),
+            "all heads here": total(attend(of[0], of[1], of[2], heads) for of in pieces),
             "not scaled": attend(x, qkv, out, heads, scale=1.0),
             "scaled by width": attend(x, qkv, out, heads, scale=width**-0.5),
             "scaled by all": attend(x, qkv, out, heads, scale=inner**-0.5),
@@ -394,7 +421,7 @@ def attention(name, seed):
             if inner // size % n == 0 and n not in (per, heads)
         ]
         wrong |= {
-            f"heads {n}": sum(attend(of[0], of[1], of[2], n) for of in pieces) for n in counts
+            f"heads {n}": total(attend(of[0], of[1], of[2], n) for of in pieces) for n in counts
         }
         own = _serial(attend, pieces[me][:3], slope, pieces[me][3])[1]
         right = y, gx, *_pieces(gqkv, gout, heads, me, size)
@@ -416,31 +443,45 @@ def attention(name, seed):
     return found
 
 
-def attend(x, qkv, out, heads, mask=-torch.inf, scale=None, over=-1, later=1):
+def attend(
+    x: torch.Tensor,
+    qkv: torch.Tensor,
+    out: torch.Tensor,
+    heads: int,
+    mask: float | str | None = -torch.inf,
+    scale: float | None = None,
+    over: int = -1,
+    later: int = 1,
+) -> torch.Tensor:
     """Attention in a single process with these heads. mask: what the scores of later positions
     become, None for no mask, or "after" if later positions are masked only after softmax.
     """
     # each [rows, heads, places, head size]
     q, k, v = (x @ qkv).unflatten(-1, (3, heads, -1)).permute(2, 0, 3, 1, 4)
     scores = q @ k.mT * (scale or q.shape[-1] ** -0.5)
-    later = torch.ones_like(scores, dtype=torch.bool).triu(later)
+    hidden = torch.ones_like(scores, dtype=torch.bool).triu(later)
     if isinstance(mask, float):
-        scores = scores.masked_fill(later, mask)
+        scores = scores.masked_fill(hidden, mask)
     weights = scores.softmax(over)
     if mask == "after":
-        weights = weights.masked_fill(later, 0.0)
+        weights = weights.masked_fill(hidden, 0.0)
     return (weights @ v).transpose(1, 2).flatten(2) @ out
 
 
-def _serial(function, tensors, slope, *rest):
+def _serial(
+    function: Callable[..., torch.Tensor],
+    tensors: Sequence[torch.Tensor],
+    slope: torch.Tensor,
+    *rest: Any,
+) -> tuple[torch.Tensor, ...]:
     """(output, gradient of each tensor) that a single process computes."""
     leaves = [leaf(one) for one in tensors]
     y = function(*leaves, *rest)
     y.backward(slope)
-    return y.detach(), *(one.grad for one in leaves)
+    return y.detach(), *(cast("torch.Tensor", one.grad) for one in leaves)
 
 
-def _scaled(gradient, size):
+def _scaled(gradient: torch.Tensor, size: int) -> dict[str, torch.Tensor]:
     return {
         "times": gradient * size,
         "divided": gradient / size,
