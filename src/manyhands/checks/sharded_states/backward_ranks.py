@@ -5,17 +5,19 @@ Each experiment is a function of a name and the seed, which all ranks call in gr
 ranks and of 1. It returns {criterion: [finding]}.
 """
 
+from __future__ import annotations
+
 import gc
 import random
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from manyhands.checks.on_ranks import learners
-from manyhands.checks.rank_tools import device_of_any_call
+from manyhands.checks.rank_tools import device_of_any_call, total
 from manyhands.checks.sharded_states.findings_with_torch import (
     F64,
     all_reduced,
@@ -32,6 +34,14 @@ from manyhands.checks.sharded_states.held_with_torch import held_bytes, tensors_
 from manyhands.checks.sharded_states.live_with_torch import Created, LettingGo
 from manyhands.ledger import Ledger
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from manyhands.checks.sharded_states.answers import Finding, Findings
+    from manyhands.checks.sharded_states.findings_with_torch import Group
+
+    Seen = dict[str, int]  # what was in memory and what was sent during one call
+
 CALLS = 2
 LAYERS, NUMBER_BYTES = 6, F64.itemsize
 AT_ONCE = 2  # whole gradients that may be alive
@@ -40,9 +50,9 @@ AT_ONCE = 2  # whole gradients that may be alive
 # --- 4: zero2 -------------------------------------------------------------------------------------
 
 
-def zero2(name, seed):
+def zero2(name: str, seed: int) -> Findings:
     function = learners(name)
-    found: dict[str, list[Any]] = {"shards": [], "freed": [], "alive": []}
+    found: Findings = {"shards": [], "freed": [], "alive": []}
     alive = Alive()
     for group in my_groups():
         for criterion, findings in _zero2(
@@ -57,18 +67,22 @@ class Alive:
     them, and all numbers created meanwhile).
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._letting_go = LettingGo()
 
-    def begin(self, parameters, group, created, enough):
+    def begin(
+        self, parameters: Iterable[torch.Tensor], group: Group, created: Created, enough: int
+    ) -> None:
         """`enough`: with this many numbers, besides the shards of the gradients that have arrived,
         there is no need to wait.
         """
-        self.most, self.arrived, self._memories, self._snapshots = 0, 0, [], []
+        self.most = self.arrived = 0
+        self._memories: list[StorageWeakRef] = []
+        self._snapshots: list[dict[int, int]] = []
         self._group, self._created, self._enough = group, created, enough
         self._hooks = [p.register_post_accumulate_grad_hook(self._arrived) for p in parameters]
 
-    def _arrived(self, parameter):
+    def _arrived(self, parameter: torch.Tensor) -> None:
         self.arrived += 1
         if parameter.grad is not None:  # else a hook of an earlier call has been here
             self._memories.append(StorageWeakRef(parameter.grad.untyped_storage()))
@@ -77,13 +91,13 @@ class Alive:
         self._snapshots.append(self._created.live())
         self._enough += length(parameter.numel(), self._group.ranks)
 
-    def _count(self):
+    def _count(self) -> int:
         return sum(not memory.expired() for memory in self._memories)
 
-    def _numbers(self, besides=()):
+    def _numbers(self, besides: Iterable[torch.Tensor] = ()) -> int:
         return self._created.bytes_live(besides) // NUMBER_BYTES
 
-    def end(self, shards, enough):
+    def end(self, shards: Sequence[torch.Tensor], enough: int) -> tuple[int, int, int]:
         """Return (whole gradients in memory now, numbers besides the shards now, the most such
         numbers that were in memory at the same time).
         """
@@ -102,7 +116,7 @@ class Alive:
         return self._count(), self._numbers(shards), most // NUMBER_BYTES
 
 
-def _network(key):
+def _network(key: str) -> nn.Sequential:
     """Layers of about the same size, so that two whole gradients are few compared with all of
     them.
     """
@@ -121,7 +135,7 @@ def _network(key):
 class _Limits:
     """How many numbers may be in memory, or travel, for these parameters."""
 
-    def __init__(self, parameters, group):
+    def __init__(self, parameters: Sequence[torch.Tensor], group: Group) -> None:
         sizes = [length(p.numel(), group.ranks) for p in parameters]
         self.own, self.numel, largest = (
             sum(sizes),
@@ -135,17 +149,18 @@ class _Limits:
         self.bytes_sent = NUMBER_BYTES * (group.ranks - 1) * self.own
 
 
-def _zero2(function, key, group, alive):
+def _zero2(function: Callable[..., Any], key: str, group: Group, alive: Alive) -> Findings:
     network = _network(key)
     in_network = list(network.parameters())
     # not in the order of backward, nor in its reverse
     parameters = in_network[1::2] + in_network[::2]
     limits = _Limits(parameters, group)
-    told: list[Any] = []
-    calls: list[Any] = []
+    told: list[Finding] = []
+    calls: list[Seen] = []
 
-    def loss_of(call, rank):
-        return network(draw(f"{key} {call} {rank} rows", 1, network[0].in_features)).square().mean()
+    def loss_of(call: int, rank: int) -> torch.Tensor:
+        rows = draw(f"{key} {call} {rank} rows", 1, in_network[0].shape[1])
+        return network(rows).square().mean()
 
     for call in range(CALLS):
         of_ranks = [torch.autograd.grad(loss_of(call, rank), parameters) for rank in group]
@@ -163,7 +178,9 @@ def _zero2(function, key, group, alive):
         len(p._post_accumulate_grad_hooks or ()) + len(p._backward_hooks or ()) for p in parameters
     )
     sent = [
-        at_most(group.text, one["sent"], limits.bytes_sent, limits.numel, whole=one["all-reduced"])
+        at_most(
+            group.text, one["sent"], limits.bytes_sent, limits.numel, whole=bool(one["all-reduced"])
+        )
         for one in calls
     ]
     return {
@@ -181,7 +198,14 @@ def _zero2(function, key, group, alive):
     }
 
 
-def _watched(function, loss, parameters, group, limits, alive):
+def _watched(
+    function: Callable[..., Any],
+    loss: torch.Tensor,
+    parameters: Sequence[torch.Tensor],
+    group: Group,
+    limits: _Limits,
+    alive: Alive,
+) -> tuple[Any, Seen]:
     """Return (what the learner's function returns, what was in memory and what was sent while it
     ran).
     """
@@ -207,7 +231,7 @@ def _watched(function, loss, parameters, group, limits, alive):
     }
 
 
-def _in_memory(group, calls, limits, parameters):
+def _in_memory(group: Group, calls: Sequence[Seen], limits: _Limits, parameters: int) -> Finding:
     if group.ranks == 1:
         return finding(group.text, None, [limits.numel])
     most = {name: max(one[name] for one in calls) for name in calls[0]}
@@ -237,9 +261,11 @@ def _in_memory(group, calls, limits, parameters):
     return finding(group.text, looks.get(over), values, limit[over], most[over])
 
 
-def _compare_shards(at, got, of_ranks, group):
+def _compare_shards(
+    at: str, got: Any, of_ranks: Sequence[Sequence[torch.Tensor]], group: Group
+) -> Finding:
     right = [
-        piece(sum(each) / group.ranks, group.rank, group.ranks)
+        piece(total(each) / group.ranks, group.rank, group.ranks)
         for each in zip(*of_ranks, strict=False)
     ]
     if not isinstance(got, (list, tuple)) or len(got) != len(right):
@@ -262,7 +288,7 @@ def _compare_shards(at, got, of_ranks, group):
             return compare(at, one, wanted)
     summed, own = (
         [piece(one, group.rank, group.ranks) for one in version]
-        for version in (list(map(sum, zip(*of_ranks, strict=False))), of_ranks[group.rank])
+        for version in (list(map(total, zip(*of_ranks, strict=False))), of_ranks[group.rank])
     )
     wrong = [
         ("summed", flat(summed)),
@@ -281,9 +307,9 @@ def _compare_shards(at, got, of_ranks, group):
 # --- 5: gather ------------------------------------------------------------------------------------
 
 
-def gather(name, seed):
+def gather(name: str, seed: int) -> Findings:
     layer, letting_go = learners(name), LettingGo()
-    found: dict[str, list[Any]] = {"values": [], "gradients": [], "traffic": [], "freed": []}
+    found: Findings = {"values": [], "gradients": [], "traffic": [], "freed": []}
     for group in my_groups():
         for criterion, findings in _gather(
             layer, f"{seed} gather {group.ranks}", group, letting_go
@@ -292,7 +318,7 @@ def gather(name, seed):
     return found
 
 
-def _gather(layer, key, group, letting_go):
+def _gather(layer: Any, key: str, group: Group, letting_go: LettingGo) -> Findings:
     sizes = random.Random(key)
     a, b, c = (sizes.randint(7, 10) for _ in range(3))
     weights = [draw(f"{key} {i}", *shape) for i, shape in enumerate(((b, a), (c, b)))]
@@ -302,9 +328,10 @@ def _gather(layer, key, group, letting_go):
         [nn.Parameter(piece(weight, group.rank, group.ranks)) for weight in weights],
         min(map(torch.numel, weights)),
     )
-    enough, kept = 8 * (group.ranks - 1) * sum(map(len, owns)), []
+    enough = 8 * (group.ranks - 1) * sum(map(len, owns))
+    kept: list[int] = []
 
-    def multiply(h, i):
+    def multiply(h: torch.Tensor, i: int) -> Any:
         with Created() as created:
             y = layer.apply(h, owns[i], weights[i].shape, group.handle)
         kept.append(
@@ -374,39 +401,49 @@ def _gather(layer, key, group, letting_go):
     }
 
 
-def _forward(multiply, x, leaves):
+def _forward(
+    multiply: Callable[[torch.Tensor, int], torch.Tensor],
+    x: torch.Tensor,
+    leaves: Sequence[torch.Tensor],
+) -> tuple[torch.Tensor, list[torch.Tensor]]:
     """Return (the output of two layers, [x, the shards]), where x has a gradient too."""
     x = x.clone().requires_grad_()
     return multiply(torch.tanh(multiply(x, 0)), 1), [x, *leaves]
 
 
-def _through(multiply, x, weights):
+def _through(
+    multiply: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    x: torch.Tensor,
+    weights: Sequence[torch.Tensor],
+) -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
     """Return (the output, the gradients of x and of the weights), with whole weights."""
     whole = [nn.Parameter(weight.clone()) for weight in weights]
     y, leaves = _forward(lambda h, i: multiply(h, whole[i]), x, whole)
     return y.detach(), torch.autograd.grad(y.square().mean(), leaves)
 
 
-def _gradients(group, leaves, serial):
+def _gradients(
+    group: Group, leaves: Sequence[torch.Tensor], serial: Sequence[Sequence[torch.Tensor]]
+) -> Iterator[Finding]:
     """Compare the gradients of x and of both shards with the right ones."""
     of_x, *of_weights = [list(each) for each in zip(*serial, strict=False)]
     right = [
         of_x[group.rank],
-        *(piece(sum(each) / group.ranks, group.rank, group.ranks) for each in of_weights),
+        *(piece(total(each) / group.ranks, group.rank, group.ranks) for each in of_weights),
     ]
     alike = all(one.shape == of_x[0].shape for one in of_x)
     wrong = [
         [("x averaged", of_x[group.rank] / group.ranks**layers) for layers in (1, 2)]
-        + ([("x averaged", sum(of_x) / group.ranks), ("x summed", sum(of_x))] if alike else [])
+        + ([("x averaged", total(of_x) / group.ranks), ("x summed", total(of_x))] if alike else [])
     ]
     for each in of_weights:
         wrong.append(
             [
                 (name, piece(one, group.rank, group.ranks))
                 for name, one in (
-                    ("summed", sum(each)),
+                    ("summed", total(each)),
                     ("own", each[group.rank]),
-                    ("divided twice", sum(each) / group.ranks**2),
+                    ("divided twice", total(each) / group.ranks**2),
                 )
             ]
         )

@@ -5,15 +5,18 @@ Each experiment is a function of a name and the seed, which all ranks call in gr
 ranks and of 1. It returns {criterion: [finding]}.
 """
 
+from __future__ import annotations
+
 import math
 import random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
 from manyhands.checks.in_kernel import number
 from manyhands.checks.on_ranks import learners
+from manyhands.checks.rank_tools import total
 from manyhands.checks.sharded_states.diagnosis import ULP
 from manyhands.checks.sharded_states.findings_with_torch import (
     BF16,
@@ -31,6 +34,12 @@ from manyhands.checks.sharded_states.live_with_torch import Created, LettingGo
 from manyhands.checks.sharded_states.messages import MASTER_STEPS
 from manyhands.ledger import Ledger
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from manyhands.checks.sharded_states.answers import Finding, Findings
+    from manyhands.checks.sharded_states.findings_with_torch import Group
+
 # each step is less than half of the last bit of such weights, so in bfloat16 all of them vanish
 STEPS, LR = MASTER_STEPS, 0.05
 # float32 makes an error below 1e-5 in all steps, whereas a mean, a step or a rate that is rounded
@@ -41,9 +50,9 @@ MASTER_ERROR = 2e-5
 # --- 6: masters -----------------------------------------------------------------------------------
 
 
-def masters(name, seed):
+def masters(name: str, seed: int) -> Findings:
     function, letting_go = learners(name), LettingGo()
-    found: dict[str, list[Any]] = {"moves": [], "states": [], "traffic": []}
+    found: Findings = {"moves": [], "states": [], "traffic": []}
     for group in my_groups():
         key = f"{seed} masters {group.ranks}"
         sizes = random.Random(key)
@@ -100,13 +109,13 @@ def masters(name, seed):
     return found
 
 
-def _two_to_four(key, *shape):
+def _two_to_four(key: str, *shape: int) -> torch.Tensor:
     """Weights between 2.5 and 3.5, of both signs, in bfloat16."""
     numbers_ = draw(key, *shape)
     return (numbers_.sign() * (3 + numbers_.abs().remainder(1) - 0.5)).to(BF16)
 
 
-def _hard_to_add(key, weight, ranks):
+def _hard_to_add(key: str, weight: torch.Tensor, ranks: int) -> list[torch.Tensor]:
     """Gradients of each rank in bfloat16.
 
     With three ranks or more, each number has 64 and -64 besides small ones, in a different order of
@@ -125,13 +134,19 @@ def _hard_to_add(key, weight, ranks):
     return [one.to(BF16) for one in small]
 
 
-def _moves(group, parameters, weights, gradients, ledger):
+def _moves(
+    group: Group,
+    parameters: Sequence[torch.Tensor],
+    weights: Sequence[torch.Tensor],
+    gradients: Sequence[Sequence[torch.Tensor]],
+    ledger: Ledger,
+) -> Finding:
     got, before = flat([p.detach() for p in parameters]), flat(weights)
     if got.dtype != BF16:
         return finding(group.text, "became", [], "bfloat16", str(got.dtype).removeprefix("torch."))
-    sums = flat([sum(one.double() for one in of_ranks) for of_ranks in gradients])
+    sums = flat([total(one.double() for one in of_ranks) for of_ranks in gradients])
 
-    def after(gradient):
+    def after(gradient: torch.Tensor) -> torch.Tensor:
         return before.double() - STEPS * LR * gradient
 
     own = flat([of_ranks[group.rank] for of_ranks in gradients]).double()
@@ -156,7 +171,14 @@ def _moves(group, parameters, weights, gradients, ledger):
     )
 
 
-def _exact(told, state, weights, gradients, group, replaced):
+def _exact(
+    told: Finding,
+    state: Any,
+    weights: Sequence[torch.Tensor],
+    gradients: Sequence[Sequence[torch.Tensor]],
+    group: Group,
+    replaced: bool,
+) -> Finding:
     """Return `told` or, where the rounded weights are right, what is wrong with the master in
     `state` or with the parameters' memory.
     """
@@ -166,7 +188,7 @@ def _exact(told, state, weights, gradients, group, replaced):
         if one.dtype in (torch.float32, torch.float64)
     ]
     right = [
-        w.double() - STEPS * LR * sum(one.double() for one in of_ranks) / group.ranks
+        w.double() - STEPS * LR * total(one.double() for one in of_ranks) / group.ranks
         for w, of_ranks in zip(weights, gradients, strict=False)
     ]
     error = (
@@ -196,7 +218,7 @@ def _exact(told, state, weights, gradients, group, replaced):
     )
 
 
-def _farthest(wanted, held):
+def _farthest(wanted: Sequence[torch.Tensor], held: Sequence[torch.Tensor]) -> float:
     """The largest distance of a number of `wanted` from its nearest number in `held`.
 
     A master may be kept in any form, and the zeros are padding.
@@ -205,7 +227,14 @@ def _farthest(wanted, held):
     return max((flat(held)[:, None] - real[real != 0]).abs().min(0).values.tolist(), default=0.0)
 
 
-def _masters(at, state, parameters, watched, least, most):
+def _masters(
+    at: str,
+    state: Any,
+    parameters: Sequence[torch.Tensor],
+    watched: tuple[Created, LettingGo],
+    least: int,
+    most: int,
+) -> Finding:
     enough, (created, letting_go) = 4 * most + 32, watched
     got, kept = (
         held_bytes(state, parameters),
@@ -232,9 +261,9 @@ def _masters(at, state, parameters, watched, least, most):
 # --- 7: clip --------------------------------------------------------------------------------------
 
 
-def clip(name, seed):
+def clip(name: str, seed: int) -> Findings:
     function = learners(name)
-    found: dict[str, list[Any]] = {"norm": [], "clipped": [], "traffic": []}
+    found: Findings = {"norm": [], "clipped": [], "traffic": []}
     for group in my_groups():
         sizes = random.Random(f"{seed} clip {group.ranks}")
         lengths = [sizes.randint(20, 40), sizes.randint(5, 19), 5, 2, 12, 1]
@@ -252,12 +281,17 @@ def clip(name, seed):
     return found
 
 
-def _clip(function, at, vectors, max_norm, padding, group):
-    shards, real, sizes = (
-        [piece(one, group.rank, group.ranks) for one in vectors],
-        [],
-        [len(one) for one in vectors],
-    )
+def _clip(
+    function: Callable[..., Any],
+    at: str,
+    vectors: Sequence[torch.Tensor],
+    max_norm: float,
+    padding: float,
+    group: Group,
+) -> dict[str, Finding]:
+    shards = [piece(one, group.rank, group.ranks) for one in vectors]
+    sizes = [len(one) for one in vectors]
+    real: list[int] = []
     for own, size in zip(shards, sizes, strict=False):
         real.append(max(0, min(len(own), size - group.rank * len(own))))
         own[real[-1] :] = padding
@@ -322,7 +356,7 @@ def _clip(function, at, vectors, max_norm, padding, group):
     }
 
 
-def _by_world_rank(vectors, group):
+def _by_world_rank(vectors: Sequence[torch.Tensor], group: Group) -> float:
     """The norm if the rank in the world decides how many numbers of a shard are real."""
     found = []
     for rank, member in zip(group, group.members, strict=False):
@@ -334,8 +368,10 @@ def _by_world_rank(vectors, group):
     return flat(found).norm().item()
 
 
-def _clipped(at, got, given, max_norm, norm, own_norm):
-    def by(norm):
+def _clipped(
+    at: str, got: torch.Tensor, given: torch.Tensor, max_norm: float, norm: float, own_norm: float
+) -> Finding:
+    def by(norm: float) -> torch.Tensor:
         return given * min(1.0, max_norm / norm) if norm else given
 
     wrong = [

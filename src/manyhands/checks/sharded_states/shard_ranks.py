@@ -4,14 +4,17 @@ Each experiment is a function of a name and the seed, which all ranks call in gr
 ranks and of 1. It returns {criterion: [finding]}.
 """
 
+from __future__ import annotations
+
 import random
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
 from manyhands.checks.on_ranks import learners
+from manyhands.checks.rank_tools import total
 from manyhands.checks.sharded_states.findings_with_torch import (
     BF16,
     F32,
@@ -31,6 +34,12 @@ from manyhands.checks.sharded_states.held_with_torch import held_bytes
 from manyhands.checks.sharded_states.live_with_torch import Created, LettingGo
 from manyhands.ledger import Ledger
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from manyhands.checks.sharded_states.answers import Finding, Findings
+    from manyhands.checks.sharded_states.findings_with_torch import Group
+
 # with such a large eps, a sum differs from a mean, a difference that Adam hardly shows otherwise
 STEPS, LR, EPS = 3, 0.01, 0.003
 
@@ -38,7 +47,7 @@ STEPS, LR, EPS = 3, 0.01, 0.003
 # --- 2: shards ------------------------------------------------------------------------------------
 
 
-def _tensors(seed, what, ranks, rank=0):
+def _tensors(seed: int, what: str, ranks: int, rank: int = 0) -> Iterator[tuple[str, torch.Tensor]]:
     """(text, tensor) of sizes that are divisible and sizes that are not, also of fewer numbers than
     ranks, in three types.
     """
@@ -59,15 +68,18 @@ def _tensors(seed, what, ranks, rank=0):
         )
 
 
-def cut(name, seed):
-    function, found = learners(name), []
+def cut(name: str, seed: int) -> Findings:
+    function = learners(name)
+    found: list[Finding] = []
     for group in my_groups():
         for at, tensor in _tensors(seed, "cut", group.ranks):
             found.append(_cut(function, at, tensor, group.rank, group.ranks))
     return {"cut": found}
 
 
-def _cut(function, at, tensor, rank, ranks):
+def _cut(
+    function: Callable[..., Any], at: str, tensor: torch.Tensor, rank: int, ranks: int
+) -> Finding:
     right, size = piece(tensor, rank, ranks), length(tensor.numel(), ranks)
     got = function(tensor, rank, ranks)
     if not isinstance(got, torch.Tensor) or got.dtype != right.dtype:
@@ -102,8 +114,9 @@ def _cut(function, at, tensor, rank, ranks):
     return {**told, "looks": "shares"} if told["looks"] is None and shares else told
 
 
-def whole(name, seed):
-    function, found = learners(name), []
+def whole(name: str, seed: int) -> Findings:
+    function = learners(name)
+    found: list[Finding] = []
     for group in my_groups():
         for at, tensor in _tensors(seed, "whole", group.ranks):
             pieces = [piece(tensor, rank, group.ranks) for rank in group]
@@ -133,9 +146,9 @@ def whole(name, seed):
     return {"whole": found}
 
 
-def mean(name, seed):
+def mean(name: str, seed: int) -> Findings:
     function = learners(name)
-    found: dict[str, list[Any]] = {"mean": [], "traffic": []}
+    found: Findings = {"mean": [], "traffic": []}
     for group in my_groups():
         for each in zip(
             *(list(_tensors(seed, "mean", group.ranks, rank)) for rank in group), strict=False
@@ -143,10 +156,10 @@ def mean(name, seed):
             at, tensors = each[0][0], [tensor for _, tensor in each]
             with Ledger() as ledger:
                 got = function(tensors[group.rank].clone(), group.handle)
-            right, own = sum(tensors) / group.ranks, tensors[group.rank]
+            right, own = total(tensors) / group.ranks, tensors[group.rank]
             cut = partial(piece, rank=group.rank, ranks=group.ranks)
             wrong = [
-                ("summed", cut(sum(tensors))),
+                ("summed", cut(total(tensors))),
                 ("own", cut(own)),
                 ("own", cut(own / group.ranks)),
                 ("divided twice", cut(right / group.ranks)),
@@ -154,11 +167,11 @@ def mean(name, seed):
             ]
             told = compare(at, got, cut(right), wrong)
             if told["looks"] == "shape" and got.dim() == 1:
-                told.update(
-                    looks="short" if len(got) < len(cut(right)) else "length",
-                    expected=len(cut(right)),
-                    got=len(got),
-                )
+                told |= {
+                    "looks": "short" if len(got) < len(cut(right)) else "length",
+                    "expected": len(cut(right)),
+                    "got": len(got),
+                }
             found["mean"].append(told)
             enough = (group.ranks - 1) * len(cut(right)) * own.element_size()
             found["traffic"].append(
@@ -170,13 +183,13 @@ def mean(name, seed):
 # --- 3: zero1 -------------------------------------------------------------------------------------
 
 
-def zero1(name, seed):
+def zero1(name: str, seed: int) -> Findings:
     function, letting_go = learners(name), LettingGo()
-    found: dict[str, list[Any]] = {"weights": [], "states": [], "traffic": []}
+    found: Findings = {"weights": [], "states": [], "traffic": []}
     for group in my_groups():
         case = Steps(f"{seed} zero1 {group.ranks}", group)
         state: dict[Any, Any] = {}
-        got: list[Any] = []
+        got: list[torch.Tensor] = []
         places, created = [p.data_ptr() for p in case.parameters], Created()
         with Ledger() as ledger:
             for step in range(STEPS):
@@ -207,7 +220,7 @@ def zero1(name, seed):
     return found
 
 
-def _states(at, case, state, created, letting_go):
+def _states(at: str, case: Steps, state: Any, created: Created, letting_go: LettingGo) -> Finding:
     """Judge whether the steps keep, in `state` or elsewhere, only what belongs to the shard, which
     is two to three numbers per parameter, and counters.
     """
@@ -238,7 +251,7 @@ def _states(at, case, state, created, letting_go):
 class Steps:
     """Parameters, and for each step the gradients of all ranks."""
 
-    def __init__(self, key, group):
+    def __init__(self, key: str, group: Group) -> None:
         sizes = random.Random(key)
         shapes = (
             (sizes.randint(5, 8), 9),
@@ -261,29 +274,31 @@ class Steps:
             sum(length(w.numel(), group.ranks) for w in self.weights),
         )
 
-    def _of_all(self, how):
+    def _of_all(
+        self, how: Callable[[Sequence[torch.Tensor]], torch.Tensor]
+    ) -> list[list[torch.Tensor]]:
         """For each step the gradients of each parameter, made of the gradients of all ranks."""
         return [
             [how(list(of_ranks)) for of_ranks in zip(*step, strict=False)]
             for step in self.gradients
         ]
 
-    def right(self):
+    def right(self) -> torch.Tensor:
         """Return the weights after each step, one after the other, as torch.optim.Adam computes
         them.
         """
         weights, after = [nn.Parameter(weight.clone()) for weight in self.weights], []
         adam = torch.optim.Adam(weights, lr=LR, eps=EPS)
-        for step in self._of_all(lambda of_ranks: sum(of_ranks) / len(of_ranks)):
+        for step in self._of_all(lambda of_ranks: total(of_ranks) / len(of_ranks)):
             for weight, gradient in zip(weights, step, strict=True):
                 weight.grad = gradient
             adam.step()
             after += [weight.detach().flatten().clone() for weight in weights]
         return torch.cat(after)
 
-    def wrong(self):
+    def wrong(self) -> Iterator[tuple[str, torch.Tensor]]:
         """[(mistake, weights after each step)]."""
-        mean = self._of_all(lambda of_ranks: sum(of_ranks) / len(of_ranks))
+        mean = self._of_all(lambda of_ranks: total(of_ranks) / len(of_ranks))
         right, before = by_hand(self.weights, mean), [flat(self.weights)]
         for cut in (self._cut_each, self._cut_flat):
             own = [cut([step[rank] for rank in self.group]) for step in self.gradients]
@@ -304,7 +319,7 @@ class Steps:
             "weights own",
             torch.cat(by_hand(self.weights, [step[self.group.rank] for step in self.gradients])),
         )
-        yield "weights summed", torch.cat(by_hand(self.weights, self._of_all(sum)))
+        yield "weights summed", torch.cat(by_hand(self.weights, self._of_all(total)))
         yield "unmoved", torch.cat(before * STEPS)
         yield "stale", torch.cat([*before, *right[:-1]])
         yield "begun anew", torch.cat(by_hand(self.weights, mean, anew=True))
@@ -316,7 +331,7 @@ class Steps:
         )
         yield "eps default", torch.cat(by_hand(self.weights, mean, eps=1e-8))
 
-    def _of_flat(self, vector):
+    def _of_flat(self, vector: torch.Tensor) -> list[torch.Tensor]:
         return [
             part.view(w.shape)
             for part, w in zip(
@@ -324,7 +339,7 @@ class Steps:
             )
         ]
 
-    def _cut_each(self, versions):
+    def _cut_each(self, versions: Sequence[Sequence[torch.Tensor]]) -> list[torch.Tensor]:
         """Parameters in which rank r's shard is the shard of version r, where each parameter is cut
         separately.
         """
@@ -335,7 +350,7 @@ class Steps:
             for of_ranks in zip(*versions, strict=False)
         ]
 
-    def _cut_flat(self, versions):
+    def _cut_flat(self, versions: Sequence[Sequence[torch.Tensor]]) -> list[torch.Tensor]:
         """The same, where all parameters are one vector."""
         return self._of_flat(
             torch.cat(
@@ -344,10 +359,16 @@ class Steps:
         )
 
 
-def by_hand(weights, gradients, anew=False, count=lambda step, i: step + 1, eps=EPS):
+def by_hand(
+    weights: Sequence[torch.Tensor],
+    gradients: Sequence[Sequence[torch.Tensor]],
+    anew: bool = False,
+    count: Callable[[int, int], int] = lambda step, i: step + 1,
+    eps: float = EPS,
+) -> list[torch.Tensor]:
     """Return the weights after each step of Adam with a mistake, as vectors."""
     weights, after = [weight.clone() for weight in weights], []
-    moments = [(0.0, 0.0)] * len(weights)
+    moments: list[tuple[Any, Any]] = [(0.0, 0.0)] * len(weights)
     for step, of_step in enumerate(gradients):
         for i, gradient in enumerate(of_step):
             m, v = (0.0, 0.0) if anew else moments[i]
