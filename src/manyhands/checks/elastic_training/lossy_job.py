@@ -2,11 +2,20 @@
 learner's loop does about it.
 """
 
+from __future__ import annotations
+
 import copy
 import random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from manyhands.checks.in_kernel import call
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from manyhands.checks.elastic_training.answers import CountedJob, Told
+
+    Plan = Mapping[int, tuple[str, int]]  # {attempt: (what happens in it, ranks after it)}
 
 STUBBORN, ATTEMPTS = 3, 400
 BUG = "mat1 and mat2 shapes cannot be multiplied (an error that the check has put into the program)"
@@ -20,7 +29,7 @@ class Endless(BaseException):
     """The loop does not end. No `except Exception` of a learner catches this exception."""
 
 
-def lossy_job(seed, plan):
+def lossy_job(seed: int, plan: Plan) -> CountedJob:
     """A `Job` whose attempts to step may fail, with `commit`, `rollback` and `regroup`.
 
     `plan`: {attempt: ("lost" or "joined", number of ranks after it)}. At the attempt of a "bug" and
@@ -35,14 +44,15 @@ def lossy_job(seed, plan):
     from manyhands.elastic.mortal import kill_me
 
     class LossyJob(Job):
-        def __init__(self):
+        def __init__(self) -> None:
             super().__init__(seed)
-            self.attempts, self.steps, self.waiting, self.useless = 0, 0, None, 0
+            self.attempts, self.steps, self.useless = 0, 0, 0
+            self.waiting: int | None = None
             self.kept: Any = None
-            self.told: dict[str, Any] = {"commits": [], "steps": 0, "events": [], "bugs": 0}
+            self.told: Told = {"commits": [], "steps": 0, "events": [], "bugs": 0}
             self.event: Any = None
 
-        def train_step(self):
+        def train_step(self) -> float:
             if self.waiting:
                 self.event[2] += 1
                 self.useless += 1
@@ -79,7 +89,7 @@ def lossy_job(seed, plan):
                 self.event = None
             return loss
 
-        def commit(self):
+        def commit(self) -> None:
             self.told["commits"].append(self.steps)
             self.kept = copy.deepcopy(
                 (
@@ -93,7 +103,7 @@ def lossy_job(seed, plan):
                 )
             )
 
-        def rollback(self):
+        def rollback(self) -> None:
             if self.kept is None:
                 raise RuntimeError("there is no commit to roll back to")
             if self.event:
@@ -106,7 +116,7 @@ def lossy_job(seed, plan):
             torch.set_rng_state(mine)
             random.setstate(own)
 
-        def regroup(self):
+        def regroup(self) -> int:
             if self.waiting:
                 self.world, self.waiting, self.useless = self.waiting, None, 0
             return self.world
@@ -114,7 +124,9 @@ def lossy_job(seed, plan):
     return LossyJob()
 
 
-def tried(train, seed, plan, until, every):
+def tried(
+    train: Callable[..., Any], seed: int, plan: Plan, until: int, every: int
+) -> tuple[str | None, Told, list[float]]:
     """Return (error, what the loop did, [images seen, ranks, sums of the weights]) of the learner's
     loop; run in a separate process.
     """
@@ -130,7 +142,7 @@ def tried(train, seed, plan, until, every):
     )
 
 
-def right_loop(job, until, every):
+def right_loop(job: CountedJob, until: int, every: int) -> None:
     """The loop that the exercise asks for, as the reference."""
     from manyhands.elastic.job import RankLost, RanksJoined
 
