@@ -111,7 +111,7 @@ def test_programs_need_every_kind_of_sum(seed):
         )
         if any(len(dims) > 2 for product in products for dims in product):
             continue
-        products, sizes, layout = (cases.renamed(one, back) for one in (products, sizes, layout))
+        products, sizes, layout = (cases.rename(one, back) for one in (products, sizes, layout))
         assert cases.runs_well(products, sizes, layout, mesh) and set(layout.values()) == set(mesh)
         assert len(set(sizes.values())) == len(sizes)
         kinds |= {

@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 __all__ = ["HINTS", "in_split", "moved", "operators", "out_split", "pair", "part"]
 
 # longer than the timeout of the experiments' communicators, whose message says more
-PATIENCE_S = 20
+TIMEOUT_S = 20
 
 
 class _Check(RankReport):
     def __init__(self, name: str, cluster: Cluster) -> None:
-        super().__init__(name, cluster, CRITERIA, MISTAKES, PATIENCE_S)
+        super().__init__(name, cluster, CRITERIA, MISTAKES, TIMEOUT_S)
 
-    def told(self, name: str, problems: Iterable[Problem | None], values: Any) -> None:
+    def judge_close(self, name: str, problems: Iterable[Problem | None], values: Any) -> None:
         """Judge a criterion whose values are compared to the unit's tolerance."""
         self.judge(name, problems, values, atol=diagnosis.ATOL, rtol=diagnosis.ATOL)
 
@@ -58,10 +58,10 @@ def part(cluster: Cluster, function: str) -> None:
     with _Check("part", cluster) as report:
         cases: list[PartCase]
         cases, *_ = report.on_ranks("channel_parallel.ranks", "part", function, seed())
-        report.told(
+        report.judge_close(
             "cut", map(diagnosis.part_problem, cases), [_samples(case["results"]) for case in cases]
         )
-        report.told(
+        report.judge_close(
             "memory",
             map(diagnosis.held_problem, cases),
             [[case["whole"], case["held"]] for case in cases],
@@ -79,7 +79,7 @@ def operators(cluster: Cluster, copy: str, total: str, join: str) -> None:
         )
         cases = [case for answer in answers for case in answer]
         problems = (diagnosis.output_problem(case, case["which"]) for case in cases)
-        report.told(
+        report.judge_close(
             "forward",
             problems,
             [[_samples(case["results"][:1]), case["detached"]] for case in cases],
@@ -90,7 +90,7 @@ def operators(cluster: Cluster, copy: str, total: str, join: str) -> None:
             diagnosis.gradients_problem(case, case["which"])
             for case in diagnosis.detached_first(cases)
         )
-        report.told("backward", problems, [_samples(case["gradients"]) for case in cases])
+        report.judge_close("backward", problems, [_samples(case["gradients"]) for case in cases])
         _judge_bytes(report, cases, diagnosis.operator_limits, lambda case: case["which"])
 
 
@@ -109,7 +109,7 @@ def _judge_bytes(
                 diagnosis.bytes_problem(total, limits, topic_of(case), direction, case["detached"])
             )
             values.append(diagnosis.evidence(total, limits))
-    report.told("bytes", problems, values)
+    report.judge_close("bytes", problems, values)
 
 
 # ------------------------------------------------------------------ 3, 4, 5: layers
@@ -145,13 +145,13 @@ def _judge_layer(
 ) -> None:
     cases = [case for answer in answers for case in answer]
     problems = (diagnosis.output_problem(case, topic) for case in cases)
-    report.told(
+    report.judge_close(
         "values", problems, [[_samples(case["results"]), case["detached"]] for case in cases]
     )
     problems = (
         diagnosis.gradients_problem(case, topic) for case in diagnosis.detached_first(cases)
     )
-    report.told("gradients", problems, [_samples(case["gradients"]) for case in cases])
+    report.judge_close("gradients", problems, [_samples(case["gradients"]) for case in cases])
     _judge_bytes(report, cases, limits_of, lambda case: topic)
 
 
@@ -184,9 +184,9 @@ def moved(cluster: Cluster, function: str, side: str) -> None:
             for key in cases
         }
         problems = (diagnosis.moved_problem(case, sent[key]) for key, case in cases.items())
-        report.told("bytes", problems, [case["predicted"] for case in cases.values()])
+        report.judge_close("bytes", problems, [case["predicted"] for case in cases.values()])
         sides = answers[0]["sides"]
-        report.told(
+        report.judge_close(
             "side",
             diagnosis.side_problems(sides),
             [[one["got"], isinstance(one["got"], int)] for one in sides],

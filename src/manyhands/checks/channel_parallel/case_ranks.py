@@ -243,7 +243,7 @@ def same(a: torch.Tensor | None, b: torch.Tensor | None) -> bool:
     )
 
 
-def told(
+def compare(
     name: str,
     got: Any,
     right: torch.Tensor,

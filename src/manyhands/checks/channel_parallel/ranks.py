@@ -24,11 +24,11 @@ from manyhands.checks.channel_parallel.case_ranks import (
     Case,
     Traffic,
     communicators,
+    compare,
     dealt,
     detached,
     lookalikes,
     own_first,
-    told,
     usable,
     wrong_gradients,
 )
@@ -110,7 +110,7 @@ def _cut(
         "whole": full,
         "grouped": full[shard(full.shape[0], rank, size)][:, shard(full.shape[1], rank, size)],
     }
-    results = [told("weight", answer[0], take(full, axis, here), wrong)]
+    results = [compare("weight", answer[0], take(full, axis, here), wrong)]
     if bias is None:
         results.append(
             {
@@ -128,7 +128,7 @@ def _cut(
             "dealt": bias[rank::size],
             "even": bias[even],
         }
-        results.append(told("bias", answer[1], bias[here] if split == "out" else bias, wrong))
+        results.append(compare("bias", answer[1], bias[here] if split == "out" else bias, wrong))
     return {
         "results": results,
         "whole": full.numel(),
@@ -228,7 +228,7 @@ def _both_ways(
     with Traffic() as forward:
         y = call()
     answer: Both = {
-        "results": [_untouched(told("y", y, right, wrong), x, given)],
+        "results": [_untouched(compare("y", y, right, wrong), x, given)],
         "forward": forward.sent,
         "backward": None,
         "detached": detached(y),
@@ -237,7 +237,7 @@ def _both_ways(
         with Traffic() as backward:
             y.backward(handed)
         answer["results"].append(
-            _untouched(told("x", x.grad, gradient, wrong_gradient), handed, slope)
+            _untouched(compare("x", x.grad, gradient, wrong_gradient), handed, slope)
         )
         answer["backward"] = backward.sent
     return answer
@@ -276,7 +276,7 @@ def _layer(function: Callable[..., Any], case: Case, c: Communicator) -> LayerAn
     answer: LayerAnswer = {
         "rank": c.rank,
         "size": c.size,
-        "results": [told("output", y, case.y, lookalikes(case, c.rank))],
+        "results": [compare("output", y, case.y, lookalikes(case, c.rank))],
         "detached": detached(y),
         "forward": forward.sent,
         "backward": None,
@@ -295,7 +295,7 @@ def _layer(function: Callable[..., Any], case: Case, c: Communicator) -> LayerAn
             strict=False,
         ):
             if right is not None:
-                answer["gradients"].append(told(label, tensor.grad, right, wrong))
+                answer["gradients"].append(compare(label, tensor.grad, right, wrong))
     return answer
 
 
@@ -351,7 +351,7 @@ def _pair(function: Callable[..., Any], seed: int, c: Communicator) -> LayerAnsw
     answer: LayerAnswer = {
         "rank": c.rank,
         "size": c.size,
-        "results": [told("output", y, right, wrong)],
+        "results": [compare("output", y, right, wrong)],
         "forward": forward.sent,
         "backward": None,
         "detached": detached(y),
@@ -376,7 +376,7 @@ def _pair(function: Callable[..., Any], seed: int, c: Communicator) -> LayerAnsw
                 {} if label != "x" else {"partial": own_part, "partial, times": own_part * c.size}
             )
             answer["gradients"].append(
-                told(
+                compare(
                     label,
                     tensor.grad,
                     gradient,

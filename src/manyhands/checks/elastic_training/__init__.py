@@ -224,12 +224,14 @@ def state(state_of: Callable[..., Any], restore: Callable[..., Any]) -> None:
             report.whole(45, 60),
             Path(name, "state"),
         )
-        then, losses, end = revived.in_process(revived.undisturbed, own, steps, at)
-        outcome = mortal.in_process(revived.killed, state_of, own, at, report.whole(2, 5), file)
+        then, losses, end = revived.in_process(revived.train_undisturbed, own, steps, at)
+        outcome = mortal.in_process(
+            revived.train_and_die, state_of, own, at, report.whole(2, 5), file
+        )
         if outcome.killed_by != "SIGKILL":
             raise Stopped(outcome.value or outcome.error)
         error, mine, mine_losses, mine_end, twice = revived.in_process(
-            revived.revived, restore, own, steps - at, file
+            revived.revive, restore, own, steps - at, file
         )
         if error and not error.startswith(revived.REFUSED):
             raise Stopped(error)
@@ -397,19 +399,19 @@ def rollback(train: Callable[..., Any]) -> None:
             )
             plan = _plan(report, every)
             _, right, wanted = revived.in_process(
-                lossy_job.tried, lossy_job.right_loop, own, plan, until, every
+                lossy_job.try_out, lossy_job.right_loop, own, plan, until, every
             )
             until = int(wanted[0])  # reached exactly
             with closed(lossy_job.right_loop):
-                error, told, got = revived.in_process(
-                    lossy_job.tried, train, own, plan, until, every
+                error, record, got = revived.in_process(
+                    lossy_job.try_out, train, own, plan, until, every
                 )
             if error and "is not written yet" in error:
                 raise Stopped(error)
-            found.append((error, told, right, got, wanted, until))
+            found.append((error, record, right, got, wanted, until))
         error = next((error for error, *_ in found if error), None)
         ended: list[Problem | None] = [diagnosis.say("raised", error=error)] if error else []
-        commits = [diagnosis.commits_problem(told, right) for _, told, right, *_ in found]
+        commits = [diagnosis.commits_problem(record, right) for _, record, right, *_ in found]
         early = ended or [
             diagnosis.loop_problem(got, wanted, until)
             for *_, got, wanted, until in found
@@ -418,7 +420,7 @@ def rollback(train: Callable[..., Any]) -> None:
         report.judge(
             "commits",
             early + commits if any(commits) else commits,
-            [diagnosis.due(told, right) for _, told, right, *_ in found],
+            [diagnosis.due(record, right) for _, record, right, *_ in found],
         )
         let_out, steps = _lets_out_a_bug(train, report), _steps_of_nothing(train, report)
         others: dict[str, list[Problem | None]] = {
@@ -429,14 +431,14 @@ def rollback(train: Callable[..., Any]) -> None:
             events = [
                 [
                     (min(1, back), min(1, tried), ranks)
-                    for kind, back, tried, ranks in told["events"]
+                    for kind, back, tried, ranks in record["events"]
                     if kind == name
                 ]
-                for _, told, *_ in found
+                for _, record, *_ in found
             ]
             report.judge(
                 name,
-                [diagnosis.event_problem(name, told, right) for _, told, right, *_ in found]
+                [diagnosis.event_problem(name, record, right) for _, record, right, *_ in found]
                 + others[name],
                 [events, let_out or name == "joined"],
             )
@@ -453,7 +455,7 @@ def _lets_out_a_bug(train: Callable[..., Any], report: _Check) -> bool:
     from manyhands.elastic import mortal
 
     outcome = mortal.in_process(
-        lossy_job.tried,
+        lossy_job.try_out,
         train,
         report.whole(0, 10_000),
         {report.whole(2, 6): ("bug", 0)},
@@ -465,8 +467,8 @@ def _lets_out_a_bug(train: Callable[..., Any], report: _Check) -> bool:
 
 def _steps_of_nothing(train: Callable[..., Any], report: _Check) -> int:
     """Return how many steps the loop takes if the end is reached before it begins."""
-    _, told, _ = revived.in_process(lossy_job.tried, train, report.whole(0, 10_000), {}, 0, 4)
-    return told["steps"]
+    _, record, _ = revived.in_process(lossy_job.try_out, train, report.whole(0, 10_000), {}, 0, 4)
+    return record["steps"]
 
 
 def _plan(report: _Check, every: int) -> dict[int, tuple[str, int]]:
@@ -542,7 +544,7 @@ def life(function: Callable[..., Any]) -> None:
         # a life that begins where the last one ended has not skipped one step
         stops[:2] = [until + (until % 5 == 1) for until in stops[:2]]
         for number, until in enumerate(stops, 1):
-            outcomes = mortal.in_ranks(second_life.lived, function, name, until, own, ranks=3)
+            outcomes = mortal.in_ranks(second_life.live, function, name, until, own, ranks=3)
             if why := second_life.broken(outcomes, number):
                 raise Stopped(why)
             error = next((one.value[0] for one in outcomes if one.value[0]), None)

@@ -19,7 +19,7 @@ IntervalCase = tuple[Any, Any, Any, int]
 Lived = tuple[str, list[int], bool, list[float]]
 
 
-class Told(TypedDict):
+class LoopRecord(TypedDict):
     """What a training loop has done about lost and new ranks, as `lossy_job` counts it.
 
     `commits`: the whole steps before each of them. `events`: [kind, rollbacks, steps that were
@@ -36,7 +36,7 @@ class Told(TypedDict):
 class CountedJob(Protocol):
     """The job that a loop gets, which counts what the loop does with it."""
 
-    told: Told
+    record: LoopRecord
     seen: int
     world: int
     model: torch.nn.Sequential

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from manyhands.checks.elastic_training.answers import (
         Fingerprint,
         IntervalCase,
+        LoopRecord,
         Read,
         ReshardCase,
-        Told,
     )
     from manyhands.checks.elastic_training.disk_faults import Read as ReadState
     from manyhands.checks.report import Problem
@@ -196,16 +196,16 @@ def least_problem(case: ReshardCase, reads: Sequence[Read] | None) -> Problem | 
 # ------------------------------------------------------------------ 5: rollback
 
 
-def due(told: Told, right: Told) -> list[int]:
+def due(record: LoopRecord, right: LoopRecord) -> list[int]:
     """Return the number of whole steps before each commit, without a commit after the last step,
     which is optional.
     """
-    return [steps for steps in told["commits"] if steps < right["steps"]]
+    return [steps for steps in record["commits"] if steps < right["steps"]]
 
 
-def commits_problem(told: Told, right: Told) -> Problem | None:
-    mine, ours = due(told, right), due(right, right)
-    if mine != ours and (problem := _no_group_problem(told["events"])):
+def commits_problem(record: LoopRecord, right: LoopRecord) -> Problem | None:
+    mine, ours = due(record, right), due(right, right)
+    if mine != ours and (problem := _no_group_problem(record["events"])):
         return problem
     if not mine or mine[0] != 0:
         return say("no first commit")
@@ -224,13 +224,13 @@ def commits_problem(told: Told, right: Told) -> Problem | None:
     return say("commits late", number=apart + 1, found=mine[apart], wanted=ours[apart])
 
 
-def event_problem(kind: str, told: Told, right: Told) -> Problem | None:
+def event_problem(kind: str, record: LoopRecord, right: LoopRecord) -> Problem | None:
     """Judge what the loop did about the events of this kind.
 
     Each is (kind, rollbacks, steps that were tried without a new group, ranks in the next whole
     step).
     """
-    mine, ours = ([event for event in one["events"] if event[0] == kind] for one in (told, right))
+    mine, ours = ([event for event in one["events"] if event[0] == kind] for one in (record, right))
     if problem := _no_group_problem(mine):
         return problem
     rollbacks = sum(event[1] for event in mine)

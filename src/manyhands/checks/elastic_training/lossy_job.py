@@ -13,7 +13,7 @@ from manyhands.checks.in_kernel import call
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from manyhands.checks.elastic_training.answers import CountedJob, Told
+    from manyhands.checks.elastic_training.answers import CountedJob, LoopRecord
 
     Plan = Mapping[int, tuple[str, int]]  # {attempt: (what happens in it, ranks after it)}
 
@@ -34,7 +34,7 @@ def lossy_job(seed: int, plan: Plan) -> CountedJob:
 
     `plan`: {attempt: ("lost" or "joined", number of ranks after it)}. At the attempt of a "bug" and
     at all later ones, a step raises an error that does not mean a lost rank. A lost rank leaves
-    half-changed weights, a moved position and used random numbers behind. `told`: the number of
+    half-changed weights, a moved position and used random numbers behind. `record`: the number of
     whole steps before each commit, and in all; for each event that a whole step has followed,
     [kind, rollbacks, steps tried without a new group, ranks]; and how often the bug was raised.
     """
@@ -49,7 +49,7 @@ def lossy_job(seed: int, plan: Plan) -> CountedJob:
             self.attempts, self.steps, self.useless = 0, 0, 0
             self.waiting: int | None = None
             self.kept: Any = None
-            self.told: Told = {"commits": [], "steps": 0, "events": [], "bugs": 0}
+            self.record: LoopRecord = {"commits": [], "steps": 0, "events": [], "bugs": 0}
             self.event: Any = None
 
         def train_step(self) -> float:
@@ -63,11 +63,11 @@ def lossy_job(seed: int, plan: Plan) -> CountedJob:
             if self.attempts > ATTEMPTS:
                 raise Endless(f"{ATTEMPTS} steps were tried, but the end was not reached")
             kind, world = plan.get(self.attempts, ("", 0))
-            if kind == "bug" or self.told["bugs"]:
-                self.told["bugs"] += 1
-                if self.told["bugs"] > 2 * STUBBORN:
+            if kind == "bug" or self.record["bugs"]:
+                self.record["bugs"] += 1
+                if self.record["bugs"] > 2 * STUBBORN:
                     kill_me()  # even Endless is caught
-                if self.told["bugs"] > STUBBORN:
+                if self.record["bugs"] > STUBBORN:
                     raise Endless("the same error is raised again and again")
                 raise RuntimeError(BUG)
             if kind == "joined":
@@ -83,14 +83,14 @@ def lossy_job(seed: int, plan: Plan) -> CountedJob:
                 random.random()
                 raise RankLost(f"{world} ranks are left")
             loss = super().train_step()
-            self.steps = self.told["steps"] = self.steps + 1
+            self.steps = self.record["steps"] = self.steps + 1
             if self.event:
-                self.told["events"].append([*self.event, self.world])
+                self.record["events"].append([*self.event, self.world])
                 self.event = None
             return loss
 
         def commit(self) -> None:
-            self.told["commits"].append(self.steps)
+            self.record["commits"].append(self.steps)
             self.kept = copy.deepcopy(
                 (
                     self.model.state_dict(),
@@ -124,9 +124,9 @@ def lossy_job(seed: int, plan: Plan) -> CountedJob:
     return LossyJob()
 
 
-def tried(
+def try_out(
     train: Callable[..., Any], seed: int, plan: Plan, until: int, every: int
-) -> tuple[str | None, Told, list[float]]:
+) -> tuple[str | None, LoopRecord, list[float]]:
     """Return (error, what the loop did, [images seen, ranks, sums of the weights]) of the learner's
     loop; run in a separate process.
     """
@@ -137,7 +137,7 @@ def tried(
         error = str(end)
     return (
         error,
-        job.told,
+        job.record,
         [job.seen, job.world, *(weight.sum().item() for weight in job.model.parameters())],
     )
 

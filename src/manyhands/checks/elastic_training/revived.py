@@ -25,7 +25,9 @@ PARTS = ("weights", "momentum", "rate", "seen", "torch", "noise", "python")
 REFUSED = "torch.load(..., weights_only=True) refuses it"
 
 
-def undisturbed(seed: int, steps: int, at: int) -> tuple[Fingerprint, list[float], Fingerprint]:
+def train_undisturbed(
+    seed: int, steps: int, at: int
+) -> tuple[Fingerprint, list[float], Fingerprint]:
     """Return (fingerprint after `at` steps, losses of the later steps, fingerprint at the end) of a
     training run that is not killed.
     """
@@ -34,7 +36,9 @@ def undisturbed(seed: int, steps: int, at: int) -> tuple[Fingerprint, list[float
     return then, [job.train_step() for _ in range(steps - at)], fingerprint(job)
 
 
-def killed(state_of: Callable[..., Any], seed: int, at: int, more: int, file: Path) -> str | None:
+def train_and_die(
+    state_of: Callable[..., Any], seed: int, at: int, more: int, file: Path
+) -> str | None:
     """Train `at` steps, take the state and write it, train `more` steps, which must not change it,
     write it again to a second file, and die.
     """
@@ -61,7 +65,7 @@ def later(file: Path) -> Path:
     return file.with_suffix(".later")
 
 
-def revived(
+def revive(
     restore: Callable[..., Any], seed: int, steps: int, file: Path
 ) -> tuple[str, Fingerprint | None, list[float], Fingerprint | None, Fingerprint | None]:
     """Return (error, fingerprint after `restore`, losses after it, fingerprint at the end,

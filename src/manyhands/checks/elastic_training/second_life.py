@@ -45,7 +45,7 @@ def batch_of(seed: int) -> Batch:
     return batch
 
 
-def lived(life: Callable[..., Any], folder: str, until: int, seed: int) -> Lived:
+def live(life: Callable[..., Any], folder: str, until: int, seed: int) -> Lived:
     """Return, on a rank, (error, the steps whose batch was asked for, whether this rank has written
     into the folder, the weights at the end). An exception of the learner's function ends the rank,
     because the others would otherwise wait for it.

@@ -173,7 +173,7 @@ def _known(text: str) -> tuple[int, str | None]:
     )
 
 
-def unclaimed(cases: Sequence[tuple[int, SplitCase]]) -> Problem | None:
+def unclaimed_problem(cases: Sequence[tuple[int, SplitCase]]) -> Problem | None:
     """Return the details of a FAIL line if a gradient came back from the decoder but the encoder
     has none, and None otherwise.
 

@@ -52,7 +52,7 @@ def world() -> Iterator[Communicator]:
 
 
 @contextmanager
-def told(result: Stoppable) -> Iterator[None]:
+def record_stop(result: Stoppable) -> Iterator[None]:
     """Keep an exception of the block as `result["stopped"]` = (its text, when, whether a
     communicator raised it), and go on.
 
@@ -244,7 +244,7 @@ def split(encoder_step_name: str, decoder_step_name: str, case: int, seed: int) 
         module, before = encoder if role == "encoder" else decoder, 0.5 * case
         for parameter in module.parameters() if before else ():
             parameter.grad = torch.full_like(parameter, before)
-        with told(result), closed(*OURS), Ledger() as ledger:
+        with record_stop(result), closed(*OURS), Ledger() as ledger:
             if role == "encoder":
                 encoder_step(encoder, list(sources), pair, 1 - encoder_rank)
             else:
@@ -329,7 +329,7 @@ def training(train_name: str, seed: int) -> TrainingCase:
                 for loop, name in model.LOOPS.items()
             ],
         }
-        with told(result), closed(*OURS):
+        with record_stop(result), closed(*OURS):
             result["losses"] = [
                 float(one) for one in train(parts[pair.rank], pair, batches, lr) or ()
             ]
@@ -376,7 +376,7 @@ def hybrid(step_name: str, case: int, seed: int) -> HybridCase:
                 for name in alone[0]
             },
         }
-        with told(result), closed(*OURS):
+        with record_stop(result), closed(*OURS):
             step(parts[pair.rank], pair, copies, list(mine[0]), list(mine[1]))
         result["got"] = gradients(parts[pair.rank])
     return result

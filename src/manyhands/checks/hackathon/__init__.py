@@ -239,14 +239,14 @@ def sparse(function: Callable[..., Any]) -> None:
         draw = cases.generator(seed(), "sparse")
         asked, found = (
             [
-                sparse_steps.drawn(draw, count)
+                sparse_steps.draw_case(draw, count)
                 for count in (int(draw.integers(5, 12)), sparse_steps.SIZE)
             ],
             [],
         )
         for case in asked:
             outcomes = mortal.in_ranks(
-                sparse_steps.stepped, function, case, ranks=sparse_steps.RANKS
+                sparse_steps.train_on_rank, function, case, ranks=sparse_steps.RANKS
             )
             if why := mortal.failure(outcomes):
                 raise Stopped(mortal.with_rank(why, outcomes))
@@ -278,8 +278,8 @@ def _packed(pack_of: Callable[..., Any], unpack: Callable[..., Any], size: int) 
     as on two ranks.
     """
     before, count = cases.kept(seed(), size)
-    dtype, shape, content, left = _apart(two_ranks.packed, pack_of, before, count)
-    kind, dense = _apart(two_ranks.unpacked, unpack, dtype, shape, content, size)
+    dtype, shape, content, left = _apart(two_ranks.pack_apart, pack_of, before, count)
+    kind, dense = _apart(two_ranks.unpack_apart, unpack, dtype, shape, content, size)
     if dense.shape != (size,):
         raise Stopped(
             MISTAKES["not dense"].format(

@@ -21,7 +21,7 @@ class Case:
     gives}.
     """
 
-    told: str
+    question: str
     arguments: list[Any]
     right: float
     wrong: dict[str, float] = field(default_factory=dict)

@@ -42,7 +42,7 @@ def price_problems(
             yield None
             continue
         name = next((name for name in names if near(got, case.wrong[name])), other)
-        yield {"expected": f"{case.right:.6g} s ({case.told})", "got": got, **say(name)}
+        yield {"expected": f"{case.right:.6g} s ({case.question})", "got": got, **say(name)}
 
 
 def weights_problem(

@@ -29,8 +29,8 @@ __all__ = ["HINTS", "diagnose", "epoch", "finish", "fit", "resume"]
 
 # Horovod's own threads look for messages only now and then, on every rank, which is slow on a busy
 # machine
-PATIENCE_S = 6
-check = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES, patience_s=PATIENCE_S)
+TIMEOUT_S = 6
+check = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES, patience_s=TIMEOUT_S)
 
 
 def _world(cluster: Cluster, size: int | None = None) -> None:
@@ -41,7 +41,7 @@ def _world(cluster: Cluster, size: int | None = None) -> None:
         there = [
             answer["value"]
             for answer in cluster.run(
-                _on_rank, "horovod.ranks", step, size, patience_s=PATIENCE_S, limit_s=LIMIT_S
+                _on_rank, "horovod.ranks", step, size, patience_s=TIMEOUT_S, limit_s=LIMIT_S
             )
         ]
         if step == "leave" and all(there[:size]):

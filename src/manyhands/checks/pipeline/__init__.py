@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["HINTS", "bubble", "cut", "finish", "orders", "plan", "run", "update"]
 
 check = partial(Report, criteria=CRITERIA)
-PATIENCE_S = 3
-ENDLESS_S = 3  # for an answer that takes milliseconds
+TIMEOUT_S = 3
+ANSWER_LIMIT_S = 3  # for an answer that takes milliseconds
 
 
 def bubble(function: Callable[..., Any]) -> None:
@@ -106,9 +106,9 @@ def finish(function: Callable[..., Any]) -> None:
             report.judge(name, map(diagnosis.finish_problem, asked, answers), values, rtol=1e-6)
         deadlocks = cases.deadlocks(seed())
         with closed(pipeline.play):
-            told = _told_of(function, [orders for orders, _ in deadlocks])
+            told = _ask_each(function, [orders for orders, _ in deadlocks])
         problems = (
-            diagnosis.stuck_problem(possible, error, ENDLESS_S)
+            diagnosis.stuck_problem(possible, error, ANSWER_LIMIT_S)
             for (_, possible), (_, error) in zip(deadlocks, told, strict=False)
         )
         values = [
@@ -123,7 +123,7 @@ def _times(function: Callable[..., Any], case: tuple[Any, ...]) -> Any:
     return ask_kept(function, *(case if case[-1] else case[:-1]))
 
 
-def _told_of(
+def _ask_each(
     function: Callable[..., Any], many: Iterable[list[list[Any]]]
 ) -> list[tuple[Any, BaseException | None]]:
     """Return (answer, error) of the function for each of these orders.
@@ -135,7 +135,7 @@ def _told_of(
         endless = [one for one in told if isinstance(one[1], TimeoutError)]
         told += endless[:1] or [
             answer_in(
-                ENDLESS_S,
+                ANSWER_LIMIT_S,
                 function,
                 copy.deepcopy(orders),
                 [1.0] * len(orders),
@@ -160,7 +160,7 @@ def cut(function: Callable[..., Any]) -> None:
                 for case in asked
             ]
             few = asked[-1][0][:2]
-            refused = isinstance(answer_in(ENDLESS_S, function, list(few), 3)[1], ValueError)
+            refused = isinstance(answer_in(ANSWER_LIMIT_S, function, list(few), 3)[1], ValueError)
         problems = [diagnosis.blocks_problem(*one) for one in found]
         problems.append(
             None if refused else diagnosis.problem("accepted", layers=len(few), stages=3)
@@ -185,7 +185,7 @@ def run(cluster: Cluster, name: str) -> None:
     """Compare the ranks' `name(order, stage, inputs, targets, shapes, group)` with a single process
     that has the whole network.
     """
-    with RankReport("run", cluster, CRITERIA, MISTAKES, PATIENCE_S) as report:
+    with RankReport("run", cluster, CRITERIA, MISTAKES, TIMEOUT_S) as report:
         answers: list[list[RunCase]] = report.on_ranks(
             "pipeline.ranks", "run", name, seed(), remark="hangs"
         )
@@ -221,7 +221,7 @@ def plan(function: Callable[..., Any]) -> None:
     """
     with check("plan") as report:
         jobs = plan_cases.jobs(seed())
-        answers = [plan_diagnosis.asked(function, copy.deepcopy(job)) for job, _ in jobs]
+        answers = [plan_diagnosis.ask_plan(function, copy.deepcopy(job)) for job, _ in jobs]
         found = plan_diagnosis.problems(jobs, answers)
         values = [
             plan_diagnosis.evidence(job, others, answer)
@@ -240,7 +240,7 @@ def update(cluster: Cluster, name: str) -> None:
     """Check that the ranks' `name(stage, optimiser, max_norm, shared, ends, group)` clips and steps
     as a single process does, and returns the norm.
     """
-    with RankReport("update", cluster, CRITERIA, MISTAKES, PATIENCE_S) as report:
+    with RankReport("update", cluster, CRITERIA, MISTAKES, TIMEOUT_S) as report:
         answers: list[list[UpdateCase]] = report.on_ranks(
             "pipeline.update_ranks", "update", name, seed(), remark="update hangs"
         )

@@ -131,7 +131,7 @@ def plain(name: str, stages: int, micro_batches: int) -> list[list[Any]]:
     return [[(kind, m) for kind, m, _ in order] for order in orders]
 
 
-def played(
+def play_orders(
     orders: Sequence[Sequence[Any]],
     forward_s: Sequence[float],
     backward_s: Sequence[float],

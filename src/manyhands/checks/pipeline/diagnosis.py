@@ -136,7 +136,7 @@ def order_problem(
 def step_s(orders: Sequence[Any]) -> tuple[float, str | None]:
     """Return (seconds of the step, None), or (-1, why it cannot be completed)."""
     try:
-        spans = cases.played(orders, [FORWARD_S] * len(orders), [BACKWARD_S] * len(orders))
+        spans = cases.play_orders(orders, [FORWARD_S] * len(orders), [BACKWARD_S] * len(orders))
         return max(span.stop_s for row in spans for span in row), None
     except (ValueError, TypeError) as error:
         return -1.0, str(error).splitlines()[0]
@@ -194,7 +194,7 @@ def finish_problem(case: Timing, answer: Any) -> Problem | None:
     got = times_of(answer, orders)
     if got is None:
         return problem("no times")
-    spans = cases.played(*case)
+    spans = cases.play_orders(*case)
     right = [[span.stop_s for span in row] for row in spans]
     if same(got, right):
         return None
@@ -231,7 +231,7 @@ def same(a: Sequence[Sequence[float]], b: Sequence[Sequence[float]]) -> bool:
 
 
 def _ends(*case: Any) -> list[list[float]]:
-    return [[span.stop_s for span in row] for row in cases.played(*case)]
+    return [[span.stop_s for span in row] for row in cases.play_orders(*case)]
 
 
 def _alone(

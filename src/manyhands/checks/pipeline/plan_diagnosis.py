@@ -24,7 +24,7 @@ NAMES = ("memory", "idle", "cheapest")
 OF_NONE = ("NoneType", "empty", "index out of range", "not associated with a value")
 
 
-def asked(function: Callable[..., Any], job: Any) -> Plan | None:
+def ask_plan(function: Callable[..., Any], job: Any) -> Plan | None:
     """Return the learner's answer as a plan that the job has, or None.
 
     Raises `Stopped` if the function raises or finds nothing.

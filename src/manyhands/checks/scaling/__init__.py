@@ -132,7 +132,7 @@ def bench(images_per_s: Callable[..., Any]) -> None:
                 asked, answers, steps = benches.asked(seed(), name, uneven=name == "uneven"), [], []
                 for case in asked:
                     answers.append(number(ask(images_per_s, *case.arguments())))
-                    steps.append(case.told_steps())
+                    steps.append(case.steps_message())
                 problems = [
                     problem and problem | ({"mistake": words} if words else {})
                     for problem, words in zip(

@@ -27,7 +27,7 @@ class BenchCase(Case):
         self.bench = Bench(*spec)
         return [self.bench, *others]
 
-    def told_steps(self) -> str:
+    def steps_message(self) -> str:
         """Return a message if the latest bench has taken a different number of steps than asked
         for, or "".
         """

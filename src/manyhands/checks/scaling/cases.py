@@ -24,10 +24,10 @@ class Case:
     """
 
     def __init__(
-        self, told: str, arguments: list[Any], right: Any, wrong: dict[str, Any], other: str
+        self, question: str, arguments: list[Any], right: Any, wrong: dict[str, Any], other: str
     ) -> None:
-        self.told, self._arguments, self.right, self.wrong, self.other = (
-            told,
+        self.question, self._arguments, self.right, self.wrong, self.other = (
+            question,
             arguments,
             right,
             wrong,

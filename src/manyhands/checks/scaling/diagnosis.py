@@ -60,4 +60,4 @@ def problems(asked: Sequence[Case], answers: Sequence[Any]) -> Iterator[Problem 
             if not np.all(np.isfinite(got))
             else next((name for name in names if near(got, case.wrong[name])), case.other)
         )
-        yield {"expected": case.right, "got": got, "mistake": f"{case.told}: {MISTAKES[name]}"}
+        yield {"expected": case.right, "got": got, "mistake": f"{case.question}: {MISTAKES[name]}"}

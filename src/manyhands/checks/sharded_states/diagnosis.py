@@ -49,7 +49,7 @@ def memory_problems(
         yield (
             None
             if got == one.right
-            else _asked(problem(looks, one.right, got), "layers = {}", *_NAMES, values=case)
+            else _with_case(problem(looks, one.right, got), "layers = {}", *_NAMES, values=case)
         )
 
 
@@ -76,7 +76,7 @@ def most_problems(
         yield (
             None
             if got == right
-            else _asked(
+            else _with_case(
                 problem(looks, right, got), "size = {}", "device_bytes = {}", *_NAMES, values=case
             )
         )
@@ -97,7 +97,7 @@ def _most(
     }
 
 
-def _asked(told: Problem, *names: str, values: Sequence[Any]) -> Problem:
+def _with_case(told: Problem, *names: str, values: Sequence[Any]) -> Problem:
     asked = ", ".join(name.format(value) for name, value in zip(names, values, strict=True))
     return {**told, "mistake": f"{asked}: {told['mistake']}"}
 

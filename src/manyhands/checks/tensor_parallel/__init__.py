@@ -140,12 +140,12 @@ def _on_ranks(report: RankReport, experiment: str, *args: Any) -> list[Any]:
 
 def _judge_layer(report: RankReport, answers: Iterable[Iterable[LayerCase]]) -> None:
     found = diagnosis.mark_small_groups([case for answer in answers for case in answer])
-    told = {
+    problems_of = {
         "values": diagnosis.value_problem,
         "gradients": diagnosis.gradients_problem,
         "calls": diagnosis.calls_problem,
     }
-    for name, problem_of in told.items():
+    for name, problem_of in problems_of.items():
         values = [diagnosis.evidence(case)[name] for case in found]
         report.judge(name, map(problem_of, found), values, rtol=RTOL, atol=RTOL)
 

@@ -55,12 +55,12 @@ def new_names(draw: random.Random) -> dict[str, str]:
     }
 
 
-def renamed(value: Any, names: dict[str, str]) -> Any:
+def rename(value: Any, names: dict[str, str]) -> Any:
     """The same tuples, lists and dictionaries with the new names in them."""
     if isinstance(value, dict):
-        return {renamed(key, names): renamed(one, names) for key, one in value.items()}
+        return {rename(key, names): rename(one, names) for key, one in value.items()}
     if isinstance(value, (tuple, list)):
-        return type(value)(renamed(one, names) for one in value)
+        return type(value)(rename(one, names) for one in value)
     return names.get(value, value) if isinstance(value, str) else value
 
 
@@ -113,7 +113,7 @@ def products(seed: int) -> tuple[Mesh, list[tuple[Product, Layout, Sizes]]]:
                 )
             )
     draw.shuffle(found)
-    return renamed((MESH, found), new_names(draw))
+    return rename((MESH, found), new_names(draw))
 
 
 def refusals(seed: int) -> list[tuple[Product, Layout, bool]]:
@@ -132,7 +132,7 @@ def refusals(seed: int) -> list[tuple[Product, Layout, bool]]:
         names = draw.sample("xy", 2)
         named = {dimension: names[axis] for dimension, axis in layout.items()}
         asked = product, named, possible(product[0], product[1], named)
-        found.append(renamed(asked, new_names(draw)))
+        found.append(rename(asked, new_names(draw)))
     draw.shuffle(found)
     return found
 
@@ -205,7 +205,7 @@ def programs(seed: int) -> list[Program]:
                 _program(draw, MESH, program("heads"), way)
                 for way in ({"head": "x", "size": "y"}, {"batch": "y", "head": "x"})
             ]
-            return [renamed(one, new_names(draw)) for one in found]
+            return [rename(one, new_names(draw)) for one in found]
 
 
 def dimensions(products: Iterable[Product]) -> list[str]:
@@ -294,7 +294,7 @@ def jobs(seed: int) -> list[Job]:
     In each of them, one of the traps leads to a wrong answer.
     """
     draw = random.Random(f"jobs {seed}")
-    return [renamed(_job(draw, trap), new_names(draw)) for trap in TRAPS]
+    return [rename(_job(draw, trap), new_names(draw)) for trap in TRAPS]
 
 
 def _job(draw: random.Random, trap: str) -> Job:

@@ -72,7 +72,7 @@ def learners_own() -> Iterator[None]:
         raise Unwritten(frame.f_code.co_qualname) from error
 
 
-def drawn(seed: int) -> Callable[..., torch.Tensor]:
+def make_draw(seed: int) -> Callable[..., torch.Tensor]:
     """A function that draws a tensor of a shape, the same one on every rank."""
     chance = torch.Generator().manual_seed(seed)
     return lambda *shape: torch.randn(*shape, generator=chance, dtype=torch.float64).to(
@@ -84,7 +84,7 @@ def leaf(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().clone(memory_format=torch.contiguous_format).requires_grad_()
 
 
-def tried(
+def try_out(
     call: Callable[..., Any],
     given: Mapping[str, torch.Tensor],
     right: Sequence[torch.Tensor],
@@ -107,7 +107,7 @@ def tried(
         time.sleep(LATE_S * bool(late))
         with Ledger() as forward:
             output = call(*given.values())
-        value = (told if late is None else _told_twice)("output", output, right[0], wrong)
+        value = (compare if late is None else _compare_twice)("output", output, right[0], wrong)
         detached = isinstance(output, torch.Tensor) and not output.requires_grad
         touched = [
             name
@@ -123,7 +123,7 @@ def tried(
     if not same(slope, slope_before):
         touched.append("gradient")
     gradients = [
-        told(name, one.grad, wanted, (wrong_gradients or {}).get(name))
+        compare(name, one.grad, wanted, (wrong_gradients or {}).get(name))
         for (name, one), wanted in zip(given.items(), right[1:], strict=False)
     ]
     return {
@@ -165,7 +165,7 @@ def same(a: torch.Tensor, b: torch.Tensor, tolerance: float = TOLERANCE) -> bool
     return a.shape == b.shape and torch.allclose(a, b, rtol=tolerance, atol=tolerance)
 
 
-def told(name: str, got: Any, right: torch.Tensor, wrong: Wrong | None = None) -> Compared:
+def compare(name: str, got: Any, right: torch.Tensor, wrong: Wrong | None = None) -> Compared:
     """Return one comparison as plain data: whether it is right, some of its numbers as evidence,
     and which of the `wrong` tensors it looks like.
     """
@@ -198,17 +198,19 @@ def told(name: str, got: Any, right: torch.Tensor, wrong: Wrong | None = None) -
     return {**found, "right": same(got, right), "looks": looks}
 
 
-def _told_twice(name: str, got: Any, right: torch.Tensor, wrong: Wrong | None = None) -> Compared:
+def _compare_twice(
+    name: str, got: Any, right: torch.Tensor, wrong: Wrong | None = None
+) -> Compared:
     """Return the same for an output.
 
     An output that is wrong at first and right a little later looks "late". A gradient is copied
     when the backward pass gathers it, so it does not change later.
     """
-    found, looks = told(name, got, right, wrong), 0
+    found, looks = compare(name, got, right, wrong), 0
     while not found["right"] and looks < LOOKS:
         looks += 1
         time.sleep(LATE_S)
-        if told(name, got, right)["right"]:
+        if compare(name, got, right)["right"]:
             return {**found, "looks": "late"}
     return found
 

@@ -69,7 +69,7 @@ def mark_small_groups(found: list[C]) -> list[C]:
 
 
 def value_problem(case: LayerCase) -> Problem | None:
-    """Judge the output. `case`: what one rank reports about one run (see `compare_ranks.tried`)."""
+    """Judge the output. `case`: what one rank reports about one run (see `compare_ranks.try_out`)."""
     value = case["value"]
     at: dict[str, Any] = {key: case[key] for key in ("rank", "size", "members")}
     if not value["right"]:

@@ -13,7 +13,7 @@ import torch.distributed as dist
 
 from manyhands.checks.rank_tools import short_lived
 from manyhands.checks.tensor_parallel import cases
-from manyhands.checks.tensor_parallel.compare_ranks import drawn, leaf, told
+from manyhands.checks.tensor_parallel.compare_ranks import compare, leaf, make_draw
 from manyhands.ledger import Ledger
 from manyhands.mesh import copy_to, reduce_from
 
@@ -81,7 +81,7 @@ def products(
     """
     grid, found = Grid(mesh, {}), []
     for number, ((product, layout, sizes), table) in enumerate(zip(asked, tables, strict=False)):
-        tensor = drawn(random.Random(f"{seed} {number}").randrange(2**31))
+        tensor = make_draw(random.Random(f"{seed} {number}").randrange(2**31))
         a, b, slope = (tensor(*(sizes[d] for d in dims)) for dims in product)
         whole = leaf(a), leaf(b)
         right = einsum(*whole, product)
@@ -101,7 +101,7 @@ def products(
         ]
         got = (y, pieces[0].grad, pieces[1].grad)
         results = [
-            told(name, one, right_one)
+            compare(name, one, right_one)
             for name, one, right_one in zip(("out", "a", "b"), got, wanted, strict=True)
         ]
         found.append([(one["right"], one["sample"]) for one in results])
@@ -115,7 +115,7 @@ def seen(asked: Sequence[Program]) -> list[list[tuple[str, int]]]:
     found = []
     groups: dict[Any, Any] = {}
     for programme, sizes, layout, mesh in asked:
-        grid, tensor = Grid(mesh, groups), drawn(0)
+        grid, tensor = Grid(mesh, groups), make_draw(0)
         made = [tensor(*(sizes[d] for d in b)) for _, b, _ in programme]
         weights = [
             leaf(grid.piece(w, b, layout)) for w, (_, b, _) in zip(made, programme, strict=False)

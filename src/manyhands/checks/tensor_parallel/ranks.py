@@ -19,15 +19,15 @@ import torch.distributed as dist
 from manyhands.checks.on_ranks import learners
 from manyhands.checks.rank_tools import short_lived, total
 from manyhands.checks.tensor_parallel.compare_ranks import (
-    drawn,
+    compare,
     in_groups,
     leaf,
     learners_own,
+    make_draw,
     one_sum,
     same,
     sum_of_memory,
-    told,
-    tried,
+    try_out,
 )
 from manyhands.data import shard
 
@@ -60,7 +60,7 @@ def f_and_g(copy_name: str, sum_name: str, seed: int) -> list[LayerCase]:
             members.index(dist.get_rank()),
             random.Random(f"{seed} {members}"),
         )
-        tensor = drawn(draw.randrange(2**31))
+        tensor = make_draw(draw.randrange(2**31))
         for which, function in functions.items():
             shape = draw.randint(2, 4), draw.randint(3, 5)
             xs, slopes = (
@@ -85,7 +85,7 @@ def f_and_g(copy_name: str, sum_name: str, seed: int) -> list[LayerCase]:
                 right, sums = (added, slope), [one_sum(added, group), NOTHING]
                 wrong = {"own": x, "mean": added / size, "strides": sum_of_memory(xs, x)}
                 wrong_gradients = {"times": size * slope, "divided": slope / size}
-            case = tried(
+            case = try_out(
                 lambda x, *, function=function, group=group: function(x, group),
                 {"x": x.clone().requires_grad_()},
                 right,
@@ -119,7 +119,7 @@ def column(name: str, seed: int) -> list[LayerCase]:
             members.index(dist.get_rank()),
             random.Random(f"{seed} {members}"),
         )
-        tensor, width, columns = drawn(draw.randrange(2**31)), draw.randint(3, 6), 2 * size
+        tensor, width, columns = make_draw(draw.randrange(2**31)), draw.randint(3, 6), 2 * size
         lead = _lead(size)
         x, w, b, slope = (
             tensor(*lead, width),
@@ -144,7 +144,7 @@ def column(name: str, seed: int) -> list[LayerCase]:
             "b": _scaled(gb[mine[me]], size),
         }
         right = y[..., mine[me]], gx, gw[:, mine[me]], gb[mine[me]]
-        case = tried(
+        case = try_out(
             lambda *of, group=group: function(*of, group),
             given,
             right,
@@ -169,7 +169,7 @@ def row(name: str, seed: int) -> list[LayerCase]:
             members.index(dist.get_rank()),
             random.Random(f"{seed} {members}"),
         )
-        tensor, width, rows = drawn(draw.randrange(2**31)), draw.randint(3, 6), 2 * size
+        tensor, width, rows = make_draw(draw.randrange(2**31)), draw.randint(3, 6), 2 * size
         lead = _lead(size)
         x, w, b, slope = (
             tensor(*lead, rows),
@@ -191,7 +191,7 @@ def row(name: str, seed: int) -> list[LayerCase]:
         }
         right = y, gx[..., mine], gw[mine], gb
         gradients = {name: _scaled(one, size) for name, one in zip("xwb", right[1:], strict=False)}
-        case = tried(
+        case = try_out(
             lambda *of, group=group: function(*of, group),
             given,
             right,
@@ -215,7 +215,7 @@ def mlp(name: str, seed: int) -> list[LayerCase]:
             random.Random(f"{seed} {members}"),
         )
         tensor, width, hidden, out = (
-            drawn(draw.randrange(2**31)),
+            make_draw(draw.randrange(2**31)),
             draw.randint(3, 6),
             2 * size,
             draw.randint(3, 6),
@@ -246,7 +246,7 @@ def mlp(name: str, seed: int) -> list[LayerCase]:
         right = y, gx, gup[:, mine], gup_bias[mine], gdown[mine], gdown_bias
         scaled = {name: _scaled(one, size) for name, one in zip(given, right[1:], strict=False)}
         scaled["x"] = {"own": own, **scaled["x"]}
-        case = tried(
+        case = try_out(
             lambda *of, group=group: function(*of, group), given, right, slope, group, wrong, scaled
         )
         found.append({"what": "mlp", "sums": [one_sum(y, group), one_sum(x, group)], **case})
@@ -276,7 +276,7 @@ def cut(name: str, seed: int) -> Cut:
     refused: list[Refused] = []
     for size in (4, 3, 2, 1):
         tensor, heads, head_size = (
-            drawn(draw.randrange(2**31)),
+            make_draw(draw.randrange(2**31)),
             size * draw.randint(2, 3),
             size * draw.randint(1, 2),
         )
@@ -300,8 +300,8 @@ def cut(name: str, seed: int) -> Cut:
                     "rank": rank,
                     "touched": touched,
                     "results": [
-                        told("qkv", qkv_piece, right[0], _wrong_qkv(qkv, heads, rank, size)),
-                        told("out", out_piece, right[1], _wrong_out(out, heads, rank, size)),
+                        compare("qkv", qkv_piece, right[0], _wrong_qkv(qkv, heads, rank, size)),
+                        compare("out", out_piece, right[1], _wrong_out(out, heads, rank, size)),
                     ],
                     "held": [
                         _held(one, piece, given)
@@ -310,7 +310,7 @@ def cut(name: str, seed: int) -> Cut:
                 }
             )
     for heads, size in ((draw.choice((5, 6, 7)), 4), (2, 4), (draw.choice((4, 8)), 3)):
-        tensor, width = drawn(draw.randrange(2**31)), 12  # the columns can be divided
+        tensor, width = make_draw(draw.randrange(2**31)), 12  # the columns can be divided
         try:
             with learners_own():
                 answer = function(
@@ -385,7 +385,11 @@ def attention(name: str, seed: int) -> list[LayerCase]:
             members.index(dist.get_rank()),
             random.Random(f"{seed} {members}"),
         )
-        tensor, width, per = drawn(draw.randrange(2**31)), draw.randint(3, 7), 1 + (size + seed) % 3
+        tensor, width, per = (
+            make_draw(draw.randrange(2**31)),
+            draw.randint(3, 7),
+            1 + (size + seed) % 3,
+        )
         heads = per * size
         inner, places = heads * 12, draw.randint(4, 6)
         x, slope = (tensor(2, places, width) for _ in range(2))
@@ -430,7 +434,7 @@ def attention(name: str, seed: int) -> list[LayerCase]:
             "qkv": _scaled(right[2], size),
             "out": _scaled(right[3], size),
         }
-        case = tried(
+        case = try_out(
             lambda *of, heads=heads, group=group: function(*of, heads, group),
             given,
             right,

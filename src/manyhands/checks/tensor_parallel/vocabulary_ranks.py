@@ -13,7 +13,13 @@ from torch.nn.functional import cross_entropy
 
 from manyhands.checks.on_ranks import learners
 from manyhands.checks.rank_tools import total
-from manyhands.checks.tensor_parallel.compare_ranks import drawn, in_groups, leaf, one_sum, tried
+from manyhands.checks.tensor_parallel.compare_ranks import (
+    in_groups,
+    leaf,
+    make_draw,
+    one_sum,
+    try_out,
+)
 from manyhands.data import shard
 
 if TYPE_CHECKING:
@@ -35,13 +41,13 @@ def vocabulary(name: str, seed: int) -> list[VocabularyCase]:
                 {
                     "what": "loss",
                     "times": times,
-                    **_tried(function, members, group, times, f"{seed} {members} {times}"),
+                    **_try_out(function, members, group, times, f"{seed} {members} {times}"),
                 }
             )
     return found
 
 
-def _tried(
+def _try_out(
     function: Callable[..., Any],
     members: list[int],
     group: dist.ProcessGroup | None,
@@ -50,7 +56,7 @@ def _tried(
 ) -> Summed:
     size, me, draw = len(members), members.index(dist.get_rank()), random.Random(seed)
     tensor, width, words, places = (
-        drawn(draw.randrange(2**31)),
+        make_draw(draw.randrange(2**31)),
         draw.randint(3, 6),
         size * draw.randint(2, 4),
         size * draw.randint(2, 4),
@@ -70,7 +76,7 @@ def _tried(
         "h": {"own": own, "times": size * gh, "divided": gh / size},
         "head": {"times": size * ghead, "divided": ghead / size},
     }
-    case = tried(
+    case = try_out(
         lambda *of: function(*of, targets, group),
         given,
         (losses.detach(), gh, ghead),
