@@ -1,9 +1,9 @@
-"""Checks of unit 13, channel-parallel convolution, which are what the notebook's kernel asks of the
-ranks and how it judges the answers.
+"""Checks of unit 13, channel-parallel convolution.
 
-Each check cell calls one of the public functions with the cluster and the names of what the learner
-has defined on the ranks. The experiments run there (`ranks`) on communicators with a short timeout.
-Ranks that wait for each other in vain then get an exception, which becomes a FAIL line here.
+This is what the notebook's kernel asks of the ranks and how it judges the answers. Each check cell
+calls one of the public functions with the cluster and the names of what the learner has defined on
+the ranks. The experiments run there (`ranks`) on communicators with a short timeout. Ranks that
+wait for each other in vain then get an exception, which becomes a FAIL line here.
 """
 
 from __future__ import annotations
@@ -52,8 +52,9 @@ def _samples(results: Sequence[Result]) -> list[list[Any]]:
 
 
 def part(cluster: Cluster, function: str) -> None:
-    """Check that `function(conv, split, rank, size)` returns this rank's weight and bias, as leaves
-    with separate memory.
+    """Check that `function(conv, split, rank, size)` returns this rank's weight and bias.
+
+    Both must be leaves with separate memory.
     """
     with _Check("part", cluster) as report:
         cases: list[PartCase]
@@ -116,16 +117,12 @@ def _judge_bytes(
 
 
 def out_split(cluster: Cluster, function: str) -> None:
-    """Check `function(x, weight, bias, c, stride, padding)`, a layer that is split by output
-    channels.
-    """
+    """Check `function(x, weight, bias, c, stride, padding)`, which is split by output channels."""
     _layer("out-split", cluster, function, "out")
 
 
 def in_split(cluster: Cluster, function: str) -> None:
-    """Check `function(x, weight, bias, c, stride, padding)`, a layer that is split by input
-    channels.
-    """
+    """Check `function(x, weight, bias, c, stride, padding)`, which is split by input channels."""
     _layer("in-split", cluster, function, "in")
 
 
@@ -156,8 +153,9 @@ def _judge_layer(
 
 
 def pair(cluster: Cluster, function: str) -> None:
-    """Check `function(x, first, second, c, padding)`, which is an out split, a ReLU and an in split
-    with one sum in all.
+    """Check `function(x, first, second, c, padding)`, which is two layers.
+
+    They are an out split, a ReLU and an in split, with one sum in all.
     """
     with _Check("pair", cluster) as report:
         answers: list[list[PairCase]] = report.on_ranks(
@@ -170,8 +168,9 @@ def pair(cluster: Cluster, function: str) -> None:
 
 
 def moved(cluster: Cluster, function: str, side: str) -> None:
-    """Check `function(way, x, weight, y, size)` against what is measured, and `side(batch, c_in,
-    c_out, kernel)`.
+    """Check what the learner predicts against what is measured.
+
+    The functions are `function(way, x, weight, y, size)` and `side(batch, c_in, c_out, kernel)`.
     """
     with _Check("moved", cluster) as report:
         answers: list[MovedAnswer] = report.on_ranks(

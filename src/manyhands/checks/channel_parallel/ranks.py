@@ -1,8 +1,8 @@
-"""The half of unit 13's checks that runs on the ranks, which compares the learner's functions with
-one whole nn.Conv2d.
+"""The half of unit 13's checks that runs on the ranks.
 
-Every experiment returns plain data. What the right answer is, and which mistake a wrong answer
-looks like, is determined here, where the tensors are, and `verdicts` puts it into words.
+It compares the learner's functions with one whole nn.Conv2d. Every experiment returns plain data.
+What the right answer is, and which mistake a wrong answer looks like, is determined here, where the
+tensors are, and `diagnosis` has the text for it.
 """
 
 from __future__ import annotations
@@ -59,8 +59,9 @@ if TYPE_CHECKING:
 
 
 def part(name: str, seed: int) -> list[PartCase]:
-    """Ask for the learner's parts of weights and biases, for worlds of several sizes, without
-    communication.
+    """Ask for the learner's parts of weights and biases, without communication.
+
+    The worlds have several sizes.
     """
     function, draw = learners(name), random.Random(seed)
     cases: list[PartCase] = []
@@ -137,7 +138,9 @@ def _cut(
 
 
 def _held(tensor: Any, whole: Sequence[int]) -> list[Any]:
-    """Return [is trained, is an nn.Parameter, shares memory with the `whole` layer, bytes that it
+    """Return how a tensor is held.
+
+    This is [is trained, is an nn.Parameter, shares memory with the `whole` layer, bytes that it
     keeps alive without need].
     """
     if not isinstance(tensor, torch.Tensor):
@@ -244,17 +247,16 @@ def _both_ways(
 
 
 def _untouched(result: Result, tensor: torch.Tensor, before: torch.Tensor) -> Result:
-    """Return a comparison that is also wrong if the operator has written into the tensor that it
-    was given.
-    """
+    """Return a comparison that is also wrong if the operator has written into its tensor."""
     if not result["right"] or torch.equal(tensor.detach(), before):
         return result
     return {**result, "right": False, "looks": "in place"}
 
 
 def layer(name: str, split: str, seed: int) -> list[LayerCase]:
-    """Compare values, gradients and bytes of the learner's layer with the whole layer, on each
-    group.
+    """Compare the learner's layer with the whole layer, on each group.
+
+    Values, gradients and bytes are compared.
     """
     function = learners(name)
     with communicators() as found:
@@ -300,8 +302,9 @@ def _layer(function: Callable[..., Any], case: Case, c: Communicator) -> LayerAn
 
 
 def pair(name: str, seed: int) -> list[PairCase]:
-    """Run two layers with a ReLU between them, the first split by output and the second by input
-    channel, on each group.
+    """Run two layers with a ReLU between them, on each group.
+
+    The first is split by output and the second by input channel.
     """
     function = learners(name)
     with communicators() as found:
@@ -401,8 +404,9 @@ def _two_layers(
 
 
 def moved(name: str, side_name: str, seed: int) -> MovedAnswer:
-    """Return what the learner predicts, and the bytes that all ranks together send when a right
-    layer is run.
+    """Return what the learner predicts, and the bytes that a right layer sends.
+
+    They are the bytes of all ranks together.
     """
     from manyhands import functions
 

@@ -1,8 +1,8 @@
-"""Judge what the ranks have reported in unit 11's checks, with the right answers and the mistake
-that a wrong one looks like.
+"""Judge what the ranks have reported in unit 11's checks.
 
-Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the
-likely `mistake`.
+The right answers are computed here, and so is the mistake that a wrong answer looks like. Every
+`..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the likely
+`mistake`.
 """
 
 from __future__ import annotations
@@ -37,14 +37,13 @@ ATOL = 1e-9
 
 
 def far(a: Any, b: ArrayLike) -> bool:
-    """Return whether two lists of numbers differ by more than the tolerance, in length or in a
-    value.
-    """
+    """Return whether two lists of numbers differ, in length or by more than the tolerance."""
     a, b = np.asarray(a, float), np.asarray(b, float)
     return a.shape != b.shape or not np.all(np.abs(a - b) <= ATOL * (1 + np.abs(b)))
 
 
 def said(rank: int, expected: Any, got: Any, mistake: str, **facts: Any) -> Problem:
+    """Return the details of a FAIL line, whose text names the facts."""
     return {
         "rank": rank,
         "expected": expected,
@@ -57,6 +56,7 @@ def said(rank: int, expected: Any, got: Any, mistake: str, **facts: Any) -> Prob
 
 
 def message_problem(rank: int, case: MessageCase) -> Problem | None:
+    """Judge the gradient that a rank has got through messages."""
     got, serial = case["got"], case["serial"]
     if got is not None and not far(got, serial):
         return None
@@ -76,6 +76,7 @@ def message_problem(rank: int, case: MessageCase) -> Problem | None:
 
 
 def sent_problem(rank: int, case: MessageCase) -> Problem | None:
+    """Judge how many numbers a rank has sent in backward."""
     if abs(case["sent"] - case["right"]) < 0.5:
         return None
     return said(
@@ -89,6 +90,7 @@ def sent_problem(rank: int, case: MessageCase) -> Problem | None:
 
 
 def order_problem(rank: int, case: OrderCase) -> Problem | None:
+    """Judge gradients that arrive in a different order from the messages."""
     got, serial = case["got"], case["serial"]
     if got is None:  # a rank that has received
         return (
@@ -154,6 +156,7 @@ def total_problem(group: Sequence[tuple[int, Moved]], pieces: int, what: str) ->
 
 
 def broadcast_problem(rank: int, case: BroadcastCase) -> Problem | None:
+    """Judge the gradient at the root of a broadcast."""
     own = np.asarray(case["own"])
     expected, got, facts = own.sum(axis=0), case["got"], {"p": len(own), "root": case["root"]}
     if got is not None and not far(got, expected):
@@ -180,6 +183,7 @@ def broadcast_problem(rank: int, case: BroadcastCase) -> Problem | None:
 
 
 def elsewhere_problem(rank: int, case: BroadcastCase) -> Problem | None:
+    """Judge the gradient of a broadcast on a rank that is not the root."""
     own, got = np.asarray(case["own"]), case["got"]
     if got is None or not np.any(got):
         return (
@@ -195,6 +199,7 @@ def elsewhere_problem(rank: int, case: BroadcastCase) -> Problem | None:
 
 
 def allgather_problem(rank: int, case: AllgatherCase) -> Problem | None:
+    """Judge the gradient of a rank's own piece."""
     # own[r][j]: the gradient that rank r has for the piece of rank j
     own, me, got = np.asarray(case["own"]), case["me"], case["got"]
     expected, facts = own[:, me].sum(axis=0), {"p": len(own), "me": me}
@@ -268,8 +273,10 @@ def cut_on(cases: Sequence[tuple[int, ConnectCase]]) -> dict[tuple[int, ...], li
 
 
 def most_telling(problem: Problem) -> int:
-    """Return a sorting key that puts the unconnected graph first, and last the errors that follow
-    from a different rank's error.
+    """Return a sorting key for the answers of the ranks.
+
+    The unconnected graph comes first, and last come the errors that follow from a different rank's
+    error.
     """
     return (problem["mistake"] != MISTAKES["lost gradient"]) + (
         problem["mistake"] == MISTAKES["communication error"]
@@ -280,6 +287,7 @@ def most_telling(problem: Problem) -> int:
 
 
 def shift_problem(rank: int, case: RingCase) -> Problem | None:
+    """Judge the piece that has arrived on a rank."""
     got, pieces, me = case["got"], case["pieces"], case["me"]
     if case["overwritten"]:
         return said(rank, pieces[me - 1], got, "x overwritten")
@@ -301,8 +309,9 @@ def _traces(group: Sequence[tuple[int, RingCase]]) -> dict[int, list[Event]]:
 
 
 def moved_by_nccl(group: Sequence[tuple[int, RingCase]]) -> list[int]:
-    """Return the messages that NCCL would complete, as [from, to, numbers, ...] in order of the
-    senders.
+    """Return the messages that NCCL would complete.
+
+    They are [from, to, numbers, ...] in order of the senders.
     """
     from manyhands.rehearsal import Replay
 
@@ -325,6 +334,7 @@ def found_for_nccl(group: Sequence[tuple[int, RingCase]]) -> int:
 
 
 def rehearsal_problem(group: Sequence[tuple[int, RingCase]]) -> Problem | None:
+    """Judge the traces of a group's ranks, in which a rehearsal for GPUs finds nothing."""
     from manyhands.rehearsal import judge
 
     members, size = group[0][1]["members"], len(group[0][1]["pieces"][0])

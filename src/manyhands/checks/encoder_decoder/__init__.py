@@ -1,10 +1,10 @@
-"""Checks of unit 12, encoder and decoder across ranks: what the notebook's kernel asks of the
-ranks, and how it judges the answers.
+"""Checks of unit 12, encoder and decoder across ranks.
 
-Each check cell calls one of the public functions with the cluster and the names of what the learner
-has defined on the ranks. The experiments run there (`ranks`), in communicators with a short
-timeout, so that a call that waits in vain becomes a FAIL line and the ranks go on. A hang outside
-these communicators ends after PATIENCE_S, and the cluster heals.
+This is what the notebook's kernel asks of the ranks, and how it judges the answers. Each check cell
+calls one of the public functions with the cluster and the names of what the learner has defined on
+the ranks. The experiments run there (`ranks`), in communicators with a short timeout, so that a
+call that waits in vain becomes a FAIL line and the ranks go on. A hang outside these communicators
+ends after TIMEOUT_S, and the cluster recovers.
 """
 
 from __future__ import annotations
@@ -51,9 +51,7 @@ class _Check(RankReport):
         return answers
 
     def cases(self, number: int, experiment: str, *args: Any) -> list[tuple[int, Any]]:
-        """Run several cases of an experiment one after the other, and return [(rank, answer)] of
-        all.
-        """
+        """Run several cases of an experiment one after the other, and return [(rank, answer)]."""
         return [
             one
             for case in range(number)
@@ -77,8 +75,9 @@ def _sample(named: Named) -> list[list[float] | None]:
 
 
 def ragged(cluster: Cluster, function: str) -> None:
-    """Check `function(rnn, sequences, state)`: outputs and state of sequences of different
-    lengths.
+    """Check `function(rnn, sequences, state)` with sequences of different lengths.
+
+    Its outputs and its state are judged.
     """
     with _Check("ragged", cluster) as report:
         cases: list[RaggedCase]
@@ -107,9 +106,7 @@ def loss(cluster: Cluster, function: str) -> None:
 
 
 def split(cluster: Cluster, encoder_step: str, decoder_step: str) -> None:
-    """Check the two halves of a step, which means loss, gradients, and what crosses between
-    them.
-    """
+    """Check the two halves of a step by loss, gradients, and what crosses between them."""
     with _Check("split", cluster) as report:
         cases: list[tuple[int, SplitCase]] = report.cases(2, "split", encoder_step, decoder_step)
         stop_at(diagnosis.unclaimed_problem(cases))
@@ -163,8 +160,9 @@ def training(cluster: Cluster, train: str) -> None:
 
 
 def hybrid(cluster: Cluster, step: str) -> None:
-    """Check that `step(module, pair, copies, sources, targets)` gives two pairs with uneven shares
-    the whole batch's gradients.
+    """Check that `step(module, pair, copies, sources, targets)` gives the whole batch's gradients.
+
+    There are two pairs with uneven shares.
     """
     with _Check("hybrid", cluster) as report:
         cases: list[tuple[int, HybridCase]] = report.cases(3, "hybrid", step)

@@ -34,8 +34,9 @@ check = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES, patience_s=TIM
 
 
 def _world(cluster: Cluster, size: int | None = None) -> None:
-    """Start Horovod on the ranks below `size` (on all, if it is None), unless it runs there
-    already.
+    """Start Horovod on the ranks below `size`, or on all if it is None.
+
+    If it already runs there, nothing happens.
     """
     for step in ("leave", "enter"):
         there = [
@@ -64,8 +65,9 @@ def _in_both_worlds(report: RankReport, experiment: str, function: str) -> list[
 
 
 def diagnose(cluster: Cluster, function: Callable[..., Any]) -> None:
-    """Check that `function(symptoms)` names the missing edit of real training runs from their
-    numbers.
+    """Check that `function(symptoms)` names the missing edit of real training runs.
+
+    It knows them only by their numbers.
     """
     draw = random.Random(seed())
     missing = list(diagnosis.ANSWERS)
@@ -84,8 +86,10 @@ def diagnose(cluster: Cluster, function: Callable[..., Any]) -> None:
 
 
 def resume(cluster: Cluster, function: str) -> None:
-    """Check that `function(model, optimiser, path)` gives all ranks the weights, buffers, momenta,
-    rate and step of a checkpoint that only rank 0 has.
+    """Check that `function(model, optimiser, path)` restores a checkpoint on all ranks.
+
+    All ranks must get its weights, buffers, momenta, rate and step, although only rank 0 has the
+    file.
     """
     with check("resume", cluster) as report:
         _world(cluster)
@@ -110,8 +114,9 @@ def resume(cluster: Cluster, function: str) -> None:
 
 
 def fit(cluster: Cluster, function: str) -> None:
-    """Check that `function(model, x, y, rate, steps)` ends with what a single process computes from
-    the rows of all ranks, in worlds of 4 and 3.
+    """Check that `function(model, x, y, rate, steps)` ends with what a single process computes.
+
+    That process has the rows of all ranks. The worlds have 4 ranks and 3.
     """
     with check("fit", cluster) as report:
         for name, answers in zip(
@@ -122,8 +127,9 @@ def fit(cluster: Cluster, function: str) -> None:
 
 
 def epoch(cluster: Cluster, function: str) -> None:
-    """Check `function(n, rows_per_rank, epoch, base_rate)` for rows that appear at most once, the
-    same steps on all ranks, and the rate.
+    """Check `function(n, rows_per_rank, epoch, base_rate)` for its rows, its steps and its rate.
+
+    A row appears at most once, and all ranks take the same steps.
     """
     with check("epoch", cluster) as report:
         cases = [
@@ -146,8 +152,9 @@ def epoch(cluster: Cluster, function: str) -> None:
 
 
 def finish(cluster: Cluster, function: str) -> None:
-    """Check that `function(model, loss, path)` writes one file, on rank 0, and that the mean loss
-    is in it and on all ranks.
+    """Check that `function(model, loss, path)` writes one file, on rank 0.
+
+    The mean loss must be in it, and on all ranks.
     """
     with check("finish", cluster) as report:
         worlds: list[list[FinishedCase]] = _in_both_worlds(report, "finished", function)

@@ -1,4 +1,4 @@
-"""What the ranks answer in the experiments of unit 10's checks (`ranks`), and `verdicts` judges."""
+"""What the ranks answer in the experiments of unit 10's checks (`ranks`), and `diagnosis` judges."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class EpochCase(EpochSizes):
 
 
 class JoinedCase(EpochSizes):
-    """The same of all ranks (see `verdicts.joined`)."""
+    """The same of all ranks (see `diagnosis.joined`)."""
 
     orders: list[list[list[list[int]]]]
     rates: list[list[float]]

@@ -1,8 +1,8 @@
-"""Judge what the ranks have reported in unit 10's checks, with the right answers and the mistake
-that a wrong one looks like.
+"""Judge what the ranks have reported in unit 10's checks.
 
-Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the
-likely `mistake`.
+The right answers are computed here, and so is the mistake that a wrong answer looks like. Every
+`..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the likely
+`mistake`.
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ def ask(function: Callable[..., Any], cases: Sequence[dict[str, float]]) -> list
 
 
 def diagnosis_problem(missing: str, symptoms: dict[str, float], said: str) -> Problem | None:
+    """Judge what the learner says about the symptoms of the edit `missing`."""
     if said == ANSWERS[missing]:
         return None
     numbers = ", ".join(f"{key} {value:.3g}" for key, value in symptoms.items())
@@ -134,6 +135,7 @@ RESUMED = {"weights": _weights, "optimiser": _optimiser, "step": _step}
 
 
 def fit_problem(rank: int, case: FittedCase) -> Problem | None:
+    """Judge what a rank has after the learner's training run."""
     if not case["looks"]:
         return None
     near = case["looks"] == "other" and same(case["got"], case["right"], 3e-4)
@@ -169,10 +171,12 @@ def _taken(ranks: Sequence[Sequence[Sequence[int]]]) -> list[int]:
 
 
 def once_values(case: JoinedCase) -> list[Any]:
-    """Return for each epoch the rows taken and how many of them are different, whether the second
-    epoch has the first one's order, whether the first one's order is repeated, whether the rows are
-    in the order that was asked for, and whether any rank has changed the generator that all else
-    draws from.
+    """Return what the grader compares of the epochs' rows.
+
+    For each epoch, it is the rows taken and how many of them are different, and then whether the
+    second epoch has the first one's order, whether the first one's order is repeated, whether the
+    rows are in the order that was asked for, and whether any rank has changed the generator that
+    all else draws from.
     """
     counts = [[len(_taken(ranks)), len(set(_taken(ranks)))] for ranks in case["orders"]]
     first, second, again = case["orders"]
@@ -228,6 +232,7 @@ def _once(case: JoinedCase) -> Problem | None:
 
 
 def steps_values(case: JoinedCase) -> list[list[list[int]]]:
+    """Return the number of rows in each step of each rank, for each epoch."""
     return [[[len(step) for step in steps] for steps in ranks] for ranks in case["orders"]]
 
 

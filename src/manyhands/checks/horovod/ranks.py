@@ -31,8 +31,9 @@ ATOL = 1e-9
 
 
 def leave(size: int | None) -> bool:
-    """Return whether Horovod's world has this size already (None means all ranks), and end it if
-    not.
+    """Return whether Horovod's world has this size already, and end it if not.
+
+    The size None means all ranks.
     """
     wanted = size or int(os.environ["WORLD_SIZE"])
     if hvd.is_initialized() and hvd.size() == wanted:
@@ -42,8 +43,9 @@ def leave(size: int | None) -> bool:
 
 
 def enter(size: int | None) -> None:
-    """Start Horovod with only the ranks below `size` (None means all), after all ranks have left
-    the world.
+    """Start Horovod with only the ranks below `size`, after all ranks have left the world.
+
+    The size None means all ranks.
     """
     from manyhands.cluster.horovod import rendezvous
 
@@ -53,10 +55,12 @@ def enter(size: int | None) -> None:
 
 
 def numbers(tensor: torch.Tensor) -> list[float]:
+    """Return a tensor's numbers in one list."""
     return [float(number) for number in tensor.detach().flatten()]
 
 
 def flat(tensors: Iterable[Any]) -> torch.Tensor:
+    """Return tensors, or what can become tensors, as one float64 vector."""
     return torch.cat(
         [torch.as_tensor(tensor, dtype=torch.float64).detach().flatten() for tensor in tensors]
     )
@@ -75,9 +79,10 @@ def problem(seed: int, n: int) -> tuple[nn.Sequential, torch.Tensor, torch.Tenso
 
 
 def symptoms(missing: Sequence[str], seed: int) -> list[dict[str, float]]:
-    """Return the numbers of one training run for each name in `missing`, which are the edits,
-    "rounding" and "nobody" (see verdicts.ANSWERS). A missing edit shows only a little, as in small
-    distances or a single row that is counted twice.
+    """Return the numbers of one training run for each name in `missing`.
+
+    These are the edits, "rounding" and "nobody" (see `diagnosis.ANSWERS`). A missing edit shows
+    only a little, as in small distances or a single row that is counted twice.
     """
     return [_symptoms(one, seed + k) for k, one in enumerate(missing)]
 
@@ -209,8 +214,9 @@ def _state(model: nn.Module) -> torch.Tensor:
 
 
 def _momenta(model: nn.Module, optimiser: torch.optim.Optimizer) -> torch.Tensor:
-    """Return the momenta, with zeros where there is none, because they would have the same
-    effect.
+    """Return the momenta, with zeros for those that do not exist.
+
+    Both have the same effect.
     """
     found = [optimiser.state[p].get("momentum_buffer") for p in model.parameters()]
     return flat(
@@ -225,8 +231,9 @@ def _momenta(model: nn.Module, optimiser: torch.optim.Optimizer) -> torch.Tensor
 
 
 def fitted(name: str, seed: int) -> FittedCase | None:
-    """Train on shards of different sizes through the learner's function, and compare with a single
-    process.
+    """Train on shards of different sizes through the learner's function.
+
+    The result is compared with a single process.
     """
     function = learners(name)
     if not hvd.is_initialized():
@@ -288,8 +295,9 @@ def _alone(
 
 
 def epochs(name: str, seed: int) -> list[EpochCase] | None:
-    """Run two epochs of some sizes through the learner's function, without any communication except
-    the check's own.
+    """Run two epochs of some sizes through the learner's function.
+
+    The only communication is the check's own.
     """
     function = learners(name)
     cases: list[EpochCase] = []
@@ -332,8 +340,9 @@ def epochs(name: str, seed: int) -> list[EpochCase] | None:
 
 
 def finished(name: str, seed: int) -> FinishedCase | None:
-    """Run the end of a training run through the learner's function, and return which ranks wrote
-    what, and what each rank returned.
+    """Run the end of a training run through the learner's function.
+
+    Return which ranks wrote what, and what each rank returned.
     """
     function = learners(name)
     if not hvd.is_initialized():
@@ -367,8 +376,10 @@ def finished(name: str, seed: int) -> FinishedCase | None:
 
 
 def _loaded(path: str) -> Any:
-    """Return the content of a file, or the error of torch.load if it finds anything except tensors
-    and plain data there, for example a whole model.
+    """Return the content of a file, or the error of torch.load.
+
+    It is an error if the file has anything except tensors and plain data, for example a whole
+    model.
     """
     try:
         return torch.load(path)
