@@ -1,8 +1,8 @@
-"""Checks of unit 14, pipelines, with orders, times, cuts and plans in the notebook's kernel, and
-`run_stage` and `update` on the ranks.
+"""Checks of unit 14, pipelines.
 
-Pipelines, networks and jobs are drawn from the seed. Orders and plans are judged by simulation, so
-no answer depends on how long anything takes here.
+Orders, times, cuts and plans are asked for in the notebook's kernel, and `run_stage` and `update`
+on the ranks. Pipelines, networks and jobs are drawn from the seed. Orders and plans are judged by
+simulation, so no answer depends on how long anything takes here.
 """
 
 from __future__ import annotations
@@ -89,8 +89,9 @@ def orders(gpipe_order: Callable[..., Any], one_f_one_b_order: Callable[..., Any
 
 
 def finish(function: Callable[..., Any]) -> None:
-    """Check `function(orders, forward_s, backward_s, message_s)` -> times, and that it refuses
-    orders that can never be completed.
+    """Check `function(orders, forward_s, backward_s, message_s)` -> times.
+
+    It must refuse orders that can never be completed.
     """
     from manyhands.simulate import pipeline
 
@@ -147,8 +148,9 @@ def _ask_each(
 
 
 def cut(function: Callable[..., Any]) -> None:
-    """Check that `function(costs, stages)` -> slices holds each layer once, and that its largest
-    stage is the smallest possible.
+    """Check that `function(costs, stages)` -> slices holds each layer once.
+
+    Its largest stage must be the smallest possible.
     """
     from manyhands.simulate import pipeline
 
@@ -182,8 +184,9 @@ def cut(function: Callable[..., Any]) -> None:
 
 
 def run(cluster: Cluster, name: str) -> None:
-    """Compare the ranks' `name(order, stage, inputs, targets, shapes, group)` with a single process
-    that has the whole network.
+    """Compare the ranks' `name(order, stage, inputs, targets, shapes, group)` with one process.
+
+    That process has the whole network.
     """
     with RankReport("run", cluster, CRITERIA, MISTAKES, TIMEOUT_S) as report:
         answers: list[list[RunCase]] = report.on_ranks(
@@ -216,8 +219,9 @@ def run(cluster: Cluster, name: str) -> None:
 
 
 def plan(function: Callable[..., Any]) -> None:
-    """Check that `function(job)` -> (stages, micro-batches, schedule) fits, and that no other plan
-    that fits is cheaper.
+    """Check that `function(job)` -> (stages, micro-batches, schedule) fits.
+
+    No other plan that fits may be cheaper.
     """
     with check("plan") as report:
         jobs = plan_cases.jobs(seed())
@@ -237,8 +241,9 @@ def plan(function: Callable[..., Any]) -> None:
 
 
 def update(cluster: Cluster, name: str) -> None:
-    """Check that the ranks' `name(stage, optimiser, max_norm, shared, ends, group)` clips and steps
-    as a single process does, and returns the norm.
+    """Check the ranks' `name(stage, optimiser, max_norm, shared, ends, group)`.
+
+    It must clip and step as a single process does, and return the norm.
     """
     with RankReport("update", cluster, CRITERIA, MISTAKES, TIMEOUT_S) as report:
         answers: list[list[UpdateCase]] = report.on_ranks(

@@ -1,5 +1,7 @@
-"""What the ranks answer in the experiments of unit 14's checks (`ranks`, `update_ranks`), and
-`diagnosis` and `update_diagnosis` judge.
+"""What the ranks answer in the experiments of unit 14's checks.
+
+The experiments are in `ranks` and `update_ranks`, and `diagnosis` and `update_diagnosis` judge the
+answers.
 """
 
 from __future__ import annotations

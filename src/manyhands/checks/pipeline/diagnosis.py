@@ -29,6 +29,7 @@ FORWARD_S, BACKWARD_S = 1.0, 2.25  # what orders are judged with, although any v
 
 
 def close(a: float, b: float, tolerance: float = 1e-9) -> bool:
+    """Return whether two numbers differ by no more than `tolerance` * (1 + |b|)."""
     return abs(a - b) <= tolerance * (1 + abs(b))
 
 
@@ -48,6 +49,7 @@ def problem(
 
 
 def bubble_problem(case: tuple[int, int, int], got: float) -> Problem | None:
+    """Judge the idle part of a step of (stages, micro-batches, chunks)."""
     stages, count, chunks = case
     right = (stages - 1) / (chunks * count + stages - 1)
     if close(got, right):
@@ -70,8 +72,9 @@ def bubble_problem(case: tuple[int, int, int], got: float) -> Problem | None:
 
 
 def pairs(answer: Any) -> Order | None:
-    """Return the learner's answer as a list of (kind, micro-batch), or None if it is not such a
-    list. The text "F0" has two characters, but it is not a pair.
+    """Return the learner's answer as a list of (kind, micro-batch), or None if it is no such list.
+
+    The text "F0" has two characters, but it is not a pair.
     """
     try:
         events = list(answer)
@@ -85,8 +88,9 @@ def pairs(answer: Any) -> Order | None:
 
 
 def broken_order(order: Order | None, rank: int, stages: int, count: int) -> Problem | None:
-    """Return what is wrong with one rank's order in itself, such as something missing, twice, or
-    backward before forward.
+    """Return what is wrong with one rank's order in itself.
+
+    Something is missing, twice, or backward before forward.
     """
     at = {"rank": rank, "stages": stages, "micro_batches": count}  # the words that say where it is
     if order is None:
@@ -110,8 +114,9 @@ def broken_order(order: Order | None, rank: int, stages: int, count: int) -> Pro
 def order_problem(
     name: str, case: tuple[int, int], orders: Sequence[Order | None]
 ) -> Problem | None:
-    """Return the problem of the orders of all ranks, which may be broken, of a different schedule,
-    stuck, or slow.
+    """Return the problem of the orders of all ranks.
+
+    They may be broken, of a different schedule, stuck, or slow.
     """
     stages, count = case
     for rank, order in enumerate(orders):
@@ -143,9 +148,7 @@ def step_s(orders: Sequence[Any]) -> tuple[float, str | None]:
 
 
 def most_alive(order: Order | None) -> int:
-    """Return the most micro-batches that a rank holds at the same time, or -1 if the order is
-    None.
-    """
+    """Return the most micro-batches that a rank holds at the same time, or -1 without an order."""
     if order is None:
         return -1
     now = most = 0
@@ -156,14 +159,16 @@ def most_alive(order: Order | None) -> int:
 
 
 def alive_evidence(case: tuple[int, int], order: Order | None, rank: int) -> int:
-    """Return what the grader compares, which is the same for all answers that hold no more than
-    they may.
+    """Return what the grader compares.
+
+    It is the same for all answers that hold no more than they may.
     """
     stages, count = case
     return max(most_alive(order), min(count, stages - rank)) if order is not None else -1
 
 
 def alive_problem(case: tuple[int, int], orders: Sequence[Order | None]) -> Problem | None:
+    """Return the problem of the first rank that holds too many micro-batches at a time."""
     stages, count = case
     for rank, order in enumerate(orders):
         if found := broken_order(order, rank, stages, count):
@@ -179,8 +184,9 @@ def alive_problem(case: tuple[int, int], orders: Sequence[Order | None]) -> Prob
 
 
 def times_of(answer: Any, orders: Sequence[Sequence[Any]]) -> list[list[float]] | None:
-    """Return the learner's times as lists of floats, or None if they do not have the shape of the
-    orders.
+    """Return the learner's times as lists of floats.
+
+    Return None if they do not have the shape of the orders.
     """
     try:
         times = [[number(one) for one in row] for row in answer]
@@ -190,6 +196,7 @@ def times_of(answer: Any, orders: Sequence[Sequence[Any]]) -> list[list[float]] 
 
 
 def finish_problem(case: Timing, answer: Any) -> Problem | None:
+    """Judge the times at which all events end."""
     orders, forward_s, backward_s, message_s = case
     got = times_of(answer, orders)
     if got is None:
@@ -223,6 +230,7 @@ def finish_problem(case: Timing, answer: Any) -> Problem | None:
 
 
 def same(a: Sequence[Sequence[float]], b: Sequence[Sequence[float]]) -> bool:
+    """Return whether two tables of times are equal, except for rounding."""
     return all(
         close(one, other, 1e-6)
         for row, others in zip(a, b, strict=False)
@@ -265,9 +273,7 @@ def stuck_problem(possible: bool, error: BaseException | None, seconds: float) -
 def stuck_evidence(
     orders: Sequence[Sequence[Any]], answer: Any, error: BaseException | None
 ) -> int:
-    """Return what the grader compares, which is how many times there are, or that the orders were
-    refused.
-    """
+    """Return how many times there are, or that the orders were refused, for the grader."""
     if isinstance(error, ValueError):
         return -1
     times = times_of(answer, orders)
@@ -286,6 +292,7 @@ def blocks_of(answer: Any, costs: Sequence[int]) -> list[Block] | None:
 
 
 def blocks_problem(case: tuple[list[int], int], blocks: Sequence[Block] | None) -> Problem | None:
+    """Judge whether the blocks hold each layer once and in order."""
     costs, stages = case
     if blocks is None:
         return problem("no slices")
@@ -304,6 +311,7 @@ def dearest_of(costs: Sequence[int], blocks: Sequence[Block] | None) -> int:
 
 
 def dearest_problem(case: tuple[list[int], int], blocks: Sequence[Block] | None) -> Problem | None:
+    """Judge whether the most expensive block is as cheap as in the best cut."""
     costs, stages = case
     got, best = dearest_of(costs, blocks), cases.smallest(costs, stages)
     wrong = blocks_problem(case, blocks)
@@ -352,6 +360,7 @@ def loss_problem(case: RunCase) -> Problem | None:
 
 
 def gradients_problem(case: RunCase) -> Problem | None:
+    """Judge the gradients of a rank's stage, and whether the batch was left alone."""
     if case["changed"]:
         return problem("changed", rank=case["rank"], what=case["changed"][0])
     for one in case["gradients"]:
@@ -368,6 +377,7 @@ def gradients_problem(case: RunCase) -> Problem | None:
 
 
 def messages_problem(case: RunCase) -> Problem | None:
+    """Judge how many messages and bytes a rank has sent."""
     (count, nbytes), (right, right_bytes) = case["sent"], case["right sent"]
     if count != right:
         return problem(
@@ -378,6 +388,7 @@ def messages_problem(case: RunCase) -> Problem | None:
 
 
 def holds_problem(case: RunCase) -> Problem | None:
+    """Judge how many micro-batches and bytes a rank holds during a run."""
     for held, mistake in ((case["held"], "holds"), (case["held back"], "holds back")):
         if held > case["may hold"]:
             return problem(
@@ -397,8 +408,9 @@ def holds_problem(case: RunCase) -> Problem | None:
 
 
 def holds_evidence(case: RunCase) -> list[Any]:
-    """Return what the grader compares, which is the same for all answers that hold no more than
-    they may.
+    """Return what the grader compares.
+
+    It is the same for all answers that hold no more than they may.
     """
     return [
         max(case["held"], case["may hold"]),

@@ -1,8 +1,8 @@
-"""The half of unit 14's checks that runs on the ranks, which compares the learner's `run_stage`
-with a single process that has the whole network.
+"""The half of unit 14's checks that runs on the ranks.
 
-Everything is float64 and on the CPU. A network has a stage for each rank of a group, with a
-different width at each border, and a batch has micro-batches of different sizes.
+It compares the learner's `run_stage` with a single process that has the whole network. Everything
+is float64 and on the CPU. A network has a stage for each rank of a group, with a different width at
+each border, and a batch has micro-batches of different sizes.
 """
 
 from __future__ import annotations
@@ -82,8 +82,9 @@ def run(name: str, seed: int) -> list[RunCase]:
 
 
 class Case:
-    """A network, a batch in micro-batches and orders, drawn from the seed and the same on every
-    rank.
+    """A network, a batch in micro-batches and orders, drawn from the seed.
+
+    They are the same on every rank.
     """
 
     def __init__(self, seed: str, stages: int, schedule: str, count: int) -> None:
@@ -117,9 +118,10 @@ class Case:
     def serial(
         self, rank: int
     ) -> tuple[list[torch.Tensor], list[float], list[tuple[torch.Tensor, ...]]]:
-        """Compute in a single process (inputs of the rank's stage, losses of the micro-batches,
-        gradients of the rank's stage for each micro-batch), where each loss is a mean over its own
-        rows.
+        """Compute in a single process what a rank's stage gets and gives.
+
+        Return (inputs of the rank's stage, losses of the micro-batches, gradients of the rank's
+        stage for each micro-batch), where each loss is a mean over its own rows.
         """
         network = copy.deepcopy(self.network)
         before, rest, parameters = (
@@ -214,8 +216,9 @@ def _run(function: Callable[..., Any], case: Case, group: dist.ProcessGroup | No
 
 
 def _touched(case: Case, lent: Mapping[str, list[torch.Tensor] | None]) -> Touched:
-    """Return which of the caller's tensors have different numbers now, and which require a
-    gradient.
+    """Return which of the caller's tensors the learner's function has touched.
+
+    They have different numbers now, or they require a gradient.
     """
     pairs = [
         (f"{name}[{m}]", one, right)
@@ -235,8 +238,9 @@ def _gradients(
     shares: Sequence[float],
     before: float,
 ) -> Iterator[Gradient]:
-    """Compare each parameter's gradient with the right gradient and with the gradients that usual
-    mistakes give.
+    """Compare each parameter's gradient with the right gradient.
+
+    It is also compared with the gradients that usual mistakes give.
     """
     for (name, parameter), *each in zip(stage.module.named_parameters(), *gradients, strict=False):
         added = sum(share * one for share, one in zip(shares, each, strict=False))

@@ -1,4 +1,4 @@
-"""What is wrong with an answer to exercise 7, in words.
+"""What is wrong with an answer to exercise 7.
 
 Every `..._problem` returns None or the details of a FAIL line. `case` is what one rank reports of
 one update (see `update_ranks.update`).
@@ -27,8 +27,9 @@ def ambiguous(case: UpdateCase) -> bool:
 
 
 def mark_small_groups(found: Sequence[UpdateCase]) -> None:
-    """If the answer is right with all ranks, attribute what is wrong without a known reason in a
-    smaller group to the group.
+    """Attribute what is wrong in a smaller group only to the group.
+
+    It must have no known reason, and the answer must be right with all ranks.
     """
     most = max(case["stages"] for case in found)
     for key in ("norm looks", "looks"):
@@ -40,6 +41,7 @@ def mark_small_groups(found: Sequence[UpdateCase]) -> None:
 
 
 def norm_problem(case: UpdateCase) -> Problem | None:
+    """Judge the norm that the learner's function returned."""
     looks = case["norm looks"]
     if looks is None:
         return None
@@ -53,6 +55,7 @@ def norm_problem(case: UpdateCase) -> Problem | None:
 
 
 def weights_problem(case: UpdateCase) -> Problem | None:
+    """Judge the weights of a rank's stage after the update."""
     looks = case["looks"]
     if looks is None:
         return None

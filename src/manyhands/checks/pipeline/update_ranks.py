@@ -1,10 +1,9 @@
-"""The half of exercise 7's check that runs on the ranks, which compares the learner's `update` with
-a single process that has the whole network.
+"""The half of exercise 7's check that runs on the ranks.
 
-The network begins with a matrix and ends with its transpose, like an embedding and a head that are
-tied. Each rank computes the gradients of all stages and keeps the gradients of its own stage, so no
-pipeline has to run, and the first and the last stage have only the gradient of their own use of the
-matrix.
+It compares the learner's `update` with a single process that has the whole network. The network
+begins with a matrix and ends with its transpose, like an embedding and a head that are tied. Each
+rank computes the gradients of all stages and keeps the gradients of its own stage, so no pipeline
+has to run, and the first and the last stage have only the gradient of their own use of the matrix.
 """
 
 from __future__ import annotations
@@ -43,8 +42,9 @@ SHORT, LONG = 0.4, 3.0  # max_norm, as a part of the norm
 
 @fresh_world()
 def update(name: str, seed: int) -> list[UpdateCase]:
-    """Return the result of each update in which this rank took part, with gradients larger and
-    smaller than the limit.
+    """Return the result of each update in which this rank took part.
+
+    The gradients are larger or smaller than the limit.
     """
     function, found = learners(name), []
     ends = [short_lived(dist.new_group([members[0], members[-1]])) for members in GROUPS]
@@ -81,9 +81,7 @@ class Case:
         return mse_loss(h @ self.stages[-1]["shared"].T, y)
 
     def _norms(self) -> dict[str, float]:
-        """Return the norm that a single process computes, and the norms that usual mistakes
-        give.
-        """
+        """Return the norm that a single process computes, and those that usual mistakes give."""
         each = [
             torch.stack(
                 [cast("torch.Tensor", p.grad).square().sum() for p in stage.parameters()]
@@ -135,6 +133,7 @@ class Case:
         )
 
     def factor(self, norm: float) -> float:
+        """Return the factor by which gradients of this norm are clipped."""
         return min(1.0, self.max_norm / (norm + EPSILON))
 
     def wrong(self, stage: int, norm: float | None) -> dict[str, torch.Tensor]:

@@ -1,5 +1,6 @@
-"""What a step of exercise 5 keeps in memory on the ranks, by micro-batch and in bytes, wherever it
-is kept.
+"""What a step of exercise 5 keeps in memory on the ranks.
+
+It is counted by micro-batch and in bytes, wherever it is kept.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ LETTING_GO_S = 0.5  # how long gloo's threads, or the cluster's watch, may take 
 
 
 class Watched(nn.Module):
-    """A stage that counts the micro-batches of which something still exists, either outputs with
-    their graph or inputs that were received.
+    """A stage that counts the micro-batches of which something still exists.
+
+    These are either outputs with their graph or inputs that were received.
 
     `held` counts earlier micro-batches when a forward begins, since the last backward may have left
     its names. `held_back` counts all micro-batches when a backward begins, because no name needs to
@@ -59,6 +61,7 @@ class Watched(nn.Module):
         return sum(self._made.values())
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Run the stage, and count what exists before it."""
         which = self._which(x)
         self.held = max(self.held, self._count(besides={which}))
         self._inputs += [(weakref.ref(x), which)] if self.receives else []
@@ -133,8 +136,9 @@ class Memories(TorchDispatchMode):
         return answer
 
     def look(self, micro_batches: int, module: nn.Module) -> None:
-        """Compare when a backward begins and so many micro-batches still need theirs, with a copy
-        of each, and some tensors on the way.
+        """Compare when a backward begins and so many micro-batches still need theirs.
+
+        A copy of each is allowed, and some tensors on the way.
         """
         parameters = sum(one.numel() * one.element_size() for one in module.parameters())
         self._compare(2 * micro_batches * self._once + 4 * self._tensor + 2 * parameters, module)
@@ -167,7 +171,8 @@ def _tensors(values: Any) -> list[torch.Tensor]:
 
 
 def _key(tensor: torch.Tensor) -> int:
-    """Return the key of a tensor's memory, which no other memory has while a weak reference to this
-    memory exists.
+    """Return the key of a tensor's memory.
+
+    No other memory has it while a weak reference to this memory exists.
     """
     return tensor.untyped_storage()._cdata

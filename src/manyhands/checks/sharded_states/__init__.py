@@ -31,8 +31,9 @@ check = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES)
 
 
 def memory(function: Callable[..., Any], most_layers: Callable[..., Any]) -> None:
-    """Check `function(layers, ranks, stage, weight, gradient, states)`: the bytes on a rank, and
-    how many layers fit.
+    """Check `function(layers, ranks, stage, weight, gradient, states)`, the bytes on a rank.
+
+    `most_layers` must return how many layers fit.
     """
     from manyhands.simulate import sharding
 
@@ -47,7 +48,9 @@ def memory(function: Callable[..., Any], most_layers: Callable[..., Any]) -> Non
 
 
 def shards(cluster: Cluster, shard: str, unshard: str, reduce_shard: str) -> None:
-    """Check `shard(tensor, rank, ranks)`, `unshard(own, shape, group)` and `reduce_shard(tensor,
+    """Check the three functions on shards.
+
+    They are `shard(tensor, rank, ranks)`, `unshard(own, shape, group)` and `reduce_shard(tensor,
     group)`.
     """
     with check("shards", cluster) as report:
@@ -67,44 +70,50 @@ def shards(cluster: Cluster, shard: str, unshard: str, reduce_shard: str) -> Non
 
 
 def zero1(cluster: Cluster, step: str) -> None:
-    """Check `step(parameters, state, lr, eps, group)` against torch.optim.Adam in a single
-    process.
+    """Check `step(parameters, state, lr, eps, group)` against a single process's Adam.
+
+    This is torch.optim.Adam.
     """
     _all_at_once("shard_ranks", "zero1", cluster, step)
 
 
 def zero2(cluster: Cluster, backward: str) -> None:
-    """Check `backward(loss, parameters, group)`, the shards of mean gradients and what is alive
-    meanwhile.
+    """Check `backward(loss, parameters, group)`, the shards of mean gradients.
+
+    What is alive meanwhile is checked, too.
     """
     _all_at_once("backward_ranks", "zero2", cluster, backward)
 
 
 def gather(cluster: Cluster, layer: str) -> None:
-    """Check the function of autograd `layer.apply(x, own, shape, group)` against a layer with its
-    whole weight.
+    """Check the function of autograd `layer.apply(x, own, shape, group)`.
+
+    It is compared with a layer with its whole weight.
     """
     _all_at_once("backward_ranks", "gather", cluster, layer)
 
 
 def masters(cluster: Cluster, step: str) -> None:
-    """Check `step(parameters, state, lr, group)` on bfloat16 parameters against float32 in a single
-    process.
+    """Check `step(parameters, state, lr, group)` on bfloat16 parameters.
+
+    It is compared with float32 in a single process.
     """
     # an addition in a different order may round a number up instead of down
     _all_at_once("number_ranks", "masters", cluster, step, atol=diagnosis.ULP)
 
 
 def clip(cluster: Cluster, function: str) -> None:
-    """Check `function(shards, sizes, max_norm, group)`, the norm of all numbers and the shards that
-    are clipped by it.
+    """Check `function(shards, sizes, max_norm, group)`, the norm of all numbers.
+
+    The shards must be clipped by it.
     """
     _all_at_once("number_ranks", "clip", cluster, function)
 
 
 def training(cluster: Cluster, function: str) -> None:
-    """Check `function(make, x, y, seed, steps, max_norm, mesh)`, a loop around `fully_shard`,
-    against a single process.
+    """Check `function(make, x, y, seed, steps, max_norm, mesh)`, a loop around `fully_shard`.
+
+    It is compared with a single process.
     """
     _all_at_once("training_ranks", "training", cluster, function, atol=1e-5)
 

@@ -1,8 +1,8 @@
-"""Exercises 4 and 5 of unit 16 on the ranks, where gradients and weights are cut, gathered and
-freed while backward runs.
+"""Exercises 4 and 5 of unit 16 on the ranks.
 
-Each experiment is a function of a name and the seed, which all ranks call in groups of 4, 3, 2
-ranks and of 1. It returns {criterion: [finding]}.
+Gradients and weights are cut, gathered and freed while backward runs. Each experiment is a function
+of a name and the seed, which all ranks call in groups of 4, 3, 2 ranks and of 1. It returns
+{criterion: [finding]}.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ AT_ONCE = 2  # whole gradients that may be alive
 
 
 def zero2(name: str, seed: int) -> Findings:
+    """Try the learner's backward pass, which leaves shards of the gradients."""
     function = learners(name)
     found: Findings = {"shards": [], "freed": [], "alive": []}
     alive = Alive()
@@ -63,8 +64,9 @@ def zero2(name: str, seed: int) -> Findings:
 
 
 class Alive:
-    """Counts what is in memory whenever a gradient arrives (whole gradients, no matter what keeps
-    them, and all numbers created meanwhile).
+    """Counts what is in memory whenever a gradient arrives.
+
+    These are whole gradients, no matter what keeps them, and all numbers created meanwhile.
     """
 
     def __init__(self) -> None:
@@ -73,7 +75,9 @@ class Alive:
     def begin(
         self, parameters: Iterable[torch.Tensor], group: Group, created: Created, enough: int
     ) -> None:
-        """`enough`: with this many numbers, besides the shards of the gradients that have arrived,
+        """Begin to count, for the backward pass of these parameters.
+
+        `enough`: with this many numbers, besides the shards of the gradients that have arrived,
         there is no need to wait.
         """
         self.most = self.arrived = 0
@@ -98,7 +102,9 @@ class Alive:
         return self._created.bytes_live(besides) // NUMBER_BYTES
 
     def end(self, shards: Sequence[torch.Tensor], enough: int) -> tuple[int, int, int]:
-        """Return (whole gradients in memory now, numbers besides the shards now, the most such
+        """Stop counting, and return the three counts.
+
+        They are (whole gradients in memory now, numbers besides the shards now, the most such
         numbers that were in memory at the same time).
         """
         for hook in self._hooks:
@@ -117,8 +123,9 @@ class Alive:
 
 
 def _network(key: str) -> nn.Sequential:
-    """Layers of about the same size, so that two whole gradients are few compared with all of
-    them.
+    """Return layers of about the same size.
+
+    Two whole gradients are then few compared with all of them.
     """
     sizes = random.Random(key)
     widths = [sizes.randint(8, 9) for _ in range(LAYERS + 1)]
@@ -206,8 +213,9 @@ def _watched(
     limits: _Limits,
     alive: Alive,
 ) -> tuple[Any, Seen]:
-    """Return (what the learner's function returns, what was in memory and what was sent while it
-    ran).
+    """Call the learner's function under observation.
+
+    Return (what it returns, what was in memory and what was sent while it ran).
     """
     created = Created()
     # on a single rank, the shard may well be the gradient
@@ -308,6 +316,7 @@ def _compare_shards(
 
 
 def gather(name: str, seed: int) -> Findings:
+    """Try the learner's layer, which gathers its weight from shards."""
     layer, letting_go = learners(name), LettingGo()
     found: Findings = {"values": [], "gradients": [], "traffic": [], "freed": []}
     for group in my_groups():

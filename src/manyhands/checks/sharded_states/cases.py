@@ -1,5 +1,6 @@
-"""What exercise 1 of unit 16 asks for, drawn from a seed, and the right answers (bytes on a rank,
-layers that fit).
+"""What exercise 1 of unit 16 asks for, drawn from a seed, and the right answers.
+
+These are bytes on a rank, and layers that fit.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ KINDS = ((2, 2, 12), (4, 4, 8), (2, 4, 12))
 
 
 def models(seed: int) -> dict[str, list[Model]]:
-    """{criterion: [(layers, ranks, stage, weight, gradient, states)]}, which includes layers with
-    fewer parameters than ranks, and one rank.
+    """Return {criterion: [(layers, ranks, stage, weight, gradient, states)]}.
+
+    It includes layers with fewer parameters than ranks, and one rank.
     """
     draw = random.Random(f"memory {seed}")
     found: dict[str, list[Model]] = {"kept": [], "work": []}
@@ -53,8 +55,10 @@ def models(seed: int) -> dict[str, list[Model]]:
 
 
 def devices(seed: int) -> list[Device]:
-    """[(size, device_bytes, ranks, stage, weight, gradient, states)], with devices that are just
-    full, devices that are a byte too small, and one that not even one layer fits into.
+    """Return [(size, device_bytes, ranks, stage, weight, gradient, states)].
+
+    There are devices that are just full, devices that are a byte too small, and one that not even
+    one layer fits into.
     """
     draw = random.Random(f"most {seed}")
     found: list[Device] = []
@@ -74,7 +78,7 @@ def devices(seed: int) -> list[Device]:
 def parts(
     layers: Sequence[int], ranks: int, stage: int, weight: int, gradient: int, states: int
 ) -> Parts:
-    """The bytes of a case, as `right`, and the bytes that usual mistakes give, by their names."""
+    """Return the bytes of a case, right and with usual mistakes."""
 
     # the bytes are whole unless `cut` returns parts of them
     def kept(

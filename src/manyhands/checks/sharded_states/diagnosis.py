@@ -103,9 +103,7 @@ def _with_case(told: Problem, *names: str, values: Sequence[Any]) -> Problem:
 
 
 def problem_of(finding: Finding) -> Problem | None:
-    """Return the problem of what a rank has found, which is {"looks": a mistake or None, "rank",
-    "at", "expected", "got", "words"}.
-    """
+    """Return the problem of what a rank has found (see `answers.Finding`), or None."""
     if finding["looks"] is None:
         return None
     told = problem(

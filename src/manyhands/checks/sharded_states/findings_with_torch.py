@@ -69,13 +69,15 @@ def draw(key: str, *shape: int, dtype: torch.dtype = F64) -> torch.Tensor:
 
 
 def counts(key: str, *shape: int, ranks: int, dtype: torch.dtype) -> torch.Tensor:
-    """Return random multiples of the number of ranks, so small that any type holds them, their sum
-    over the ranks and their mean exactly.
+    """Return random multiples of the number of ranks.
+
+    They are so small that any type holds them, their sum over the ranks and their mean exactly.
     """
     return (draw(key, *shape) * 2).round().clamp(-4, 4).mul(ranks).to(dtype)
 
 
 def length(numel: int, ranks: int) -> int:
+    """Return how many numbers a shard has, with padding."""
     return -(-numel // ranks)
 
 
@@ -119,8 +121,9 @@ def compare(
     atol: float = ATOL,
     other: str = "other",
 ) -> Finding:
-    """Compare a tensor with the right one and with the tensors of usual mistakes, pairs of (name,
-    tensor). `other`: the name if it matches none.
+    """Compare a tensor with the right one and with the tensors of usual mistakes.
+
+    The latter are pairs of (name, tensor). `other`: the name if it matches none.
     """
     if not isinstance(got, torch.Tensor):
         return finding(at, "no tensor", [], got=str(got)[:80])
@@ -166,4 +169,5 @@ def all_reduced(ledger: Ledger) -> bool:
 
 
 def flat(tensors: Iterable[torch.Tensor]) -> torch.Tensor:
+    """Return the tensors as one vector."""
     return torch.cat([tensor.flatten() for tensor in tensors])

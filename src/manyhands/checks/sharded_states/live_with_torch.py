@@ -1,5 +1,6 @@
-"""Which tensors a learner's code has brought into memory, no matter what keeps them (a list, a
-class, a global or an autograd graph).
+"""Which tensors a learner's code has brought into memory.
+
+It does not matter what keeps them (a list, a class, a global or an autograd graph).
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class LettingGo:
         self._waits = True
 
     def until(self, fits: Callable[[], bool]) -> None:
+        """Wait until `fits()` is true, unless an earlier wait was in vain."""
         looks = 0
         while self._waits and not fits():
             time.sleep(BETWEEN_S)
@@ -41,11 +43,10 @@ class LettingGo:
 
 
 class Created(TorchDispatchMode):
-    """Notes the memory of each tensor that PyTorch creates in this thread and in backward while
-    this context manager is open.
+    """Notes the memory of each tensor that PyTorch creates while this context manager is open.
 
-    Memory that existed before, such as a parameter's, does not count. Weak references keep nothing
-    alive.
+    It sees this thread and backward. Memory that existed before, such as a parameter's, does not
+    count. Weak references keep nothing alive.
     """
 
     def __init__(self) -> None:
@@ -71,8 +72,9 @@ class Created(TorchDispatchMode):
                     where[storage._cdata] = StorageWeakRef(storage)
 
     def live(self, besides: Iterable[torch.Tensor] = ()) -> dict[int, int]:
-        """Return {address: bytes} of what was created and still exists, without the memory of the
-        tensors `besides`.
+        """Return {address: bytes} of what was created and still exists.
+
+        The memory of the tensors `besides` is left out.
         """
         left_out = {tensor.untyped_storage()._cdata for tensor in besides}
         found = {}
@@ -83,6 +85,7 @@ class Created(TorchDispatchMode):
         return found
 
     def bytes_live(self, besides: Iterable[torch.Tensor] = ()) -> int:
+        """Return the bytes of what was created and still exists, without the tensors `besides`."""
         return sum(self.live(besides).values())
 
     def bytes_kept(
@@ -92,9 +95,10 @@ class Created(TorchDispatchMode):
         state: Any = (),
         besides: Sequence[torch.Tensor] = (),
     ) -> int:
-        """Return the bytes of what was created and still exists, in `state` or anywhere else,
-        without gradients and the tensors `besides`. If there are at most `enough`, there is no need
-        to wait.
+        """Return the bytes of what was created and still exists, in `state` or anywhere else.
+
+        Gradients and the tensors `besides` do not count. If there are at most `enough` bytes, there
+        is no need to wait.
         """
         gc.collect()
         left_out = [

@@ -1,8 +1,8 @@
-"""Exercises 6 and 7 of unit 16 on the ranks, about what rounding takes away and a norm that no rank
-can see alone.
+"""Exercises 6 and 7 of unit 16 on the ranks.
 
-Each experiment is a function of a name and the seed, which all ranks call in groups of 4, 3, 2
-ranks and of 1. It returns {criterion: [finding]}.
+They are about what rounding takes away and a norm that no rank can see alone. Each experiment is a
+function of a name and the seed, which all ranks call in groups of 4, 3, 2 ranks and of 1. It
+returns {criterion: [finding]}.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ MASTER_ERROR = 2e-5
 
 
 def masters(name: str, seed: int) -> Findings:
+    """Try the learner's step on parameters in bfloat16."""
     function, letting_go = learners(name), LettingGo()
     found: Findings = {"moves": [], "states": [], "traffic": []}
     for group in my_groups():
@@ -179,8 +180,9 @@ def _exact(
     group: Group,
     replaced: bool,
 ) -> Finding:
-    """Return `told` or, where the rounded weights are right, what is wrong with the master in
-    `state` or with the parameters' memory.
+    """Return `told`, unless its rounded weights are right but something else is wrong.
+
+    That is the master in `state`, or the parameters' memory.
     """
     held = [
         one.detach().double().flatten()
@@ -262,6 +264,7 @@ def _masters(
 
 
 def clip(name: str, seed: int) -> Findings:
+    """Try the learner's clipping of shards by the norm of all numbers."""
     function = learners(name)
     found: Findings = {"norm": [], "clipped": [], "traffic": []}
     for group in my_groups():

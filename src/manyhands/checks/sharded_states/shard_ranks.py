@@ -48,8 +48,9 @@ STEPS, LR, EPS = 3, 0.01, 0.003
 
 
 def _tensors(seed: int, what: str, ranks: int, rank: int = 0) -> Iterator[tuple[str, torch.Tensor]]:
-    """(text, tensor) of sizes that are divisible and sizes that are not, also of fewer numbers than
-    ranks, in three types.
+    """Yield (text, tensor) of sizes that are divisible and sizes that are not.
+
+    Some have fewer numbers than ranks. They are in three types.
     """
     sizes = random.Random(f"sizes {seed} {what}")
     shapes = (
@@ -69,6 +70,7 @@ def _tensors(seed: int, what: str, ranks: int, rank: int = 0) -> Iterator[tuple[
 
 
 def cut(name: str, seed: int) -> Findings:
+    """Try the learner's `shard`, for every tensor and group."""
     function = learners(name)
     found: list[Finding] = []
     for group in my_groups():
@@ -115,6 +117,7 @@ def _cut(
 
 
 def whole(name: str, seed: int) -> Findings:
+    """Try the learner's `unshard`, for every tensor and group."""
     function = learners(name)
     found: list[Finding] = []
     for group in my_groups():
@@ -147,6 +150,7 @@ def whole(name: str, seed: int) -> Findings:
 
 
 def mean(name: str, seed: int) -> Findings:
+    """Try the learner's `reduce_shard`, for every tensor and group."""
     function = learners(name)
     found: Findings = {"mean": [], "traffic": []}
     for group in my_groups():
@@ -184,6 +188,7 @@ def mean(name: str, seed: int) -> Findings:
 
 
 def zero1(name: str, seed: int) -> Findings:
+    """Try the learner's steps of Adam on the rank's shard."""
     function, letting_go = learners(name), LettingGo()
     found: Findings = {"weights": [], "states": [], "traffic": []}
     for group in my_groups():
@@ -221,8 +226,9 @@ def zero1(name: str, seed: int) -> Findings:
 
 
 def _states(at: str, case: Steps, state: Any, created: Created, letting_go: LettingGo) -> Finding:
-    """Judge whether the steps keep, in `state` or elsewhere, only what belongs to the shard, which
-    is two to three numbers per parameter, and counters.
+    """Judge whether the steps keep only what belongs to the shard, in `state` or elsewhere.
+
+    This is two to three numbers per parameter, and counters.
     """
     least, most = 2 * length(case.numel, case.group.ranks), 3 * case.shard_numel
     enough = most + 2 * len(case.parameters)
@@ -277,15 +283,16 @@ class Steps:
     def _of_all(
         self, how: Callable[[Sequence[torch.Tensor]], torch.Tensor]
     ) -> list[list[torch.Tensor]]:
-        """For each step the gradients of each parameter, made of the gradients of all ranks."""
+        """Return the gradients of each parameter in each step, made of those of all ranks."""
         return [
             [how(list(of_ranks)) for of_ranks in zip(*step, strict=False)]
             for step in self.gradients
         ]
 
     def right(self) -> torch.Tensor:
-        """Return the weights after each step, one after the other, as torch.optim.Adam computes
-        them.
+        """Return the weights after each step, one after the other.
+
+        They are what torch.optim.Adam computes.
         """
         weights, after = [nn.Parameter(weight.clone()) for weight in self.weights], []
         adam = torch.optim.Adam(weights, lr=LR, eps=EPS)
@@ -297,7 +304,7 @@ class Steps:
         return torch.cat(after)
 
     def wrong(self) -> Iterator[tuple[str, torch.Tensor]]:
-        """[(mistake, weights after each step)]."""
+        """Yield (mistake, weights after each step)."""
         mean = self._of_all(lambda of_ranks: total(of_ranks) / len(of_ranks))
         right, before = by_hand(self.weights, mean), [flat(self.weights)]
         for cut in (self._cut_each, self._cut_flat):
@@ -340,8 +347,9 @@ class Steps:
         ]
 
     def _cut_each(self, versions: Sequence[Sequence[torch.Tensor]]) -> list[torch.Tensor]:
-        """Parameters in which rank r's shard is the shard of version r, where each parameter is cut
-        separately.
+        """Return parameters in which rank r's shard is the shard of version r.
+
+        Each parameter is cut separately.
         """
         return [
             torch.cat([piece(one, rank, self.group.ranks) for rank, one in enumerate(of_ranks)])[
@@ -351,7 +359,7 @@ class Steps:
         ]
 
     def _cut_flat(self, versions: Sequence[Sequence[torch.Tensor]]) -> list[torch.Tensor]:
-        """The same, where all parameters are one vector."""
+        """Return the same, where all parameters are one vector."""
         return self._of_flat(
             torch.cat(
                 [piece(flat(one), rank, self.group.ranks) for rank, one in enumerate(versions)]

@@ -1,7 +1,7 @@
-"""Exercise 8 of unit 16 on the ranks, a training loop around `fully_shard`, next to a single
-process that takes the same rows.
+"""Exercise 8 of unit 16 on the ranks, a training loop around `fully_shard`.
 
-That process also plays the likely mistakes, so that the check can name what is wrong with a loop.
+A single process takes the same rows. It also plays the likely mistakes, so that the check can name
+what is wrong with a loop.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ WRONG: dict[str, dict[str, Any]] = {  # name of the mistake: how `_alone` makes 
 
 
 def training(name: str, seed: int) -> Findings:
+    """Try the learner's training loop, on the mesh of all ranks and on pairs of ranks."""
     function, sizes = learners(name), random.Random(f"{seed} training")
     inputs, hidden, classes = sizes.randint(5, 9), sizes.randint(5, 9), 4
     make = partial(_network, inputs, hidden, classes)
@@ -174,8 +175,9 @@ def _looks(
 
 
 def _whole(net: Any) -> torch.Tensor | None:
-    """Return all weights of a network that is cut, as one vector, or None if a parameter of it is
-    not cut.
+    """Return all weights of a network that is cut, as one vector.
+
+    Return None if a parameter of it is not cut.
     """
     parameters: list[Any] = list(net.parameters()) if isinstance(net, nn.Module) else []
     if not parameters or any(
@@ -211,8 +213,9 @@ def _equal(got: torch.Tensor, right: torch.Tensor) -> bool:
 
 
 def _start(make: Make, seed: int, ranks: int, mixed: bool = False) -> list[torch.Tensor]:
-    """The weights that the shards form, either of one network or, if mixed, with rank r's rows from
-    the network of seed + r.
+    """Return the weights that the shards form.
+
+    They are of one network or, if `mixed`, rank r's rows are from the network of seed + r.
     """
     nets = []
     for rank in range(ranks):
@@ -243,8 +246,10 @@ def _alone(
     factor: float = 1.0,
     more: float = 0.0,
 ) -> torch.Tensor:
-    """The weights of a single process that plays all ranks. scatter: the micro-batch whose backward
-    a reduce-scatter follows. more: what is added to the square of the norm.
+    """Return the weights of a single process that plays all ranks.
+
+    `scatter`: the micro-batch whose backward a reduce-scatter follows. `more`: what is added to the
+    square of the norm.
     """
     net = make()
     parameters = list(net.parameters())
@@ -275,8 +280,10 @@ def _alone(
 def _clip(
     gradients: Sequence[torch.Tensor], max_norm: float, ranks: int, clip: str, more: float = 0.0
 ) -> None:
-    """Clip in place by the norm of all gradients, by the sum of the norms of the ranks' rows, or
-    each rank's rows by the norm of these rows.
+    """Clip gradients in place.
+
+    The norm is that of all gradients or the sum of the norms of the ranks' rows, or each rank's
+    rows are clipped by the norm of these rows.
     """
     rows = [_pieces([gradient] * ranks, ranks) for gradient in gradients]
     shards = [[pieces[rank] for pieces in rows if rank < len(pieces)] for rank in range(ranks)]

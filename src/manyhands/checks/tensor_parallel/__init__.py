@@ -60,8 +60,9 @@ check = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES)
 
 
 def f_and_g(cluster: Cluster, copy_name: str, sum_name: str) -> None:
-    """Check `copy_to(x, group)` and `reduce_from(x, group)` forward and backward, and what each of
-    them sends.
+    """Check `copy_to(x, group)` and `reduce_from(x, group)` forward and backward.
+
+    What each of them sends is checked, too.
     """
     _layer("f-and-g", cluster, "f_and_g", copy_name, sum_name)
 
@@ -77,8 +78,9 @@ def row(cluster: Cluster, name: str) -> None:
 
 
 def mlp(cluster: Cluster, name: str) -> None:
-    """Check `name(x, up, up_bias, down, down_bias, group)`, which has two layers and one sum in
-    each direction.
+    """Check `name(x, up, up_bias, down, down_bias, group)`.
+
+    It has two layers and one sum in each direction.
     """
     _layer("mlp", cluster, "mlp", name)
 
@@ -103,8 +105,9 @@ def attention(cluster: Cluster, cut_name: str, name: str) -> None:
 
 
 def vocabulary(cluster: Cluster, name: str) -> None:
-    """Check `name(h, head, targets, group)`, the cross-entropy of each position with a head of
-    which each rank has some columns.
+    """Check `name(h, head, targets, group)`, the cross-entropy of each position.
+
+    Each rank has some columns of the head.
     """
     with check("vocabulary", cluster) as report:
         answers: list[list[VocabularyCase]] = report.on_ranks(
@@ -154,8 +157,9 @@ def _judge_layer(report: RankReport, answers: Iterable[Iterable[LayerCase]]) -> 
 
 
 def reductions(cluster: Cluster, function: Callable[..., Any]) -> None:
-    """Check `function(a, b, out, layout)` -> (axes forward, for a, for b) by running products with
-    the sums that it gives.
+    """Check `function(a, b, out, layout)` -> (axes forward, for a, for b).
+
+    Products are run with the sums that it gives.
     """
     with check("reductions", cluster) as report:
         mesh, asked = cases.products(seed())
@@ -217,8 +221,9 @@ def _ask(function: Callable[..., Any], *args: Any) -> Any:
 
 
 def price(cluster: Cluster, function: Callable[..., Any]) -> None:
-    """Check `function(program, sizes, layout, mesh)` -> [(axis, numbers)] against what the ledger
-    sees.
+    """Check `function(program, sizes, layout, mesh)` -> [(axis, numbers)].
+
+    It is compared with what the ledger sees.
     """
     with check("price", cluster) as report:
         asked = cases.programs(seed())
@@ -235,8 +240,9 @@ def price(cluster: Cluster, function: Callable[..., Any]) -> None:
 
 
 def choose(function: Callable[..., Any]) -> None:
-    """Check `function(program, sizes, mesh, memory_bytes)` -> layout, which must fit, and no layout
-    that fits may send less.
+    """Check `function(program, sizes, mesh, memory_bytes)` -> layout.
+
+    The layout must fit, and no layout that fits may send less.
     """
     with Report("choose", CRITERIA) as report:
         jobs = cases.jobs(seed())

@@ -1,5 +1,6 @@
-"""What the ranks answer in the experiments of unit 15's checks (`ranks`, `vocabulary_ranks`), and
-`diagnosis` judges.
+"""What the ranks answer in the experiments of unit 15's checks.
+
+The experiments are in `ranks` and `vocabulary_ranks`, and `diagnosis` judges the answers.
 """
 
 from __future__ import annotations

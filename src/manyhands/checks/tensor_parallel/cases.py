@@ -1,8 +1,8 @@
-"""What unit 15's checks ask for in the notebook's kernel, drawn from a seed, namely products of
-named tensors, layouts on a mesh, programs and memories.
+"""What unit 15's checks ask for in the notebook's kernel, drawn from a seed.
 
-A product is (a, b, out), each of which is a tuple of names of dimensions. A layout is {dimension:
-axis of the mesh}, and a mesh is {axis: ranks}.
+These are products of named tensors, layouts on a mesh, programs and memories. A product is (a, b,
+out), each of which is a tuple of names of dimensions. A layout is {dimension: axis of the mesh},
+and a mesh is {axis: ranks}.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ ITEM = 4  # bytes of a number, in exercise 7
 
 
 def new_names(draw: random.Random) -> dict[str, str]:
-    """{name: a different one} for all axes and dimensions, because an answer must not rely on the
-    names.
+    """Return {name: a different one} for all axes and dimensions.
+
+    An answer must not rely on the names.
     """
     dimensions = names_of(*(dims for product in PRODUCTS for dims in product), ("depth", "middle"))
     return {
@@ -56,7 +57,7 @@ def new_names(draw: random.Random) -> dict[str, str]:
 
 
 def rename(value: Any, names: dict[str, str]) -> Any:
-    """The same tuples, lists and dictionaries with the new names in them."""
+    """Return the same tuples, lists and dictionaries with the new names in them."""
     if isinstance(value, dict):
         return {rename(key, names): rename(one, names) for key, one in value.items()}
     if isinstance(value, (tuple, list)):
@@ -65,10 +66,12 @@ def rename(value: Any, names: dict[str, str]) -> Any:
 
 
 def names_of(*tensors: Names) -> list[str]:
+    """Return the names of the tensors' dimensions, each of them once."""
     return list(dict.fromkeys(d for dims in tensors for d in dims))
 
 
 def axes(dims: Names, layout: Layout) -> set[str]:
+    """Return the axes on which a tensor's dimensions are."""
     return {layout[d] for d in dims if d in layout}
 
 
@@ -79,8 +82,9 @@ def possible(a: Names, b: Names, layout: Layout) -> bool:
 
 
 def rule(a: Names, b: Names, out: Names, layout: Layout) -> tuple[list[str], ...]:
-    """The axes to sum over, (for the product in forward, for a's gradient, for b's gradient), each
-    in order.
+    """Return the axes to sum over, each in order.
+
+    They are (for the product in forward, for a's gradient, for b's gradient).
     """
     on_a, on_b = axes(a, layout), axes(b, layout)
     return tuple(
@@ -161,8 +165,9 @@ def numbers(dims: Names, sizes: Sizes, layout: Layout, mesh: Mesh) -> int:
 
 
 def reduced(products: Sequence[Product], layout: Layout) -> Iterator[tuple[str, str, Names]]:
-    """[("forward" or "backward", axis, tensor)] of a program's all-reduces, each tensor as its
-    dimensions' names.
+    """Yield ("forward" or "backward", axis, tensor) of a program's all-reduces.
+
+    Each tensor is given as its dimensions' names.
     """
     for number, (a, b, out) in enumerate(products):
         forward, for_a, for_b = rule(a, b, out, layout)
@@ -209,6 +214,7 @@ def programs(seed: int) -> list[Program]:
 
 
 def dimensions(products: Iterable[Product]) -> list[str]:
+    """Return the names of all dimensions of a program."""
     return names_of(*(dims for product in products for dims in product))
 
 
@@ -258,8 +264,10 @@ def held_bytes(
     kept: Sequence[Names] | None = None,
     copies: int = 4,
 ) -> int:
-    """The bytes that a rank holds, which are `copies` of the weights, because of gradients and
-    Adam's two numbers, and `kept`, which is the data and each product's output by default.
+    """Return the bytes that a rank holds.
+
+    They are `copies` of the weights, because of gradients and Adam's two numbers, and `kept`, which
+    is the data and each product's output by default.
     """
     kept = [products[0][0], *(out for _, _, out in products)] if kept is None else kept
     weights = sum(numbers(b, sizes, layout, mesh) for _, b, _ in products)
@@ -337,8 +345,9 @@ def _job(draw: random.Random, trap: str) -> Job:
 def seen_by(
     trap: str | None, products: Sequence[Product], sizes: Sizes, mesh: Mesh, memory: int
 ) -> list[tuple[float, Layout]]:
-    """[(bytes sent, layout)] of all layouts that seem to fit if you fall into this trap, or of all
-    layouts that do fit if `trap` is None.
+    """Return [(bytes sent, layout)] of all layouts that seem to fit if you fall into this trap.
+
+    If `trap` is None, it is all layouts that do fit.
     """
     data, *outputs = products[0][0], *(out for _, _, out in products)
     keeps: dict[str | None, Sequence[Names]] = {

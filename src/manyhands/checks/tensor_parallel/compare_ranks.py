@@ -1,6 +1,6 @@
-"""How unit 15's experiments try an answer, namely forward and backward next to a single process,
-and what each of them sends.
+"""How unit 15's experiments try an answer.
 
+They compare forward and backward with a single process, and count what each of them sends.
 Everything is float64, so that every difference is a mistake and not rounding.
 """
 
@@ -40,8 +40,9 @@ FRAMEWORKS = (
 
 
 def in_groups() -> Iterator[tuple[list[int], dist.ProcessGroup | None]]:
-    """For each group in turn, yield its members and the group (the world is `None`) on its ranks,
-    while the others wait until it is done.
+    """Yield, for each group in turn, its members and the group on its ranks.
+
+    The world is `None`. The other ranks wait until the group is done.
     """
     groups = [
         None if len(members) == dist.get_world_size() else short_lived(dist.new_group(members))
@@ -55,8 +56,9 @@ def in_groups() -> Iterator[tuple[list[int], dist.ProcessGroup | None]]:
 
 @contextmanager
 def learners_own() -> Iterator[None]:
-    """Close the package's f and g while the learner's code runs, and report a stub within it by its
-    name.
+    """Close the package's f and g while the learner's code runs.
+
+    A stub within the block is reported by its name.
     """
     try:
         ours = (
@@ -73,7 +75,7 @@ def learners_own() -> Iterator[None]:
 
 
 def make_draw(seed: int) -> Callable[..., torch.Tensor]:
-    """A function that draws a tensor of a shape, the same one on every rank."""
+    """Return a function that draws a tensor of a shape, the same one on every rank."""
     chance = torch.Generator().manual_seed(seed)
     return lambda *shape: torch.randn(*shape, generator=chance, dtype=torch.float64).to(
         device_of_any_call()
@@ -81,6 +83,7 @@ def make_draw(seed: int) -> Callable[..., torch.Tensor]:
 
 
 def leaf(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a contiguous copy of the tensor that requires a gradient."""
     return tensor.detach().clone(memory_format=torch.contiguous_format).requires_grad_()
 
 
@@ -140,8 +143,9 @@ def try_out(
 
 
 def sum_of_memory(tensors: Sequence[torch.Tensor], like: torch.Tensor) -> torch.Tensor:
-    """What an all-reduce of gloo returns for tensors with different strides, since it adds up
-    memory. The result is laid out like `like`, which is one of them.
+    """Return what an all-reduce of gloo returns for tensors with different strides.
+
+    It adds up memory. The result is laid out like `like`, which is one of them.
     """
     memory = total(one.as_strided((one.numel(),), (1,)) for one in tensors)
     return memory.as_strided(like.shape, like.stride())
@@ -162,12 +166,15 @@ def one_sum(tensor: torch.Tensor, group: dist.ProcessGroup | None) -> list[int]:
 
 
 def same(a: torch.Tensor, b: torch.Tensor, tolerance: float = TOLERANCE) -> bool:
+    """Return whether two tensors have the same shape and nearly the same numbers."""
     return a.shape == b.shape and torch.allclose(a, b, rtol=tolerance, atol=tolerance)
 
 
 def compare(name: str, got: Any, right: torch.Tensor, wrong: Wrong | None = None) -> Compared:
-    """Return one comparison as plain data: whether it is right, some of its numbers as evidence,
-    and which of the `wrong` tensors it looks like.
+    """Return one comparison as plain data.
+
+    It has whether the value is right, some of its numbers as evidence, and which of the `wrong`
+    tensors it looks like.
     """
     found: Compared = {
         "name": name,
@@ -216,8 +223,9 @@ def _compare_twice(
 
 
 def sample(tensor: torch.Tensor) -> list[float]:
-    """A few numbers that distinguish a tensor from one with the same values in a different
-    order.
+    """Return a few numbers by which a tensor can be recognised.
+
+    They differ from those of a tensor with the same values in a different order.
     """
     flat = tensor.detach().double().flatten().cpu()
     weights = torch.arange(1, 1 + flat.numel()).double().sin()

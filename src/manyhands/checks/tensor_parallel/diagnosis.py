@@ -40,8 +40,9 @@ def problem(
 def of(
     what: str, looks: str, expected: Any = None, got: Any = None, rank: Rank = None, **words: Any
 ) -> Problem:
-    """Return the same for a mistake in one of several places, with the words for this place if they
-    exist, else with the words for all places.
+    """Return the details of a FAIL line for a mistake in one of several places.
+
+    If a text for this place exists, it is used, and otherwise the text for all places.
     """
     key = (what, looks) if (what, looks) in MISTAKES else looks
     return problem(key, expected, got, rank, what=PLACES.get(what, what), **words)
@@ -51,8 +52,9 @@ def of(
 
 
 def mark_small_groups(found: list[C]) -> list[C]:
-    """Mark what is wrong without a known reason in a smaller group only, while all numbers of the
-    layer are right with all ranks, as wrong because of the group.
+    """Mark what is wrong in a smaller group only as wrong because of the group.
+
+    It must have no known reason, and all numbers of the layer must be right with all ranks.
     """
     most = max(case["size"] for case in found)
     wrong = {
@@ -85,6 +87,7 @@ def value_problem(case: LayerCase) -> Problem | None:
 
 
 def gradients_problem(case: LayerCase) -> Problem | None:
+    """Judge the gradients of one run on a rank, and whether backward could begin."""
     at: dict[str, Any] = {key: case[key] for key in ("rank", "size", "members")}
     if case["detached"]:
         return of(case["what"], "detached", **at)
@@ -109,6 +112,7 @@ def gradients_problem(case: LayerCase) -> Problem | None:
 
 
 def calls_problem(case: LayerCase) -> Problem | None:
+    """Judge the collective calls of one run and the bytes that they send."""
     sent = case["forward"], case["backward"]
     for way, got, right in zip(("forward", "backward"), sent, case["sums"], strict=True):
         if got != right:
@@ -156,8 +160,9 @@ def sent_problem(case: LayerCase) -> Problem | None:
 
 
 def sent_evidence(case: LayerCase) -> list[int]:
-    """What the grader compares, which is the same for all answers that send no more than they
-    may.
+    """Return what the grader compares.
+
+    It is the same for all answers that send no more than they may.
     """
     return [max(case["forward"][1], case["sums"][0][1]), case["backward"][1]]
 
@@ -179,6 +184,7 @@ def evidence(case: LayerCase) -> dict[str, list[Any]]:
 
 
 def pieces_problem(case: Piece) -> Problem | None:
+    """Judge the pieces that the learner's function has cut for a rank."""
     for one in case["results"]:
         if not one["right"]:
             shapes = one["looks"] in ("shape", "whole")
@@ -195,6 +201,7 @@ def pieces_problem(case: Piece) -> Problem | None:
 
 
 def memory_problem(case: Piece) -> Problem | None:
+    """Judge how much memory a rank's pieces keep, and whose it is."""
     for one, (held, needed, shared) in zip(case["results"], case["held"], strict=False):
         if held < 0:
             return of(
@@ -210,6 +217,7 @@ def memory_problem(case: Piece) -> Problem | None:
 
 
 def refused_problem(case: Refused) -> Problem | None:
+    """Judge what happened with heads that cannot be divided."""
     if case["error"] == "ValueError":
         return None
     key = "accepted" if case["error"] is None else "other error"
@@ -306,6 +314,7 @@ def refusal(function: Callable[..., Any], product: Product, layout: Layout) -> s
 
 
 def refusal_problem(case: tuple[Product, Layout, bool], error: str | None) -> Problem | None:
+    """Judge whether impossible layouts, and only these, are refused by a ValueError."""
     (a, b, out), layout, possible = case
     if error == (None if possible else "ValueError"):
         return None
@@ -327,6 +336,7 @@ def pairs(answer: Any) -> Pairs | None:
 
 
 def price_evidence(name: str, answer: Pairs | None) -> Any:
+    """Return what the grader compares for this criterion."""
     return answer if answer is None or name == "numbers" else [axis for axis, _ in answer]
 
 
@@ -388,6 +398,7 @@ def _ways(case: Program, wanted: list[str]) -> dict[str, list[str]]:
 def numbers_problem(
     case: Program, answer: Pairs | None, seen: Sequence[tuple[str, int]]
 ) -> Problem | None:
+    """Judge how many numbers each all-reduce has."""
     if answer is None:
         return problem("no pairs")
     if answer == sorted(seen):
@@ -408,8 +419,9 @@ def numbers_problem(
 
 
 def layout_of(answer: Any, job: Job) -> Layout | None:
-    """The learner's layout without dimensions that are on no axis, or None if it is not a layout
-    for this job.
+    """Return the learner's layout without dimensions that are on no axis.
+
+    Return None if it is not a layout for this job.
     """
     _, sizes, mesh, _ = job
     if not isinstance(answer, dict):
@@ -495,8 +507,9 @@ def cheapest(job: Job) -> tuple[float, Layout]:
 
 
 def layout_evidence(job: Job, layout: Layout | None) -> dict[str, float]:
-    """What the grader compares, which is one value for every layout that fits, and the bytes that
-    the layout sends.
+    """Return what the grader compares.
+
+    It is one value for every layout that fits, and the bytes that the layout sends.
     """
     programme, sizes, mesh, memory = job
     if layout is None or not cases.runs_well(programme, sizes, layout, mesh):

@@ -1,5 +1,6 @@
-"""Products of named tensors on a mesh of ranks, run with the sums that a table gives, next to a
-single process, and with a ledger that sees the all-reduces.
+"""Products of named tensors on a mesh of ranks, run with the sums that a table gives.
+
+A single process computes the same, and a ledger sees the all-reduces.
 """
 
 from __future__ import annotations
@@ -44,9 +45,11 @@ class Grid:
                     self.members[axis], self.here[axis] = tuple(line), line.index(dist.get_rank())
 
     def group(self, axis: str) -> Any:
+        """Return this rank's group along an axis."""
         return self.groups[self.members[axis]]
 
     def piece(self, tensor: torch.Tensor, dims: Names, layout: Layout) -> torch.Tensor:
+        """Return this rank's piece of a tensor with these dimensions."""
         for place, dimension in enumerate(dims):
             if dimension in layout:
                 axis = layout[dimension]
@@ -68,6 +71,7 @@ class Grid:
 
 
 def einsum(a: torch.Tensor, b: torch.Tensor, product: Product) -> torch.Tensor:
+    """Return the product of two tensors, by the names of their dimensions."""
     letter = dict(zip(cases.names_of(*product), string.ascii_letters, strict=False))
     terms = ["".join(letter[d] for d in dims) for dims in product]
     return torch.einsum(f"{terms[0]},{terms[1]}->{terms[2]}", a, b)
@@ -76,8 +80,9 @@ def einsum(a: torch.Tensor, b: torch.Tensor, product: Product) -> torch.Tensor:
 def products(
     seed: int, mesh: Mesh, asked: Sequence[tuple[Product, Layout, Sizes]], tables: Sequence[Table]
 ) -> list[list[tuple[bool, list[Any]]]]:
-    """For each product with the learner's table, return whether output and gradients are right, and
-    some of their numbers.
+    """Run each product with the learner's table.
+
+    Return whether output and gradients are right, and some of their numbers.
     """
     grid, found = Grid(mesh, {}), []
     for number, ((product, layout, sizes), table) in enumerate(zip(asked, tables, strict=False)):
@@ -109,8 +114,9 @@ def products(
 
 
 def seen(asked: Sequence[Program]) -> list[list[tuple[str, int]]]:
-    """[(axis, numbers)] of the all-reduces of each program, as the ledger of this rank sees
-    them.
+    """Return [(axis, numbers)] of the all-reduces of each program.
+
+    This is how the ledger of this rank sees them.
     """
     found = []
     groups: dict[Any, Any] = {}

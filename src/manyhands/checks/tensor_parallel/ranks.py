@@ -1,10 +1,8 @@
 """The half of unit 15's checks that runs on the ranks.
 
 It compares the learner's layers, of which each rank has a part, with a single process that has all
-of them.
-
-Every experiment returns plain data. What is right, and which mistake a wrong answer looks like, is
-determined here, where the tensors are, and `verdicts` puts it into words.
+of them. Every experiment returns plain data. What is right, and which mistake a wrong answer looks
+like, is determined here, where the tensors are, and `diagnosis` has the text for it.
 """
 
 from __future__ import annotations
@@ -40,10 +38,11 @@ NOTHING = [0, 0]  # sent
 
 
 def f_and_g(copy_name: str, sum_name: str, seed: int) -> list[LayerCase]:
-    """`copy_to(x, group)` and `reduce_from(x, group)`, with a different x and a different gradient
-    on each rank where the ranks may differ. In small groups the last rank's tensors are transposed,
-    so that their numbers are not in order. "again": between forward and backward, the function is
-    called for a different group.
+    """Try `copy_to(x, group)` and `reduce_from(x, group)`.
+
+    x and the gradient are different on each rank where the ranks may differ. In small groups the
+    last rank's tensors are transposed, so that their numbers are not in order. "again": between
+    forward and backward, the function is called for a different group.
     """
     functions = {
         "copy": learners(copy_name),
@@ -158,8 +157,9 @@ def column(name: str, seed: int) -> list[LayerCase]:
 
 
 def row(name: str, seed: int) -> list[LayerCase]:
-    """`row(x, w, b, group)`, with the rank's columns of x, the rank's rows of w, and the whole
-    b.
+    """Try `row(x, w, b, group)`.
+
+    It gets the rank's columns of x, the rank's rows of w, and the whole b.
     """
     function = learners(name)
     found: list[LayerCase] = []
@@ -268,8 +268,9 @@ def _two_layers(*whole: torch.Tensor) -> torch.Tensor:
 
 
 def cut(name: str, seed: int) -> Cut:
-    """`cut_heads(qkv, out, heads, rank, size)` for every rank of worlds of several sizes, and for
-    heads that cannot be divided, without communication.
+    """Try `cut_heads(qkv, out, heads, rank, size)`, without communication.
+
+    It is called for every rank of worlds of several sizes, and for heads that cannot be divided.
     """
     function, draw = learners(name), random.Random(seed)
     found: list[Piece] = []
@@ -334,8 +335,10 @@ def cut(name: str, seed: int) -> Cut:
 def _pieces(
     qkv: torch.Tensor, out: torch.Tensor, heads: int, rank: int, size: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The right pieces, which are the columns of the rank's heads for each of q, k and v, next to
-    each other, and the rows of out that belong to these heads.
+    """Return the right pieces of qkv and out.
+
+    They are the columns of the rank's heads for each of q, k and v, next to each other, and the
+    rows of out that belong to these heads.
     """
     mine = shard(heads, rank, size)
     columns = qkv.unflatten(1, (3, heads, -1))[:, :, mine].flatten(1)
@@ -365,7 +368,9 @@ def _wrong_out(out: torch.Tensor, heads: int, rank: int, size: int) -> dict[str,
 def _held(
     piece: Any, right: torch.Tensor, given: Mapping[str, torch.Tensor]
 ) -> tuple[int, int, bool]:
-    """(numbers in the memory that a piece keeps, numbers that it needs, whether it shares the
+    """Return how a piece is held.
+
+    This is (numbers in the memory that a piece keeps, numbers that it needs, whether it shares the
     memory of what was given).
     """
     if not isinstance(piece, torch.Tensor):
@@ -457,8 +462,10 @@ def attend(
     over: int = -1,
     later: int = 1,
 ) -> torch.Tensor:
-    """Attention in a single process with these heads. mask: what the scores of later positions
-    become, None for no mask, or "after" if later positions are masked only after softmax.
+    """Return attention in a single process with these heads.
+
+    `mask`: what the scores of later positions become, None for no mask, or "after" if later
+    positions are masked only after softmax.
     """
     # each [rows, heads, places, head size]
     q, k, v = (x @ qkv).unflatten(-1, (3, heads, -1)).permute(2, 0, 3, 1, 4)

@@ -1,5 +1,6 @@
-"""Exercise 8 on the ranks, a cross-entropy whose head is cut over the ranks, next to a single
-process that has the whole head.
+"""Exercise 8 on the ranks, a cross-entropy whose head is cut over the ranks.
+
+It is compared with a single process that has the whole head.
 """
 
 from __future__ import annotations
