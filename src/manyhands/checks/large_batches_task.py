@@ -1,8 +1,7 @@
-"""The older name of `manyhands.checks.large_batches.task`, by which tutorial and lab 17 import
-their task.
+"""The older name of `manyhands.checks.large_batches.task`.
 
-It is kept for the copies of these notebooks that learners have, while new code imports the module
-itself.
+Tutorial and lab 17 import their task by it. It is kept for the copies of these notebooks that
+learners have, while new code imports the module itself.
 """
 
 import sys

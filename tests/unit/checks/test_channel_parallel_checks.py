@@ -1,5 +1,7 @@
-"""Unit 13's checks: the right values are those of PyTorch's own layers, each mistake has a look of
-its own, and bytes are judged.
+"""Unit 13's checks.
+
+The right values are those of PyTorch's own layers, each mistake looks different, and bytes are
+judged.
 """
 
 import pytest

@@ -118,8 +118,10 @@ def test_neither_equal_nor_full_stages_are_best(seed):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_what_is_easily_forgotten_is_asked(seed):
-    """Fewer micro-batches than a warm-up; forwards out of turn; a backward before its own forward
-    on the rank where nothing else forbids it.
+    """The cases include what an answer may forget.
+
+    These are fewer micro-batches than a warm-up, forwards out of turn, and a backward before its
+    own forward on the rank where nothing else forbids it.
     """
     assert any(count < stages - 1 for stages, count in cases.pipelines(seed))
     orders = cases.odd(random.Random(seed), 3, 6)

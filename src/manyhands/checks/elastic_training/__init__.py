@@ -46,8 +46,9 @@ __all__ = ["HINTS", "checkpoint", "interval", "life", "reshard", "rollback", "ro
 
 
 class _Check(Report):
-    """The report of this unit, with a separate generator that is made from the seed and the check's
-    name.
+    """The report of this unit, with a separate generator.
+
+    The generator is made from the seed and the check's name.
     """
 
     def __init__(self, name: str) -> None:
@@ -168,8 +169,9 @@ def _killed(disk: LearnersDisk, report: _Check) -> None:
 
 
 def _full(disk: LearnersDisk, report: _Check) -> None:
-    """Fill the disk in the middle of the tensors, where torch.save raises a RuntimeError, and near
-    the end, where it raises an OSError.
+    """Fill the disk in the middle of the tensors, and near the end.
+
+    torch.save raises a RuntimeError in the first case and an OSError in the second.
     """
     size, before = disk_faults.largest(disk.folder), disk.checkpoints()
     found, raised = [], []
@@ -264,8 +266,9 @@ def state(state_of: Callable[..., Any], restore: Callable[..., Any]) -> None:
 
 
 def rows(function: Callable[..., Any]) -> None:
-    """Check `function(seen, batch, rank, world, images, seed)` -> the rows of a rank's share of the
-    next batch.
+    """Check `function(seen, batch, rank, world, images, seed)` -> rows.
+
+    They are the rows of a rank's share of the next batch.
     """
     from manyhands.elastic import job
 
@@ -353,8 +356,9 @@ def _shares(report: _Check, parts: Callable[[int, int, int], list[Rows]], images
 
 
 def reshard(function: Callable[..., Any]) -> None:
-    """Check `function(numbers, old, new, rank)` -> [(old rank, start, stop)], what a new rank reads
-    of the old ranks' pieces.
+    """Check `function(numbers, old, new, rank)` -> [(old rank, start, stop)].
+
+    This is what a new rank reads of the old ranks' pieces.
     """
     with _Check("reshard") as report:
         found = []
@@ -383,8 +387,9 @@ def reshard(function: Callable[..., Any]) -> None:
 
 
 def rollback(train: Callable[..., Any]) -> None:
-    """Check `train(job, until, every)`, a loop that loses ranks and gains some, by two hidden
-    plans.
+    """Check `train(job, until, every)`, a loop that loses ranks and gains some.
+
+    There are two hidden plans.
     """
     from manyhands.elastic import job
 
@@ -472,8 +477,10 @@ def _steps_of_nothing(train: Callable[..., Any], report: _Check) -> int:
 
 
 def _plan(report: _Check, every: int) -> dict[int, tuple[str, int]]:
-    """Return {attempt: what happens in it}: a loss between two commits, a join, a loss, another
-    loss before the next commit, and one more in the very next step.
+    """Return {attempt: what happens in it}.
+
+    These are a loss between two commits, a join, a loss, another loss before the next commit, and
+    one more in the very next step.
     """
     first = report.whole(every + 2, 2 * every)
     joined = first + report.whole(2, every)
@@ -489,7 +496,9 @@ def _plan(report: _Check, every: int) -> dict[int, tuple[str, int]]:
 
 
 def interval(steps_between: Callable[..., Any], lost: Callable[..., Any]) -> None:
-    """Check `steps_between(step_s, save_s, lives_s, ranks)` and `lost(every_s, save_s, restart_s,
+    """Check `steps_between` and `lost`.
+
+    They are `steps_between(step_s, save_s, lives_s, ranks)` and `lost(every_s, save_s, restart_s,
     mtbf_s)`.
     """
     from manyhands.simulate import survival
@@ -531,8 +540,9 @@ def interval(steps_between: Callable[..., Any], lost: Callable[..., Any]) -> Non
 
 
 def life(function: Callable[..., Any]) -> None:
-    """Check `function(folder, until, batch)` on three ranks, by a training run that is stopped
-    twice between two checkpoints.
+    """Check `function(folder, until, batch)` on three ranks.
+
+    The training run is stopped twice between two checkpoints.
     """
     from manyhands.elastic import job, mortal
 

@@ -1,5 +1,7 @@
-"""What the processes of unit 18's checks answer (`lossy_job`, `revived`, `second_life`), and
-`diagnosis` and `second_life` judge.
+"""What the processes of unit 18's checks answer.
+
+The processes are in `lossy_job`, `revived` and `second_life`, and `diagnosis` and `second_life`
+judge the answers.
 """
 
 from __future__ import annotations

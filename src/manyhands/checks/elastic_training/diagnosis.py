@@ -1,4 +1,7 @@
-"""How the checks of unit 18 judge. Every verdict is None or the details of a FAIL line."""
+"""How the checks of unit 18 judge.
+
+Every `..._problem` returns None or the details of a FAIL line.
+"""
 
 from __future__ import annotations
 
@@ -61,8 +64,9 @@ def read_problem(read: ReadState, step: int, total: float) -> Problem | None:
 
 
 def power_problem(events: Sequence[tuple[Any, ...]], sizes: Mapping[int, int]) -> Problem | None:
-    """Judge the `events` of one call of save (see `Saved`), given {inode: size} of the files that
-    exist afterwards.
+    """Judge the `events` of one call of save (see `Saved`).
+
+    `sizes` is {inode: size} of the files that exist afterwards.
     """
     renames = [i for i, (kind, *_) in enumerate(events) if kind == "rename"]
     if not renames:
@@ -97,14 +101,16 @@ def _folder_problem(events: Sequence[tuple[Any, ...]]) -> Problem | None:
 def part_problem(
     then: Fingerprint | None, right: Fingerprint, parts: Sequence[str]
 ) -> Problem | None:
-    """Report the first of the parts whose numbers after the restore differ from the numbers when
-    state_of was called.
+    """Report the first of the parts that differs after the restore.
+
+    Its numbers are not the numbers that it had when state_of was called.
     """
     wrong = [part for part in parts if then is None or then[part] != right[part]]
     return say(wrong[0], right[wrong[0]], then and then[wrong[0]]) if wrong else None
 
 
 def losses_problem(losses: Sequence[float], right: Sequence[float]) -> Problem | None:
+    """Report the first step whose loss differs from the undisturbed training run."""
     apart = [i for i, (mine, one) in enumerate(zip(losses, right, strict=False), 1) if mine != one]
     return say("end", right[apart[0] - 1], losses[apart[0] - 1], step=apart[0]) if apart else None
 
@@ -113,6 +119,7 @@ def losses_problem(losses: Sequence[float], right: Sequence[float]) -> Problem |
 
 
 def piece_size(numbers: int, world: int) -> int:
+    """Return how many numbers a rank's piece has, with padding."""
     return -(-numbers // world)
 
 
@@ -123,6 +130,7 @@ def wanted(numbers: int, new: int, rank: int) -> tuple[int, int]:
 
 
 def triples(answer: Any) -> list[Read] | None:
+    """Return the learner's reads as [(old rank, start, stop)], or None if they are no such list."""
     try:
         reads = [tuple(int(value) for value in one) for one in answer if len(one) == 3 or 1 / 0]
     except Exception:  # noqa: BLE001 - a learner's answer may be anything
@@ -170,6 +178,7 @@ def _other_numbers(case: ReshardCase, right: Any = None, got: Any = None) -> Pro
 
 
 def least_problem(case: ReshardCase, reads: Sequence[Read] | None) -> Problem | None:
+    """Judge whether a rank reads only what it needs, and from each piece once."""
     numbers, old, new, rank = case
     if reads is None:
         return say("no reads")
@@ -197,13 +206,15 @@ def least_problem(case: ReshardCase, reads: Sequence[Read] | None) -> Problem | 
 
 
 def due(record: LoopRecord, right: LoopRecord) -> list[int]:
-    """Return the number of whole steps before each commit, without a commit after the last step,
-    which is optional.
+    """Return the number of whole steps before each commit.
+
+    A commit after the last step is left out, because it is optional.
     """
     return [steps for steps in record["commits"] if steps < right["steps"]]
 
 
 def commits_problem(record: LoopRecord, right: LoopRecord) -> Problem | None:
+    """Judge when the learner's loop has committed."""
     mine, ours = due(record, right), due(right, right)
     if mine != ours and (problem := _no_group_problem(record["events"])):
         return problem
@@ -250,6 +261,10 @@ def _no_group_problem(events: Sequence[Sequence[Any]]) -> Problem | None:
 
 
 def loop_problem(got: Sequence[float], right: Sequence[float], until: float) -> Problem | None:
+    """Judge the state at the end of the learner's loop.
+
+    It is [images seen, ranks, sums of the weights].
+    """
     if got == right:
         return None
     if got[0] < until or got[0] > right[0]:
@@ -266,12 +281,14 @@ def loop_problem(got: Sequence[float], right: Sequence[float], until: float) -> 
 
 
 def young_steps(step_s: Any, save_s: Any, lives_s: Any, ranks: int) -> int:
+    """Return the steps between two checkpoints by Young's formula, at least one."""
     return max(
         1, round(math.sqrt(2 * np.mean(save_s) * np.mean(lives_s) / ranks) / np.mean(step_s))
     )
 
 
 def steps_problem(case: IntervalCase, got: float) -> Problem | None:
+    """Judge the number of steps between two checkpoints."""
     _, save_s, _, ranks = case
     right = young_steps(*case)
     if got == right:
@@ -295,10 +312,12 @@ def steps_problem(case: IntervalCase, got: float) -> Problem | None:
 
 
 def lost_part(every_s: float, save_s: float, restart_s: float, mtbf_s: float) -> float:
+    """Return the part of the time that is lost by checkpoints and failures."""
     return save_s / every_s + (every_s / 2 + restart_s) / mtbf_s
 
 
 def lost_part_problem(case: tuple[float, float, float, float], got: float) -> Problem | None:
+    """Judge the part of the time that is lost."""
     every_s, save_s, restart_s, mtbf_s = case
     right = lost_part(*case)
     if math.isclose(got, right, rel_tol=1e-6):

@@ -33,15 +33,17 @@ class Read:
 
     @property
     def numbers(self) -> list[float]:
+        """What the grader compares."""
         return [self.step, self.total]
 
 
 @dataclass
 class Saved:
-    """How a call of `save` ended, with its `events` in order: ("sync", inode, size), with -1 as the
-    size of a folder, ("sync all",), and ("rename", [(inode, size), ...] of the file or of all files
-    of the folder, the inode of the folder that it was renamed into, and whether it was moved in
-    from outside the checkpoints' folder).
+    """How a call of `save` ended, with its `events` in order.
+
+    An event is ("sync", inode, size), with -1 as the size of a folder, ("sync all",), or ("rename",
+    [(inode, size), ...] of the file or of all files of the folder, the inode of the folder that it
+    was renamed into, and whether it was moved in from outside the checkpoints' folder).
     """
 
     killed_by: str
@@ -105,9 +107,11 @@ def _save(
 def _watch(
     function: Callable[..., Any], folder: Path, events: list[tuple[Any, ...]], kill: bool
 ) -> None:
-    """Observe renames and files that are opened with O_SYNC through Python's audit events, and
-    syncs by replacing os.fsync and its relatives. Use this only in a process that ends soon,
-    because nothing is undone.
+    """Observe renames, and which files are synced.
+
+    Renames and files that are opened with O_SYNC are seen through Python's audit events, and syncs
+    by replacing os.fsync and its relatives. Use this only in a process that ends soon, because
+    nothing is undone.
     """
     from manyhands.elastic.mortal import kill_me
 

@@ -1,5 +1,6 @@
-"""The folder into which the learner's `save` writes and from which `latest` reads, in the check of
-checkpoints.
+"""The learner's folder in the check of checkpoints.
+
+The learner's `save` writes into it, and `latest` reads from it.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
 
 
 class LearnersDisk:
-    """The learner's functions on one folder, and the states that have not been saved yet, oldest
-    step first.
+    """The learner's functions on one folder, and the states that have not been saved yet.
+
+    The oldest step comes first.
     """
 
     def __init__(

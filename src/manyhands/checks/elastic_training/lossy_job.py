@@ -1,5 +1,6 @@
-"""A training run that loses ranks and gains some at hidden attempts, and that counts what the
-learner's loop does about it.
+"""A training run that loses ranks and gains some at hidden attempts.
+
+It counts what the learner's loop does about it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ STUBBORN, ATTEMPTS = 3, 400
 BUG = "mat1 and mat2 shapes cannot be multiplied (an error that the check has put into the program)"
 
 
-class BrokenGroup(RuntimeError):
+class BrokenGroup(RuntimeError):  # learners see this name
     """The loop goes on although no new group was formed."""
 
 
@@ -127,8 +128,9 @@ def lossy_job(seed: int, plan: Plan) -> CountedJob:
 def try_out(
     train: Callable[..., Any], seed: int, plan: Plan, until: int, every: int
 ) -> tuple[str | None, LoopRecord, list[float]]:
-    """Return (error, what the loop did, [images seen, ranks, sums of the weights]) of the learner's
-    loop; run in a separate process.
+    """Run the learner's loop; to be called in a separate process.
+
+    Return (error, what the loop did, [images seen, ranks, sums of the weights]).
     """
     job = lossy_job(seed, plan)
     try:

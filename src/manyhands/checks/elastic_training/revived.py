@@ -1,5 +1,6 @@
-"""A training run that is killed and goes on in another process: what the learner's `state_of`
-keeps, and what `restore` restores.
+"""A training run that is killed and goes on in another process.
+
+It shows what the learner's `state_of` keeps, and what `restore` restores.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ REFUSED = "torch.load(..., weights_only=True) refuses it"
 def train_undisturbed(
     seed: int, steps: int, at: int
 ) -> tuple[Fingerprint, list[float], Fingerprint]:
-    """Return (fingerprint after `at` steps, losses of the later steps, fingerprint at the end) of a
-    training run that is not killed.
+    """Train without being killed.
+
+    Return (fingerprint after `at` steps, losses of the later steps, fingerprint at the end).
     """
     job = _trained(seed, at)
     then = fingerprint(job)
@@ -39,8 +41,9 @@ def train_undisturbed(
 def train_and_die(
     state_of: Callable[..., Any], seed: int, at: int, more: int, file: Path
 ) -> str | None:
-    """Train `at` steps, take the state and write it, train `more` steps, which must not change it,
-    write it again to a second file, and die.
+    """Train `at` steps, take the state and write it, train `more` steps, write it again, and die.
+
+    The later steps must not change the state, which is written to a second file then.
     """
     import torch
 
@@ -68,9 +71,10 @@ def later(file: Path) -> Path:
 def revive(
     restore: Callable[..., Any], seed: int, steps: int, file: Path
 ) -> tuple[str, Fingerprint | None, list[float], Fingerprint | None, Fingerprint | None]:
-    """Return (error, fingerprint after `restore`, losses after it, fingerprint at the end,
-    fingerprint after a second `restore` from the same state) in a new process, which began with a
-    different seed.
+    """Restore the state in a new process, which began with a different seed, and go on.
+
+    Return (error, fingerprint after `restore`, losses after it, fingerprint at the end, fingerprint
+    after a second `restore` from the same state).
     """
     import torch
 
@@ -130,8 +134,9 @@ def fingerprint(job: Job) -> Fingerprint:
 
 
 def in_process(function: Callable[..., V], *args: Any) -> V:
-    """Return what the function returns in a separate process, or raise `Stopped` if it does not
-    return.
+    """Return what the function returns in a separate process.
+
+    Raise `Stopped` if it does not return.
     """
     from manyhands.elastic import mortal
 

@@ -1,7 +1,7 @@
-"""How unit 18's check of rows judges which rank has which rows of a batch, how often each row was
-used, and how the epochs are shuffled.
+"""How unit 18's check of rows judges.
 
-Every verdict is None or the details of a FAIL line.
+It looks at which rank has which rows of a batch, how often each row was used, and how the epochs
+are shuffled. Every `..._problem` returns None or the details of a FAIL line.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ def rows_of(answer: Any, images: int) -> Rows:
 
 
 def shares_problem(shares: Sequence[Rows], batch: int, images: int) -> Problem | None:
+    """Judge whether the shares of all ranks have each row of the batch once."""
     given = [share for share in shares if share is not None]
     if len(given) < len(shares):
         return say("no rows", last=images - 1)
@@ -68,6 +69,7 @@ def lengths_problem(lengths: Sequence[int], batch: int) -> Problem | None:
 def world_problem(
     alone: Sequence[int], together: Sequence[int], again: Sequence[int], world: int
 ) -> Problem | None:
+    """Judge whether the rows of a batch depend on the number of ranks."""
     if sorted(alone) != sorted(again):
         return say("not again")
     return None if sorted(together) == sorted(alone) else say("by the world", world=world)
@@ -127,8 +129,9 @@ def orders(found: Orders, images: int) -> dict[str, bool]:
 
 
 def _regular(one: ArrayLike, other: ArrayLike, images: int) -> bool:
-    """Return whether a rule as simple as a rotation leads from one order to the other, because many
-    neighbours then stay as far apart. In a shuffled order, hardly five of them do.
+    """Return whether a rule as simple as a rotation leads from one order to the other.
+
+    Many neighbours then stay as far apart. In a shuffled order, hardly five of them do.
     """
     other = np.asarray(other)[np.argsort(one)]
     _, counts = np.unique(np.diff(other) % images, return_counts=True)

@@ -1,5 +1,6 @@
-"""A training run on a few ranks that is stopped and started again: what the learner's `life` does,
-and what it should do.
+"""A training run on a few ranks that is stopped and started again.
+
+It shows what the learner's `life` does, and what it should do.
 """
 
 from __future__ import annotations
@@ -46,9 +47,11 @@ def batch_of(seed: int) -> Batch:
 
 
 def live(life: Callable[..., Any], folder: str, until: int, seed: int) -> Lived:
-    """Return, on a rank, (error, the steps whose batch was asked for, whether this rank has written
-    into the folder, the weights at the end). An exception of the learner's function ends the rank,
-    because the others would otherwise wait for it.
+    """Run one life on a rank.
+
+    Return (error, the steps whose batch was asked for, whether this rank has written into the
+    folder, the weights at the end). An exception of the learner's function ends the rank, because
+    the others would otherwise wait for it.
     """
     batch, written = batch_of(seed), _watched(folder)
     steps: list[int] = []
@@ -70,9 +73,10 @@ def live(life: Callable[..., Any], folder: str, until: int, seed: int) -> Lived:
 
 
 def _watched(folder: str) -> list[str]:
-    """Return a list that gets each path in the folder that this process opens for writing from now
-    on. This process is a fork of the notebook's kernel, and ends after the check, so nothing is put
-    back.
+    """Return a list that gets each path in the folder that is opened for writing from now on.
+
+    Only this process is watched. It is a fork of the notebook's kernel, and ends after the check,
+    so nothing is put back.
     """
     import torch
 
@@ -109,8 +113,9 @@ def broken(outcomes: Sequence[Outcome], number: int) -> str:
 
 
 def saved_before(until: int) -> int:
-    """Return the number of steps in the newest checkpoint of a life that has ended before step
-    `until`.
+    """Return the number of steps in the newest checkpoint of an ended life.
+
+    The life has ended before step `until`.
     """
     return until // EVERY * EVERY
 
@@ -209,8 +214,9 @@ def _in_words(steps: list[int]) -> str:
 
 
 def from_rank_0(lives: Lives) -> list[list[float]]:
-    """Return how far the weights of each rank are from rank 0's at the end of each life, or -1 if
-    they cannot be compared.
+    """Return how far each rank's weights are from rank 0's at the end of each life.
+
+    This is -1 if they cannot be compared.
     """
     return [
         [
@@ -222,6 +228,7 @@ def from_rank_0(lives: Lives) -> list[list[float]]:
 
 
 def ranks_problem(lives: Lives) -> Problem | None:
+    """Judge whether all ranks have the same weights at the end of each life."""
     for number, ranks in enumerate(lives, 1):
         for rank, (*_, weights) in enumerate(ranks):
             if (apart := _apart(weights, ranks[0][-1])) > ATOL:

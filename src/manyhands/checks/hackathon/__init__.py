@@ -47,8 +47,9 @@ SETTING_UP = 60  # messages of a rank that may be sent once, as by DDP
 
 
 def mended(function: Callable[..., Any]) -> None:
-    """Check `function(model, batches, comm)` by its weights after all batches, which must equal
-    what a single process computes.
+    """Check `function(model, batches, comm)` by its weights after all batches.
+
+    They must equal what a single process computes.
     """
     with check("mended") as report:
         if _blocked(report):
@@ -116,9 +117,9 @@ class Packed(TypedDict):
 def _trained(
     function: Callable[..., Any], text: str, draw: np.random.Generator, least: int, most: int
 ) -> Trained:
-    """Return the result of the learner's training run on four ranks, with some number of batches
-    from `least` to `most`
-    - 1, and what it may send.
+    """Return the result of the learner's training run on four ranks, and what it may send.
+
+    It has some number of batches from `least` to `most` - 1.
     """
     from dataclasses import replace
 
@@ -157,7 +158,9 @@ def _trained(
 def price(
     message_s: Callable[..., Any], entry_s: Callable[..., Any], gathered_s: Callable[..., Any]
 ) -> None:
-    """Check `message_s(n_bytes, rate_mbit, delay_ms)`, `entry_s(steps, every, tensors, ranks,
+    """Check the three functions that price messages and entries.
+
+    They are `message_s(n_bytes, rate_mbit, delay_ms)`, `entry_s(steps, every, tensors, ranks,
     gradient_s, message_s)`, and `gathered_s(steps, n_bytes, ranks, gradient_s, message_s)`. The
     last two get a correct `message_s(n_bytes)`.
     """
@@ -179,8 +182,9 @@ def price(
 
 
 def pack(pack_of: Callable[..., Any], unpack: Callable[..., Any]) -> None:
-    """Check `pack_of(kept, count)` -> message, which changes `kept`, and `unpack(message, size)` ->
-    dense.
+    """Check `pack_of(kept, count)` -> message, and `unpack(message, size)` -> dense.
+
+    The former changes `kept`.
     """
     with check("pack") as report:
         found = [_packed(pack_of, unpack, size) for size in (1000, 22_026)]
@@ -230,8 +234,9 @@ def pack(pack_of: Callable[..., Any], unpack: Callable[..., Any]) -> None:
 
 
 def sparse(function: Callable[..., Any]) -> None:
-    """Check `function(weights, gradient, kept, count, rate)` on three ranks that are forks of this
-    kernel.
+    """Check `function(weights, gradient, kept, count, rate)` on three ranks.
+
+    They are forks of this kernel.
     """
     from manyhands.elastic import mortal
 
@@ -274,8 +279,9 @@ def sparse(function: Callable[..., Any]) -> None:
 
 
 def _packed(pack_of: Callable[..., Any], unpack: Callable[..., Any], size: int) -> Packed:
-    """Return what arrives of numbers that were packed in one process and unpacked in another one,
-    as on two ranks.
+    """Return what arrives of numbers that were packed in one process and unpacked in another.
+
+    This is as on two ranks.
     """
     before, count = cases.kept(seed(), size)
     dtype, shape, content, left = _apart(two_ranks.pack_apart, pack_of, before, count)
@@ -314,8 +320,9 @@ def _apart(function: Callable[..., Any], *args: Any) -> list[Any]:
 
 
 def entry(function: Callable[..., Any]) -> None:
-    """Check `function(model, batches, comm)` in three runs on new data, on links that the seed
-    draws, and judge its time by rungs.
+    """Check `function(model, batches, comm)` in three runs on new data.
+
+    The seed draws the links. The time is judged by rungs.
     """
     with check("entry") as report:
         if _blocked(report):

@@ -25,8 +25,9 @@ _judges: list[Any] = []
 
 
 def text_of(function: Callable[..., Any]) -> str:
-    """Return the cell in which the function was written, as the text of an entry, without what only
-    shows something (calls at the top level). Lines keep their numbers.
+    """Return the cell in which the function was written, as the text of an entry.
+
+    What only shows something is left out (calls at the top level). Lines keep their numbers.
     """
     code = getattr(function, "__code__", None)
     lines = linecache.getlines(code.co_filename) if code else []

@@ -1,5 +1,6 @@
-"""A single process with the batches of four ranks, as the judge distributes them, which gives the
-weights that a mended training loop must reach.
+"""A single process with the batches of four ranks, as the judge distributes them.
+
+It gives the weights that a mended training loop must reach.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Steps in which each rank sends a few numbers of its gradient: what the learner's step does on
-ranks, and what it should do.
+"""Steps in which each rank sends a few numbers of its gradient.
+
+The learner's step runs on ranks, and a single process computes what it should do.
 """
 
 from __future__ import annotations
@@ -83,8 +84,9 @@ def train_on_rank(function: Callable[..., Any], case: SparseCase) -> Kept:
 def train_alone(
     case: SparseCase, mistake: str | None = None
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the weights after each step, and what each rank keeps, computed in a single
-    process.
+    """Return the weights after each step, and what each rank keeps.
+
+    They are computed in a single process.
     """
     weights, kept, found = case["weights"].astype(float), np.zeros((RANKS, SIZE)), []
     for gradients in case["gradients"]:
@@ -161,6 +163,7 @@ def weights_problem(ranks: Sequence[Kept], case: SparseCase) -> Problem | None:
 
 
 def kept_problem(ranks: Sequence[Kept], case: SparseCase) -> Problem | None:
+    """Judge what the ranks keep after each step."""
     for step, (_, kept) in enumerate(train_alone(case)):
         for rank, one in enumerate(ranks):
             if np.shape(one[step][1]) != (SIZE,):

@@ -1,5 +1,6 @@
-"""pack and unpack, each in a separate process, as on two ranks, so that nothing but the message
-goes from one to the other.
+"""pack and unpack, each in a separate process, as on two ranks.
+
+Nothing but the message goes from one to the other.
 """
 
 from __future__ import annotations

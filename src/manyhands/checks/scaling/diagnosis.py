@@ -23,6 +23,7 @@ MOST_LINES = 20_000  # of Python, for a step of 100,000 ranks and some 40 gradie
 
 
 def near(got: Any, expected: Any) -> bool:
+    """Return whether numbers differ by no more than rounding."""
     return bool(np.allclose(got, expected, rtol=1e-6, atol=0))
 
 
