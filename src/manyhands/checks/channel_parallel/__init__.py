@@ -104,7 +104,7 @@ def _judge_bytes(
     problems, values = [], []
     for case, forward, backward in diagnosis.totals(cases):
         for direction, total, limits in zip(
-            ("forward", "backward"), (forward, backward), limits_of(case), strict=False
+            ("forward", "backward"), (forward, backward), limits_of(case), strict=True
         ):
             problems.append(
                 diagnosis.bytes_problem(total, limits, topic_of(case), direction, case["detached"])

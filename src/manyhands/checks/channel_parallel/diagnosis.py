@@ -186,7 +186,7 @@ def totals(cases: Sequence[Any]) -> list[tuple[Any, list[int] | None, list[int] 
         backward = (
             None
             if any(case["backward"] is None for case in group)
-            else [sum(one) for one in zip(*(case["backward"] for case in group), strict=False)]
+            else [sum(one) for one in zip(*(case["backward"] for case in group), strict=True)]
         )
         # the bytes of an output of a wrong size mean nothing
         shapes = any(case["results"][0]["looks"] == "shape" for case in group)
@@ -197,7 +197,7 @@ def totals(cases: Sequence[Any]) -> list[tuple[Any, list[int] | None, list[int] 
                     None
                     if shapes
                     else [
-                        sum(one) for one in zip(*(case["forward"] for case in group), strict=False)
+                        sum(one) for one in zip(*(case["forward"] for case in group), strict=True)
                     ]
                 ),
                 backward,
@@ -339,7 +339,7 @@ def side_problems(sides: Sequence[Side]) -> list[Problem | None]:
     tutorials = [tutorials_side(*one["asked"]) for one in sides]
     if any(problems) and all(
         one["got"] in (int(side), round(side), side)
-        for one, side in zip(sides, tutorials, strict=False)
+        for one, side in zip(sides, tutorials, strict=True)
     ):
         return [
             problem and {**problem, "mistake": MISTAKES["side", "tutorial"]} for problem in problems

@@ -294,7 +294,7 @@ def _layer(function: Callable[..., Any], case: Case, c: Communicator) -> LayerAn
             given,
             case.serial(c.rank),
             wrong_gradients(case, c.rank),
-            strict=False,
+            strict=True,
         ):
             if right is not None:
                 answer["gradients"].append(compare(label, tensor.grad, right, wrong))
@@ -336,7 +336,7 @@ def _pair(function: Callable[..., Any], seed: int, c: Communicator) -> LayerAnsw
     rows = shard(middle, c.rank, c.size)
     cuts: tuple[Any, ...] = (slice(None), rows, rows, (slice(None), rows), slice(None))
     given = [
-        one[cut].clone().requires_grad_() for one, cut in zip((x, *parameters), cuts, strict=False)
+        one[cut].clone().requires_grad_() for one, cut in zip((x, *parameters), cuts, strict=True)
     ]
     own = [one.detach().clone().requires_grad_() for one in given]
     alone = layers(*own, padding)
@@ -371,7 +371,7 @@ def _pair(function: Callable[..., Any], seed: int, c: Communicator) -> LayerAnsw
             whole,
             cuts,
             own,
-            strict=False,
+            strict=True,
         ):
             gradient = cast("torch.Tensor", one.grad)[cut]
             own_part = cast("torch.Tensor", mine.grad)

@@ -42,7 +42,7 @@ def far(a: Any, b: ArrayLike) -> bool:
     return a.shape != b.shape or not np.all(np.abs(a - b) <= ATOL * (1 + np.abs(b)))
 
 
-def said(rank: int, expected: Any, got: Any, mistake: str, **facts: Any) -> Problem:
+def details(rank: int, expected: Any, got: Any, mistake: str, **facts: Any) -> Problem:
     """Return the details of a FAIL line, whose text names the facts."""
     return {
         "rank": rank,
@@ -72,14 +72,14 @@ def message_problem(rank: int, case: MessageCase) -> Problem | None:
         mistake = "one message only"
     else:
         mistake = "other gradient"
-    return said(rank, serial, got, mistake)
+    return details(rank, serial, got, mistake)
 
 
 def sent_problem(rank: int, case: MessageCase) -> Problem | None:
     """Judge how many numbers a rank has sent in backward."""
     if abs(case["sent"] - case["right"]) < 0.5:
         return None
-    return said(
+    return details(
         rank,
         case["right"],
         case["sent"],
@@ -94,20 +94,20 @@ def order_problem(rank: int, case: OrderCase) -> Problem | None:
     got, serial = case["got"], case["serial"]
     if got is None:  # a rank that has received
         return (
-            said(rank, serial, "something else", "gradient written into")
+            details(rank, serial, "something else", "gradient written into")
             if case["spoiled"]
             else None
         )
     if any(one is None for one in got):
-        return said(rank, serial, got, "no gradient")
-    if not any(far(*pair) for pair in zip(got, serial, strict=False)):
+        return details(rank, serial, got, "no gradient")
+    if not any(far(*pair) for pair in zip(got, serial, strict=True)):
         return None
     looks: dict[str, Any] = {
         "swapped": serial[::-1],
         "with the delegate's": np.add(serial, 1),
         "divided by ranks": np.divide(serial, 4),
     }
-    return said(
+    return details(
         rank,
         serial,
         got,
@@ -160,7 +160,7 @@ def broadcast_problem(rank: int, case: BroadcastCase) -> Problem | None:
     own = np.asarray(case["own"])
     expected, got, facts = own.sum(axis=0), case["got"], {"p": len(own), "root": case["root"]}
     if got is not None and not far(got, expected):
-        return said(rank, expected, got, "spoiled") if case["spoiled"] else None
+        return details(rank, expected, got, "spoiled") if case["spoiled"] else None
     if case["spoiled"]:
         mistake = "spoiled and wrong"
     elif got is None:
@@ -179,7 +179,7 @@ def broadcast_problem(rank: int, case: BroadcastCase) -> Problem | None:
         mistake = "by memory"
     else:
         mistake = "other gradient"
-    return said(rank, expected, got, mistake, **facts)
+    return details(rank, expected, got, mistake, **facts)
 
 
 def elsewhere_problem(rank: int, case: BroadcastCase) -> Problem | None:
@@ -187,7 +187,7 @@ def elsewhere_problem(rank: int, case: BroadcastCase) -> Problem | None:
     own, got = np.asarray(case["own"]), case["got"]
     if got is None or not np.any(got):
         return (
-            said(rank, own[case["me"]], "something else", "spoiled elsewhere")
+            details(rank, own[case["me"]], "something else", "spoiled elsewhere")
             if case["spoiled"]
             else None
         )
@@ -195,7 +195,7 @@ def elsewhere_problem(rank: int, case: BroadcastCase) -> Problem | None:
         mistake = "sum everywhere" if case["me"] else "sum at 0"
     else:
         mistake = "own elsewhere" if not far(got, own[case["me"]]) else "not zero"
-    return said(rank, [0.0] * case["size"], got, mistake, root=case["root"])
+    return details(rank, [0.0] * case["size"], got, mistake, root=case["root"])
 
 
 def allgather_problem(rank: int, case: AllgatherCase) -> Problem | None:
@@ -204,7 +204,7 @@ def allgather_problem(rank: int, case: AllgatherCase) -> Problem | None:
     own, me, got = np.asarray(case["own"]), case["me"], case["got"]
     expected, facts = own[:, me].sum(axis=0), {"p": len(own), "me": me}
     if got is not None and not far(got, expected):
-        return said(rank, expected, got, "spoiled") if case["spoiled"] else None
+        return details(rank, expected, got, "spoiled") if case["spoiled"] else None
     if case["spoiled"]:
         mistake = "spoiled and wrong"
     elif got is None:
@@ -227,7 +227,7 @@ def allgather_problem(rank: int, case: AllgatherCase) -> Problem | None:
         mistake = "by memory"
     else:
         mistake = "other gradient"
-    return said(rank, expected, got, mistake, **facts)
+    return details(rank, expected, got, mistake, **facts)
 
 
 # ------------------------------------------------------------------ 4: connect
@@ -249,17 +249,17 @@ def connect_problem(rank: int, case: ConnectCase, cut: Sequence[int] = ()) -> Pr
             "mistake": MISTAKES["lost gradient" if delegate else "communication error"],
         }
     if case["serial value"] is not None and far(case["value"], case["serial value"]):
-        return said(rank, case["serial value"], case["value"], "wrong value")
+        return details(rank, case["serial value"], case["value"], "wrong value")
     for name, expected in case["serial"].items():
         got = case["got"][name]
         if got is None:
             if cut and case.get("leads"):
                 from manyhands.cluster.faults.sentences import ranks_text
 
-                return said(rank, expected, got, "cut", name=name, ranks=ranks_text(cut))
-            return said(rank, expected, got, "not connected", name=name)
+                return details(rank, expected, got, "cut", name=name, ranks=ranks_text(cut))
+            return details(rank, expected, got, "not connected", name=name)
         if far(got, expected):
-            return said(rank, expected, got, "other gradient")
+            return details(rank, expected, got, "other gradient")
     return None
 
 
@@ -290,16 +290,16 @@ def shift_problem(rank: int, case: RingCase) -> Problem | None:
     """Judge the piece that has arrived on a rank."""
     got, pieces, me = case["got"], case["pieces"], case["me"]
     if case["overwritten"]:
-        return said(rank, pieces[me - 1], got, "x overwritten")
+        return details(rank, pieces[me - 1], got, "x overwritten")
     if got is None:
-        return said(rank, pieces[me - 1], got, "nothing came")
+        return details(rank, pieces[me - 1], got, "nothing came")
     if not far(got, pieces[me - 1]):
         return None
     if not far(got, pieces[me]):
         mistake = "own piece"
     else:
         mistake = "from the next" if not far(got, pieces[(me + 1) % len(pieces)]) else "other piece"
-    return said(rank, pieces[me - 1], got, mistake)
+    return details(rank, pieces[me - 1], got, mistake)
 
 
 def _traces(group: Sequence[tuple[int, RingCase]]) -> dict[int, list[Event]]:

@@ -168,7 +168,7 @@ def other_order(send_name: str, recv_name: str, seed: int) -> OrderCase:
     if rank in (0, 3):
         tensors = [leaf(draw(seed + 10 + i, *shape)) for i in (1, 2)]
         delegates = [
-            Send.apply(tensor, peer, tag, group) for tensor, tag in zip(tensors, tags, strict=False)
+            Send.apply(tensor, peer, tag, group) for tensor, tag in zip(tensors, tags, strict=True)
         ]
         for delegate in reversed(delegates):
             delegate.backward()
@@ -176,13 +176,13 @@ def other_order(send_name: str, recv_name: str, seed: int) -> OrderCase:
     else:
         start = torch.zeros((), dtype=torch.float64, requires_grad=True)
         came = [Recv.apply(start, shape, torch.float64, peer, tag, group) for tag in tags]
-        for one, gradient in zip(came, gradients, strict=False):
+        for one, gradient in zip(came, gradients, strict=True):
             one.backward(gradient)
         got = None
     learners("settle")()
     spoiled = any(
         not torch.equal(gradient, weight)
-        for gradient, weight in zip(gradients, weights, strict=False)
+        for gradient, weight in zip(gradients, weights, strict=True)
     )
     return {
         "got": got,

@@ -111,7 +111,7 @@ def part_problem(
 
 def losses_problem(losses: Sequence[float], right: Sequence[float]) -> Problem | None:
     """Report the first step whose loss differs from the undisturbed training run."""
-    apart = [i for i, (mine, one) in enumerate(zip(losses, right, strict=False), 1) if mine != one]
+    apart = [i for i, (mine, one) in enumerate(zip(losses, right, strict=True), 1) if mine != one]
     return say("end", right[apart[0] - 1], losses[apart[0] - 1], step=apart[0]) if apart else None
 
 

@@ -142,11 +142,11 @@ def calm(
         if saved and not momentum:
             moving = [torch.zeros_like(weight) for weight in first]
         for step in range(start + shift * bool(saved), until):
-            for weight, value in zip(net.parameters(), weights, strict=False):
+            for weight, value in zip(net.parameters(), weights, strict=True):
                 weight.data.copy_(value)
             x, y = batch(step)
             slopes = torch.autograd.grad(cross_entropy(net(x), y), list(net.parameters()))
-            for weight, moved, slope in zip(weights, moving, slopes, strict=False):
+            for weight, moved, slope in zip(weights, moving, slopes, strict=True):
                 moved.mul_(MOMENTUM).add_(slope)
                 weight.sub_(RATE * moved)
             if (step + 1 - late) % EVERY == 0:
@@ -168,7 +168,7 @@ def others_wrote(lives: Lives) -> list[list[int]]:
 
 def steps_problem(lives: Lives, stops: Sequence[int], seed: int) -> Problem | None:
     """Judge the steps. `lives`: for each life, what the ranks returned (see `lived`)."""
-    for number, (ranks, until) in enumerate(zip(lives, stops, strict=False), 1):
+    for number, (ranks, until) in enumerate(zip(lives, stops, strict=True), 1):
         start = saved_before(stops[number - 2]) if number > 1 else 0
         for rank, (_, steps, _, weights) in enumerate(ranks):
             if steps != list(range(start, until)):

@@ -39,7 +39,7 @@ def far(a: Any, b: Any) -> bool:
 def far_parts(got: Sequence[Part], right: Sequence[Part]) -> bool:
     """Do the same for lists of [shape, numbers]."""
     return len(got) != len(right) or any(
-        one[0] != other[0] or far(one[1], other[1]) for one, other in zip(got, right, strict=False)
+        one[0] != other[0] or far(one[1], other[1]) for one, other in zip(got, right, strict=True)
     )
 
 
@@ -74,7 +74,7 @@ def outputs_problem(case: RaggedCase) -> Problem | None:
         )
         mistake = "ragged order" if sorted(shapes) == sorted(wanted) else mistake
         return {"expected": str(wanted), "got": str(shapes), "mistake": MISTAKES[mistake]}
-    for one, other, unbegun in zip(got, right, case["without start"], strict=False):
+    for one, other, unbegun in zip(got, right, case["without start"], strict=True):
         if far(one[1], other[1]):
             mistake = (
                 "ragged outputs"

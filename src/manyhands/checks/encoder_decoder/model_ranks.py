@@ -41,7 +41,7 @@ def one_by_one(
         output, after = rnn(sequence[:, None], own)
         outputs.append(output[:, 0])
         states.append(after)
-    return outputs, tuple(torch.cat(parts, dim=1) for parts in zip(*states, strict=False))
+    return outputs, tuple(torch.cat(parts, dim=1) for parts in zip(*states, strict=True))
 
 
 class Encoder(nn.Module):

@@ -173,12 +173,12 @@ def loss(function_name: str, seed: int) -> LossAnswer:
     ]
     losses = (
         cross_entropy(score, target, reduction="sum")
-        for score, target in zip(scores, targets, strict=False)
+        for score, target in zip(scores, targets, strict=True)
     )
     summed = total(losses).item()
     tokens, longest, divisor = sum(map(len, targets)), max(map(len, targets)), draw.randint(50, 90)
     means = [
-        cross_entropy(score, target).item() for score, target in zip(scores, targets, strict=False)
+        cross_entropy(score, target).item() for score, target in zip(scores, targets, strict=True)
     ]
     padding = (
         sum(longest - len(target) for target in targets)
@@ -373,7 +373,7 @@ def hybrid(step_name: str, case: int, seed: int) -> HybridCase:
             "mean of pairs": {
                 name: [
                     sum(x) / len(alone)
-                    for x in zip(*(cast("list[float]", one[name]) for one in alone), strict=False)
+                    for x in zip(*(cast("list[float]", one[name]) for one in alone), strict=True)
                 ]
                 for name in alone[0]
             },

@@ -78,7 +78,7 @@ def mended(function: Callable[..., Any]) -> None:
                     max(*one.sent_bytes, one.most_bytes),
                     problem is None,
                 ]
-                for one, problem in zip(runs, lean, strict=False)
+                for one, problem in zip(runs, lean, strict=True)
             ],
         )
 
@@ -203,7 +203,7 @@ def pack(pack_of: Callable[..., Any], unpack: Callable[..., Any]) -> None:
                 if problem is None
                 else 1 + float(np.abs(one["left"] + one["dense"] - one["before"]).max())
             )
-            for one, problem in zip(found, problems, strict=False)
+            for one, problem in zip(found, problems, strict=True)
         ]
         report.judge(
             "kept",
@@ -265,7 +265,7 @@ def sparse(function: Callable[..., Any]) -> None:
         )
         problems = [
             sparse_steps.weights_problem(everything, asked[1]),
-            *(sparse_steps.kept_problem(*one) for one in zip(found, asked, strict=False)),
+            *(sparse_steps.kept_problem(*one) for one in zip(found, asked, strict=True)),
         ]
         report.judge(
             "all",

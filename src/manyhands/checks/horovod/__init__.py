@@ -77,7 +77,7 @@ def diagnose(cluster: Cluster, function: Callable[..., Any]) -> None:
         symptoms, *_ = report.on_ranks("horovod.ranks", "symptoms", missing, seed())
         said = diagnosis.ask(function, symptoms)
         commonest_first = sorted(
-            zip(missing, symptoms, said, strict=False),
+            zip(missing, symptoms, said, strict=True),
             key=lambda case: list(diagnosis.ANSWERS).index(case[0]),
         )
         report.judge(
@@ -120,7 +120,7 @@ def fit(cluster: Cluster, function: str) -> None:
     """
     with check("fit", cluster) as report:
         for name, answers in zip(
-            ("four", "three"), _in_both_worlds(report, "fitted", function), strict=False
+            ("four", "three"), _in_both_worlds(report, "fitted", function), strict=True
         ):
             problems = (diagnosis.fit_problem(rank, case) for rank, case in enumerate(answers))
             report.judge(name, problems, [case["got"] for case in answers], atol=diagnosis.ATOL)
@@ -135,7 +135,7 @@ def epoch(cluster: Cluster, function: str) -> None:
         cases = [
             diagnosis.joined(case)
             for answers in _in_both_worlds(report, "epochs", function)
-            for case in zip(*answers, strict=False)
+            for case in zip(*answers, strict=True)
         ]
         evidence: dict[str, Callable[[JoinedCase], Any]] = {
             "once": diagnosis.once_values,

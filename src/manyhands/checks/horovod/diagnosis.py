@@ -194,7 +194,7 @@ def _as_asked(case: JoinedCase) -> bool:
     places = [{row: place for place, row in enumerate(order)} for order in case["right orders"]]
     own = [
         [place.get(row, -1) for row in _taken([steps])]
-        for place, ranks in zip(places, case["orders"], strict=False)
+        for place, ranks in zip(places, case["orders"], strict=True)
         for steps in ranks
     ]
     return all(one == sorted(one) for one in own)

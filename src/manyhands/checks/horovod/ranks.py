@@ -204,7 +204,7 @@ def _with_memory(
 ) -> tuple[nn.Sequential, torch.optim.SGD]:
     torch.manual_seed(seed)
     model = nn.Sequential(nn.Linear(inputs, hidden), nn.BatchNorm1d(hidden)).double()
-    options: dict[str, Any] = dict(zip(SETTINGS, settings, strict=False))
+    options: dict[str, Any] = dict(zip(SETTINGS, settings, strict=True))
     return model, torch.optim.SGD(model.parameters(), **options)
 
 
@@ -222,7 +222,7 @@ def _momenta(model: nn.Module, optimiser: torch.optim.Optimizer) -> torch.Tensor
     return flat(
         [
             torch.zeros_like(p) if one is None else one
-            for p, one in zip(model.parameters(), found, strict=False)
+            for p, one in zip(model.parameters(), found, strict=True)
         ]
     )
 
@@ -285,7 +285,7 @@ def _alone(
     for _ in range(steps):
         gradients = torch.autograd.grad(loss_of(model), list(model.parameters()))
         with torch.no_grad():
-            for parameter, gradient in zip(model.parameters(), gradients, strict=False):
+            for parameter, gradient in zip(model.parameters(), gradients, strict=True):
                 parameter.grad = gradient + keep * (0 if parameter.grad is None else parameter.grad)
                 parameter.sub_(rate * parameter.grad)
     return flat(model.parameters())

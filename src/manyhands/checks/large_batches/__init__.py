@@ -150,12 +150,13 @@ def lars(function: Callable[..., Any]) -> None:
             weights = [torch.from_numpy(w.copy()) for w in start]
             memory = [torch.zeros_like(w) for w in weights]
             touched = False
-            for these, numbers in zip(gradients, steps, strict=False):
+            for these, numbers in zip(gradients, steps, strict=True):
                 given = [torch.from_numpy(g.copy()) for g in these]
                 # separate lists, so that only the tensors are shared
                 ask(function, list(weights), given, list(memory), *map(float, numbers))
                 touched |= any(
                     not np.array_equal(array(mine), g)
+                    # strict=False, because the learner's code may have changed the list
                     for mine, g in zip(given, these, strict=False)
                 )
             got = diagnosis.flat([array(w) for w in weights])
@@ -316,7 +317,7 @@ def _judge_accuracy(
 
     try:
         fit = len(weights) == 4 and all(
-            w.shape == r.shape for w, r in zip(weights, reference, strict=False)
+            w.shape == r.shape for w, r in zip(weights, reference, strict=True)
         )
     except (TypeError, AttributeError):
         fit = False

@@ -367,7 +367,7 @@ def phases_problem(case: Plan, rows: np.ndarray | None) -> Problem | None:
     phases, batch, largest = case
     if rows is None or not _has_phases(phases, rows):
         return say("no phases", count=len(phases))
-    for i, ((_, rate), (_, mine, size)) in enumerate(zip(phases, rows, strict=False)):
+    for i, ((_, rate), (_, mine, size)) in enumerate(zip(phases, rows, strict=True)):
         if not near(mine / size, rate / batch, 1e-6):
             drop = phases[0][1] / rate
             name = (
@@ -417,7 +417,7 @@ def fewest_problem(case: Plan, rows: np.ndarray | None) -> Problem | None:
     less = next(
         (
             (size, whole)
-            for (*_, whole), (*_, size) in zip(grow(*case), rows, strict=False)
+            for (*_, whole), (*_, size) in zip(grow(*case), rows, strict=True)
             if size != whole
         ),
         None,
@@ -425,7 +425,7 @@ def fewest_problem(case: Plan, rows: np.ndarray | None) -> Problem | None:
     quotients = [batch * phases[0][1] / rate for _, rate in phases]
     if less and all(
         whole == size or (size == whole - 1 and near(quotient, whole))
-        for quotient, (*_, whole), (*_, size) in zip(quotients, grow(*case), rows, strict=False)
+        for quotient, (*_, whole), (*_, size) in zip(quotients, grow(*case), rows, strict=True)
     ):
         return say("cut too far", less[1], less[0])
     return say(

@@ -39,7 +39,7 @@ def arguments(case: Sequence[Any]) -> str:
     """Return the arguments of a call of `rate_at`, with their names."""
     return ", ".join(
         f"{name}={_plain(one)}"
-        for name, one in zip(signature(rate_at).parameters, case, strict=False)
+        for name, one in zip(signature(rate_at).parameters, case, strict=True)
     )
 
 

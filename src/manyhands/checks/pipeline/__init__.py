@@ -67,11 +67,11 @@ def orders(gpipe_order: Callable[..., Any], one_f_one_b_order: Callable[..., Any
                     ]
                 problems = [
                     diagnosis.order_problem(names[0], *one)
-                    for one in zip(asked, found, strict=False)
+                    for one in zip(asked, found, strict=True)
                 ]
                 values = [
                     -1.0 if problem else diagnosis.step_s(answer)[0]
-                    for problem, answer in zip(problems, found, strict=False)
+                    for problem, answer in zip(problems, found, strict=True)
                 ]
                 report.judge(names[0], problems, values, rtol=1e-9)
                 if "memory" in names:
@@ -83,7 +83,7 @@ def orders(gpipe_order: Callable[..., Any], one_f_one_b_order: Callable[..., Any
                                 diagnosis.alive_evidence(case, order, rank)
                                 for rank, order in enumerate(answer)
                             ]
-                            for case, answer in zip(asked, found, strict=False)
+                            for case, answer in zip(asked, found, strict=True)
                         ],
                     )
 
@@ -102,7 +102,7 @@ def finish(function: Callable[..., Any]) -> None:
                 answers = [_times(function, case) for case in asked]
             values: list[Any] = [
                 diagnosis.times_of(answer, case[0])
-                for case, answer in zip(asked, answers, strict=False)
+                for case, answer in zip(asked, answers, strict=True)
             ]
             report.judge(name, map(diagnosis.finish_problem, asked, answers), values, rtol=1e-6)
         deadlocks = cases.deadlocks(seed())
@@ -110,11 +110,11 @@ def finish(function: Callable[..., Any]) -> None:
             told = _ask_each(function, [orders for orders, _ in deadlocks])
         problems = (
             diagnosis.stuck_problem(possible, error, ANSWER_LIMIT_S)
-            for (_, possible), (_, error) in zip(deadlocks, told, strict=False)
+            for (_, possible), (_, error) in zip(deadlocks, told, strict=True)
         )
         values = [
             diagnosis.stuck_evidence(orders, *one)
-            for (orders, _), one in zip(deadlocks, told, strict=False)
+            for (orders, _), one in zip(deadlocks, told, strict=True)
         ]
         report.judge("stuck", problems, values)
 
@@ -164,21 +164,19 @@ def cut(function: Callable[..., Any]) -> None:
             few = asked[-1][0][:2]
             refused = isinstance(answer_in(ANSWER_LIMIT_S, function, list(few), 3)[1], ValueError)
         problems = [diagnosis.blocks_problem(*one) for one in found]
-        problems.append(
-            None if refused else diagnosis.problem("accepted", layers=len(few), stages=3)
-        )
+        accepted = None if refused else diagnosis.problem("accepted", layers=len(few), stages=3)
         values = [
             (
                 [start + (stop - start) * sum(case[0][start:stop]) for start, stop in blocks or ()]
                 if problem
                 else sum(case[0])
             )
-            for problem, (case, blocks) in zip(problems, found, strict=False)
+            for problem, (case, blocks) in zip(problems, found, strict=True)
         ]
-        report.judge("blocks", problems, [*values, refused])
+        report.judge("blocks", [*problems, accepted], [*values, refused])
         worst = [
             -1 if problem else diagnosis.dearest_of(case[0], blocks)
-            for problem, (case, blocks) in zip(problems, found, strict=False)
+            for problem, (case, blocks) in zip(problems, found, strict=True)
         ]
         report.judge("dearest", (diagnosis.dearest_problem(*one) for one in found), worst)
 
@@ -229,7 +227,7 @@ def plan(function: Callable[..., Any]) -> None:
         found = plan_diagnosis.problems(jobs, answers)
         values = [
             plan_diagnosis.evidence(job, others, answer)
-            for (job, others), answer in zip(jobs, answers, strict=False)
+            for (job, others), answer in zip(jobs, answers, strict=True)
         ]
         for name in report.asked:
             report.judge(

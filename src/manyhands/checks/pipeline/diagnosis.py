@@ -233,8 +233,8 @@ def same(a: Sequence[Sequence[float]], b: Sequence[Sequence[float]]) -> bool:
     """Return whether two tables of times are equal, except for rounding."""
     return all(
         close(one, other, 1e-6)
-        for row, others in zip(a, b, strict=False)
-        for one, other in zip(row, others, strict=False)
+        for row, others in zip(a, b, strict=True)
+        for one, other in zip(row, others, strict=True)
     )
 
 

@@ -11,6 +11,7 @@ import copy
 import math
 import random
 from contextlib import nullcontext
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -102,7 +103,7 @@ class Case:
         torch.manual_seed(draw.randrange(2**31))
         self.network = [
             nn.Sequential(nn.Linear(a, 7), nn.Tanh(), nn.Linear(7, b), nn.Tanh()).double()
-            for a, b in zip(self.widths, self.widths[1:], strict=False)
+            for a, b in pairwise(self.widths)
         ]
         self.inputs, self.targets = (
             [torch.randn(n, width, dtype=torch.float64) for n in rows]
@@ -130,7 +131,7 @@ class Case:
             list(network[rank].parameters()),
         )
         inputs, losses, gradients = [before(x).detach() for x in self.inputs], [], []
-        for x, y in zip(inputs, self.targets, strict=False):
+        for x, y in zip(inputs, self.targets, strict=True):
             loss = mse_loss(rest(x), y)
             losses.append(loss.item())
             gradients.append(torch.autograd.grad(loss, parameters))
@@ -184,7 +185,7 @@ def _run(function: Callable[..., Any], case: Case, group: dist.ProcessGroup | No
     if memories:
         memories.end(stage)
     shares = [n / sum(case.rows) for n in case.rows]
-    right = sum(share * one for share, one in zip(shares, losses, strict=False))
+    right = sum(share * one for share, one in zip(shares, losses, strict=True))
     itemsize, sums = 8, sum(case.rows)
     return {
         "rank": dist.get_rank(),
@@ -224,7 +225,7 @@ def _touched(case: Case, lent: Mapping[str, list[torch.Tensor] | None]) -> Touch
         (f"{name}[{m}]", one, right)
         for name, tensors in lent.items()
         if tensors is not None
-        for m, (one, right) in enumerate(zip(tensors, getattr(case, name), strict=False))
+        for m, (one, right) in enumerate(zip(tensors, getattr(case, name), strict=True))
     ]
     return {
         "changed": [name for name, one, right in pairs if not torch.equal(one.detach(), right)],
@@ -242,8 +243,9 @@ def _gradients(
 
     It is also compared with the gradients that usual mistakes give.
     """
+    # strict=False, because the learner's code may have changed the module
     for (name, parameter), *each in zip(stage.module.named_parameters(), *gradients, strict=False):
-        added = sum(share * one for share, one in zip(shares, each, strict=False))
+        added = sum(share * one for share, one in zip(shares, each, strict=True))
         wrong = {
             "summed": before + sum(each),
             "mean": before + sum(each) / len(each),

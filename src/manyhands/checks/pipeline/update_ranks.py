@@ -107,7 +107,7 @@ class Case:
         wrong |= {f"too early {i}": sum(weights) + end for i, end in enumerate(ends)}
         self.own = [
             {own.sqrt().item(), later.sqrt().item()}
-            for own, later in zip(each, summed, strict=False)
+            for own, later in zip(each, summed, strict=True)
         ]
         return {
             "right": right.sqrt().item(),

@@ -140,7 +140,7 @@ def bench(images_per_s: Callable[..., Any]) -> None:
                 problems = [
                     problem and problem | ({"mistake": words} if words else {})
                     for problem, words in zip(
-                        diagnosis.problems(asked, answers), steps, strict=False
+                        diagnosis.problems(asked, answers), steps, strict=True
                     )
                 ]
                 report.judge(name, problems, answers, rtol=1e-6)

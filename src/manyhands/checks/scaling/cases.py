@@ -329,7 +329,7 @@ def pipelines(seed: int) -> list[Case]:
             pipeline.gpipe(stages, micro_batches),
             partial(_seconds_of, seconds),
         )
-        both = [a + b for a, b in zip(forward, backward, strict=False)]
+        both = [a + b for a, b in zip(forward, backward, strict=True)]
         turns = micro_batches + stages - 1
         wrong = {
             "no pipeline": micro_batches * sum(both),
@@ -439,7 +439,7 @@ def rests(seed: int) -> list[Case]:
     for _ in range(3):
         rows, batch, network_s, compute_s, factor = _table(draw)
         seconds = [compute_s + factor * network_s(ranks) for ranks, _ in rows]
-        right = [ranks * batch / t for (ranks, _), t in zip(rows, seconds, strict=False)][2:]
+        right = [ranks * batch / t for (ranks, _), t in zip(rows, seconds, strict=True)][2:]
         wrong = {
             "seconds": seconds[2:],
             "one rank": [batch / t for t in seconds[2:]],

@@ -49,10 +49,10 @@ def problem(case: Case, got: Any) -> Problem | None:
 def problems(asked: Sequence[Case], answers: Sequence[Any]) -> Iterator[Problem | None]:
     """Return the problem of each answer, or None."""
     names = likely(
-        [(case.right, case.wrong, got) for case, got in zip(asked, answers, strict=False)],
+        [(case.right, case.wrong, got) for case, got in zip(asked, answers, strict=True)],
         same=near,
     )
-    for case, got in zip(asked, answers, strict=False):
+    for case, got in zip(asked, answers, strict=True):
         if near(got, case.right):
             yield None
             continue

@@ -85,7 +85,7 @@ def _frompyfunc(
     def all_numbers(*arrays: Any) -> np.ndarray:
         together = np.broadcast_arrays(*arrays)
         return np.array(
-            [function(*each) for each in zip(*(one.ravel() for one in together), strict=False)]
+            [function(*each) for each in zip(*(one.ravel() for one in together), strict=True)]
         ).reshape(together[0].shape)
 
     return all_numbers

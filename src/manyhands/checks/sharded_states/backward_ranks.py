@@ -274,7 +274,7 @@ def _compare_shards(
 ) -> Finding:
     right = [
         piece(total(each) / group.ranks, group.rank, group.ranks)
-        for each in zip(*of_ranks, strict=False)
+        for each in zip(*of_ranks, strict=True)
     ]
     if not isinstance(got, (list, tuple)) or len(got) != len(right):
         return finding(at, "no list", [], len(right), str(type(got).__name__))
@@ -291,12 +291,12 @@ def _compare_shards(
         len(one.flatten()) for one in got
     ] != [len(one) for one in right]:
         return finding(at, "order of parameters", [])
-    for one, wanted in zip(got, right, strict=False):
+    for one, wanted in zip(got, right, strict=True):
         if one.shape != wanted.shape:
             return compare(at, one, wanted)
     summed, own = (
         [piece(one, group.rank, group.ranks) for one in version]
-        for version in (list(map(total, zip(*of_ranks, strict=False))), of_ranks[group.rank])
+        for version in (list(map(total, zip(*of_ranks, strict=True))), of_ranks[group.rank])
     )
     wrong = [
         ("summed", flat(summed)),
@@ -305,7 +305,7 @@ def _compare_shards(
     ]
     in_network = [
         one
-        for pair in zip(right[len(right) // 2 :], right[: len(right) // 2], strict=False)
+        for pair in zip(right[len(right) // 2 :], right[: len(right) // 2], strict=True)
         for one in pair
     ]
     wrong += [("order of parameters", flat(order)) for order in (in_network, in_network[::-1])]
@@ -361,7 +361,7 @@ def _gather(layer: Any, key: str, group: Group, letting_go: LettingGo) -> Findin
     )
     whole_ones = [
         (held, weight.numel())
-        for held, weight in zip(kept, weights, strict=False)
+        for held, weight in zip(kept, weights, strict=True)
         if held >= weight.numel() and group.ranks > 1
     ]
     held, numel = next(iter(whole_ones), (0, weights[0].numel()))
@@ -435,7 +435,7 @@ def _gradients(
     group: Group, leaves: Sequence[torch.Tensor], serial: Sequence[Sequence[torch.Tensor]]
 ) -> Iterator[Finding]:
     """Compare the gradients of x and of both shards with the right ones."""
-    of_x, *of_weights = [list(each) for each in zip(*serial, strict=False)]
+    of_x, *of_weights = [list(each) for each in zip(*serial, strict=True)]
     right = [
         of_x[group.rank],
         *(piece(total(each) / group.ranks, group.rank, group.ranks) for each in of_weights),
@@ -456,7 +456,7 @@ def _gradients(
                 )
             ]
         )
-    for leaf, wanted, mistakes in zip(leaves, right, wrong, strict=False):
+    for leaf, wanted, mistakes in zip(leaves, right, wrong, strict=True):
         yield (
             finding(group.text, "no gradient", [])
             if leaf.grad is None

@@ -57,7 +57,7 @@ def my_groups() -> list[Group]:
     ]
     return [
         Group(members, cast("dist.ProcessGroup | None", handle))
-        for members, handle in zip(GROUPS, handles, strict=False)
+        for members, handle in zip(GROUPS, handles, strict=True)
         if dist.get_rank() in members
     ]
 

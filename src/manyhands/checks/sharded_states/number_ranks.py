@@ -69,7 +69,7 @@ def masters(name: str, seed: int) -> Findings:
             for _ in range(STEPS):
                 if any(parameter.dtype != BF16 for parameter in parameters):
                     break  # such a parameter takes no gradient of bfloat16 any more
-                for parameter, of_ranks in zip(parameters, gradients, strict=False):
+                for parameter, of_ranks in zip(parameters, gradients, strict=True):
                     parameter.grad = of_ranks[group.rank].clone()
                 with created:
                     function(list(parameters), state, LR, group.handle)
@@ -191,7 +191,7 @@ def _exact(
     ]
     right = [
         w.double() - STEPS * LR * total(one.double() for one in of_ranks) / group.ranks
-        for w, of_ranks in zip(weights, gradients, strict=False)
+        for w, of_ranks in zip(weights, gradients, strict=True)
     ]
     error = (
         min(
@@ -295,16 +295,17 @@ def _clip(
     shards = [piece(one, group.rank, group.ranks) for one in vectors]
     sizes = [len(one) for one in vectors]
     real: list[int] = []
-    for own, size in zip(shards, sizes, strict=False):
+    for own, size in zip(shards, sizes, strict=True):
         real.append(max(0, min(len(own), size - group.rank * len(own))))
         own[real[-1] :] = padding
     padded = [torch.cat([piece(one, rank, group.ranks) for rank in group]) for one in vectors]
-    given = flat([own[:n] for own, n in zip(shards, real, strict=False)]).clone()
+    given = flat([own[:n] for own, n in zip(shards, real, strict=True)]).clone()
     with Ledger() as ledger:
         answer = function(shards, list(sizes), max_norm, group.handle)
     norm, right, got = (
         number(answer),
         flat(vectors).norm().item(),
+        # strict=False, because the learner's code may have changed the list
         flat([own[:n] for own, n in zip(shards, real, strict=False)]),
     )
     # the padding is zeros here
@@ -362,11 +363,11 @@ def _clip(
 def _by_world_rank(vectors: Sequence[torch.Tensor], group: Group) -> float:
     """The norm if the rank in the world decides how many numbers of a shard are real."""
     found = []
-    for rank, member in zip(group, group.members, strict=False):
+    for rank, member in zip(group, group.members, strict=True):
         shards = [piece(one, rank, group.ranks) for one in vectors]
         found += [
             own[: max(0, len(one) - member * len(own))]
-            for own, one in zip(shards, vectors, strict=False)
+            for own, one in zip(shards, vectors, strict=True)
         ]
     return flat(found).norm().item()
 

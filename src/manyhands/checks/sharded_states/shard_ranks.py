@@ -61,7 +61,7 @@ def _tensors(seed: int, what: str, ranks: int, rank: int = 0) -> Iterator[tuple[
         (1,),
         (sizes.randint(2, 4), 5),
     )
-    for i, (shape, dtype) in enumerate(zip(shapes, (F64, F64, F32, F64, BF16, BF16), strict=False)):
+    for i, (shape, dtype) in enumerate(zip(shapes, (F64, F64, F32, F64, BF16, BF16), strict=True)):
         key = f"{seed} {what} {ranks} {rank} {i}"
         yield (
             f"shape {shape} on {ranks} ranks",
@@ -155,7 +155,7 @@ def mean(name: str, seed: int) -> Findings:
     found: Findings = {"mean": [], "traffic": []}
     for group in my_groups():
         for each in zip(
-            *(list(_tensors(seed, "mean", group.ranks, rank)) for rank in group), strict=False
+            *(list(_tensors(seed, "mean", group.ranks, rank)) for rank in group), strict=True
         ):
             at, tensors = each[0][0], [tensor for _, tensor in each]
             with Ledger() as ledger:
@@ -199,7 +199,7 @@ def zero1(name: str, seed: int) -> Findings:
         with Ledger() as ledger:
             for step in range(STEPS):
                 for parameter, gradient in zip(
-                    case.parameters, case.gradients[step][group.rank], strict=False
+                    case.parameters, case.gradients[step][group.rank], strict=True
                 ):
                     parameter.grad = gradient.clone()
                 with created:
@@ -285,8 +285,7 @@ class Steps:
     ) -> list[list[torch.Tensor]]:
         """Return the gradients of each parameter in each step, made of those of all ranks."""
         return [
-            [how(list(of_ranks)) for of_ranks in zip(*step, strict=False)]
-            for step in self.gradients
+            [how(list(of_ranks)) for of_ranks in zip(*step, strict=True)] for step in self.gradients
         ]
 
     def right(self) -> torch.Tensor:
@@ -355,7 +354,7 @@ class Steps:
             torch.cat([piece(one, rank, self.group.ranks) for rank, one in enumerate(of_ranks)])[
                 : of_ranks[0].numel()
             ].view(of_ranks[0].shape)
-            for of_ranks in zip(*versions, strict=False)
+            for of_ranks in zip(*versions, strict=True)
         ]
 
     def _cut_flat(self, versions: Sequence[Sequence[torch.Tensor]]) -> list[torch.Tensor]:

@@ -221,7 +221,7 @@ def _start(make: Make, seed: int, ranks: int, mixed: bool = False) -> list[torch
     for rank in range(ranks):
         torch.manual_seed(seed + rank * mixed)
         nets.append([p.detach() for p in make().parameters()])
-    return [torch.cat(_pieces(versions, ranks)) for versions in zip(*nets, strict=False)]
+    return [torch.cat(_pieces(versions, ranks)) for versions in zip(*nets, strict=True)]
 
 
 def _pieces(versions: Sequence[torch.Tensor], ranks: int) -> list[torch.Tensor]:
@@ -254,7 +254,7 @@ def _alone(
     net = make()
     parameters = list(net.parameters())
     with torch.no_grad():
-        for parameter, values in zip(parameters, start, strict=False):
+        for parameter, values in zip(parameters, start, strict=True):
             parameter.copy_(values)
     waiting = [torch.zeros_like(p) for p in parameters]
     for step in range(steps):
@@ -265,14 +265,14 @@ def _alone(
                 for total, gradient in zip(
                     later if i and scatter == "first" else now,
                     torch.autograd.grad(loss, parameters),
-                    strict=False,
+                    strict=True,
                 ):
                     total += gradient
-        gradients = [a + b for a, b in zip(now, waiting, strict=False)]
+        gradients = [a + b for a, b in zip(now, waiting, strict=True)]
         waiting = later
         _clip(gradients, max_norm, ranks, clip, more)
         with torch.no_grad():
-            for parameter, gradient in zip(parameters, gradients, strict=False):
+            for parameter, gradient in zip(parameters, gradients, strict=True):
                 parameter.sub_(LR * gradient)
     return flat([p.detach() for p in parameters])
 
@@ -292,6 +292,6 @@ def _clip(
         norms = [
             sum(norms) if clip == "sum" else math.sqrt(sum(norm**2 for norm in norms) + more)
         ] * ranks
-    for shard, norm in zip(shards, norms, strict=False):
+    for shard, norm in zip(shards, norms, strict=True):
         for piece in shard if norm > max_norm and clip != "none" else ():
             piece *= max_norm / norm

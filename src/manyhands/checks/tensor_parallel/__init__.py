@@ -167,7 +167,7 @@ def reductions(cluster: Cluster, function: Callable[..., Any]) -> None:
         by_rank = report.on_ranks(
             "tensor_parallel.mesh_ranks", "products", seed(), mesh, asked, tables
         )
-        runs = list(zip(asked, tables, zip(*by_rank, strict=False), strict=False))
+        runs = list(zip(asked, tables, zip(*by_rank, strict=True), strict=True))
         for name, places in (("forward", (0,)), ("backward", (1, 2))):
             values = [
                 [rank[place][1] for rank in ranks for place in places] for _, _, ranks in runs
@@ -250,7 +250,7 @@ def choose(function: Callable[..., Any]) -> None:
         found = diagnosis.all_layout_problems(jobs, answers)
         values = [
             diagnosis.layout_evidence(job, layout)
-            for job, layout in zip(jobs, answers, strict=False)
+            for job, layout in zip(jobs, answers, strict=True)
         ]
         for name in report.asked:
             report.judge(

@@ -48,7 +48,7 @@ def in_groups() -> Iterator[tuple[list[int], dist.ProcessGroup | None]]:
         None if len(members) == dist.get_world_size() else short_lived(dist.new_group(members))
         for members in GROUPS
     ]
-    for members, group in zip(GROUPS, groups, strict=False):
+    for members, group in zip(GROUPS, groups, strict=True):
         if dist.get_rank() in members:
             yield members, cast("dist.ProcessGroup | None", group)
         dist.barrier()
@@ -114,7 +114,7 @@ def try_out(
         detached = isinstance(output, torch.Tensor) and not output.requires_grad
         touched = [
             name
-            for (name, one), old in zip(given.items(), before, strict=False)
+            for (name, one), old in zip(given.items(), before, strict=True)
             if not same(one.detach(), old)
         ]
         if between:
@@ -127,7 +127,7 @@ def try_out(
         touched.append("gradient")
     gradients = [
         compare(name, one.grad, wanted, (wrong_gradients or {}).get(name))
-        for (name, one), wanted in zip(given.items(), right[1:], strict=False)
+        for (name, one), wanted in zip(given.items(), right[1:], strict=True)
     ]
     return {
         "rank": dist.get_rank(),

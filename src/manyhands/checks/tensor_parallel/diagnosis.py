@@ -202,7 +202,7 @@ def pieces_problem(case: Piece) -> Problem | None:
 
 def memory_problem(case: Piece) -> Problem | None:
     """Judge how much memory a rank's pieces keep, and whose it is."""
-    for one, (held, needed, shared) in zip(case["results"], case["held"], strict=False):
+    for one, (held, needed, shared) in zip(case["results"], case["held"], strict=True):
         if held < 0:
             return of(
                 one["name"], one["looks"], rank=case["rank"], size=case["size"], heads=case["heads"]

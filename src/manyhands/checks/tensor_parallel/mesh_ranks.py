@@ -85,14 +85,15 @@ def products(
     Return whether output and gradients are right, and some of their numbers.
     """
     grid, found = Grid(mesh, {}), []
-    for number, ((product, layout, sizes), table) in enumerate(zip(asked, tables, strict=False)):
+    for number, ((product, layout, sizes), table) in enumerate(zip(asked, tables, strict=True)):
         tensor = make_draw(random.Random(f"{seed} {number}").randrange(2**31))
         a, b, slope = (tensor(*(sizes[d] for d in dims)) for dims in product)
         whole = leaf(a), leaf(b)
         right = einsum(*whole, product)
         right.backward(slope)
         pieces = [
-            leaf(grid.piece(one, dims, layout)) for one, dims in zip((a, b), product, strict=False)
+            leaf(grid.piece(one, dims, layout))
+            for one, dims in zip((a, b), product[:2], strict=True)
         ]
         y = grid.product(pieces[0], pieces[1], product, table)
         y.backward(grid.piece(slope, product[2], layout))
@@ -101,7 +102,7 @@ def products(
             for one, dims in zip(
                 (right.detach(), *(cast("torch.Tensor", one.grad) for one in whole)),
                 (product[2], *product[:2]),
-                strict=False,
+                strict=True,
             )
         ]
         got = (y, pieces[0].grad, pieces[1].grad)
@@ -124,11 +125,11 @@ def seen(asked: Sequence[Program]) -> list[list[tuple[str, int]]]:
         grid, tensor = Grid(mesh, groups), make_draw(0)
         made = [tensor(*(sizes[d] for d in b)) for _, b, _ in programme]
         weights = [
-            leaf(grid.piece(w, b, layout)) for w, (_, b, _) in zip(made, programme, strict=False)
+            leaf(grid.piece(w, b, layout)) for w, (_, b, _) in zip(made, programme, strict=True)
         ]
         x = grid.piece(tensor(*(sizes[d] for d in programme[0][0])), programme[0][0], layout)
         with Ledger() as ledger:
-            for weight, product in zip(weights, programme, strict=False):
+            for weight, product in zip(weights, programme, strict=True):
                 x = torch.tanh(
                     grid.product(
                         x, weight, product, cases.rule(product[0], product[1], product[2], layout)

@@ -190,7 +190,7 @@ def row(name: str, seed: int) -> list[LayerCase]:
             "mean of all": y / size,
         }
         right = y, gx[..., mine], gw[mine], gb
-        gradients = {name: _scaled(one, size) for name, one in zip("xwb", right[1:], strict=False)}
+        gradients = {name: _scaled(one, size) for name, one in zip("xwb", right[1:], strict=True)}
         case = try_out(
             lambda *of, group=group: function(*of, group),
             given,
@@ -225,7 +225,7 @@ def mlp(name: str, seed: int) -> list[LayerCase]:
         down, down_bias, slope = tensor(hidden, out), tensor(out), tensor(*lead, out)
         whole, mine = (x, up, up_bias, down, down_bias), shard(hidden, me, size)
         cut = (x, up[:, mine], up_bias[mine], down[mine], down_bias)
-        given = dict(zip(("x", "up", "up_bias", "down", "down_bias"), map(leaf, cut), strict=False))
+        given = dict(zip(("x", "up", "up_bias", "down", "down_bias"), map(leaf, cut), strict=True))
         y, *gradients = _serial(_two_layers, whole, slope)
         gx, gup, gup_bias, gdown, gdown_bias = gradients
         parts = [shard(hidden, r, size) for r in range(size)]
@@ -244,7 +244,7 @@ def mlp(name: str, seed: int) -> list[LayerCase]:
             lambda x, *rest, others=others: torch.tanh(_inner(x, *rest) + others), cut, slope
         )[1]
         right = y, gx, gup[:, mine], gup_bias[mine], gdown[mine], gdown_bias
-        scaled = {name: _scaled(one, size) for name, one in zip(given, right[1:], strict=False)}
+        scaled = {name: _scaled(one, size) for name, one in zip(given, right[1:], strict=True)}
         scaled["x"] = {"own": own, **scaled["x"]}
         case = try_out(
             lambda *of, group=group: function(*of, group), given, right, slope, group, wrong, scaled
@@ -306,7 +306,7 @@ def cut(name: str, seed: int) -> Cut:
                     ],
                     "held": [
                         _held(one, piece, given)
-                        for one, piece in zip((qkv_piece, out_piece), right, strict=False)
+                        for one, piece in zip((qkv_piece, out_piece), right, strict=True)
                     ],
                 }
             )
@@ -406,7 +406,7 @@ def attention(name: str, seed: int) -> list[LayerCase]:
             zip(
                 ("x", "qkv", "out"),
                 map(leaf, (x, *_pieces(qkv, out, heads, me, size))),
-                strict=False,
+                strict=True,
             )
         )
         pieces = [(x, *_pieces(qkv, out, heads, r, size), heads // size) for r in range(size)]

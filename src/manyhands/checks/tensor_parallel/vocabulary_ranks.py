@@ -110,7 +110,7 @@ def _wrong(
     width = parts[0].shape[1]
     owner, of_target = targets // width, scores[place, targets]
     exponentials = total(
-        (part - top[:, None]).exp().sum(1) for part, top in zip(parts, largest, strict=False)
+        (part - top[:, None]).exp().sum(1) for part, top in zip(parts, largest, strict=True)
     )
     found = {
         "own largest": exponentials.log() - (of_target - largest[owner, place]),
@@ -120,6 +120,6 @@ def _wrong(
     }
     clamped = total(
         part.gather(1, (targets - one.start).clamp(0, width - 1)[:, None])[:, 0]
-        for part, one in zip(parts, mine, strict=False)
+        for part, one in zip(parts, mine, strict=True)
     )
     return {**found, "not masked": scores.logsumexp(1) - clamped + (len(mine) - 1) * scores.amax(1)}
