@@ -159,7 +159,7 @@ class Case:
             for one in (self.x, self.weight, self.bias)
         ]
         self.of(*whole).backward(self.slope)
-        gradients: list[Any] = [None if one is None else one.grad for one in whole]
+        gradients: list[Any] = [None if tensor is None else tensor.grad for tensor in whole]
         x, weight, bias = gradients
         if self.split == "out":
             return x, weight[self.rows(rank)], None if bias is None else bias[self.rows(rank)]

@@ -83,7 +83,7 @@ def part(name: str, seed: int) -> list[PartCase]:
                 lent = copy.deepcopy(conv)  # the learner's code may do with it what it likes
                 with closed(parallel_conv._shard):
                     answer = function(lent, split, rank, size)
-                whole = [one.untyped_storage().data_ptr() for one in lent.parameters()]
+                whole = [parameter.untyped_storage().data_ptr() for parameter in lent.parameters()]
                 cases.append(
                     {
                         "split": split,
@@ -198,7 +198,7 @@ def _operator(
             {"times": slope * c.size, "divided": slope / c.size},
         )
     else:
-        parts = [everyones[0][:, one] for one in rows]
+        parts = [everyones[0][:, row] for row in rows]
         x, right, gradient = parts[c.rank], everyones[0], slope[:, rows[c.rank]]
         wrong = {
             "dealt": dealt(parts),

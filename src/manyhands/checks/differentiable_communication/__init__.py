@@ -47,7 +47,7 @@ def messages(cluster: Cluster, send: str, recv: str) -> None:
     """
     with check("messages", cluster) as report:
         with report.part("gradients", "bytes"):
-            told: list[list[MessageCase]] = report.on_ranks(
+            by_rank: list[list[MessageCase]] = report.on_ranks(
                 "differentiable_communication.ranks",
                 "round_trips",
                 send,
@@ -55,7 +55,7 @@ def messages(cluster: Cluster, send: str, recv: str) -> None:
                 seed(),
                 remark="hang",
             )
-            cases = _cases(told)
+            cases = _cases(by_rank)
             problems = (diagnosis.message_problem(rank, case) for rank, case in cases)
             report.judge(
                 "gradients", problems, [case["got"] for _, case in cases], atol=diagnosis.ATOL

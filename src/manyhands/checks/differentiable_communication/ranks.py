@@ -404,7 +404,9 @@ def _layers(p: int, seed: int) -> tuple[list[torch.nn.Linear], torch.Tensor]:
     )
 
 
-def _told(gradients: Mapping[str, torch.Tensor | None], reference: Mapping[str, Any]) -> Connected:
+def _compare_gradients(
+    gradients: Mapping[str, torch.Tensor | None], reference: Mapping[str, Any]
+) -> Connected:
     return {
         "got": {name: None if g is None else numbers(g) for name, g in gradients.items()},
         "serial": {name: numbers(reference[name]) for name in gradients},
@@ -431,9 +433,11 @@ def _round_trip(c: Communicator, function: Callable[..., Any], seed: int) -> Con
         "stage": layers[c.rank].weight.grad,
         **({"last": layers[-1].weight.grad} if c.rank == 0 else {}),
     }
-    told = _told(mine, {"stage": alone[c.rank].weight.grad, "last": alone[-1].weight.grad})
+    connected = _compare_gradients(
+        mine, {"stage": alone[c.rank].weight.grad, "last": alone[-1].weight.grad}
+    )
     return {
-        **told,
+        **connected,
         "value": value,
         "serial value": numbers(out) if c.rank == 0 else None,
         "leads": leads,
@@ -475,7 +479,7 @@ def _fan_out(c: Communicator, function: Callable[..., Any], seed: int) -> Connec
         value, right, names, reference = numbers(piece), numbers(2 * sources[c.rank]), {}, {}
         (piece * weights[c.rank]).sum().backward()
     return {
-        **_told({name: tensor.grad for name, tensor in names.items()}, reference),
+        **_compare_gradients({name: tensor.grad for name, tensor in names.items()}, reference),
         "value": value,
         "serial value": right,
     }

@@ -529,11 +529,11 @@ def interval(steps_between: Callable[..., Any], lost: Callable[..., Any]) -> Non
             )
             parts.append((losses, number(ask(lost, *losses))))
         report.judge(
-            "steps", [diagnosis.steps_problem(*one) for one in steps], [got for _, got in steps]
+            "steps", [diagnosis.steps_problem(*step) for step in steps], [got for _, got in steps]
         )
         report.judge(
             "lost",
-            [diagnosis.lost_part_problem(*one) for one in parts],
+            [diagnosis.lost_part_problem(*part) for part in parts],
             [got for _, got in parts],
             rtol=1e-6,
         )
@@ -557,10 +557,10 @@ def life(function: Callable[..., Any]) -> None:
             outcomes = mortal.in_ranks(second_life.live, function, name, until, own, ranks=3)
             if why := second_life.broken(outcomes, number):
                 raise Stopped(why)
-            error = next((one.value[0] for one in outcomes if one.value[0]), None)
+            error = next((outcome.value[0] for outcome in outcomes if outcome.value[0]), None)
             if error:
                 raise Stopped(error)
-            lives.append([one.value for one in outcomes])
+            lives.append([outcome.value for outcome in outcomes])
         made = [[steps for _, steps, *_ in ranks] for ranks in lives]
         report.judge(
             "steps",

@@ -198,7 +198,7 @@ def least_problem(case: ReshardCase, reads: Sequence[Read] | None) -> Problem | 
     if empty:
         return say("empty read", start=empty[0][0], stop=empty[0][1])
     pieces = [one for one, *_ in reads]
-    twice = [one for one in pieces if pieces.count(one) > 1]
+    twice = [piece for piece in pieces if pieces.count(piece) > 1]
     return say("two reads", old=twice[0], times=pieces.count(twice[0])) if twice else None
 
 

@@ -124,7 +124,7 @@ def ragged(function_name: str, seed: int) -> list[RaggedCase]:
                 "lengths": [len(sequence) for sequence in sequences],
                 "begun": begun,
                 "shape": list(after[0].shape),
-                "outputs": [[list(one.shape), numbers(one)] for one in outputs],
+                "outputs": [[list(output.shape), numbers(output)] for output in outputs],
                 "right outputs": [[list(one.shape), numbers(one)] for one in right],
                 "without start": [numbers(one) for one in model.one_by_one(rnn, sequences)[0]],
                 "state": [[list(part.shape), numbers(part)] for part in (h, cell)],

@@ -57,18 +57,18 @@ def mended(function: Callable[..., Any]) -> None:
         draw, text = cases.generator(seed(), "mended"), text_of(function)
         # no number of steps fits both
         runs = [_trained(function, text, draw, *batches) for batches in ((5, 9), (9, 14))]
-        problems = [diagnosis.batches_problem(one.gradients, one.steps) for one in runs]
-        report.judge("together", problems, [one.gradients for one in runs])
+        problems = [diagnosis.batches_problem(run.gradients, run.steps) for run in runs]
+        report.judge("together", problems, [run.gradients for run in runs])
         with report.part("equal"):
             if any(problems):
                 raise Stopped(next(filter(None, problems))["mistake"])
             report.judge(
                 "equal",
-                [diagnosis.weights_problem(*one.weights) for one in runs],
-                [one.weights.got[::331] for one in runs],
+                [diagnosis.weights_problem(*run.weights) for run in runs],
+                [run.weights.got[::331] for run in runs],
                 atol=1e-4,
             )
-        lean = [diagnosis.lean_problem(one) for one in runs]
+        lean = [diagnosis.lean_problem(run) for run in runs]
         report.judge(
             "lean",
             lean,
@@ -255,7 +255,7 @@ def sparse(function: Callable[..., Any]) -> None:
             )
             if why := mortal.failure(outcomes):
                 raise Stopped(mortal.with_rank(why, outcomes))
-            found.append([one.value for one in outcomes])
+            found.append([outcome.value for outcome in outcomes])
         few, everything = found
         report.judge(
             "weights",

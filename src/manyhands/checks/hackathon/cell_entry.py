@@ -93,8 +93,8 @@ def try_out(function: Callable[..., Any], runs: int = 1) -> None:
         print(why)
         return
     for number, public_seed in enumerate(public_seeds(runs)):
-        run, said = judge().run(SLOW_LINKS, text, public_seed, target=target(), **LIMITS)
-        for rank, lines in enumerate(said):
+        run, printed = judge().run(SLOW_LINKS, text, public_seed, target=target(), **LIMITS)
+        for rank, lines in enumerate(printed):
             print(
                 *(f"  [rank {rank}] {line}" for line in lines), sep="\n", end="\n" if lines else ""
             )

@@ -68,7 +68,7 @@ def weights_problem(
 
 def batches_problem(gradients: Sequence[int], wanted: int) -> Problem | None:
     """Judge whether every rank has taken a gradient of each of its batches."""
-    wrong = next((one for one in gradients if one != wanted), None)
+    wrong = next((count for count in gradients if count != wanted), None)
     return None if wrong is None else say("batches", wanted=wanted, got=wrong)
 
 

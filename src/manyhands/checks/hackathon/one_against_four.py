@@ -45,8 +45,8 @@ def one_process(challenge: Challenge, seed: bytes, mistakes: Collection[str] = (
     for _ in range(challenge.most_batches):
         flat = weights.detach().numpy().tobytes()
         own = [
-            torch.frombuffer(bytearray(one.gradient(one.take(), flat)[1]), dtype=torch.float32)
-            for one in ranks
+            torch.frombuffer(bytearray(rank.gradient(rank.take(), flat)[1]), dtype=torch.float32)
+            for rank in ranks
         ]
         if "add up" in mistakes:
             own = [one + old for one, old in zip(own, before, strict=True)]

@@ -75,13 +75,13 @@ def diagnose(cluster: Cluster, function: Callable[..., Any]) -> None:
     with check("diagnose", cluster) as report:
         _world(cluster)
         symptoms, *_ = report.on_ranks("horovod.ranks", "symptoms", missing, seed())
-        said = diagnosis.ask(function, symptoms)
+        returned = diagnosis.ask(function, symptoms)
         commonest_first = sorted(
-            zip(missing, symptoms, said, strict=True),
+            zip(missing, symptoms, returned, strict=True),
             key=lambda case: list(diagnosis.ANSWERS).index(case[0]),
         )
         report.judge(
-            "named", (diagnosis.diagnosis_problem(*case) for case in commonest_first), said
+            "named", (diagnosis.diagnosis_problem(*case) for case in commonest_first), returned
         )
 
 
@@ -98,10 +98,10 @@ def resume(cluster: Cluster, function: str) -> None:
                 report.on_ranks("horovod.ranks", "resumed", function, seed(), remark="behind an if")
             )
         )
-        evidence: dict[str, list[Literal["state", "momenta", "settings", "said"]]] = {
+        evidence: dict[str, list[Literal["state", "momenta", "settings", "returned"]]] = {
             "weights": ["state"],
             "optimiser": ["momenta", "settings"],
-            "step": ["said"],
+            "step": ["returned"],
         }
         for name, keys in evidence.items():
             problems = (diagnosis.RESUMED[name](rank, case) for rank, case in cases)
@@ -164,12 +164,15 @@ def finish(cluster: Cluster, function: str) -> None:
         ]
         report.judge("file", map(diagnosis.file_problem, worlds), values, atol=diagnosis.LOSS_ATOL)
         # rank 0 last: its own says least
-        said = [
+        returned = [
             (rank, answers[rank], answers)
             for answers in worlds
             for rank in reversed(range(len(answers)))
         ]
-        values = [[case["said"] for case in answers] for answers in worlds]
+        values = [[case["returned"] for case in answers] for answers in worlds]
         report.judge(
-            "loss", (diagnosis.loss_problem(*one) for one in said), values, atol=diagnosis.LOSS_ATOL
+            "loss",
+            (diagnosis.loss_problem(*one) for one in returned),
+            values,
+            atol=diagnosis.LOSS_ATOL,
         )

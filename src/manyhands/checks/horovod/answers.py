@@ -8,14 +8,14 @@ _Resumed = TypedDict("_Resumed", {"right momenta": list[float], "right settings"
 
 
 class ResumedCase(_Resumed):
-    """A rank after it has resumed. `said` is the step that the learner's function returned."""
+    """A rank after it has resumed. `returned` is the step that the learner's function returned."""
 
     state: list[float]
     right: list[float]
     looks: str | None
     momenta: list[float]
     settings: list[list[float]]  # of each group
-    said: int | str
+    returned: int | str
     step: int
 
 
@@ -66,5 +66,5 @@ class FinishedCase(_Finished):
     wrote: bool
     loss: float | None
     weights: list[float] | None
-    said: float | None
+    returned: float | None
     tensor: bool

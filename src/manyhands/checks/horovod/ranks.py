@@ -162,7 +162,7 @@ def resumed(name: str, seed: int) -> ResumedCase:
     )
     begin, decay = _state(model), optimiser.param_groups[0]["weight_decay"]
     try:
-        said = function(model, optimiser, path)
+        returned = function(model, optimiser, path)
     finally:
         if os.path.exists(path):
             os.remove(path)
@@ -191,7 +191,7 @@ def resumed(name: str, seed: int) -> ResumedCase:
         "right momenta": numbers(right[1]),
         "settings": found,
         "right settings": settings,
-        "said": int(said) if isinstance(said, Integral) else repr(said)[:40],
+        "returned": int(returned) if isinstance(returned, Integral) else repr(returned)[:40],
         "step": step,
     }
 
@@ -354,24 +354,24 @@ def finished(name: str, seed: int) -> FinishedCase | None:
         os.environ["MANYHANDS_NODE_DIR"], f"check-finish-{seed}-{hvd.size()}-{hvd.rank()}.pt"
     )
     right = numbers(flat(model.state_dict().values()))
-    said = function(model, losses[hvd.rank()], path)
+    returned = function(model, losses[hvd.rank()], path)
     found: Any = None
     if os.path.exists(path):
         found = _loaded(path)
         os.remove(path)
-    told = isinstance(found, dict) and {"model", "loss"} <= set(found)
+    complete = isinstance(found, dict) and {"model", "loss"} <= set(found)
     return {
         "losses": losses,
         "wrote": found is not None,
-        "loss": float(found["loss"]) if told else None,
+        "loss": float(found["loss"]) if complete else None,
         "weights": (
             numbers(flat(found["model"].values()))
-            if told and isinstance(found["model"], dict)
+            if complete and isinstance(found["model"], dict)
             else None
         ),
         "right weights": right,
-        "said": float(said) if isinstance(said, Real) else None,
-        "tensor": isinstance(said, torch.Tensor),
+        "returned": float(returned) if isinstance(returned, Real) else None,
+        "tensor": isinstance(returned, torch.Tensor),
     }
 
 

@@ -242,15 +242,15 @@ def growing(sgd_noise: Callable[..., Any], grow: Callable[..., Any]) -> None:
         plans = [(case, diagnosis.rows_of(ask_kept(grow, *case), len(case[0]))) for case in asked]
         report.judge(
             "g",
-            (diagnosis.sgd_noise_problem(*one) for one in scales),
+            (diagnosis.sgd_noise_problem(*scale) for scale in scales),
             [got for _, got in scales],
             rtol=1e-6,
         )
         rates = [[] if rows is None else [rows[:, 0], rows[:, 1] / rows[:, 2]] for _, rows in plans]
-        report.judge("noise", (diagnosis.phases_problem(*one) for one in plans), rates, rtol=1e-6)
+        report.judge("noise", (diagnosis.phases_problem(*plan) for plan in plans), rates, rtol=1e-6)
         batches: list[Any] = [[] if rows is None else rows[:, [0, 2]] for _, rows in plans]
         report.judge(
-            "fewest", (diagnosis.fewest_problem(*one) for one in plans), batches, rtol=1e-6
+            "fewest", (diagnosis.fewest_problem(*plan) for plan in plans), batches, rtol=1e-6
         )
 
 

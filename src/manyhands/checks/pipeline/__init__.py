@@ -107,14 +107,14 @@ def finish(function: Callable[..., Any]) -> None:
             report.judge(name, map(diagnosis.finish_problem, asked, answers), values, rtol=1e-6)
         deadlocks = cases.deadlocks(seed())
         with closed(pipeline.play):
-            told = _ask_each(function, [orders for orders, _ in deadlocks])
+            replies = _ask_each(function, [orders for orders, _ in deadlocks])
         problems = (
             diagnosis.stuck_problem(possible, error, ANSWER_LIMIT_S)
-            for (_, possible), (_, error) in zip(deadlocks, told, strict=True)
+            for (_, possible), (_, error) in zip(deadlocks, replies, strict=True)
         )
         values = [
             diagnosis.stuck_evidence(orders, *one)
-            for (orders, _), one in zip(deadlocks, told, strict=True)
+            for (orders, _), one in zip(deadlocks, replies, strict=True)
         ]
         report.judge("stuck", problems, values)
 
@@ -131,10 +131,10 @@ def _ask_each(
 
     A function that did not end once is not called again.
     """
-    told: list[tuple[Any, BaseException | None]] = []
+    replies: list[tuple[Any, BaseException | None]] = []
     for orders in many:
-        endless = [one for one in told if isinstance(one[1], TimeoutError)]
-        told += endless[:1] or [
+        endless = [one for one in replies if isinstance(one[1], TimeoutError)]
+        replies += endless[:1] or [
             answer_in(
                 ANSWER_LIMIT_S,
                 function,
@@ -144,7 +144,7 @@ def _ask_each(
                 0.0,
             )
         ]
-    return told
+    return replies
 
 
 def cut(function: Callable[..., Any]) -> None:
@@ -199,7 +199,7 @@ def run(cluster: Cluster, name: str) -> None:
             "gradients",
             problems,
             [
-                [one["sample"] for case in found for one in case["gradients"]],
+                [gradient["sample"] for case in found for gradient in case["gradients"]],
                 [len(case["changed"]) for case in found],
             ],
             rtol=1e-7,
@@ -233,7 +233,7 @@ def plan(function: Callable[..., Any]) -> None:
             report.judge(
                 name,
                 (problems[name] for problems in found),
-                [one[name] for one in values],
+                [value[name] for value in values],
                 rtol=1e-6,
             )
 

@@ -264,10 +264,10 @@ def stuck_problem(possible: bool, error: BaseException | None, seconds: float) -
     """
     if isinstance(error, TimeoutError):
         return problem("endless", seconds=seconds)
-    told = error and f"{type(error).__name__}: {error}"
+    raised = error and f"{type(error).__name__}: {error}"
     if possible:
-        return problem("refused", got=told) if error else None
-    return None if isinstance(error, ValueError) else problem("not refused", "ValueError", told)
+        return problem("refused", got=raised) if error else None
+    return None if isinstance(error, ValueError) else problem("not refused", "ValueError", raised)
 
 
 def stuck_evidence(
@@ -327,7 +327,7 @@ def dearest_problem(case: tuple[list[int], int], blocks: Sequence[Block] | None)
             for measure in (cases.squares, cases.spread)
         ),
     ]
-    looks = next((key for key, way in ways if [slice(*one) for one in blocks] == way), "dear")
+    looks = next((key for key, way in ways if [slice(*block) for block in blocks] == way), "dear")
     return problem(looks, best, got)
 
 
@@ -363,14 +363,14 @@ def gradients_problem(case: RunCase) -> Problem | None:
     """Judge the gradients of a rank's stage, and whether the batch was left alone."""
     if case["changed"]:
         return problem("changed", rank=case["rank"], what=case["changed"][0])
-    for one in case["gradients"]:
-        if not one["right"]:
+    for gradient in case["gradients"]:
+        if not gradient["right"]:
             return problem(
-                f"gradient {one['looks']}",
-                one["wanted"],
-                one["sample"],
+                f"gradient {gradient['looks']}",
+                gradient["wanted"],
+                gradient["sample"],
                 case["rank"],
-                name=one["name"],
+                name=gradient["name"],
                 stage=case["stage"],
             )
     return None

@@ -175,7 +175,7 @@ def _draw_job(draw: random.Random, kind: str) -> Any:
     if few:  # the first stages keep the most, and the last one has the most weights
         weights, kept = ([draw.uniform(0.95, 1.05) * one for one in shape] for shape in FEW)
     in_parts: list[list[float]] = [
-        [int(one // PARTS * PARTS) for one in sizes] for sizes in (weights, kept)
+        [int(size // PARTS * PARTS) for size in sizes] for sizes in (weights, kept)
     ]
     forward_s, weight_bytes, kept_bytes = (
         {stages: [sum(numbers[block]) for block in blocks] for stages, blocks in cuts.items()}

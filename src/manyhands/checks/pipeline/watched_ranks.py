@@ -140,7 +140,9 @@ class Memories(TorchDispatchMode):
 
         A copy of each is allowed, and some tensors on the way.
         """
-        parameters = sum(one.numel() * one.element_size() for one in module.parameters())
+        parameters = sum(
+            parameter.numel() * parameter.element_size() for parameter in module.parameters()
+        )
         self._compare(2 * micro_batches * self._once + 4 * self._tensor + 2 * parameters, module)
 
     def end(self, module: nn.Module) -> None:
@@ -157,7 +159,9 @@ class Memories(TorchDispatchMode):
             self.excess, self.needed = there - allowed, allowed
 
     def _there(self, module: nn.Module) -> int:
-        gradients = {_key(one.grad) for one in module.parameters() if one.grad is not None}
+        gradients = {
+            _key(parameter.grad) for parameter in module.parameters() if parameter.grad is not None
+        }
         self._made = {key: one for key, one in self._made.items() if not one[0].expired()}
         return sum(
             nbytes

@@ -40,13 +40,13 @@ class Case:
         """Return the arguments as new objects, which a learner's function may change."""
         return [
             (
-                np.array(one)
-                if isinstance(one, np.ndarray)
-                else list(one)
-                if isinstance(one, list)
-                else one
+                np.array(argument)
+                if isinstance(argument, np.ndarray)
+                else list(argument)
+                if isinstance(argument, list)
+                else argument
             )
-            for one in self._arguments
+            for argument in self._arguments
         ]
 
 

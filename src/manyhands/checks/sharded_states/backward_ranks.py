@@ -114,8 +114,8 @@ class Alive:
         own = {shard.untyped_storage()._cdata for shard in shards}
         most = max(
             (
-                sum(size for address, size in one.items() if address not in own)
-                for one in self._snapshots
+                sum(size for address, size in snapshot.items() if address not in own)
+                for snapshot in self._snapshots
             ),
             default=0,
         )
@@ -162,7 +162,7 @@ def _zero2(function: Callable[..., Any], key: str, group: Group, alive: Alive) -
     # not in the order of backward, nor in its reverse
     parameters = in_network[1::2] + in_network[::2]
     limits = _Limits(parameters, group)
-    told: list[Finding] = []
+    results: list[Finding] = []
     calls: list[Seen] = []
 
     def loss_of(call: int, rank: int) -> torch.Tensor:
@@ -175,9 +175,9 @@ def _zero2(function: Callable[..., Any], key: str, group: Group, alive: Alive) -
         network.zero_grad()
         calls.append(seen)
         one = _compare_shards(group.text, got, of_ranks, group)
-        told.append(
+        results.append(
             {**one, "looks": "second call"}
-            if one["looks"] and call and told[0]["looks"] is None
+            if one["looks"] and call and results[0]["looks"] is None
             else one
         )
     left = max(one["left"] for one in calls)
@@ -191,7 +191,7 @@ def _zero2(function: Callable[..., Any], key: str, group: Group, alive: Alive) -
         for one in calls
     ]
     return {
-        "shards": told,
+        "shards": results,
         "freed": [
             finding(
                 group.text,
@@ -242,8 +242,8 @@ def _watched(
 def _in_memory(group: Group, calls: Sequence[Seen], limits: _Limits, parameters: int) -> Finding:
     if group.ranks == 1:
         return finding(group.text, None, [limits.numel])
-    most = {name: max(one[name] for one in calls) for name in calls[0]}
-    arrived = min(one["arrived"] for one in calls)
+    most = {name: max(call[name] for call in calls) for name in calls[0]}
+    arrived = min(call["arrived"] for call in calls)
     limit = {
         "whole at once": AT_ONCE,
         "whole after": 0,
@@ -351,7 +351,7 @@ def _gather(layer: Any, key: str, group: Group, letting_go: LettingGo) -> Findin
 
     with Ledger() as forward:
         y, leaves = _forward(multiply, rows[group.rank], owns)
-    told = compare(group.text, y, serial[group.rank][0])
+    result = compare(group.text, y, serial[group.rank][0])
     sent = finding(
         group.text,
         None if forward.bytes_sent == enough else "forward sent",
@@ -372,9 +372,9 @@ def _gather(layer: Any, key: str, group: Group, letting_go: LettingGo) -> Findin
         f"fewer than {numel}",
         held,
     )
-    if told["looks"]:
+    if result["looks"]:
         return {
-            "values": [told],
+            "values": [result],
             "gradients": [finding(group.text, "no gradient", [])],
             "traffic": [sent],
             "freed": [freed],
@@ -403,7 +403,7 @@ def _gather(layer: Any, key: str, group: Group, letting_go: LettingGo) -> Findin
         after,
     )
     return {
-        "values": [told],
+        "values": [result],
         "gradients": list(_gradients(group, leaves, [one[1] for one in serial])),
         "traffic": [sent, back],
         "freed": [freed, freed_after],

@@ -97,16 +97,16 @@ def _most(
     }
 
 
-def _with_case(told: Problem, *names: str, values: Sequence[Any]) -> Problem:
+def _with_case(result: Problem, *names: str, values: Sequence[Any]) -> Problem:
     asked = ", ".join(name.format(value) for name, value in zip(names, values, strict=True))
-    return {**told, "mistake": f"{asked}: {told['mistake']}"}
+    return {**result, "mistake": f"{asked}: {result['mistake']}"}
 
 
 def problem_of(finding: Finding) -> Problem | None:
     """Return the problem of what a rank has found (see `answers.Finding`), or None."""
     if finding["looks"] is None:
         return None
-    told = problem(
+    result = problem(
         finding["looks"], finding["expected"], finding["got"], finding["rank"], **finding["words"]
     )
-    return {**told, "mistake": f"{finding['at']}: {told['mistake']}"}
+    return {**result, "mistake": f"{finding['at']}: {result['mistake']}"}

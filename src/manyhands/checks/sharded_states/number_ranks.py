@@ -99,13 +99,15 @@ def masters(name: str, seed: int) -> Findings:
             )
         )
         enough = STEPS * (group.ranks - 1) * shard_numel * (4 + 2)
-        told = at_most(group.text, ledger.bytes_sent, enough, numel)
+        result = at_most(group.text, ledger.bytes_sent, enough, numel)
         wide = next(
             (entry for entry in ledger.entries if "gather" in entry.call and entry.itemsize > 2),
             None,
         )
         found["traffic"].append(
-            {**told, "looks": "gathered wide", "got": "float32"} if told["looks"] and wide else told
+            {**result, "looks": "gathered wide", "got": "float32"}
+            if result["looks"] and wide
+            else result
         )
     return found
 
@@ -145,7 +147,7 @@ def _moves(
     got, before = flat([p.detach() for p in parameters]), flat(weights)
     if got.dtype != BF16:
         return finding(group.text, "became", [], "bfloat16", str(got.dtype).removeprefix("torch."))
-    sums = flat([total(one.double() for one in of_ranks) for of_ranks in gradients])
+    sums = flat([total(tensor.double() for tensor in of_ranks) for of_ranks in gradients])
 
     def after(gradient: torch.Tensor) -> torch.Tensor:
         return before.double() - STEPS * LR * gradient
@@ -157,30 +159,30 @@ def _moves(
         ("divided twice", after(sums / group.ranks**2)),
     ]
     # compare allows atol * (1 + |weight|)
-    told = compare(
+    result = compare(
         group.text, got.double(), after(sums / group.ranks), wrong, atol=0.55 * ULP / 3.5
     )
-    if told["looks"] is None:
-        return told
+    if result["looks"] is None:
+        return result
     stuck = int((got == before).sum())
     if any("reduce" in entry.call and entry.itemsize == 2 for entry in ledger.entries):
-        return {**told, "looks": "rounded sum"}
+        return {**result, "looks": "rounded sum"}
     return (
-        {**told, "looks": "vanished", "words": {"stuck": stuck, "numel": len(got)}}
+        {**result, "looks": "vanished", "words": {"stuck": stuck, "numel": len(got)}}
         if 2 * stuck > len(got)
-        else told
+        else result
     )
 
 
 def _exact(
-    told: Finding,
+    result: Finding,
     state: Any,
     weights: Sequence[torch.Tensor],
     gradients: Sequence[Sequence[torch.Tensor]],
     group: Group,
     replaced: bool,
 ) -> Finding:
-    """Return `told`, unless its rounded weights are right but something else is wrong.
+    """Return `result`, unless its rounded weights are right but something else is wrong.
 
     That is the master in `state`, or the parameters' memory.
     """
@@ -190,7 +192,7 @@ def _exact(
         if one.dtype in (torch.float32, torch.float64)
     ]
     right = [
-        w.double() - STEPS * LR * total(one.double() for one in of_ranks) / group.ranks
+        w.double() - STEPS * LR * total(tensor.double() for tensor in of_ranks) / group.ranks
         for w, of_ranks in zip(weights, gradients, strict=True)
     ]
     error = (
@@ -205,14 +207,14 @@ def _exact(
         else 0.0
     )
     rounded = error > MASTER_ERROR
-    told["values"] += [float(replaced), 1 + min(error / MASTER_ERROR, 100.0) if rounded else 0.0]
-    if told["looks"] or not (rounded or replaced):
-        return told
+    result["values"] += [float(replaced), 1 + min(error / MASTER_ERROR, 100.0) if rounded else 0.0]
+    if result["looks"] or not (rounded or replaced):
+        return result
     return (
-        {**told, "looks": "parameters replaced"}
+        {**result, "looks": "parameters replaced"}
         if replaced
         else {
-            **told,
+            **result,
             "looks": "master rounded",
             "expected": f"at most {MASTER_ERROR}",
             "got": f"{error:.1g}",
@@ -292,13 +294,13 @@ def _clip(
     padding: float,
     group: Group,
 ) -> dict[str, Finding]:
-    shards = [piece(one, group.rank, group.ranks) for one in vectors]
-    sizes = [len(one) for one in vectors]
+    shards = [piece(vector, group.rank, group.ranks) for vector in vectors]
+    sizes = [len(vector) for vector in vectors]
     real: list[int] = []
     for own, size in zip(shards, sizes, strict=True):
         real.append(max(0, min(len(own), size - group.rank * len(own))))
         own[real[-1] :] = padding
-    padded = [torch.cat([piece(one, rank, group.ranks) for rank in group]) for one in vectors]
+    padded = [torch.cat([piece(vector, rank, group.ranks) for rank in group]) for vector in vectors]
     given = flat([own[:n] for own, n in zip(shards, real, strict=True)]).clone()
     with Ledger() as ledger:
         answer = function(shards, list(sizes), max_norm, group.handle)
@@ -310,7 +312,8 @@ def _clip(
     )
     # the padding is zeros here
     here = [
-        flat([piece(one, rank, group.ranks) for one in vectors]).norm().item() for rank in group
+        flat([piece(vector, rank, group.ranks) for vector in vectors]).norm().item()
+        for rank in group
     ]
     places = sum(len(one) for one in padded) - sum(sizes)
     wrong = [
@@ -321,12 +324,12 @@ def _clip(
         ),
         ("norm padded", math.hypot(right, padding * math.sqrt(places))),
         ("norm of norms", sum(here)),
-        ("norm of norms", sum(one.norm().item() for one in vectors)),
+        ("norm of norms", sum(vector.norm().item() for vector in vectors)),
         ("norm averaged", right / math.sqrt(group.ranks)),
         ("norm squared", right**2),
         ("norm after", min(right, max_norm)),
         ("norm world rank", _by_world_rank(vectors, group)),
-        *(("norm one vector", one.norm().item()) for one in vectors),
+        *(("norm one vector", vector.norm().item()) for vector in vectors),
     ]
     looks = (
         None
@@ -364,7 +367,7 @@ def _by_world_rank(vectors: Sequence[torch.Tensor], group: Group) -> float:
     """The norm if the rank in the world decides how many numbers of a shard are real."""
     found = []
     for rank, member in zip(group, group.members, strict=True):
-        shards = [piece(one, rank, group.ranks) for one in vectors]
+        shards = [piece(vector, rank, group.ranks) for vector in vectors]
         found += [
             own[: max(0, len(one) - member * len(own))]
             for own, one in zip(shards, vectors, strict=True)
@@ -385,5 +388,5 @@ def _clipped(
     ]
     if norm <= max_norm:
         wrong = wrong[1:]
-    told = compare(at, got, by(norm), wrong, atol=1e-6, other="clipped other")
-    return {**told, "values": [*told["values"], float(len(given))]}
+    result = compare(at, got, by(norm), wrong, atol=1e-6, other="clipped other")
+    return {**result, "values": [*result["values"], float(len(given))]}

@@ -103,17 +103,17 @@ def _cut(
         ("every other", torch.cat([strided, flat.new_zeros(size - len(strided))])),
         *(("other shard", piece(tensor, other, ranks)) for other in range(ranks)),
     ]
-    told = compare(at, before, right, wrong)
+    result = compare(at, before, right, wrong)
     real = max(0, min(size, len(flat) - rank * size))
-    if told["looks"] == "other" and (before[:real] == right[:real]).all():
-        told["looks"] = "padding"
-    told["words"] = {"ranks": ranks}
+    if result["looks"] == "other" and (before[:real] == right[:real]).all():
+        result["looks"] = "padding"
+    result["words"] = {"ranks": ranks}
     tensor += 1
     shares = not bool((got == before).all())
-    told["values"] += [max(memory, size), float(shares)]
-    if told["looks"] is None and memory > size:
-        return {**told, "looks": "a view", "expected": size, "got": memory}
-    return {**told, "looks": "shares"} if told["looks"] is None and shares else told
+    result["values"] += [max(memory, size), float(shares)]
+    if result["looks"] is None and memory > size:
+        return {**result, "looks": "a view", "expected": size, "got": memory}
+    return {**result, "looks": "shares"} if result["looks"] is None and shares else result
 
 
 def whole(name: str, seed: int) -> Findings:
@@ -129,7 +129,7 @@ def whole(name: str, seed: int) -> Findings:
                 torch.cat(pieces[turn:] + pieces[:turn])[: tensor.numel()].view(tensor.shape)
                 for turn in group
             ]
-            told = compare(
+            result = compare(
                 at,
                 got,
                 tensor,
@@ -144,7 +144,10 @@ def whole(name: str, seed: int) -> Findings:
             enough = (group.ranks - 1) * pieces[0].numel() * tensor.element_size()
             sent = at_most(at, ledger.bytes_sent, enough, tensor.numel())
             found.append(
-                {**(told if told["looks"] else sent), "values": told["values"] + sent["values"]}
+                {
+                    **(result if result["looks"] else sent),
+                    "values": result["values"] + sent["values"],
+                }
             )
     return {"whole": found}
 
@@ -169,14 +172,14 @@ def mean(name: str, seed: int) -> Findings:
                 ("divided twice", cut(right / group.ranks)),
                 *(("other shard", piece(right, rank, group.ranks)) for rank in group),
             ]
-            told = compare(at, got, cut(right), wrong)
-            if told["looks"] == "shape" and got.dim() == 1:
-                told |= {
+            result = compare(at, got, cut(right), wrong)
+            if result["looks"] == "shape" and got.dim() == 1:
+                result |= {
                     "looks": "short" if len(got) < len(cut(right)) else "length",
                     "expected": len(cut(right)),
                     "got": len(got),
                 }
-            found["mean"].append(told)
+            found["mean"].append(result)
             enough = (group.ranks - 1) * len(cut(right)) * own.element_size()
             found["traffic"].append(
                 at_most(at, ledger.bytes_sent, enough, own.numel(), whole=all_reduced(ledger))
@@ -206,12 +209,14 @@ def zero1(name: str, seed: int) -> Findings:
                     function(list(case.parameters), state, LR, EPS, group.handle)
                 got.append(torch.cat([p.detach().flatten() for p in case.parameters]))
         replaced = [p.data_ptr() for p in case.parameters] != places
-        told = compare(
+        result = compare(
             group.text, torch.cat(got), case.right(), case.wrong(), other="not of one process"
         )
-        told["values"].append(float(replaced))
+        result["values"].append(float(replaced))
         found["weights"].append(
-            {**told, "looks": "parameters replaced"} if told["looks"] is None and replaced else told
+            {**result, "looks": "parameters replaced"}
+            if result["looks"] is None and replaced
+            else result
         )
         found["states"].append(_states(group.text, case, state, created, letting_go))
         found["traffic"].append(

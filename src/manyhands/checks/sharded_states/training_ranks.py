@@ -76,7 +76,7 @@ def training(name: str, seed: int) -> Findings:
         found["steps"].append(
             _trained(function, make, (x, y), net_seed, steps, max_norm, mesh, begun)
         )
-    right = all(one["looks"] is None for one in found["steps"])
+    right = all(step["looks"] is None for step in found["steps"])
     found["steps"].append(_in_pairs(function, make, (x, y), net_seed, begun, right))
     return found
 
@@ -100,15 +100,15 @@ def _in_pairs(
     )
     (x, y), start = ([tensor, tensor.flip(0)] for tensor in rows), _start(make, net_seed, 2)
     with said_where(f"on the mesh of the ranks {PAIRS[mine]}"):
-        told = _trained(function, make, (x[mine], y[mine]), net_seed, 1, 0.05, mesh, begun)
-    if told["looks"] == "other training" and right:
+        result = _trained(function, make, (x[mine], y[mine]), net_seed, 1, 0.05, mesh, begun)
+    if result["looks"] == "other training" and right:
         step = flat(start) - _alone(make, x[1 - mine], y[1 - mine], 1, 0.05, 2, start, clip="none")
-        got = torch.tensor(told["values"][:-1], dtype=F64)
+        got = torch.tensor(result["values"][:-1], dtype=F64)
         by_world = _alone(
             make, x[mine], y[mine], 1, 0.05, 2, start, more=(step.norm().item() / LR) ** 2
         )
-        told["looks"] = "norm of the world" if _equal(got, by_world) else "mesh ignored"
-    return {**told, "at": f"{told['at']}, on the mesh of the ranks {PAIRS[mine]}"}
+        result["looks"] = "norm of the world" if _equal(got, by_world) else "mesh ignored"
+    return {**result, "at": f"{result['at']}, on the mesh of the ranks {PAIRS[mine]}"}
 
 
 def _trained(

@@ -95,7 +95,7 @@ def attention(cluster: Cluster, cut_name: str, name: str) -> None:
                 diagnosis.pieces_problem(case) or diagnosis.memory_problem(case) for case in pieces
             ]
             values = [
-                [[one["sample"] for one in case["results"]], case["held"], case["touched"]]
+                [[result["sample"] for result in case["results"]], case["held"], case["touched"]]
                 for case in pieces
             ]
             report.judge("pieces", problems, values, rtol=RTOL, atol=RTOL)
@@ -256,6 +256,6 @@ def choose(function: Callable[..., Any]) -> None:
             report.judge(
                 name,
                 (problems[name] for problems in found),
-                [one[name] for one in values],
+                [value[name] for value in values],
                 rtol=RTOL,
             )

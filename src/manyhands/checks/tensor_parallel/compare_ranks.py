@@ -147,7 +147,7 @@ def sum_of_memory(tensors: Sequence[torch.Tensor], like: torch.Tensor) -> torch.
 
     It adds up memory. The result is laid out like `like`, which is one of them.
     """
-    memory = total(one.as_strided((one.numel(),), (1,)) for one in tensors)
+    memory = total(tensor.as_strided((tensor.numel(),), (1,)) for tensor in tensors)
     return memory.as_strided(like.shape, like.stride())
 
 

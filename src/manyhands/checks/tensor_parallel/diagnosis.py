@@ -93,11 +93,13 @@ def gradients_problem(case: LayerCase) -> Problem | None:
         return of(case["what"], "detached", **at)
     if case["value"]["shape"] != case["value"]["wanted shape"]:
         return of(case["what"], "no backward", **at)
-    for one in case["gradients"]:
-        if not one["right"]:
-            place = f"{case['what']} {one['name']}"
+    for gradient in case["gradients"]:
+        if not gradient["right"]:
+            place = f"{case['what']} {gradient['name']}"
             looks = (
-                one["looks"] if (place, one["looks"]) in MISTAKES else "gradient " + one["looks"]
+                gradient["looks"]
+                if (place, gradient["looks"]) in MISTAKES
+                else "gradient " + gradient["looks"]
             )
             if not case["value"]["right"] and looks in (
                 "gradient other",
@@ -105,9 +107,15 @@ def gradients_problem(case: LayerCase) -> Problem | None:
                 "gradient not finite",
             ):
                 return problem(
-                    "gradient follows", one["wanted"], one["sample"], case["rank"], name=one["name"]
+                    "gradient follows",
+                    gradient["wanted"],
+                    gradient["sample"],
+                    case["rank"],
+                    name=gradient["name"],
                 )
-            return of(place, looks, one["wanted"], one["sample"], name=one["name"], **at)
+            return of(
+                place, looks, gradient["wanted"], gradient["sample"], name=gradient["name"], **at
+            )
     return of(case["what"], "gradient touched", **at) if "gradient" in case["touched"] else None
 
 
@@ -175,7 +183,11 @@ def evidence(case: LayerCase) -> dict[str, list[Any]]:
     ]
     return {
         "values": [case["value"]["sample"], unspoilt[0]],
-        "gradients": [[one["sample"] for one in case["gradients"]], unspoilt[1], case["detached"]],
+        "gradients": [
+            [gradient["sample"] for gradient in case["gradients"]],
+            unspoilt[1],
+            case["detached"],
+        ],
         "calls": [case["forward"], case["backward"]],
     }
 
@@ -185,14 +197,16 @@ def evidence(case: LayerCase) -> dict[str, list[Any]]:
 
 def pieces_problem(case: Piece) -> Problem | None:
     """Judge the pieces that the learner's function has cut for a rank."""
-    for one in case["results"]:
-        if not one["right"]:
-            shapes = one["looks"] in ("shape", "whole")
+    for result in case["results"]:
+        if not result["right"]:
+            shapes = result["looks"] in ("shape", "whole")
             expected, got = (
-                (one["wanted shape"], one["shape"]) if shapes else (one["wanted"], one["sample"])
+                (result["wanted shape"], result["shape"])
+                if shapes
+                else (result["wanted"], result["sample"])
             )
             words = {"size": case["size"], "heads": case["heads"]}
-            return of(one["name"], one["looks"], expected, got, case["rank"], **words)
+            return of(result["name"], result["looks"], expected, got, case["rank"], **words)
     return (
         problem("cut in place", rank=case["rank"], name=case["touched"][0])
         if case["touched"]

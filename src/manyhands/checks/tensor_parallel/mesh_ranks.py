@@ -110,7 +110,7 @@ def products(
             compare(name, one, right_one)
             for name, one, right_one in zip(("out", "a", "b"), got, wanted, strict=True)
         ]
-        found.append([(one["right"], one["sample"]) for one in results])
+        found.append([(result["right"], result["sample"]) for result in results])
     return found
 
 

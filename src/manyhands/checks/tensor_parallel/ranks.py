@@ -229,7 +229,7 @@ def mlp(name: str, seed: int) -> list[LayerCase]:
         y, *gradients = _serial(_two_layers, whole, slope)
         gx, gup, gup_bias, gdown, gdown_bias = gradients
         parts = [shard(hidden, r, size) for r in range(size)]
-        inner = [torch.tanh(x @ up[:, one] + up_bias[one]) @ down[one] for one in parts]
+        inner = [torch.tanh(x @ up[:, part] + up_bias[part]) @ down[part] for part in parts]
         wrong = {
             "bias on each": torch.tanh(total(inner) + size * down_bias),
             "no bias": torch.tanh(total(inner)),
@@ -486,7 +486,7 @@ def _serial(
     *rest: Any,
 ) -> tuple[torch.Tensor, ...]:
     """(output, gradient of each tensor) that a single process computes."""
-    leaves = [leaf(one) for one in tensors]
+    leaves = [leaf(tensor) for tensor in tensors]
     y = function(*leaves, *rest)
     y.backward(slope)
     return y.detach(), *(cast("torch.Tensor", one.grad) for one in leaves)
