@@ -112,7 +112,7 @@ def test_all_that_units_say_of_an_unwritten_function_is_known_to_the_card():
     said = {}
     for unit in units("."):
         try:
-            mistakes = import_module(f"manyhands.checks.{unit.name[3:]}.words").MISTAKES
+            mistakes = import_module(f"manyhands.checks.{unit.name[3:]}.messages").MISTAKES
         except (ModuleNotFoundError, AttributeError):
             continue
         if "unwritten" in mistakes:
