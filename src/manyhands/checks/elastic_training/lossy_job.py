@@ -22,7 +22,7 @@ STUBBORN, ATTEMPTS = 3, 400
 BUG = "mat1 and mat2 shapes cannot be multiplied (an error that the check has put into the program)"
 
 
-class BrokenGroup(RuntimeError):  # learners see this name
+class BrokenGroup(RuntimeError):  # noqa: N818 - learners see this name
     """The loop goes on although no new group was formed."""
 
 

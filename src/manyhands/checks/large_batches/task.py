@@ -40,7 +40,7 @@ PASSED: list[
 ] = []  # the size of every batch of which any task took a gradient, which the checks count
 
 
-class BudgetSpent(RuntimeError):  # learners see this name
+class BudgetSpent(RuntimeError):  # noqa: N818 - learners see this name
     """Raised when a task is asked for one more batch than its epochs have."""
 
 
